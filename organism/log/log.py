@@ -1,0 +1,169 @@
+"""The port to durable state, and what every engine guarantees.
+
+L1  A unit is written whole or not at all, and its events get dense, rising positions in the order of ``append``.
+L2  ``Unit.then`` is called in the loop's thread, in order of position, only once the unit is known to be on disk (None) or
+    known to have failed (the error); nothing that failed is ever shown.
+L3  A unit whose ``expect`` is stale is refused (``StalePosition``) and does not touch the others of its commit.
+L4  A read that begins after ``then`` sees the unit, its content and every read model row that follows from it.
+L5  ``follow`` gives every event after its position once and in order, with no gap at the seam between past and present.
+L6  A second process on the same place is refused at ``open`` (``LogHeld``); one that was fenced off writes nothing more.
+L7  What was acknowledged and is changed, missing, swapped or cut is found and located (``verify``, and at each read).
+L8  After a failed commit nothing is written until the tail was read again from the disk; the error was ``CommitUnknown`` for
+    the units of that commit and ``LogUnavailable`` for what came after; reads go on.
+L9  Deleting every read model and opening again gives byte-equal rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from organism.model.events import Event, Unit
+
+Row = dict[str, Any]
+"""A read model's row: JSON-able fields; those that begin with ``_`` are the fold's own and never leave the engine."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReadModel:
+    """A fold of the log that the engine keeps as rows, in the append's own transaction. The engine knows nothing else of it.
+
+    ``keys`` maps an event type to the function that names the keys which such an event touches. ``apply(key, row, event)``
+    gives the row after the event, or None if there is none any more; it depends on nothing else and may change ``row`` in
+    place (the engine owns it and drops its copies when a commit fails). ``columns`` names the fields that can be searched or
+    sorted by, with their SQL type; ``indexes`` lists tuples of columns. ``with_content`` completes each public row by
+    ``"payload"``: the content JSON of the event at ``row["position"]`` (``{"erased": true}`` after its erasure). A row that
+    ``is_final`` once written is never read back by ``apply``: the engine need not keep it in memory. A new ``version`` makes
+    the engine rebuild the rows from the log.
+    """
+
+    name: str
+    version: int
+    keys: Mapping[str, Callable[[Event], Sequence[str]]]
+    apply: Callable[[str, Row | None, Event], Row | None]
+    columns: Mapping[str, str] = field(default_factory=dict)
+    indexes: tuple[tuple[str, ...], ...] = ()
+    with_content: bool = False
+    is_final: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """One condition on a column: ``op`` is ``=``, ``<``, ``<=``, ``>``, ``>=``, ``in`` (a list) or ``has`` (a name in a list column).
+
+    A *list column* holds names joined and enclosed by ``|``, as ``|console|greeter|``. ``any_of`` makes the condition hold
+    if it holds for one of these columns instead of ``column``.
+    """
+
+    column: str
+    op: str
+    value: Any
+    any_of: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A page of a read model's rows. ``text`` finds a text in the content of ``with_content`` models."""
+
+    where: tuple[Where, ...] = ()
+    order_by: str = ""
+    descending: bool = False
+    limit: int = 50
+    offset: int = 0
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """``rows`` is one JSON array of the finished rows, as bytes; ``count`` how many they are; ``total`` how many match."""
+
+    rows: bytes
+    count: int
+    total: int
+
+
+@dataclass(frozen=True, slots=True)
+class EventFilter:
+    """Which events a read wants. Empty tuples want all. ``content`` loads each event's content too."""
+
+    threads: tuple[str, ...] = ()
+    types: tuple[str, ...] = ()
+    content: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """What ``verify`` found: how many events and commits were checked up to ``position``; ``damage`` says what and where."""
+
+    position: int
+    events: int
+    commits: int
+    damage: tuple[str, ...] = ()
+
+
+class Log(Protocol):
+    """One tenant's log. Every call is made from the loop's thread; ``append`` never waits."""
+
+    @property
+    def head(self) -> int:
+        """The position of the last event known to be on disk; 0 for an empty log."""
+
+    @property
+    def last_at(self) -> int:
+        """The ``at`` of the last event, in µs; 0 for an empty log."""
+
+    @property
+    def timeline(self) -> str:
+        """The name of this log's timeline: new for each new log and after each restore."""
+
+    @property
+    def available(self) -> bool:
+        """Whether it takes writes now."""
+
+    def append(self, unit: Unit) -> None:
+        """Queue the unit for the next commit; its outcome comes by ``unit.then``.
+
+        Raises ``StalePosition`` (nothing was queued), ``LogUnavailable`` or ``Fenced``.
+        """
+
+    async def commit(self, unit: Unit) -> int:
+        """``append``, then wait; gives the position of the unit's last event, or raises what ``then`` got."""
+
+    async def read(
+        self, after: int = 0, until: int | None = None, wanted: EventFilter | None = None, limit: int = 500, *, reverse: bool = False
+    ) -> list[Event]:
+        """Events with after < position ≤ until, in order (or newest first); at most ``limit``."""
+
+    def follow(self, after: int, wanted: EventFilter | None = None) -> AsyncIterator[list[Event]]:
+        """Lists of events after ``after``: the past first, then each commit's as it becomes known. Ends when the log closes.
+
+        A list may be empty: it says that the positions up to the head passed the filter by.
+        """
+
+    async def row(self, model: str, key: str) -> bytes | None:
+        """The public JSON of one row, or None."""
+
+    async def rows(self, model: str, query: Query) -> Page:
+        """A page of rows."""
+
+    async def private_row(self, model: str, key: str) -> Row | None:
+        """One row with its private fields, for decisions that rest on what is no longer in memory."""
+
+    async def content(self, position: int) -> tuple[bytes, bytes] | None:
+        """(json, xml) of the content of the event at ``position``; None if there is none or it was erased."""
+
+    def raw(self, after: int) -> AsyncIterator[Sequence[Event]]:
+        """Every event after ``after`` without content, in large lists, as fast as the engine can: for folds at start."""
+
+    async def save_snapshot(self, name: str, position: int, body: bytes) -> None:
+        """Keep a disposable snapshot of a fold at ``position`` (the last two are kept)."""
+
+    async def load_snapshot(self, name: str) -> tuple[int, bytes] | None:
+        """The newest snapshot that is not ahead of the head, or None."""
+
+    async def verify(self, after: int = 0) -> Verification:
+        """Check every commit's hash and every event's digest after ``after``."""
+
+    async def close(self) -> None:
+        """Write what is queued, anchor the head, release the place."""

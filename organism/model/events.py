@@ -1,0 +1,180 @@
+"""Events: facts in the past tense, and the unit in which they are written.
+
+The list of types is closed. An event is made once, at the decision, and the same object goes to the log, to the folds and to
+the followers; nobody changes it after it was appended but the log, which gives it its position.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+ORGANISM: Final = frozenset(
+    {"organism_started", "organism_stopped", "organism_paused", "organism_resumed", "organism_reloaded"}
+)
+AGENT: Final = frozenset({"agent_paused", "agent_resumed"})
+THREAD: Final = frozenset(
+    {
+        "thread_created",
+        "thread_reopened",
+        "thread_paused",
+        "thread_resumed",
+        "thread_completed",
+        "thread_failed",
+        "thread_killed",
+        "thread_forked",
+    }
+)
+MESSAGE: Final = frozenset(
+    {
+        "message_sent",
+        "message_started",
+        "message_handled",
+        "message_retried",
+        "message_dropped",
+        "message_dead",
+        "message_refused",
+        "message_replayed",
+        "message_discarded",
+    }
+)
+STEP: Final = frozenset({"step_started", "step_recorded", "step_resolved"})
+APPROVAL: Final = frozenset(
+    {
+        "approval_requested",
+        "approval_resolved",
+        "approval_expired",
+        "approval_cancelled",
+        "confirm_requested",
+        "confirm_redeemed",
+        "confirm_refused",
+    }
+)
+SESSION: Final = frozenset(
+    {
+        "session_created",
+        "turn_started",
+        "turn_appended",
+        "turn_ended",
+        "session_compacted",
+        "session_uncompacted",
+        "session_deleted",
+    }
+)
+RAG: Final = frozenset({"index_created", "documents_changed", "index_deleted"})
+SPEND: Final = frozenset({"budget_reserved", "budget_settled", "model_called"})
+RUN: Final = frozenset(
+    {
+        "run_message",
+        "run_message_start",
+        "run_message_delta",
+        "run_message_end",
+        "run_thought",
+        "run_thought_start",
+        "run_thought_delta",
+        "run_thought_end",
+        "run_tool_call",
+        "run_tool_result",
+        "run_interaction_request",
+        "run_interaction_response",
+        "run_data",
+        "run_file",
+        "run_usage",
+        "run_error",
+        "run_done",
+    }
+)
+OTHER: Final = frozenset(
+    {
+        "call_answered",
+        "tenant_config_changed",
+        "todo_registered",
+        "todo_closed",
+        "value_set",
+        "spoof_attempt",
+        "content_erased",
+        "damage_found",
+        "loop_blocked",
+    }
+)
+EVENT_TYPES: Final = ORGANISM | AGENT | THREAD | MESSAGE | STEP | APPROVAL | SESSION | RAG | SPEND | RUN | OTHER
+"""Every type there is (spec 2.3)."""
+
+SCHEMA_VERSION: Final = 1
+"""The version of the events' data that this code writes; older ones are lifted by ``log/upcast.py``."""
+
+ORGANISM_STREAM: Final = "organism"
+"""The stream of what concerns no thread."""
+
+
+@dataclass(frozen=True, slots=True)
+class Actor:
+    """Who caused it: the tenant, the user if one is named, and the id of the request. Absent fields are None."""
+
+    tenant: str = "default"
+    user: str | None = None
+    request_id: str | None = None
+
+
+@dataclass(slots=True)
+class Content:
+    """Text that is kept beside its event, so that it can be erased: the payload's JSON and the recorded envelope.
+
+    ``owner`` is the session or thread that it belongs to and is erased with. Both parts are UTF-8 bytes; ``xml`` is empty
+    where there is no envelope. ``erased`` is true when it was read after its erasure (both parts are then empty).
+    """
+
+    owner: str
+    json: bytes
+    xml: bytes = b""
+    erased: bool = False
+
+
+class Event:
+    """One fact. ``position`` is 0 until the log has given it one; ``at`` is UTC in microseconds since 1970.
+
+    ``thread`` is the thread that it belongs to, or None for the organism's own stream; ``cause`` is the message whose handling
+    led to it; ``correlation`` is the message of the injection at the root; ``data`` is JSON-able and depends on the type.
+    """
+
+    __slots__ = ("actor", "at", "cause", "content", "correlation", "data", "position", "thread", "type")
+
+    def __init__(self, kind: str, data: dict[str, Any], content: Content | None = None, thread: str | None = None) -> None:
+        self.type = kind
+        self.data = data
+        self.content = content
+        self.thread = thread
+        self.position = 0
+        self.at = 0
+        self.cause: str | None = None
+        self.correlation: str | None = None
+        self.actor: Actor | None = None
+
+    def __repr__(self) -> str:
+        return f"Event({self.position} {self.type} {self.thread} {self.data})"
+
+
+class Unit:
+    """The events of one decision, written whole or not at all.
+
+    ``thread`` is the thread of every event that names none itself. ``expect`` maps each stream that the decision rests on (a
+    thread id or ``ORGANISM_STREAM``) to the position of the last event seen there, or to the unit that wrote it, which may
+    still be on its way; 0 means that the stream must be new. ``then`` is called in the loop's thread, in order of position,
+    once it is known how it went: with None after the commit, else with the error. ``first`` and ``last`` are the positions of
+    its events; they are trusted only after ``then``.
+    """
+
+    __slots__ = ("actor", "at", "cause", "correlation", "events", "expect", "first", "last", "then", "thread")
+
+    def __init__(self, thread: str | None, events: list[Event], at: int, expect: dict[str, int | Unit]) -> None:
+        self.thread = thread
+        self.events = events
+        self.at = at
+        self.expect = expect
+        self.cause: str | None = None
+        self.correlation: str | None = None
+        self.actor: Actor | None = None
+        self.then: Callable[[Unit, Exception | None], None] | None = None
+        self.first = 0
+        self.last = 0

@@ -1,0 +1,71 @@
+"""Ids, and where they come from.
+
+Three ids are never mixed: a *session* is a user's conversation, a *thread* is one tree of messages, a *call token* is what a
+handler sees. Each has a type of its own and a prefix that tells them apart in a log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NewType
+
+MessageId = NewType("MessageId", str)
+ThreadId = NewType("ThreadId", str)
+SessionId = NewType("SessionId", str)
+CallToken = NewType("CallToken", str)
+ApprovalId = NewType("ApprovalId", str)
+AgentName = NewType("AgentName", str)
+TenantId = NewType("TenantId", str)
+
+CONSOLE = AgentName("console")
+"""The outside: no listener, takes any payload."""
+SYSTEM_TODO = AgentName("system.todo")
+"""The organism's own listener for todo-until, always a peer."""
+DEFAULT_TENANT = TenantId("default")
+
+_BLOCK_IDS = 256
+_RANDOM_BYTES = 10
+
+
+class Ids:
+    """Makes ids that sort by time and cannot be guessed: 48 bits of milliseconds, then 80 random bits, as hex.
+
+    ``random_bytes(n)`` and ``milliseconds()`` are given, so that a test can make every id known. Random bytes are taken in
+    blocks, since one system call an id would cost more than the rest of it.
+    """
+
+    __slots__ = ("_at", "_block", "_milliseconds", "_random_bytes")
+
+    def __init__(self, random_bytes: Callable[[int], bytes], milliseconds: Callable[[], int]) -> None:
+        self._random_bytes = random_bytes
+        self._milliseconds = milliseconds
+        self._block = ""
+        self._at = 0
+
+    def message(self) -> MessageId:
+        """A new message id."""
+        return MessageId("msg-" + self._next())
+
+    def thread(self) -> ThreadId:
+        """A new thread id."""
+        return ThreadId("thr-" + self._next())
+
+    def token(self) -> CallToken:
+        """A new call token."""
+        return CallToken("call-" + self._next())
+
+    def approval(self) -> ApprovalId:
+        """A new approval id."""
+        return ApprovalId("apr-" + self._next())
+
+    def bare(self) -> str:
+        """32 hex digits with no prefix."""
+        return self._next()
+
+    def _next(self) -> str:
+        at = self._at
+        if at >= len(self._block):
+            self._block = self._random_bytes(_BLOCK_IDS * _RANDOM_BYTES).hex()
+            at = 0
+        self._at = at + 2 * _RANDOM_BYTES
+        return f"{self._milliseconds():012x}{self._block[at : self._at]}"
