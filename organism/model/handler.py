@@ -1,0 +1,179 @@
+"""What a handler gets and gives: the front door for authors of handlers.
+
+A handler is ``async def handle(payload, metadata)``. It answers with a ``HandlerResponse``, a list of them, or None.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Literal, Protocol
+from uuid import UUID
+
+EffectKind = Literal["pure", "idempotent", "unsafe"]
+AskCode = Literal["routing", "validation", "timeout", "dead_letter", "no_reply"]
+
+
+@dataclass
+class SystemError:  # noqa: A001 - the name on the wire (spec 1.4), found as organism.SystemError
+    """Told to an agent when a send of its was refused; the text does not tell a missing receiver from a forbidden one."""
+
+    code: Literal["routing", "validation", "timeout"]
+    message: str
+    retry_allowed: bool = False
+
+
+@dataclass
+class TodoUntil:
+    """Ask ``system.todo`` to remind you until a message of the type ``wait_for`` passes in the thread.
+
+    ``from_listener`` narrows it to messages from that listener; empty means any.
+    """
+
+    wait_for: str
+    from_listener: str = ""
+    description: str = ""
+
+
+@dataclass
+class TodoRegistered:
+    """The reminder's id."""
+
+    id: str
+
+
+@dataclass
+class TodoComplete:
+    """Close the reminder with this id."""
+
+    id: str
+
+
+@dataclass(frozen=True, slots=True)
+class HandlerResponse:
+    """A message to send. ``to`` names a peer; without it the message answers the caller (``respond`` says so plainly)."""
+
+    payload: object
+    to: str | None = None
+
+    @classmethod
+    def respond(cls, payload: object) -> HandlerResponse:
+        """Answer whoever called the handling under way; the pump knows who that is."""
+        return cls(payload)
+
+
+@dataclass(frozen=True, slots=True)
+class Approval:
+    """What a human decided: ``decision`` is ``approve``, ``reject`` or ``expired``; ``edits`` is what they changed, if anything."""
+
+    decision: Literal["approve", "reject", "expired"]
+    edits: Any = None
+    comment: str = ""
+    by: str = ""
+
+
+class AskError(Exception):
+    """An ``ask`` got no reply. ``code`` says why: routing, validation, timeout, dead_letter or no_reply."""
+
+    def __init__(self, code: AskCode, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+
+
+class EffectFailed(Exception):
+    """An outside effect is known to have failed, by an operator's word; it is not tried again."""
+
+
+class Steps(Protocol):
+    """The steps of one handling; the pump's side of ``HandlerMetadata``."""
+
+    async def ask(self, to: str, payload: object, timeout_s: float | None) -> Any:
+        """Send and wait for the reply's payload."""
+
+    async def effect(self, key: str, fn: Callable[[str], Awaitable[Any]], kind: EffectKind) -> Any:
+        """Run an outside effect and record its result."""
+
+    async def now(self) -> datetime:
+        """The time, recorded."""
+
+    async def uuid(self) -> UUID:
+        """A UUID, recorded."""
+
+    async def random(self) -> float:
+        """A number in [0, 1), recorded."""
+
+    async def approve(self, preview: Any) -> Approval:
+        """Wait for a human."""
+
+
+class HandlerMetadata:
+    """What a handler knows of its message, and the steps that it may take.
+
+    ``thread_id`` is an opaque call token: the same for a call and for the replies to what was sent in it. ``own_name`` is
+    set for agents only. ``deadline`` is when the handling's own running time is over if it never waits.
+    Each step is on disk before its result is given; after a restart a recorded step gives its recorded result. Steps are
+    numbered in the order of their calls, so call them in the same order every time.
+    """
+
+    __slots__ = ("_deadline_us", "_steps", "attempt", "from_id", "is_self_call", "own_name", "thread_id", "todo_nudge", "usage_instructions")
+
+    def __init__(  # noqa: PLR0913 - made by the pump alone, once a handling, and by position for speed
+        self,
+        thread_id: str,
+        from_id: str,
+        own_name: str | None,
+        is_self_call: bool,  # noqa: FBT001
+        usage_instructions: str,
+        todo_nudge: str,
+        attempt: int,
+        deadline_us: int,
+        steps: Steps,
+    ) -> None:
+        self.thread_id = thread_id
+        self.from_id = from_id
+        self.own_name = own_name
+        self.is_self_call = is_self_call
+        self.usage_instructions = usage_instructions
+        self.todo_nudge = todo_nudge
+        self.attempt = attempt
+        self._deadline_us = deadline_us
+        self._steps = steps
+
+    @property
+    def deadline(self) -> datetime:
+        """When the handling's own running time is over, UTC."""
+        return datetime.fromtimestamp(self._deadline_us / 1_000_000, UTC)
+
+    async def ask(self, to: str, payload: object, timeout: float | None = None) -> Any:  # noqa: ASYNC109 - the pump's clock
+        """Send ``payload`` to the peer ``to`` and give the payload of its reply.
+
+        ``timeout`` is in seconds (default: the organism's ``ask_timeout_s``); time in which the peer is paused does not
+        count. Raises ``AskError``. While it waits, the handler's slot is free for others.
+        """
+        return await self._steps.ask(to, payload, timeout)
+
+    async def effect(self, key: str, fn: Callable[[str], Awaitable[Any]], kind: EffectKind = "idempotent") -> Any:
+        """Run ``fn(stable_key)``, which touches the outside, and give its JSON result, recorded.
+
+        ``pure`` and ``idempotent`` effects may run again after a crash, with the same key; an ``unsafe`` one never does: it
+        waits for an operator. Raises what ``fn`` raises, and ``EffectFailed`` if an operator said that it failed.
+        """
+        return await self._steps.effect(key, fn, kind)
+
+    async def now(self) -> datetime:
+        """The log's time (UTC, aware), the same after a restart."""
+        return await self._steps.now()
+
+    async def uuid(self) -> UUID:
+        """A random UUID, the same after a restart."""
+        return await self._steps.uuid()
+
+    async def random(self) -> float:
+        """A random number in [0, 1), the same after a restart."""
+        return await self._steps.random()
+
+    async def approve(self, preview: Any) -> Approval:
+        """Show ``preview`` (JSON) to a human and wait for the decision."""
+        return await self._steps.approve(preview)
