@@ -1,0 +1,10 @@
+"""What all tests share: how hypothesis looks for its examples."""
+
+from __future__ import annotations
+
+from hypothesis import settings
+
+# No deadline: a busy machine is no fault of the code. A failing example is printed so that it can be run again.
+settings.register_profile("push", deadline=None, print_blob=True)
+settings.register_profile("soak", deadline=None, print_blob=True, max_examples=10_000)
+settings.load_profile("push")  # another: ./scripts/test --hypothesis-profile soak
