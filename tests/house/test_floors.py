@@ -1,0 +1,116 @@
+"""Each import contract bites: a small house in which all is right, and one wrong import at a time."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.house.tree import ROOT
+
+# A room for each floor, and two where siblings must not know each other.
+ROOMS = (
+    "organism",
+    *(
+        f"organism/{room}"
+        for room in ("cli", "server", "server/routes", "pump", "projections", "log", "codec", "config", "model", "rag")
+    ),
+)
+FILES = (
+    *(f"organism/{name}.py" for name in ("errors", "bootstrap", "tenants", "testing", "__main__")),
+    *(f"organism/pump/{name}.py" for name in ("control", "inject", "pump", "respond", "route")),
+    *(f"organism/{room}/{name}.py" for room in ("projections", "server/routes") for name in ("agents", "threads")),
+    *(f"handlers/{name}.py" for name in ("hello", "summarizer")),
+)
+RIGHT = {
+    "handlers/hello.py": "from organism import HandlerMetadata",
+    "organism/__main__.py": "from organism.cli import serve",
+    "organism/cli/serve.py": "import typer\nimport uvicorn\nfrom organism import bootstrap",
+    "organism/codec/xml.py": "from lxml import etree",
+    "organism/config/load.py": "from ruamel.yaml import YAML",
+    "organism/log/sqlite.py": "import asyncio\nimport pysqlite3",
+    "organism/pump/pump.py": "import asyncio\nimport time\nfrom organism.pump import route",
+    "organism/rag/index.py": "import hnswlib",
+    "organism/server/app.py": "import starlette\nfrom organism.server.routes import agents",
+}
+WRONG = (
+    ("floors", "organism/log/memory.py", "from organism.pump import pump"),
+    ("floors", "organism/tenants.py", "from organism import bootstrap"),
+    ("floors", "organism/testing.py", "from organism import cli"),
+    ("floors", "organism/codec/seal.py", "if TYPE_CHECKING:\n    from organism.log import sqlite"),
+    ("floors", "organism/unheard_of.py", ""),
+    ("cycles", "organism/pump/route.py", "from organism.pump import pump"),
+    ("folds", "organism/projections/agents.py", "from organism.projections import threads"),
+    ("routes", "organism/server/routes/agents.py", "from organism.server.routes import threads"),
+    ("handlers", "handlers/hello.py", "import handlers.summarizer"),
+    ("front-door", "handlers/hello.py", "from organism.model import ids"),
+    ("no-handler", "organism/bootstrap.py", "from handlers import hello"),
+    ("xml", "organism/server/wire.py", "from lxml import etree"),
+    ("xml", "organism/pump/inject.py", "import xml.etree.ElementTree"),
+    ("sqlite", "organism/pump/pump.py", "import sqlite3"),
+    ("sqlite", "organism/codec/xml.py", "import aiosqlite"),
+    ("vectors", "organism/rag/embed.py", "import hnswlib"),
+    ("http", "organism/pump/pump.py", "from starlette.responses import Response"),
+    ("http", "organism/bootstrap.py", "import uvicorn"),
+    ("terminal", "organism/server/app.py", "import typer"),
+    ("yaml", "organism/bootstrap.py", "import ruamel.yaml"),
+    ("providers", "organism/rag/embed.py", "import openai"),
+    ("decisions", "organism/pump/route.py", "import asyncio"),
+    ("decisions", "organism/projections/threads.py", "import structlog"),
+    ("vocabulary", "organism/model/ids.py", "import orjson"),
+)
+
+
+def _build(root: Path) -> None:
+    for path in FILES:
+        _write(root, path, "")
+    for path, text in RIGHT.items():
+        _write(root, path, text)
+    for room in ROOMS:
+        _write(root, f"{room}/__init__.py", "")
+
+
+def _write(root: Path, path: str, text: str) -> None:
+    file = root / path
+    file.parent.mkdir(parents=True, exist_ok=True)
+    before = file.read_text() if file.exists() else ""
+    file.write_text(f"{before}\n{text}\n".lstrip())
+
+
+def _broken(root: Path) -> set[str]:
+    """The names of the contracts that import-linter found broken."""
+    run = subprocess.run(
+        [Path(sys.executable).with_name("lint-imports"), "--no-logo", "--no-cache", "--config", ROOT / ".importlinter"],
+        cwd=root,
+        env={**os.environ, "COLUMNS": "200"},
+        capture_output=True,
+        check=False,
+        text=True,
+    )
+    assert "Contracts: " in run.stdout, run.stdout + run.stderr
+    return set(re.findall(r"^(.+) BROKEN", run.stdout, re.MULTILINE))
+
+
+def _sentences() -> dict[str, str]:
+    contracts = (ROOT / ".importlinter").read_text()
+    return dict(re.findall(r"^\[importlinter:contract:(.+)\]\nname = (.+)$", contracts, re.MULTILINE))
+
+
+def test_a_house_in_order_breaks_no_contract(tmp_path: Path) -> None:
+    _build(tmp_path)
+    assert _broken(tmp_path) == set()
+
+
+@pytest.mark.parametrize(("contract", "path", "line"), WRONG)
+def test_one_wrong_import_breaks_its_contract(tmp_path: Path, contract: str, path: str, line: str) -> None:
+    _build(tmp_path)
+    _write(tmp_path, path, line)
+    assert _sentences()[contract] in _broken(tmp_path)
+
+
+def test_each_contract_is_tried() -> None:
+    assert {contract for contract, _, _ in WRONG} == set(_sentences())

@@ -1,0 +1,72 @@
+"""The lock names public places and hashes alone, and what the code imports is what the project declares."""
+
+from __future__ import annotations
+
+import ast
+import re
+import tomllib
+from typing import Any
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+from packaging.version import Version
+
+from tests.house.tree import ROOT, read_repository
+
+IMPORT_NAMES = {"prometheus-client": "prometheus_client", "ruamel-yaml": "ruamel"}
+# uvicorn loads these by the names given to it.
+UNIMPORTED = {"httptools", "uvloop"}
+# Below these stand faults that were found and mended; no lock may fall back (spec 7, S32).
+FLOORS = {"lxml": "6.1.0", "starlette": "0.49.1", "pysqlite3": "0.6.1"}
+
+
+@pytest.fixture(scope="module")
+def lock() -> dict[str, Any]:
+    return tomllib.loads((ROOT / "uv.lock").read_text())
+
+
+@pytest.fixture(scope="module")
+def declared() -> set[str]:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    return {canonicalize_name(Requirement(text).name) for text in project["dependencies"]}
+
+
+def _imported() -> set[str]:
+    """The first names of all that the package imports."""
+    trees = [source.tree for source in read_repository() if source.is_in("organism/")]
+    nodes = [node for tree in trees for node in ast.walk(tree)]
+    plain = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
+    names = plain | {node.module or "" for node in nodes if isinstance(node, ast.ImportFrom)}
+    return {name.partition(".")[0] for name in names}
+
+
+def test_the_lock_names_only_the_public_index() -> None:
+    text = (ROOT / "uv.lock").read_text()
+    hosts = set(re.findall(r"\w+://([^/\"]+)", text))
+    assert hosts == {"pypi.org", "files.pythonhosted.org"}
+
+
+def test_each_locked_file_has_its_hash(lock: dict[str, Any]) -> None:
+    fetched = [package for package in lock["package"] if "registry" in package["source"]]
+    files = [
+        file for package in fetched for file in [*package.get("wheels", []), *filter(None, [package.get("sdist")])]
+    ]
+    assert len(files) > len(fetched) > 0
+    assert all(file["hash"].startswith("sha256:") for file in files)
+
+
+def test_no_locked_version_is_below_its_floor(lock: dict[str, Any]) -> None:
+    versions = {package["name"]: Version(package["version"]) for package in lock["package"]}
+    assert {name for name, floor in FLOORS.items() if versions[name] < Version(floor)} == set()
+
+
+def test_each_dependency_is_imported(declared: set[str]) -> None:
+    imported = _imported()
+    unused = {name for name in declared - UNIMPORTED if IMPORT_NAMES.get(name, name) not in imported}
+    assert unused == set()
+
+
+def test_each_library_that_is_imported_is_declared(declared: set[str], lock: dict[str, Any]) -> None:
+    locked = {IMPORT_NAMES.get(package["name"], package["name"]) for package in lock["package"]} - {"organism"}
+    assert (_imported() & locked) - {IMPORT_NAMES.get(name, name) for name in declared} == set()
