@@ -1,0 +1,29 @@
+"""Writes the schemas of an organism.yaml into a folder: envelope.xsd, and one XSD for each payload class."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from organism.codec import write_schemas
+from organism.config.load import load
+
+
+def main() -> None:
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("--config", type=Path, default=Path("organism.yaml"))
+    options.add_argument("--into", type=Path, default=Path("schemas"))
+    given = options.parse_args()
+
+    classes = {
+        kind for listener in load(given.config).listeners for kind in {listener.payload_class, *listener.accepts}
+    }
+    given.into.mkdir(parents=True, exist_ok=True)
+    for stale in given.into.glob("*.xsd"):
+        stale.unlink()
+    write_schemas(given.into, sorted(classes, key=lambda kind: kind.__name__))
+    print(f"{len(list(given.into.glob('*.xsd')))} schemas in {given.into}/")
+
+
+if __name__ == "__main__":
+    main()
