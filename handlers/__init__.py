@@ -1,0 +1,1 @@
+"""The handlers of this organism; organism.yaml says which listener runs which."""

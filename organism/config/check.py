@@ -1,0 +1,128 @@
+"""Holding a section of the file against its table: each key, type and bound that is wrong becomes a fault."""
+
+from __future__ import annotations
+
+import difflib
+import json
+from collections.abc import Sequence
+from dataclasses import fields, is_dataclass
+from typing import Any, Final, TypeVar, get_args, get_type_hints
+
+from pydantic import ConfigDict, TypeAdapter, ValidationError
+from pydantic_core import ErrorDetails
+
+from organism.config.faults import Faults, Place
+from organism.config.sections import (
+    PATTERNS,
+    EmbeddingSection,
+    ListenerSection,
+    ModelSection,
+    OrganismSection,
+    Root,
+    Section,
+)
+from organism.config.settings import Limits, Retry
+from organism.config.yaml import Node
+
+Kind = TypeVar("Kind", bound=Section)
+
+MAX_SHOWN: Final = 60
+
+_STRICT: Final = ConfigDict(extra="forbid", strict=True)
+_ADAPTERS: Final[dict[type, TypeAdapter[Any]]] = {
+    kind: TypeAdapter(tuple[kind], config=_STRICT)  # type: ignore[valid-type]  # a tuple of one hands its config down
+    for kind in (Root, OrganismSection, Limits, Retry, ModelSection, EmbeddingSection, ListenerSection)
+}
+
+_EXPECTED: Final = {
+    "int_type": "a whole number",
+    "float_type": "a number",
+    "string_type": "text",
+    "bool_type": "true or false",
+    "tuple_type": "a list",
+    "dict_type": "a mapping",
+    "dataclass_type": "a mapping",
+    "greater_than": "more than {gt:g}",
+    "greater_than_equal": "at least {ge:g}",
+    "less_than_equal": "at most {le:.0f}",
+    "string_too_short": "text that is not empty",
+    "string_too_long": "at most {max_length} characters",
+    "literal_error": "{expected}",
+}
+
+
+def held(kind: type[Kind], node: Node, place: Place, faults: Faults) -> Kind:
+    """The section at ``place`` as a record of its kind.
+
+    What is wrong goes to ``faults`` and is left out of the record, which then has the default in its place.
+    """
+    plain = node.plain()
+    if isinstance(plain, dict):
+        for key in getattr(kind, "REQUIRED", ()):
+            if key not in plain:
+                faults.add(node.line, (*place, key), f"`{key}` is missing")
+    try:
+        return _record(kind, plain)
+    except ValidationError as error:
+        wrong = error.errors(include_url=False)
+    for detail in wrong:
+        inner = detail["loc"][1:]
+        faults.add(node.nearest(inner).line, (*place, *inner), _message(kind, inner, detail))
+    return _record(kind, _without(plain, wrong))
+
+
+def came(value: Any) -> str:
+    """The value and what it is, in few words: ``true (a boolean)``, ``"five" (text)``, ``a list``."""
+    if value is None:
+        return "nothing"
+    if isinstance(value, list | dict):
+        return "a list" if isinstance(value, list) else "a mapping"
+    text = json.dumps(value, ensure_ascii=False)
+    shown = text if len(text) <= MAX_SHOWN else text[: MAX_SHOWN - 1] + "…"
+    kind = "a boolean" if isinstance(value, bool) else "text" if isinstance(value, str) else "a number"
+    return f"{shown} ({kind})"
+
+
+def near(name: str, known: Sequence[str]) -> str:
+    """``; did you mean `x`?`` if a known name looks like it, else nothing."""
+    close = difflib.get_close_matches(name, known, n=1)
+    return f"; did you mean `{close[0]}`?" if close else ""
+
+
+def _record(kind: type[Kind], plain: Any) -> Kind:
+    record: Kind
+    (record,) = _ADAPTERS[kind].validate_json(json.dumps([plain]))
+    return record
+
+
+def _message(kind: type, inner: Place, detail: ErrorDetails) -> str:
+    problem, value, context = detail["type"], detail["input"], detail.get("ctx", {})
+    if problem == "unexpected_keyword_argument":
+        known = _known_keys(kind, inner[:-1])
+        unknown = str(inner[-1])
+        return f"unknown key `{unknown}`" + (near(unknown, known) or f"; known here: {', '.join(known)}")
+    if problem == "string_pattern_mismatch":
+        return f"expected {PATTERNS[context['pattern']]}; came {came(value)}"
+    expected = _EXPECTED[problem].format(**context) if problem in _EXPECTED else detail["msg"]
+    quotes = "; put it in quotes to make it text" if problem == "string_type" and isinstance(value, int | float) else ""
+    return f"expected {expected}, came {came(value)}{quotes}"
+
+
+def _known_keys(kind: Any, way: Place) -> list[str]:
+    """The keys of the table that is reached from ``kind`` by ``way``."""
+    for step in way:
+        kind = get_type_hints(kind)[str(step)] if is_dataclass(kind) else get_args(kind)[-1]
+    return sorted(each.name for each in fields(kind)) if is_dataclass(kind) else []
+
+
+def _without(plain: Any, wrong: Sequence[ErrorDetails]) -> Any:
+    """The section without its faulty values; of lists the last goes first, so that indexes stay true."""
+    places = {detail["loc"][1:] for detail in wrong}
+    for place in sorted(places, key=lambda place: [(isinstance(step, int), step) for step in place], reverse=True):
+        if not place:
+            return {}
+        owner = plain
+        for step in place[:-1]:
+            owner = owner[step]
+        del owner[place[-1]]
+    return plain

@@ -1,0 +1,157 @@
+"""The code that organism.yaml names: dotted paths become payload classes and handlers, or faults at their keys."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from operator import attrgetter
+from typing import Any, cast
+
+from organism.config.check import near
+from organism.config.faults import Faults, Place
+from organism.config.foreign import attempt, told
+from organism.config.modules import ModuleSet, is_below
+from organism.config.settings import Handler
+from organism.config.signature import is_payload, read_signature
+
+CheckPayload = Callable[[type], list[str]]
+"""Gives what keeps a dataclass from becoming a schema, in sentences; an empty list if nothing does."""
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """A dotted path with the key that names it."""
+
+    path: str
+    line: int
+    place: Place
+
+    @property
+    def module(self) -> str:
+        """All but the last part."""
+        return self.path.rpartition(".")[0]
+
+    @property
+    def attribute(self) -> str:
+        """The last part."""
+        return self.path.rpartition(".")[2]
+
+
+class Code:
+    """Finds the code of one load. A fault that several keys share is told once, at the first of them.
+
+    ``prefixes`` is None if they are in doubt: then nothing is found, and nothing is told of it.
+    """
+
+    def __init__(
+        self, modules: ModuleSet, prefixes: tuple[str, ...] | None, check_payload: CheckPayload, faults: Faults
+    ) -> None:
+        self._modules = modules
+        self._prefixes = prefixes
+        self._check_payload = check_payload
+        self._faults = faults
+        self._told: set[str] = set()
+        self._first_named: dict[str, Named] = {}
+        self._is_sound: dict[type, bool] = {}
+
+    def payload_class(self, named: Named) -> type | None:
+        """The dataclass of that path, if a schema can be made of it."""
+        found = self._find(named)
+        if found is None:
+            return None
+        if not is_payload(found):
+            kind = "a class without `@dataclass`" if isinstance(found, type) else f"a {type(found).__name__}"
+            self._add(named, f"expected a dataclass, came {kind}: `{named.path}`")
+            return None
+        return cast("type", found) if self._has_schema(named, found) else None
+
+    def handler(self, named: Named, kind: type | None, *, blocking: bool) -> tuple[Handler, frozenset[type]] | None:
+        """The function of that path and the classes that it accepts.
+
+        ``kind``, the listener's payload class, must be one of them; it is None if that one is in doubt.
+        """
+        found = self._find(named)
+        if found is None:
+            return None
+        read = attempt(partial(read_signature, found, blocking=blocking))
+        if read.result is None:
+            self._add(named, f"its signature cannot be read: {self._in_short(read.error)}")
+            return None
+        wrong = list(read.result.wrong)
+        if not wrong and kind is not None and kind not in read.result.accepts:
+            names = ", ".join(sorted(each.__name__ for each in read.result.accepts))
+            wrong.append(f"expected an annotation that names the payload_class, `{kind.__name__}`; came {names}")
+        for message in wrong:
+            self._add(named, message)
+        accepts = read.result.accepts
+        sound = [self._has_schema(named, each) for each in sorted(accepts, key=attrgetter("__name__"))]
+        return None if wrong or not all(sound) else (cast("Handler", found), accepts)
+
+    def version(self, *named: Named) -> bytes:
+        """The digest of the code behind these paths, with what it imports below the prefixes."""
+        return self._modules.sources.fingerprint({each.module for each in named})
+
+    def digest(self) -> bytes:
+        """The digest of all the code that was named."""
+        return self._modules.sources.fingerprint(self._first_named)
+
+    def complete(self) -> None:
+        """Complete the set of modules. One that is not Python is a fault, even if nothing has run it yet."""
+        for module, error in self._modules.complete(self._first_named).items():
+            if isinstance(error, SyntaxError):
+                self._add(self._reaches(module), self._cannot_import(module, error), once=True)
+
+    def _find(self, named: Named) -> Any:
+        """What the path names; None after a fault."""
+        if self._prefixes is None:
+            return None
+        if not any(is_below(named.module, prefix) for prefix in self._prefixes):
+            allowed = ", ".join(self._prefixes) or "none so far"
+            self._add(named, f"`{named.path}` is not below a prefix of organism.imports ({allowed}); add its prefix")
+            return None
+        self._first_named.setdefault(named.module, named)
+        outcome = self._modules.load(named.module)
+        if outcome.result is None:
+            self._add(named, self._cannot_import(named.module, outcome.error), once=True)
+            return None
+        found = attempt(partial(getattr, outcome.result, named.attribute))
+        if found.error is not None:
+            hint = near(named.attribute, list(vars(outcome.result)))
+            self._add(named, f"`{named.module}` has no `{named.attribute}`{hint}")
+        return found.result
+
+    def _has_schema(self, named: Named, kind: type) -> bool:
+        if kind not in self._is_sound:
+            checked = attempt(partial(self._check_payload, kind))
+            wrong = [self._in_short(checked.error)] if checked.result is None else checked.result
+            for message in wrong:
+                self._add(named, f"no schema can be made of `{kind.__name__}`: {message}")
+            self._is_sound[kind] = not wrong
+        return self._is_sound[kind]
+
+    def _cannot_import(self, module: str, error: BaseException | None) -> str:
+        missing = error.name or "" if isinstance(error, ModuleNotFoundError) else ""
+        if missing and is_below(module, missing):
+            return f"there is no module `{missing}`: expected {missing.replace('.', '/')}.py beside organism.yaml"
+        return f"`{module}` cannot be imported: {self._in_short(error)}{self._beside(missing)}"
+
+    def _beside(self, missing: str) -> str:
+        folder, top = self._modules.sources.folder, missing.partition(".")[0]
+        is_there = bool(top) and ((folder / f"{top}.py").is_file() or (folder / top).is_dir())
+        return f"; {top} lies beside organism.yaml: add it to organism.imports" if is_there else ""
+
+    def _in_short(self, error: BaseException | None) -> str:
+        return told(error, self._modules.sources.folder) if error is not None else "it is None"
+
+    def _reaches(self, module: str) -> Named:
+        """The first key whose module imports this one."""
+        closure = self._modules.sources.closure
+        names = (root for root in self._first_named if any(each.name == module for each in closure([root])))
+        return self._first_named[next(names)]
+
+    def _add(self, named: Named, message: str, *, once: bool = False) -> None:
+        if once and message in self._told:
+            return
+        self._told.add(message)
+        self._faults.add(named.line, named.place, message)

@@ -1,0 +1,78 @@
+"""organism.yaml → settings: all of it is checked, and all that is wrong is told at once (spec 1.1).
+
+The way: read the text (S16), hold each section against its table, import the modules that it names as one new set,
+check the code. Settings are made only if nothing was wrong anywhere; else ``ConfigInvalid`` carries every fault with
+its line and key, and what was loaded before stays as it was (G12).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import Final
+
+from organism.config.code import CheckPayload, Code
+from organism.config.faults import Faults
+from organism.config.listeners import read_listeners
+from organism.config.modules import Importer
+from organism.config.plan import part, read_plan
+from organism.config.settings import Settings
+from organism.config.yaml import read_yaml
+
+MAX_FILE_BYTES: Final = 256 * 1024
+
+
+def load(path: Path, *, check_payload: CheckPayload, imports: Importer | None = None) -> Settings:
+    """Read the file and import what it names.
+
+    ``check_payload`` says what keeps a dataclass from becoming a schema. ``imports`` is the organism's importer, the
+    same at each reload; without one the load stands for itself. Raises ``ConfigInvalid`` with all faults, in the
+    order of their lines, each with the pointer ``organism.yaml:LINE:KEY``. Must not run in two threads at the same
+    time.
+    """
+    faults = Faults(path.name)
+    text = _read_text(path, faults)
+    faults.refuse_if_any()
+    root = read_yaml(text, faults)
+    if root is None:
+        raise faults.refusal()
+    importer = imports or Importer()
+    plan = read_plan(root, importer.allows, faults)
+    with importer.fresh(path.parent.resolve(), plan.prefixes or ()) as modules:
+        code = Code(modules, plan.prefixes, check_payload, faults)
+        listeners = read_listeners(part(root, "listeners"), plan.limits, code, faults)
+        code.complete()
+        faults.refuse_if_any()
+    return Settings(
+        name=plan.organism.name,
+        imports=plan.organism.imports,
+        limits=plan.limits,
+        retry=plan.retry,
+        models=plan.sections.models,
+        embeddings=plan.sections.embeddings,
+        tools=plan.sections.tools,
+        fx=plan.sections.fx,
+        listeners=listeners,
+        source_text=text,
+        digest=hashlib.sha256(text.encode() + b"\0" + code.digest()).hexdigest(),
+        folder=modules.sources.folder,
+        modules=modules,
+    )
+
+
+def _read_text(path: Path, faults: Faults) -> str:
+    try:
+        with path.open("rb") as file:
+            raw = file.read(MAX_FILE_BYTES + 1)
+    except OSError as error:
+        faults.add(1, (), f"the file cannot be read: {error.strerror}; `organism init DIR` writes a first one")
+        return ""
+    if len(raw) > MAX_FILE_BYTES:
+        faults.add(1, (), f"expected at most {MAX_FILE_BYTES} bytes, came more; put long prompts into their own files")
+        return ""
+    try:
+        return raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = raw.count(b"\n", 0, error.start) + 1
+        faults.add(line, (), f"expected UTF-8, came the byte 0x{raw[error.start]:02x}")
+        return ""

@@ -1,0 +1,154 @@
+"""The keys of organism.yaml and the shape of what stands behind them: the table that ``check`` holds the file against.
+
+Field names are the keys. Every field has a default, so that what is left of a faulty section can still be read and
+the rest of its faults be found; ``REQUIRED`` names the keys that must be there. What an absent key means stands where
+it is used.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Annotated, Any, ClassVar, Final
+
+from pydantic import Field
+
+from organism.config.settings import Count, InvokeMode, Limits, PayloadBytes, Retry, Seconds
+
+NAME_PATTERN: Final = r"^[A-Za-z][A-Za-z0-9_.-]*$"
+_NOT_BLANK: Final = r"\S"
+_ONE_LINE: Final = r"^[^\x00-\x1f\x7f\x{85}\x{2028}\x{2029}]*$"
+_DOTTED: Final = r"^[^\W\d]\w*(\.[^\W\d]\w*)+$"
+_MODULE: Final = r"^[^\W\d]\w*(\.[^\W\d]\w*)*$"
+_PROMPT_REF: Final = r"^[A-Za-z0-9_.-]+(@[A-Za-z0-9_.-]+)?$"
+
+PATTERNS: Final = {
+    NAME_PATTERN: "a name: a letter, then letters, digits, `_`, `.` or `-`",
+    _NOT_BLANK: "text that is not blank",
+    _ONE_LINE: "one line of text",
+    _DOTTED: "a dotted path such as `handlers.hello.greet`",
+    _MODULE: "the name of a module such as `handlers`",
+    _PROMPT_REF: "a prompt such as `A2@v1`",
+}
+"""What each pattern means, for people."""
+
+Text = Annotated[str, Field(min_length=1, pattern=_NOT_BLANK)]
+Name = Annotated[str, Field(pattern=NAME_PATTERN, max_length=128)]
+Title = Annotated[str, Field(min_length=1, pattern=_ONE_LINE, max_length=128)]
+DottedPath = Annotated[str, Field(pattern=_DOTTED, max_length=256)]
+Prefix = Annotated[str, Field(pattern=_MODULE, max_length=256)]
+PromptRef = Annotated[str, Field(pattern=_PROMPT_REF, max_length=256)]
+Amount = Annotated[float, Field(ge=0)]
+
+
+@dataclass(frozen=True, slots=True)
+class OrganismSection:
+    """``organism``: its name, and the prefixes of the modules that the file may name."""
+
+    REQUIRED: ClassVar = ("name",)
+
+    name: Title = ""
+    imports: tuple[Prefix, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """What a model costs."""
+
+    input_usd_per_million: Amount = 0.0
+    output_usd_per_million: Amount = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class ModelSection:
+    """One of ``models`` (spec 4.3)."""
+
+    REQUIRED: ClassVar = ("provider",)
+
+    provider: Text = ""
+    model: Text = ""
+    base_url: Text = ""
+    api_key_env: Text = ""
+    context_window: Count = 1
+    price: Price = field(default_factory=Price)
+    max_concurrent: Count = 1
+    rate_limit_tpm: Annotated[int, Field(ge=1)] = 1
+    fallback: tuple[Text, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class EmbeddingSection:
+    """One of ``embeddings`` (spec 6)."""
+
+    REQUIRED: ClassVar = ("provider",)
+
+    provider: Text = ""
+    model: Text = ""
+    base_url: Text = ""
+    api_key_env: Text = ""
+    dim: Count = 1
+    batch: Count = 1
+    default: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Spend:
+    """An upper bound of what may be spent."""
+
+    tokens: Annotated[int, Field(ge=0)] = 0
+    usd: Amount = 0.0
+    calls: Annotated[int, Field(ge=0)] = 0
+    seconds: Amount = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """Bounds for one run and for one day (spec 4.1)."""
+
+    run: Spend = field(default_factory=Spend)
+    day: Spend = field(default_factory=Spend)
+
+
+@dataclass(frozen=True, slots=True)
+class ListenerSection:
+    """One of ``listeners``. 0 and empty text stand for "not given"."""
+
+    REQUIRED: ClassVar = ("name", "description")
+
+    name: Name = ""
+    description: Text = ""
+    payload_class: DottedPath = ""
+    handler: DottedPath = ""
+    agent: bool = False
+    peers: tuple[str, ...] = ()
+    broadcast: bool = False
+    blocking: bool = False
+    max_concurrent: Count = 0
+    timeout_s: Seconds = 0.0
+    max_payload_bytes: PayloadBytes = 0
+    prompt: Text = ""
+    prompt_ref: PromptRef = ""
+    model: Text = ""
+    tools: tuple[Name, ...] = ()
+    budget: Budget = field(default_factory=Budget)
+    confirm: bool = False
+    approval: bool = False
+    invoke: tuple[InvokeMode, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Root:
+    """The whole file; what stands behind the keys is held against its own table."""
+
+    REQUIRED: ClassVar = ("organism",)
+
+    organism: dict[str, Any] = field(default_factory=dict)
+    limits: dict[str, Any] = field(default_factory=dict)
+    retry: dict[str, Any] = field(default_factory=dict)
+    models: dict[str, dict[str, Any]] = field(default_factory=dict)
+    embeddings: dict[str, dict[str, Any]] = field(default_factory=dict)
+    tools: dict[str, dict[str, Any]] = field(default_factory=dict)
+    fx: dict[str, Amount] = field(default_factory=dict)
+    listeners: tuple[dict[str, Any], ...] = ()
+
+
+Section = OrganismSection | Limits | Retry | ModelSection | EmbeddingSection | ListenerSection | Root

@@ -1,0 +1,153 @@
+"""What organism.yaml says, checked and frozen.
+
+Nothing here reads a file: ``load`` makes these records, everyone else only reads them. The bounds that stand beside the
+fields of ``Limits`` and ``Retry`` are the ones that ``load`` enforces, and the defaults are those of spec 1.1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from organism.config.modules import ModuleSet
+from organism.model.ids import CONSOLE, SYSTEM_TODO, AgentName
+
+Count = Annotated[int, Field(ge=1, le=1_000_000)]
+Seconds = Annotated[float, Field(gt=0, le=31_536_000)]
+PayloadBytes = Annotated[int, Field(ge=1, le=16 * 1024 * 1024)]
+
+Handler = Callable[[Any, Any], Any]
+"""``async def (payload, metadata)``, or a plain ``def`` where the listener is ``blocking``."""
+InvokeMode = Literal["batch", "stream"]
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Bounds of the whole organism. Times are in seconds; ``pause_after_failures`` 0 means never (spec 8, G8)."""
+
+    max_concurrent_handlers: Count = 20
+    max_concurrent_per_agent: Count = 5
+    max_queue_per_agent: Count = 10_000
+    max_open_per_thread: Count = 10_000
+    max_depth: Count = 50
+    max_payload_bytes: PayloadBytes = 262_144
+    handler_timeout_s: Seconds = 30.0
+    ask_timeout_s: Seconds = 30.0
+    approval_expires_s: Seconds = 86_400.0
+    max_tokens_per_thread: Annotated[int, Field(ge=0, le=1_000_000_000)] = 100_000
+    pause_after_failures: Annotated[int, Field(ge=0, le=1_000_000)] = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Retry:
+    """How often a handling is tried in all, and how long it waits in between (seconds, growing to ``max_delay_s``)."""
+
+    attempts: Annotated[int, Field(ge=1, le=1000)] = 3
+    base_delay_s: Annotated[float, Field(ge=0, le=86_400)] = 0.2
+    max_delay_s: Annotated[float, Field(ge=0, le=86_400)] = 10.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listener:
+    """One listener, with the code that it runs.
+
+    ``peers`` stands as in the YAML; ``any_peer`` says that ``"*"`` is among them. ``handler`` is None where the turn
+    loop runs the listener. ``accepts`` holds the payload class and each reply class that the handler's annotation
+    names: a reply of any other class goes unread (spec 1.4). ``max_concurrent``, ``timeout_s`` and
+    ``max_payload_bytes`` are the listener's own or those of the limits. ``section`` is its part of the YAML.
+    ``version`` changes with the section, with the modules of handler and payload class, and with whatever these
+    import under the prefixes.
+    """
+
+    name: AgentName
+    description: str
+    is_agent: bool
+    peers: tuple[str, ...]
+    any_peer: bool
+    payload_class: type
+    payload_class_path: str
+    handler: Handler | None
+    handler_path: str | None
+    accepts: frozenset[type]
+    broadcast: bool
+    blocking: bool
+    max_concurrent: int
+    timeout_s: float
+    max_payload_bytes: int
+    prompt: str | None
+    prompt_ref: str | None
+    model: str | None
+    tools: tuple[str, ...]
+    budget: Mapping[str, Any]
+    confirm: bool
+    approval: bool
+    invoke: tuple[InvokeMode, ...]
+    section: Mapping[str, Any]
+    version: str
+
+    def may_send_to(self, name: str) -> bool:
+        """Whether ``name`` is a peer: so named, by ``"*"``, itself, or ``system.todo``, which always is one."""
+        return self.any_peer or name in self.peers or name in {self.name, SYSTEM_TODO}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """One organism.yaml as it was loaded, with the handler modules of that load.
+
+    ``models``, ``embeddings``, ``tools`` and ``fx`` are plain mappings whose shape was checked. ``source_text`` is
+    the file to the letter, ``digest`` the SHA-256 over it and over the modules' sources, ``folder`` where it lies
+    (absolute).
+    """
+
+    name: str
+    imports: tuple[str, ...]
+    limits: Limits
+    retry: Retry
+    models: Mapping[str, Any]
+    embeddings: Mapping[str, Any]
+    tools: Mapping[str, Any]
+    fx: Mapping[str, Any]
+    listeners: tuple[Listener, ...]
+    source_text: str
+    digest: str
+    folder: Path
+    modules: ModuleSet = field(repr=False, compare=False)
+    _by_name: dict[str, Listener] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_by_name", {listener.name: listener for listener in self.listeners})
+
+    def listener(self, name: str) -> Listener | None:
+        """The listener of that name, or None."""
+        return self._by_name.get(name)
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """What a reload changes: names of listeners, each list in the order of its organism.yaml."""
+
+    added: tuple[AgentName, ...] = ()
+    removed: tuple[AgentName, ...] = ()
+    updated: tuple[AgentName, ...] = ()
+
+
+def diff(old: Settings, new: Settings) -> Changes:
+    """Which listeners are added, removed, or updated (their section or their code is another)."""
+    return Changes(
+        added=tuple(each.name for each in new.listeners if old.listener(each.name) is None),
+        removed=tuple(each.name for each in old.listeners if new.listener(each.name) is None),
+        updated=tuple(each.name for each in new.listeners if _is_updated(old.listener(each.name), each)),
+    )
+
+
+def is_reserved(name: str) -> bool:
+    """Whether a name belongs to the organism itself: the outside, and all of ``system``."""
+    return name in {CONSOLE, "system"} or name.startswith("system.")
+
+
+def _is_updated(before: Listener | None, after: Listener) -> bool:
+    return before is not None and before.version != after.version
