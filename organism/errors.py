@@ -14,9 +14,9 @@
     ├── Unavailable             503  (MailboxFull, LogUnavailable, CommitUnknown, Stopping)
     └── Internal                500  (LogDamaged, LogHeld, Fenced)
 
-The class carries the stable ``code``, the HTTP ``status`` and the wire ``type``; its docstring is the default message. What
-belongs to one occurrence (which field, which position) comes with the instance: ``param`` is a JSON pointer or a header name,
-``details`` lists every fault when there are several.
+The class carries the stable ``code``, the HTTP ``status`` and the wire ``type``; its docstring is the default
+message. What belongs to one occurrence (which field, which position) comes with the instance: ``param`` is a JSON
+pointer or a header name, ``details`` lists every fault when there are several.
 """
 
 from __future__ import annotations
@@ -27,7 +27,10 @@ from typing import ClassVar
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One thing that is wrong: where (a JSON pointer, ``headers.x`` or ``file:line:key``) and what was expected and came."""
+    """One thing that is wrong.
+
+    Where (a JSON pointer, ``headers.x`` or ``file:line:key``) and what was expected and came.
+    """
 
     pointer: str
     message: str

@@ -1,15 +1,15 @@
 """The port to durable state, and what every engine guarantees.
 
 L1  A unit is written whole or not at all, and its events get dense, rising positions in the order of ``append``.
-L2  ``Unit.then`` is called in the loop's thread, in order of position, only once the unit is known to be on disk (None) or
-    known to have failed (the error); nothing that failed is ever shown.
+L2  ``Unit.then`` is called in the loop's thread, in order of position, only once the unit is known to be on disk (None)
+    or known to have failed (the error); nothing that failed is ever shown.
 L3  A unit whose ``expect`` is stale is refused (``StalePosition``) and does not touch the others of its commit.
 L4  A read that begins after ``then`` sees the unit, its content and every read model row that follows from it.
 L5  ``follow`` gives every event after its position once and in order, with no gap at the seam between past and present.
-L6  A second process on the same place is refused at ``open`` (``LogHeld``); one that was fenced off writes nothing more.
+L6  A second process on the same place is refused at ``open`` (``LogHeld``); a fenced one writes no more.
 L7  What was acknowledged and is changed, missing, swapped or cut is found and located (``verify``, and at each read).
-L8  After a failed commit nothing is written until the tail was read again from the disk; the error was ``CommitUnknown`` for
-    the units of that commit and ``LogUnavailable`` for what came after; reads go on.
+L8  After a failed commit nothing is written until the tail was read again from the disk; the error was ``CommitUnknown``
+    for the units of that commit and ``LogUnavailable`` for what came after; reads go on.
 L9  Deleting every read model and opening again gives byte-equal rows.
 """
 
@@ -27,15 +27,17 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class ReadModel:
-    """A fold of the log that the engine keeps as rows, in the append's own transaction. The engine knows nothing else of it.
+    """A fold of the log that the engine keeps as rows, in the append's own transaction.
 
-    ``keys`` maps an event type to the function that names the keys which such an event touches. ``apply(key, row, event)``
-    gives the row after the event, or None if there is none any more; it depends on nothing else and may change ``row`` in
-    place (the engine owns it and drops its copies when a commit fails). ``columns`` names the fields that can be searched or
-    sorted by, with their SQL type; ``indexes`` lists tuples of columns. ``with_content`` completes each public row by
-    ``"payload"``: the content JSON of the event at ``row["position"]`` (``{"erased": true}`` after its erasure). A row that
-    ``is_final`` once written is never read back by ``apply``: the engine need not keep it in memory. A new ``version`` makes
-    the engine rebuild the rows from the log.
+    The engine knows nothing else of it.
+
+    ``keys`` maps an event type to the function that names the keys which such an event touches. ``apply(key, row,
+    event)`` gives the row after the event, or None if there is none any more; it depends on nothing else and may
+    change ``row`` in place (the engine owns it and drops its copies when a commit fails). ``columns`` names the
+    fields that can be searched or sorted by, with their SQL type; ``indexes`` lists tuples of columns.
+    ``with_content`` completes each public row by ``"payload"``: the content JSON of the event at ``row["position"]``
+    (``{"erased": true}`` after its erasure). A row that ``is_final`` once written is never read back by ``apply``:
+    the engine need not keep it in memory. A new ``version`` makes the engine rebuild the rows from the log.
     """
 
     name: str
@@ -50,10 +52,12 @@ class ReadModel:
 
 @dataclass(frozen=True, slots=True)
 class Where:
-    """One condition on a column: ``op`` is ``=``, ``<``, ``<=``, ``>``, ``>=``, ``in`` (a list) or ``has`` (a name in a list column).
+    """One condition on a column.
 
-    A *list column* holds names joined and enclosed by ``|``, as ``|console|greeter|``. ``any_of`` makes the condition hold
-    if it holds for one of these columns instead of ``column``.
+    ``op`` is ``=``, ``<``, ``<=``, ``>``, ``>=``, ``in`` (a list) or ``has`` (a name in a list column).
+
+    A *list column* holds names joined and enclosed by ``|``, as ``|console|greeter|``. ``any_of`` makes the condition
+    hold if it holds for one of these columns instead of ``column``.
     """
 
     column: str
@@ -76,7 +80,10 @@ class Query:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """``rows`` is one JSON array of the finished rows, as bytes; ``count`` how many they are; ``total`` how many match."""
+    """``rows`` is one JSON array of the finished rows, as bytes; ``count`` how many they are.
+
+    ``total`` how many match.
+    """
 
     rows: bytes
     count: int
@@ -94,7 +101,10 @@ class EventFilter:
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """What ``verify`` found: how many events and commits were checked up to ``position``; ``damage`` says what and where."""
+    """What ``verify`` found: how many events and commits were checked up to ``position``.
+
+    ``damage`` says what and where.
+    """
 
     position: int
     events: int
@@ -131,12 +141,20 @@ class Log(Protocol):
         """``append``, then wait; gives the position of the unit's last event, or raises what ``then`` got."""
 
     async def read(
-        self, after: int = 0, until: int | None = None, wanted: EventFilter | None = None, limit: int = 500, *, reverse: bool = False
+        self,
+        after: int = 0,
+        until: int | None = None,
+        wanted: EventFilter | None = None,
+        limit: int = 500,
+        *,
+        reverse: bool = False,
     ) -> list[Event]:
         """Events with after < position ≤ until, in order (or newest first); at most ``limit``."""
 
     def follow(self, after: int, wanted: EventFilter | None = None) -> AsyncIterator[list[Event]]:
-        """Lists of events after ``after``: the past first, then each commit's as it becomes known. Ends when the log closes.
+        """Lists of events after ``after``: the past first, then each commit's as it becomes known.
+
+        Ends when the log closes.
 
         A list may be empty: it says that the positions up to the head passed the filter by.
         """
@@ -154,7 +172,10 @@ class Log(Protocol):
         """(json, xml) of the content of the event at ``position``; None if there is none or it was erased."""
 
     def raw(self, after: int) -> AsyncIterator[Sequence[Event]]:
-        """Every event after ``after`` without content, in large lists, as fast as the engine can: for folds at start."""
+        """Every event after ``after`` without content, in large lists, as fast as the engine can.
+
+        For folds at start.
+        """
 
     async def save_snapshot(self, name: str, position: int, body: bytes) -> None:
         """Keep a disposable snapshot of a fold at ``position`` (the last two are kept)."""

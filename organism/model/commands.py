@@ -1,7 +1,7 @@
 """Commands: what people and programs ask of a tenant's organism. Imperative, frozen, parsed at the edge.
 
-Every command carries its ``Actor`` and may carry an ``Idempotency``: then the answer is recorded in the act's own unit, and
-the same key gives the same answer again, after a crash too.
+Every command carries its ``Actor`` and may carry an ``Idempotency``: then the answer is recorded in the act's own
+unit, and the same key gives the same answer again, after a crash too.
 """
 
 from __future__ import annotations
@@ -35,7 +35,10 @@ class Command:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inject(Command):
-    """Send a payload from ``console`` to a listener: ``json`` (parsed), or ``xml`` (a bare document or a whole envelope)."""
+    """Send a payload from ``console`` to a listener.
+
+    ``json`` (parsed), or ``xml`` (a bare document or a whole envelope).
+    """
 
     to: str
     json: Any = None

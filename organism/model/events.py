@@ -1,7 +1,7 @@
 """Events: facts in the past tense, and the unit in which they are written.
 
-The list of types is closed. An event is made once, at the decision, and the same object goes to the log, to the folds and to
-the followers; nobody changes it after it was appended but the log, which gives it its position.
+The list of types is closed. An event is made once, at the decision, and the same object goes to the log, to the folds
+and to the followers; nobody changes it after it was appended but the log, which gives it its position.
 """
 
 from __future__ import annotations
@@ -121,8 +121,9 @@ class Actor:
 class Content:
     """Text that is kept beside its event, so that it can be erased: the payload's JSON and the recorded envelope.
 
-    ``owner`` is the session or thread that it belongs to and is erased with. Both parts are UTF-8 bytes; ``xml`` is empty
-    where there is no envelope. ``erased`` is true when it was read after its erasure (both parts are then empty).
+    ``owner`` is the session or thread that it belongs to and is erased with. Both parts are UTF-8 bytes; ``xml`` is
+    empty where there is no envelope. ``erased`` is true when it was read after its erasure (both parts are then
+    empty).
     """
 
     owner: str
@@ -134,13 +135,16 @@ class Content:
 class Event:
     """One fact. ``position`` is 0 until the log has given it one; ``at`` is UTC in microseconds since 1970.
 
-    ``thread`` is the thread that it belongs to, or None for the organism's own stream; ``cause`` is the message whose handling
-    led to it; ``correlation`` is the message of the injection at the root; ``data`` is JSON-able and depends on the type.
+    ``thread`` is the thread that it belongs to, or None for the organism's own stream; ``cause`` is the message whose
+    handling led to it; ``correlation`` is the message of the injection at the root; ``data`` is JSON-able and depends
+    on the type.
     """
 
     __slots__ = ("actor", "at", "cause", "content", "correlation", "data", "position", "thread", "type")
 
-    def __init__(self, kind: str, data: dict[str, Any], content: Content | None = None, thread: str | None = None) -> None:
+    def __init__(
+        self, kind: str, data: dict[str, Any], content: Content | None = None, thread: str | None = None
+    ) -> None:
         self.type = kind
         self.data = data
         self.content = content
@@ -158,11 +162,11 @@ class Event:
 class Unit:
     """The events of one decision, written whole or not at all.
 
-    ``thread`` is the thread of every event that names none itself. ``expect`` maps each stream that the decision rests on (a
-    thread id or ``ORGANISM_STREAM``) to the position of the last event seen there, or to the unit that wrote it, which may
-    still be on its way; 0 means that the stream must be new. ``then`` is called in the loop's thread, in order of position,
-    once it is known how it went: with None after the commit, else with the error. ``first`` and ``last`` are the positions of
-    its events; they are trusted only after ``then``.
+    ``thread`` is the thread of every event that names none itself. ``expect`` maps each stream that the decision
+    rests on (a thread id or ``ORGANISM_STREAM``) to the position of the last event seen there, or to the unit that
+    wrote it, which may still be on its way; 0 means that the stream must be new. ``then`` is called in the loop's
+    thread, in order of position, once it is known how it went: with None after the commit, else with the error.
+    ``first`` and ``last`` are the positions of its events; they are trusted only after ``then``.
     """
 
     __slots__ = ("actor", "at", "cause", "correlation", "events", "expect", "first", "last", "then", "thread")

@@ -16,8 +16,11 @@ AskCode = Literal["routing", "validation", "timeout", "dead_letter", "no_reply"]
 
 
 @dataclass
-class SystemError:  # noqa: A001 - the name on the wire (spec 1.4), found as organism.SystemError
-    """Told to an agent when a send of its was refused; the text does not tell a missing receiver from a forbidden one."""
+class SystemError:
+    """Told to an agent when a send of its was refused.
+
+    The text does not tell a missing receiver from a forbidden one.
+    """
 
     code: Literal["routing", "validation", "timeout"]
     message: str
@@ -52,7 +55,10 @@ class TodoComplete:
 
 @dataclass(frozen=True, slots=True)
 class HandlerResponse:
-    """A message to send. ``to`` names a peer; without it the message answers the caller (``respond`` says so plainly)."""
+    """A message to send. ``to`` names a peer.
+
+    Without it the message answers the caller (``respond`` says so plainly).
+    """
 
     payload: object
     to: str | None = None
@@ -65,7 +71,10 @@ class HandlerResponse:
 
 @dataclass(frozen=True, slots=True)
 class Approval:
-    """What a human decided: ``decision`` is ``approve``, ``reject`` or ``expired``; ``edits`` is what they changed, if anything."""
+    """What a human decided: ``decision`` is ``approve``, ``reject`` or ``expired``.
+
+    ``edits`` is what they changed, if anything.
+    """
 
     decision: Literal["approve", "reject", "expired"]
     edits: Any = None
@@ -82,8 +91,15 @@ class AskError(Exception):
         self.message = message
 
 
-class EffectFailed(Exception):
-    """An outside effect is known to have failed, by an operator's word; it is not tried again."""
+class EffectError(Exception):
+    """An outside effect raised; the text names what. A new attempt runs the effect again, with the same key."""
+
+
+class EffectFailed(EffectError):
+    """An outside effect failed for good, by an operator's word or since its result cannot be kept.
+
+    It is not tried again.
+    """
 
 
 class Steps(Protocol):
@@ -111,15 +127,25 @@ class Steps(Protocol):
 class HandlerMetadata:
     """What a handler knows of its message, and the steps that it may take.
 
-    ``thread_id`` is an opaque call token: the same for a call and for the replies to what was sent in it. ``own_name`` is
-    set for agents only. ``deadline`` is when the handling's own running time is over if it never waits.
-    Each step is on disk before its result is given; after a restart a recorded step gives its recorded result. Steps are
-    numbered in the order of their calls, so call them in the same order every time.
+    ``thread_id`` is an opaque call token: the same for a call and for the replies to what was sent in it.
+    ``own_name`` is set for agents only. ``deadline`` is when the handling's own running time is over if it never
+    waits. Each step is on disk before its result is given; after a restart a recorded step gives its recorded result.
+    Steps are numbered in the order of their calls, so call them in the same order every time.
     """
 
-    __slots__ = ("_deadline_us", "_steps", "attempt", "from_id", "is_self_call", "own_name", "thread_id", "todo_nudge", "usage_instructions")
+    __slots__ = (
+        "_deadline_us",
+        "_steps",
+        "attempt",
+        "from_id",
+        "is_self_call",
+        "own_name",
+        "thread_id",
+        "todo_nudge",
+        "usage_instructions",
+    )
 
-    def __init__(  # noqa: PLR0913 - made by the pump alone, once a handling, and by position for speed
+    def __init__(  # noqa: PLR0913, PLR0917 - made by the pump alone, once a handling, and by position for speed
         self,
         thread_id: str,
         from_id: str,
@@ -146,7 +172,7 @@ class HandlerMetadata:
         """When the handling's own running time is over, UTC."""
         return datetime.fromtimestamp(self._deadline_us / 1_000_000, UTC)
 
-    async def ask(self, to: str, payload: object, timeout: float | None = None) -> Any:  # noqa: ASYNC109 - the pump's clock
+    async def ask(self, to: str, payload: object, timeout: float | None = None) -> Any:
         """Send ``payload`` to the peer ``to`` and give the payload of its reply.
 
         ``timeout`` is in seconds (default: the organism's ``ask_timeout_s``); time in which the peer is paused does not
@@ -157,8 +183,9 @@ class HandlerMetadata:
     async def effect(self, key: str, fn: Callable[[str], Awaitable[Any]], kind: EffectKind = "idempotent") -> Any:
         """Run ``fn(stable_key)``, which touches the outside, and give its JSON result, recorded.
 
-        ``pure`` and ``idempotent`` effects may run again after a crash, with the same key; an ``unsafe`` one never does: it
-        waits for an operator. Raises what ``fn`` raises, and ``EffectFailed`` if an operator said that it failed.
+        ``pure`` and ``idempotent`` effects may run again after a crash, with the same key; an ``unsafe`` one never
+        does: it waits for an operator. Raises ``EffectError`` when ``fn`` raised (the same after a restart, when what
+        it raised is gone) and ``EffectFailed`` when an operator said that it failed.
         """
         return await self._steps.effect(key, fn, kind)
 

@@ -1,7 +1,7 @@
 """Ids, and where they come from.
 
-Three ids are never mixed: a *session* is a user's conversation, a *thread* is one tree of messages, a *call token* is what a
-handler sees. Each has a type of its own and a prefix that tells them apart in a log.
+Three ids are never mixed: a *session* is a user's conversation, a *thread* is one tree of messages, a *call token* is
+what a handler sees. Each has a type of its own and a prefix that tells them apart in a log.
 """
 
 from __future__ import annotations
@@ -23,6 +23,12 @@ SYSTEM_TODO = AgentName("system.todo")
 """The organism's own listener for todo-until, always a peer."""
 DEFAULT_TENANT = TenantId("default")
 
+
+def token_of(call: str) -> CallToken:
+    """The call token of the call that a request message opened: opaque, and the same as long as the call lasts."""
+    return CallToken("call-" + call[4:])
+
+
 _BLOCK_IDS = 256
 _RANDOM_BYTES = 10
 
@@ -30,8 +36,8 @@ _RANDOM_BYTES = 10
 class Ids:
     """Makes ids that sort by time and cannot be guessed: 48 bits of milliseconds, then 80 random bits, as hex.
 
-    ``random_bytes(n)`` and ``milliseconds()`` are given, so that a test can make every id known. Random bytes are taken in
-    blocks, since one system call an id would cost more than the rest of it.
+    ``random_bytes(n)`` and ``milliseconds()`` are given, so that a test can make every id known. Random bytes are
+    taken in blocks, since one system call an id would cost more than the rest of it.
     """
 
     __slots__ = ("_at", "_block", "_milliseconds", "_random_bytes")
@@ -49,10 +55,6 @@ class Ids:
     def thread(self) -> ThreadId:
         """A new thread id."""
         return ThreadId("thr-" + self._next())
-
-    def token(self) -> CallToken:
-        """A new call token."""
-        return CallToken("call-" + self._next())
 
     def approval(self) -> ApprovalId:
         """A new approval id."""

@@ -1,0 +1,193 @@
+"""The one place where concrete parts meet: a configuration and a data directory become a running organism."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from importlib.metadata import version as package_version
+from pathlib import Path
+from typing import Any, Final
+
+import structlog
+
+from organism.codec import Codec, PayloadSchema, UnsupportedPayload
+from organism.config.load import load
+from organism.config.modules import Importer
+from organism.config.settings import Listener, Settings, diff
+from organism.log.log import Log
+from organism.log.memory import MemoryLog
+from organism.log.sqlite import SqliteLog
+from organism.model.clock import LogClock
+from organism.model.commands import NOBODY, Reloaded
+from organism.model.events import Actor
+from organism.model.ids import DEFAULT_TENANT
+from organism.projections import READ_MODELS
+from organism.pump.recover import Life
+from organism.pump.rules import Rules, payload_classes
+from organism.pump.watchdog import Watchdog
+from organism.tenants import Tenant
+
+VERSION: Final = package_version("organism")
+
+
+class SystemChance:
+    """Randomness from the operating system."""
+
+    def bytes(self, count: int) -> bytes:
+        """See ``Chance``."""
+        return os.urandom(count)
+
+    def number(self) -> float:
+        """See ``Chance``."""
+        return random.SystemRandom().random()
+
+
+class SeededChance:
+    """Randomness that can be had again, for tests."""
+
+    def __init__(self, seed: int) -> None:
+        self._random = random.Random(seed)  # noqa: S311 - for tests, where it must repeat
+
+    def bytes(self, count: int) -> bytes:
+        """See ``Chance``."""
+        return self._random.randbytes(count)
+
+    def number(self) -> float:
+        """See ``Chance``."""
+        return self._random.random()
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What a test may put in the place of the machine's own."""
+
+    wall_ns: Callable[[], int] = time.time_ns
+    monotonic_ns: Callable[[], int] = time.monotonic_ns
+    chance: SystemChance | SeededChance = field(default_factory=SystemChance)
+    key_path: Path | None = None
+
+
+class Organism:
+    """The whole process: the configuration and its tenants. ``status`` is starting, running, paused or stopping."""
+
+    def __init__(self, config_path: Path, parts: Parts) -> None:
+        self.config_path = config_path
+        self.parts = parts
+        self.tenants: dict[str, Tenant] = {}
+        self.settings: Settings
+        self.codec: Codec
+        self._importer = Importer()
+        self._stage = "starting"
+        self._generation = 0
+        self._watchdog: Watchdog | None = None
+        self._logger = structlog.get_logger("organism")
+
+    @property
+    def status(self) -> str:
+        """What the organism does now."""
+        if self._stage == "running" and self.tenants[DEFAULT_TENANT].pump.state.routing.paused:
+            return "paused"
+        return self._stage
+
+    async def start(self, data: Path | None) -> None:
+        """Load the configuration, open the tenants' logs (None: in memory), begin."""
+        self.settings = self._load()
+        rules = self._rules(self.settings)
+        clock = LogClock(self.parts.wall_ns, self.parts.monotonic_ns)
+        log = await open_log(data, DEFAULT_TENANT, clock, self.parts)
+        clock.begin_at(log.last_at)
+        tenant = Tenant(DEFAULT_TENANT, log, clock, self.parts.chance)
+        tenant.on_broken = self._report_broken
+        self.tenants[DEFAULT_TENANT] = tenant
+        await tenant.start(rules, self._life(self.settings))
+        self._watchdog = Watchdog(tenant.writable_pump)
+        self._watchdog.start()
+        self._stage = "running"
+
+    def _load(self) -> Settings:
+        return load(self.config_path, check_payload=payload_faults, importer=self._importer)
+
+    def _rules(self, settings: Settings) -> Rules:
+        self._generation += 1
+        self.codec = Codec.of(payload_classes(settings), max_payload_bytes=settings.limits.max_payload_bytes)
+        return Rules(settings, self.codec, self._generation)
+
+    def _life(self, settings: Settings) -> Life:
+        return Life(settings.name, VERSION, settings.digest, [describe(listener) for listener in settings.listeners])
+
+    def _report_broken(self, error: BaseException) -> None:
+        self._logger.error("state_folded_anew", error=repr(error), exc_info=error)
+
+    async def reload(self, actor: Actor = NOBODY) -> Reloaded:
+        """Take over organism.yaml and the handlers as they are now. Raises ``ConfigInvalid``.
+
+        Then nothing has changed.
+        """
+        settings = self._load()
+        rules = self._rules(settings)
+        changes = diff(self.settings, settings)
+        reloaded = Reloaded(changes.added, changes.removed, changes.updated, 0)
+        self.settings = settings
+        positions = [
+            await tenant.reload(rules, self._life(settings), reloaded, actor) for tenant in self.tenants.values()
+        ]
+        return Reloaded(changes.added, changes.removed, changes.updated, positions[0])
+
+    async def stop(self, grace_s: float = 10) -> None:
+        """Stop gracefully: what runs gets its grace, nothing accepted is lost (G13)."""
+        if self._stage == "stopping":
+            return
+        self._stage = "stopping"
+        if self._watchdog is not None:
+            self._watchdog.stop()
+        await asyncio.gather(*(tenant.stop(grace_s) for tenant in self.tenants.values()))
+        self._importer.close()
+
+
+def payload_faults(cls: type) -> list[str]:
+    """Why a class can't be a payload; empty if it can."""
+    try:
+        PayloadSchema.of(cls)
+    except UnsupportedPayload as error:
+        return [f"{fault.pointer}: {fault.message}" for fault in error.details] or [error.message]
+    return []
+
+
+def describe(listener: Listener) -> dict[str, Any]:
+    """A listener as ``organism_started`` and ``organism_reloaded`` hold it."""
+    return {
+        "name": listener.name,
+        "description": listener.description,
+        "is_agent": listener.is_agent,
+        "peers": list(listener.peers),
+        "payload_class": listener.payload_class_path,
+        "model": listener.model,
+        "version": listener.version,
+    }
+
+
+async def open_log(data: Path | None, tenant_id: str, clock: LogClock, parts: Parts) -> Log:
+    """A tenant's log: below ``data/tenants/``, or in memory."""
+    if data is None:
+        return await MemoryLog.open(models=READ_MODELS, clock=clock, random_bytes=parts.chance.bytes)
+    return await SqliteLog.open(
+        data / "tenants" / tenant_id,
+        models=READ_MODELS,
+        clock=clock,
+        random_bytes=parts.chance.bytes,
+        key_path=parts.key_path,
+    )
+
+
+async def start(config: Path, data: Path | None, parts: Parts | None = None) -> Organism:
+    """Start the organism of ``config`` on ``data`` (None: in memory).
+
+    Raises ``ConfigInvalid``, ``LogHeld``, ``LogDamaged``.
+    """
+    organism = Organism(config, parts or Parts())
+    await organism.start(data)
+    return organism

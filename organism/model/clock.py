@@ -1,0 +1,58 @@
+"""The log's time: one clock, handed to every part (G14).
+
+It begins at the last event's time, runs with the monotonic clock, and jumps forward to the wall clock but never back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+
+class Clock(Protocol):
+    """What parts ask of a clock."""
+
+    def now_us(self) -> int:
+        """The log's time in µs since 1970, UTC; never less than it said before."""
+
+
+class LogClock:
+    """The clock of a running organism. ``wall_ns`` and ``monotonic_ns`` are given."""
+
+    __slots__ = ("_ahead", "_last", "_monotonic_ns", "_wall_ns")
+
+    def __init__(self, wall_ns: Callable[[], int], monotonic_ns: Callable[[], int], begins_at_us: int = 0) -> None:
+        self._wall_ns = wall_ns
+        self._monotonic_ns = monotonic_ns
+        self._last = begins_at_us
+        self._ahead = begins_at_us * 1000 - monotonic_ns()
+
+    def begin_at(self, at_us: int) -> None:
+        """The log that it belongs to ends at ``at_us``: run on from there."""
+        self._last = max(self._last, at_us)
+        self._ahead = max(self._ahead, at_us * 1000 - self._monotonic_ns())
+
+    def now_us(self) -> int:
+        """See ``Clock``."""
+        ahead = self._wall_ns() - (monotonic := self._monotonic_ns())
+        self._ahead = max(self._ahead, ahead)
+        now = (monotonic + self._ahead) // 1000
+        self._last = max(self._last, now)
+        return self._last
+
+
+class TurnableClock:
+    """A clock for tests: it stands still until it is turned."""
+
+    __slots__ = ("_now",)
+
+    def __init__(self, now_us: int = 1_700_000_000_000_000) -> None:
+        self._now = now_us
+
+    def now_us(self) -> int:
+        """See ``Clock``."""
+        return self._now
+
+    def turn(self, seconds: float) -> None:
+        """Move it forward."""
+        self._now += int(seconds * 1_000_000)

@@ -1,0 +1,478 @@
+"""The fold that routes: which messages are open, in which calls, with which steps; which threads and agents are paused.
+
+The running pump applies it to every event that it makes, at the decision, so that the next decision rests on it; a
+start applies it to the log. What a process alone knows (slots, tasks, decoded payloads) is not here but in
+``pump/mailbox.py``; ``Message.payload``, ``.generation``, ``.next``, ``.line`` and ``.handling`` are the pump's own
+room on the object and are never folded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from organism.model.events import Event
+from organism.model.ids import CONSOLE
+
+SHORT_LIFE_US: Final = 12_000_000
+"""A life that ended sooner, with something started and nothing ended, counts towards a crash loop (G8)."""
+
+
+WAITS: Final = frozenset({"ask", "approve", "complete"})
+"""Kinds of steps in which a handler waits for somebody else."""
+
+
+class Thread:
+    """A thread that is active. ``open`` counts its open messages.
+
+    ``failed`` its open dead letters of failed handlings.
+    """
+
+    __slots__ = ("failed", "head", "id", "open", "parent", "paused", "reason", "todos")
+
+    def __init__(self, thread_id: str) -> None:
+        self.id = thread_id
+        self.open = 0
+        self.failed = 0
+        self.reason = ""
+        self.paused = False
+        self.head = 0
+        self.parent: str | None = None
+        self.todos: dict[str, dict[str, Any]] | None = None
+
+
+class Call:
+    """The context of a request: who waits for its answer, and in which call that one stands. Private to the pump."""
+
+    __slots__ = ("ask", "caller", "id", "parent", "step")
+
+    def __init__(self, call_id: str, caller: str, parent: Call | None) -> None:
+        self.id = call_id
+        self.caller = caller
+        self.parent = parent
+        self.step: Step | None = None
+        self.ask: Step | None = None
+
+
+class Step:
+    """A step of a handling: its record, or that it is under way.
+
+    ``open`` counts the open messages in an ask's branch: when none is left, nobody can answer any more.
+    """
+
+    __slots__ = (
+        "approval",
+        "content_at",
+        "effect",
+        "error",
+        "expires",
+        "input",
+        "key",
+        "kind",
+        "message",
+        "number",
+        "ok",
+        "open",
+        "request",
+        "result",
+        "unknown",
+    )
+
+    def __init__(self, message: Message, number: int, kind: str, digest: str) -> None:
+        self.message = message
+        self.number = number
+        self.kind = kind
+        self.input = digest
+        self.ok: bool | None = None
+        self.error: dict[str, str] | None = None
+        self.content_at = 0
+        self.result: Any = None
+        self.open = 0
+        self.request = ""
+        self.effect = ""
+        self.key = ""
+        self.approval = ""
+        self.expires = 0
+        self.unknown = False
+
+
+class Message:
+    """An open message. ``call`` is, for a request, the call in which it was sent.
+
+    For a reply, the one in which it is handled.
+    """
+
+    __slots__ = (
+        "ask",
+        "call",
+        "correlation",
+        "deaths",
+        "depth",
+        "failures",
+        "generation",
+        "handling",
+        "id",
+        "line",
+        "next",
+        "next_at",
+        "payload",
+        "position",
+        "reply",
+        "running",
+        "sender",
+        "starts",
+        "step",
+        "steps",
+        "thread",
+        "to",
+        "type",
+    )
+
+    def __init__(self, event: Event, thread: Thread) -> None:
+        data = event.data
+        self.id: str = data["message"]
+        self.sender: str = data["from"]
+        self.to: str = data["to"]
+        self.type: str = data["type"]
+        self.depth: int = data["depth"]
+        self.reply: bool = "reply" in data
+        self.thread = thread
+        self.position = event.position
+        self.correlation = event.correlation
+        self.call: Call | None = None
+        self.step: Step | None = None
+        self.ask: Step | None = None
+        self.starts = 0
+        self.failures = 0
+        self.deaths = 0
+        self.running = False
+        self.next_at = 0
+        self.steps: dict[int, Step] | None = None
+        self.payload: Any = None
+        self.generation = 0
+        self.next: Message | None = None
+        self.line: Any = None
+        self.handling: Any = None
+
+    def is_indeterminate(self) -> bool:
+        """Whether an unsafe effect of it was found started and not finished."""
+        return self.steps is not None and any(step.unknown for step in self.steps.values())
+
+    def is_waiting_in_step(self) -> bool:
+        """Whether its handler waits in an ask, an approval or a model call, and so runs no code of its own."""
+        return self.steps is not None and any(step.ok is None and step.kind in WAITS for step in self.steps.values())
+
+
+class Routing:
+    """The state. Only ``apply`` changes it."""
+
+    __slots__ = (
+        "clean",
+        "failures_in_row",
+        "last_at",
+        "life",
+        "life_at",
+        "life_ended",
+        "life_started",
+        "messages",
+        "paused",
+        "paused_agents",
+        "position",
+        "short_lives",
+        "threads",
+    )
+
+    def __init__(self) -> None:
+        self.threads: dict[str, Thread] = {}
+        self.messages: dict[str, Message] = {}
+        self.paused = False
+        self.paused_agents: set[str] = set()
+        self.failures_in_row: dict[str, int] = {}
+        self.position = 0
+        self.last_at = 0
+        self.life = 0
+        self.life_at = 0
+        self.life_started = False
+        self.life_ended = False
+        self.clean = True
+        self.short_lives = 0
+
+    def apply(self, event: Event) -> None:
+        """Take one event; types that route nothing only move the position."""
+        fold = FOLDS.get(event.type)
+        if fold is not None:
+            fold(self, event)
+        self.position = event.position
+        self.last_at = event.at
+
+    def step(self, message_id: str, number: int) -> Step | None:
+        """The step of an open message, if both are known."""
+        message = self.messages.get(message_id)
+        return message.steps.get(number) if message is not None and message.steps else None
+
+    def end(self, message_id: str) -> None:
+        """An open message is open no more."""
+        message = self.messages.pop(message_id, None)
+        if message is None:
+            return
+        message.thread.open -= 1
+        if message.ask is not None:
+            message.ask.open -= 1
+
+
+def _message_sent(state: Routing, event: Event) -> None:
+    data = event.data
+    thread = state.threads[event.thread or ""]
+    if thread.todos is not None:
+        _meet_todos(thread.todos, data)
+    if "answers" in data:
+        step = state.step(*data["answers"])
+        if step is not None:
+            step.content_at = event.position
+        return
+    if data["to"] == CONSOLE:
+        return
+    message = Message(event, thread)
+    cause = state.messages.get(event.cause) if event.cause else None
+    if "step" in data:
+        asker, number = data["step"]
+        message.step = message.ask = state.step(asker, number)
+    if "calls" in data:
+        for call_id, caller in reversed(data["calls"]):
+            message.call = Call(call_id, caller, message.call)
+    elif cause is not None:
+        call = cause.call
+        if message.reply and call is not None and data["call"] != call.id:
+            call = call.parent
+        message.call = call
+        if message.ask is None and call is not None:
+            message.ask = call.ask
+    if message.ask is not None:
+        message.ask.open += 1
+    thread.open += 1
+    state.messages[message.id] = message
+
+
+def _meet_todos(todos: dict[str, dict[str, Any]], sent: dict[str, Any]) -> None:
+    for todo in todos.values():
+        if todo["wait_for"] == sent["type"] and todo["from_listener"] in {"", sent["from"]}:
+            todo["met"] = True
+
+
+def _message_started(state: Routing, event: Event) -> None:
+    message = state.messages[event.data["message"]]
+    message.starts += 1
+    message.running = True
+    message.next_at = 0
+    if not message.reply and message.starts == 1:
+        message.call = call = Call(message.id, message.sender, message.call)
+        call.step, call.ask = message.step, message.ask
+    state.life_started = True
+
+
+def _message_handled(state: Routing, event: Event) -> None:
+    data = event.data
+    state.end(data["message"])
+    state.life_ended = True
+    if data["outcome"] == "done" and data["agent"] in state.failures_in_row:
+        del state.failures_in_row[data["agent"]]
+
+
+def _message_dropped(state: Routing, event: Event) -> None:
+    state.end(event.data["message"])
+
+
+def _message_retried(state: Routing, event: Event) -> None:
+    message = state.messages[event.data["message"]]
+    message.running = False
+    message.failures += 1
+    message.next_at = event.data["next_at"]
+    _keep_successes(message)
+
+
+def _keep_successes(message: Message) -> None:
+    """A new attempt gives back what succeeded and runs the rest anew; what failed for good stays so."""
+    kept: dict[int, Step] = {}
+    for number, step in (message.steps or {}).items():
+        if step.ok is None and step.effect == "unsafe":
+            step.unknown = True
+        if step.ok or step.unknown or (step.error is not None and step.error["code"] == "effect_failed"):
+            kept[number] = step
+        else:
+            step.ok = False
+    message.steps = kept or None
+
+
+def _message_dead(state: Routing, event: Event) -> None:
+    message = state.messages.get(event.data["message"])
+    if message is not None:
+        message.thread.failed += 1
+        message.thread.reason = event.data["reason"]
+    state.end(event.data["message"])
+    state.life_ended = True
+    agent = event.data["agent"]
+    state.failures_in_row[agent] = state.failures_in_row.get(agent, 0) + 1
+
+
+def _dead_letter_closed(state: Routing, event: Event) -> None:
+    thread = state.threads.get(event.thread or "")
+    if thread is not None and event.data.get("failed", True):
+        thread.failed = max(0, thread.failed - 1)
+
+
+def _thread_created(state: Routing, event: Event) -> None:
+    thread = Thread(event.thread or "")
+    thread.parent = event.data.get("parent")
+    state.threads[thread.id] = thread
+
+
+def _thread_reopened(state: Routing, event: Event) -> None:
+    thread = Thread(event.thread or "")
+    thread.failed = event.data.get("failed", 0)
+    thread.reason = event.data.get("reason", "")
+    state.threads[thread.id] = thread
+
+
+def _thread_ended(state: Routing, event: Event) -> None:
+    state.threads.pop(event.thread or "", None)
+
+
+def _thread_paused(state: Routing, event: Event) -> None:
+    state.threads[event.thread or ""].paused = True
+
+
+def _thread_resumed(state: Routing, event: Event) -> None:
+    state.threads[event.thread or ""].paused = False
+
+
+def _agent_paused(state: Routing, event: Event) -> None:
+    state.paused_agents.add(event.data["agent"])
+    state.failures_in_row.pop(event.data["agent"], None)
+
+
+def _agent_resumed(state: Routing, event: Event) -> None:
+    state.paused_agents.discard(event.data["agent"])
+
+
+def _organism_paused(state: Routing, _event: Event) -> None:
+    state.paused = True
+
+
+def _organism_resumed(state: Routing, _event: Event) -> None:
+    state.paused = False
+    state.short_lives = 0
+
+
+def _organism_started(state: Routing, event: Event) -> None:
+    """A new life: what ran when the last one ended waits again, and counts the death unless it was told to stop."""
+    clean = event.data["clean"]
+    short = not clean and state.life_started and not state.life_ended and state.last_at - state.life_at <= SHORT_LIFE_US
+    state.short_lives = state.short_lives + 1 if short else 0
+    for message in state.messages.values():
+        if message.running:
+            _lay_down(message, was_death=not clean)
+    state.life = event.data["life"]
+    state.life_at = event.at
+    state.life_started = state.life_ended = False
+    state.clean = False
+
+
+def _lay_down(message: Message, *, was_death: bool) -> None:
+    message.running = False
+    if was_death and not message.is_waiting_in_step():
+        message.deaths += 1
+    for step in (message.steps or {}).values():
+        if step.ok is None and step.kind == "effect" and step.effect == "unsafe":
+            step.unknown = True
+
+
+def _organism_stopped(state: Routing, _event: Event) -> None:
+    state.clean = True
+
+
+def _step_started(state: Routing, event: Event) -> None:
+    data = event.data
+    message = state.messages[data["message"]]
+    step = Step(message, data["step"], data["kind"], data["input"])
+    step.effect = data.get("effect", "")
+    step.key = data.get("key", "")
+    step.request = data.get("request", "")
+    step.approval = data.get("approval", "")
+    step.expires = data.get("expires", 0)
+    if message.steps is None:
+        message.steps = {}
+    message.steps[step.number] = step
+
+
+def _step_recorded(state: Routing, event: Event) -> None:
+    data = event.data
+    message = state.messages.get(data["message"])
+    if message is None:
+        return
+    if message.steps is None:
+        message.steps = {}
+    step = message.steps.get(data["step"])
+    if step is None:
+        step = message.steps[data["step"]] = Step(message, data["step"], data["kind"], data["input"])
+    step.error = data.get("error")
+    step.ok = step.error is None
+    step.unknown = False
+    if step.kind != "ask":
+        step.content_at = event.position
+
+
+def _step_resolved(state: Routing, event: Event) -> None:
+    data = event.data
+    step = state.step(data["message"], data["step"])
+    if step is None:
+        return
+    step.unknown = False
+    if data["outcome"] == "done":
+        step.ok, step.content_at = True, event.position
+    elif data["outcome"] == "fail":
+        step.ok, step.error = False, {"code": "effect_failed", "message": "An operator said that this effect failed."}
+    elif step.message.steps is not None:
+        del step.message.steps[step.number]
+
+
+def _todo_registered(state: Routing, event: Event) -> None:
+    thread = state.threads[event.thread or ""]
+    if thread.todos is None:
+        thread.todos = {}
+    thread.todos[event.data["todo"]] = {**event.data, "met": False}
+
+
+def _todo_closed(state: Routing, event: Event) -> None:
+    thread = state.threads.get(event.thread or "")
+    if thread is not None and thread.todos:
+        thread.todos.pop(event.data["todo"], None)
+
+
+FOLDS: Final[dict[str, Callable[[Routing, Event], None]]] = {
+    "message_sent": _message_sent,
+    "message_started": _message_started,
+    "message_handled": _message_handled,
+    "message_dropped": _message_dropped,
+    "message_retried": _message_retried,
+    "message_dead": _message_dead,
+    "message_replayed": _dead_letter_closed,
+    "message_discarded": _dead_letter_closed,
+    "thread_created": _thread_created,
+    "thread_reopened": _thread_reopened,
+    "thread_completed": _thread_ended,
+    "thread_failed": _thread_ended,
+    "thread_killed": _thread_ended,
+    "thread_paused": _thread_paused,
+    "thread_resumed": _thread_resumed,
+    "agent_paused": _agent_paused,
+    "agent_resumed": _agent_resumed,
+    "organism_paused": _organism_paused,
+    "organism_resumed": _organism_resumed,
+    "organism_started": _organism_started,
+    "organism_stopped": _organism_stopped,
+    "step_started": _step_started,
+    "step_recorded": _step_recorded,
+    "step_resolved": _step_resolved,
+    "todo_registered": _todo_registered,
+    "todo_closed": _todo_closed,
+}

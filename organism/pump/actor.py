@@ -1,0 +1,98 @@
+"""The actor: one message at a time → the handler's answer. The one place where a handler's exceptions end."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from organism.model.handler import HandlerMetadata
+from organism.model.ids import token_of
+from organism.pump import todo
+from organism.pump.recall import Unreadable, payload_of
+from organism.pump.steps import Handling
+
+if TYPE_CHECKING:
+    from organism.pump.pump import Pump
+
+
+async def run(pump: Pump, handling: Handling) -> None:
+    """Run the handler to its end and tell the pump. A fault of the pump itself makes it fold its state anew."""
+    try:
+        await _run(pump, handling)
+    except Exception as error:  # noqa: BLE001 - given to whoever folds the state anew, who records it
+        pump.on_broken(error)
+
+
+async def _run(pump: Pump, handling: Handling) -> None:
+    """Whatever the handler raises ends here, ``SystemExit`` too (G7)."""
+    message = handling.message
+    try:
+        payload = message.payload
+        if payload is None or message.generation != handling.rules.generation:
+            payload = await payload_of(pump.log, handling.rules, message)
+        message.payload = None
+        answer = await _call(handling, payload)
+    except Unreadable as error:
+        if not handling.dead:
+            pump.park(handling, "schema_changed", str(error))
+    except BaseException as error:  # noqa: BLE001 - recorded as the failure of this handling, whatever it is
+        if not handling.dead:
+            pump.failed(handling, error)
+    else:
+        if not handling.dead:
+            pump.finished(handling, answer)
+
+
+async def _call(handling: Handling, payload: Any) -> object:
+    handler = handling.listener.handler
+    if handler is None:
+        raise LookupError(f"{handling.listener.name} has no handler, and no model runs it in this version.")
+    if handling.listener.blocking:
+        return await _in_thread(handler, payload, _metadata(handling))
+    return await handler(payload, _metadata(handling))
+
+
+def _metadata(handling: Handling) -> HandlerMetadata:
+    message, listener = handling.message, handling.listener
+    call = message.call
+    return HandlerMetadata(
+        token_of(call.id if call is not None else message.id),
+        message.sender,
+        listener.name if listener.is_agent else None,
+        message.sender == message.to,
+        handling.rules.usage(listener) if listener.is_agent else "",
+        todo.nudge(message) if message.thread.todos else "",
+        message.starts,
+        handling.started_at + handling.left_us,
+        handling,
+    )
+
+
+async def _in_thread(
+    handler: Callable[[Any, HandlerMetadata], object], payload: Any, metadata: HandlerMetadata
+) -> object:
+    """Run a plain function in a thread of its own. One that never ends holds up nobody but itself."""
+    loop = asyncio.get_running_loop()
+    answer: asyncio.Future[object] = loop.create_future()
+
+    def settle(value: object, error: BaseException | None) -> None:
+        if answer.done():
+            return
+        if error is None:
+            answer.set_result(value)
+        else:
+            answer.set_exception(error if isinstance(error, Exception) else RuntimeError(repr(error)))
+
+    def work() -> None:
+        value, failure = None, None
+        try:
+            value = handler(payload, metadata)
+        except BaseException as error:  # noqa: BLE001 - carried to the loop, where it is recorded
+            failure = error
+        if not loop.is_closed():
+            loop.call_soon_threadsafe(settle, value, failure)
+
+    threading.Thread(target=work, name=f"blocking-{metadata.thread_id}", daemon=True).start()
+    return await answer

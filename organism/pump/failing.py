@@ -1,0 +1,179 @@
+"""Failing: retries, dead letters, and what came to its end by the clock."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from organism.projections.routing import Message, Step
+from organism.pump import control
+from organism.pump.respond import WrongReturn
+from organism.pump.unit import Decision
+
+if TYPE_CHECKING:
+    from organism.config.settings import Retry
+    from organism.pump.pump import Pump
+    from organism.pump.steps import Handling
+    from organism.pump.timers import Due
+
+ERROR_CHARACTERS: Final = 2_000
+DEAD_LETTER: Final = {"code": "dead_letter", "message": "The message became a dead letter."}
+
+
+class TimedOut(Exception):
+    """The handler's own running time is over."""
+
+
+def describe(error: BaseException) -> str:
+    """An exception as it stands in the log: its kind and text, no traceback."""
+    text = str(error)
+    return f"{type(error).__name__}: {text}"[:ERROR_CHARACTERS] if text else type(error).__name__
+
+
+def delay_us(retry: Retry, failures: int) -> int:
+    """How long to wait before the attempt after ``failures`` failures: doubling, bounded."""
+    seconds = min(retry.base_delay_s * 2 ** (failures - 1), retry.max_delay_s)
+    return int(seconds * 1_000_000)
+
+
+def failed(pump: Pump, handling: Handling, error: BaseException) -> None:
+    """A new attempt later, or a dead letter if there were enough.
+
+    An unsafe effect under way waits for an operator first.
+    """
+    message = handling.message
+    has_unknown = any(step.effect == "unsafe" and step.ok is None for step in (message.steps or {}).values())
+    if message.failures + 1 >= pump.state.rules.retry.attempts and not has_unknown:
+        park(pump, handling, _code(error), describe(error))
+        return
+    decision = pump.state.decide(message.thread, message)
+    next_at = decision.at + delay_us(pump.state.rules.retry, message.failures + 1)
+    data = {
+        "message": message.id,
+        "agent": message.to,
+        "attempt": message.starts,
+        "error": describe(error),
+        "next_at": next_at,
+    }
+    _cancel_approvals(decision, message)
+    decision.add("message_retried", data)
+    pump.state.boxes.put_back(message)
+    pump.leave(handling)
+    pump.write(decision)
+    pump.timers.add(next_at, message)
+
+
+def _cancel_approvals(decision: Decision, message: Message) -> None:
+    for step in (message.steps or {}).values():
+        if step.approval and step.ok is None:
+            decision.add("approval_cancelled", {"approval": step.approval})
+
+
+def _code(error: BaseException) -> str:
+    if isinstance(error, TimedOut):
+        return "timeout"
+    return "wrong_return" if isinstance(error, WrongReturn) else "handler_error"
+
+
+def park(pump: Pump, handling: Handling, code: str, reason: str) -> None:
+    """The handling failed for good."""
+    message = handling.message
+    decision = pump.state.decide(message.thread, message)
+    _cancel_approvals(decision, message)
+    dead(decision, message, code, reason)
+    pump.leave(handling)
+    pause_if_failing(decision, message.to)
+    pump.write(decision)
+
+
+def gone(pump: Pump, message: Message) -> None:
+    """The receiver was removed by a reload while the message waited."""
+    decision = pump.state.decide(message.thread, message)
+    dead(decision, message, "listener_gone", f"There is no listener named {message.to} any more.")
+    pump.state.boxes.release(message)
+    pump.write(decision)
+
+
+def dead(decision: Decision, message: Message, code: str, reason: str) -> None:
+    """The message becomes a dead letter; an ask that nobody else can answer is told so."""
+    data: dict[str, Any] = {
+        "message": message.id,
+        "agent": message.to,
+        "from": message.sender,
+        "type": message.type,
+        "sent": message.position,
+        "code": code,
+        "reason": reason,
+        "attempts": message.starts,
+    }
+    decision.add("message_dead", data, thread=message.thread.id)
+    ask = message.step
+    if ask is not None and ask.ok is None and ask.open == 0:
+        decision.record(ask, DEAD_LETTER)
+    decision.ended.append(message)
+
+
+def pause_if_failing(decision: Decision, agent: str) -> None:
+    """``limits.pause_after_failures``: an agent whose last handlings all failed for good pauses itself."""
+    most = decision.state.rules.limits.pause_after_failures
+    if most and decision.state.routing.failures_in_row.get(agent, 0) >= most:
+        control.pause_agent(decision, agent, by="failures")
+
+
+def tick(pump: Pump, now: int, passed_us: int, due: list[Due]) -> None:
+    """What came due: retries start, asks and approvals expire, handlers that ran too long are stopped."""
+    held = _held(pump) if _is_anything_paused(pump) else frozenset()
+    for step in held:
+        step.expires += passed_us
+    for item in due:
+        if isinstance(item, Message):
+            _retry_due(pump, item)
+        elif item.ok is None and item.message.id in pump.state.routing.messages:
+            _step_due(pump, item, now)
+    for handling in [handling for handling in pump.handlings if handling.spent(now)]:
+        _stop_spent(pump, handling)
+
+
+def _is_anything_paused(pump: Pump) -> bool:
+    routing = pump.state.routing
+    return routing.paused or bool(routing.paused_agents) or any(thread.paused for thread in routing.threads.values())
+
+
+def _held(pump: Pump) -> frozenset[Step]:
+    """The asks that a pause holds up: those of what is paused, and those that wait for it, however far away."""
+    held: set[Step] = set()
+    for message in pump.state.routing.messages.values():
+        if not pump.is_paused(message):
+            continue
+        held.update(step for step in (message.steps or {}).values() if step.kind == "ask" and step.ok is None)
+        ask = message.ask
+        while ask is not None and ask not in held:
+            held.add(ask)
+            ask = ask.message.ask
+    return frozenset(held)
+
+
+def _retry_due(pump: Pump, message: Message) -> None:
+    if message.running or not message.next_at or message.id not in pump.state.routing.messages:
+        return
+    message.next_at = 0
+    pump.state.boxes.wake(message)
+    pump.write(pump.state.decide(message.thread, message))
+
+
+def _step_due(pump: Pump, step: Step, now: int) -> None:
+    if step.expires > now:
+        pump.timers.add(step.expires, step)
+        return
+    decision = pump.state.decide(step.message.thread, step.message)
+    control.expire(decision, step)
+    pump.write(decision)
+
+
+def _stop_spent(pump: Pump, handling: Handling) -> None:
+    """What the handler still does comes to nothing, also where it swallows the cancellation."""
+    if pump.is_paused(handling.message):
+        handling.ran_at = pump.state.now()
+        return
+    failed(pump, handling, TimedOut(f"The handler ran longer than {handling.listener.timeout_s:g} s."))
+    if handling.task is not None:
+        handling.task.cancel()

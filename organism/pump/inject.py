@@ -1,0 +1,87 @@
+"""Inject: a command from outside → an addressed, validated message in its thread, or the error that its caller gets."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from organism.codec import Sealed
+from organism.config.settings import Listener
+from organism.errors import InvalidRequest, MailboxFull, NotFound
+from organism.model.commands import Inject
+from organism.model.events import Content
+from organism.model.ids import CONSOLE, token_of
+from organism.projections.routing import Thread
+from organism.pump.route import Refused, Sender, receivers
+from organism.pump.rules import Rules
+from organism.pump.unit import Decision, State
+
+
+class Prepared(NamedTuple):
+    """An injected message that will be sent."""
+
+    message_id: str
+    to: str
+    sealed: Sealed
+
+
+def receiver(state: State, to: str) -> Listener:
+    """The listener that is meant. Raises ``NotFound``, and ``MailboxFull`` if it can take no more."""
+    listener = state.rules.listeners.get(to)
+    if listener is None:
+        raise NotFound(f"There is no listener named {to!r}. GET /api/v1/agents lists them.", param="/to")
+    box = state.boxes.boxes[to]
+    most = state.rules.limits.max_queue_per_agent
+    if box.waiting >= most:
+        raise MailboxFull(
+            f"{to} has {box.waiting} messages waiting; limits.max_queue_per_agent is {most}.", param="/to"
+        )
+    return listener
+
+
+def payload(rules: Rules, command: Inject, listener: Listener) -> object:
+    """The command's payload as an object of the receiver's class. Raises ``InvalidPayload`` with every fault."""
+    name = listener.payload_class.__name__
+    if command.xml is not None:
+        return rules.codec.from_document(command.xml, name, command.to, command.thread_id, listener.max_payload_bytes)
+    return rules.codec.from_json(name, command.json, listener.max_payload_bytes)
+
+
+def prepare(state: State, command: Inject, thread: Thread | None) -> list[Prepared]:
+    """Everything that can be refused, before anything is decided. Raises an ``InvalidRequest`` or ``Unavailable``."""
+    listener = receiver(state, command.to)
+    value = payload(state.rules, command, listener)
+    found = receivers(state.rules, Sender(None, 1, thread.open if thread is not None else 0), command.to, value)
+    if isinstance(found, Refused):
+        raise _error(found)
+    prepared: list[Prepared] = []
+    for member in found:
+        message_id = state.ids.message()
+        token = token_of(message_id)
+        sealed = state.rules.codec.seal(CONSOLE, member.name, token, value, member.max_payload_bytes)
+        prepared.append(Prepared(message_id, member.name, sealed))
+    return prepared
+
+
+def _error(refused: Refused) -> InvalidRequest | MailboxFull:
+    return (
+        MailboxFull(refused.reason, param="/thread_id")
+        if refused.why == "flood"
+        else InvalidRequest(refused.reason, param="/to")
+    )
+
+
+def add(decision: Decision, prepared: list[Prepared]) -> None:
+    """Add the injected messages; the first is the correlation of all that follows from it."""
+    decision.correlation = prepared[0].message_id
+    for item in prepared:
+        data = {
+            "message": item.message_id,
+            "from": CONSOLE,
+            "to": item.to,
+            "type": item.sealed.type_name,
+            "depth": 1,
+            "token": token_of(item.message_id),
+        }
+        owner = decision.thread_id or ""
+        event = decision.add("message_sent", data, Content(owner, item.sealed.json, item.sealed.xml))
+        decision.put(event, item.sealed.payload, decision.state.rules.generation)

@@ -1,0 +1,339 @@
+"""Operate: carry out commands. Each is looked up, decided and written once.
+
+With an idempotency key its answer is kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any, Final
+
+import orjson
+
+from organism.codec import SpoofAttempt
+from organism.errors import (
+    AlreadyResolved,
+    IdempotencyKeyReused,
+    LogUnavailable,
+    NotFound,
+    RequestInProgress,
+    StalePosition,
+    Stopping,
+    ThreadKilled,
+)
+from organism.log.log import Query, Row, Where
+from organism.model import commands as c
+from organism.projections.routing import Step, Thread
+from organism.pump import control, inject, replay
+from organism.pump.pump import Pump
+from organism.pump.unit import Decision, PumpUnit
+
+KEY_LIFE_US: Final = 24 * 3600 * 1_000_000
+
+Answer = c.Injected | c.Done
+
+
+class Operator:
+    """Carries out one tenant's commands. ``stopping`` refuses what would begin new work."""
+
+    __slots__ = ("_in_progress", "pump", "stopping")
+
+    def __init__(self, pump: Pump) -> None:
+        self.pump = pump
+        self.stopping = False
+        self._in_progress: dict[str, str] = {}
+
+    async def do(self, command: c.Command) -> Answer:
+        """Carry out the command, or give the answer that its idempotency key had. Raises an ``OrganismError``."""
+        if not self.pump.log.available:
+            raise LogUnavailable
+        act = ACTS[type(command)]
+        once = command.idempotency
+        if once is None:
+            return await act(self, command)
+        key = f"{once.method} {once.path} {once.key}"
+        before = await self._before(key, once)
+        if before is not None:
+            return before
+        self._in_progress[key] = once.digest
+        try:
+            return await act(self, command)
+        finally:
+            del self._in_progress[key]
+
+    async def _before(self, key: str, once: c.Idempotency) -> Answer | None:
+        """The answer that this key already had, if any. Raises what stands against using it again."""
+        if key in self._in_progress:
+            raise IdempotencyKeyReused if self._in_progress[key] != once.digest else RequestInProgress
+        row = await self.pump.log.private_row("answers", key)
+        if key in self._in_progress:
+            raise RequestInProgress
+        if row is None or row["at"] + KEY_LIFE_US < self.pump.state.now():
+            return None
+        if row["digest"] != once.digest:
+            raise IdempotencyKeyReused
+        body = row["body"]
+        return c.Injected(**body) if "message_id" in body else c.Done(**body)
+
+    def answer(self, decision: Decision, command: c.Command, body: dict[str, Any], back: int) -> None:
+        """Record the answer in the act's own unit; ``back`` is how far before this event the answer's position lies."""
+        once = command.idempotency
+        if once is not None:
+            data = {
+                "key": once.key,
+                "method": once.method,
+                "path": once.path,
+                "digest": once.digest,
+                "status": 202 if "message_id" in body else 200,
+                "body": body,
+                "back": back,
+            }
+            decision.add("call_answered", data)
+
+    async def inject(self, command: c.Inject) -> c.Injected:
+        """Accept an injection: durable when this returns."""
+        if self.stopping:
+            raise Stopping
+        thread, reopened = await self._thread_for(command)
+        state = self.pump.state
+        try:
+            prepared = inject.prepare(state, command, thread)
+        except SpoofAttempt as error:
+            await self._record_spoof(command, error)
+            raise
+        decision = state.decide(thread, None, command.actor)
+        decision.correlation = prepared[0].message_id
+        if thread is None:
+            thread_id = command.thread_id or state.ids.thread()
+            decision.open_thread(thread_id, "thread_created" if reopened is None else "thread_reopened", reopened or {})
+        first = len(decision.events)
+        inject.add(decision, prepared)
+        body = {"thread_id": decision.thread_id, "message_id": prepared[0].message_id}
+        self.answer(decision, command, body, len(decision.events) - first)
+        unit = await self.pump.commit(decision)
+        return c.Injected(decision.thread_id or "", prepared[0].message_id, unit.events[first].position)
+
+    async def _thread_for(self, command: c.Inject) -> tuple[Thread | None, dict[str, Any] | None]:
+        """The active thread that is meant; or None with what its reopening records, or with None for a new thread."""
+        if command.thread_id is None:
+            return None, None
+        thread = self.active(command.thread_id)
+        if thread is None:
+            reopened = await reopening(self.pump, command.thread_id)
+            thread = self.active(command.thread_id)
+            if thread is None:
+                return None, reopened
+        check_position(command, thread)
+        return thread, None
+
+    async def _record_spoof(self, command: c.Inject, error: SpoofAttempt) -> None:
+        decision = self.pump.state.decide(None, None, command.actor)
+        decision.add("spoof_attempt", {"field": error.field, "claimed": error.claimed, "actual": error.actual})
+        await self.pump.commit(decision)
+
+    def active(self, thread_id: str) -> Thread | None:
+        """The thread, if it is active."""
+        return self.pump.state.routing.threads.get(thread_id)
+
+
+def check_position(command: c.Command, thread: Thread) -> None:
+    """``If-Match``: the caller saw the thread as it is."""
+    if command.if_position is not None and command.if_position != thread.head:
+        raise StalePosition(f"The thread is at position {thread.head}; the request was made for {command.if_position}.")
+
+
+async def known_thread(pump: Pump, thread_id: str) -> Row:
+    """The row of a thread, active or not. Raises ``NotFound``."""
+    row = await pump.log.private_row("threads", thread_id)
+    if row is None:
+        raise NotFound(f"There is no thread {thread_id!r}.", param="/thread_id")
+    return row
+
+
+async def reopening(pump: Pump, thread_id: str) -> dict[str, Any]:
+    """What a reopening of an ended thread records: how many of its dead letters are still open.
+
+    Raises ``ThreadKilled``.
+    """
+    row = await known_thread(pump, thread_id)
+    if row["status"] == "killed":
+        raise ThreadKilled(
+            f"Thread {thread_id} was killed; inject without `thread_id` to begin a new one.", param="/thread_id"
+        )
+    page = await pump.log.rows("dead_letters", Query(where=(Where("thread_id", "=", thread_id),), limit=500))
+    failed = [letter for letter in orjson.loads(page.rows) if letter["code"] not in replay.REFUSED_CODES]
+    return {"failed": len(failed), "reason": failed[-1]["reason"]} if failed else {}
+
+
+async def _finish(
+    self: Operator, decision: Decision, command: c.Command, tell: Callable[[PumpUnit], None] | None = None
+) -> c.Done:
+    """Write a control decision; one with nothing to do answers with the head."""
+    pump = self.pump
+    if not decision.events:
+        pump.write(decision)
+        return c.Done(pump.log.head)
+    self.answer(decision, command, {}, 1)
+    unit = await pump.commit(decision)
+    if tell is not None:
+        tell(unit)
+    own = [event.position for event in unit.events if event.thread == decision.thread_id]
+    return c.Done(own[-1] if own else unit.last)
+
+
+def _listener(self: Operator, name: str) -> str:
+    if name not in self.pump.state.rules.listeners:
+        raise NotFound(f"There is no listener named {name!r}. GET /api/v1/agents lists them.")
+    return name
+
+
+async def _pause_agent(self: Operator, command: c.PauseAgent) -> c.Done:
+    decision = self.pump.state.decide(None, None, command.actor)
+    control.pause_agent(decision, _listener(self, command.agent))
+    return await _finish(self, decision, command)
+
+
+async def _resume_agent(self: Operator, command: c.ResumeAgent) -> c.Done:
+    decision = self.pump.state.decide(None, None, command.actor)
+    control.resume_agent(decision, _listener(self, command.agent))
+    return await _finish(self, decision, command, lambda _unit: self.pump.resumed())
+
+
+async def _thread_to_control(self: Operator, command: c.PauseThread | c.ResumeThread) -> Thread | None:
+    """The active thread, or None if it has ended, when there is nothing to pause or resume."""
+    thread = self.active(command.thread_id)
+    if thread is None:
+        row = await known_thread(self.pump, command.thread_id)
+        thread = self.active(command.thread_id)
+        if thread is None and row["status"] == "killed":
+            raise ThreadKilled(f"Thread {command.thread_id} was killed.")
+    if thread is not None:
+        check_position(command, thread)
+    return thread
+
+
+async def _pause_thread(self: Operator, command: c.PauseThread) -> c.Done:
+    thread = await _thread_to_control(self, command)
+    decision = self.pump.state.decide(thread, None, command.actor)
+    if thread is not None:
+        control.pause_thread(decision, thread)
+    return await _finish(self, decision, command)
+
+
+async def _resume_thread(self: Operator, command: c.ResumeThread) -> c.Done:
+    thread = await _thread_to_control(self, command)
+    decision = self.pump.state.decide(thread, None, command.actor)
+    if thread is not None:
+        control.resume_thread(decision, thread)
+    return await _finish(self, decision, command, lambda _unit: self.pump.resumed())
+
+
+async def _pause_organism(self: Operator, command: c.PauseOrganism) -> c.Done:
+    decision = self.pump.state.decide(None, None, command.actor)
+    control.pause_organism(decision)
+    return await _finish(self, decision, command)
+
+
+async def _resume_organism(self: Operator, command: c.ResumeOrganism) -> c.Done:
+    decision = self.pump.state.decide(None, None, command.actor)
+    control.resume_organism(decision)
+    return await _finish(self, decision, command, lambda _unit: self.pump.resumed())
+
+
+async def _kill(self: Operator, command: c.KillThread) -> c.Done:
+    """One unit ends the tree; then its tasks are cancelled, and what they still do comes to nothing."""
+    pump = self.pump
+    thread = self.active(command.thread_id)
+    if thread is None:
+        row = await known_thread(pump, command.thread_id)
+        if row["status"] == "killed":
+            return c.Done(row["position"])
+        thread = self.active(command.thread_id) or Thread(command.thread_id)
+    check_position(command, thread)
+    decision = pump.state.decide(thread, None, command.actor)
+    killed = tuple(member.id for member in control.tree(pump.state, thread))
+    handlings = [message.handling for message in control.kill(decision, thread) if message.handling is not None]
+    decision.ends = killed
+    for handling in handlings:
+        pump.leave(handling)
+    done = await _finish(self, decision, command)
+    for handling in handlings:
+        if handling.task is not None:
+            handling.task.cancel()
+    return done
+
+
+async def _resolve_effect(self: Operator, command: c.ResolveIndeterminate) -> c.Done:
+    message_id, _, number = command.id.rpartition(":")
+    step = self.pump.state.routing.step(message_id, int(number)) if number.isdecimal() else None
+    if step is None:
+        if await self.pump.log.row("messages", message_id) is None:
+            raise NotFound(f"There is no indeterminate effect {command.id!r}.")
+        raise AlreadyResolved("This effect is not indeterminate any more.")
+    decision = self.pump.state.decide(step.message.thread, None, command.actor)
+    control.resolve_effect(decision, step, command.outcome, command.result)
+    return await _finish(self, decision, command)
+
+
+async def _resolve_approval(self: Operator, command: c.ResolveApproval) -> c.Done:
+    step = _approval(self, command.approval)
+    if step is None:
+        if await self.pump.log.row("approvals", command.approval) is None:
+            raise NotFound(f"There is no approval {command.approval!r}.")
+        raise AlreadyResolved("This approval was resolved already.")
+    decision = self.pump.state.decide(step.message.thread, None, command.actor)
+    control.resolve_approval(decision, step, command)
+    return await _finish(self, decision, command)
+
+
+def _approval(self: Operator, approval: str) -> Step | None:
+    return control.find_approval(self.pump.state, approval)
+
+
+async def _replay(self: Operator, command: c.ReplayDeadLetter) -> c.Injected:
+    """Send a dead letter again, in its thread and in the call that it stood in."""
+    pump = self.pump
+    letter = await replay.read(pump, command.message_id)
+    thread = self.active(letter.thread_id)
+    reopened = None
+    if thread is None:
+        reopened = await reopening(pump, letter.thread_id)
+        thread = self.active(letter.thread_id)
+    check = replay.prepare(pump.state, letter, command.json)
+    decision = pump.state.decide(thread, None, command.actor)
+    decision.correlation = letter.correlation or check.message_id
+    if thread is None:
+        decision.open_thread(letter.thread_id, "thread_reopened", reopened or {})
+    position = replay.add(decision, letter, check, edited=command.json is not None)
+    self.answer(
+        decision,
+        command,
+        {"thread_id": letter.thread_id, "message_id": check.message_id},
+        len(decision.events) - position,
+    )
+    unit = await pump.commit(decision)
+    return c.Injected(letter.thread_id, check.message_id, unit.events[position].position)
+
+
+async def _discard(self: Operator, command: c.DiscardDeadLetter) -> c.Done:
+    letter = await replay.read(self.pump, command.message_id)
+    decision = self.pump.state.decide(self.active(letter.thread_id), None, command.actor)
+    decision.thread_id = letter.thread_id
+    decision.add("message_discarded", {"message": command.message_id, "failed": not letter.was_refused})
+    return await _finish(self, decision, command)
+
+
+ACTS: Final[dict[type[c.Command], Callable[[Operator, Any], Awaitable[Answer]]]] = {
+    c.Inject: Operator.inject,
+    c.PauseAgent: _pause_agent,
+    c.ResumeAgent: _resume_agent,
+    c.PauseThread: _pause_thread,
+    c.ResumeThread: _resume_thread,
+    c.PauseOrganism: _pause_organism,
+    c.ResumeOrganism: _resume_organism,
+    c.KillThread: _kill,
+    c.ReplayDeadLetter: _replay,
+    c.DiscardDeadLetter: _discard,
+    c.ResolveIndeterminate: _resolve_effect,
+    c.ResolveApproval: _resolve_approval,
+}

@@ -1,0 +1,200 @@
+"""The pump: the one file that knows all the stops, and the only road between listeners.
+
+    inject ─▶ validate ─▶ log ─▶ route ─▶ actor ─▶ respond ─▶ log ─▶ push
+
+Everything is decided on the folded state and written as a unit; what it makes possible begins when the unit is on disk.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from functools import partial
+from typing import Protocol
+
+from organism.errors import OrganismError
+from organism.log.log import Log
+from organism.model.events import Unit
+from organism.projections.routing import Message
+from organism.pump import actor, failing
+from organism.pump.respond import WrongReturn, outgoing, respond
+from organism.pump.steps import Handling
+from organism.pump.timers import Timers
+from organism.pump.unit import Decision, PumpUnit, State
+
+
+class Chance(Protocol):
+    """Where randomness comes from."""
+
+    def bytes(self, count: int) -> bytes:
+        """Random bytes."""
+
+    def number(self) -> float:
+        """A number in [0, 1)."""
+
+
+class Pump:
+    """Runs one tenant's messages.
+
+    ``on_broken`` is told when the state can't be trusted any more and must be folded anew.
+    """
+
+    def __init__(self, log: Log, state: State, chance: Chance, on_broken: Callable[[BaseException], None]) -> None:
+        self.log = log
+        self.state = state
+        self.chance = chance
+        self.on_broken = on_broken
+        self.handlings: set[Handling] = set()
+        self.timers = Timers(state.now, partial(failing.tick, self), lambda: bool(self.handlings))
+        self.endings: dict[str, list[asyncio.Future[None]]] = {}
+        self.unwritten = 0
+        self._resumes: list[asyncio.Future[None]] = []
+
+    # -- log
+
+    def write(self, decision: Decision, tell: Callable[[PumpUnit], None] | None = None) -> None:
+        """Close the decision and append its unit; ``tell`` is called once it is on disk."""
+        unit = decision.unit(tell)
+        if not unit.events:
+            self._act(unit)
+            return
+        unit.then = self._then
+        try:
+            self.log.append(unit)
+        except OrganismError as error:
+            self._lost(unit, error)
+            return
+        self.unwritten += 1
+        threads = self.state.routing.threads
+        for event in unit.events:
+            thread = threads.get(event.thread)  # type: ignore[arg-type]
+            if thread is not None:
+                thread.head = event.position
+
+    async def commit(self, decision: Decision) -> PumpUnit:
+        """``write``, then wait until it is on disk. Cancelling the wait does not undo the unit."""
+        done: asyncio.Future[PumpUnit] = asyncio.get_running_loop().create_future()
+        self.write(decision, lambda unit: _settle(done, unit))
+        return await done
+
+    def _then(self, unit: Unit, error: Exception | None) -> None:
+        assert isinstance(unit, PumpUnit)  # noqa: S101 - the pump appends no other; narrows the type
+        self.unwritten -= 1
+        if error is None:
+            self._act(unit)
+        else:
+            self._lost(unit, error)
+
+    def _lost(self, unit: PumpUnit, error: Exception) -> None:
+        """The unit is folded but not on disk: the state is ahead of the log and must be folded anew."""
+        unit.failed = error
+        if unit.tell is not None:
+            unit.tell(unit)
+        self.on_broken(error)
+
+    def _act(self, unit: PumpUnit) -> None:
+        """The unit is on disk: start, go on, tell."""
+        for message, event in unit.sent:
+            message.position = event.position
+        for step, event in unit.results:
+            step.content_at = event.position
+        for step in unit.over:
+            if step.message.handling is not None:
+                step.message.handling.committed(step)
+        for message in unit.starts:
+            self._begin(message)
+        for message in unit.goers:
+            if message.handling is not None:
+                message.handling.go()
+        for thread_id in unit.ends:
+            for waiter in self.endings.pop(thread_id, ()):
+                if not waiter.done():
+                    waiter.set_result(None)
+        if unit.tell is not None:
+            unit.tell(unit)
+
+    # -- actor
+
+    def _begin(self, message: Message) -> None:
+        rules = self.state.rules
+        listener = rules.listeners.get(message.to)
+        if message.id not in self.state.routing.messages:
+            return
+        if listener is None:
+            failing.gone(self, message)
+            return
+        handling = Handling(self, message, listener, rules)
+        message.handling = handling
+        self.handlings.add(handling)
+        handling.task = asyncio.get_running_loop().create_task(actor.run(self, handling))
+        self.timers.ensure()
+
+    # -- respond
+
+    def finished(self, handling: Handling, answer: object) -> None:
+        """The handler gave its answer."""
+        if handling.diverged:
+            self.park(handling, "replay_diverged", handling.diverged)
+            return
+        try:
+            responses = outgoing(answer)
+        except WrongReturn as error:
+            self.failed(handling, error)
+            return
+        message = handling.message
+        decision = self.state.decide(message.thread, message)
+        respond(decision, handling, responses)
+        decision.handled(message, "done")
+        self.leave(handling)
+        self.write(decision)
+
+    def failed(self, handling: Handling, error: BaseException) -> None:
+        """The handler raised, or its time was over."""
+        if handling.diverged:
+            self.park(handling, "replay_diverged", handling.diverged)
+        else:
+            failing.failed(self, handling, error)
+
+    def park(self, handling: Handling, code: str, reason: str) -> None:
+        """The handling failed for good: a dead letter."""
+        failing.park(self, handling, code, reason)
+
+    def leave(self, handling: Handling) -> None:
+        """The handling is over: its slot and its line are free, and what its code still does comes to nothing."""
+        handling.dead = True
+        self.handlings.discard(handling)
+        message = handling.message
+        message.handling = None
+        if handling.has_slot:
+            self.state.boxes.release(message)
+        else:
+            self.state.boxes.forget_wait(message)
+
+    # -- what steps and commands ask
+
+    def is_paused(self, message: Message) -> bool:
+        """Whether the message's agent, its thread or the organism is paused."""
+        state = self.state
+        return state.boxes.paused or message.thread.paused or state.boxes.boxes[message.to].paused
+
+    async def next_resume(self) -> None:
+        """Wait until something is resumed."""
+        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._resumes.append(waiter)
+        await waiter
+
+    def resumed(self) -> None:
+        """Something was resumed, and that is on disk."""
+        waiters, self._resumes = self._resumes, []
+        for waiter in waiters:
+            if not waiter.done():
+                waiter.set_result(None)
+
+
+def _settle(done: asyncio.Future[PumpUnit], unit: PumpUnit) -> None:
+    if done.done():
+        return
+    if unit.failed is None:
+        done.set_result(unit)
+    else:
+        done.set_exception(unit.failed)

@@ -1,0 +1,101 @@
+"""Recover: fold the log into a state, and begin a new life on it. Used at start, and again when a commit was lost.
+
+Whatever was sent and not handled waits again. What ran at a death counts it; what died with the process too often is
+parked, and what may have touched the outside waits for an operator (spec 1.6, G8).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from organism.log.log import Log
+from organism.projections import routing_snapshot
+from organism.projections.routing import Message, Routing
+from organism.pump import control, failing
+from organism.pump.pump import Pump
+from organism.pump.unit import Decision, State
+
+SNAPSHOT: Final = "routing"
+CRASH_LOOP_LIVES: Final = 5
+SNAPSHOT_EVENTS: Final = 20_000
+"""A fold of more events than this leaves a snapshot behind."""
+
+
+@dataclass(frozen=True, slots=True)
+class Life:
+    """What a new life says of itself.
+
+    The organism's name, its configuration and listeners, as ``organism_started`` holds them.
+    """
+
+    name: str
+    version: str
+    config: str
+    listeners: list[dict[str, Any]]
+
+
+async def fold(log: Log) -> Routing:
+    """The state at the head: the newest snapshot and what came after it."""
+    snapshot = await log.load_snapshot(SNAPSHOT)
+    routing = routing_snapshot.load(snapshot[1]) if snapshot is not None else Routing()
+    begun_at = routing.position
+    apply, threads = routing.apply, routing.threads
+    async for events in log.raw(routing.position):
+        for event in events:
+            apply(event)
+            thread = threads.get(event.thread)  # type: ignore[arg-type]
+            if thread is not None:
+                thread.head = event.position
+    if routing.position - begun_at > SNAPSHOT_EVENTS:
+        await log.save_snapshot(SNAPSHOT, routing.position, routing_snapshot.dump(routing))
+    return routing
+
+
+async def begin_life(pump: Pump, life: Life, *, clean: bool | None = None) -> None:
+    """Record the new life, lay out what is open, and start what may start.
+
+    ``clean`` overrides what the log says of the stop.
+    """
+    state = pump.state
+    decision = state.decide(None)
+    decision.add(
+        "organism_started",
+        {
+            "name": life.name,
+            "version": life.version,
+            "config": life.config,
+            "listeners": life.listeners,
+            "life": state.routing.life + 1,
+            "clean": state.routing.clean if clean is None else clean,
+        },
+    )
+    if state.routing.short_lives >= CRASH_LOOP_LIVES:
+        control.pause_organism(decision, by="crash_loop")
+    for message in sorted(state.routing.messages.values(), key=lambda each: each.position):
+        _lay_out(pump, decision, message)
+    await pump.commit(decision)
+    for thread in [thread for thread in state.routing.threads.values() if thread.open == 0]:
+        await pump.commit(state.decide(thread))
+
+
+def _lay_out(pump: Pump, decision: Decision, message: Message) -> None:
+    """One open message: parked, or in its line again; what of it is due later is due again."""
+    state = pump.state
+    for step in (message.steps or {}).values():
+        if step.ok is None and step.expires:
+            pump.timers.add(step.expires, step)
+    if message.deaths >= state.rules.retry.attempts and not message.is_indeterminate():
+        reason = f"It ran at {message.deaths} deaths of the process, which is all that retry.attempts allows."
+        failing.dead(decision, message, "killed_process", reason)
+        return
+    state.boxes.box(message.to)
+    state.boxes.put(message)
+    if message.next_at:
+        pump.timers.add(message.next_at, message)
+
+
+async def snapshot(log: Log, state: State) -> None:
+    """Leave a snapshot of a state with nothing on its way to the log."""
+    if state.routing.position == log.head:
+        await log.save_snapshot(SNAPSHOT, log.head, routing_snapshot.dump(state.routing))

@@ -1,0 +1,136 @@
+"""Replay.
+
+A dead letter is sent again, in its thread, in the call that it stood in, so that its answer finds the same caller.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+import orjson
+
+from organism.codec import Sealed
+from organism.errors import InvalidRequest, NotFound
+from organism.model.events import Content, Event
+from organism.model.ids import CONSOLE, token_of
+from organism.pump.pump import Pump
+from organism.pump.route import Refused, Sender, receivers
+from organism.pump.unit import Decision, State
+
+REFUSED_CODES: Final = frozenset({"routing", "validation"})
+"""Codes of dead letters that are refused sends: they never made a thread fail."""
+
+
+@dataclass(frozen=True, slots=True)
+class Letter:
+    """An open dead letter. ``calls`` is the call that it stood in, innermost first: request id and caller of each."""
+
+    message_id: str
+    thread_id: str
+    sender: str
+    to: str
+    type_name: str
+    json: bytes
+    correlation: str | None
+    was_refused: bool
+    calls: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Again:
+    """What is sent in its place."""
+
+    message_id: str
+    sealed: Sealed
+
+
+async def read(pump: Pump, message_id: str) -> Letter:
+    """The dead letter. Raises ``NotFound``, also when it was replayed or discarded, or its content was erased."""
+    row = await pump.log.private_row("dead_letters", message_id)
+    content = await pump.log.content(row["position"]) if row is not None else None
+    if row is None or content is None:
+        raise NotFound(f"There is no open dead letter {message_id!r}.")
+    was_refused = row["code"] in REFUSED_CODES
+    found = (await pump.log.read(row["position"] - 1, row["position"], limit=1))[0]
+    calls = await _calls_of(pump, found.cause) if was_refused else await _calls_above(pump, found)
+    return Letter(
+        message_id,
+        row["thread_id"],
+        row["from"],
+        row["to"],
+        row["payload_type"],
+        content[0],
+        found.correlation,
+        was_refused,
+        calls,
+    )
+
+
+async def _calls_above(pump: Pump, sent: Event) -> tuple[tuple[str, str], ...]:
+    """The call in which a message was sent (a request) or is handled (a reply)."""
+    if "reply" in sent.data:
+        return await _call_chain(pump, sent.data["call"])
+    return await _calls_of(pump, sent.cause)
+
+
+async def _calls_of(pump: Pump, message_id: str | None) -> tuple[tuple[str, str], ...]:
+    """The call in which a message was handled."""
+    sent = await _sent(pump, message_id)
+    if sent is None:
+        return ()
+    return await _call_chain(pump, sent.data["call"] if "reply" in sent.data else sent.data["message"])
+
+
+async def _call_chain(pump: Pump, call_id: str) -> tuple[tuple[str, str], ...]:
+    chain: list[tuple[str, str]] = []
+    sent = await _sent(pump, call_id)
+    while sent is not None:
+        chain.append((sent.data["message"], sent.data["from"]))
+        cause = await _sent(pump, sent.cause)
+        if cause is None:
+            break
+        sent = await _sent(pump, cause.data["call"]) if "reply" in cause.data else cause
+    return tuple(chain)
+
+
+async def _sent(pump: Pump, message_id: str | None) -> Event | None:
+    row = await pump.log.private_row("messages", message_id) if message_id else None
+    if row is None:
+        return None
+    return (await pump.log.read(row["position"] - 1, row["position"], limit=1))[0]
+
+
+def prepare(state: State, letter: Letter, edited: Any) -> Again:
+    """Check it as a new send by today's rules. Raises ``InvalidRequest``."""
+    rules = state.rules
+    value = rules.codec.from_json(letter.type_name, orjson.loads(letter.json) if edited is None else edited, None)
+    sender = rules.listeners.get(letter.sender) if letter.sender != CONSOLE else None
+    found = receivers(rules, Sender(sender, 1, 0), letter.to, value) if letter.was_refused else ()
+    if isinstance(found, Refused):
+        raise InvalidRequest(f"It would be refused again: {found.reason}")
+    message_id = state.ids.message()
+    return Again(message_id, rules.codec.seal(letter.sender, letter.to, token_of(message_id), value))
+
+
+def add(decision: Decision, letter: Letter, again: Again, *, edited: bool) -> int:
+    """Close the dead letter and send; gives the index of the new message's event."""
+    closed = {
+        "dead": letter.message_id,
+        "message": again.message_id,
+        "edited": edited,
+        "failed": not letter.was_refused,
+    }
+    decision.add("message_replayed", closed)
+    data: dict[str, Any] = {
+        "message": again.message_id,
+        "from": letter.sender,
+        "to": letter.to,
+        "type": again.sealed.type_name,
+        "depth": max(1, len(letter.calls) + 1),
+        "token": token_of(again.message_id),
+        "calls": [list(call) for call in letter.calls],
+    }
+    event = decision.add("message_sent", data, Content(letter.thread_id, again.sealed.json, again.sealed.xml))
+    decision.put(event, again.sealed.payload, decision.state.rules.generation)
+    return len(decision.events) - 1

@@ -1,0 +1,257 @@
+"""Respond: a handler's answer and the call it stands in → the next messages, or why they are not sent."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+
+from organism.codec import InvalidPayload, Sealed
+from organism.config.settings import Listener
+from organism.model.events import Content, Event
+from organism.model.handler import HandlerResponse
+from organism.model.handler import SystemError as SystemErrorPayload
+from organism.model.ids import CONSOLE, SYSTEM_TODO, token_of
+from organism.projections.routing import Call, Message, Step
+from organism.pump import todo
+from organism.pump.route import GENERIC, Refused, Sender, receivers, within_limits
+from organism.pump.rules import Rules
+from organism.pump.unit import Decision
+
+REPR_CHARACTERS = 2_000
+
+
+class WrongReturn(TypeError):
+    """A handler returned something else than HandlerResponse, a list of them, or None."""
+
+
+class Origin:
+    """Whose send it is: the message being handled, and the listener and rules that its handling began with."""
+
+    __slots__ = ("listener", "message", "rules")
+
+    def __init__(self, message: Message, listener: Listener, rules: Rules) -> None:
+        self.message = message
+        self.listener = listener
+        self.rules = rules
+
+
+def outgoing(answer: object) -> tuple[HandlerResponse, ...]:
+    """A handler's answer as responses. Raises ``WrongReturn``."""
+    if answer is None:
+        return ()
+    if type(answer) is HandlerResponse:
+        return (answer,)
+    if isinstance(answer, list) and all(isinstance(item, HandlerResponse) for item in answer):
+        return tuple(answer)
+    came = type(answer).__name__ if not isinstance(answer, list) else "a list with other things in it"
+    raise WrongReturn(f"A handler returns HandlerResponse, a list of them, or None; {came} came.")
+
+
+def respond(decision: Decision, origin: Origin, responses: tuple[HandlerResponse, ...]) -> None:
+    """Add the messages that the responses make."""
+    for response in responses:
+        if response.to is None:
+            reply(decision, origin, response.payload)
+        else:
+            refused = send(decision, origin, response.to, response.payload)
+            if refused is not None:
+                tell_refused(decision, origin, refused)
+
+
+def send(decision: Decision, origin: Origin, to: str, payload: object, step: Step | None = None) -> Refused | None:
+    """Send a request to ``to``, to each of its group; with ``step``, as the request of that ask."""
+    message = origin.message
+    sender = Sender(origin.listener, message.depth + 1, message.thread.open)
+    if to == SYSTEM_TODO:
+        return _to_todo(decision, origin, payload, step)
+    found = receivers(decision.state.rules, sender, to, payload)
+    if isinstance(found, Refused):
+        _refuse(decision, origin, to, payload, found)
+        return found
+    for name in [member.name for member in found] or [CONSOLE]:
+        refused = _send_one(decision, origin, name, payload, step)
+        if refused is not None:
+            return refused
+    return None
+
+
+def _to_todo(decision: Decision, origin: Origin, payload: object, step: Step | None) -> Refused | None:
+    """``system.todo`` is no listener: what is sent to it is done in the unit that sends it."""
+    sealed = seal(origin, SYSTEM_TODO, token_of(origin.message.id), payload)
+    found = sealed if isinstance(sealed, Refused) else todo.refusal(sealed.payload)
+    if found is not None:
+        _refuse(decision, origin, SYSTEM_TODO, payload, found)
+        return found
+    assert isinstance(sealed, Sealed)  # noqa: S101 - narrows the type
+    answer = todo.take(decision, origin.message, sealed, step)
+    if answer is not None:
+        seal_answer = origin.rules.codec.seal(SYSTEM_TODO, origin.message.to, token_of(origin.message.id), answer)
+        todo.answer(decision, origin.message, seal_answer, step)
+    return None
+
+
+def _send_one(decision: Decision, origin: Origin, to: str, payload: object, step: Step | None) -> Refused | None:
+    message_id = decision.state.ids.message()
+    token = token_of(message_id)
+    sealed = seal(origin, to, token, payload)
+    if isinstance(sealed, Refused):
+        _refuse(decision, origin, to, payload, sealed)
+        return sealed
+    data = {
+        "message": message_id,
+        "from": origin.message.to,
+        "to": to,
+        "type": sealed.type_name,
+        "depth": origin.message.depth + 1,
+        "token": token,
+    }
+    if step is not None:
+        data["step"] = [step.message.id, step.number]
+        step.request = step.request or message_id
+    event = decision.add("message_sent", data, Content(origin.message.thread.id, sealed.json, sealed.xml))
+    if to == CONSOLE:
+        deliver_outside(decision, message_id, CONSOLE, "delivered")
+    else:
+        decision.put(event, sealed.payload, origin.rules.generation)
+    return None
+
+
+def seal(origin: Origin, to: str, token: str, payload: object) -> Sealed | Refused:
+    """Encode, validate and decode anew, by the rules that the handling began with."""
+    rules = origin.rules
+    receiver = rules.listeners.get(to)
+    try:
+        rules.learn(type(payload))
+        return rules.codec.seal(origin.message.to, to, token, payload, receiver.max_payload_bytes if receiver else None)
+    except InvalidPayload as error:
+        return Refused("validation", "schema", str(error))
+
+
+def deliver_outside(decision: Decision, message_id: str, agent: str, outcome: str) -> None:
+    """A message that no handler takes ends in the unit that sent it."""
+    decision.add("message_handled", {"message": message_id, "agent": agent, "outcome": outcome, "duration": 0})
+
+
+def reply(decision: Decision, origin: Origin, payload: object) -> None:
+    """Answer the caller of the call that the message is handled in."""
+    call = origin.message.call
+    if call is None:
+        return
+    bounded = within_limits(decision.state.rules, Sender(origin.listener, origin.message.depth + 1, 0))
+    if bounded is not None:
+        _refuse(decision, origin, call.caller, payload, bounded)
+        tell_refused(decision, origin, bounded)
+        return
+    token = _token_of(call)
+    sealed = seal(origin, call.caller, token, payload)
+    if isinstance(sealed, Refused):
+        _refuse(decision, origin, call.caller, payload, sealed)
+        tell_refused(decision, origin, sealed)
+        return
+    _send_reply(decision, origin, sealed, token)
+
+
+def _token_of(call: Call) -> str:
+    """The call token under which the caller handles: its own call's."""
+    return token_of(call.parent.id if call.parent is not None else call.id)
+
+
+def _send_reply(decision: Decision, origin: Origin, sealed: Sealed, token: str) -> None:
+    call = origin.message.call
+    assert call is not None  # noqa: S101 - checked by the caller; narrows the type
+    message_id = decision.state.ids.message()
+    data: dict[str, Any] = {
+        "message": message_id,
+        "from": origin.message.to,
+        "to": call.caller,
+        "type": sealed.type_name,
+        "depth": origin.message.depth + 1,
+        "token": token,
+        "call": call.parent.id if call.parent is not None else call.id,
+        "reply": True,
+        "class": class_path(type(sealed.payload)),
+    }
+    step = call.step
+    answers = step is not None and step.ok is None and step.message.id in decision.state.routing.messages
+    if answers and step is not None:
+        data["answers"] = [step.message.id, step.number]
+    event = decision.add("message_sent", data, Content(origin.message.thread.id, sealed.json, sealed.xml))
+    if answers and step is not None:
+        step.result = sealed.payload
+        decision.results.append((step, event))
+        deliver_outside(decision, message_id, call.caller, "answered")
+        decision.record(step)
+    elif call.caller == CONSOLE:
+        deliver_outside(decision, message_id, CONSOLE, "delivered")
+    else:
+        _put_or_unread(decision, event, call, sealed, origin)
+
+
+def _put_or_unread(decision: Decision, event: Event, call: Call, sealed: Sealed, origin: Origin) -> None:
+    """A reply of a class that the receiver's annotation does not name, or to an ask that is over, ends unread."""
+    receiver = decision.state.rules.listeners.get(call.caller)
+    wanted = receiver is not None and call.step is None and accepts(receiver, sealed.type_name)
+    if wanted:
+        decision.put(event, sealed.payload, origin.rules.generation)
+    else:
+        decision.handled(decision.state.routing.messages[event.data["message"]], "unread")
+
+
+def accepts(listener: Listener, type_name: str) -> bool:
+    """Whether the handler's annotation names a class of this name."""
+    return any(cls.__name__ == type_name for cls in listener.accepts)
+
+
+def class_path(cls: type) -> str:
+    """Where a class is found again after a restart."""
+    return f"{cls.__module__}:{cls.__qualname__}"
+
+
+def _refuse(decision: Decision, origin: Origin, to: str, payload: object, refused: Refused) -> None:
+    """The dead letter of a send that was not made."""
+    message = origin.message
+    data = {
+        "message": decision.state.ids.message(),
+        "from": message.to,
+        "to": to,
+        "type": type(payload).__name__,
+        "code": refused.code,
+        "why": refused.why,
+        "reason": refused.reason,
+    }
+    decision.add("message_refused", data, Content(message.thread.id, _json_of(origin.rules, payload)))
+
+
+def _json_of(rules: Rules, payload: object) -> bytes:
+    """The payload as JSON, or as much of it as can be shown."""
+    try:
+        return rules.codec.json(payload)
+    except (InvalidPayload, TypeError, ValueError):
+        return orjson.dumps({"repr": repr(payload)[:REPR_CHARACTERS]})
+
+
+def tell_refused(decision: Decision, origin: Origin, refused: Refused) -> None:
+    """One generic ``SystemError`` to the agent whose send was refused, handled in the call in which it sent."""
+    message = origin.message
+    error = SystemErrorPayload(refused.code, GENERIC[refused.code], retry_allowed=False)
+    call_id = message.call.id if message.call is not None else message.id
+    token = token_of(call_id)
+    sealed = origin.rules.codec.seal("system", message.to, token, error)
+    message_id = decision.state.ids.message()
+    data = {
+        "message": message_id,
+        "from": "system",
+        "to": message.to,
+        "type": sealed.type_name,
+        "depth": message.depth + 1,
+        "token": token,
+        "call": call_id,
+        "reply": True,
+    }
+    event = decision.add("message_sent", data, Content(message.thread.id, sealed.json, sealed.xml))
+    too_deep = message.depth >= decision.state.rules.limits.max_depth
+    if accepts(origin.listener, sealed.type_name) and not too_deep:
+        decision.put(event, sealed.payload, origin.rules.generation)
+    else:
+        decision.handled(decision.state.routing.messages[message_id], "unread")

@@ -1,0 +1,68 @@
+"""The rules of one configuration: listeners, groups, codec. A reload makes new ones.
+
+A handling keeps those it began with.
+"""
+
+from __future__ import annotations
+
+from organism.codec import Codec
+from organism.config.settings import Listener, Settings
+from organism.model.handler import SystemError as SystemErrorPayload
+from organism.model.handler import TodoComplete, TodoRegistered, TodoUntil
+
+OWN_PAYLOADS = (SystemErrorPayload, TodoUntil, TodoRegistered, TodoComplete)
+"""Payload classes that the organism itself sends or takes."""
+
+
+class Rules:
+    """
+
+    `generation`` numbers the configurations of a process, so that a decoded payload is never used under another one.
+    """
+
+    __slots__ = ("_names", "codec", "generation", "groups", "limits", "listeners", "retry", "settings")
+
+    def __init__(self, settings: Settings, codec: Codec, generation: int) -> None:
+        self.settings = settings
+        self.limits = settings.limits
+        self.retry = settings.retry
+        self.codec = codec
+        self.generation = generation
+        self.listeners: dict[str, Listener] = {listener.name: listener for listener in settings.listeners}
+        self.groups: dict[type, tuple[Listener, ...]] = {}
+        for listener in settings.listeners:
+            if listener.broadcast:
+                self.groups[listener.payload_class] = (*self.groups.get(listener.payload_class, ()), listener)
+        self._names: dict[str, str] = {}
+
+    def receivers(self, listener: Listener) -> tuple[Listener, ...]:
+        """Who gets what is sent to ``listener``: itself, or its whole broadcast group."""
+        return self.groups[listener.payload_class] if listener.broadcast else (listener,)
+
+    def usage(self, listener: Listener) -> str:
+        """How to talk to the listener's peers, as text for its prompt."""
+        known = self._names.get(listener.name)
+        if known is None:
+            peers = (self.listeners[name] for name in listener.peers if name in self.listeners)
+            known = "\n\n".join(
+                f"{peer.name}: {self.codec.schema(peer.payload_class.__name__).usage}" for peer in peers
+            )
+            self._names[listener.name] = known
+        return known
+
+    def learn(self, payload_class: type) -> None:
+        """A reply of a class that was not known yet: register it."""
+        if not self.codec.knows(payload_class):
+            self.codec = self.codec.with_class(payload_class)
+
+
+def payload_classes(settings: Settings) -> tuple[type, ...]:
+    """Every class that a configuration names.
+
+    What listeners take, the replies in their annotations, the organism's own.
+    """
+    found: dict[type, None] = dict.fromkeys(OWN_PAYLOADS)
+    for listener in settings.listeners:
+        found[listener.payload_class] = None
+        found.update(dict.fromkeys(sorted(listener.accepts, key=lambda cls: cls.__name__)))
+    return tuple(found)

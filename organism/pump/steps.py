@@ -1,0 +1,325 @@
+"""Steps: what a running handler may do besides answering, each recorded as it happens (spec 1.4).
+
+A ``Handling`` is one run of a handler. A step that the log already holds gives its recorded result; one that does not
+fit its record stops the handling. While a handler waits for an answer its slot is free and its line is open.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Final
+from uuid import UUID
+
+import orjson
+
+from organism.codec import InvalidPayload
+from organism.config.settings import Listener
+from organism.model.events import Content
+from organism.model.handler import Approval, AskError, EffectError, EffectFailed, EffectKind
+from organism.projections.routing import Message, Step
+from organism.pump import recall
+from organism.pump.respond import Origin, send
+from organism.pump.route import GENERIC
+from organism.pump.rules import Rules
+
+if TYPE_CHECKING:
+    from organism.pump.pump import Pump
+    from organism.pump.unit import Decision
+
+EFFECT_KINDS: Final = frozenset({"pure", "idempotent", "unsafe"})
+ERROR_CHARACTERS: Final = 2_000
+
+
+class ReplayDiverged(BaseException):
+    """A step does not fit its record. Not an ``Exception``, so that no handler takes it for a failure of its own."""
+
+
+class Handling(Origin):
+    """One run of a handler. ``left_us`` is the running time it still has.
+
+    ``pending`` counts the answers it waits for.
+    """
+
+    __slots__ = (
+        "dead",
+        "diverged",
+        "has_slot",
+        "left_us",
+        "number",
+        "over",
+        "pending",
+        "pump",
+        "ran_at",
+        "started_at",
+        "task",
+        "turn",
+        "waiters",
+    )
+
+    def __init__(self, pump: Pump, message: Message, listener: Listener, rules: Rules) -> None:
+        super().__init__(message, listener, rules)
+        self.pump = pump
+        self.started_at = self.ran_at = pump.state.now()
+        self.left_us = int(listener.timeout_s * 1_000_000)
+        self.number = 0
+        self.pending = 0
+        self.has_slot = True
+        self.dead = False
+        self.diverged = ""
+        self.task: asyncio.Task[None] | None = None
+        self.turn: asyncio.Future[None] | None = None
+        self.waiters: dict[int, asyncio.Future[None]] = {}
+        self.over: list[Step] = []
+
+    # -- what the pump calls
+
+    def step_over(self, step: Step) -> bool:
+        """A step got its result in a decision. True if the handler gets it without a slot, since it waits for more."""
+        if step.number not in self.waiters:
+            return False
+        self.pending -= 1
+        if self.pending:
+            return True
+        self.pump.state.boxes.go_on(self.message)
+        return False
+
+    def committed(self, step: Step) -> None:
+        """The result of a step is on disk."""
+        self.over.append(step)
+        if self.has_slot or self.pending:
+            self._hand_over()
+
+    def go(self) -> None:
+        """The handler has its slot and its line again."""
+        if not self.pending and not self.has_slot:
+            self.has_slot = True
+            self.ran_at = self.pump.state.now()
+        if self.turn is not None and not self.turn.done():
+            self.turn.set_result(None)
+        self._hand_over()
+
+    def _hand_over(self) -> None:
+        for step in self.over:
+            waiter = self.waiters.pop(step.number, None)
+            if waiter is not None and not waiter.done():
+                waiter.set_result(None)
+        self.over.clear()
+
+    def spent(self, now: int) -> bool:
+        """Whether its own running time is over."""
+        return self.has_slot and now - self.ran_at > self.left_us
+
+    # -- what handlers call
+
+    async def ask(self, to: str, payload: object, timeout_s: float | None) -> Any:
+        """See ``HandlerMetadata.ask``."""
+        number = self._next()
+        digest = _digest("ask", to, self._json_or_repr(payload))
+        step = self._recorded(number, "ask", digest)
+        if step is None:
+            await self._gate()
+            step = self._send_ask(number, digest, to, payload, timeout_s)
+        await self._answer(step)
+        if step.error is not None:
+            raise AskError(step.error["code"], step.error["message"])  # type: ignore[arg-type]
+        if step.result is None:
+            step.result = await recall.answer_of(self.pump.log, self.rules, step)
+        return step.result
+
+    def _send_ask(self, number: int, digest: str, to: str, payload: object, timeout_s: float | None) -> Step:
+        decision = self._decide()
+        seconds = timeout_s if timeout_s is not None else self.rules.limits.ask_timeout_s
+        step = self._begin(decision, number, "ask", digest, {"expires": decision.at + int(seconds * 1_000_000)})
+        self._suspend(step)
+        refused = send(decision, self, to, payload, step)
+        if refused is not None:
+            decision.record(step, {"code": refused.code, "message": GENERIC[refused.code]})
+        self.pump.write(decision)
+        self.pump.timers.add(step.expires, step)
+        return step
+
+    async def effect(self, key: str, fn: Callable[[str], Awaitable[Any]], kind: EffectKind) -> Any:
+        """See ``HandlerMetadata.effect``."""
+        if kind not in EFFECT_KINDS:
+            raise ValueError(f"kind is one of {', '.join(sorted(EFFECT_KINDS))}; {kind!r} came.")
+        number = self._next()
+        digest = _digest("effect", kind, key.encode())
+        step = self._recorded(number, "effect", digest)
+        if step is not None and step.ok is not None:
+            return await self._effect_result(step)
+        if step is None and kind != "pure":
+            decision = self._decide()
+            self._begin(decision, number, "effect", digest, {"effect": kind, "key": key})
+            await self.pump.commit(decision)
+        return await self._run_effect(number, digest, key, fn)
+
+    async def _run_effect(self, number: int, digest: str, key: str, fn: Callable[[str], Awaitable[Any]]) -> Any:
+        try:
+            result = await fn(f"{self.message.id}/{key}")
+        except Exception as error:
+            text = f"{type(error).__name__}: {error}"[:ERROR_CHARACTERS]
+            await self._record(number, "effect", digest, None, {"code": "effect_error", "message": text})
+            raise EffectError(text) from error
+        try:
+            json = orjson.dumps(result)
+            self._check_size(json)
+        except (TypeError, ValueError) as error:
+            text = f"The effect {key!r} gave a result that cannot be kept: {error}"
+            await self._record(number, "effect", digest, None, {"code": "effect_failed", "message": text})
+            raise EffectFailed(text) from error
+        await self._record(number, "effect", digest, json)
+        return orjson.loads(json)
+
+    async def _effect_result(self, step: Step) -> Any:
+        if step.error is not None:
+            kind = EffectFailed if step.error["code"] == "effect_failed" else EffectError
+            raise kind(step.error["message"])
+        return await recall.result_of(self.pump.log, step)
+
+    async def now(self) -> datetime:
+        """See ``HandlerMetadata.now``."""
+        at = await self._value("now", lambda: self.pump.state.now())
+        return datetime.fromtimestamp(at / 1_000_000, UTC)
+
+    async def uuid(self) -> UUID:
+        """See ``HandlerMetadata.uuid``."""
+        return UUID(hex=await self._value("uuid", lambda: self.pump.chance.bytes(16).hex()))
+
+    async def random(self) -> float:
+        """See ``HandlerMetadata.random``."""
+        value: float = await self._value("random", self.pump.chance.number)
+        return value
+
+    async def _value(self, kind: str, make: Callable[[], Any]) -> Any:
+        number = self._next()
+        digest = _digest(kind, "", b"")
+        step = self._recorded(number, kind, digest)
+        if step is not None:
+            return await recall.result_of(self.pump.log, step)
+        value = make()
+        await self._record(number, kind, digest, orjson.dumps(value))
+        return value
+
+    async def approve(self, preview: Any) -> Approval:
+        """See ``HandlerMetadata.approve``."""
+        number = self._next()
+        json = orjson.dumps(preview, option=orjson.OPT_SORT_KEYS)
+        self._check_size(json)
+        digest = _digest("approve", "", json)
+        step = self._recorded(number, "approve", digest)
+        if step is None:
+            await self._gate()
+            step = self._request_approval(number, digest, json)
+        await self._answer(step)
+        return Approval(**await recall.result_of(self.pump.log, step))
+
+    def _request_approval(self, number: int, digest: str, preview: bytes) -> Step:
+        decision = self._decide()
+        approval = decision.state.ids.approval()
+        expires = decision.at + int(self.rules.limits.approval_expires_s * 1_000_000)
+        step = self._begin(decision, number, "approve", digest, {"approval": approval, "expires": expires})
+        message = self.message
+        data = {
+            "approval": approval,
+            "message": message.id,
+            "agent": message.to,
+            "step": number,
+            "digest": hashlib.sha256(preview).hexdigest(),
+            "expires_at": expires,
+        }
+        decision.add("approval_requested", data, Content(message.thread.id, preview))
+        self._suspend(step)
+        self.pump.write(decision)
+        self.pump.timers.add(expires, step)
+        return step
+
+    # -- the parts of a step
+
+    def _next(self) -> int:
+        if self.dead:
+            raise asyncio.CancelledError
+        if self.diverged:
+            raise ReplayDiverged(self.diverged)
+        self.number += 1
+        return self.number
+
+    def _recorded(self, number: int, kind: str, digest: str) -> Step | None:
+        """The record of this step, if there is one. A record that does not fit stops the handling."""
+        step = self.message.steps.get(number) if self.message.steps else None
+        if step is None or (step.kind == kind and step.input == digest):
+            return step
+        self.diverged = f"Step {number} is recorded as {step.kind} with input {step.input[:12]}; now it is {kind} with input {digest[:12]}."
+        raise ReplayDiverged(self.diverged)
+
+    def _decide(self) -> Decision:
+        if self.dead:
+            raise asyncio.CancelledError
+        return self.pump.state.decide(self.message.thread, self.message)
+
+    def _begin(self, decision: Decision, number: int, kind: str, digest: str, more: dict[str, Any]) -> Step:
+        message = self.message
+        data = {"message": message.id, "agent": message.to, "step": number, "kind": kind, "input": digest, **more}
+        decision.add("step_started", data, thread=message.thread.id)
+        assert message.steps is not None  # noqa: S101 - the fold made it; narrows the type
+        return message.steps[number]
+
+    async def _record(
+        self, number: int, kind: str, digest: str, json: bytes | None, error: dict[str, str] | None = None
+    ) -> None:
+        decision = self._decide()
+        message = self.message
+        step = (message.steps or {}).get(number) or Step(message, number, kind, digest)
+        decision.record(step, error, Content(message.thread.id, json) if json is not None else None)
+        await self.pump.commit(decision)
+
+    def _suspend(self, step: Step) -> None:
+        """From here the handler waits for the step's answer: its slot is free, its clock stands still."""
+        self.waiters[step.number] = asyncio.get_running_loop().create_future()
+        self.pending += 1
+        if self.has_slot:
+            self._lay_down_slot()
+
+    def _lay_down_slot(self) -> None:
+        self.has_slot = False
+        self.left_us -= self.pump.state.now() - self.ran_at
+        self.pump.state.boxes.wait(self.message)
+
+    async def _answer(self, step: Step) -> None:
+        """Wait until the step has its result and the handler may go on."""
+        if step.number not in self.waiters:
+            if step.ok is not None:
+                return
+            self._suspend(step)
+            self.pump.write(self._decide())
+        await self.waiters[step.number]
+
+    async def _gate(self) -> None:
+        """While its agent, its thread or the organism is paused, a handler waits at its next step."""
+        while self.pump.is_paused(self.message) and not self.dead:
+            if self.has_slot:
+                self._lay_down_slot()
+                self.pump.state.boxes.go_on(self.message)
+                self.pump.write(self._decide())
+                self.turn = asyncio.get_running_loop().create_future()
+                await self.turn
+            else:
+                await self.pump.next_resume()
+
+    def _json_or_repr(self, payload: object) -> bytes:
+        try:
+            return self.rules.codec.json(payload)
+        except (InvalidPayload, TypeError, ValueError):
+            return repr(payload).encode()
+
+    def _check_size(self, json: bytes) -> None:
+        most = self.rules.limits.max_payload_bytes
+        if len(json) > most:
+            raise ValueError(f"{len(json)} bytes; limits.max_payload_bytes is {most}")
+
+
+def _digest(kind: str, detail: str, body: bytes) -> str:
+    """The digest of a step's input, by which a replay is held to its record."""
+    return hashlib.sha256(b"\0".join((kind.encode(), detail.encode(), body))).hexdigest()[:32]

@@ -1,0 +1,94 @@
+"""``system.todo``: reminders that stay until a message of a type has passed in the thread (spec 1.5, todo-until)."""
+
+from __future__ import annotations
+
+from organism.codec import Sealed
+from organism.model.events import Content
+from organism.model.handler import TodoComplete, TodoRegistered, TodoUntil
+from organism.model.ids import SYSTEM_TODO, token_of
+from organism.projections.routing import Message, Step
+from organism.pump.route import Refused
+from organism.pump.unit import Decision
+
+
+def refusal(payload: object) -> Refused | None:
+    """What ``system.todo`` does not take."""
+    if isinstance(payload, TodoUntil | TodoComplete):
+        return None
+    reason = f"{SYSTEM_TODO} takes TodoUntil or TodoComplete; {type(payload).__name__} came."
+    return Refused("validation", "schema", reason)
+
+
+def take(decision: Decision, message: Message, sealed: Sealed, step: Step | None) -> TodoRegistered | None:
+    """Record the message and what it does; gives the answer to a ``TodoUntil``."""
+    request = decision.state.ids.message()
+    data = {
+        "message": request,
+        "from": message.to,
+        "to": SYSTEM_TODO,
+        "type": sealed.type_name,
+        "depth": message.depth + 1,
+        "token": token_of(request),
+    }
+    if step is not None:
+        data["step"] = [step.message.id, step.number]
+    decision.add("message_sent", data, Content(message.thread.id, sealed.json, sealed.xml))
+    decision.handled(decision.state.routing.messages[request], "done")
+    payload = sealed.payload
+    if isinstance(payload, TodoUntil):
+        return _register(decision, message, payload)
+    known = message.thread.todos or {}
+    if payload.id in known and known[payload.id]["agent"] == message.to:
+        decision.add("todo_closed", {"todo": payload.id, "agent": message.to})
+    return None
+
+
+def _register(decision: Decision, message: Message, wanted: TodoUntil) -> TodoRegistered:
+    todo_id = decision.state.ids.bare()
+    data = {
+        "todo": todo_id,
+        "agent": message.to,
+        "wait_for": wanted.wait_for,
+        "from_listener": wanted.from_listener,
+        "description": wanted.description,
+    }
+    decision.add("todo_registered", data)
+    return TodoRegistered(todo_id)
+
+
+def answer(decision: Decision, message: Message, sealed: Sealed, step: Step | None) -> None:
+    """The answer goes to the ask that waits for it; without one it is recorded and ends unread."""
+    reply = decision.state.ids.message()
+    data = {
+        "message": reply,
+        "from": SYSTEM_TODO,
+        "to": message.to,
+        "type": sealed.type_name,
+        "depth": message.depth + 1,
+        "token": token_of(message.id),
+        "call": message.call.id if message.call is not None else message.id,
+        "reply": True,
+    }
+    if step is None:
+        decision.add("message_sent", data, Content(message.thread.id, sealed.json, sealed.xml))
+        decision.handled(decision.state.routing.messages[reply], "unread")
+        return
+    data["answers"] = [step.message.id, step.number]
+    event = decision.add("message_sent", data, Content(message.thread.id, sealed.json, sealed.xml))
+    decision.add("message_handled", {"message": reply, "agent": message.to, "outcome": "answered", "duration": 0})
+    step.result = sealed.payload
+    decision.results.append((step, event))
+    decision.record(step)
+
+
+def nudge(message: Message) -> str:
+    """What ``metadata.todo_nudge`` says to the receiver of ``message``: its reminders whose message has passed."""
+    todos = message.thread.todos
+    if not todos:
+        return ""
+    met = [todo for todo in todos.values() if todo["agent"] == message.to and todo["met"]]
+    lines = [
+        f"{todo['description'] or todo['wait_for']} (it came; send TodoComplete(id={todo['todo']!r}) when done)"
+        for todo in met
+    ]
+    return "\n".join(lines)

@@ -1,0 +1,199 @@
+"""A decision in the making: its events, folded as they are added, and what follows from them.
+
+A decision begins with ``State.decide``, adds events, and is closed by ``Decision.unit``: the starts that it makes
+possible and the end of its thread join the same unit (spec 2.3). Decisions are made in the loop's thread without a
+wait, so each one sees the state that the one before it left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from organism.model.events import Actor, Content, Event, Unit
+from organism.model.ids import Ids
+from organism.projections.routing import Message, Routing, Step, Thread
+from organism.pump.mailbox import Mailboxes
+from organism.pump.rules import Rules
+
+NO_REPLY: Final = {"code": "no_reply", "message": "Nothing is left that could answer."}
+WINDOW: Final = 256
+"""Decoded payloads kept for each mailbox; what waits beyond is read from the log at its start."""
+
+
+class State:
+    """What decisions rest on. ``now`` gives the log's time in µs."""
+
+    __slots__ = ("boxes", "ids", "now", "routing", "rules")
+
+    def __init__(self, routing: Routing, rules: Rules, ids: Ids, now: Callable[[], int]) -> None:
+        self.routing = routing
+        self.rules = rules
+        self.ids = ids
+        self.now = now
+        self.boxes = Mailboxes(rules.limits.max_concurrent_handlers)
+        for listener in rules.listeners.values():
+            self.boxes.box(listener.name, listener.max_concurrent, paused=listener.name in routing.paused_agents)
+        self.boxes.paused = routing.paused
+
+    def decide(self, thread: Thread | None, cause: Message | None = None, actor: Actor | None = None) -> Decision:
+        """Begin a decision on a thread (None: on the organism), caused by a message's handling or by an actor."""
+        return Decision(self, thread, cause, actor)
+
+
+class PumpUnit(Unit):
+    """A unit that knows what to do once it is on disk: handlings to start and to go on, and whom to tell."""
+
+    __slots__ = ("ends", "failed", "goers", "over", "results", "sent", "starts", "tell")
+
+    ends: tuple[str, ...]
+    failed: Exception | None
+    goers: list[Message]
+    over: list[Step]
+    results: list[tuple[Step, Event]]
+    sent: list[tuple[Message, Event]]
+    starts: list[Message]
+    tell: Callable[[PumpUnit], None] | None
+
+
+class Decision:
+    """See the module.
+
+    ``sent`` are its new open messages, ``ended`` those that it closed, ``over`` the steps that it ended.
+    """
+
+    __slots__ = (
+        "actor", "at", "cause", "correlation", "ended", "ends", "events", "expect", "goers", "over", "results", "sent",
+        "state", "thread", "thread_id",
+    )  # fmt: skip
+
+    def __init__(self, state: State, thread: Thread | None, cause: Message | None, actor: Actor | None) -> None:
+        self.state = state
+        self.thread = thread
+        self.thread_id = thread.id if thread is not None else None
+        self.cause = cause.id if cause is not None else None
+        self.correlation = cause.correlation if cause is not None else None
+        self.actor = actor
+        self.at = state.now()
+        self.events: list[Event] = []
+        self.expect: dict[str, int | Unit] = {}
+        self.sent: list[tuple[Message, Event]] = []
+        self.ended: list[Message] = []
+        self.ends: tuple[str, ...] = ()
+        self.goers: list[Message] = []
+        self.over: list[Step] = []
+        self.results: list[tuple[Step, Event]] = []
+
+    def add(self, kind: str, data: dict[str, Any], content: Content | None = None, thread: str | None = None) -> Event:
+        """Add an event and fold it."""
+        event = Event(kind, data, content, thread or self.thread_id)
+        event.at = self.at
+        event.cause = self.cause
+        event.correlation = self.correlation
+        event.actor = self.actor
+        self.events.append(event)
+        self.state.routing.apply(event)
+        return event
+
+    def open_thread(self, thread_id: str, kind: str, data: dict[str, Any]) -> None:
+        """The decision is on a thread that begins (``thread_created``) or begins again (``thread_reopened``)."""
+        self.thread_id = thread_id
+        if kind == "thread_created":
+            self.expect[thread_id] = 0
+        self.add(kind, data)
+        self.thread = self.state.routing.threads[thread_id]
+
+    def put(self, event: Event, payload: Any, generation: int) -> None:
+        """A message that was just sent joins its receiver's mailbox.
+
+        Its decoded payload is kept while the window lasts.
+        """
+        state = self.state
+        message = state.routing.messages[event.data["message"]]
+        boxes = state.boxes
+        if boxes.boxes[message.to].waiting < WINDOW:
+            message.payload = payload
+            message.generation = generation
+        boxes.put(message)
+        self.sent.append((message, event))
+
+    def handled(self, message: Message, outcome: str) -> None:
+        """A message's handling ended."""
+        started = message.handling.started_at if message.handling is not None else self.at
+        self.add(
+            "message_handled",
+            {"message": message.id, "agent": message.to, "outcome": outcome, "duration": self.at - started},
+            thread=message.thread.id,
+        )
+        self.ended.append(message)
+
+    def record(self, step: Step, error: dict[str, str] | None = None, content: Content | None = None) -> None:
+        """A step of a handling got its result; ``content`` is its JSON."""
+        data: dict[str, Any] = {
+            "message": step.message.id,
+            "agent": step.message.to,
+            "step": step.number,
+            "kind": step.kind,
+            "input": step.input,
+        }
+        if error is not None:
+            data["error"] = error
+        event = self.add("step_recorded", data, content, step.message.thread.id)
+        if content is not None:
+            self.results.append((step, event))
+        self.over.append(step)
+        handling = step.message.handling
+        if handling is not None and handling.step_over(step):
+            self.goers.append(step.message)
+
+    def start(self, message: Message) -> None:
+        """A message has its slot and its line."""
+        listener = self.state.rules.listeners.get(message.to)
+        timeout_us = int(listener.timeout_s * 1_000_000) if listener is not None else 0
+        data: dict[str, Any] = {
+            "message": message.id,
+            "agent": message.to,
+            "attempt": message.starts + 1,
+            "deadline": self.at + timeout_us,
+            "version": listener.version if listener is not None else "",
+        }
+        if message.starts:
+            data["after"] = "retry" if message.failures else "death" if message.deaths else "stop"
+        self.add("message_started", data, thread=message.thread.id)
+        if message.thread is not self.thread:
+            self._rest_on(message.thread)
+
+    def _rest_on(self, thread: Thread) -> None:
+        if thread.head:
+            self.expect[thread.id] = thread.head
+
+    def unit(self, tell: Callable[[PumpUnit], None] | None = None) -> PumpUnit:
+        """Close the decision: unanswerable asks, what may go on, what may start, the end of the thread."""
+        state = self.state
+        for message in self.ended:
+            ask = message.ask
+            if ask is not None and ask.open == 0 and ask.ok is None:
+                self.record(ask, NO_REPLY)
+        boxes = state.boxes
+        goers = boxes.goers()
+        starts = boxes.starts()
+        for message in starts:
+            self.start(message)
+        thread = self.thread
+        if thread is not None:
+            if thread.open == 0 and thread.id in state.routing.threads:
+                self._end(thread)
+            self._rest_on(thread)
+        unit = PumpUnit(self.thread_id, self.events, self.at, self.expect)
+        unit.cause, unit.correlation, unit.actor = self.cause, self.correlation, self.actor
+        unit.starts, unit.sent, unit.results, unit.tell = starts, self.sent, self.results, tell
+        unit.over, unit.ends, unit.failed = self.over, self.ends, None
+        unit.goers = [*self.goers, *goers] if self.goers else goers
+        return unit
+
+    def _end(self, thread: Thread) -> None:
+        if thread.failed:
+            self.add("thread_failed", {"reason": thread.reason})
+        else:
+            self.add("thread_completed", {})
+        self.ends = (thread.id,)

@@ -1,0 +1,80 @@
+"""The watchdog: a handler that blocks the loop without saying so is reported within a second, with its stack (G7)."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Callable
+from typing import Final
+
+import structlog
+
+from organism.pump.pump import Pump
+
+BLOCKED_SECONDS: Final = 0.7
+CHECK_SECONDS: Final = 0.2
+STACK_CHARACTERS: Final = 8_000
+
+
+class Watchdog:
+    """Looks from a thread of its own whether the loop still turns.
+
+    The stack goes to the server's log at once, and as the event ``loop_blocked`` into the organism's log when the
+    loop turns again.
+    """
+
+    def __init__(self, pump: Callable[[], Pump | None]) -> None:
+        """``pump`` gives the pump that may take an event now, or None."""
+        self._pump = pump
+        self._loop = asyncio.get_running_loop()
+        self._loop_thread = threading.get_ident()
+        self._turned = time.monotonic()
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._watch, name="watchdog", daemon=True)
+        self._logger = structlog.get_logger("organism")
+
+    def start(self) -> None:
+        """Watch from now on."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Watch no more."""
+        self._stopped.set()
+
+    def _watch(self) -> None:
+        reported = False
+        self._ask()
+        asked_at = time.monotonic()
+        while not self._stopped.wait(CHECK_SECONDS):
+            if self._turned >= asked_at:
+                reported = False
+                asked_at = time.monotonic()
+                self._ask()
+            elif not reported and time.monotonic() - asked_at > BLOCKED_SECONDS:
+                reported = True
+                self._report(asked_at)
+
+    def _ask(self) -> None:
+        if not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._answer)
+
+    def _answer(self) -> None:
+        self._turned = time.monotonic()
+
+    def _report(self, since: float) -> None:
+        frame = sys._current_frames().get(self._loop_thread)  # noqa: SLF001 - the only way to see another thread's stack
+        stack = "".join(traceback.format_stack(frame))[-STACK_CHARACTERS:] if frame is not None else ""
+        self._logger.error("loop_blocked", seconds=round(time.monotonic() - since, 1), stack=stack)
+        if not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._record, since, stack)
+
+    def _record(self, since: float, stack: str) -> None:
+        pump = self._pump()
+        if pump is None:
+            return
+        decision = pump.state.decide(None)
+        decision.add("loop_blocked", {"duration": int((time.monotonic() - since) * 1_000_000), "stack": stack})
+        pump.write(decision)

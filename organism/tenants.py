@@ -1,0 +1,156 @@
+"""A tenant: its log, pump and commands, opened and closed together.
+
+Nothing is shared with another tenant but config and code.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Final
+
+from organism.errors import OrganismError
+from organism.log.log import Log
+from organism.model.clock import Clock
+from organism.model.commands import Command, Done, Injected, Reloaded
+from organism.model.events import Actor
+from organism.model.ids import Ids
+from organism.pump import recover
+from organism.pump.operate import Operator
+from organism.pump.pump import Chance, Pump
+from organism.pump.recover import Life
+from organism.pump.rules import Rules
+from organism.pump.unit import State
+
+STOP_POLL_SECONDS: Final = 0.02
+
+
+class Tenant:
+    """One tenant. ``on_broken`` is told once when its state had to be folded anew, with the reason."""
+
+    def __init__(self, tenant_id: str, log: Log, clock: Clock, chance: Chance) -> None:
+        self.id = tenant_id
+        self.log = log
+        self.clock = clock
+        self.chance = chance
+        self.ids = Ids(chance.bytes, lambda: clock.now_us() // 1000)
+        self.recovering = False
+        self.on_broken: Callable[[BaseException], None] | None = None
+        self._recovery: asyncio.Task[None] | None = None
+        self._life: Life
+        self.pump: Pump
+        self.operator: Operator
+
+    async def start(self, rules: Rules, life: Life) -> None:
+        """Fold the log and begin a new life on it."""
+        self._life = life
+        await self._fold(rules)
+        await recover.begin_life(self.pump, life)
+
+    async def _fold(self, rules: Rules) -> None:
+        routing = await recover.fold(self.log)
+        self.pump = Pump(self.log, State(routing, rules, self.ids, self.clock.now_us), self.chance, self.broken)
+        self.operator = Operator(self.pump)
+
+    def writable_pump(self) -> Pump | None:
+        """The pump, if its state and its log take decisions now."""
+        return self.pump if self.log.available and not self.recovering else None
+
+    async def do(self, command: Command) -> Injected | Done:
+        """Carry out a command. Raises an ``OrganismError``."""
+        return await self.operator.do(command)
+
+    async def ended(self, thread_id: str, seconds: float) -> bool:
+        """Wait until the thread is not active any more, at most ``seconds``; gives whether it is so."""
+        pump = self.pump
+        if thread_id not in pump.state.routing.threads:
+            await self._settled()
+            return True
+        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        pump.endings.setdefault(thread_id, []).append(waiter)
+        try:
+            async with asyncio.timeout(seconds):
+                await waiter
+        except TimeoutError:
+            return False
+        return True
+
+    async def _settled(self) -> None:
+        """What is decided is on disk: a thread that has ended in memory may still be on its way there."""
+        while self.log.available and self.pump.unwritten:
+            await asyncio.sleep(0)
+
+    async def reload(self, rules: Rules, life: Life, changes: Reloaded, actor: Actor) -> int:
+        """Take over new rules: what runs ends by the old ones, what starts from here on takes the new.
+
+        Gives the position.
+        """
+        self._life = life
+        pump = self.pump
+        pump.state.rules = rules
+        boxes = pump.state.boxes
+        boxes.limit = rules.limits.max_concurrent_handlers
+        for listener in rules.listeners.values():
+            boxes.box(listener.name).limit = listener.max_concurrent
+            boxes.wake_agent(listener.name)
+        decision = pump.state.decide(None, None, actor)
+        decision.add(
+            "organism_reloaded",
+            {
+                "added": list(changes.added),
+                "removed": list(changes.removed),
+                "updated": list(changes.updated),
+                "listeners": life.listeners,
+                "config": life.config,
+            },
+        )
+        return (await pump.commit(decision)).last
+
+    def broken(self, error: BaseException) -> None:
+        """The state can't be trusted any more: stop everything of it and fold the log anew."""
+        if self.recovering:
+            return
+        self.recovering = True
+        self._drop_all()
+        if self.on_broken is not None:
+            self.on_broken(error)
+        is_ours = not isinstance(error, OrganismError)
+        self._recovery = asyncio.get_running_loop().create_task(self._recover(counts_as_death=is_ours))
+
+    async def _recover(self, *, counts_as_death: bool) -> None:
+        """Wait until the log takes writes again, then begin a new life. A log's failure is no message's fault."""
+        while not self.log.available:
+            await asyncio.sleep(STOP_POLL_SECONDS)
+        endings = self.pump.endings
+        await self._fold(self.pump.state.rules)
+        self.pump.endings = endings
+        await recover.begin_life(self.pump, self._life, clean=not counts_as_death)
+        self.recovering = False
+
+    def _drop_all(self) -> None:
+        """What the handlers still do comes to nothing."""
+        for handling in tuple(self.pump.handlings):
+            handling.dead = True
+            if handling.task is not None:
+                handling.task.cancel()
+        self.pump.handlings.clear()
+        self.pump.timers.stop()
+
+    async def stop(self, grace_s: float) -> None:
+        """
+
+        Ake nothing new, let what runs end within the grace, let go what waits, say that it stopped, close the log.
+        """
+        pump = self.pump
+        self.operator.stopping = True
+        pump.state.boxes.limit = 0
+        deadline = asyncio.get_running_loop().time() + grace_s
+        while any(handling.has_slot for handling in pump.handlings) and asyncio.get_running_loop().time() < deadline:
+            await asyncio.sleep(STOP_POLL_SECONDS)
+        self._drop_all()
+        if self.log.available:
+            decision = pump.state.decide(None)
+            decision.add("organism_stopped", {})
+            await pump.commit(decision)
+            await recover.snapshot(self.log, pump.state)
+        await self.log.close()

@@ -1,0 +1,123 @@
+"""For users: a whole organism in a test, in memory or on disk, with a clock and chance that can be known.
+
+async with running("organism.yaml") as o:
+    outcome = await o.inject("greeter", {"name": "Dan"}, wait=True)
+    assert outcome.replies[-1]["message"] == "HELLO, DAN!"
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from organism import bootstrap
+from organism.bootstrap import Organism, Parts
+from organism.log.log import EventFilter, Log, Query, Where
+from organism.model.commands import Command, Done, Inject, Injected
+from organism.model.events import Event
+from organism.model.ids import CONSOLE, DEFAULT_TENANT
+from organism.pump.pump import Pump
+from organism.tenants import Tenant
+
+READ_LIMIT = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """An accepted injection; with ``wait``, what it came to.
+
+    The thread as the API shows it, and the payloads sent to the console.
+    """
+
+    thread_id: str
+    message_id: str
+    position: int
+    thread: dict[str, Any] | None = None
+    replies: tuple[Any, ...] = ()
+
+
+class Running:
+    """A running organism. ``tenant`` is the default one."""
+
+    def __init__(self, organism: Organism) -> None:
+        self.organism = organism
+
+    @property
+    def tenant(self) -> Tenant:
+        """The default tenant."""
+        return self.organism.tenants[DEFAULT_TENANT]
+
+    @property
+    def log(self) -> Log:
+        """Its log."""
+        return self.tenant.log
+
+    @property
+    def pump(self) -> Pump:
+        """Its pump."""
+        return self.tenant.pump
+
+    async def do(self, command: Command) -> Injected | Done:
+        """Carry out a command."""
+        return await self.tenant.do(command)
+
+    async def inject(
+        self, to: str, json: Any, *, thread_id: str | None = None, wait: bool = False, seconds: float = 30
+    ) -> Outcome:
+        """Inject a payload; with ``wait`` until its thread has ended. Raises ``TimeoutError`` if it has not by then."""
+        done = await self.tenant.do(Inject(to=to, json=json, thread_id=thread_id))
+        assert isinstance(done, Injected)  # noqa: S101 - an Inject is answered by nothing else; narrows the type
+        if not wait:
+            return Outcome(done.thread_id, done.message_id, done.position)
+        if not await self.tenant.ended(done.thread_id, seconds):
+            raise TimeoutError(f"Thread {done.thread_id} is still active after {seconds:g} s.")
+        return Outcome(
+            done.thread_id,
+            done.message_id,
+            done.position,
+            await self.thread(done.thread_id),
+            await self.replies(done.thread_id),
+        )
+
+    async def thread(self, thread_id: str) -> dict[str, Any]:
+        """A thread as the API shows it."""
+        row = await self.log.row("threads", thread_id)
+        found: dict[str, Any] = orjson.loads(row) if row is not None else {}
+        return found
+
+    async def replies(self, thread_id: str) -> tuple[Any, ...]:
+        """The payloads that the thread has sent to the console, oldest first."""
+        where = (Where("thread_id", "=", thread_id), Where("receiver", "=", CONSOLE))
+        page = await self.log.rows("messages", Query(where=where, order_by="position", limit=500))
+        return tuple(message["payload"] for message in orjson.loads(page.rows))
+
+    async def events(self, *types: str, thread: str | None = None) -> list[Event]:
+        """The events so far, of these types (none: all), of this thread (None: all), with their content."""
+        wanted = EventFilter(threads=(thread,) if thread else (), types=types, content=True)
+        return await self.log.read(wanted=wanted, limit=READ_LIMIT)
+
+    async def until(self, kind: str, thread: str | None = None, after: int = 0, **data: Any) -> Event:
+        """Wait until an event of this type with these data is in the log, and give it."""
+        wanted = EventFilter(threads=(thread,) if thread else (), types=(kind,))
+        async for events in self.log.follow(after, wanted):
+            for event in events:
+                if all(event.data.get(name) == value for name, value in data.items()):
+                    return event
+        raise LookupError(f"The log closed before {kind} came.")
+
+
+@asynccontextmanager
+async def running(
+    config: str | Path, data: str | Path | None = None, parts: Parts | None = None
+) -> AsyncIterator[Running]:
+    """Start the organism of ``config``, on ``data`` or in memory; stop it at the end."""
+    organism = await bootstrap.start(Path(config), Path(data) if data is not None else None, parts)
+    try:
+        yield Running(organism)
+    finally:
+        await organism.stop(grace_s=1)
