@@ -1,0 +1,92 @@
+"""The command line of the bench; `scripts/bench` makes the environments first and then starts this."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+from bench import harness, machine, table
+from bench.arithmetic import Verdict
+from bench.harness import Effort, ProgramFailed
+from bench.places import PAGE, RESULTS, ROOT
+from bench.results import Line, Store, lines
+from bench.rows import PAIRS, Pair
+
+REPEATS, SECONDS = 5, 2.5
+QUICK_REPEATS, QUICK_SECONDS = 2, 1.0
+
+
+def options(arguments: Sequence[str]) -> argparse.Namespace:
+    names = [pair.name for pair in PAIRS]
+    parser = argparse.ArgumentParser(
+        prog="scripts/bench",
+        description="Measures the product against rivals and raw limits, by turns, and prints one table of all that "
+        "was measured so far. Ends with 1 if something that must be reached is missed or a program failed.",
+        epilog=f"Names: {', '.join(names)}.",
+    )
+    parser.add_argument("--only", action="append", choices=names, metavar="NAME", help="this pair; can be repeated")
+    parser.add_argument("--missing", action="store_true", help="take a run up again: the pairs without a result")
+    parser.add_argument("--repeats", type=int, help=f"rounds of each pair ({REPEATS}; with --quick {QUICK_REPEATS})")
+    parser.add_argument("--seconds", type=float, help=f"length of a round ({SECONDS}; with --quick {QUICK_SECONDS})")
+    parser.add_argument("--quick", action="store_true", help="few short rounds, smaller logs: to try things out")
+    parser.add_argument("--show", action="store_true", help="measure nothing, print what was measured so far")
+    parser.add_argument("--write", action="store_true", help="put the table into docs/benchmarks.md")
+    return parser.parse_args(arguments)
+
+
+def chosen(asked: argparse.Namespace, store: Store) -> list[Pair]:
+    """The pairs to measure now."""
+    if asked.show:
+        return []
+    named = [pair for pair in PAIRS if not asked.only or pair.name in asked.only]
+    return [pair for pair in named if not (asked.missing and store.load(pair))]
+
+
+def effort(asked: argparse.Namespace) -> Effort:
+    repeats, seconds = (QUICK_REPEATS, QUICK_SECONDS) if asked.quick else (REPEATS, SECONDS)
+    return Effort(asked.repeats or repeats, asked.seconds or seconds, asked.quick)
+
+
+def say(text: str) -> None:
+    print(f"• {text}", file=sys.stderr)
+
+
+def measure_all(pairs: Sequence[Pair], how: Effort, store: Store) -> list[str]:
+    """Measures each pair; one that fails does not keep the others from being measured. Gives the names that failed."""
+    failed = []
+    for pair in pairs:
+        try:
+            harness.measure(pair, how, store, say)
+        except ProgramFailed as error:
+            say(f"{pair.name} failed: {error}")
+            failed.append(pair.name)
+    return failed
+
+
+def write(page: Path, measured: Sequence[Line]) -> None:
+    text = f"Measured {datetime.now(UTC):%Y-%m-%d} on {machine.describe()}.\n\n{table.markdown(measured)}"
+    page.write_text(table.between_markers(page.read_text("utf-8"), text), "utf-8")
+
+
+def main(arguments: Sequence[str]) -> int:
+    asked, store = options(arguments), Store(RESULTS)
+    failed = measure_all(chosen(asked, store), effort(asked), store)
+    measured = [line for pair in PAIRS if (rounds := store.load(pair)) for line in lines(pair, rounds)]
+    if not measured:
+        say("Nothing was measured yet: start it without --show.")
+        return 1
+    print(f"{machine.describe()}\n\n{table.terminal(measured)}")
+    if asked.write:
+        write(PAGE, measured)
+        say(f"The table stands in {PAGE.relative_to(ROOT)}.")
+    missed = [line.row.what for line in measured if line.verdict is Verdict.MISSED]
+    for what in missed:
+        say(f"missed: {what}")
+    return 1 if missed or failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

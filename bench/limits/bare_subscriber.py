@@ -1,0 +1,34 @@
+"""What one WebSocket subscriber costs a bare uvicorn, set as the product sets it, whose application does nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import subprocess
+import sys
+
+from bench.load import Measurement, arguments
+from bench.subscribers import QUICK_SUBSCRIBERS, SUBSCRIBERS, Server, kib_a_subscriber
+
+SETTINGS = ("--loop", "uvloop", "--http", "httptools", "--ws", "websockets-sansio", "--lifespan", "off")
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def measure(count: int) -> Measurement:
+    port = free_port()
+    command = [sys.executable, "-m", "uvicorn", "bench.limits.bare_app:app", "--port", str(port), *SETTINGS]
+    with subprocess.Popen([*command, "--log-level", "warning"]) as process:
+        try:
+            server = Server(process.pid, f"ws://127.0.0.1:{port}/ws", {})
+            return Measurement("bare uvicorn", "KiB", asyncio.run(kib_a_subscriber(server, count)))
+        finally:
+            process.terminate()
+
+
+if __name__ == "__main__":
+    print(measure(QUICK_SUBSCRIBERS if arguments(__doc__).quick else SUBSCRIBERS).line())

@@ -1,0 +1,98 @@
+"""Every contact of the bench with the product: how it is started, put under load, stopped and looked at.
+
+The product is driven whole, in process, through its public door for tests: the same parts that `organism serve` starts,
+on a disk, with every feature on. Only the web server is left out, except where a subscriber is measured.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, closing
+from pathlib import Path
+
+import pysqlite3
+
+from bench.places import LOG_FILE, VIEWS_FILE
+from organism.model.commands import PauseAgent
+from organism.testing import Running, running
+
+CONFIG = Path(__file__).parent / "organism.yaml"
+LAST_POSITION = (
+    "SELECT first + json_array_length(CAST(body AS TEXT), '$[7]') - 1 FROM units ORDER BY first DESC LIMIT 1"
+)
+FORGET_SNAPSHOTS = "DELETE FROM snapshots"
+CHAIN_SECONDS = 60
+
+
+@asynccontextmanager
+async def organism(folder: Path, config: Path = CONFIG) -> AsyncIterator[Running]:
+    """The product on ``folder``, from ready to stopped."""
+    async with running(config, data=folder) as started:
+        yield started
+
+
+async def chain(started: Running, key: str) -> None:
+    """One chain greeter → shouter → response-handler, until its thread has ended and all of it is on disk.
+
+    The answer is not read back from the log, as no rival reads back its own. Raises ``TimeoutError``.
+    """
+    thread_id = await open_thread(started, key)
+    if not await started.tenant.ended(thread_id, CHAIN_SECONDS):
+        raise TimeoutError(f"The thread {thread_id} is still active after {CHAIN_SECONDS} s.")
+
+
+async def open_thread(started: Running, key: str) -> str:
+    """Begins a thread, and gives its id as soon as it is on disk."""
+    return (await started.inject("greeter", {"name": key})).thread_id
+
+
+async def hold_up(started: Running) -> None:
+    """From now on the threads that are begun stay open: their first message waits for a paused agent."""
+    await started.do(PauseAgent(agent="greeter"))
+
+
+def config_with_agents(folder: Path, count: int) -> Path:
+    """A config of ``count`` agents of the greeter's kind. It is JSON, which every reader of YAML takes."""
+    agents = [
+        {
+            "name": f"greeter-{number}",
+            "payload_class": "handlers.hello.Greeting",
+            "handler": "handlers.hello.greet",
+            "description": "One of many greeters",
+            "agent": True,
+        }
+        for number in range(count)
+    ]
+    config = folder / f"agents-{count}.yaml"
+    config.write_text(json.dumps({"organism": {"name": "many", "imports": ["handlers"]}, "listeners": agents}), "utf-8")
+    return config
+
+
+def empty(folder: Path) -> None:
+    """Makes the folder anew."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+
+
+def count_events(folder: Path) -> int:
+    """How many events lie in a log that nobody has open, 0 if there is none: positions are dense, the last tells."""
+    if not (folder / LOG_FILE).exists():
+        return 0
+    with closing(pysqlite3.connect(f"file:{folder / LOG_FILE}?mode=ro", uri=True)) as connection:
+        last = connection.execute(LAST_POSITION).fetchone()
+    return int(last[0]) if last else 0
+
+
+def forget_snapshots(folder: Path) -> None:
+    """Leaves the log as if the pump had never folded it: the next start reads every event."""
+    with closing(pysqlite3.connect(str(folder / VIEWS_FILE), isolation_level=None)) as connection:
+        connection.execute(FORGET_SNAPSHOTS)
+
+
+def serve(folder: Path, port: int) -> list[str]:
+    """The command line of the real server."""
+    place = ["--config", str(CONFIG), "--data", str(folder), "--port", str(port)]
+    return [sys.executable, "-m", "organism", "serve", *place]

@@ -1,0 +1,188 @@
+"""What is measured against what, and which bounds the figures have: data only."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from bench.arithmetic import Better, Bounds
+
+OWN_ENVIRONMENT = ""
+
+
+class Side(Enum):
+    """Whose measurement a figure is taken from."""
+
+    OURS = "ours"
+    RIVAL = "rival"
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A module that prints one measurement.
+
+    ``environment`` names one of ``bench/rivals/requirements/``; empty is the product's own. ``in_flight`` is passed on
+    if it is not zero.
+    """
+
+    module: str
+    environment: str = OWN_ENVIRONMENT
+    in_flight: int = 0
+    arguments: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """A number of a measurement: its headline, or one of those beside it."""
+
+    side: Side
+    key: str = "value"
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A line of the table: ``top / under``, or ``top`` alone where ``under`` is None; then it has a ``unit``."""
+
+    what: str
+    top: Figure
+    under: Figure | None
+    bounds: Bounds | None
+    unit: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Two programs that run by turns, and the rows that come of it.
+
+    ``prepare`` runs once before the first round. ``most_repeats`` holds down what takes long and hardly varies.
+    """
+
+    name: str
+    ours: Program
+    rival: Program | None
+    rows: tuple[Row, ...]
+    prepare: Program | None = None
+    most_repeats: int = 99
+
+
+OURS, RIVAL = Figure(Side.OURS), Figure(Side.RIVAL)
+HOPS, RESTART, MEMORY = "bench.measures.hops", "bench.measures.restart", "bench.measures.memory"
+
+
+def at_least(must: float, aim: float) -> Bounds:
+    return Bounds(must, aim, Better.HIGHER)
+
+
+def at_most(must: float, aim: float) -> Bounds:
+    return Bounds(must, aim, Better.LOWER)
+
+
+def hops(in_flight: int) -> Program:
+    return Program(HOPS, in_flight=in_flight)
+
+
+def against(environment: str, module: str, in_flight: int) -> Program:
+    return Program(f"bench.rivals.{module}", environment, in_flight)
+
+
+PAIRS = (
+    Pair(
+        "xml-pipeline",
+        hops(64),
+        against("xml_pipeline", "xml_pipeline_memory", 64),
+        (Row("hops/s, 64 in flight / xml-pipeline 0.4.0 in memory", OURS, RIVAL, at_least(10, 15)),),
+    ),
+    Pair(
+        "autogen-core",
+        hops(64),
+        against("autogen_core", "autogen_core_memory", 64),
+        (Row("hops/s, 64 in flight / autogen-core 0.7 in-memory publish", OURS, RIVAL, at_least(1.5, 2.5)),),
+    ),
+    Pair(
+        "langgraph",
+        hops(32),
+        against("langgraph", "langgraph_sqlite", 32),
+        (
+            Row("hops/s, 32 in flight / langgraph, SQLite checkpointer, sync", OURS, RIVAL, at_least(40, 70)),
+            Row("the same / its synchronous checkpointer in 32 threads", OURS, Figure(Side.RIVAL, "in_threads"), None),
+        ),
+    ),
+    Pair(
+        "dbos",
+        hops(1),
+        against("dbos", "dbos_sqlite", 1),
+        (
+            Row("hops/s, 1 in flight / DBOS steps on SQLite", OURS, RIVAL, at_least(2, 3.5)),
+            Row("the same / DBOS workflows of three steps", OURS, Figure(Side.RIVAL, "in_workflows"), None),
+        ),
+    ),
+    Pair(
+        "groups",
+        hops(256),
+        Program("bench.limits.raw_groups"),
+        (
+            Row("hops/s, 256 in flight / raw FULL rows/s, 256 a statement", OURS, RIVAL, at_least(0.20, 0.32)),
+            Row("the same / by executemany in a process of its own", OURS, Figure(Side.RIVAL, "executemany"), None),
+        ),
+    ),
+    Pair(
+        "latency",
+        hops(1),
+        Program("bench.limits.raw_commit"),
+        (
+            Row(
+                "3-hop chain p50, 1 in flight / one raw FULL commit p50",
+                Figure(Side.OURS, "p50_us"),
+                RIVAL,
+                at_most(5, 3.5),
+            ),
+            Row("3-hop chain p99 / its p50", Figure(Side.OURS, "p99_us"), Figure(Side.OURS, "p50_us"), at_most(3, 2)),
+            Row("raw FULL commit p99 / its p50", Figure(Side.RIVAL, "p99_us"), RIVAL, None),
+        ),
+    ),
+    Pair(
+        "restart",
+        Program(RESTART, arguments=("fold",)),
+        Program("bench.limits.raw_select"),
+        (
+            Row("restart, events/s folded / raw SELECT of the same columns", OURS, RIVAL, at_least(0.4, 0.7)),
+            Row("the same / raw SELECT of the stored rows, unread", OURS, Figure(Side.RIVAL, "units"), None),
+        ),
+        prepare=Program(RESTART, arguments=("build",)),
+    ),
+    Pair(
+        "snapshot",
+        Program(RESTART, arguments=("snapshot",)),
+        None,
+        (Row("restart, 1,000,000 events from a snapshot", OURS, None, at_most(3, 1), "s"),),
+        prepare=Program(RESTART, arguments=("build",)),
+    ),
+    Pair(
+        "agent",
+        Program(MEMORY, arguments=("agent",)),
+        None,
+        (Row("memory of an agent", OURS, None, at_most(9, 5), "KiB"),),
+        most_repeats=3,
+    ),
+    Pair(
+        "thread",
+        Program(MEMORY, arguments=("thread",)),
+        None,
+        (Row("memory of an open thread", OURS, None, at_most(1, 0.5), "KiB"),),
+        most_repeats=3,
+    ),
+    Pair(
+        "subscriber",
+        Program(MEMORY, arguments=("subscriber",)),
+        Program("bench.limits.bare_subscriber"),
+        (Row("memory of a WebSocket subscriber / bare uvicorn's", OURS, RIVAL, at_most(1.5, 1.2)),),
+        most_repeats=3,
+    ),
+    Pair(
+        "growth",
+        Program(MEMORY, arguments=("growth",)),
+        None,
+        (Row("growth after 100,000 messages", OURS, None, at_most(10, 2), "MiB"),),
+        most_repeats=3,
+    ),
+)

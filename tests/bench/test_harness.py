@@ -1,0 +1,166 @@
+"""The arithmetic of the bench: no benchmark is run here."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from bench import table
+from bench.arithmetic import Better, Bounds, Verdict, ratios, short, spread, verdict
+from bench.harness import ProgramFailed, measurement
+from bench.load import Measurement, percentiles_us
+from bench.places import PAGE
+from bench.results import Store, lines
+from bench.rows import PAIRS, Figure, Pair, Program, Row, Side
+
+FAST = Bounds(must=10, aim=15)
+SMALL = Bounds(must=5, aim=3.5, better=Better.LOWER)
+
+RATIO = Row("hops / theirs", Figure(Side.OURS), Figure(Side.RIVAL), FAST)
+TAIL = Row("p99 / p50", Figure(Side.OURS, "p99_us"), Figure(Side.OURS, "p50_us"), SMALL)
+ALONE = Row("memory", Figure(Side.OURS), None, SMALL, "KiB")
+SEEN = Row("the same / another", Figure(Side.OURS), Figure(Side.RIVAL, "other"), None)
+PAIR = Pair("some", Program("ours"), Program("theirs", "somewhere"), (RATIO, TAIL, ALONE, SEEN))
+
+
+def measured(ours: float, theirs: float) -> dict[Side, Measurement]:
+    return {
+        Side.OURS: Measurement("ours", "hops/s", ours, {"p50_us": 100.0, "p99_us": ours}),
+        Side.RIVAL: Measurement("theirs", "hops/s", theirs, {"other": 2 * theirs}),
+    }
+
+
+def test_the_median_of_an_even_number_of_rounds_lies_between_the_middle_two() -> None:
+    assert spread([4.0, 1.0, 2.0, 100.0]).median == 3.0
+
+
+def test_a_spread_names_the_lowest_and_the_highest_round() -> None:
+    assert (spread([4.0, 1.0, 9.0]).low, spread([4.0, 1.0, 9.0]).high) == (1.0, 9.0)
+
+
+def test_no_round_has_no_spread() -> None:
+    with pytest.raises(ValueError, match="at least one round"):
+        spread([])
+
+
+def test_each_round_is_compared_with_its_own_partner() -> None:
+    assert ratios([10.0, 40.0], [1.0, 2.0]) == [10.0, 20.0]
+
+
+def test_a_round_without_a_partner_is_refused() -> None:
+    with pytest.raises(ValueError, match="zip"):
+        ratios([10.0, 40.0], [1.0])
+
+
+@pytest.mark.parametrize(
+    ("value", "bounds", "expected"),
+    [
+        (15.0, FAST, Verdict.AIM),
+        (14.9, FAST, Verdict.MUST),
+        (10.0, FAST, Verdict.MUST),
+        (9.99, FAST, Verdict.MISSED),
+        (3.5, SMALL, Verdict.AIM),
+        (3.6, SMALL, Verdict.MUST),
+        (5.0, SMALL, Verdict.MUST),
+        (5.1, SMALL, Verdict.MISSED),
+        (0.0, None, Verdict.SHOWN),
+    ],
+)
+def test_a_figure_that_equals_its_bound_has_met_it(value: float, bounds: Bounds | None, expected: Verdict) -> None:
+    assert verdict(value, bounds) is expected
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [(0, "0"), (0.20345, "0.203"), (14.52, "14.5"), (999.4, "999"), (21_349, "21,300"), (1_400, "1,400")],
+)
+def test_a_figure_is_shown_with_three_digits_that_count(value: float, expected: str) -> None:
+    assert short(value) == expected
+
+
+def test_percentiles_are_nearest_ranks_in_microseconds() -> None:
+    seconds = [number / 1e6 for number in range(101, 0, -1)]
+    assert percentiles_us(seconds) == pytest.approx({"p50_us": 51.0, "p99_us": 100.0})
+
+
+def test_the_ratio_of_a_row_is_the_median_of_the_ratios_and_not_the_ratio_of_the_medians() -> None:
+    rounds = [measured(10, 1), measured(30, 2), measured(20, 4)]
+    assert lines(PAIR, rounds)[0].ratio.median == 10.0
+
+
+def test_a_row_can_compare_two_figures_of_one_side() -> None:
+    assert lines(PAIR, [measured(300, 1)])[1].ratio.median == 3.0
+
+
+def test_a_row_without_a_rival_shows_the_figure_itself() -> None:
+    line = lines(PAIR, [measured(4, 1)])[2]
+    assert table.cells(line) == ("memory", "4 KiB", "", "", "≤ 5 KiB", "≤ 3.5 KiB", "must met")
+
+
+def test_a_row_without_bounds_is_shown_and_not_judged() -> None:
+    line = lines(PAIR, [measured(4, 1)])[3]
+    assert table.cells(line) == ("the same / another", "2", "4", "2", "", "", "no bound")
+
+
+def test_a_spread_stands_beside_its_median() -> None:
+    line = lines(PAIR, [measured(10, 1), measured(30, 2), measured(80, 4)])[0]
+    assert table.cells(line)[1:4] == ("15 (10 to 20)", "30 (10 to 80)", "2 (1 to 4)")
+
+
+def test_a_missed_bound_is_bold_in_the_page() -> None:
+    rows = table.markdown(lines(PAIR, [measured(9, 1)])).splitlines()
+    assert rows[2] == "| hops / theirs | 9 | 9 | 1 | ≥ 10 | ≥ 15 | **MISSED** |"
+
+
+def test_every_line_of_the_page_has_as_many_cells_as_headings() -> None:
+    rows = table.markdown(lines(PAIR, [measured(9, 1), measured(8, 2)])).splitlines()
+    assert {row.count("|") for row in rows} == {len(table.HEADINGS) + 1}
+
+
+def test_the_page_keeps_what_lies_around_its_markers() -> None:
+    page = f"before\n{table.BEGIN}\nold\n{table.END}\nafter"
+    assert table.between_markers(page, "new") == f"before\n{table.BEGIN}\n\nnew\n\n{table.END}\nafter"
+
+
+def test_a_page_without_markers_is_refused() -> None:
+    with pytest.raises(ValueError, match="bench: begin"):
+        table.between_markers(f"{table.END} the wrong way round {table.BEGIN}", "new")
+
+
+def test_the_page_of_the_repository_has_room_for_the_table() -> None:
+    assert "| new |" in table.between_markers(PAGE.read_text("utf-8"), "| new |")
+
+
+def test_rounds_that_were_kept_come_back_as_they_were(tmp_path: Path) -> None:
+    store = Store(tmp_path / "results")
+    rounds = [measured(10, 1), measured(30, 2)]
+    store.save(PAIR, rounds)
+    assert store.load(PAIR) == rounds
+
+
+def test_a_pair_that_never_ran_has_no_rounds(tmp_path: Path) -> None:
+    assert Store(tmp_path).load(PAIR) == []
+
+
+def test_the_last_line_that_a_program_prints_is_its_measurement() -> None:
+    line = Measurement("theirs", "hops/s", 3.0, {"p50_us": 1.0}).line()
+    assert measurement(PAIR.ours, f"some chatter\n{line}\n\n") == Measurement("theirs", "hops/s", 3.0, {"p50_us": 1.0})
+
+
+@pytest.mark.parametrize("output", ["", "chatter", json.dumps([1]), json.dumps({"value": 1, "colour": "red"})])
+def test_a_program_without_a_measurement_is_named(output: str) -> None:
+    with pytest.raises(ProgramFailed, match="ours: expected one line of JSON"):
+        measurement(PAIR.ours, output)
+
+
+def test_every_pair_has_a_name_of_its_own() -> None:
+    names = [pair.name for pair in PAIRS]
+    assert len(names) == len(set(names))
+
+
+def test_every_environment_of_a_rival_is_pinned() -> None:
+    places = {pair.rival.environment for pair in PAIRS if pair.rival} - {""}
+    pinned = {path.stem for path in (Path(table.__file__).parent / "rivals" / "requirements").glob("*.txt")}
+    assert places == pinned
