@@ -10,6 +10,7 @@ from tests.house.tree import Finding, Rule, Source, dotted, each, sample
 
 PRODUCT = ("organism/", "handlers/")
 XML_PARSER = "organism/codec/xml.py"
+COMPILED_CODEC = ("organism/codec/payload.py", "organism/codec/validate.py")
 
 RUNS_TEXT = frozenset({"eval", "exec", "compile", "__import__"})
 RUNS_SHELL = frozenset(
@@ -32,6 +33,7 @@ PARSES_XML = frozenset(
         "XMLParser",
         "HTMLParser",
         "XMLPullParser",
+        "ParserCreate",
     }
 )
 
@@ -92,14 +94,21 @@ def _xml_elsewhere(source: Source) -> Iterator[Finding]:
             yield Finding(source.path, line, f"{module}: only the codec touches XML")
 
 
+def _xml_names(source: Source) -> Iterator[str]:
+    """The names that stand for an XML library, or for something out of one."""
+    for node in ast.walk(source.tree):
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            above = getattr(node, "module", None)
+            for alias in node.names:
+                if (above or alias.name).split(".")[0] in XML_MODULES:
+                    yield alias.asname or alias.name.split(".")[0]
+
+
 def _parses(source: Source) -> Iterator[tuple[int, str]]:
-    """Calls of an XML parser, or one made, in a file that imports an XML library."""
-    if not any(module.split(".")[0] in XML_MODULES for _, module in _imports(source)):
-        return
-    modules = {"etree", "ElementTree", "ET", "lxml.etree", "objectify", "html", "minidom", "sax", "expat", ""}
+    """Where an XML parser is called, or made."""
+    names = set(_xml_names(source))
     for call, name in _calls(source):
-        owner, _, last = name.rpartition(".")
-        if last in PARSES_XML and owner in modules:
+        if name.split(".")[0] in names and name.rpartition(".")[2] in PARSES_XML:
             yield call.lineno, name
 
 
@@ -170,16 +179,21 @@ RULES = (
             sample("from lxml import etree\netree.fromstring(x)", "organism/codec/schema.py"),
             sample("from lxml import etree\netree.parse(path)", "organism/codec/payload.py"),
             sample("from lxml import etree\netree.XMLParser()", "organism/codec/repair.py"),
+            sample("import lxml.etree\nlxml.etree.XML(x)"),
+            sample("from lxml.etree import fromstring as read, parse\nparse(x)"),
+            sample("import pyexpat\npyexpat.ParserCreate()"),
         ),
         good=(
             sample("from lxml import etree\netree.fromstring(x)", XML_PARSER),
             sample("from lxml import etree\nfrom organism.codec import xml\nxml.parse(x)", "organism/codec/schema.py"),
-            sample("from urllib.parse import parse\nparse(x)"),
+            sample(
+                "from lxml import etree\nfrom organism.codec.xml import parse\nparse(x)", "organism/codec/validate.py"
+            ),
         ),
     ),
     Rule(
         "XML is built as elements or by the compiled codec, never by formatting (S12)",
-        each(_formatted_markup, *PRODUCT),
+        each(_formatted_markup, *PRODUCT, but=COMPILED_CODEC),
         bad=(
             sample('x = f"<a>{b}</a>"'),
             sample("x = '<a>%s</a>' % b"),

@@ -153,7 +153,9 @@ RULES = (
     ),
     Rule(
         "SQL lies in .sql files",
-        each(_sql, "organism/"),
+        each(
+            _sql, "organism/", but=("organism/log/tables.py",)
+        ),  # which makes statements from the read models' columns
         bad=(sample('x = "SELECT a FROM b WHERE c"'), sample('x = f"INSERT OR REPLACE INTO {table} VALUES (1)"')),
         good=(sample('x = "BEGIN IMMEDIATE"'), sample('"""One INSERT INTO the view."""'), sample('x = "select one"')),
     ),
