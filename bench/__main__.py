@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
-from datetime import UTC, datetime
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from bench import harness, machine, table
 from bench.arithmetic import Verdict
 from bench.harness import Effort, ProgramFailed
 from bench.places import PAGE, RESULTS, ROOT
-from bench.results import Line, Store, lines
+from bench.results import Kept, Line, Store, lines
 from bench.rows import PAIRS, Pair
 
 REPEATS, SECONDS = 5, 2.5
@@ -42,7 +41,7 @@ def chosen(asked: argparse.Namespace, store: Store) -> list[Pair]:
     if asked.show:
         return []
     named = [pair for pair in PAIRS if not asked.only or pair.name in asked.only]
-    return [pair for pair in named if not (asked.missing and store.load(pair))]
+    return [pair for pair in named if not (asked.missing and store.load(pair).rounds)]
 
 
 def effort(asked: argparse.Namespace) -> Effort:
@@ -66,22 +65,27 @@ def measure_all(pairs: Sequence[Pair], how: Effort, store: Store) -> list[str]:
     return failed
 
 
-def write(page: Path, measured: Sequence[Line]) -> None:
-    text = f"Measured {datetime.now(UTC):%Y-%m-%d} on {machine.describe()}.\n\n{table.markdown(measured)}"
-    page.write_text(table.between_markers(page.read_text("utf-8"), text), "utf-8")
+def write(page: Path, results: Mapping[Pair, Kept], measured: Sequence[Line]) -> str:
+    """Puts the table into the page, unless some of it is of a quick run; says what it did."""
+    if quick := [pair.name for pair, kept in results.items() if kept.is_quick]:
+        return f"Not written: of a quick run are {', '.join(quick)}. Measure them again without --quick."
+    days = sorted({kept.day for kept in results.values()})
+    where = f"Measured {' to '.join(sorted({days[0], days[-1]}))} on {machine.describe()}."
+    page.write_text(table.between_markers(page.read_text("utf-8"), f"{where}\n\n{table.markdown(measured)}"), "utf-8")
+    return f"The table stands in {page.relative_to(ROOT)}."
 
 
 def main(arguments: Sequence[str]) -> int:
     asked, store = options(arguments), Store(RESULTS)
     failed = measure_all(chosen(asked, store), effort(asked), store)
-    measured = [line for pair in PAIRS if (rounds := store.load(pair)) for line in lines(pair, rounds)]
+    results = {pair: kept for pair in PAIRS if (kept := store.load(pair)).rounds}
+    measured = [line for pair, kept in results.items() for line in lines(pair, kept.rounds)]
     if not measured:
         say("Nothing was measured yet: start it without --show.")
         return 1
     print(f"{machine.describe()}\n\n{table.terminal(measured)}")
     if asked.write:
-        write(PAGE, measured)
-        say(f"The table stands in {PAGE.relative_to(ROOT)}.")
+        say(write(PAGE, results, measured))
     missed = [line.row.what for line in measured if line.verdict is Verdict.MISSED]
     for what in missed:
         say(f"missed: {what}")

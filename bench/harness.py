@@ -8,11 +8,12 @@ import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 
 from bench.load import Measurement
 from bench.places import ROOT, SCRATCH
-from bench.results import Round, Store
+from bench.results import Kept, Round, Store
 from bench.rows import OWN_ENVIRONMENT, Pair, Program, Side
 
 PATIENCE_SECONDS = 900
@@ -44,7 +45,7 @@ def measure(pair: Pair, effort: Effort, store: Store, say: Say) -> None:
     rounds: list[Round] = []
     for number in range(min(effort.repeats, pair.most_repeats)):
         rounds.append(_round(pair, effort))
-        store.save(pair, rounds)
+        store.save(pair, Kept(rounds, f"{datetime.now(UTC):%Y-%m-%d}", effort.is_quick))
         say(f"{pair.name}: round {number + 1}: {_figures(rounds[-1])}")
 
 

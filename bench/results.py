@@ -44,26 +44,37 @@ def _number(measured: Round, figure: Figure) -> float:
     return measurement.value if figure.key == "value" else measurement.also[figure.key]
 
 
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """The rounds of a pair's last run, the day it was (ISO 8601), and whether it was but a quick one."""
+
+    rounds: Sequence[Round]
+    day: str = ""
+    is_quick: bool = False
+
+
 class Store:
     """Rounds on disk: one JSON file a pair, replaced whole."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
-    def save(self, pair: Pair, rounds: Sequence[Round]) -> None:
+    def save(self, pair: Pair, kept: Kept) -> None:
         self._folder.mkdir(parents=True, exist_ok=True)
-        text = json.dumps([{side.value: asdict(each[side]) for side in each} for each in rounds], indent=1)
+        rounds = [{side.value: asdict(each[side]) for side in each} for each in kept.rounds]
+        text = json.dumps({"day": kept.day, "is_quick": kept.is_quick, "rounds": rounds}, indent=1)
         unfinished = self._path(pair).with_suffix(".part")
         unfinished.write_text(text, "utf-8")
         unfinished.replace(self._path(pair))
 
-    def load(self, pair: Pair) -> list[Round]:
-        """The rounds of the last run of this pair; none if it never ran."""
+    def load(self, pair: Pair) -> Kept:
+        """The last run of this pair; no rounds if it never ran."""
         path = self._path(pair)
         if not path.exists():
-            return []
+            return Kept([])
         kept = json.loads(path.read_text("utf-8"))
-        return [{Side(side): Measurement(**fields) for side, fields in each.items()} for each in kept]
+        rounds = [{Side(side): Measurement(**fields) for side, fields in each.items()} for each in kept.pop("rounds")]
+        return Kept(rounds, **kept)
 
     def _path(self, pair: Pair) -> Path:
         return self._folder / f"{pair.name}.json"

@@ -12,7 +12,7 @@ from bench.arithmetic import Better, Bounds, Verdict, ratios, short, spread, ver
 from bench.harness import ProgramFailed, measurement
 from bench.load import Measurement, percentiles_us
 from bench.places import PAGE
-from bench.results import Store, lines
+from bench.results import Kept, Store, lines
 from bench.rows import PAIRS, Figure, Pair, Program, Row, Side
 
 FAST = Bounds(must=10, aim=15)
@@ -135,13 +135,13 @@ def test_the_page_of_the_repository_has_room_for_the_table() -> None:
 
 def test_rounds_that_were_kept_come_back_as_they_were(tmp_path: Path) -> None:
     store = Store(tmp_path / "results")
-    rounds = [measured(10, 1), measured(30, 2)]
-    store.save(PAIR, rounds)
-    assert store.load(PAIR) == rounds
+    kept = Kept([measured(10, 1), measured(30, 2)], "2026-01-31", is_quick=True)
+    store.save(PAIR, kept)
+    assert store.load(PAIR) == kept
 
 
 def test_a_pair_that_never_ran_has_no_rounds(tmp_path: Path) -> None:
-    assert Store(tmp_path).load(PAIR) == []
+    assert Store(tmp_path).load(PAIR).rounds == []
 
 
 def test_the_last_line_that_a_program_prints_is_its_measurement() -> None:
