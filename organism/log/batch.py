@@ -1,0 +1,102 @@
+"""What goes into one commit: units in order, encoded at ``append``, so that the disk's thread has nothing to compute."""
+
+from __future__ import annotations
+
+from organism.log.chain import Salts, digest, link, seal
+from organism.log.encode import encode
+from organism.log.heads import Heads
+from organism.model.events import ORGANISM_STREAM, Event, Unit
+
+SealedContent = tuple[int, str, bytes, bytes, bytes]
+"""Position, owner, salt, JSON, XML."""
+
+
+class Batch:
+    """The units of one commit. ``streams`` lists (stream, first position of the unit) for each stream that a unit touches.
+
+    ``heads`` is where each of them is after the commit.
+    """
+
+    __slots__ = ("bodies", "contents", "digests", "firsts", "heads", "last", "size", "streams", "units")
+
+    def __init__(self) -> None:
+        self.units: list[Unit] = []
+        self.firsts: list[int] = []
+        self.bodies: list[bytes] = []
+        self.digests: list[bytes] = []
+        self.contents: list[SealedContent] = []
+        self.streams: list[tuple[str, int]] = []
+        self.heads: dict[str, int] = {}
+        self.last = 0
+        self.size = 0
+
+    def events(self) -> list[Event]:
+        """All events in order."""
+        return [event for unit in self.units for event in unit.events]
+
+    def hash(self, key: bytes, previous: bytes) -> bytes:
+        """The commit's hash, after the ``previous`` commit's."""
+        return link(key, previous, self.firsts[0], self.digests)
+
+
+class Intake:
+    """Takes units in: checks what they expect, gives positions, encodes. ``last`` is the last position given."""
+
+    __slots__ = ("_salts", "batch", "heads", "last")
+
+    def __init__(self, heads: Heads, salts: Salts, last: int) -> None:
+        self.heads = heads
+        self.last = last
+        self.batch = Batch()
+        self._salts = salts
+
+    def take(self, unit: Unit) -> None:
+        """Adds the unit to the batch, or raises (``StalePosition``, ``TypeError`` for what is no JSON) and changes nothing."""
+        if unit.expect:
+            self.heads.check(unit.expect)
+        first = self.last + 1
+        contents = self._seal(unit, first)
+        body = encode(unit, first)
+        unit.first = first
+        unit.last = self.last = first + len(unit.events) - 1
+        batch = self.batch
+        batch.units.append(unit)
+        batch.firsts.append(first)
+        batch.bodies.append(body)
+        batch.digests.append(digest(body))
+        batch.last = unit.last
+        batch.size += len(body)
+        if contents:
+            batch.contents += contents
+            batch.size += sum(len(content[3]) + len(content[4]) for content in contents)
+        self._note_streams(unit, first)
+
+    def swap(self) -> Batch:
+        """The batch so far; what is taken in from now on goes in the next one."""
+        batch, self.batch = self.batch, Batch()
+        return batch
+
+    def reset(self, last: int) -> Batch:
+        """Start over after ``last``; gives what was waiting."""
+        self.heads.clear()
+        self.last = last
+        return self.swap()
+
+    def _seal(self, unit: Unit, first: int) -> list[SealedContent]:
+        contents = []
+        for position, event in enumerate(unit.events, first):
+            content = event.content
+            if content is not None:
+                salt = self._salts.next()
+                event.data["content"] = seal(salt, content.json, content.xml)
+                contents.append((position, content.owner, salt, content.json, content.xml))
+        return contents
+
+    def _note_streams(self, unit: Unit, first: int) -> None:
+        heads: dict[str, int] = {}
+        for event in unit.events:
+            heads[event.thread or ORGANISM_STREAM] = event.position
+        self.batch.heads.update(heads)
+        for stream, position in heads.items():
+            self.heads.put(stream, position)
+            self.batch.streams.append((stream, first))

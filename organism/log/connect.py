@@ -1,0 +1,64 @@
+"""Connections to a log's two files, set up alike wherever they are opened."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from organism.log.driver import Connection, Driver
+from organism.log.place import Place
+
+CACHE_KIB: Final = 16 * 1024
+SETTINGS: Final = (
+    "PRAGMA trusted_schema = OFF",
+    "PRAGMA cell_size_check = ON",
+    "PRAGMA mmap_size = 0",
+    "PRAGMA wal_autocheckpoint = 0",
+    f"PRAGMA cache_size = -{CACHE_KIB}",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Connector:
+    """Opens connections. An exclusive driver gets one for both files; any other gets one a thread."""
+
+    driver: Driver
+    place: Place
+
+    def to_log(self) -> Connection:
+        """The one that writes commits: a commit is on the disk when its statement returns."""
+        connection = self._open(self.place.log)
+        connection.execute("PRAGMA synchronous = FULL")
+        if self.driver.exclusive:
+            self._attach(connection, self.place.views, "views")
+            connection.execute("PRAGMA views.synchronous = NORMAL")
+        return connection
+
+    def to_views(self) -> Connection:
+        """The one that writes rows and reads everything. A row that a power cut takes is folded again from the log."""
+        connection = self._open(self.place.views)
+        connection.execute("PRAGMA synchronous = NORMAL")
+        self._attach(connection, self.place.log, "log", mode="ro")
+        return connection
+
+    def to_read(self) -> Connection:
+        """One that reads both files and writes neither."""
+        connection = self.to_views()
+        connection.execute("PRAGMA query_only = ON")
+        return connection
+
+    def to_file(self, path: Path, *, read_only: bool = False) -> Connection:
+        """One for a single file."""
+        return self._open(path, read_only=read_only)
+
+    def _open(self, path: Path, *, read_only: bool = False) -> Connection:
+        connection = self.driver.connect(str(path), read_only=read_only)
+        if self.driver.exclusive:
+            connection.execute("PRAGMA locking_mode = EXCLUSIVE")
+        for setting in SETTINGS:
+            connection.execute(setting)
+        return connection
+
+    def _attach(self, connection: Connection, path: Path, name: str, mode: str = "rw") -> None:
+        connection.execute(f"ATTACH DATABASE ? AS {name}", (f"file:{path}?mode={mode}",))

@@ -1,0 +1,102 @@
+"""The seam to SQLite: what the engine needs of a driver, and the driver that it takes by itself.
+
+Tests put another one in its place, with a file system of their own below it (power cuts, full disks). A driver that is
+``exclusive`` is given one connection only, in exclusive locking mode, since WAL without shared memory needs that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from enum import Enum
+from typing import Any, Protocol
+
+from pysqlite3 import dbapi2
+
+Parameters = Sequence[Any]
+
+
+class Cursor(Protocol):
+    """The rows of one statement."""
+
+    def __iter__(self) -> Iterator[tuple[Any, ...]]: ...
+
+    def fetchone(self) -> tuple[Any, ...] | None: ...
+
+    def fetchall(self) -> list[tuple[Any, ...]]: ...
+
+
+class Connection(Protocol):
+    """One connection in autocommit mode: transactions are explicit, a statement alone is one."""
+
+    def execute(self, sql: str, parameters: Parameters = (), /) -> Cursor: ...
+
+    def interrupt(self) -> None: ...
+
+    def close(self) -> None: ...
+
+
+class Failure(Enum):
+    """Why a statement failed, as far as it decides what to do."""
+
+    FENCED = "fenced"
+    FULL = "full"
+    BUSY = "busy"
+    DAMAGED = "damaged"
+    BROKEN = "broken"
+
+
+class Driver(Protocol):
+    """How connections are made, and how their errors are read."""
+
+    @property
+    def errors(self) -> tuple[type[Exception], ...]:
+        """What a statement may raise."""
+
+    @property
+    def exclusive(self) -> bool:
+        """Whether all goes over one connection."""
+
+    def connect(self, path: str, *, read_only: bool = False) -> Connection:
+        """A connection that may be used by one thread after the other."""
+
+    def failure(self, error: Exception) -> Failure:
+        """What kind of failure ``error`` is."""
+
+
+class Pysqlite:
+    """The driver of the shipped engine: its own SQLite, newer than Python's."""
+
+    errors: tuple[type[Exception], ...] = (dbapi2.Error,)
+    exclusive = False
+
+    def connect(self, path: str, *, read_only: bool = False) -> Connection:
+        """A connection that may be used by one thread after the other."""
+        connection: Connection = dbapi2.connect(
+            f"file:{path}?mode={'ro' if read_only else 'rw'}",
+            uri=True,
+            isolation_level=None,
+            check_same_thread=False,
+            timeout=2.0,
+        )
+        return connection
+
+    def failure(self, error: Exception) -> Failure:
+        """What kind of failure ``error`` is."""
+        name = getattr(error, "sqlite_errorname", "") or ""
+        return failure_of(name, str(error))
+
+
+def failure_of(name: str, message: str) -> Failure:
+    """The failure that SQLite's code and message stand for."""
+    if "fenced" in message:
+        return Failure.FENCED
+    for start, failure in (
+        ("SQLITE_FULL", Failure.FULL),
+        ("SQLITE_BUSY", Failure.BUSY),
+        ("SQLITE_LOCKED", Failure.BUSY),
+        ("SQLITE_CORRUPT", Failure.DAMAGED),
+        ("SQLITE_NOTADB", Failure.DAMAGED),
+    ):
+        if name.startswith(start):
+            return failure
+    return Failure.BROKEN

@@ -1,0 +1,78 @@
+"""A unit as one row: ``[first, version, at, thread, cause, correlation, actor, [[type, data], …]]`` in JSON.
+
+The first position stands in the row itself, so that its digest also covers where it lies. The actor is ``[tenant, user,
+request id]`` or null. An event of another thread than the unit's, or with another cause or correlation, is ``[type, data,
+thread, cause, correlation]``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import orjson
+
+from organism.log.chain import DIGEST_BYTES, digest
+from organism.log.upcast import Upcaster
+from organism.errors import LogDamaged
+from organism.model.events import ORGANISM_STREAM, SCHEMA_VERSION, Actor, Event, Unit
+
+REMEDY = "Run `organism log verify --data DIR` to see how far it is whole, then restore a backup."
+
+
+def encode(unit: Unit, first: int) -> bytes:
+    """Gives the unit's events their positions and what they share, and the row's bytes."""
+    thread, cause, correlation, actor, at = unit.thread, unit.cause, unit.correlation, unit.actor, unit.at
+    position = first
+    listed: list[tuple[Any, ...]] = []
+    for event in unit.events:
+        event.position = position
+        event.at = at
+        event.actor = actor
+        position += 1
+        if event.thread is None:
+            event.thread = thread
+        if event.cause is None:
+            event.cause = cause
+        if event.correlation is None:
+            event.correlation = correlation
+        if event.thread is thread and event.cause is cause and event.correlation is correlation:
+            listed.append((event.type, event.data))
+        else:
+            listed.append((event.type, event.data, event.thread, event.cause, event.correlation))
+    who = None if actor is None else (actor.tenant, actor.user, actor.request_id)
+    return orjson.dumps((first, SCHEMA_VERSION, at, thread, cause, correlation, who, listed))
+
+
+def parse(first: int, sealed: bytes, body: bytes) -> list[Any]:
+    """The row's fields, once its digest was found right; raises ``LogDamaged`` with the position."""
+    if digest(body) != sealed or len(sealed) != DIGEST_BYTES:
+        raise LogDamaged(f"The unit at position {first} does not fit its digest: it was changed. {REMEDY}")
+    fields: list[Any] = orjson.loads(body)
+    if fields[0] != first:
+        raise LogDamaged(f"The unit at position {first} was written for position {fields[0]}: it was moved. {REMEDY}")
+    return fields
+
+
+def decode(fields: Sequence[Any], upcaster: Upcaster) -> list[Event]:
+    """The events of one parsed row, lifted to the present version, without content."""
+    position, version, at, thread, cause, correlation, who, listed = fields
+    actor = None if who is None else Actor(*who)
+    events = []
+    for kind, data, *own in listed:
+        if version != upcaster.present:
+            data = upcaster.lift(version, kind, data)
+        event = Event(kind, data)
+        event.position = position
+        event.at = at
+        event.actor = actor
+        event.thread, event.cause, event.correlation = own or (thread, cause, correlation)
+        events.append(event)
+        position += 1
+    return events
+
+
+def streams_of(events: Sequence[Event]) -> list[tuple[str, int]]:
+    """(stream, first position of the unit) for each stream that a unit's events touch."""
+    first = events[0].position
+    return [(stream, first) for stream in {event.thread or ORGANISM_STREAM for event in events}]

@@ -1,0 +1,170 @@
+"""The rows of the read models: folded from what is on disk, kept in memory while they are touched, written behind the log.
+
+Rows are folded only from committed units, so a failed commit has nothing to take back here. They may lag behind the head by
+what ``Folds.owed`` holds; every read settles that first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import orjson
+
+from organism.log.log import ReadModel, Row
+from organism.model.events import Event
+
+GENERATION_ROWS: Final = 1024
+ERASED: Final = b'{"erased":true}'
+_MISSING: Final[Row] = {}
+"""Says that a row is not in memory; None says that there is no such row."""
+
+LoadRow = Callable[[str, str], Row | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A row as it is kept: public JSON, private JSON (empty if there is none), the values of its declared columns.
+
+    ``content_at`` is the position of the event whose content completes it, 0 for a model without content.
+    """
+
+    public: bytes
+    private: bytes
+    content_at: int
+    columns: tuple[Any, ...]
+
+
+def write_row(model: ReadModel, row: Row) -> Written:
+    """The one place where a row becomes bytes."""
+    private = {name: value for name, value in row.items() if name[0] == "_"}
+    public = {name: value for name, value in row.items() if name[0] != "_"} if private else row
+    return Written(
+        orjson.dumps(public),
+        orjson.dumps(private) if private else b"",
+        row["position"] if model.with_content else 0,
+        tuple([_column(row.get(name)) for name in model.columns]),
+    )
+
+
+def read_row(public: bytes, private: bytes) -> Row:
+    """The row again, with its private fields."""
+    row: Row = orjson.loads(public)
+    if private:
+        row.update(orjson.loads(private))
+    return row
+
+
+def with_payload(public: bytes, payload: bytes | None) -> bytes:
+    """The row completed by its content; None was erased."""
+    return b'%b,"payload":%b}' % (public[:-1], ERASED if payload is None else payload)
+
+
+def _column(value: Any) -> Any:
+    """What SQLite compares: a list of names is joined and enclosed by ``|``."""
+    if isinstance(value, list | tuple):
+        return f"|{'|'.join(value)}|"
+    return int(value) if isinstance(value, bool) else value
+
+
+class RowCache:
+    """One read model's rows in memory.
+
+    ``dirty`` are newer than the table; ``leaving`` are on their way to it; the two generations are as in it. A key above
+    ``greatest`` was never written: ids rise with time, so a new message needs no look-up.
+    """
+
+    __slots__ = ("_load", "_old", "_young", "dirty", "greatest", "leaving", "model")
+
+    def __init__(self, model: ReadModel, load: LoadRow) -> None:
+        self.model = model
+        self._load = load
+        self.dirty: dict[str, Row | None] = {}
+        self.leaving: dict[str, Row | None] = {}
+        self._young: dict[str, Row | None] = {}
+        self._old: dict[str, Row | None] = {}
+        self.greatest = ""
+
+    def apply(self, keys: Iterable[str], event: Event) -> None:
+        """Fold the event into the rows that it touches."""
+        dirty = self.dirty
+        for key in keys:
+            row = dirty.get(key, _MISSING)
+            if row is _MISSING:
+                row = None if self.model.is_final else self.find(key)
+            dirty[key] = self.model.apply(key, row, event)
+
+    def find(self, key: str) -> Row | None:
+        """The row as it stands, from memory or from its table."""
+        row = self.peek(key)
+        if row is _MISSING:
+            row = None if key > self.greatest else self._load(self.model.name, key)
+            self._keep(key, row)
+        return row
+
+    def peek(self, key: str) -> Row | None:
+        """The row, if it is in memory; else ``is_missing`` of what this gives."""
+        for rows in (self.dirty, self.leaving, self._young, self._old):
+            row = rows.get(key, _MISSING)
+            if row is not _MISSING:
+                return row
+        return _MISSING
+
+    def leave(self) -> dict[str, Row | None]:
+        """What has to be written now; nothing else may be taken away before ``left``."""
+        self.leaving, self.dirty = self.dirty, {}
+        if self.leaving:
+            self.greatest = max(self.greatest, max(self.leaving))
+        return self.leaving
+
+    def left(self) -> None:
+        """What ``leave`` gave is in the table."""
+        if not self.model.is_final:
+            for key, row in self.leaving.items():
+                self._keep(key, row)
+        self.leaving = {}
+
+    def stay(self) -> None:
+        """What ``leave`` gave could not be written: it is still owed."""
+        self.dirty = self.leaving | self.dirty
+        self.leaving = {}
+
+    def _keep(self, key: str, row: Row | None) -> None:
+        self._young[key] = row
+        if len(self._young) > GENERATION_ROWS:
+            self._old, self._young = self._young, {}
+
+
+def is_missing(row: Row | None) -> bool:
+    """Whether ``peek`` found nothing, which is not the same as a row that is known not to exist."""
+    return row is _MISSING
+
+
+class Folds:
+    """All read models. ``owed`` are committed events that no row has seen yet; ``position`` is how far the rows have come."""
+
+    __slots__ = ("_by_type", "caches", "owed", "position")
+
+    def __init__(self, models: Sequence[ReadModel], load: LoadRow, position: int) -> None:
+        self.caches = {model.name: RowCache(model, load) for model in models}
+        self.owed: list[Event] = []
+        self.position = position
+        by_type: dict[str, list[tuple[Callable[[Event], Sequence[str]], RowCache]]] = {}
+        for model in models:
+            for kind, keys in model.keys.items():
+                by_type.setdefault(kind, []).append((keys, self.caches[model.name]))
+        self._by_type = by_type
+
+    def settle(self) -> None:
+        """Fold what is owed."""
+        owed, self.owed = self.owed, []
+        for event in owed:
+            for keys, cache in self._by_type.get(event.type, ()):
+                cache.apply(keys(event), event)
+        if owed:
+            self.position = owed[-1].position
+
+    def dirty_rows(self) -> int:
+        """How many rows wait to be written."""
+        return sum(len(cache.dirty) for cache in self.caches.values())

@@ -1,0 +1,70 @@
+"""The head of each stream, for ``expect``: in memory for the streams that were written lately, looked up for the others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from organism.errors import StalePosition
+from organism.model.events import Unit
+
+GENERATION_STREAMS: Final = 4096
+
+
+class Heads:
+    """Stream → position of its last event, those on their way to the disk included.
+
+    Two generations of at most ``GENERATION_STREAMS`` each bound the memory: what was not touched while the younger one filled
+    up is let go, unless it is not yet in the index that ``look_up(stream)`` reads. A stream above ``greatest`` was never
+    indexed: ids rise with time, so most new threads need no look-up.
+    """
+
+    __slots__ = ("_look_up", "_old", "_young", "greatest", "indexed")
+
+    def __init__(self, look_up: Callable[[str], int]) -> None:
+        self._look_up = look_up
+        self._young: dict[str, int] = {}
+        self._old: dict[str, int] = {}
+        self.greatest = ""
+        self.indexed = 0
+        """Every event up to this position is in the index."""
+
+    def check(self, expect: Mapping[str, int | Unit]) -> None:
+        """Raise ``StalePosition`` if any stream has moved on since."""
+        for stream, seen in expect.items():
+            head = self.of(stream)
+            if isinstance(seen, Unit):
+                fits = seen.first <= head <= seen.last
+            else:
+                fits = head == seen
+            if not fits:
+                expected = seen.last if isinstance(seen, Unit) else seen
+                raise StalePosition(
+                    f"The decision rests on position {expected} of stream {stream!r}, which is at {head} by now."
+                )
+
+    def of(self, stream: str) -> int:
+        """The position of the stream's last event; 0 for a stream that does not exist."""
+        head = self._young.get(stream)
+        if head is None:
+            head = self._old.get(stream)
+            if head is None:
+                head = 0 if stream > self.greatest else self._look_up(stream)
+            self.put(stream, head)
+        return head
+
+    def put(self, stream: str, position: int) -> None:
+        """The stream's last event is at ``position`` now."""
+        self._young[stream] = position
+        if len(self._young) > GENERATION_STREAMS:
+            self._turn()
+
+    def clear(self) -> None:
+        """Forget all: after a failed commit nothing in memory is known to be true."""
+        self._young.clear()
+        self._old.clear()
+
+    def _turn(self) -> None:
+        kept = {stream: head for stream, head in self._old.items() if head > self.indexed}
+        self._old = kept | self._young
+        self._young = {}

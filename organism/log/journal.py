@@ -1,0 +1,169 @@
+"""What every engine does alike: take units in, commit them in groups, tell their authors, fold rows, wake followers."""
+
+from __future__ import annotations
+
+import asyncio
+from abc import ABC, abstractmethod
+from collections.abc import AsyncIterator, Callable, Iterator
+from typing import Final
+
+from organism.errors import LogUnavailable, OrganismError
+from organism.log.batch import Batch, Intake
+from organism.log.folds import Folds
+from organism.log.log import EventFilter
+from organism.log.tail import Tail
+from organism.model.events import Event, Unit
+
+SETTLE_EVENTS: Final = 256
+"""So many committed events may wait for their fold before it is done without being asked for."""
+
+
+class Journal(ABC):
+    """The front of a log: ``append`` and what follows from it, in the loop's thread. An engine says how a batch is written.
+
+    A commit begins at the end of the loop's iteration in which the first unit was appended, or as soon as the one before it has
+    ended; it takes all that was appended until then. ``on_lost`` is called with the true head after a failed commit, once the
+    log takes writes again: what was decided on top of the failed units has to be decided anew.
+    """
+
+    def __init__(self, intake: Intake, folds: Folds, timeline: str, last_at: int) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._intake = intake
+        self._folds = folds
+        self._tail = Tail(intake.last)
+        self._timeline = timeline
+        self._last_at = last_at
+        self._refusal: OrganismError | None = None
+        self._is_due = False
+        self._drained: asyncio.Future[None] | None = None
+        self.on_lost: Callable[[int], None] | None = None
+
+    @property
+    def head(self) -> int:
+        """The position of the last event known to be on disk; 0 for an empty log."""
+        return self._tail.head
+
+    @property
+    def last_at(self) -> int:
+        """The ``at`` of the last event, in µs; 0 for an empty log."""
+        return self._last_at
+
+    @property
+    def timeline(self) -> str:
+        """The name of this log's timeline: new for each new log and after each restore."""
+        return self._timeline
+
+    @property
+    def available(self) -> bool:
+        """Whether it takes writes now."""
+        return self._refusal is None
+
+    def append(self, unit: Unit) -> None:
+        """Queue the unit for the next commit; its outcome comes by ``unit.then``.
+
+        Raises ``StalePosition`` (nothing was queued), ``LogUnavailable`` or ``Fenced``.
+        """
+        if self._refusal is not None:
+            raise self._refusal
+        self._intake.take(unit)
+        if not self._is_due:
+            self._is_due = True
+            self._loop.call_soon(self._begin)
+
+    async def commit(self, unit: Unit) -> int:
+        """``append``, then wait; gives the position of the unit's last event, or raises what ``then`` got."""
+        outcome: asyncio.Future[int] = self._loop.create_future()
+
+        def tell(done: Unit, error: Exception | None) -> None:
+            if outcome.cancelled():
+                return
+            if error is None:
+                outcome.set_result(done.last)
+            else:
+                outcome.set_exception(error)
+
+        unit.then = tell
+        self.append(unit)
+        return await outcome
+
+    def follow(self, after: int, wanted: EventFilter | None = None) -> AsyncIterator[list[Event]]:
+        """Lists of events after ``after``: the past first, then each commit's as it becomes known. Ends when the log closes.
+
+        A list may be empty: it says that the positions up to the head passed the filter by.
+        """
+        return self._tail.follow(after, wanted, self.read)
+
+    @abstractmethod
+    async def read(
+        self,
+        after: int = 0,
+        until: int | None = None,
+        wanted: EventFilter | None = None,
+        limit: int = 500,
+        *,
+        reverse: bool = False,
+    ) -> list[Event]:
+        """Events with after < position ≤ until, in order (or newest first); at most ``limit``."""
+
+    @abstractmethod
+    def _write(self, batch: Batch) -> None:
+        """Begin to write the batch; ``_committed`` or a failure is called in the loop's thread once it is known."""
+
+    def _begin(self) -> None:
+        """The commit that is due begins, with all that was appended until now."""
+        if self._refusal is None and self._intake.batch.units:
+            self._write(self._intake.swap())
+            return
+        self._is_due = False
+        if self._drained is not None and not self._drained.done():
+            self._drained.set_result(None)
+
+    async def _drain(self) -> None:
+        """Return once nothing waits for the disk."""
+        if self._is_due:
+            self._drained = self._drained or self._loop.create_future()
+            await asyncio.shield(self._drained)
+            self._drained = None
+
+    def _committed(self, batch: Batch) -> None:
+        """The batch is on disk: what waits goes at once, then everyone hears of this one."""
+        self._begin()
+        events = batch.events()
+        self._last_at = events[-1].at
+        self._folds.owed += events
+        self._tail.keep(events, batch.size)
+        self._tell(iter(batch.units), None)
+        self._tail.wake()
+        if len(self._folds.owed) >= SETTLE_EVENTS:
+            self._folds.settle()
+
+    def _tell(self, units: Iterator[Unit], error: OrganismError | None) -> None:
+        """Call each unit's ``then`` in order. One that raises is its author's fault and keeps nobody else from hearing."""
+        try:
+            for unit in units:
+                if unit.then is not None:
+                    unit.then(unit, error)
+        finally:
+            rest = list(units)
+            if rest:
+                self._loop.call_soon(self._tell, iter(rest), error)
+
+    def _refuse(self, error: OrganismError) -> None:
+        """No more writes until ``_admit``: who waits for the next commit hears it now."""
+        self._refusal = error
+        waiting = self._intake.swap()
+        _void(waiting)
+        self._tell(iter(waiting.units), LogUnavailable())
+
+    def _admit(self, head: int) -> None:
+        """Writes go on after ``head``, the truth that was read from the disk."""
+        self._intake.reset(head)
+        self._refusal = None
+        if self.on_lost is not None:
+            self.on_lost(head)
+
+
+def _void(batch: Batch) -> None:
+    """No ``expect`` may fit what was never written."""
+    for unit in batch.units:
+        unit.first = unit.last = -1

@@ -1,0 +1,131 @@
+"""The log's twin without a disk: the same guarantees but durability, for tests and for organisms that may forget."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator, Sequence
+from itertools import islice
+from typing import Final
+
+from organism.log.batch import Batch, Intake
+from organism.log.chain import GENESIS, RandomBytes, Salts
+from organism.log.folds import Folds, with_payload
+from organism.log.heads import Heads
+from organism.log.journal import Journal
+from organism.log.log import EventFilter, Page, Query, ReadModel, Row, Verification
+from organism.log.shelf import Ledger, Shelf
+from organism.log.tail import wants
+from organism.log.upcast import Upcaster
+from organism.log.verify import Walk
+from organism.model.events import Event
+
+RAW_EVENTS: Final = 1000
+SNAPSHOTS_KEPT: Final = 2
+
+
+class MemoryLog(Journal):
+    """A log in memory. Made by ``open``; everything is gone with it."""
+
+    def __init__(self, models: Sequence[ReadModel], random_bytes: RandomBytes, upcaster: Upcaster) -> None:
+        self._ledger = Ledger(upcaster)
+        self._shelf = Shelf(models)
+        self._snapshots: dict[str, dict[int, bytes]] = {}
+        self._key = random_bytes(32)
+        self._hash = GENESIS
+        intake = Intake(Heads(self._ledger.head_of), Salts(random_bytes), 0)
+        super().__init__(intake, Folds(models, self._shelf.load, 0), random_bytes(16).hex(), 0)
+
+    @classmethod
+    async def open(
+        cls,
+        models: Sequence[ReadModel] = (),
+        *,
+        random_bytes: RandomBytes = os.urandom,
+        upcaster: Upcaster | None = None,
+    ) -> MemoryLog:
+        """An empty log."""
+        return cls(models, random_bytes, upcaster or Upcaster())
+
+    async def read(
+        self,
+        after: int = 0,
+        until: int | None = None,
+        wanted: EventFilter | None = None,
+        limit: int = 500,
+        *,
+        reverse: bool = False,
+    ) -> list[Event]:
+        """Events with after < position ≤ until, in order (or newest first); at most ``limit``."""
+        wanted = wanted or EventFilter()
+        end = self.head if until is None else min(until, self.head)
+        events = self._ledger.events_down(after, end) if reverse else self._ledger.events(after, end)
+        found = islice(filter(wants(wanted), events), limit)
+        return [self._ledger.fill(event) for event in found] if wanted.content else list(found)
+
+    async def row(self, model: str, key: str) -> bytes | None:
+        """The public JSON of one row, or None."""
+        self._shelf.take(self._folds)
+        written = self._shelf.find(model, key)
+        if written is None:
+            return None
+        return (
+            with_payload(written.public, self._ledger.payload(written.content_at))
+            if written.content_at
+            else written.public
+        )
+
+    async def rows(self, model: str, query: Query) -> Page:
+        """A page of rows."""
+        self._shelf.take(self._folds)
+        return self._shelf.page(model, query, self._ledger.payload)
+
+    async def private_row(self, model: str, key: str) -> Row | None:
+        """One row with its private fields, for decisions that rest on what is no longer in memory."""
+        self._shelf.take(self._folds)
+        return self._shelf.load(model, key)
+
+    async def content(self, position: int) -> tuple[bytes, bytes] | None:
+        """(json, xml) of the content of the event at ``position``; None if there is none or it was erased."""
+        for event in await self.read(position - 1, position, EventFilter(content=True)):
+            if event.content is not None and not event.content.erased:
+                return event.content.json, event.content.xml
+        return None
+
+    async def raw(self, after: int) -> AsyncIterator[Sequence[Event]]:
+        """Every event after ``after`` without content, in large lists, as fast as the engine can: for folds at start."""
+        head = self.head
+        while after < head:
+            events = await self.read(after, head, limit=RAW_EVENTS)
+            yield events
+            after = events[-1].position
+
+    async def save_snapshot(self, name: str, position: int, body: bytes) -> None:
+        """Keep a disposable snapshot of a fold at ``position`` (the last two are kept)."""
+        kept = self._snapshots.setdefault(name, {})
+        kept[position] = body
+        for old in sorted(kept)[:-SNAPSHOTS_KEPT]:
+            del kept[old]
+
+    async def load_snapshot(self, name: str) -> tuple[int, bytes] | None:
+        """The newest snapshot that is not ahead of the head, or None."""
+        fitting = {position: body for position, body in self._snapshots.get(name, {}).items() if position <= self.head}
+        return max(fitting.items()) if fitting else None
+
+    async def verify(self, after: int = 0) -> Verification:
+        """Check every commit's hash and every event's digest after ``after``."""
+        state = Walk(self._key)
+        for unit in self._ledger.units:
+            state.step(unit.first, unit.digest, unit.body, unit.hash)
+        state.finish()
+        return Verification(state.head, state.head - after, state.commits, tuple(state.damage))
+
+    async def close(self) -> None:
+        """Write what is queued, anchor the head, release the place."""
+        await self._drain()
+        self._tail.close()
+
+    def _write(self, batch: Batch) -> None:
+        """Keep the batch; ``_committed`` is called in a later iteration, as it is with a disk."""
+        self._hash = batch.hash(self._key, self._hash)
+        self._ledger.add(batch, self._hash)
+        self._loop.call_soon(self._committed, batch)

@@ -1,0 +1,100 @@
+"""Opening a log: take the place, check what was acknowledged, fence off whoever wrote before. Nothing damaged is overwritten."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final, Protocol
+
+import orjson
+
+from organism.errors import LogDamaged, LogUnavailable
+from organism.log.chain import GENESIS, RandomBytes
+from organism.log.connect import Connector
+from organism.log.driver import Connection, Driver, Failure, Pysqlite
+from organism.log.encode import REMEDY
+from organism.log.place import Anchor, Place
+from organism.log.queries import statements
+from organism.log.upcast import Upcaster
+from organism.log.verify import last_position, walk
+
+SHOWN_DAMAGES: Final = 3
+
+
+class Clock(Protocol):
+    """The log's time."""
+
+    def now_us(self) -> int:
+        """UTC in microseconds since 1970."""
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What is given to a log but its models: where its key lies, where chance comes from, what it stands on."""
+
+    key_path: Path | None = None
+    random_bytes: RandomBytes = os.urandom
+    driver: Driver = field(default_factory=Pysqlite)
+    upcaster: Upcaster = field(default_factory=Upcaster)
+
+
+@dataclass(frozen=True, slots=True)
+class Truth:
+    """What a fresh connection found: the last whole commit, and the right to write after it."""
+
+    position: int
+    hash: bytes
+    at: int
+    timeline: str
+    epoch: int
+
+
+def make_log(connector: Connector, options: Options) -> None:
+    """Make the file, the key and the first anchor of a new log; an old one is left as it is."""
+    place = connector.place
+    is_new = place.make_private(place.log) or place.log.stat().st_size == 0
+    place.make_private(place.views)
+    if not is_new:
+        return
+    place.make_key(options.random_bytes)
+    place.write_anchor(Anchor(0, GENESIS), is_synced=True)
+    connection = connector.to_file(place.log)
+    try:
+        connection.execute("PRAGMA journal_mode = WAL").fetchall()
+        connection.execute("BEGIN IMMEDIATE")
+        schema = statements("schema.sql")
+        for statement in schema.values():
+            connection.execute(statement)
+        connection.execute(statements("log.sql")["begin_meta"], (options.random_bytes(16).hex(),))
+        connection.execute("COMMIT")
+    finally:
+        connection.close()
+
+
+def claim(connection: Connection, connector: Connector, key: bytes, since: int) -> Truth:
+    """Verify what lies after ``since``, then raise the epoch: from now on only this connection's commits are taken.
+
+    Raises ``LogDamaged`` with the positions.
+    """
+    try:
+        state = walk(connection, key, since, connector.place.read_anchor())
+        if state.damage:
+            raise LogDamaged(_damage_text(state.damage))
+        sql = statements("log.sql")
+        connection.execute(sql["raise_epoch"])
+        epoch, timeline = connection.execute(sql["epoch"]).fetchone() or (0, "")
+        last = connection.execute(sql["last_unit"]).fetchone()
+    except connector.driver.errors as error:
+        if connector.driver.failure(error) is not Failure.DAMAGED:
+            raise
+        raise LogDamaged(f"{connector.place.log} cannot be read: {error}. {REMEDY}") from error
+    at = 0 if last is None else orjson.loads(last[2])[2]
+    return Truth(state.head, state.hash, at, timeline, epoch)
+
+
+def _damage_text(damage: list[str]) -> str:
+    shown = "; ".join(damage[:SHOWN_DAMAGES])
+    more = f"; and {len(damage) - SHOWN_DAMAGES} more" if len(damage) > SHOWN_DAMAGES else ""
+    return f"{shown}{more}. {REMEDY} Nothing was overwritten."

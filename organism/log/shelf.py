@@ -1,0 +1,182 @@
+"""What the log's twin keeps in memory: units and contents in a ledger, rows on a shelf."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+from organism.errors import LogDamaged
+from organism.log.batch import Batch
+from organism.log.chain import seal
+from organism.log.encode import REMEDY, decode, parse
+from organism.log.folds import Folds, Written, read_row, with_payload, write_row
+from organism.log.log import Page, Query, ReadModel, Row, Where
+from organism.log.tables import known_column
+from organism.log.upcast import Upcaster
+from organism.model.events import Content, Event
+
+PayloadAt = Callable[[int], bytes | None]
+
+
+@dataclass(slots=True)
+class Stored:
+    """A unit as the other engine's row holds it."""
+
+    first: int
+    digest: bytes
+    body: bytes
+    hash: bytes | None
+
+
+class Ledger:
+    """Units in order and contents by position, in the shape of the other engine's rows, checked when they are read."""
+
+    def __init__(self, upcaster: Upcaster) -> None:
+        self.units: list[Stored] = []
+        self.contents: dict[int, tuple[str, bytes, bytes, bytes]] = {}
+        self._streams: dict[str, int] = {}
+        self._upcaster = upcaster
+
+    def add(self, batch: Batch, chained: bytes) -> None:
+        """Keep a commit."""
+        last = batch.firsts[-1]
+        for first, sealed, body in zip(batch.firsts, batch.digests, batch.bodies, strict=True):
+            self.units.append(Stored(first, sealed, body, chained if first == last else None))
+        for position, owner, salt, json, xml in batch.contents:
+            self.contents[position] = (owner, salt, json, xml)
+        self._streams.update(batch.heads)
+
+    def head_of(self, stream: str) -> int:
+        """The position of the stream's last event; 0 if there is no such stream."""
+        return self._streams.get(stream, 0)
+
+    def events(self, after: int, until: int) -> Iterator[Event]:
+        """Events with after < position ≤ until."""
+        begin = bisect_right(self.units, after + 1, key=lambda unit: unit.first) - 1
+        for number in range(max(begin, 0), len(self.units)):
+            events = self._decode(number)
+            if events[0].position > until:
+                return
+            yield from (event for event in events if after < event.position <= until)
+
+    def events_down(self, after: int, until: int) -> Iterator[Event]:
+        """The same, newest first."""
+        begin = bisect_right(self.units, until, key=lambda unit: unit.first) - 1
+        for number in range(begin, -1, -1):
+            events = self._decode(number)
+            if events[-1].position <= after:
+                return
+            yield from (event for event in reversed(events) if after < event.position <= until)
+
+    def fill(self, event: Event) -> Event:
+        """Give the event its content, checked against the digest that it carries."""
+        if "content" in event.data:
+            found = self.contents.get(event.position)
+            if found is None:
+                raise LogDamaged(f"The content at position {event.position} is missing and was not erased. {REMEDY}")
+            owner, salt, json, xml = found
+            if salt and seal(salt, json, xml) != event.data["content"]:
+                raise LogDamaged(
+                    f"The content at position {event.position} does not fit its digest: it was changed. {REMEDY}"
+                )
+            event.content = Content(owner, json, xml, erased=not salt)
+        return event
+
+    def payload(self, position: int) -> bytes | None:
+        """The content JSON of the event at ``position``; None if it was erased."""
+        found = self.contents.get(position)
+        return found[2] if found is not None and found[1] else None
+
+    def _decode(self, number: int) -> list[Event]:
+        unit = self.units[number]
+        return decode(parse(unit.first, unit.digest, unit.body), self._upcaster)
+
+
+class Shelf:
+    """The rows that the folds wrote, and pages of them as SQLite would sort and compare."""
+
+    def __init__(self, models: Sequence[ReadModel]) -> None:
+        self._models = {model.name: model for model in models}
+        self._rows: dict[str, dict[str, Written]] = {model.name: {} for model in models}
+
+    def take(self, folds: Folds) -> None:
+        """Take every row that the folds changed."""
+        folds.settle()
+        for name, cache in folds.caches.items():
+            for key, row in cache.leave().items():
+                if row is None:
+                    self._rows[name].pop(key, None)
+                else:
+                    self._rows[name][key] = write_row(cache.model, row)
+            cache.left()
+
+    def find(self, model: str, key: str) -> Written | None:
+        """One row as it was written."""
+        return self._rows[model].get(key)
+
+    def load(self, model: str, key: str) -> Row | None:
+        """One row with its private fields."""
+        written = self.find(model, key)
+        return None if written is None else read_row(written.public, written.private)
+
+    def page(self, name: str, query: Query, payload: PayloadAt) -> Page:
+        """A page of rows."""
+        model = self._models[name]
+        chosen = [
+            (key, written)
+            for key, written in self._rows[name].items()
+            if all(_holds(model, written, where) for where in query.where)
+            and (not query.text or _has_text(payload(written.content_at), query.text))
+        ]
+        chosen.sort(key=lambda pair: _order(model, query.order_by, pair), reverse=query.descending)
+        shown = [written for _, written in chosen[query.offset : query.offset + query.limit]]
+        texts = [w.public if not w.content_at else with_payload(w.public, payload(w.content_at)) for w in shown]
+        return Page(b"[%b]" % b",".join(texts), len(texts), len(chosen))
+
+
+def _value(model: ReadModel, written: Written, name: str) -> Any:
+    return written.columns[list(model.columns).index(known_column(model, name))]
+
+
+def _order(model: ReadModel, order_by: str, pair: tuple[str, Written]) -> tuple[Any, ...]:
+    key, written = pair
+    value = _value(model, written, order_by) if order_by else None
+    rank = 0 if value is None else 2 if isinstance(value, str) else 1
+    return (rank, 0 if value is None else value, key.encode())
+
+
+def _holds(model: ReadModel, written: Written, where: Where) -> bool:
+    names = where.any_of or (where.column,)
+    return any(_compares(_value(model, written, name), where) for name in names)
+
+
+def _compares(value: Any, where: Where) -> bool:
+    if value is None or where.value is None:
+        return False
+    given = where.value
+    match where.op:
+        case "=":
+            return bool(value == given)
+        case "<":
+            return bool(value < given)
+        case "<=":
+            return bool(value <= given)
+        case ">":
+            return bool(value > given)
+        case ">=":
+            return bool(value >= given)
+        case "in":
+            return value in given
+        case "has":
+            return f"|{given}|" in value
+        case _:
+            raise ValueError(f"Expected an operator of `Where`, got {where.op!r}.")
+
+
+def _has_text(payload: bytes | None, text: str) -> bool:
+    """Whether the content holds the text, A–Z and a–z alike."""
+    return payload is not None and orjson.dumps(text)[1:-1].lower() in payload.lower()

@@ -1,0 +1,124 @@
+"""Reading units from the log's tables, each checked against its digest."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import orjson
+
+from organism.errors import LogDamaged
+from organism.log.chain import seal
+from organism.log.driver import Connection
+from organism.log.encode import REMEDY, decode, parse
+from organism.log.log import EventFilter
+from organism.log.queries import statements
+from organism.log.tail import wants
+from organism.log.upcast import Upcaster
+from organism.model.events import Content, Event
+
+END: Final = (1 << 63) - 1
+PORTION_UNITS: Final = 512
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Positions with after < position ≤ until, of which at most ``limit`` events are wanted."""
+
+    after: int
+    until: int
+    limit: int
+    is_reverse: bool = False
+
+
+class Units:
+    """Reads over one connection, in whatever thread owns it."""
+
+    def __init__(self, connection: Connection, upcaster: Upcaster) -> None:
+        self._connection = connection
+        self._upcaster = upcaster
+        self._sql = statements("log.sql")
+
+    def read(self, span: Span, wanted: EventFilter) -> list[Event]:
+        """The events of the span that are wanted, newest first if it is reverse."""
+        is_wanted = wants(wanted)
+        found: list[Event] = []
+        for events in self._portions(span, wanted.threads):
+            ordered = reversed(events) if span.is_reverse else events
+            found += [e for e in ordered if span.after < e.position <= span.until and is_wanted(e)]
+            if len(found) >= span.limit:
+                break
+        del found[span.limit :]
+        if wanted.content:
+            self._fill(found)
+        return found
+
+    def content(self, position: int) -> tuple[bytes, bytes] | None:
+        """(json, xml) at the position; None if there is none or it was erased."""
+        unit = self._connection.execute(self._sql["unit_at"], (position,)).fetchone()
+        if unit is None:
+            return None
+        events = [event for event in self._decode([unit]) if event.position == position]
+        self._fill(events)
+        content = events[0].content if events else None
+        return None if content is None or content.erased else (content.json, content.xml)
+
+    def head_of(self, stream: str) -> int:
+        """The position of the stream's last event; 0 for a stream that is not indexed."""
+        row = self._connection.execute(self._sql["stream_head"], (stream,)).fetchone()
+        if row is None or row[0] is None:
+            return 0
+        unit = self._connection.execute(self._sql["unit_at"], (row[0],)).fetchone()
+        is_wanted = wants(EventFilter(threads=(stream,)))
+        return max(event.position for event in self._decode([unit] if unit else []) if is_wanted(event))
+
+    def raw(self, after: int, until: int) -> list[tuple[int, bytes]]:
+        """A large portion of (first position, row), unchecked: the fold at start reads what was verified already."""
+        rows = self._connection.execute(self._sql["bodies"], (after + 1, until, 4 * PORTION_UNITS))
+        return rows.fetchall()
+
+    def _portions(self, span: Span, threads: Sequence[str]) -> Iterator[list[Event]]:
+        fetch: Callable[[int, int], list[tuple[Any, ...]]]
+        fetch = self._of_streams(span, threads) if threads else self._of_all(span)
+        low, high = span.after + 1, span.until
+        while low <= high:
+            rows = fetch(low, high)
+            if not rows:
+                return
+            events = self._decode(rows if not span.is_reverse else rows[::-1])
+            yield events
+            if span.is_reverse:
+                high = events[0].position - 1
+            else:
+                low = events[-1].position + 1
+
+    def _of_all(self, span: Span) -> Callable[[int, int], list[tuple[Any, ...]]]:
+        sql = self._sql["units_down" if span.is_reverse else "units_up"]
+        portion = min(span.limit, PORTION_UNITS)
+        return lambda low, high: self._connection.execute(sql, (low, high, portion)).fetchall()
+
+    def _of_streams(self, span: Span, threads: Sequence[str]) -> Callable[[int, int], list[tuple[Any, ...]]]:
+        sql = self._sql["streams_down" if span.is_reverse else "streams_up"]
+        portion, names = min(span.limit, PORTION_UNITS), orjson.dumps(threads).decode()
+        return lambda low, high: self._connection.execute(sql, (names, low, high, portion)).fetchall()
+
+    def _decode(self, rows: Sequence[tuple[Any, ...]]) -> list[Event]:
+        events: list[Event] = []
+        for first, sealed, body, *_ in rows:
+            events += decode(parse(first, sealed, body), self._upcaster)
+        return events
+
+    def _fill(self, events: Sequence[Event]) -> None:
+        """Give each event its content, checked against the digest that the event carries."""
+        sealed = {event.position: event for event in events if "content" in event.data}
+        positions = orjson.dumps(list(sealed)).decode()
+        for position, owner, salt, json, xml in self._connection.execute(self._sql["contents"], (positions,)):
+            event = sealed.pop(position)
+            event.content = Content(owner, json, xml, erased=not salt)
+            if salt and seal(salt, json, xml) != event.data["content"]:
+                raise LogDamaged(
+                    f"The content at position {position} does not fit its digest: it was changed. {REMEDY}"
+                )
+        if sealed:
+            raise LogDamaged(f"The content at position {min(sealed)} is missing and was not erased. {REMEDY}")

@@ -1,0 +1,96 @@
+"""A thread that runs one piece of work after the other, and says in the loop's thread how each one went."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable
+from queue import SimpleQueue
+from typing import Any, TypeVar
+
+from organism.errors import OrganismError
+
+T = TypeVar("T")
+Done = Callable[[Any, Exception | None], None]
+Job = tuple[Callable[..., Any], tuple[Any, ...], Done]
+
+
+class Worker:
+    """Work runs in the order in which it was posted. ``expected`` are the errors that work may raise; any other ends it."""
+
+    def __init__(self, name: str, expected: tuple[type[Exception], ...]) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._jobs: SimpleQueue[Job | None] = SimpleQueue()
+        self._expected: tuple[type[Exception], ...] = (*expected, OSError, OrganismError)
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+        self._thread.start()
+
+    def post(self, done: Done, work: Callable[..., Any], *arguments: Any) -> None:
+        """Run ``work(*arguments)`` in the thread, then ``done(result, error)`` in the loop's."""
+        self._jobs.put((work, arguments, done))
+
+    async def run(self, work: Callable[..., T], *arguments: Any) -> T:
+        """Run ``work(*arguments)`` in the thread and wait for it. A caller that is cancelled leaves the work running."""
+        outcome: asyncio.Future[T] = self._loop.create_future()
+
+        def tell(result: T, error: Exception | None) -> None:
+            if outcome.done():
+                return
+            if error is None:
+                outcome.set_result(result)
+            else:
+                outcome.set_exception(error)
+
+        self.post(tell, work, *arguments)
+        return await outcome
+
+    def wait_for(self, work: Callable[..., T], *arguments: Any) -> T:
+        """Run ``work(*arguments)`` in the thread while the loop's stands still."""
+        outcome: SimpleQueue[tuple[T | None, Exception | None]] = SimpleQueue()
+
+        def attempt() -> None:
+            try:
+                outcome.put((work(*arguments), None))
+            except self._expected as failure:
+                outcome.put((None, failure))
+
+        self.post(lambda _, __: None, attempt)
+        result, error = outcome.get()
+        if error is not None:
+            raise error
+        return result  # type: ignore[return-value]
+
+    async def stop(self) -> None:
+        """Let the posted work end, then the thread."""
+        await self.run(lambda: None)
+        self._jobs.put(None)
+        self._thread.join()
+
+    def _run(self) -> None:
+        job: Job | None = None
+        try:
+            while (job := self._jobs.get()) is not None:
+                self._do(job)
+        finally:
+            if job is not None:
+                self._give_up(job[2])
+
+    def _do(self, job: Job) -> None:
+        work, arguments, done = job
+        try:
+            result, error = work(*arguments), None
+        except self._expected as failure:
+            result, error = None, failure
+        self._loop.call_soon_threadsafe(done, result, error)
+
+    def _give_up(self, done: Done) -> None:
+        """A fault of ours ended the thread: nobody may wait for it for ever."""
+        waiting = [done]
+        while not self._jobs.empty():
+            job = self._jobs.get()
+            if job is not None:
+                waiting.append(job[2])
+        for tell in waiting:
+            self._loop.call_soon_threadsafe(
+                tell, None, OrganismError("A thread of the log ended by a fault of its own.")
+            )
