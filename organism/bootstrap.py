@@ -14,12 +14,13 @@ from typing import Any, Final
 
 import structlog
 
-from organism.codec import Codec, PayloadSchema, UnsupportedPayload
+from organism.codec import Codec, PayloadSchema, Terms, UnsupportedPayload
 from organism.config.load import load
 from organism.config.modules import Importer
 from organism.config.settings import Listener, Settings, diff
 from organism.log.log import Log
 from organism.log.memory import MemoryLog
+from organism.log.opening import Options
 from organism.log.sqlite import SqliteLog
 from organism.model.clock import LogClock
 from organism.model.commands import NOBODY, Reloaded
@@ -109,11 +110,11 @@ class Organism:
         self._stage = "running"
 
     def _load(self) -> Settings:
-        return load(self.config_path, check_payload=payload_faults, importer=self._importer)
+        return load(self.config_path, check_payload=payload_faults, imports=self._importer)
 
     def _rules(self, settings: Settings) -> Rules:
         self._generation += 1
-        self.codec = Codec.of(payload_classes(settings), max_payload_bytes=settings.limits.max_payload_bytes)
+        self.codec = Codec.of(payload_classes(settings), Terms(settings.limits.max_payload_bytes))
         return Rules(settings, self.codec, self._generation)
 
     def _life(self, settings: Settings) -> Life:
@@ -173,14 +174,9 @@ def describe(listener: Listener) -> dict[str, Any]:
 async def open_log(data: Path | None, tenant_id: str, clock: LogClock, parts: Parts) -> Log:
     """A tenant's log: below ``data/tenants/``, or in memory."""
     if data is None:
-        return await MemoryLog.open(models=READ_MODELS, clock=clock, random_bytes=parts.chance.bytes)
-    return await SqliteLog.open(
-        data / "tenants" / tenant_id,
-        models=READ_MODELS,
-        clock=clock,
-        random_bytes=parts.chance.bytes,
-        key_path=parts.key_path,
-    )
+        return await MemoryLog.open(READ_MODELS, random_bytes=parts.chance.bytes)
+    options = Options(key_path=parts.key_path, random_bytes=parts.chance.bytes)
+    return await SqliteLog.open(data / "tenants" / tenant_id, READ_MODELS, clock, options)
 
 
 async def start(config: Path, data: Path | None, parts: Parts | None = None) -> Organism:

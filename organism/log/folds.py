@@ -42,9 +42,9 @@ def write_row(model: ReadModel, row: Row) -> Written:
     public = {name: value for name, value in row.items() if name[0] != "_"} if private else row
     return Written(
         orjson.dumps(public),
-        orjson.dumps(private) if private else b"",
+        orjson.dumps(private) if private and not model.is_final else b"",
         row["position"] if model.with_content else 0,
-        tuple([_column(row.get(name)) for name in model.columns]),
+        tuple([_column(row[name] if name in row else row.get(f"_{name}")) for name in model.columns]),
     )
 
 

@@ -233,10 +233,20 @@ def _message_sent(state: Routing, event: Event) -> None:
     if data["to"] == CONSOLE:
         return
     message = Message(event, thread)
-    cause = state.messages.get(event.cause) if event.cause else None
     if "step" in data:
         asker, number = data["step"]
         message.step = message.ask = state.step(asker, number)
+    _place_in_call(state, message, event)
+    if message.ask is not None:
+        message.ask.open += 1
+    thread.open += 1
+    state.messages[message.id] = message
+
+
+def _place_in_call(state: Routing, message: Message, event: Event) -> None:
+    """A message lies in the call of what caused it; a reply goes up to the call that it names."""
+    data = event.data
+    cause = state.messages.get(event.cause) if event.cause else None
     if "calls" in data:
         for call_id, caller in reversed(data["calls"]):
             message.call = Call(call_id, caller, message.call)
@@ -247,10 +257,6 @@ def _message_sent(state: Routing, event: Event) -> None:
         message.call = call
         if message.ask is None and call is not None:
             message.ask = call.ask
-    if message.ask is not None:
-        message.ask.open += 1
-    thread.open += 1
-    state.messages[message.id] = message
 
 
 def _meet_todos(todos: dict[str, dict[str, Any]], sent: dict[str, Any]) -> None:

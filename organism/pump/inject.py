@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from organism.codec import Sealed
+from organism.codec import Sealed, SpoofAttempt
 from organism.config.settings import Listener
-from organism.errors import InvalidRequest, MailboxFull, NotFound
+from organism.errors import InvalidPayload, InvalidRequest, MailboxFull, NotFound
 from organism.model.commands import Inject
 from organism.model.events import Content
 from organism.model.ids import CONSOLE, token_of
@@ -39,11 +39,28 @@ def receiver(state: State, to: str) -> Listener:
 
 
 def payload(rules: Rules, command: Inject, listener: Listener) -> object:
-    """The command's payload as an object of the receiver's class. Raises ``InvalidPayload`` with every fault."""
+    """The command's payload as an object of the receiver's class.
+
+    Raises ``InvalidPayload`` with every fault, and ``SpoofAttempt`` for an envelope that claims another sender, receiver
+    or thread than the command's (S12).
+    """
     name = listener.payload_class.__name__
-    if command.xml is not None:
-        return rules.codec.from_document(command.xml, name, command.to, command.thread_id, listener.max_payload_bytes)
-    return rules.codec.from_json(name, command.json, listener.max_payload_bytes)
+    terms = rules.terms(listener.name)
+    if command.xml is None:
+        return rules.codec.from_json(name, command.json, terms)
+    said = rules.codec.parse_any(command.xml, terms)
+    actual = {
+        "from": (said.from_, CONSOLE),
+        "to": (said.to, command.to),
+        "thread": (said.token, command.thread_id or ""),
+    }
+    for field, (claimed, so) in actual.items():
+        if claimed not in {"", so}:
+            raise SpoofAttempt(field, claimed, so)
+    came = type(said.payload).__name__
+    if came != name:
+        raise InvalidPayload(f"{listener.name} takes {name}; {came} came.", param="/payload")
+    return said.payload
 
 
 def prepare(state: State, command: Inject, thread: Thread | None) -> list[Prepared]:
@@ -57,7 +74,7 @@ def prepare(state: State, command: Inject, thread: Thread | None) -> list[Prepar
     for member in found:
         message_id = state.ids.message()
         token = token_of(message_id)
-        sealed = state.rules.codec.seal(CONSOLE, member.name, token, value, member.max_payload_bytes)
+        sealed = state.rules.codec.seal(CONSOLE, member.name, token, value, state.rules.terms(member.name))
         prepared.append(Prepared(message_id, member.name, sealed))
     return prepared
 

@@ -96,16 +96,10 @@ class Pump:
         """The unit is on disk: start, go on, tell."""
         for message, event in unit.sent:
             message.position = event.position
-        for step, event in unit.results:
-            step.content_at = event.position
-        for step in unit.over:
-            if step.message.handling is not None:
-                step.message.handling.committed(step)
+        if unit.over or unit.goers:
+            _hand_over(unit)
         for message in unit.starts:
             self._begin(message)
-        for message in unit.goers:
-            if message.handling is not None:
-                message.handling.go()
         for thread_id in unit.ends:
             for waiter in self.endings.pop(thread_id, ()):
                 if not waiter.done():
@@ -189,6 +183,18 @@ class Pump:
         for waiter in waiters:
             if not waiter.done():
                 waiter.set_result(None)
+
+
+def _hand_over(unit: PumpUnit) -> None:
+    """Steps that are over are told to their handlers; those that have their slot again go on."""
+    for step, event in unit.results:
+        step.content_at = event.position
+    for step in unit.over:
+        if step.message.handling is not None:
+            step.message.handling.committed(step)
+    for message in unit.goers:
+        if message.handling is not None:
+            message.handling.go()
 
 
 def _settle(done: asyncio.Future[PumpUnit], unit: PumpUnit) -> None:

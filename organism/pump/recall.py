@@ -7,7 +7,7 @@ from typing import Any
 
 import orjson
 
-from organism.codec import InvalidPayload
+from organism.errors import InvalidPayload
 from organism.log.log import Log
 from organism.projections.routing import Message, Step
 from organism.pump.rules import Rules
@@ -19,7 +19,7 @@ class Unreadable(Exception):
 
 async def payload_of(log: Log, rules: Rules, message: Message) -> Any:
     """A waiting message's payload, checked against today's schema."""
-    return await _decoded(log, rules, message.position)
+    return await _decoded(log, rules, message.position, message.to)
 
 
 async def answer_of(log: Log, rules: Rules, step: Step) -> Any:
@@ -29,7 +29,7 @@ async def answer_of(log: Log, rules: Rules, step: Step) -> Any:
     event = (await log.read(step.content_at - 1, step.content_at, limit=1))[0]
     if "class" in event.data:
         learn(rules, event.data["class"])
-    return await _decoded(log, rules, step.content_at)
+    return await _decoded(log, rules, step.content_at, step.message.to)
 
 
 async def result_of(log: Log, step: Step) -> Any:
@@ -40,12 +40,12 @@ async def result_of(log: Log, step: Step) -> Any:
     return orjson.loads(content[0])
 
 
-async def _decoded(log: Log, rules: Rules, position: int) -> Any:
+async def _decoded(log: Log, rules: Rules, position: int, receiver: str) -> Any:
     content = await log.content(position)
     if content is None:
         raise Unreadable("The message's content was erased.")
     try:
-        return rules.codec.decode(content[1]).payload
+        return rules.codec.decode(content[1], rules.terms(receiver)).payload
     except InvalidPayload as error:
         raise Unreadable(f"The recorded message does not fit today's schema: {error}") from error
 

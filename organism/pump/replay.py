@@ -104,13 +104,14 @@ async def _sent(pump: Pump, message_id: str | None) -> Event | None:
 def prepare(state: State, letter: Letter, edited: Any) -> Again:
     """Check it as a new send by today's rules. Raises ``InvalidRequest``."""
     rules = state.rules
-    value = rules.codec.from_json(letter.type_name, orjson.loads(letter.json) if edited is None else edited, None)
+    terms = rules.terms(letter.to)
+    value = rules.codec.from_json(letter.type_name, orjson.loads(letter.json) if edited is None else edited, terms)
     sender = rules.listeners.get(letter.sender) if letter.sender != CONSOLE else None
     found = receivers(rules, Sender(sender, 1, 0), letter.to, value) if letter.was_refused else ()
     if isinstance(found, Refused):
         raise InvalidRequest(f"It would be refused again: {found.reason}")
     message_id = state.ids.message()
-    return Again(message_id, rules.codec.seal(letter.sender, letter.to, token_of(message_id), value))
+    return Again(message_id, rules.codec.seal(letter.sender, letter.to, token_of(message_id), value, terms))
 
 
 def add(decision: Decision, letter: Letter, again: Again, *, edited: bool) -> int:

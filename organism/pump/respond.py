@@ -6,8 +6,9 @@ from typing import Any
 
 import orjson
 
-from organism.codec import InvalidPayload, Sealed
+from organism.codec import Sealed
 from organism.config.settings import Listener
+from organism.errors import InvalidPayload
 from organism.model.events import Content, Event
 from organism.model.handler import HandlerResponse
 from organism.model.handler import SystemError as SystemErrorPayload
@@ -120,10 +121,9 @@ def _send_one(decision: Decision, origin: Origin, to: str, payload: object, step
 def seal(origin: Origin, to: str, token: str, payload: object) -> Sealed | Refused:
     """Encode, validate and decode anew, by the rules that the handling began with."""
     rules = origin.rules
-    receiver = rules.listeners.get(to)
     try:
         rules.learn(type(payload))
-        return rules.codec.seal(origin.message.to, to, token, payload, receiver.max_payload_bytes if receiver else None)
+        return rules.codec.seal(origin.message.to, to, token, payload, rules.terms(to))
     except InvalidPayload as error:
         return Refused("validation", "schema", str(error))
 

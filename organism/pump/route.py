@@ -54,8 +54,11 @@ def receivers(rules: Rules, sender: Sender, to: str, payload: object) -> tuple[L
     bounded = within_limits(rules, sender)
     if bounded is not None:
         return bounded
-    if to == CONSOLE:
-        return ()
+    return () if to == CONSOLE else _group(rules, sender, to, payload)
+
+
+def _group(rules: Rules, sender: Sender, to: str, payload: object) -> tuple[Listener, ...] | Refused:
+    """The listener and those of its broadcast group, if the payload is theirs and each may be addressed."""
     listener = rules.listeners.get(to)
     if listener is None:
         return Refused("routing", "unknown_receiver", f"There is no listener named {to}.")
@@ -65,9 +68,8 @@ def receivers(rules: Rules, sender: Sender, to: str, payload: object) -> tuple[L
     group = rules.receivers(listener)
     for member in group:
         if not may_address(sender.listener, member.name):
-            return Refused(
-                "routing", "not_a_peer", f"{name} may not send to {member.name}, which shares the group of {to}."
-            )
+            reason = f"{to} shares its group with {member.name}, which is not a peer of the sender."
+            return Refused("routing", "not_a_peer", reason)
     return group
 
 

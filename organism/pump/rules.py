@@ -5,7 +5,7 @@ A handling keeps those it began with.
 
 from __future__ import annotations
 
-from organism.codec import Codec
+from organism.codec import Codec, Terms
 from organism.config.settings import Listener, Settings
 from organism.model.handler import SystemError as SystemErrorPayload
 from organism.model.handler import TodoComplete, TodoRegistered, TodoUntil
@@ -15,12 +15,9 @@ OWN_PAYLOADS = (SystemErrorPayload, TodoUntil, TodoRegistered, TodoComplete)
 
 
 class Rules:
-    """
+    """``generation`` numbers a process's configurations, so that no payload decoded under one is used under another."""
 
-    `generation`` numbers the configurations of a process, so that a decoded payload is never used under another one.
-    """
-
-    __slots__ = ("_names", "codec", "generation", "groups", "limits", "listeners", "retry", "settings")
+    __slots__ = ("_names", "_terms", "codec", "generation", "groups", "limits", "listeners", "retry", "settings")
 
     def __init__(self, settings: Settings, codec: Codec, generation: int) -> None:
         self.settings = settings
@@ -34,10 +31,15 @@ class Rules:
             if listener.broadcast:
                 self.groups[listener.payload_class] = (*self.groups.get(listener.payload_class, ()), listener)
         self._names: dict[str, str] = {}
+        self._terms = {listener.name: Terms(listener.max_payload_bytes) for listener in settings.listeners}
 
     def receivers(self, listener: Listener) -> tuple[Listener, ...]:
         """Who gets what is sent to ``listener``: itself, or its whole broadcast group."""
         return self.groups[listener.payload_class] if listener.broadcast else (listener,)
+
+    def terms(self, name: str) -> Terms:
+        """What the receiver of that name takes; for the console what anybody takes."""
+        return self._terms.get(name, self.codec.terms)
 
     def usage(self, listener: Listener) -> str:
         """How to talk to the listener's peers, as text for its prompt."""

@@ -15,8 +15,8 @@ from uuid import UUID
 
 import orjson
 
-from organism.codec import InvalidPayload
 from organism.config.settings import Listener
+from organism.errors import InvalidPayload
 from organism.model.events import Content
 from organism.model.handler import Approval, AskError, EffectError, EffectFailed, EffectKind
 from organism.projections.routing import Message, Step
@@ -181,7 +181,7 @@ class Handling(Origin):
 
     async def now(self) -> datetime:
         """See ``HandlerMetadata.now``."""
-        at = await self._value("now", lambda: self.pump.state.now())
+        at = await self._value("now", self.pump.state.now)
         return datetime.fromtimestamp(at / 1_000_000, UTC)
 
     async def uuid(self) -> UUID:
@@ -251,7 +251,8 @@ class Handling(Origin):
         step = self.message.steps.get(number) if self.message.steps else None
         if step is None or (step.kind == kind and step.input == digest):
             return step
-        self.diverged = f"Step {number} is recorded as {step.kind} with input {step.input[:12]}; now it is {kind} with input {digest[:12]}."
+        recorded, now = f"{step.kind} with input {step.input[:12]}", f"{kind} with input {digest[:12]}"
+        self.diverged = f"Step {number} is recorded as {recorded}; now it is {now}."
         raise ReplayDiverged(self.diverged)
 
     def _decide(self) -> Decision:

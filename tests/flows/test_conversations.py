@@ -1,0 +1,195 @@
+"""The second conversation: what a happy path never shows (spec 1.4, 1.5)."""
+
+from __future__ import annotations
+
+import asyncio
+
+from organism.model.commands import PauseAgent, ResumeAgent
+from tests.flows.world import MakeWorld
+
+ECHO = """
+async def asker(payload: Ask, metadata: HandlerMetadata):
+    told = await metadata.ask("echo", Ask(payload.text))
+    return HandlerResponse.respond(Told(f"{payload.text} → {told.text}"))
+
+async def echo(payload: Ask, metadata: HandlerMetadata):
+    await asyncio.sleep(0)
+    return HandlerResponse.respond(Told(payload.text.upper()))
+"""
+
+
+async def test_two_threads_between_the_same_two_listeners_each_get_their_own_reply(world: MakeWorld) -> None:
+    made = world(ECHO, {"asker": {"peers": ["echo"]}, "echo": {}})
+    async with made.running() as o:
+        outcomes = await asyncio.gather(*(o.inject("asker", {"text": f"t{n}"}, wait=True) for n in range(30)))
+    assert [outcome.replies[0]["text"] for outcome in outcomes] == [f"t{n} → T{n}" for n in range(30)]
+
+
+async def test_a_asks_b_asks_a(world: MakeWorld) -> None:
+    made = world(
+        """
+        async def a(payload: Ask, metadata: HandlerMetadata):
+            if payload.text == "inner":
+                return HandlerResponse.respond(Told("from the inner a"))
+            told = await metadata.ask("b", Ask("b"))
+            return HandlerResponse.respond(Told(f"outer: {told.text}"))
+
+        async def b(payload: Ask, metadata: HandlerMetadata):
+            told = await metadata.ask("a", Ask("inner"))
+            return HandlerResponse.respond(Told(f"b: {told.text}"))
+        """,
+        {"a": {"peers": ["b"], "max_concurrent": 1}, "b": {"peers": ["a"], "max_concurrent": 1}},
+    )
+    async with made.running() as o:
+        outcome = await o.inject("a", {"text": "start"}, wait=True)
+    assert outcome.replies == ({"text": "outer: b: from the inner a"},)
+
+
+async def test_twenty_askers_in_twenty_slots_stop_nobody(world: MakeWorld) -> None:
+    made = world(ECHO, {"asker": {"peers": ["echo"], "max_concurrent": 20}, "echo": {}}, limits={"max_concurrent_handlers": 20})
+    async with made.running() as o:
+        outcomes = await asyncio.gather(*(o.inject("asker", {"text": f"t{n}"}, wait=True) for n in range(20)))
+    assert all(outcome.thread is not None and outcome.thread["status"] == "completed" for outcome in outcomes)
+
+
+async def test_a_dot_in_a_name_means_nothing(world: MakeWorld) -> None:
+    made = world(
+        ECHO + """
+async def add(payload: Ask, metadata: HandlerMetadata):
+    told = await metadata.ask("calculator", Ask(payload.text))
+    return HandlerResponse.respond(Told(told.text + "!"))
+""",
+        {
+            "calculator.add": {"handler": "add", "peers": ["calculator"]},
+            "calculator": {"handler": "echo"},
+            "calculator.add.more": {"handler": "echo"},
+        },
+    )
+    async with made.running() as o:
+        outcome = await o.inject("calculator.add", {"text": "one"}, wait=True)
+    assert outcome.replies == ({"text": "ONE!"},)
+
+
+async def test_an_agent_with_empty_peers_cannot_send_anywhere_else(world: MakeWorld) -> None:
+    made = world(
+        """
+        async def closed(payload: Ask, metadata: HandlerMetadata):
+            return [HandlerResponse(Ask("x"), to="sink"), HandlerResponse(Ask("x"), to="console"), HandlerResponse.respond(Told("ok"))]
+
+        async def sink(payload: Ask, metadata: HandlerMetadata):
+            return None
+        """,
+        {"closed": {}, "sink": {}},
+    )
+    async with made.running() as o:
+        outcome = await o.inject("closed", {"text": "go"}, wait=True)
+        refused = await o.events("message_refused", thread=outcome.thread_id)
+        receivers = {event.data["to"] for event in await o.events("message_sent", thread=outcome.thread_id)}
+    assert [event.data["why"] for event in refused] == ["not_a_peer", "not_a_peer"]
+    assert receivers == {"closed", "console"}
+    assert outcome.replies == ({"text": "ok"},)
+    assert outcome.thread is not None
+    assert outcome.thread["status"] == "completed"
+
+
+async def test_a_reply_goes_to_the_caller_of_the_call_it_answers(world: MakeWorld) -> None:
+    """Without ``ask``: the caller handles the reply in its own call, and answers its own caller."""
+    made = world(
+        """
+        async def front(payload: Ask | Told, metadata: HandlerMetadata):
+            if isinstance(payload, Told):
+                return HandlerResponse.respond(Told(f"{metadata.from_id} said {payload.text}"))
+            return HandlerResponse(Ask(payload.text), to="back")
+
+        async def back(payload: Ask, metadata: HandlerMetadata):
+            return HandlerResponse.respond(Told(payload.text[::-1]))
+        """,
+        {"front": {"peers": ["back"]}, "back": {}},
+    )
+    async with made.running() as o:
+        outcome = await o.inject("front", {"text": "abc"}, wait=True)
+    assert outcome.replies == ({"text": "back said cba"},)
+
+
+async def test_ten_thousand_waiting_messages_delay_another_thread_by_one_handling(world: MakeWorld) -> None:
+    made = world(
+        """
+        async def flooder(payload: Ask, metadata: HandlerMetadata):
+            return [HandlerResponse(Ask(str(n)), to="worker") for n in range(9_999)]
+
+        async def worker(payload: Ask, metadata: HandlerMetadata):
+            return None
+        """,
+        {"flooder": {"peers": ["worker"]}, "worker": {"max_concurrent": 1}},
+    )
+    async with made.running() as o:
+        await o.do(PauseAgent(agent="worker"))
+        flood = await o.inject("flooder", {"text": "go"})
+        await o.until("message_handled", thread=flood.thread_id, agent="flooder")
+        await o.do(ResumeAgent(agent="worker"))
+        other = await o.inject("worker", {"text": "me too"}, wait=True)
+        order = [event.thread for event in await o.events("message_started") if event.data["agent"] == "worker"]
+    assert order.index(other.thread_id) - order.index(flood.thread_id) < 200  # the log is read while the flood goes on
+    at = order.index(other.thread_id)
+    accepted_at = other.position
+    assert at <= accepted_at
+
+
+async def test_nothing_starts_between_paused_and_resumed(world: MakeWorld) -> None:
+    made = world(ECHO, {"asker": {"peers": ["echo"]}, "echo": {}})
+    async with made.running() as o:
+        paused = await o.do(PauseAgent(agent="echo"))
+        waiting = [asyncio.create_task(o.inject("asker", {"text": str(n)}, wait=True)) for n in range(5)]
+        await o.until("message_sent", to="echo")
+        resumed = await o.do(ResumeAgent(agent="echo"))
+        outcomes = await asyncio.gather(*waiting)
+        starts = [event.position for event in await o.events("message_started") if event.data["agent"] == "echo"]
+    assert not [position for position in starts if paused.position < position < resumed.position]
+    assert len(starts) == len(outcomes) == 5
+
+
+async def test_sender_and_receiver_never_share_an_object(world: MakeWorld) -> None:
+    made = world(
+        """
+        KEPT = []
+
+        @dataclass
+        class Names:
+            names: list[str] = field(default_factory=list)
+
+        async def giver(payload: Ask, metadata: HandlerMetadata):
+            KEPT.append(Names(["a"]))
+            return HandlerResponse(KEPT[0], to="taker")
+
+        async def taker(payload: Names, metadata: HandlerMetadata):
+            payload.names.append("changed")
+            return HandlerResponse(Told(f"{KEPT[0].names} {KEPT[0] is payload}"), to="console")
+        """,
+        {"giver": {"peers": ["taker"]}, "taker": {"payload_class": "Names", "peers": ["console"]}},
+    )
+    async with made.running() as o:
+        outcome = await o.inject("giver", {"text": ""}, wait=True)
+    assert outcome.replies == ({"text": "['a'] False"},)
+
+
+async def test_a_group_gets_what_one_of_it_gets(world: MakeWorld) -> None:
+    made = world(
+        """
+        async def caller(payload: Ask, metadata: HandlerMetadata):
+            return HandlerResponse(Ask(payload.text), to="left")
+
+        async def left(payload: Ask, metadata: HandlerMetadata):
+            return HandlerResponse(Told("left"), to="console")
+
+        async def right(payload: Ask, metadata: HandlerMetadata):
+            return HandlerResponse(Told("right"), to="console")
+        """,
+        {
+            "caller": {"peers": ["left", "right"]},
+            "left": {"broadcast": True, "peers": ["console"]},
+            "right": {"broadcast": True, "peers": ["console"]},
+        },
+    )
+    async with made.running() as o:
+        outcome = await o.inject("caller", {"text": "x"}, wait=True)
+    assert sorted(reply["text"] for reply in outcome.replies) == ["left", "right"]

@@ -1,0 +1,81 @@
+"""A small organism for one test: its handlers as source, its listeners as a table, written as files and started for real."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from organism.bootstrap import Parts
+from organism.testing import Running, running
+
+HEAD = """
+from __future__ import annotations
+import asyncio
+from dataclasses import dataclass, field
+from organism import AskError, EffectError, EffectFailed, HandlerMetadata, HandlerResponse, SystemError
+from organism import TodoComplete, TodoRegistered, TodoUntil
+
+@dataclass
+class Ask:
+    text: str = ""
+
+@dataclass
+class Told:
+    text: str = ""
+"""
+
+
+class World:
+    """Files of an organism below ``folder``. ``listeners`` maps a name to its keys; handler and payload class by short name."""
+
+    def __init__(self, folder: Path, source: str, listeners: dict[str, dict[str, Any]], **top: Any) -> None:
+        self.folder = folder
+        self.data = folder / "data"
+        self.top = top
+        self.listeners = listeners
+        self.write(source)
+
+    @property
+    def config(self) -> Path:
+        """Its organism.yaml."""
+        return self.folder / "organism.yaml"
+
+    def write(self, source: str, listeners: dict[str, dict[str, Any]] | None = None) -> None:
+        """Write (or change) the handlers and the configuration."""
+        self.listeners = listeners if listeners is not None else self.listeners
+        package = self.folder / "actors"
+        package.mkdir(exist_ok=True)
+        (package / "__init__.py").write_text("")
+        (package / "play.py").write_text(HEAD + textwrap.dedent(source))
+        config = {
+            "organism": {"name": "play", "imports": ["actors"]},
+            "retry": {"attempts": 3, "base_delay_s": 0.01, "max_delay_s": 0.02},
+            **self.top,
+            "listeners": [_listener(name, keys) for name, keys in self.listeners.items()],
+        }
+        self.config.write_bytes(orjson.dumps(config))  # JSON is YAML
+
+    @asynccontextmanager
+    async def running(self, *, on_disk: bool = True, parts: Parts | None = None) -> AsyncIterator[Running]:
+        """Start it."""
+        async with running(self.config, self.data if on_disk else None, parts) as organism:
+            yield organism
+
+
+def _listener(name: str, keys: dict[str, Any]) -> dict[str, Any]:
+    handler = keys.get("handler", name.replace("-", "_").replace(".", "_"))
+    return {
+        "name": name,
+        "description": f"Plays {name}",
+        **keys,
+        "handler": f"actors.play.{handler}",
+        "payload_class": f"actors.play.{keys.get('payload_class', 'Ask')}",
+    }
+
+
+MakeWorld = Callable[..., World]
