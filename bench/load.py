@@ -7,6 +7,7 @@ queue grows behind it.
 
 import argparse
 import asyncio
+import itertools
 import json
 import time
 from collections.abc import Awaitable, Callable, Sequence
@@ -16,6 +17,7 @@ HOPS_A_CHAIN = 3
 WARM_UP_SECONDS = 0.4
 
 Chain = Callable[[str], Awaitable[None]]
+Clock = Callable[[], float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,28 +34,48 @@ class Measurement:
         return json.dumps(asdict(self))
 
 
+class Load:
+    """Slots that run one chain after another, until each of them has been measured."""
+
+    def __init__(self, chain: Chain, in_flight: int, seconds: float, clock: Clock = time.perf_counter) -> None:
+        self._chain = chain
+        self._in_flight = in_flight
+        self._clock = clock
+        self._begin = clock() + WARM_UP_SECONDS
+        self._end = self._begin + seconds
+        self._measured = 0
+        self.chains_a_second = 0.0
+        self.latencies: list[float] = []
+
+    async def run(self) -> None:
+        await asyncio.gather(*(self._slot(number) for number in range(self._in_flight)))
+
+    async def _slot(self, number: int) -> None:
+        """Warm up; measure whole chains only; keep up the load until the last slot has been measured."""
+        keys = (f"{number}-{turn}" for turn in itertools.count())
+        while self._clock() < self._begin:
+            await self._chain(next(keys))
+        begun, count = self._clock(), 0
+        while (started := self._clock()) < self._end or not count:
+            await self._chain(next(keys))
+            self.latencies.append(self._clock() - started)
+            count += 1
+        self.chains_a_second += count / (self._clock() - begun)
+        self._measured += 1
+        while self._measured < self._in_flight:
+            await self._chain(next(keys))
+            await asyncio.sleep(0)
+
+
 async def measure_hops(name: str, chain: Chain, in_flight: int, seconds: float) -> Measurement:
     """Hops a second, and what a chain took, of `chain(key)`; it is awaited until the chain has ended.
 
-    Chains that end during the warm-up, or after the last second, are not counted.
+    The rate is the sum of the slots' own, each over its own whole chains: chains that are slow and go in step are not
+    cut off at the end of the round.
     """
-    latencies: list[float] = []
-    begin = time.perf_counter() + WARM_UP_SECONDS
-    end = begin + seconds
-
-    async def slot(number: int) -> None:
-        turn = 0
-        while (started := time.perf_counter()) < end:
-            await chain(f"{number}-{turn}")
-            turn += 1
-            if begin <= (ended := time.perf_counter()) < end:
-                latencies.append(ended - started)
-
-    await asyncio.gather(*(slot(number) for number in range(in_flight)))
-    if not latencies:
-        message = f"{name}: no chain ended within {seconds} s; give it more time with --seconds."
-        raise RuntimeError(message)
-    return Measurement(name, "hops/s", len(latencies) * HOPS_A_CHAIN / seconds, percentiles_us(latencies))
+    load = Load(chain, in_flight, seconds)
+    await load.run()
+    return Measurement(name, "hops/s", load.chains_a_second * HOPS_A_CHAIN, percentiles_us(load.latencies))
 
 
 def percentiles_us(seconds: Sequence[float]) -> dict[str, float]:

@@ -10,7 +10,7 @@ import pytest
 from bench import table
 from bench.arithmetic import Better, Bounds, Verdict, ratios, short, spread, verdict
 from bench.harness import ProgramFailed, measurement
-from bench.load import Measurement, percentiles_us
+from bench.load import WARM_UP_SECONDS, Load, Measurement, percentiles_us
 from bench.places import PAGE
 from bench.results import Kept, Store, lines
 from bench.rows import PAIRS, Figure, Pair, Program, Row, Side
@@ -78,6 +78,53 @@ def test_a_figure_that_equals_its_bound_has_met_it(value: float, bounds: Bounds 
 )
 def test_a_figure_is_shown_with_three_digits_that_count(value: float, expected: str) -> None:
     assert short(value) == expected
+
+
+class Watch:
+    """A clock that the chains move on."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+async def test_the_rate_is_that_of_the_whole_chains_after_the_warm_up() -> None:
+    watch, begun = Watch(), []
+
+    async def chain(key: str) -> None:
+        begun.append(key)
+        watch.now += 2.0
+
+    load = Load(chain, in_flight=1, seconds=WARM_UP_SECONDS + 4.5, clock=watch)
+    await load.run()
+    assert begun == ["0-0", "0-1", "0-2"]
+    assert (load.chains_a_second, load.latencies) == (0.5, [2.0, 2.0])
+
+
+async def test_a_chain_that_outlasts_the_round_is_measured_whole() -> None:
+    watch = Watch()
+
+    async def chain(key: str) -> None:
+        watch.now += 10.0
+
+    load = Load(chain, in_flight=1, seconds=1.0, clock=watch)
+    await load.run()
+    assert (load.chains_a_second, load.latencies) == (0.1, [10.0])
+
+
+async def test_a_slot_that_was_measured_keeps_up_the_load_until_the_last_one_was() -> None:
+    watch, begun = Watch(), []
+
+    async def chain(key: str) -> None:
+        begun.append(key)
+        watch.now += 10.0
+
+    load = Load(chain, in_flight=2, seconds=1.0, clock=watch)
+    await load.run()
+    assert begun == ["0-0", "0-1", "0-2", "1-0"]
+    assert load.latencies == [10.0, 10.0]
 
 
 def test_percentiles_are_nearest_ranks_in_microseconds() -> None:
