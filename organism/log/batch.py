@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from organism.log.chain import Salts, digest, link, seal
+from hashlib import sha256
+
+from organism.log.chain import Salts, link, seal
 from organism.log.encode import encode
 from organism.log.heads import Heads
 from organism.model.events import ORGANISM_STREAM, Event, Unit
@@ -51,11 +53,11 @@ class Intake:
         self._salts = salts
 
     def take(self, unit: Unit) -> None:
-        """Adds the unit to the batch, or raises (``StalePosition``, ``TypeError`` for what is no JSON) and changes nothing."""
+        """Adds the unit to the batch, or raises and changes nothing (``StalePosition``; ``TypeError`` for what is no JSON)."""
         if unit.expect:
             self.heads.check(unit.expect)
         first = self.last + 1
-        contents = self._seal(unit, first)
+        contents, streams = self._stamp(unit, first)
         body = encode(unit, first)
         unit.first = first
         unit.last = self.last = first + len(unit.events) - 1
@@ -63,13 +65,16 @@ class Intake:
         batch.units.append(unit)
         batch.firsts.append(first)
         batch.bodies.append(body)
-        batch.digests.append(digest(body))
+        batch.digests.append(sha256(body).digest())
         batch.last = unit.last
         batch.size += len(body)
-        if contents:
-            batch.contents += contents
-            batch.size += sum(len(content[3]) + len(content[4]) for content in contents)
-        self._note_streams(unit, first)
+        for content in contents:
+            batch.contents.append(content)
+            batch.size += len(content[3]) + len(content[4])
+        for stream, position in streams.items():
+            self.heads.put(stream, position)
+            batch.heads[stream] = position
+            batch.streams.append((stream, first))
 
     def swap(self) -> Batch:
         """The batch so far; what is taken in from now on goes in the next one."""
@@ -82,21 +87,27 @@ class Intake:
         self.last = last
         return self.swap()
 
-    def _seal(self, unit: Unit, first: int) -> list[SealedContent]:
-        contents = []
-        for position, event in enumerate(unit.events, first):
+    def _stamp(self, unit: Unit, first: int) -> tuple[list[SealedContent], dict[str, int]]:
+        """Give the events their positions and what they share; gives their contents, and stream → its last position."""
+        thread, cause, correlation, actor, at = unit.thread, unit.cause, unit.correlation, unit.actor, unit.at
+        contents: list[SealedContent] = []
+        streams: dict[str, int] = {}
+        position = first
+        for event in unit.events:
+            event.position = position
+            event.at = at
+            event.actor = actor
+            if event.thread is None:
+                event.thread = thread
+            if event.cause is None:
+                event.cause = cause
+            if event.correlation is None:
+                event.correlation = correlation
+            streams[event.thread or ORGANISM_STREAM] = position
             content = event.content
             if content is not None:
                 salt = self._salts.next()
                 event.data["content"] = seal(salt, content.json, content.xml)
                 contents.append((position, content.owner, salt, content.json, content.xml))
-        return contents
-
-    def _note_streams(self, unit: Unit, first: int) -> None:
-        heads: dict[str, int] = {}
-        for event in unit.events:
-            heads[event.thread or ORGANISM_STREAM] = event.position
-        self.batch.heads.update(heads)
-        for stream, position in heads.items():
-            self.heads.put(stream, position)
-            self.batch.streams.append((stream, first))
+            position += 1
+        return contents, streams

@@ -21,27 +21,16 @@ REMEDY = "Run `organism log verify --data DIR` to see how far it is whole, then 
 
 
 def encode(unit: Unit, first: int) -> bytes:
-    """Gives the unit's events their positions and what they share, and the row's bytes."""
-    thread, cause, correlation, actor, at = unit.thread, unit.cause, unit.correlation, unit.actor, unit.at
-    position = first
-    listed: list[tuple[Any, ...]] = []
-    for event in unit.events:
-        event.position = position
-        event.at = at
-        event.actor = actor
-        position += 1
-        if event.thread is None:
-            event.thread = thread
-        if event.cause is None:
-            event.cause = cause
-        if event.correlation is None:
-            event.correlation = correlation
-        if event.thread is thread and event.cause is cause and event.correlation is correlation:
-            listed.append((event.type, event.data))
-        else:
-            listed.append((event.type, event.data, event.thread, event.cause, event.correlation))
+    """The row's bytes. The events must be stamped already: what they share with the unit is written once."""
+    thread, cause, correlation, actor = unit.thread, unit.cause, unit.correlation, unit.actor
+    listed: list[tuple[Any, ...]] = [
+        (event.type, event.data)
+        if event.thread is thread and event.cause is cause and event.correlation is correlation
+        else (event.type, event.data, event.thread, event.cause, event.correlation)
+        for event in unit.events
+    ]
     who = None if actor is None else (actor.tenant, actor.user, actor.request_id)
-    return orjson.dumps((first, SCHEMA_VERSION, at, thread, cause, correlation, who, listed))
+    return orjson.dumps((first, SCHEMA_VERSION, unit.at, thread, cause, correlation, who, listed))
 
 
 def parse(first: int, sealed: bytes, body: bytes) -> list[Any]:

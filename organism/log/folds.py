@@ -6,9 +6,8 @@ what ``Folds.owed`` holds; every read settles that first.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-from typing import Any, Final
+from collections.abc import Callable, Sequence
+from typing import Any, Final, NamedTuple
 
 import orjson
 
@@ -23,8 +22,7 @@ _MISSING: Final[Row] = {}
 LoadRow = Callable[[str, str], Row | None]
 
 
-@dataclass(frozen=True, slots=True)
-class Written:
+class Written(NamedTuple):
     """A row as it is kept: public JSON, private JSON (empty if there is none), the values of its declared columns.
 
     ``content_at`` is the position of the event whose content completes it, 0 for a model without content.
@@ -37,15 +35,19 @@ class Written:
 
 
 def write_row(model: ReadModel, row: Row) -> Written:
-    """The one place where a row becomes bytes."""
-    private = {name: value for name, value in row.items() if name[0] == "_"}
-    public = {name: value for name, value in row.items() if name[0] != "_"} if private else row
-    return Written(
-        orjson.dumps(public),
-        orjson.dumps(private) if private and not model.is_final else b"",
-        row["position"] if model.with_content else 0,
-        tuple([_column(row[name] if name in row else row.get(f"_{name}")) for name in model.columns]),
-    )
+    """The one place where a row becomes bytes.
+
+    A column may hold a private field: ``x`` is then ``_x``. Of a final row only what is public is kept.
+    """
+    content_at = row["position"] if model.with_content else 0
+    columns = tuple([_column(row[name] if name in row else row.get(f"_{name}")) for name in model.columns])
+    hidden = [name for name in row if name[0] == "_"]
+    if not hidden:
+        return Written(orjson.dumps(row), b"", content_at, columns)
+    private = {name: row.pop(name) for name in hidden}
+    public = orjson.dumps(row)
+    row.update(private)
+    return Written(public, b"" if model.is_final else orjson.dumps(private), content_at, columns)
 
 
 def read_row(public: bytes, private: bytes) -> Row:
@@ -63,9 +65,10 @@ def with_payload(public: bytes, payload: bytes | None) -> bytes:
 
 def _column(value: Any) -> Any:
     """What SQLite compares: a list of names is joined and enclosed by ``|``."""
-    if isinstance(value, list | tuple):
+    kind = type(value)
+    if kind is list or kind is tuple:
         return f"|{'|'.join(value)}|"
-    return int(value) if isinstance(value, bool) else value
+    return int(value) if kind is bool else value
 
 
 class RowCache:
@@ -86,14 +89,9 @@ class RowCache:
         self._old: dict[str, Row | None] = {}
         self.greatest = ""
 
-    def apply(self, keys: Iterable[str], event: Event) -> None:
-        """Fold the event into the rows that it touches."""
-        dirty = self.dirty
-        for key in keys:
-            row = dirty.get(key, _MISSING)
-            if row is _MISSING:
-                row = None if self.model.is_final else self.find(key)
-            dirty[key] = self.model.apply(key, row, event)
+    def before(self, key: str) -> Row | None:
+        """The row for the next event, if it is not dirty. A final row is never asked for again."""
+        return None if self.model.is_final else self.find(key)
 
     def find(self, key: str) -> Row | None:
         """The row as it stands, from memory or from its table."""
@@ -141,6 +139,10 @@ def is_missing(row: Row | None) -> bool:
     return row is _MISSING
 
 
+Touch = tuple[Callable[[Event], Sequence[str]], Callable[[str, Row | None, Event], Row | None], RowCache]
+"""How an event of one type touches one read model: its keys, the fold, the rows."""
+
+
 class Folds:
     """All read models. ``owed`` are committed events that no row has seen yet; ``position`` is how far the rows have come."""
 
@@ -150,18 +152,21 @@ class Folds:
         self.caches = {model.name: RowCache(model, load) for model in models}
         self.owed: list[Event] = []
         self.position = position
-        by_type: dict[str, list[tuple[Callable[[Event], Sequence[str]], RowCache]]] = {}
+        by_type: dict[str, list[Touch]] = {}
         for model in models:
             for kind, keys in model.keys.items():
-                by_type.setdefault(kind, []).append((keys, self.caches[model.name]))
+                by_type.setdefault(kind, []).append((keys, model.apply, self.caches[model.name]))
         self._by_type = by_type
 
     def settle(self) -> None:
         """Fold what is owed."""
         owed, self.owed = self.owed, []
         for event in owed:
-            for keys, cache in self._by_type.get(event.type, ()):
-                cache.apply(keys(event), event)
+            for keys, apply, cache in self._by_type.get(event.type, ()):
+                dirty = cache.dirty
+                for key in keys(event):
+                    row = dirty.get(key, _MISSING)
+                    dirty[key] = apply(key, cache.before(key) if row is _MISSING else row, event)
         if owed:
             self.position = owed[-1].position
 
