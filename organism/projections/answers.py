@@ -1,0 +1,35 @@
+"""The answers that were given to calls with an idempotency key, to be given again byte for byte."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from organism.log.log import ReadModel, Row
+from organism.model.events import Event
+
+
+def keys(event: Event) -> Sequence[str]:
+    """``METHOD PATH KEY``: neither of the first two has a space in it."""
+    data = event.data
+    return (f"{data['method']} {data['path']} {data['key']}",)
+
+
+def apply(_key: str, _row: Row | None, event: Event) -> Row:
+    """What the first call was bound to and what it got; ``at`` in µs. After 24 hours the key may be used anew.
+
+    The act is in the event's own unit, ``back`` positions before it: so the answer knows its position.
+    """
+    data = event.data
+    body = {**data["body"], "position": event.position - data["back"]}
+    return {"digest": data["digest"], "status": data["status"], "body": body, "at": event.at}
+
+
+MODEL = ReadModel(
+    name="answers",
+    version=1,
+    keys={"call_answered": keys},
+    apply=apply,
+    columns={"at": "INTEGER"},
+    indexes=(("at",),),
+    is_final=True,
+)

@@ -1,0 +1,61 @@
+"""The approvals: what waits for a human's word, and what was said. The preview is the content of the request."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from organism.log.log import ReadModel, Row
+from organism.model.events import Event
+from organism.model.times import iso
+
+DECIDED: Final[Mapping[str, str]] = {"approve": "approved", "reject": "rejected"}
+
+
+def keys(event: Event) -> Sequence[str]:
+    """The approval's own id."""
+    return (event.data["approval"],)
+
+
+def apply(_key: str, row: Row | None, event: Event) -> Row | None:
+    """The approval; ``status`` is ``pending``, then for good ``approved``, ``rejected``, ``expired`` or ``cancelled``.
+
+    ``position`` stays that of the request, where the preview lies.
+    """
+    if event.type == "approval_requested":
+        return _requested(event)
+    if row is not None and row["status"] == "pending":
+        row["status"] = _end(event)
+    return row
+
+
+def _requested(event: Event) -> Row:
+    data = event.data
+    return {
+        "id": data["approval"],
+        "thread_id": event.thread,
+        "message_id": data["message"],
+        "agent": data["agent"],
+        "digest": data["digest"],
+        "status": "pending",
+        "requested_at": iso(event.at),
+        "expires_at": iso(data["expires_at"]),
+        "position": event.position,
+    }
+
+
+def _end(event: Event) -> str:
+    if event.type == "approval_resolved":
+        return DECIDED[event.data["decision"]]
+    return "expired" if event.type == "approval_expired" else "cancelled"
+
+
+MODEL = ReadModel(
+    name="approvals",
+    version=1,
+    keys=dict.fromkeys(("approval_requested", "approval_resolved", "approval_expired", "approval_cancelled"), keys),
+    apply=apply,
+    columns={"position": "INTEGER", "status": "TEXT", "thread_id": "TEXT"},
+    indexes=(("position",), ("status", "position"), ("thread_id", "position")),
+    with_content=True,
+)

@@ -1,0 +1,84 @@
+"""The dead letters: messages whose handling failed for good, and sends that were refused.
+
+Each stays until it is replayed or discarded. ``position`` is where its payload lies: that of the message itself, or of
+the refusal; ``timestamp`` is when it died.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from organism.log.log import ReadModel, Row
+from organism.model.events import Event
+from organism.model.times import iso
+
+
+def own_id(event: Event) -> Sequence[str]:
+    """The message that died, was refused or is discarded."""
+    return (event.data["message"],)
+
+
+def replayed_id(event: Event) -> Sequence[str]:
+    """The dead letter that was sent again, under a new id."""
+    return (event.data["dead"],)
+
+
+def apply(_key: str, _row: Row | None, event: Event) -> Row | None:
+    """The dead letter, or None once it is closed."""
+    if event.type == "message_dead":
+        return _died(event)
+    if event.type == "message_refused":
+        return _refused(event)
+    return None
+
+
+def _died(event: Event) -> Row:
+    """``agent`` is who was to handle it; ``sent`` is the position at which it was sent."""
+    data = event.data
+    return {
+        "id": data["message"],
+        "thread_id": event.thread,
+        "agent": data["agent"],
+        "from": data["from"],
+        "to": data["agent"],
+        "payload_type": data["type"],
+        "code": data["code"],
+        "reason": data["reason"],
+        "attempts": data["attempts"],
+        "timestamp": iso(event.at),
+        "position": data["sent"],
+    }
+
+
+def _refused(event: Event) -> Row:
+    """``agent`` is who wanted to send it; nobody ever attempted to handle it."""
+    data = event.data
+    return {
+        "id": data["message"],
+        "thread_id": event.thread,
+        "agent": data["from"],
+        "from": data["from"],
+        "to": data["to"],
+        "payload_type": data["type"],
+        "code": data["code"],
+        "reason": data["reason"],
+        "attempts": 0,
+        "timestamp": iso(event.at),
+        "position": event.position,
+    }
+
+
+MODEL = ReadModel(
+    name="dead_letters",
+    version=1,
+    keys={
+        "message_dead": own_id,
+        "message_refused": own_id,
+        "message_replayed": replayed_id,
+        "message_discarded": own_id,
+    },
+    apply=apply,
+    columns={"position": "INTEGER", "thread_id": "TEXT"},
+    indexes=(("position",), ("thread_id", "position")),
+    with_content=True,
+)

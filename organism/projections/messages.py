@@ -1,0 +1,64 @@
+"""The messages, one row each, as the API shows them; a message never changes once it is sent."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from organism.log.log import ReadModel, Row
+from organism.model.events import Event
+from organism.model.times import iso
+
+_PRIVATE: Final = ("_sender", "_receiver", "_sent_at")
+
+
+def head(event: Event) -> Row:
+    """The API's Message of a ``message_sent``, all but its payload (spec 3.2).
+
+    Lists, single answers and pushed frames all begin with it and add ``payload``: the content of the event there.
+    """
+    row = apply("", None, event)
+    for private in _PRIVATE:
+        del row[private]
+    return row
+
+
+def keys(event: Event) -> Sequence[str]:
+    """The message's own id."""
+    return (event.data["message"],)
+
+
+def apply(_key: str, _row: Row | None, event: Event) -> Row:
+    """The row of a message that was sent just now."""
+    data, at = event.data, event.at
+    return {
+        "id": data["message"],
+        "thread_id": event.thread,
+        "from": data["from"],
+        "to": data["to"],
+        "payload_type": data["type"],
+        "timestamp": iso(at),
+        "position": event.position,
+        "cause": event.cause,
+        "_sender": data["from"],
+        "_receiver": data["to"],
+        "_sent_at": at,
+    }
+
+
+MODEL = ReadModel(
+    name="messages",
+    version=1,
+    keys={"message_sent": keys},
+    apply=apply,
+    columns={
+        "position": "INTEGER",
+        "thread_id": "TEXT",
+        "sender": "TEXT",
+        "receiver": "TEXT",
+        "sent_at": "INTEGER",
+    },
+    indexes=(("position",), ("thread_id", "position"), ("sender", "position"), ("receiver", "position"), ("sent_at",)),
+    with_content=True,
+    is_final=True,
+)

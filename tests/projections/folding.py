@@ -1,0 +1,109 @@
+"""Read models kept as an engine keeps them, but in dicts: fed event by event, each row through JSON and back."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Any
+
+from organism.log.log import ReadModel, Row
+from organism.model.events import Event
+from organism.projections import READ_MODELS
+
+AT = 1_768_168_067_000_000
+"""2026-01-11T21:47:47Z."""
+
+
+class Rows:
+    """The rows of one read model. ``changes`` gives what each event did: (key, public row or None)."""
+
+    def __init__(self, model: ReadModel) -> None:
+        self.model = model
+        self.rows: dict[str, Row] = {}
+
+    def take(self, event: Event) -> list[tuple[str, Row | None]]:
+        """Fold one event."""
+        keys = self.model.keys[event.type](event) if event.type in self.model.keys else ()
+        return [(key, self._apply(key, event)) for key in keys]
+
+    def _apply(self, key: str, event: Event) -> Row | None:
+        kept = None if self.model.is_final else self.rows.get(key)
+        row = self.model.apply(key, kept, event)
+        if row is None:
+            self.rows.pop(key, None)
+            return None
+        self.rows[key] = json.loads(json.dumps(row))
+        return public(row)
+
+
+def public(row: Row) -> Row:
+    """What leaves the engine."""
+    return {field: value for field, value in row.items() if not field.startswith("_")}
+
+
+def fold(model: ReadModel, events: Iterable[Event]) -> dict[str, Row]:
+    """The public rows after the events."""
+    rows = Rows(model)
+    for event in events:
+        rows.take(event)
+    return {key: public(row) for key, row in rows.rows.items()}
+
+
+def model_named(name: str) -> ReadModel:
+    """The read model of this name."""
+    return next(model for model in READ_MODELS if model.name == name)
+
+
+class Story:
+    """Events told one after the other, each a second after the one before, for tests that show one thing."""
+
+    def __init__(self) -> None:
+        self.events: list[Event] = []
+
+    def tell(self, kind: str, thread: str | None = None, /, **data: Any) -> Event:
+        """Add an event; ``sender`` stands for the field ``from``."""
+        if "sender" in data:
+            data["from"] = data.pop("sender")
+        event = Event(kind, data, None, thread)
+        event.position = len(self.events) + 1
+        event.at = AT + event.position * 1_000_000
+        self.events.append(event)
+        return event
+
+    def starts(self, *names: str, removed: tuple[str, ...] = ()) -> Event:
+        """The organism starts with these listeners."""
+        extra: dict[str, Any] = {"removed": list(removed)} if removed else {}
+        listeners = [listener(name) for name in names]
+        return self.tell(
+            "organism_started", name="hello", version="0.1.0", life=1, clean=True, listeners=listeners, **extra
+        )
+
+    def sends(self, message: str, to: str, sender: str = "console", **more: Any) -> Event:
+        """A message in thread ``t``."""
+        return self.tell("message_sent", "t", message=message, sender=sender, to=to, type="Greeting", depth=1, **more)
+
+    def begins(self, message: str, agent: str, thread: str = "t") -> Event:
+        """A handling starts."""
+        return self.tell("message_started", thread, message=message, agent=agent, attempt=1)
+
+    def ends(self, message: str, agent: str, outcome: str = "done", thread: str = "t") -> Event:
+        """A handling ends well."""
+        return self.tell("message_handled", thread, message=message, agent=agent, outcome=outcome, duration=1)
+
+    def rows(self, name: str) -> dict[str, Row]:
+        """The public rows of one read model after all that was told."""
+        return fold(model_named(name), self.events)
+
+
+def listener(name: str, **more: Any) -> dict[str, Any]:
+    """A listener as ``organism_started`` names it."""
+    return {
+        "name": name,
+        "description": f"The {name}",
+        "is_agent": True,
+        "peers": [],
+        "payload_class": "handlers.hello.Greeting",
+        "model": None,
+        "version": "1",
+        **more,
+    }
