@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 
@@ -47,13 +48,15 @@ async def _open(server: Server, count: int, open_sockets: AsyncExitStack) -> Non
 
 
 async def _patiently(server: Server) -> ClientConnection:
-    """A socket to the server; it may still be starting. Raises ``TimeoutError``."""
-    async with asyncio.timeout(START_SECONDS):
-        while True:
-            try:
-                return await connect(server.url, additional_headers=server.headers)
-            except (OSError, WebSocketException):
-                await asyncio.sleep(LOOK_SECONDS)
+    """A socket to the server; it may still be starting. Raises ``TimeoutError`` with what the last try said."""
+    end = time.monotonic() + START_SECONDS
+    while True:
+        try:
+            return await connect(server.url, additional_headers=server.headers)
+        except (OSError, WebSocketException) as error:
+            if time.monotonic() > end:
+                raise TimeoutError(f"No WebSocket at {server.url} within {START_SECONDS:g} s: {error}") from error
+            await asyncio.sleep(LOOK_SECONDS)
 
 
 async def _settled_kib(pid: int) -> int:

@@ -21,6 +21,7 @@ from bench.limits.bare_subscriber import free_port
 from bench.load import HOPS_A_CHAIN, Measurement, arguments
 from bench.memory import KIB_A_MIB, settled_kib
 from bench.subscribers import QUICK_SUBSCRIBERS, SUBSCRIBERS, Server, kib_a_subscriber
+from organism.testing import Running
 
 TOKEN = "bench-token-bench-token-bench-token"  # noqa: S105 - of a server that lives for this measurement
 FEW_AGENTS, MANY_AGENTS = 10, 1010
@@ -44,14 +45,15 @@ async def _memory_with_agents(folder: Path, count: int) -> int:
 
 
 async def thread(folder: Path, *, is_quick: bool) -> Measurement:
-    """Threads whose first message waits for a paused agent; the first ones are not counted."""
+    """Threads whose first message waits for a paused agent; what is bounded, as the newest events, is full before."""
     count = QUICK_THREADS if is_quick else THREADS
     async with ours.organism(folder) as started:
-        await ours.hold_up(started)
 
         async def begin(key: str) -> None:
             await ours.open_thread(started, key)
 
+        await _chains(started, WARM_UP_MESSAGES)
+        await ours.hold_up(started)
         await _many(begin, WARM_UP_THREADS)
         before = settled_kib()
         await _many(begin, count)
@@ -62,14 +64,19 @@ async def growth(folder: Path, *, is_quick: bool) -> Measurement:
     """Chains that come and go."""
     count = QUICK_MESSAGES if is_quick else MESSAGES
     async with ours.organism(folder) as started:
-
-        async def chain(key: str) -> None:
-            await ours.chain(started, key)
-
-        await _many(chain, WARM_UP_MESSAGES // HOPS_A_CHAIN)
+        await _chains(started, WARM_UP_MESSAGES)
         before = settled_kib()
-        await _many(chain, count // HOPS_A_CHAIN)
+        await _chains(started, count)
         return Measurement("organism", "MiB", (settled_kib() - before) / KIB_A_MIB)
+
+
+async def _chains(started: Running, messages: int) -> None:
+    """Chains, one after another in each slot, until so many messages were handled."""
+
+    async def chain(key: str) -> None:
+        await ours.chain(started, key)
+
+    await _many(chain, messages // HOPS_A_CHAIN)
 
 
 async def _many(act: Act, count: int) -> None:
@@ -92,7 +99,8 @@ async def subscriber(folder: Path, *, is_quick: bool) -> Measurement:
         server = Server(process.pid, f"ws://127.0.0.1:{port}/ws", {"Authorization": f"Bearer {TOKEN}"})
         kib = await kib_a_subscriber(server, QUICK_SUBSCRIBERS if is_quick else SUBSCRIBERS)
     finally:
-        process.terminate()
+        if process.returncode is None:
+            process.terminate()
         await process.wait()
     return Measurement("organism", "KiB", kib)
 
