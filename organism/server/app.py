@@ -1,0 +1,82 @@
+"""The agentserver's front: the whole route table, and the one application that serves it, the socket and the page."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any, Final
+
+from organism.bootstrap import Organism
+from organism.server.auth import Tokens
+from organism.server.call import Route
+from organism.server.cursors import Cursors
+from organism.server.edge import Edge
+from organism.server.hosts import Hosts
+from organism.server.page import load_page
+from organism.server.routes import (
+    agents,
+    approvals,
+    dead_letters,
+    health,
+    indeterminate,
+    inject,
+    log,
+    messages,
+    organism,
+    threads,
+)
+from organism.server.socket import Sockets
+
+BASE: Final = "/api/v1"
+SOCKET: Final = "/ws"
+
+RESOURCES: Final = (
+    *threads.ROUTES,
+    *messages.ROUTES,
+    *inject.ROUTES,
+    *agents.ROUTES,
+    *organism.ROUTES,
+    *dead_letters.ROUTES,
+    *approvals.ROUTES,
+    *indeterminate.ROUTES,
+    *log.ROUTES,
+    *health.ROUTES,
+)
+
+ROUTES: Final[tuple[Route, ...]] = (
+    *(replace(route, path=BASE + route.path) for route in RESOURCES),
+    *(route for route in RESOURCES if route.scope is None),
+)
+"""Every route there is. What needs no token stands at the root too, where probes look for it."""
+
+
+class App:
+    """The ASGI application of one organism. ``stopping`` is set when the graceful stop begins."""
+
+    def __init__(self, running: Organism, tokens: Tokens, key: bytes, hosts: Iterable[str] = ()) -> None:
+        self.organism = running
+        self.cursors = Cursors(key)
+        self.life = secrets.token_hex(4)
+        self.stopping = asyncio.Event()
+        names = Hosts(hosts)
+        self._http = Edge(self, tokens, names, ROUTES, load_page())
+        self._socket = Sockets(self, tokens, names)
+
+    def request_stop(self) -> None:
+        """Begin the graceful stop."""
+        self.stopping.set()
+
+    async def until_stopping(self) -> None:
+        """Wait for the graceful stop to begin."""
+        await self.stopping.wait()
+
+    async def __call__(self, scope: dict[str, Any], receive: Any, send: Any) -> None:
+        """Serve one request or one connection."""
+        if scope["type"] == "http":
+            await self._http(scope, receive, send)
+        elif scope["path"] == SOCKET:
+            await self._socket(scope, receive, send)
+        else:
+            await send({"type": "websocket.close"})

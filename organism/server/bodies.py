@@ -1,0 +1,114 @@
+"""The bodies of commands, over REST and WebSocket alike: parsed into frozen records, every fault named at once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Annotated, Any, Final, Literal, TypeVar
+
+from pydantic import ConfigDict, Field, Strict, TypeAdapter, ValidationError, with_config
+from pydantic_core import ErrorDetails
+
+from organism.errors import Fault, InvalidField, InvalidRequest, MissingField, UnknownField
+
+MAX_WAIT_SECONDS: Final = 60.0
+_CLOSED: Final = ConfigDict(extra="forbid")
+
+Name = Annotated[str, Field(min_length=1, max_length=200)]
+Names = Annotated[list[Name], Field(max_length=1000)]
+Wait = Annotated[float, Strict(), Field(gt=0, le=MAX_WAIT_SECONDS, allow_inf_nan=False)]
+Position = Annotated[int, Strict(), Field(ge=0, lt=1 << 63)]
+
+
+@with_config(_CLOSED)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoBody:
+    """A command that says all by its path."""
+
+
+@with_config(_CLOSED)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InjectBody:
+    """``POST /inject``: ``wait`` is in seconds."""
+
+    to: Name
+    payload: Any
+    thread_id: Name | None = None
+    wait: Wait | None = None
+
+
+@with_config(_CLOSED)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplayBody:
+    """``POST /dead-letters/{id}/replay``: without ``payload`` it is sent again as it was."""
+
+    payload: Any = None
+
+
+@with_config(_CLOSED)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApprovalBody:
+    """``POST /approvals/{id}/resolve``."""
+
+    decision: Literal["approve", "reject"]
+    edits: Any = None
+    comment: Annotated[str, Field(max_length=10_000)] = ""
+
+
+@with_config(_CLOSED)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndeterminateBody:
+    """``POST /indeterminate/{id}/resolve``: ``result`` belongs to ``done``."""
+
+    outcome: Literal["done", "redo", "fail"]
+    result: Any = None
+
+
+Body = TypeVar("Body")
+
+_KINDS: Final = {"missing": MissingField, "extra_forbidden": UnknownField, "unexpected_keyword_argument": UnknownField}
+
+
+def parsed(kind: type[Body], value: Any) -> Body:
+    """``value`` (JSON) as a ``kind``.
+
+    Raises ``MissingField``, ``UnknownField`` or ``InvalidField`` after the first fault, with all of them in
+    ``details``.
+    """
+    hashable: Any = kind
+    try:
+        found: Body = _adapter(hashable).validate_python(value)
+        return found
+    except ValidationError as error:
+        raise refusal(error.errors(include_url=False, include_context=False)) from None
+
+
+def refusal(errors: Sequence[ErrorDetails]) -> InvalidRequest:
+    """The error that names all faults; its class is that of the first."""
+    faults = tuple(Fault(_pointer(error["loc"]), _said(error)) for error in errors)
+    raised = _KINDS.get(errors[0]["type"], InvalidField)
+    listed = "; ".join(f"{fault.pointer or '/'}: {fault.message}" for fault in faults)
+    return raised(f"{listed}.", details=faults)
+
+
+def _pointer(loc: tuple[int | str, ...]) -> str:
+    return "".join(f"/{str(part).replace('~', '~0').replace('/', '~1')}" for part in loc)
+
+
+def _said(error: ErrorDetails) -> str:
+    if error["type"] == "missing":
+        return "is missing"
+    if error["type"] in _KINDS:
+        return "is not known here"
+    if error["type"] == "dataclass_type":
+        return f"a JSON object is expected; came {type(error['input']).__name__}"
+    expected = error["msg"][0].lower() + error["msg"][1:]
+    if isinstance(error["input"], dict | list):
+        return expected
+    return f"{expected}; came {str(error['input'])[:40]!r}"
+
+
+@cache
+def _adapter(kind: Any) -> TypeAdapter[Any]:
+    return TypeAdapter(kind)

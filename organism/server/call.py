@@ -1,0 +1,156 @@
+"""What an endpoint gets and gives, and a line of the route table.
+
+An endpoint is ``async def (call) -> Answer``; it knows nothing of ASGI. It raises an ``OrganismError`` to refuse; the
+edge makes the problem of it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, Protocol
+
+from organism.bootstrap import Organism
+from organism.errors import InvalidField, MissingField, NotFound, UnknownField, UnsupportedMediaType
+from organism.model.commands import Idempotency
+from organism.model.events import Actor
+from organism.server.auth import Principal
+from organism.server.cursors import Cursors
+from organism.server.headers import JSON, Header
+from organism.server.wire import encoded, parse_json
+from organism.tenants import Tenant
+
+_KEY: Final = re.compile(r"[\x21-\x7e]{1,255}")
+_TAG: Final = re.compile(r'(?:W/)?"?(\d{1,19})"?')
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A status and a finished body."""
+
+    body: bytes
+    status: int = 200
+    kind: bytes = JSON
+    headers: tuple[Header, ...] = ()
+
+
+def answer(value: Any, status: int = 200, *, position: int | None = None) -> Answer:
+    """The value (or finished JSON) as an answer; ``position`` becomes its ETag."""
+    tag = () if position is None else ((b"etag", b'"%d"' % position),)
+    return Answer(encoded(value), status, headers=tag)
+
+
+class Process(Protocol):
+    """What endpoints need of the running server besides the organism."""
+
+    organism: Organism
+    cursors: Cursors
+    life: str
+    """A few characters that tell this process's request ids from those of its other lives."""
+
+    def request_stop(self) -> None:
+        """Begin the graceful stop."""
+
+    async def until_stopping(self) -> None:
+        """Wait for the graceful stop to begin."""
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One request, authenticated, its body read. ``headers`` have lower-case names; ``params`` are of the path."""
+
+    process: Process
+    tenant: Tenant
+    who: Principal
+    request_id: str
+    method: str
+    path: str
+    params: Mapping[str, str]
+    query: Mapping[str, str]
+    headers: Mapping[bytes, bytes]
+    body: bytes
+
+    @property
+    def actor(self) -> Actor:
+        """Who is written into the log as the cause of what this call does."""
+        return Actor(tenant=self.tenant.id, request_id=self.request_id)
+
+    def header(self, name: bytes) -> str:
+        """A header's text, or the empty one."""
+        return self.headers.get(name, b"").decode("latin-1").strip()
+
+    def allow_query(self, *names: str) -> None:
+        """Raise ``UnknownField`` for a parameter that this route does not take: what is ignored silently misleads."""
+        for name in self.query:
+            if name not in names:
+                takes = f"it takes {', '.join(names)}" if names else "it takes none"
+                raise UnknownField(f"The parameter {name!r} is not known here; {takes}.", param=f"query.{name}")
+
+    def json(self) -> Any:
+        """The body's value; an empty body is an empty object."""
+        if not self.body:
+            return {}
+        kind = self.header(b"content-type").partition(";")[0].strip().lower()
+        if kind != "application/json":
+            raise UnsupportedMediaType(
+                f"This route takes application/json; came {kind or 'no Content-Type'!r}.", param="headers.content-type"
+            )
+        return parse_json(self.body)
+
+    def command_fields(self) -> dict[str, Any]:
+        """What every command takes from the request's headers; keywords for any ``Command``."""
+        return {"actor": self.actor, "idempotency": self._idempotency(), "if_position": self._if_position()}
+
+    def _idempotency(self) -> Idempotency | None:
+        key = self.header(b"idempotency-key")
+        if not key:
+            return None
+        if not _KEY.fullmatch(key):
+            raise InvalidField(
+                "An Idempotency-Key is 1 to 255 visible ASCII characters.", param="headers.idempotency-key"
+            )
+        asked = self.body + repr(sorted(self.query.items())).encode() if self.query else self.body
+        return Idempotency(key, self.method, self.path, hashlib.sha256(asked).hexdigest())
+
+    def _if_position(self) -> int | None:
+        said = self.header(b"if-match")
+        if not said or said == "*":
+            return None
+        if not (match := _TAG.fullmatch(said)):
+            raise InvalidField(
+                f'If-Match takes a position as "123", the ETag of the thread; came {said[:40]!r}.',
+                param="headers.if-match",
+            )
+        return int(match[1])
+
+    async def row(self, model: str, key: str, name: str = "") -> bytes:
+        """A row's JSON. Raises ``NotFound``."""
+        if (row := await self.tenant.log.row(model, key)) is None:
+            raise NotFound(f"There is no {name or model.removesuffix('s')} {key[:80]!r}.")
+        return row
+
+
+Endpoint = Callable[[Call], Awaitable[Answer]]
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """A line of the route table: ``scope`` is what the token needs; None means that no token is needed.
+
+    ``by_head`` says that the answer depends on the log alone: the head is its ETag, and an unchanged head is a 304.
+    """
+
+    method: str
+    path: str
+    scope: str | None
+    endpoint: Endpoint
+    by_head: bool = field(default=False, kw_only=True)
+
+
+def required(value: str | None, pointer: str, what: str) -> str:
+    """The value; raises ``MissingField`` if it is missing or empty."""
+    if not value:
+        raise MissingField(f"{what} is missing.", param=pointer)
+    return value

@@ -1,0 +1,182 @@
+"""The commands of the WebSocket: a table of names, bodies and scopes, over the same records and commands as REST."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Annotated, Any, Final, Literal
+
+import orjson
+from pydantic import ConfigDict, Field, with_config
+
+from organism.errors import Fault, InvalidField, MissingField
+from organism.model.commands import (
+    Command,
+    Idempotency,
+    Inject,
+    KillThread,
+    PauseAgent,
+    PauseThread,
+    ResolveApproval,
+    ResumeAgent,
+    ResumeThread,
+)
+from organism.model.events import Actor
+from organism.server.bodies import Name, Names, NoBody, Position
+from organism.server.frames import FRAMES
+from organism.server.push import Filter
+
+_CLOSED: Final = ConfigDict(extra="forbid")
+
+
+@with_config(_CLOSED)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subscribe:
+    """Replace the filter; with ``since``, go on from that position of the timeline ``log``."""
+
+    threads: Names | None = None
+    agents: Names | None = None
+    events: Names | None = None
+    since: Position | None = None
+    log: Name | None = None
+
+    def filter(self) -> Filter:
+        """The three lists. Raises ``InvalidField`` for an event that there is none of."""
+        unknown = tuple(
+            Fault(f"/events/{at}", f"there is no event {name!r}")
+            for at, name in enumerate(self.events or ())
+            if name not in FRAMES
+        )
+        if unknown:
+            raise InvalidField(f"Events are {', '.join(sorted(FRAMES))}.", details=unknown)
+        return Filter(_set(self.threads), _set(self.agents), _set(self.events))
+
+    def shown(self) -> dict[str, list[str]]:
+        """The filter as its answer shows it: the lists that are given."""
+        given = {"threads": self.threads, "agents": self.agents, "events": self.events}
+        return {name: names for name, names in given.items() if names is not None}
+
+
+@with_config(_CLOSED)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InjectCommand:
+    """Send a payload from ``console`` to a listener."""
+
+    to: Name
+    payload: Any
+    thread_id: Name | None = None
+    idempotency_key: Annotated[str, Field(pattern=r"^[\x21-\x7e]{1,255}\z")] | None = None
+
+    def command(self, actor: Actor) -> Command:
+        """The command, bound to its key if it has one."""
+        asked = orjson.dumps([self.to, self.payload, self.thread_id], option=orjson.OPT_SORT_KEYS)
+        key = self.idempotency_key
+        once = Idempotency(key, "WS", "/ws/inject", sha256(asked).hexdigest()) if key else None
+        return Inject(to=self.to, json=self.payload, thread_id=self.thread_id, actor=actor, idempotency=once)
+
+
+@with_config(_CLOSED)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kill:
+    """End a thread's whole tree."""
+
+    thread_id: Name
+
+    def command(self, actor: Actor) -> Command:
+        """The command."""
+        return KillThread(thread_id=self.thread_id, actor=actor)
+
+
+@with_config(_CLOSED)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pause:
+    """Pause an agent or a thread: one of them is named."""
+
+    agent: Name | None = None
+    thread_id: Name | None = None
+
+    def command(self, actor: Actor) -> Command:
+        """The command. Raises ``MissingField`` or ``InvalidField``."""
+        thread_id = one_named(self.agent, self.thread_id)
+        return (
+            PauseThread(thread_id=thread_id, actor=actor)
+            if thread_id
+            else PauseAgent(agent=self.agent or "", actor=actor)
+        )
+
+
+@with_config(_CLOSED)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resume:
+    """Resume an agent or a thread: one of them is named."""
+
+    agent: Name | None = None
+    thread_id: Name | None = None
+
+    def command(self, actor: Actor) -> Command:
+        """The command. Raises ``MissingField`` or ``InvalidField``."""
+        thread_id = one_named(self.agent, self.thread_id)
+        return (
+            ResumeThread(thread_id=thread_id, actor=actor)
+            if thread_id
+            else ResumeAgent(agent=self.agent or "", actor=actor)
+        )
+
+
+@with_config(_CLOSED)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resolve:
+    """Decide an approval."""
+
+    approval: Name
+    decision: Literal["approve", "reject"]
+    edits: Any = None
+    comment: Annotated[str, Field(max_length=10_000)] = ""
+
+    def command(self, actor: Actor) -> Command:
+        """The command."""
+        return ResolveApproval(
+            approval=self.approval, decision=self.decision, edits=self.edits, comment=self.comment, actor=actor
+        )
+
+
+@with_config(_CLOSED)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Auth:
+    """The first message of a client that could send no header."""
+
+    token: Name
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A line of the table: the command's body, and the scope that its token needs."""
+
+    body: type[Any]
+    scope: str
+
+
+COMMANDS: Final[Mapping[str, Kind]] = {
+    "subscribe": Kind(Subscribe, "read"),
+    "inject": Kind(InjectCommand, "inject"),
+    "kill": Kind(Kill, "control"),
+    "pause": Kind(Pause, "control"),
+    "resume": Kind(Resume, "control"),
+    "resolve": Kind(Resolve, "control"),
+    "auth": Kind(Auth, "read"),
+    "ping": Kind(NoBody, "read"),
+}
+
+
+def one_named(agent: str | None, thread_id: str | None) -> str | None:
+    """The thread, or None if the agent is meant. Raises if none or both are named."""
+    if not agent and not thread_id:
+        raise MissingField("Name an `agent` or a `thread_id`.", param="/agent")
+    if agent and thread_id:
+        raise InvalidField("Name an `agent` or a `thread_id`, not both.", param="/thread_id")
+    return thread_id
+
+
+def _set(names: list[str] | None) -> frozenset[str] | None:
+    return None if names is None else frozenset(names)

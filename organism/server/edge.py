@@ -1,0 +1,174 @@
+"""The server's edge for HTTP: every request comes in here, and every answer leaves here in one shape.
+
+In this order: the Host is one of ours, no credential stands in the URL, the route is known, the token is valid and
+allows it, the body is small enough (counted while it streams). Then the endpoint runs. Whatever goes wrong becomes a
+problem with the request's id; what nobody foresaw is logged with its trace and shown without it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from http import HTTPStatus
+from itertools import count
+from typing import Any, Final
+from urllib.parse import parse_qsl
+
+import structlog
+
+from organism.errors import BodyTooLarge, Fault, Forbidden, InvalidField, OrganismError
+from organism.model.ids import DEFAULT_TENANT
+from organism.server import headers as fixed
+from organism.server import problems
+from organism.server.auth import Principal, Tokens, refuse_credentials, token_in
+from organism.server.call import Answer, Call, Process, Route
+from organism.server.hosts import Hosts
+from organism.server.page import Page
+from organism.server.table import Table
+
+MAX_BODY_BYTES: Final = 1 << 20
+NOBODY: Final = Principal(DEFAULT_TENANT, "nobody", frozenset())
+_MAX_QUERY_FIELDS: Final = 100
+_DECIDING: Final = frozenset(
+    {
+        b"host",
+        b"origin",
+        b"authorization",
+        b"x-api-key",
+        b"content-type",
+        b"if-match",
+        b"if-none-match",
+        b"idempotency-key",
+    }
+)
+
+Scope = dict[str, Any]
+Receive = Callable[[], Awaitable[dict[str, Any]]]
+Send = Callable[[dict[str, Any]], Awaitable[None]]
+
+_log = structlog.get_logger("organism.server")
+
+
+class Edge:
+    """The ASGI application for HTTP."""
+
+    def __init__(self, process: Process, tokens: Tokens, hosts: Hosts, routes: Sequence[Route], page: Page) -> None:
+        self._process = process
+        self._tokens = tokens
+        self._hosts = hosts
+        self._table = Table(routes)
+        self._page = page
+        self._numbers = count(1)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        request_id = f"req-{self._process.life}-{next(self._numbers):x}"
+        try:
+            given = await self._answer(scope, receive, request_id)
+        except OrganismError as error:
+            given = problem(error, request_id)
+        except Exception:  # noqa: BLE001 - the server's edge: it is recorded, and the client gets its id
+            _log.exception("request failed", request_id=request_id, method=scope["method"], path=scope["path"])
+            given = problem(OrganismError(), request_id)
+        await _send(scope, send, given, request_id)
+
+    async def _answer(self, scope: Scope, receive: Receive, request_id: str) -> Answer:
+        headers = headers_of(scope["headers"])
+        self._hosts.check_host(headers)
+        query = query_of(scope["query_string"])
+        path = scope["path"]
+        if (file := self._page.file(scope["method"], path)) is not None:
+            return _unless_known(file, headers)
+        route, params = self._table.find(scope["method"], path)
+        who = self._principal(route, headers)
+        tenant = self._process.organism.tenants[who.tenant]
+        head = ((b"etag", b'"%d"' % tenant.log.head),) if route.by_head else ()
+        if head and headers.get(b"if-none-match") == head[0][1]:
+            return Answer(b"", 304, headers=head)
+        body = await _body(receive, headers)
+        call = Call(self._process, tenant, who, request_id, route.method, path, params, query, headers, body)
+        given = await route.endpoint(call)
+        return _unless_known(Answer(given.body, given.status, given.kind, (*given.headers, *head)), headers)
+
+    def _principal(self, route: Route, headers: Mapping[bytes, bytes]) -> Principal:
+        if route.scope is None:
+            return NOBODY
+        who = self._tokens.principal(token_in(headers))
+        if not who.may(route.scope):
+            raise Forbidden(f"This needs a token with the scope {route.scope!r}.", param="headers.authorization")
+        return who
+
+
+def problem(error: OrganismError, request_id: str) -> Answer:
+    """The answer that says what was wrong."""
+    return Answer(problems.body(error, request_id), error.status, headers=tuple(problems.headers(error)))
+
+
+def headers_of(raw: Sequence[tuple[bytes, bytes]]) -> dict[bytes, bytes]:
+    """The headers by lower-case name. Raises ``InvalidField`` if one that decides something stands twice."""
+    headers = dict(raw)
+    if len(headers) < len(raw):
+        names = [name for name, _ in raw]
+        for name in _DECIDING & headers.keys():
+            if names.count(name) > 1:
+                raise InvalidField("This header stands twice; send it once.", param=f"headers.{name.decode()}")
+    return headers
+
+
+def query_of(raw: bytes) -> dict[str, str]:
+    """The query's parameters.
+
+    Raises ``InvalidField`` for one that stands twice and ``CredentialInUrl`` for a credential.
+    """
+    try:
+        pairs = parse_qsl(
+            raw.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=_MAX_QUERY_FIELDS
+        )
+    except ValueError as error:
+        raise InvalidField("The query is percent-encoded UTF-8 of at most 100 parameters.", param="query") from error
+    query = dict(pairs)
+    refuse_credentials(query)
+    if len(query) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = tuple(Fault(f"query.{name}", "stands twice") for name in query if names.count(name) > 1)
+        raise InvalidField(f"Send each parameter once: {', '.join(fault.pointer for fault in twice)}.", details=twice)
+    return query
+
+
+async def _body(receive: Receive, headers: Mapping[bytes, bytes]) -> bytes:
+    """The whole body, refused as soon as it is known to be too large."""
+    said = headers.get(b"content-length", b"0")
+    if said.isdigit() and int(said) > MAX_BODY_BYTES:
+        raise BodyTooLarge(f"A body here has at most {MAX_BODY_BYTES} bytes; {int(said)} are announced.")
+    parts: list[bytes] = []
+    size = 0
+    while True:
+        message = await receive()
+        part = message.get("body", b"")
+        size += len(part)
+        if size > MAX_BODY_BYTES:
+            raise BodyTooLarge(f"A body here has at most {MAX_BODY_BYTES} bytes; more came.")
+        parts.append(part)
+        if not message.get("more_body", False):
+            return b"".join(parts) if len(parts) > 1 else part
+
+
+def _unless_known(given: Answer, headers: Mapping[bytes, bytes]) -> Answer:
+    """The answer, or a 304 if the client says that it has this very one."""
+    known = headers.get(b"if-none-match")
+    tags = tuple(header for header in given.headers if header[0] == b"etag")
+    if known and given.status == HTTPStatus.OK and any(tag == known for _, tag in tags):
+        return Answer(b"", 304, given.kind, given.headers)
+    return given
+
+
+async def _send(scope: Scope, send: Send, given: Answer, request_id: str) -> None:
+    own = {name for name, _ in given.headers}
+    headers = [
+        (b"content-type", given.kind),
+        (b"content-length", b"%d" % len(given.body)),
+        (b"x-request-id", request_id.encode()),
+        *given.headers,
+        *(header for header in fixed.API if header[0] not in own),
+    ]
+    await send({"type": "http.response.start", "status": given.status, "headers": headers})
+    await send({"type": "http.response.body", "body": b"" if scope["method"] == "HEAD" else given.body})

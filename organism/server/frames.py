@@ -1,0 +1,295 @@
+"""Events → frames. Pure: the same events give the same frames, live or read again years later.
+
+One event makes at most one frame with a position. What a frame says of a thread comes from the fold that the REST rows
+come from, as the thread stood right after the event. ``agent_state`` is not made here: it is coalesced (see ``push``).
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import orjson
+
+from organism.log.folds import with_payload
+from organism.log.log import Row
+from organism.model.events import Event
+from organism.model.times import iso
+from organism.projections import approvals, dead_letters, messages, threads
+from organism.server.wire import frame
+
+THREADS_KEPT: Final = 4096
+NOBODY: Final[frozenset[str]] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """One event for viewers: ``wire`` is the finished WebSocket frame; the rest is what filters look at."""
+
+    position: int
+    event: str
+    thread_id: str | None
+    agents: frozenset[str]
+    wire: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What a maker gives: the frame's fields (finished JSON where they are ``bytes``), and the agents it names."""
+
+    event: str
+    fields: Mapping[str, Any]
+    agents: frozenset[str] = NOBODY
+
+
+class Folded:
+    """The threads that frames speak of, as they stand at ``position``: the newest few thousand that were touched."""
+
+    def __init__(self, position: int) -> None:
+        self.position = position
+        self.is_paused = False
+        self._threads: OrderedDict[str, Row] = OrderedDict()
+
+    def unknown(self, events: Sequence[Event]) -> list[str]:
+        """The threads of ``events`` whose past must be learned first."""
+        seen: set[str] = set()
+        missing: list[str] = []
+        for event in events:
+            thread = event.thread
+            if thread is None or thread in seen:
+                continue
+            seen.add(thread)
+            if thread not in self._threads and event.type != "thread_created":
+                missing.append(thread)
+        return missing
+
+    def learn(self, thread: str, past: Sequence[Event]) -> None:
+        """Take a thread's whole past up to ``position``."""
+        row: Row | None = None
+        for event in past:
+            row = threads.apply(thread, row, event)
+        if row is not None:
+            self._threads[thread] = row
+
+    def frames(self, events: Sequence[Event]) -> list[Frame]:
+        """The frames of events that follow ``position`` without a gap, whose threads are known."""
+        made: list[Frame] = []
+        for event, following in zip(events, (*events[1:], None), strict=True):
+            row = self._fold(event)
+            maker = MAKERS.get(event.type)
+            if maker is not None and (said := maker(event, Standing(row, following, self.is_paused))) is not None:
+                made.append(_framed(event, said))
+        self.position = events[-1].position if events else self.position
+        while len(self._threads) > THREADS_KEPT:
+            self._threads.popitem(last=False)
+        return made
+
+    def _fold(self, event: Event) -> Row | None:
+        if event.type in PAUSES:
+            self.is_paused = PAUSES[event.type]
+        thread = event.thread
+        if thread is None:
+            return None
+        row = threads.apply(thread, self._threads.get(thread), event)
+        if row is not None:
+            self._threads[thread] = row
+            self._threads.move_to_end(thread)
+        return row
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What a maker may look at besides its event: its thread after it, the event after it, whether all is paused."""
+
+    thread: Row | None
+    following: Event | None
+    is_paused: bool
+
+
+PAUSES: Final[Mapping[str, bool]] = {"organism_paused": True, "organism_resumed": False}
+
+Maker = Callable[[Event, Standing], Said | None]
+
+
+def _framed(event: Event, said: Said) -> Frame:
+    payload = encode(said.event, {"position": event.position, **said.fields})
+    return Frame(event.position, said.event, event.thread, said.agents, frame(payload))
+
+
+def encode(event: str, fields: Mapping[str, Any]) -> bytes:
+    """A frame's JSON; values that are ``bytes`` are finished JSON."""
+    parts = [b'{"event":"', event.encode(), b'"']
+    for name, value in fields.items():
+        parts += (b',"', name.encode(), b'":', value if isinstance(value, bytes) else orjson.dumps(value))
+    parts.append(b"}")
+    return b"".join(parts)
+
+
+def public(row: Row) -> Row:
+    """The row without the fold's own fields."""
+    return {name: value for name, value in row.items() if not name.startswith("_")}
+
+
+def _message(event: Event, _standing: Standing) -> Said:
+    content = event.content
+    payload = None if content is None or content.erased else content.json
+    head = orjson.dumps(messages.head(event))
+    return Said("message", {"message": with_payload(head, payload)}, frozenset((event.data["from"], event.data["to"])))
+
+
+def _thread_created(event: Event, standing: Standing) -> Said | None:
+    """The thread's first message belongs to the same unit; who takes part in it is known with the thread's birth."""
+    if standing.thread is None:
+        return None
+    thread = public(standing.thread)
+    first = standing.following
+    if first is not None and first.type == "message_sent" and first.thread == event.thread:
+        thread["participants"] = [first.data["from"], first.data["to"]]
+    return Said("thread_created", {"thread": thread}, frozenset(thread["participants"]))
+
+
+def _thread_updated(event: Event, standing: Standing) -> Said | None:
+    row = standing.thread
+    if row is None:
+        return None
+    fields = {
+        "thread_id": event.thread,
+        "status": row["status"],
+        "message_count": row["message_count"],
+        "paused": row["paused"],
+        "error": row["error"],
+        "last_activity": row["last_activity"],
+    }
+    return Said("thread_updated", fields, frozenset(row["participants"]))
+
+
+def _error(event: Event, _standing: Standing) -> Said:
+    data = event.data
+    fields = {
+        "thread_id": event.thread,
+        "agent": data["agent"],
+        "error": data["error"],
+        "timestamp": iso(event.at),
+        "message_id": data["message"],
+        "attempt": data["attempt"],
+        "next_at": iso(data["next_at"]),
+    }
+    return Said("error", fields, frozenset((data["agent"],)))
+
+
+def _dead_letter(event: Event, _standing: Standing) -> Said | None:
+    row = dead_letters.apply("", None, event)
+    if row is None:
+        return None
+    fields = {"thread_id": event.thread, "agent": row["agent"], "status": "open", "dead_letter": public(row)}
+    return Said("dead_letter", fields, frozenset((row["agent"],)))
+
+
+def _dead_letter_closed(event: Event, _standing: Standing) -> Said:
+    replayed = event.type == "message_replayed"
+    closed = {"id": event.data["dead"] if replayed else event.data["message"]}
+    status = "replayed" if replayed else "discarded"
+    return Said("dead_letter", {"thread_id": event.thread, "status": status, "dead_letter": closed})
+
+
+def _approval(event: Event, _standing: Standing) -> Said | None:
+    row = approvals.apply("", None, event)
+    if row is None:
+        return None
+    content = event.content
+    preview = orjson.dumps(public(row))
+    shown = with_payload(preview, None if content is None or content.erased else content.json)
+    return Said(
+        "approval", {"thread_id": event.thread, "agent": row["agent"], "approval": shown}, frozenset((row["agent"],))
+    )
+
+
+def _approval_closed(event: Event, _standing: Standing) -> Said:
+    closed = approvals.apply("", {"status": "pending"}, event)
+    status = closed and closed["status"]
+    return Said("approval", {"thread_id": event.thread, "approval": {"id": event.data["approval"], "status": status}})
+
+
+def _unknown_effect(event: Event, _standing: Standing) -> Said | None:
+    """A step that begins is nobody's question; one that is found begun and not ended is."""
+    data = event.data
+    if "unknown" not in data:
+        return None
+    question = {
+        "id": f"{data['message']}:{data['step']}",
+        "message_id": data["message"],
+        "step": data["step"],
+        "status": "open",
+    }
+    fields = {"thread_id": event.thread, "agent": data["agent"], "indeterminate": question}
+    return Said("indeterminate", fields, frozenset((data["agent"],)))
+
+
+def _effect_resolved(event: Event, _standing: Standing) -> Said:
+    data = event.data
+    question = {
+        "id": f"{data['message']}:{data['step']}",
+        "message_id": data["message"],
+        "step": data["step"],
+        "status": data["outcome"],
+    }
+    fields = {"thread_id": event.thread, "agent": data["agent"], "indeterminate": question}
+    return Said("indeterminate", fields, frozenset((data["agent"],)))
+
+
+def _organism_state(event: Event, standing: Standing) -> Said:
+    if event.type == "organism_stopped":
+        return Said("organism_state", {"status": "stopping"})
+    return Said("organism_state", {"status": "paused" if standing.is_paused else "running"})
+
+
+def _reload(event: Event, _standing: Standing) -> Said:
+    data = event.data
+    return Said("reload", {"added": data["added"], "removed": data["removed"], "updated": data["updated"]})
+
+
+MAKERS: Final[Mapping[str, Maker]] = {
+    "message_sent": _message,
+    "thread_created": _thread_created,
+    "thread_reopened": _thread_updated,
+    "thread_completed": _thread_updated,
+    "thread_failed": _thread_updated,
+    "thread_killed": _thread_updated,
+    "thread_paused": _thread_updated,
+    "thread_resumed": _thread_updated,
+    "message_retried": _error,
+    "message_dead": _dead_letter,
+    "message_refused": _dead_letter,
+    "message_replayed": _dead_letter_closed,
+    "message_discarded": _dead_letter_closed,
+    "approval_requested": _approval,
+    "approval_resolved": _approval_closed,
+    "approval_expired": _approval_closed,
+    "approval_cancelled": _approval_closed,
+    "step_started": _unknown_effect,
+    "step_resolved": _effect_resolved,
+    "organism_started": _organism_state,
+    "organism_stopped": _organism_state,
+    "organism_paused": _organism_state,
+    "organism_resumed": _organism_state,
+    "organism_reloaded": _reload,
+}
+"""Which events make a frame, and how: the frame table."""
+
+FRAMES: Final = frozenset(
+    {
+        "agent_state",
+        "approval",
+        "dead_letter",
+        "error",
+        "indeterminate",
+        "message",
+        "organism_state",
+        "reload",
+        "thread_created",
+        "thread_updated",
+    }
+)
+"""The names that a filter's ``events`` may list."""

@@ -1,0 +1,144 @@
+"""Lists: paging and filters parsed from the query, the envelope put around the finished rows.
+
+``{"<name>": [...], "count", "total", "limit", "offset", "next"}``: the rows are the log's own bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+import orjson
+
+from organism.errors import InvalidField
+from organism.log.log import Page, Query, Where
+from organism.server.call import Answer, Call
+from organism.server.wire import encoded, microseconds, splice
+
+DEFAULT_LIMIT: Final = 50
+MAX_LIMIT: Final = 500
+_MAX_OFFSET: Final = 1 << 40
+_PAGING: Final = ("limit", "offset", "cursor")
+
+Filter = Callable[[str], Where]
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """What a list route shows: the read model, its order, and the filters that its query takes, by name."""
+
+    name: str
+    order_by: str
+    descending: bool = False
+    filters: Mapping[str, Filter] = field(default_factory=dict)
+    has_text: bool = False
+    has_xml: bool = False
+
+    @property
+    def takes(self) -> tuple[str, ...]:
+        """The names of all parameters."""
+        return (*_PAGING, *self.filters, *(("q",) if self.has_text else ()), *(("xml",) if self.has_xml else ()))
+
+
+async def list_of(call: Call, listing: Listing, *fixed: Where) -> Answer:
+    """The page of rows that the call asks for, with the envelope. ``fixed`` are conditions of the route itself."""
+    call.allow_query(*listing.takes)
+    query = _query(call, listing, fixed)
+    page = await call.tenant.log.rows(listing.name, query)
+    rows = await with_xml(call, page.rows) if wants_xml(call) else page.rows
+    return Answer(envelope(listing.name, rows, page, query, next_cursor(call, page, query)))
+
+
+def envelope(name: str, rows: bytes, page: Page, query: Query, next_page: str | None) -> bytes:
+    """The list's JSON."""
+    return b'{"%b":%b,"count":%d,"total":%d,"limit":%d,"offset":%d,"next":%b}' % (
+        name.encode(),
+        rows,
+        page.count,
+        page.total,
+        query.limit,
+        query.offset,
+        encoded(next_page),
+    )
+
+
+def next_cursor(call: Call, page: Page, query: Query, path: str = "") -> str | None:
+    """The cursor of the next page, or None on the last. ``path`` is that of the list, if it is not the call's own."""
+    end = query.offset + page.count
+    return call.process.cursors.seal(_listing_id(call, path), end) if page.count and end < page.total else None
+
+
+def _query(call: Call, listing: Listing, fixed: tuple[Where, ...]) -> Query:
+    where = tuple(make(call.query[name]) for name, make in listing.filters.items() if name in call.query)
+    limit = whole(call, "limit", DEFAULT_LIMIT, 1, MAX_LIMIT)
+    text = call.query.get("q", "")
+    return Query((*fixed, *where), listing.order_by, listing.descending, limit, _offset(call), text)
+
+
+def _offset(call: Call) -> int:
+    if "cursor" not in call.query:
+        return whole(call, "offset", 0, 0, _MAX_OFFSET)
+    if "offset" in call.query:
+        raise InvalidField("`cursor` and `offset` say the same thing; send one of them.", param="query.offset")
+    return call.process.cursors.open(_listing_id(call), call.query["cursor"])
+
+
+def _listing_id(call: Call, path: str = "") -> str:
+    """What a cursor is bound to: all that chooses the rows, but not how many of them a page has."""
+    chosen = sorted((name, value) for name, value in call.query.items() if name not in {*_PAGING, "xml"})
+    return repr((call.tenant.id, path or call.path, chosen))
+
+
+def whole(call: Call, name: str, default: int, least: int, most: int) -> int:
+    """A whole number from the query. Raises ``InvalidField``."""
+    said = call.query.get(name)
+    if said is None:
+        return default
+    digits = said.removeprefix("-")
+    if not (digits.isascii() and digits.isdigit() and len(digits) <= len(str(most))) or not least <= int(said) <= most:
+        raise InvalidField(
+            f"`{name}` is a whole number from {least} to {most}; came {said[:40]!r}.", param=f"query.{name}"
+        )
+    return int(said)
+
+
+def flag(call: Call, name: str) -> bool:
+    """A yes or no from the query: ``true`` or ``false``. Raises ``InvalidField``."""
+    said = call.query.get(name, "false")
+    if said not in {"true", "false"}:
+        raise InvalidField(f"`{name}` is true or false; came {said[:40]!r}.", param=f"query.{name}")
+    return said == "true"
+
+
+def since(column: str) -> Filter:
+    """A filter on a column of times: at or after an ISO 8601 time."""
+    return lambda said: Where(column, ">=", microseconds(said, "query.since"))
+
+
+def one_of(name: str, *allowed: str) -> Filter:
+    """A filter on a column that has few values."""
+
+    def make(said: str) -> Where:
+        if said not in allowed:
+            raise InvalidField(f"`{name}` is one of {', '.join(allowed)}; came {said[:40]!r}.", param=f"query.{name}")
+        return Where(name, "=", said)
+
+    return make
+
+
+def wants_xml(call: Call) -> bool:
+    """Whether messages shall carry their recorded envelopes."""
+    return "xml" in call.query and flag(call, "xml")
+
+
+async def with_xml(call: Call, rows: bytes) -> bytes:
+    """The messages of a JSON array, each with ``xml``: its envelope byte for byte, or null once it was erased."""
+    finished = [await message_with_xml(call, orjson.dumps(row)) for row in orjson.loads(rows)]
+    return b"[" + b",".join(finished) + b"]"
+
+
+async def message_with_xml(call: Call, row: bytes) -> bytes:
+    """One message with ``xml``."""
+    content = await call.tenant.log.content(orjson.loads(row)["position"])
+    return splice(row, {"xml": content[1].decode() if content else None})

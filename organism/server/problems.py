@@ -1,0 +1,82 @@
+"""Errors on the wire: one shape everywhere (spec 3.5), and the table that ``GET /errors`` shows.
+
+The tree in ``organism.errors`` is the only place where codes are made; this file only walks it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from http import HTTPStatus
+from typing import Any, Final
+
+import orjson
+
+from organism.errors import MethodNotAllowed, OrganismError, RateLimitExceeded, Unavailable
+
+TABLE_VERSION: Final = 1
+
+_TYPICAL: Final = {
+    "missing_authorization": "headers.authorization",
+    "invalid_authorization": "headers.authorization",
+    "too_many_failures": "headers.authorization",
+    "credential_in_url": "query.token",
+    "bad_position": "query.since",
+    "idempotency_key_reused": "headers.idempotency-key",
+    "request_in_progress": "headers.idempotency-key",
+    "stale_position": "headers.if-match",
+    "unsupported_media_type": "headers.content-type",
+    "invalid_payload": "/payload",
+    "payload_too_large": "/payload",
+    "missing_field": "/to",
+    "invalid_field": "query.limit",
+    "unknown_field": "/",
+    "thread_killed": "/thread_id",
+}
+"""Where the fault most often lies, for the codes that have such a place."""
+
+
+def body(error: OrganismError, request_id: str) -> bytes:
+    """The JSON body: what was wrong, and the id to find it by in the server's log; no trace, path or secret."""
+    said: dict[str, Any] = {"type": error.type, "code": error.code, "message": error.message, "param": error.param}
+    if error.details:
+        said["details"] = [{"param": fault.pointer, "message": fault.message} for fault in error.details]
+    said["request_id"] = request_id
+    return orjson.dumps({"error": said})
+
+
+def headers(error: OrganismError) -> list[tuple[bytes, bytes]]:
+    """What the status asks for besides: how to authenticate, what is allowed, when to come back."""
+    if error.status == HTTPStatus.UNAUTHORIZED:
+        return [(b"www-authenticate", b"Bearer")]
+    if isinstance(error, MethodNotAllowed):
+        return [(b"allow", fault.message.encode()) for fault in error.details]
+    if isinstance(error, Unavailable | RateLimitExceeded):
+        return [(b"retry-after", b"1")]
+    return []
+
+
+def table() -> dict[str, Any]:
+    """Every code there is, with what it means and what to do: ``{version, count, entries}``, by code."""
+    entries = {kind.code: _entry(kind) for kind in _tree(OrganismError)}
+    return {"version": TABLE_VERSION, "count": len(entries), "entries": [entries[code] for code in sorted(entries)]}
+
+
+def _tree(kind: type[OrganismError]) -> Iterator[type[OrganismError]]:
+    """The tree of ``organism.errors``; what other rooms derive for themselves has no code of its own."""
+    yield kind
+    for child in kind.__subclasses__():
+        if child.__module__ == kind.__module__:
+            yield from _tree(child)
+
+
+def _entry(kind: type[OrganismError]) -> dict[str, Any]:
+    return {
+        "code": kind.code,
+        "type": kind.type,
+        "http_status": kind.status,
+        "title": re.sub(r"(?<=[a-z])(?=[A-Z])", " ", kind.__name__).capitalize(),
+        "description": " ".join((kind.__doc__ or "").split()),
+        "remediation": kind.remediation,
+        "typical_param": _TYPICAL.get(kind.code),
+    }

@@ -1,0 +1,182 @@
+"""Push: one tail of the log for all viewers of a tenant, a cursor for each, no queue for any.
+
+The naive way gives each viewer a queue and a task; a quarter of the time then goes into waking tasks, and a viewer
+that stops reading fills memory. Here the tail makes a commit's frames once and writes them to every viewer whose
+socket has room. A viewer that is behind keeps nothing but its position (see ``viewer``). What the tail keeps is
+bounded in bytes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+from organism.log.log import EventFilter, Log
+from organism.model.events import Event
+from organism.projections.agents import MODEL as AGENTS
+from organism.server.frames import Folded, Frame
+from organism.server.states import States
+
+WINDOW_BYTES: Final = 4 << 20
+CHECKPOINT_SECONDS: Final = 5.0
+WITH_CONTENT: Final = EventFilter(content=True)
+_HISTORY: Final = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """What a viewer wants.
+
+    A frame passes if for each given list it names nothing of that kind, or something in the list.
+    """
+
+    threads: frozenset[str] | None = None
+    agents: frozenset[str] | None = None
+    events: frozenset[str] | None = None
+
+    def passes(self, frame: Frame) -> bool:
+        """Whether the viewer gets this frame."""
+        if self.events is not None and frame.event not in self.events:
+            return False
+        if self.threads is not None and frame.thread_id is not None and frame.thread_id not in self.threads:
+            return False
+        return self.agents is None or not frame.agents or not self.agents.isdisjoint(frame.agents)
+
+
+ALL: Final = Filter()
+
+
+class Chunk:
+    """The frames of one commit: everything after ``after`` and up to ``last``."""
+
+    __slots__ = ("_joined", "after", "frames", "last", "size")
+
+    def __init__(self, after: int, last: int, frames: Sequence[Frame]) -> None:
+        self.after = after
+        self.last = last
+        self.frames = frames
+        self.size = sum(len(frame.wire) for frame in frames)
+        self._joined: dict[Filter, bytes] = {}
+
+    def wire(self, wanted: Filter, position: int) -> bytes:
+        """What a viewer at ``position`` is sent of it, joined once for all that want the same."""
+        if position > self.after:
+            return b"".join([frame.wire for frame in self.frames if frame.position > position and wanted.passes(frame)])
+        joined = self._joined.get(wanted)
+        if joined is None:
+            joined = b"".join([frame.wire for frame in self.frames if wanted is ALL or wanted.passes(frame)])
+            self._joined[wanted] = joined
+        return joined
+
+    def forget(self) -> None:
+        """Drop what was joined: whoever was quick has it, and the window shall not hold it twice."""
+        self._joined.clear()
+
+
+class Audience(Protocol):
+    """One who watches, as the tail sees it."""
+
+    def offer(self, chunk: Chunk) -> None:
+        """A commit is on disk."""
+
+    def offer_states(self, frames: Sequence[Frame], version: int) -> None:
+        """Some agents' states have changed."""
+
+    def checkpoint(self) -> None:
+        """Say how far the log has come, if nothing else said so."""
+
+    def close(self) -> None:
+        """The log is closed: nothing more will come."""
+
+
+class Tail:
+    """Follows one tenant's log while somebody watches. Everything up to ``position`` has been offered."""
+
+    def __init__(self, log: Log, window_bytes: int = WINDOW_BYTES) -> None:
+        self.log = log
+        self.position = log.head
+        self.states = States(log, self._tell_states)
+        self._window_bytes = window_bytes
+        self._window: deque[Chunk] = deque()
+        self._size = 0
+        self._audience: set[Audience] = set()
+        self._tasks: list[asyncio.Task[None]] = []
+
+    def join(self, one: Audience) -> None:
+        """Offer to this one from now on."""
+        self._audience.add(one)
+        if not self._tasks:
+            self.position = self.log.head
+            self.states.stir()
+            self._tasks = [asyncio.ensure_future(self._follow()), asyncio.ensure_future(self._checkpoints())]
+
+    def leave(self, one: Audience) -> None:
+        """Offer to this one no more; with nobody left, the tail rests."""
+        self._audience.discard(one)
+        if not self._audience:
+            self._rest()
+
+    def _rest(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        self._tasks = []
+        self.states.rest()
+        self._window.clear()
+        self._size = 0
+
+    def after(self, position: int) -> list[Chunk] | None:
+        """The chunks after ``position``, or None if the window has moved on."""
+        oldest = self._window[0].after if self._window else self.position
+        if position < oldest:
+            return None
+        return [chunk for chunk in self._window if chunk.last > position]
+
+    async def _follow(self) -> None:
+        folded = Folded(self.position)
+        try:
+            async for events in self.log.follow(self.position, WITH_CONTENT):
+                await learn(self.log, folded, events)
+                self._offer(Chunk(self.position, events[-1].position, folded.frames(events)))
+                if any(event.type in AGENTS.keys for event in events):
+                    self.states.stir()
+        finally:
+            self._end()
+
+    def _offer(self, chunk: Chunk) -> None:
+        self.position = chunk.last
+        self._window.append(chunk)
+        self._size += chunk.size
+        while self._size > self._window_bytes and len(self._window) > 1:
+            self._size -= self._window.popleft().size
+        for one in tuple(self._audience):
+            one.offer(chunk)
+        chunk.forget()
+
+    def _tell_states(self, frames: Sequence[Frame], version: int) -> None:
+        for one in tuple(self._audience):
+            one.offer_states(frames, version)
+
+    async def _checkpoints(self) -> None:
+        while True:
+            await asyncio.sleep(CHECKPOINT_SECONDS)
+            for one in tuple(self._audience):
+                one.checkpoint()
+
+    def _end(self) -> None:
+        """The log closed, or cannot be read: let viewers come again when it can. At rest there are none."""
+        for one in tuple(self._audience):
+            one.close()
+
+
+async def learn(log: Log, folded: Folded, events: Sequence[Event]) -> None:
+    """Give ``folded`` the past of every thread that ``events`` touch and that it does not know."""
+    for thread in folded.unknown(events):
+        folded.learn(thread, await past_of(log, thread, folded.position))
+
+
+async def past_of(log: Log, thread: str, until: int) -> list[Event]:
+    """A thread's events up to a position."""
+    return await log.read(0, until, EventFilter(threads=(thread,)), _HISTORY)

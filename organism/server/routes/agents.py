@@ -1,0 +1,80 @@
+"""Agents: what each listener is and does, its part of the config, its schema, and control."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from organism.config.settings import Listener
+from organism.errors import NotFound
+from organism.model.commands import PauseAgent, ResumeAgent
+from organism.server.bodies import NoBody, parsed
+from organism.server.call import Answer, Call, Route, answer
+from organism.server.lists import Listing, list_of
+from organism.server.wire import splice
+
+AGENTS: Final = Listing("agents", "ordinal")
+XSD: Final = b"application/xml"
+JSON_SCHEMA: Final = b"application/schema+json"
+
+
+async def agents(call: Call) -> Answer:
+    """Every listener, in the order of organism.yaml, as it stands now."""
+    return await list_of(call, AGENTS)
+
+
+async def agent(call: Call) -> Answer:
+    """One listener."""
+    call.allow_query()
+    return answer(await call.row("agents", call.params["name"], "agent"))
+
+
+async def config(call: Call) -> Answer:
+    """The listener's section of organism.yaml."""
+    call.allow_query()
+    return answer(dict(_listener(call).section))
+
+
+async def schema(call: Call) -> Answer:
+    """The listener's payload schema: XSD, or JSON Schema for ``Accept: application/schema+json``."""
+    call.allow_query()
+    schema = call.process.organism.codec.schema(_listener(call).payload_class.__name__)
+    accepted = call.header(b"accept").lower()
+    vary = ((b"vary", b"accept"),)
+    if "application/schema+json" in accepted or accepted == "application/json":
+        return Answer(answer(schema.json_schema).body, kind=JSON_SCHEMA, headers=vary)
+    return Answer(schema.xsd.encode(), kind=XSD, headers=vary)
+
+
+def _listener(call: Call) -> Listener:
+    name = call.params["name"]
+    if (listener := call.process.organism.settings.listener(name)) is None:
+        raise NotFound(f"There is no agent {name[:80]!r}.")
+    return listener
+
+
+async def pause(call: Call) -> Answer:
+    """Start nothing more of the agent."""
+    return await _control(call, PauseAgent)
+
+
+async def resume(call: Call) -> Answer:
+    """Go on with the agent."""
+    return await _control(call, ResumeAgent)
+
+
+async def _control(call: Call, command: type[PauseAgent | ResumeAgent]) -> Answer:
+    call.allow_query()
+    parsed(NoBody, call.json())
+    done = await call.tenant.do(command(agent=call.params["name"], **call.command_fields()))
+    row = await call.row("agents", call.params["name"], "agent")
+    return answer(splice(row, {"position": done.position}))
+
+
+ROUTES: Final = (
+    Route("GET", "/agents", "read", agents, by_head=True),
+    Route("GET", "/agents/{name}", "read", agent, by_head=True),
+    Route("GET", "/agents/{name}/config", "read", config),
+    Route("GET", "/agents/{name}/schema", "read", schema),
+    Route("POST", "/agents/{name}/pause", "control", pause),
+    Route("POST", "/agents/{name}/resume", "control", resume),
+)

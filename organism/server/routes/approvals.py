@@ -1,0 +1,47 @@
+"""Approvals: what waits for a human's word, and the word."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from organism.log.log import Where
+from organism.model.commands import ResolveApproval
+from organism.server.bodies import ApprovalBody, parsed
+from organism.server.call import Answer, Call, Route, answer
+from organism.server.lists import Listing, list_of, one_of
+
+APPROVALS: Final = Listing(
+    "approvals",
+    "position",
+    filters={
+        "status": one_of("status", "pending", "approved", "rejected", "expired", "cancelled"),
+        "thread_id": lambda thread: Where("thread_id", "=", thread),
+    },
+)
+
+
+async def approvals(call: Call) -> Answer:
+    """Every approval, oldest first."""
+    return await list_of(call, APPROVALS)
+
+
+async def resolve(call: Call) -> Answer:
+    """Approve or reject; the second who does gets 409 ``already_resolved``."""
+    call.allow_query()
+    body = parsed(ApprovalBody, call.json())
+    await call.tenant.do(
+        ResolveApproval(
+            approval=call.params["id"],
+            decision=body.decision,
+            edits=body.edits,
+            comment=body.comment,
+            **call.command_fields(),
+        )
+    )
+    return answer(await call.row("approvals", call.params["id"]))
+
+
+ROUTES: Final = (
+    Route("GET", "/approvals", "read", approvals, by_head=True),
+    Route("POST", "/approvals/{id}/resolve", "control", resolve),
+)

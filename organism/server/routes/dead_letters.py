@@ -1,0 +1,50 @@
+"""Dead letters: what failed for good or was refused, until it is sent again or discarded."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import orjson
+
+from organism.log.log import Where
+from organism.model.commands import DiscardDeadLetter, Injected, ReplayDeadLetter
+from organism.server.bodies import NoBody, ReplayBody, parsed
+from organism.server.call import Answer, Call, Route, answer
+from organism.server.lists import Listing, list_of
+
+DEAD_LETTERS: Final = Listing(
+    "dead_letters", "position", filters={"thread_id": lambda thread: Where("thread_id", "=", thread)}, has_text=True
+)
+
+
+async def dead_letters(call: Call) -> Answer:
+    """Every open dead letter, oldest first."""
+    return await list_of(call, DEAD_LETTERS)
+
+
+async def replay(call: Call) -> Answer:
+    """Send it again as a new message, with another payload if one is given."""
+    call.allow_query()
+    body = parsed(ReplayBody, call.json())
+    sent = await call.tenant.do(
+        ReplayDeadLetter(message_id=call.params["id"], json=body.payload, **call.command_fields())
+    )
+    if not isinstance(sent, Injected):
+        raise TypeError(sent)
+    return answer({"thread_id": sent.thread_id, "message_id": sent.message_id, "position": sent.position}, 202)
+
+
+async def discard(call: Call) -> Answer:
+    """Close it for good; the answer is its thread as it then stands."""
+    call.allow_query()
+    parsed(NoBody, call.json())
+    dead = orjson.loads(await call.row("dead_letters", call.params["id"], "dead letter"))
+    await call.tenant.do(DiscardDeadLetter(message_id=call.params["id"], **call.command_fields()))
+    return answer(await call.row("threads", dead["thread_id"]))
+
+
+ROUTES: Final = (
+    Route("GET", "/dead-letters", "read", dead_letters, by_head=True),
+    Route("POST", "/dead-letters/{id}/replay", "inject", replay),
+    Route("DELETE", "/dead-letters/{id}", "control", discard),
+)

@@ -1,0 +1,36 @@
+"""What needs no token: whether it lives, whether it can work, and what each error code means."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from organism.errors import LogUnavailable, Stopping
+from organism.server import problems
+from organism.server.call import Answer, Call, Route, answer
+
+
+async def healthz(_call: Call) -> Answer:
+    """The process answers."""
+    return answer({"status": "ok"})
+
+
+async def readyz(call: Call) -> Answer:
+    """It takes work: neither starting nor stopping, and its log can be written."""
+    status = call.process.organism.status
+    if status in {"starting", "stopping"}:
+        raise Stopping(f"The organism is {status}.")
+    if not call.tenant.log.available:
+        raise LogUnavailable
+    return answer({"status": status})
+
+
+async def errors(_call: Call) -> Answer:
+    """The table of all error codes."""
+    return answer(problems.table())
+
+
+ROUTES: Final = (
+    Route("GET", "/healthz", None, healthz),
+    Route("GET", "/readyz", None, readyz),
+    Route("GET", "/errors", None, errors),
+)

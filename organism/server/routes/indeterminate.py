@@ -1,0 +1,42 @@
+"""Indeterminate effects: unsafe ones of which nobody knows whether they happened, and an operator's word on them."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import orjson
+
+from organism.errors import InvalidField
+from organism.log.log import Where
+from organism.model.commands import ResolveIndeterminate
+from organism.server.bodies import IndeterminateBody, parsed
+from organism.server.call import Answer, Call, Route, answer
+from organism.server.lists import Listing, list_of
+
+INDETERMINATE: Final = Listing(
+    "indeterminate", "position", filters={"thread_id": lambda thread: Where("thread_id", "=", thread)}
+)
+
+
+async def indeterminate(call: Call) -> Answer:
+    """Every open one, oldest first."""
+    return await list_of(call, INDETERMINATE)
+
+
+async def resolve(call: Call) -> Answer:
+    """Say what became of it: ``done`` (with the result), ``redo`` or ``fail``; the answer is its thread."""
+    call.allow_query()
+    body = parsed(IndeterminateBody, call.json())
+    if body.result is not None and body.outcome != "done":
+        raise InvalidField(f"A result belongs to `done` alone; came with {body.outcome!r}.", param="/result")
+    found = orjson.loads(await call.row("indeterminate", call.params["id"], "indeterminate effect"))
+    await call.tenant.do(
+        ResolveIndeterminate(id=call.params["id"], outcome=body.outcome, result=body.result, **call.command_fields())
+    )
+    return answer(await call.row("threads", found["thread_id"]))
+
+
+ROUTES: Final = (
+    Route("GET", "/indeterminate", "read", indeterminate, by_head=True),
+    Route("POST", "/indeterminate/{id}/resolve", "control", resolve),
+)

@@ -1,0 +1,126 @@
+"""Inject: a message from outside. It is acknowledged when it is on disk, with ``wait`` when its thread has ended."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import Any, Final
+
+from organism.errors import Fault, InvalidField, InvalidPayload, OrganismError, UnsupportedMediaType
+from organism.log.log import EventFilter, Log
+from organism.model.commands import Inject, Injected
+from organism.model.ids import CONSOLE
+from organism.server.bodies import MAX_WAIT_SECONDS, InjectBody, parsed
+from organism.server.call import Answer, Call, Route, answer, required
+from organism.server.wire import splice
+
+_XML_KINDS: Final = frozenset({"application/xml", "text/xml"})
+_PAGE_EVENTS: Final = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What an injection asks for, whichever form it came in."""
+
+    to: str
+    json: Any
+    xml: bytes | None
+    thread_id: str | None
+    wait_seconds: float | None
+
+
+async def inject(call: Call) -> Answer:
+    """Send a payload from ``console`` to a listener: 202 with its ids, or after ``wait`` 200 with the replies."""
+    wanted = _wanted(call)
+    command = Inject(
+        to=wanted.to, json=wanted.json, xml=wanted.xml, thread_id=wanted.thread_id, **call.command_fields()
+    )
+    try:
+        sent = await call.tenant.do(command)
+    except InvalidPayload as error:
+        if wanted.xml is None:
+            point_below(error, "/payload")
+        raise
+    if not isinstance(sent, Injected):
+        raise TypeError(sent)
+    said = {"thread_id": sent.thread_id, "message_id": sent.message_id, "position": sent.position}
+    if wanted.wait_seconds is None or not await _ended(call, sent.thread_id, wanted.wait_seconds):
+        return answer(said, 202)
+    replies = await replies_to(call.tenant.log, sent)
+    thread = await call.row("threads", sent.thread_id)
+    return Answer(splice(answer(said).body, {"replies": replies, "thread": thread}))
+
+
+def _wanted(call: Call) -> Wanted:
+    kind = call.header(b"content-type").partition(";")[0].strip().lower()
+    if kind in _XML_KINDS:
+        return _from_xml(call)
+    if kind != "application/json":
+        came = repr(kind) if kind else "no Content-Type"
+        raise UnsupportedMediaType(
+            f"Inject takes application/json or application/xml; came {came}.", param="headers.content-type"
+        )
+    call.allow_query()
+    body = parsed(InjectBody, call.json())
+    return Wanted(body.to, body.payload, None, body.thread_id, body.wait)
+
+
+def _from_xml(call: Call) -> Wanted:
+    """The document is the body; whom it is for stands in the query, since no document is asked about that (S12)."""
+    call.allow_query("to", "thread_id", "wait")
+    to = required(call.query.get("to"), "query.to", "The receiver (?to=NAME)")
+    return Wanted(to, None, call.body, call.query.get("thread_id") or None, _wait(call.query.get("wait")))
+
+
+def _wait(said: str | None) -> float | None:
+    if said is None:
+        return None
+    try:
+        seconds = float(said)
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds <= MAX_WAIT_SECONDS:
+        raise InvalidField(
+            f"`wait` is a number of seconds up to {MAX_WAIT_SECONDS:.0f}; came {said[:40]!r}.", param="query.wait"
+        )
+    return seconds
+
+
+def point_below(error: OrganismError, place: str) -> None:
+    """Make the error's pointers, which begin at the payload, point into the body that holds it at ``place``."""
+    error.details = tuple(Fault(place + fault.pointer, fault.message) for fault in error.details)
+    error.param = error.details[0].pointer if error.details else error.param or place
+
+
+async def _ended(call: Call, thread_id: str, seconds: float) -> bool:
+    """Whether the thread ends in time. A stop of the server ends the wait: what it waits for may not come."""
+    ended = asyncio.ensure_future(call.tenant.ended(thread_id, seconds))
+    stopping = asyncio.ensure_future(call.process.until_stopping())
+    try:
+        await asyncio.wait({ended, stopping}, return_when=asyncio.FIRST_COMPLETED)
+        return ended.done() and ended.result()
+    finally:
+        ended.cancel()
+        stopping.cancel()
+
+
+async def replies_to(log: Log, sent: Injected) -> bytes:
+    """The messages to ``console`` that the injection caused, as a JSON array, oldest first."""
+    wanted = EventFilter((sent.thread_id,), ("message_sent",))
+    found: list[str] = []
+    position = sent.position
+    while True:
+        events = await log.read(position, wanted=wanted, limit=_PAGE_EVENTS)
+        found += [
+            event.data["message"]
+            for event in events
+            if event.data["to"] == CONSOLE and event.correlation == sent.message_id
+        ]
+        if len(events) < _PAGE_EVENTS:
+            break
+        position = events[-1].position
+    rows = [await log.row("messages", message) for message in found]
+    return b"[" + b",".join(row for row in rows if row is not None) + b"]"
+
+
+ROUTES: Final = (Route("POST", "/inject", "inject", inject),)

@@ -1,0 +1,56 @@
+"""The log's own events, in order."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import orjson
+
+from organism.errors import InvalidField
+from organism.log.log import EventFilter
+from organism.model.events import EVENT_TYPES, Event
+from organism.model.times import iso
+from organism.server.call import Answer, Call, Route, answer
+from organism.server.lists import DEFAULT_LIMIT, MAX_LIMIT, flag, whole
+
+_MAX_POSITION: Final = (1 << 63) - 1
+
+
+async def events(call: Call) -> Answer:
+    """Events after ``after`` and up to ``until``: ``{events, next}``; ``next`` is the ``after`` of the next page."""
+    call.allow_query("after", "until", "thread", "type", "limit", "content")
+    limit = whole(call, "limit", DEFAULT_LIMIT, 1, MAX_LIMIT)
+    head = call.tenant.log.head
+    found = await call.tenant.log.read(
+        whole(call, "after", 0, 0, _MAX_POSITION), whole(call, "until", head, 0, _MAX_POSITION), _wanted(call), limit
+    )
+    more = found[-1].position if len(found) == limit and found[-1].position < head else None
+    return answer({"events": [_shown(event) for event in found], "next": more})
+
+
+def _wanted(call: Call) -> EventFilter:
+    kind = call.query.get("type", "")
+    if kind and kind not in EVENT_TYPES:
+        raise InvalidField(f"There is no event type {kind[:40]!r}; docs/design.md lists them.", param="query.type")
+    thread = call.query.get("thread", "")
+    return EventFilter((thread,) if thread else (), (kind,) if kind else (), flag(call, "content"))
+
+
+def _shown(event: Event) -> dict[str, Any]:
+    actor = event.actor
+    said = {
+        "position": event.position,
+        "type": event.type,
+        "at": iso(event.at),
+        "thread_id": event.thread,
+        "cause": event.cause,
+        "correlation": event.correlation,
+        "actor": actor and {"tenant": actor.tenant, "user": actor.user, "request_id": actor.request_id},
+        "data": event.data,
+    }
+    if event.content is not None:
+        said["content"] = {"erased": True} if event.content.erased else orjson.loads(event.content.json)
+    return said
+
+
+ROUTES: Final = (Route("GET", "/log", "read", events),)

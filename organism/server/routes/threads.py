@@ -1,0 +1,91 @@
+"""Threads: list, one with its messages, and control."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import orjson
+
+from organism.log.log import Query, Where
+from organism.model.commands import KillThread, PauseThread, ResumeThread
+from organism.server.bodies import NoBody, parsed
+from organism.server.call import Answer, Call, Route, answer
+from organism.server.lists import MAX_LIMIT, Listing, list_of, next_cursor, one_of, since
+from organism.server.wire import splice
+
+STATUSES: Final = ("active", "completed", "error", "killed")
+
+THREADS: Final = Listing(
+    "threads",
+    "last_at",
+    descending=True,
+    filters={
+        "status": one_of("status", *STATUSES),
+        "agent": lambda name: Where("names", "has", name),
+        "since": since("last_at"),
+    },
+)
+OF_THREAD: Final = Listing(
+    "messages",
+    "position",
+    filters={
+        "agent": lambda name: Where("", "=", name, any_of=("sender", "receiver")),
+        "since": since("sent_at"),
+    },
+    has_text=True,
+    has_xml=True,
+)
+
+
+async def threads(call: Call) -> Answer:
+    """Every thread, newest activity first."""
+    return await list_of(call, THREADS)
+
+
+async def thread(call: Call) -> Answer:
+    """A thread with its first 500 messages; ``next`` is where ``/threads/{id}/messages`` goes on."""
+    call.allow_query()
+    row = await call.row("threads", call.params["id"])
+    query = Query((Where("thread_id", "=", call.params["id"]),), "position", limit=MAX_LIMIT)
+    page = await call.tenant.log.rows("messages", query)
+    more = next_cursor(call, page, query, call.path + "/messages")
+    return answer(splice(row, {"messages": page.rows, "next": more}), position=orjson.loads(row)["position"])
+
+
+async def messages(call: Call) -> Answer:
+    """A thread's messages, oldest first."""
+    await call.row("threads", call.params["id"])
+    return await list_of(call, OF_THREAD, Where("thread_id", "=", call.params["id"]))
+
+
+async def kill(call: Call) -> Answer:
+    """End the thread's whole tree at once."""
+    return await _control(call, KillThread)
+
+
+async def pause(call: Call) -> Answer:
+    """Start nothing more in the thread."""
+    return await _control(call, PauseThread)
+
+
+async def resume(call: Call) -> Answer:
+    """Go on with the thread."""
+    return await _control(call, ResumeThread)
+
+
+async def _control(call: Call, command: type[KillThread | PauseThread | ResumeThread]) -> Answer:
+    call.allow_query()
+    parsed(NoBody, call.json())
+    await call.tenant.do(command(thread_id=call.params["id"], **call.command_fields()))
+    row = await call.row("threads", call.params["id"])
+    return answer(row, position=orjson.loads(row)["position"])
+
+
+ROUTES: Final = (
+    Route("GET", "/threads/{id}/messages", "read", messages, by_head=True),
+    Route("GET", "/threads/{id}", "read", thread),
+    Route("GET", "/threads", "read", threads, by_head=True),
+    Route("POST", "/threads/{id}/kill", "control", kill),
+    Route("POST", "/threads/{id}/pause", "control", pause),
+    Route("POST", "/threads/{id}/resume", "control", resume),
+)

@@ -1,0 +1,193 @@
+"""Serving: the socket, uvicorn around the application, and the graceful stop (G13).
+
+uvicorn's own answer to a signal is to close everything at once. Here the organism stops first, while the server still
+answers: new work gets 503 ``stopping``, handlers their grace, viewers the last events. Then the sockets close with
+1012.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import socket
+import time
+from collections.abc import Callable, Coroutine, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+from typing import Any, Final, TypeVar
+
+import orjson
+import uvicorn
+import uvloop
+
+from organism.bootstrap import Organism
+from organism.server.app import App
+from organism.server.auth import Tokens, operator_token, server_key
+from organism.server.transport import FrameProtocol
+
+GRACE_SECONDS: Final = 10.0
+SHUTDOWN_SECONDS: Final = 5
+MAX_FRAME_BYTES: Final = 256 * 1024
+PING_SECONDS: Final = 20.0
+USER_TIMEOUT_MS: Final = 10_000
+BACKLOG: Final = 2048
+NOTICE_FILE: Final = "server.json"
+
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where to listen. ``allowed_hosts`` are further names that requests may be meant for."""
+
+    host: str = "127.0.0.1"
+    port: int = 8080
+    tls_cert: Path | None = None
+    tls_key: Path | None = None
+    allowed_hosts: tuple[str, ...] = ()
+
+    @property
+    def scheme(self) -> str:
+        """``http``, or ``https`` with a certificate."""
+        return "https" if self.tls_cert else "http"
+
+
+def listen(address: Address) -> socket.socket:
+    """The listening socket. Raises ``OSError`` if the address is taken or not this machine's.
+
+    ``TCP_USER_TIMEOUT`` is handed on to each connection: a peer that acknowledges nothing for ten seconds is gone
+    (S15).
+    """
+    family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
+    listening = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, USER_TIMEOUT_MS)
+        listening.bind((address.host, address.port))
+        listening.listen(BACKLOG)
+    except OSError:
+        listening.close()
+        raise
+    listening.setblocking(False)  # noqa: FBT003 - the socket's own signature
+    return listening
+
+
+def url_of(address: Address, listening: socket.socket) -> str:
+    """The address as a browser takes it, with the real port."""
+    host, port = listening.getsockname()[:2]
+    shown = f"[{host}]" if ":" in host else host
+    return f"{address.scheme}://{shown}:{port}"
+
+
+class GracefulServer(uvicorn.Server):
+    """uvicorn, which leaves signals to the application and says when it answers."""
+
+    def __init__(self, config: uvicorn.Config, on_signal: Callable[[int], None]) -> None:
+        super().__init__(config)
+        self.answers = asyncio.Event()
+        self._on_signal = on_signal
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Begin to answer."""
+        await super().startup(sockets)
+        self.answers.set()
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:  # noqa: ARG002 - uvicorn's signature
+        """A signal came. Not noting it makes uvicorn end without raising it again, so that the process exits with 0."""
+        self._on_signal(sig)
+
+
+@dataclass(frozen=True, slots=True)
+class Secrets:
+    """What the data directory keeps for the server."""
+
+    tokens: Tokens
+    key: bytes
+
+
+def secrets_of(data: Path, environment: Mapping[str, str]) -> Secrets:
+    """The server's key and tokens, made at the first start."""
+    key = server_key(data)
+    return Secrets(Tokens(operator_token(data, environment), key, time.time), key)
+
+
+class Serving:
+    """A started organism behind a listening socket, until it is told to stop."""
+
+    def __init__(self, running: Organism, address: Address, listening: socket.socket, secrets: Secrets) -> None:
+        self.url = url_of(address, listening)
+        self._organism = running
+        self._listening = listening
+        self._loop = asyncio.get_running_loop()
+        self._app = App(running, secrets.tokens, secrets.key, (address.host, *address.allowed_hosts))
+        self._server = GracefulServer(_config(self._app, address), self._signalled)
+
+    async def run(self, ready: Callable[[], None] = lambda: None) -> None:
+        """Serve until a signal or ``POST /organism/stop``; ``ready`` is called once requests are answered."""
+        serving = asyncio.ensure_future(self._server.serve([self._listening]))
+        answers = asyncio.ensure_future(self._server.answers.wait())
+        stopping = asyncio.ensure_future(self._app.until_stopping())
+        try:
+            await asyncio.wait({serving, answers}, return_when=asyncio.FIRST_COMPLETED)
+            ready()
+            await asyncio.wait({serving, stopping}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            answers.cancel()
+            stopping.cancel()
+            self._app.request_stop()
+            await self._organism.stop(GRACE_SECONDS)
+            self._server.should_exit = True
+            await serving
+
+    def stop(self) -> None:
+        """Begin the graceful stop."""
+        self._app.request_stop()
+
+    def _signalled(self, sig: int) -> None:
+        """The first signal begins the graceful stop. A second one ends it at once: what was accepted is on disk."""
+        if self._app.stopping.is_set():
+            os._exit(128 + sig)
+        self._loop.call_soon_threadsafe(self._app.request_stop)
+
+
+def _config(app: App, address: Address) -> uvicorn.Config:
+    return uvicorn.Config(
+        app,
+        http="httptools",
+        ws=FrameProtocol,
+        ws_max_size=MAX_FRAME_BYTES,
+        ws_ping_interval=PING_SECONDS,
+        ws_ping_timeout=PING_SECONDS,
+        ws_per_message_deflate=False,
+        lifespan="off",
+        interface="asgi3",
+        log_config=None,
+        log_level="warning",
+        access_log=False,
+        proxy_headers=False,
+        server_header=False,
+        timeout_graceful_shutdown=SHUTDOWN_SECONDS,
+        ssl_certfile=address.tls_cert,
+        ssl_keyfile=address.tls_key,
+    )
+
+
+def run(main: Coroutine[Any, Any, Result]) -> Result:
+    """Run on uvloop."""
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        return runner.run(main)
+
+
+@contextlib.contextmanager
+def announced(data: Path, url: str) -> Iterator[None]:
+    """While it lasts, the data directory says where it is served and by which process; the command line looks there."""
+    notice = data / NOTICE_FILE
+    draft = notice.with_suffix(".new")
+    draft.write_bytes(orjson.dumps({"url": url, "pid": os.getpid()}))
+    draft.replace(notice)
+    try:
+        yield
+    finally:
+        notice.unlink(missing_ok=True)

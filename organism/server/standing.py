@@ -1,0 +1,75 @@
+"""How everything stands: the organism's row with what only the process knows, and the snapshot of ``connected``."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from typing import Any, Final
+
+import orjson
+
+from organism.errors import LogUnavailable, NotFound
+from organism.log.log import Log, Page, Query, Where
+from organism.server.states import States
+from organism.tenants import Tenant
+
+ACTIVE_SHOWN: Final = 500
+OTHERS_SHOWN: Final = 100
+_ATTEMPTS: Final = 100
+_ACTIVE: Final = Query((Where("status", "=", "active"),), "last_at", descending=True, limit=ACTIVE_SHOWN)
+_OTHERS: Final = Query(
+    (Where("status", "in", ["completed", "error", "killed"]),), "last_at", descending=True, limit=OTHERS_SHOWN
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """Everything at one ``position``: ``agents`` and ``threads`` as JSON arrays, the ``states`` at a version."""
+
+    position: int
+    organism: bytes
+    agents: bytes
+    threads: bytes
+    threads_total: int
+    states_at: int
+
+
+def organism_row(row: bytes, tenant: Tenant, status: str) -> dict[str, Any]:
+    """The API's Organism (spec 3.2). ``status`` is what the process says: the log knows running and paused alone."""
+    shown: dict[str, Any] = orjson.loads(row)
+    started_at = shown.pop("started_at")
+    shown["uptime_seconds"] = max(0, tenant.clock.now_us() - started_at) // 1_000_000
+    if status in {"starting", "stopping"}:
+        shown["status"] = status
+    return shown
+
+
+async def snapshot(log: Log, states: States) -> Snapshot:
+    """How everything stands at one position.
+
+    The organism's row moves with every event. Read before and after the rest, it proves that nothing came in between;
+    begun in one turn of the loop, the reads of an engine that queues them agree at the first attempt.
+    """
+    for _ in range(_ATTEMPTS):
+        before, active, others, agents, after = await asyncio.gather(
+            log.row("organism", "organism"),
+            log.rows("threads", _ACTIVE),
+            log.rows("threads", _OTHERS),
+            states.read(),
+            log.row("organism", "organism"),
+        )
+        if before is None:
+            raise NotFound("The organism has not started yet.")
+        if before == after:
+            position = orjson.loads(before)["position"]
+            return Snapshot(
+                position, before, agents, _joined(active, others), active.total + others.total, states.version
+            )
+    raise LogUnavailable("The log moved on faster than it could be read; connect again.")
+
+
+def _joined(first: Page, second: Page) -> bytes:
+    """Two JSON arrays as one."""
+    if not first.count or not second.count:
+        return first.rows if first.count else second.rows
+    return first.rows[:-1] + b"," + second.rows[1:]

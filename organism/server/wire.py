@@ -1,0 +1,102 @@
+"""Bytes in, bytes out: strict JSON from outside, envelopes around finished rows, WebSocket frames.
+
+Rows come from the log as finished JSON; an envelope is put around them by joining bytes, and they are never decoded.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import struct
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from itertools import accumulate
+from typing import Any, Final
+
+import orjson
+
+from organism.errors import Fault, InvalidField, InvalidJson
+
+MAX_DEPTH: Final = 64
+_STRINGS: Final = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
+_BRACKETS: Final = re.compile(rb"[\[\]{}]")
+_STEP: Final = {b"[": 1, b"{": 1, b"]": -1, b"}": -1}
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def parse_json(body: bytes) -> Any:
+    """The value of a JSON text from outside.
+
+    Raises ``InvalidJson`` for what is no strict UTF-8 JSON, is nested more than 64 deep, or names a key twice in one
+    object (S14): of two values of one name nobody can say which was meant.
+    """
+    try:
+        value = orjson.loads(body)
+    except orjson.JSONDecodeError as error:
+        raise InvalidJson(f"The body is not valid JSON: {error}.") from error
+    bare = _STRINGS.sub(b'""', body)
+    depth = max(accumulate(map(_STEP.__getitem__, _BRACKETS.findall(bare))), default=0)
+    if depth > MAX_DEPTH:
+        raise InvalidJson(f"The body is nested {depth} deep; at most {MAX_DEPTH} is taken.")
+    if bare.count(b":") != _keys(value):
+        json.loads(body, object_pairs_hook=_refuse_twice)
+    return value
+
+
+def _keys(value: Any) -> int:
+    found = 0
+    open_values = [value]
+    while open_values:
+        inner = open_values.pop()
+        if isinstance(inner, dict):
+            found += len(inner)
+            open_values.extend(inner.values())
+        elif isinstance(inner, list):
+            open_values.extend(inner)
+    return found
+
+
+def _refuse_twice(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    seen: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in seen:
+            raise InvalidJson(
+                f"The key {key!r} stands twice in one object; send it once.", details=(Fault(f"/{key}", "named twice"),)
+            )
+        seen[key] = value
+    return seen
+
+
+def splice(row: bytes, extra: Mapping[str, Any]) -> bytes:
+    """A finished JSON object with further fields at its end. A value that is ``bytes`` is finished JSON itself."""
+    parts = [b'"' + name.encode() + b'":' + encoded(value) for name, value in extra.items()]
+    return b"".join((row[:-1], b"," if len(row) > len(b"{}") else b"", b",".join(parts), b"}"))
+
+
+def encoded(value: Any) -> bytes:
+    """The value as JSON; ``bytes`` are finished JSON already."""
+    return value if isinstance(value, bytes) else orjson.dumps(value)
+
+
+def microseconds(text: str, pointer: str) -> int:
+    """ISO 8601 with an offset → microseconds since 1970. Raises ``InvalidField`` that names ``pointer``."""
+    try:
+        # In a query string an unescaped + is read as a space.
+        moment = datetime.fromisoformat(text.replace(" ", "+") if "T" in text else text)
+    except ValueError:
+        moment = None
+    if moment is None or moment.tzinfo is None:
+        raise InvalidField(
+            f"Expected a time as 2024-01-15T10:00:00Z (with its offset); came {text[:40]!r}.", param=pointer
+        )
+    return (moment - _EPOCH) // timedelta(microseconds=1)
+
+
+def frame(payload: bytes) -> bytes:
+    """A whole WebSocket text frame from the server (RFC 6455, 5.2): unmasked, so the same bytes serve every viewer."""
+    size = len(payload)
+    if size < 126:  # noqa: PLR2004 - the three forms of a length in RFC 6455
+        return bytes((0x81, size)) + payload
+    if size < 1 << 16:
+        return struct.pack("!BBH", 0x81, 126, size) + payload
+    return struct.pack("!BBQ", 0x81, 127, size) + payload
