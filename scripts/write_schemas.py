@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from organism.bootstrap import payload_faults
 from organism.codec import write_schemas
 from organism.config.load import load
 
@@ -15,14 +16,12 @@ def main() -> None:
     options.add_argument("--into", type=Path, default=Path("schemas"))
     given = options.parse_args()
 
-    classes = {
-        kind for listener in load(given.config).listeners for kind in {listener.payload_class, *listener.accepts}
-    }
-    given.into.mkdir(parents=True, exist_ok=True)
+    listeners = load(given.config, check_payload=payload_faults).listeners
+    classes = {kind for listener in listeners for kind in (listener.payload_class, *listener.accepts)}
     for stale in given.into.glob("*.xsd"):
         stale.unlink()
-    write_schemas(given.into, sorted(classes, key=lambda kind: kind.__name__))
-    print(f"{len(list(given.into.glob('*.xsd')))} schemas in {given.into}/")
+    written = write_schemas(given.into, sorted(classes, key=lambda kind: kind.__name__))
+    print(f"{len(written)} schemas in {given.into}/")
 
 
 if __name__ == "__main__":
