@@ -1,0 +1,309 @@
+"""Scalars: value ⇄ text ⇄ JSON, and the exact word on what is wrong with one.
+
+A text form is at once the XSD lexical form and, for kinds that JSON has no type for, the JSON string.
+"""
+
+from __future__ import annotations
+
+import re
+from binascii import Error as Base64Error
+from binascii import a2b_base64, b2a_base64
+from collections.abc import Callable
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from math import isfinite
+from typing import Any, TypeVar
+
+from organism.codec.refusal import UNCARRIED, shown
+from organism.codec.shape import Facets, Kind, Scalar
+
+Moment = TypeVar("Moment", date, datetime)
+LEAST_INT, MOST_INT = -(2**63), 2**63 - 1
+MOST_FLOAT = 1.7976931348623157e308
+DATE_PATTERN = "[0-9]{4}-[0-9]{2}-[0-9]{2}"
+DATETIME_PATTERN = DATE_PATTERN + r"T([01][0-9]|2[0-3]):[0-9]{2}:[0-9]{2}(\.[0-9]{1,6})?(Z|[+\-][0-9]{2}:[0-9]{2})"
+DECIMAL_PATTERN = r"[+\-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)"
+_MAX_DECIMAL_CHARS = 1_000_000
+_MAX_SHOWN_BITS = 200
+_MAX_OFFSET = timedelta(hours=14)
+_DECIMAL = re.compile(DECIMAL_PATTERN)
+_DATE = re.compile(DATE_PATTERN)
+_DATETIME = re.compile(DATETIME_PATTERN)
+
+
+class Unfit(ValueError):
+    """A value does not fit its shape; the text says what was expected and what came."""
+
+
+def uncarried(text: str) -> re.Match[str] | None:
+    """The first character of ``text`` that XML 1.0 cannot carry (S11)."""
+    return None if text.isprintable() else UNCARRIED.search(text)
+
+
+def replaced(text: str) -> str:
+    """``text`` with U+FFFD for each character that XML cannot carry."""
+    return UNCARRIED.sub("\ufffd", text)
+
+
+# ── value → text ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _str_text(value: object) -> str:
+    if not isinstance(value, str):
+        raise _wrong(Kind.STR, value)
+    return str.__str__(value)
+
+
+def _int_text(value: object) -> str:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise _wrong(Kind.INT, value)
+    if not LEAST_INT <= value <= MOST_INT:
+        raise Unfit(
+            f"expected a whole number within ±2⁶³, came {_big(value)}; declare the field Decimal for larger ones"
+        )
+    return int.__repr__(value)
+
+
+def _float_text(value: object) -> str:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise _wrong(Kind.FLOAT, value)
+    return float.__repr__(_finite(value))
+
+
+def _bool_text(value: object) -> str:
+    if value is True:
+        return "true"
+    if value is False:
+        return "false"
+    raise _wrong(Kind.BOOL, value)
+
+
+def _decimal_text(value: object) -> str:
+    if not isinstance(value, Decimal):
+        raise _wrong(Kind.DECIMAL, value)
+    if not value.is_finite():
+        raise Unfit(f"expected a finite decimal number, came {value}")
+    if abs(value.adjusted()) > _MAX_DECIMAL_CHARS:
+        exponent = value.adjusted()
+        raise Unfit(f"expected a decimal number of at most {_MAX_DECIMAL_CHARS:,} digits, came exponent {exponent}")
+    return format(value, "f")
+
+
+def _bytes_text(value: object) -> str:
+    if not isinstance(value, bytes):
+        raise _wrong(Kind.BYTES, value)
+    return b2a_base64(value, newline=False).decode()
+
+
+def _date_text(value: object) -> str:
+    if not isinstance(value, date) or isinstance(value, datetime):
+        raise _wrong(Kind.DATE, value)
+    return date.isoformat(value)
+
+
+def _datetime_text(value: object) -> str:
+    """Offsets that XSD has no form for (seconds in it, beyond 14 hours) are written in UTC: the same instant."""
+    if not isinstance(value, datetime):
+        raise _wrong(Kind.DATETIME, value)
+    offset = value.utcoffset()
+    if offset is None:
+        raise Unfit(f"expected a date and time with an offset, came {shown(str(value))}; add a tzinfo, for example UTC")
+    if offset.total_seconds() % 60 or abs(offset) > _MAX_OFFSET:
+        try:
+            value = value.astimezone(UTC)
+        except OverflowError as error:
+            raise Unfit(f"expected a date between the years 1 and 9999 in UTC, came {shown(str(value))}") from error
+    return datetime.isoformat(value)
+
+
+TEXT_OF: dict[Kind, Callable[[Any], str]] = {
+    Kind.STR: _str_text,
+    Kind.INT: _int_text,
+    Kind.FLOAT: _float_text,
+    Kind.BOOL: _bool_text,
+    Kind.DECIMAL: _decimal_text,
+    Kind.BYTES: _bytes_text,
+    Kind.DATE: _date_text,
+    Kind.DATETIME: _datetime_text,
+}
+"""Value → text; raises ``Unfit``. The text of a STR is not escaped yet; the other texts need no escaping."""
+
+
+# ── text that the XSD has accepted → value ───────────────────────────────────────────────────────────────────────────
+
+
+def _text_bool(text: str) -> bool:
+    return text.strip() in {"true", "1"}
+
+
+def _text_decimal(text: str) -> Decimal:
+    return Decimal(text.strip())
+
+
+def _text_date(text: str) -> date:
+    return date.fromisoformat(text.strip())
+
+
+def _text_datetime(text: str) -> datetime:
+    return datetime.fromisoformat(text.strip())
+
+
+VALUE_OF: dict[Kind, Callable[[str], Any]] = {
+    Kind.STR: str,
+    Kind.INT: int,
+    Kind.FLOAT: float,
+    Kind.BOOL: _text_bool,
+    Kind.DECIMAL: _text_decimal,
+    Kind.BYTES: a2b_base64,
+    Kind.DATE: _text_date,
+    Kind.DATETIME: _text_datetime,
+}
+"""Text that is valid by the XSD → value; raises ``ValueError`` where Python's range is narrower."""
+
+
+# ── JSON → value ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _json_str(value: object) -> str:
+    if not isinstance(value, str):
+        raise _wrong(Kind.STR, value)
+    return value
+
+
+def _json_int(value: object) -> int:
+    if isinstance(value, float) and value.is_integer() and abs(value) > MOST_INT:
+        raise _beyond(repr(value))
+    _int_text(value)
+    return value  # type: ignore[return-value]  # _int_text has looked
+
+
+def _json_float(value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise _wrong(Kind.FLOAT, value)
+    return _finite(value)
+
+
+def _json_bool(value: object) -> bool:
+    if not isinstance(value, bool):
+        raise _wrong(Kind.BOOL, value)
+    return value
+
+
+def _json_decimal(value: object) -> Decimal:
+    if not isinstance(value, str) or not _DECIMAL.fullmatch(value):
+        raise Unfit(f'expected a decimal number as text like "12.50" (no exponent), came {_came(value)}')
+    return Decimal(value)
+
+
+def _json_bytes(value: object) -> bytes:
+    if not isinstance(value, str):
+        raise _wrong(Kind.BYTES, value)
+    try:
+        octets = a2b_base64(value, strict_mode=True)
+    except (Base64Error, ValueError) as error:
+        raise Unfit(f"expected base64 text, came {shown(value)}: {error}") from error
+    if b2a_base64(octets, newline=False).decode() != value:
+        raise Unfit(f"expected base64 text in its one canonical form, came {shown(value)}")
+    return octets
+
+
+def _json_date(value: object) -> date:
+    if not isinstance(value, str) or not _DATE.fullmatch(value):
+        raise _wrong(Kind.DATE, value)
+    return _calendar(date.fromisoformat, value)
+
+
+def _json_datetime(value: object) -> datetime:
+    if not isinstance(value, str) or not _DATETIME.fullmatch(value):
+        raise Unfit(f'expected a date and time with offset like "2026-01-31T12:00:00+00:00", came {_came(value)}')
+    return _calendar(datetime.fromisoformat, value)
+
+
+def _calendar(read: Callable[[str], Moment], text: str) -> Moment:
+    try:
+        return read(text)
+    except ValueError as error:
+        raise Unfit(f"expected a day of the calendar and a time of the day, came {shown(text)}: {error}") from error
+
+
+FROM_JSON: dict[Kind, Callable[[Any], Any]] = {
+    Kind.STR: _json_str,
+    Kind.INT: _json_int,
+    Kind.FLOAT: _json_float,
+    Kind.BOOL: _json_bool,
+    Kind.DECIMAL: _json_decimal,
+    Kind.BYTES: _json_bytes,
+    Kind.DATE: _json_date,
+    Kind.DATETIME: _json_datetime,
+}
+"""JSON value → value, strictly; raises ``Unfit``."""
+
+
+# ── constraints ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def scalar_fault(scalar: Scalar, value: Any) -> str | None:
+    """What the facets of ``scalar`` have against ``value``, which is of its kind; None if nothing."""
+    facets = scalar.facets
+    if scalar.kind is Kind.STR and facets.pattern is not None and not facets.pattern.fits(value):
+        return f"expected text of the pattern {facets.pattern.source}, came {shown(value)}"
+    if scalar.kind in (Kind.STR, Kind.BYTES):
+        return length_fault(facets, len(value), "characters" if scalar.kind is Kind.STR else "bytes")
+    return _range_fault(facets, value)
+
+
+def length_fault(facets: Facets, length: int, what: str) -> str | None:
+    """What the lengths of ``facets`` have against ``length``."""
+    if facets.min_length is not None and length < facets.min_length:
+        return f"expected at least {facets.min_length} {what}, came {length}"
+    if facets.max_length is not None and length > facets.max_length:
+        return f"expected at most {facets.max_length} {what}, came {length}"
+    return None
+
+
+def _range_fault(facets: Facets, value: Any) -> str | None:
+    if facets.least is not None and value < facets.least:
+        return f"expected {facets.least} or more, came {value}"
+    if facets.above is not None and value <= facets.above:
+        return f"expected more than {facets.above}, came {value}"
+    if facets.most is not None and value > facets.most:
+        return f"expected {facets.most} or less, came {value}"
+    if facets.below is not None and value >= facets.below:
+        return f"expected less than {facets.below}, came {value}"
+    return None
+
+
+def _finite(value: float) -> float:
+    try:
+        number = float(value)
+    except OverflowError as error:
+        raise Unfit(
+            f"expected a finite number, came {_big(int(value))}, which is too large; declare the field Decimal"
+        ) from error
+    if not isfinite(number):
+        raise Unfit(f"expected a finite number, came {value!r}")
+    return number
+
+
+def _beyond(came: str) -> Unfit:
+    return Unfit(f"expected a whole number within ±2⁶³, came {came}; declare the field Decimal for larger ones")
+
+
+def _big(value: int) -> str:
+    return str(value) if value.bit_length() <= _MAX_SHOWN_BITS else f"a number of {value.bit_length()} bits"
+
+
+def _wrong(kind: Kind, value: object) -> Unfit:
+    return Unfit(f"expected {kind.value}, came {_came(value)}")
+
+
+def _came(value: object) -> str:
+    if value is None:
+        return "nothing (null)"
+    if isinstance(value, dict | list):
+        return "an object" if isinstance(value, dict) else "a list"
+    return (
+        f"{type(value).__name__} {shown(value)}"
+        if isinstance(value, str | int | float | bytes)
+        else f"a {type(value).__name__}"
+    )

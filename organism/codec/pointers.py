@@ -1,0 +1,65 @@
+"""libxml2's schema errors → faults with JSON pointers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from lxml.etree import XMLSchema, _Element
+
+from organism.codec.explain import step
+from organism.codec.refusal import MAX_FAULTS
+from organism.codec.shape import Items, Nested, Payload, Shape, Table, Variant, inner
+from organism.errors import Fault
+
+_STEP = re.compile(r"([^/\[\]]+)(?:\[(\d+)\])?")
+_MAX_MESSAGE_CHARS = 300
+_NAMESPACE = re.compile(r"\{[^{}]*\}")
+
+
+def schema_faults(compiled: XMLSchema, element: _Element, payload: Payload) -> list[Fault]:
+    """What the last validation by ``compiled`` has against ``element``, the root of ``payload``, in document order."""
+    faults: dict[str, Fault] = {}
+    errors: Any = compiled.error_log  # lxml's stubs do not know that it can be walked
+    for error in errors:
+        pointer = _pointer(error.path or "", element, payload)
+        message = _NAMESPACE.sub("", error.message).rstrip(". ")[:_MAX_MESSAGE_CHARS]
+        faults.setdefault(f"{pointer} {message}", Fault(pointer, message))
+        if len(faults) == MAX_FAULTS:
+            break
+    return list(faults.values()) or [Fault("", "the document does not fit its schema")]
+
+
+def _pointer(path: str, element: _Element, payload: Payload) -> str:
+    """The JSON pointer of the element at libxml2's ``path`` (``/*/Order/items/item[2]/name``)."""
+    steps = [(name, int(number or 1)) for name, number in _STEP.findall(path)]
+    names = [name for name, _ in steps]
+    if payload.root.name not in names:
+        return ""
+    return "".join(_steps(steps[names.index(payload.root.name) + 1 :], element, payload))
+
+
+def _steps(steps: list[tuple[str, int]], element: _Element, payload: Payload) -> Iterator[str]:
+    shape: Shape | None = Nested(payload.root.cls)
+    for name, number in steps:
+        children = [child for child in element if child.tag == name]
+        if len(children) < number:
+            return
+        element = children[number - 1]
+        match inner(shape) if shape else None:
+            case Items(item):
+                yield step("", number - 1)
+                shape = item
+            case Table(_, value):
+                yield step("", element.get("key", ""))
+                shape = value
+            case Nested(cls):
+                yield step("", name)
+                shape = next((field.shape for field in payload.records[cls].fields if field.name == name), None)
+            case Variant(classes):
+                yield step("", name)
+                shape = next((Nested(cls) for cls in classes if cls.__name__ == name), None)
+            case _:
+                yield step("", name)
+                shape = None

@@ -1,0 +1,290 @@
+"""Dataclass → ``Payload``: reads annotations once, at registration, and lists every fault by name."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import re
+from collections.abc import Callable
+from dataclasses import MISSING
+from datetime import date, datetime
+from decimal import Decimal
+from enum import Enum, Flag
+from types import NoneType, UnionType
+from typing import Annotated, Any, Literal, NewType, TypeGuard, Union, get_args, get_origin, get_type_hints
+
+from pydantic.fields import FieldInfo
+
+from organism.codec.constraints import ConstraintRefused, constrained
+from organism.codec.explain import faults_of
+from organism.codec.lexical import LEAST_INT, MOST_INT, replaced, uncarried
+from organism.codec.refusal import UnsupportedPayload, shown
+from organism.codec.shape import (
+    Field,
+    Items,
+    Kind,
+    Maybe,
+    Nested,
+    Options,
+    Payload,
+    Record,
+    Scalar,
+    Shape,
+    Table,
+    Variant,
+)
+from organism.errors import Fault
+
+_SCALARS = {
+    str: Kind.STR,
+    int: Kind.INT,
+    float: Kind.FLOAT,
+    bool: Kind.BOOL,
+    Decimal: Kind.DECIMAL,
+    bytes: Kind.BYTES,
+    date: Kind.DATE,
+    datetime: Kind.DATETIME,
+}
+_ALLOWED = (
+    "allowed are str, int, float, bool, Decimal, bytes, date, datetime, Enum, Literal, list[T], dict[str, T], "
+    "T | None, dataclasses and unions of dataclasses"
+)
+# What may stand in the name of an element; but for a few letters that XML does not have, all that Python takes.
+_NAME = re.compile(r"[A-Za-z_À-ÖØ-öø-˿Ͱ-ͽͿ-῿Ⰰ-⿯、-퟿][\w·\-.]*")
+
+
+class _Refused(ValueError):
+    """An annotation that cannot be a shape."""
+
+
+def payload_of(cls: type) -> Payload:
+    """The shapes of ``cls``; raises ``UnsupportedPayload`` with every fault."""
+    reader = _Reader(cls)
+    if not reader.faults:
+        return Payload(reader.records[cls], reader.records)
+    listed = "; ".join(f"{fault.pointer}: {fault.message}" for fault in reader.faults)
+    raise UnsupportedPayload(f"{_name(cls)} cannot be a payload: {listed}.", details=tuple(reader.faults))
+
+
+class _Reader:
+    """Walks a class and what it refers to."""
+
+    def __init__(self, root: type) -> None:
+        self.records: dict[type, Record] = {}
+        self.faults: list[Fault] = []
+        self._root = root
+        self._waiting = [root]
+        self._seen = {root} if isinstance(root, type) else set()
+        while self._waiting:
+            self._read(self._waiting.pop(0))
+        if not self.faults:
+            self._refuse_endless()
+        if not self.faults:
+            self._check_defaults()
+
+    def _fault(self, where: str, message: str) -> None:
+        self.faults.append(Fault(where, message))
+
+    def _read(self, cls: type) -> None:
+        name = _name(cls)
+        if not _is_dataclass(cls):
+            self._fault(name, "expected a class with @dataclass")
+            return
+        if getattr(cls, "__parameters__", ()):
+            self._fault(name, "a generic dataclass is not allowed; write one class for each use")
+        if not _NAME.fullmatch(cls.__name__):
+            self._fault(name, "the name cannot be the name of an XML element")
+        try:
+            hints = get_type_hints(
+                cls, localns={cls.__name__: cls, self._root.__name__: self._root}, include_extras=True
+            )
+        except (NameError, TypeError, AttributeError, SyntaxError) as error:
+            self._fault(
+                name, f"its annotations cannot be read: {error}; the types must be found in the module of the class"
+            )
+            return
+        fields = [self._field(cls, field, hints[field.name]) for field in dataclasses.fields(cls)]
+        self._refuse_init_only(cls)
+        self.records[cls] = Record(cls, cls.__name__, _class_doc(cls), tuple(field for field in fields if field))
+
+    def _refuse_init_only(self, cls: type) -> None:
+        for name, field in cls.__dict__.get("__dataclass_fields__", {}).items():
+            if field._field_type is dataclasses._FIELD_INITVAR:  # type: ignore[attr-defined]  # noqa: SLF001 - no public way
+                self._fault(f"{cls.__name__}.{name}", "InitVar is not allowed: its value cannot be read back")
+
+    def _field(self, cls: type, field: dataclasses.Field[Any], hint: Any) -> Field | None:
+        where = f"{cls.__name__}.{field.name}"
+        if not _NAME.fullmatch(field.name):
+            self._fault(where, "the name cannot be the name of an XML element")
+        if not field.init:
+            self._fault(where, "field(init=False) is not allowed: its value cannot be given back; make it a property")
+            return None
+        if isinstance(field.default, FieldInfo):
+            self._fault(
+                where,
+                "write Annotated[…, Field(…)] and the default as a plain value: a dataclass does not read Field(…)",
+            )
+            return None
+        try:
+            shape = self._shape(hint)
+        except (_Refused, ConstraintRefused) as error:
+            self._fault(where, str(error))
+            return None
+        absent = _absent(field, shape)
+        nil = isinstance(shape, Maybe) and absent is not None and field.default is not None and _has_default(field)
+        return Field(field.name, shape, absent, nil, bool(field.kw_only), _field_doc(hint))
+
+    def _shape(self, hint: Any) -> Shape:  # noqa: PLR0911 - one a kind of annotation
+        origin = get_origin(hint)
+        if origin is Annotated:
+            plain, *notes = get_args(hint)
+            return constrained(self._shape(plain), notes)
+        if isinstance(hint, NewType):
+            return self._shape(hint.__supertype__)
+        if origin in (Union, UnionType):
+            return self._union(get_args(hint))
+        if origin is Literal:
+            return _literal(get_args(hint))
+        if origin in (list, dict):
+            return self._container(hint, origin)
+        if hint in _SCALARS:
+            return Scalar(_SCALARS[hint])
+        if isinstance(hint, type) and issubclass(hint, Enum):
+            return _enum(hint)
+        if _is_dataclass(hint):
+            return Nested(self._refer(hint))
+        raise _Refused(f"{_name(hint)} is not allowed; {_ALLOWED}")
+
+    def _container(self, hint: Any, origin: type) -> Shape:
+        if origin is list:
+            return Items(self._shape(get_args(hint)[0]))
+        key_hint, value_hint = get_args(hint)
+        key = self._shape(key_hint)
+        if not isinstance(key, Scalar) or key.kind is not Kind.STR:
+            raise _Refused(f"{_name(hint)} is not allowed; the keys of a dict are str")
+        return Table(key, self._shape(value_hint))
+
+    def _union(self, members: tuple[Any, ...]) -> Shape:
+        rest = [member for member in members if member is not NoneType]
+        shapes = [self._shape(member) for member in rest]
+        whole = shapes[0] if len(shapes) == 1 else self._variant(rest, shapes)
+        return whole if len(rest) == len(members) or isinstance(whole, Maybe) else Maybe(whole)
+
+    def _variant(self, members: list[Any], shapes: list[Shape]) -> Variant:
+        classes = [shape.cls for shape in shapes if isinstance(shape, Nested)]
+        if len(classes) < len(shapes):
+            listed = " | ".join(map(_name, members))
+            raise _Refused(f"the union {listed} is not allowed; only dataclasses can be told apart, and `… | None`")
+        names = [cls.__name__ for cls in classes]
+        if len(set(names)) < len(names):
+            raise _Refused(f"two classes of one name in a union cannot be told apart: {', '.join(names)}")
+        return Variant(tuple(classes))
+
+    def _refer(self, cls: type) -> type:
+        if cls not in self._seen:
+            self._seen.add(cls)
+            self._waiting.append(cls)
+        return cls
+
+    def _refuse_endless(self) -> None:
+        """A record that must hold another of itself can never be made."""
+        finite: set[type] = set()
+        while True:
+            more = {cls for cls, record in self.records.items() if cls not in finite and _ends(record, finite)}
+            if not more:
+                break
+            finite |= more
+        for cls in self.records.keys() - finite:
+            self._fault(cls.__name__, "it must hold another of itself without end; make the field optional or a list")
+
+    def _check_defaults(self) -> None:
+        payload = Payload(self.records[self._root], self.records)
+        for cls, record in self.records.items():
+            defaults = {field.name: field.default for field in dataclasses.fields(cls)}
+            for field in record.fields:
+                default = defaults[field.name]
+                if default is not MISSING:
+                    for fault in faults_of(payload, field.shape, default):
+                        advice = "; write `… | None`" if default is None else ""
+                        self._fault(
+                            f"{cls.__name__}.{field.name}", f"its default does not fit: {fault.message}{advice}"
+                        )
+
+
+def _ends(record: Record, finite: set[type]) -> bool:
+    return all(field.absent is not None or _can_end(field.shape, finite) for field in record.fields)
+
+
+def _can_end(shape: Shape, finite: set[type]) -> bool:
+    match shape:
+        case Nested(cls):
+            return cls in finite
+        case Variant(classes):
+            return any(cls in finite for cls in classes)
+        case Items(item, facets):
+            return not facets.min_length or _can_end(item, finite)
+        case Table(_, value, facets):
+            return not facets.min_length or _can_end(value, finite)
+        case _:
+            return True
+
+
+def _has_default(field: dataclasses.Field[Any]) -> bool:
+    return field.default is not MISSING or field.default_factory is not MISSING
+
+
+def _absent(field: dataclasses.Field[Any], shape: Shape) -> Callable[[], object] | None:
+    if field.default_factory is not MISSING:
+        return field.default_factory
+    if field.default is not MISSING:
+        default = field.default
+        return lambda: default
+    return _none if isinstance(shape, Maybe) else None
+
+
+def _none() -> None:
+    return None
+
+
+def _literal(values: tuple[Any, ...]) -> Shape:
+    given = tuple(value for value in values if value is not None)
+    options = _options(given, "Literal", None)
+    return options if len(given) == len(values) else Maybe(options)
+
+
+def _enum(cls: type[Enum]) -> Options:
+    if issubclass(cls, Flag):
+        raise _Refused(f"{cls.__name__} is a Flag, which is not allowed; write list[…] of an Enum")
+    return _options(tuple(member.value for member in cls), cls.__name__, cls)
+
+
+def _options(values: tuple[Any, ...], what: str, enum: type[Enum] | None) -> Options:
+    kinds = {type(value) for value in values}
+    if kinds not in ({str}, {int}):
+        listed = ", ".join(map(shown, values))
+        raise _Refused(f"the values of {what} are all text or all whole numbers, came {listed or 'none'}")
+    if kinds == {int} and not all(LEAST_INT <= value <= MOST_INT for value in values):
+        raise _Refused(f"a value of {what} is beyond ±2⁶³")
+    if kinds == {str} and any(uncarried(value) for value in values):
+        raise _Refused(f"XML cannot carry a character in a value of {what}")
+    return Options(tuple(dict.fromkeys(values)), enum)
+
+
+def _is_dataclass(cls: object) -> TypeGuard[type]:
+    return isinstance(cls, type) and dataclasses.is_dataclass(cls)
+
+
+def _name(hint: Any) -> str:
+    return hint.__name__ if isinstance(hint, type) and not get_args(hint) else str(hint).replace("typing.", "")
+
+
+def _class_doc(cls: type) -> str:
+    """The docstring that a person wrote; ``@dataclass`` writes the signature where there is none."""
+    text = cls.__dict__.get("__doc__") or ""
+    return "" if text.startswith(f"{cls.__name__}(") else replaced(inspect.cleandoc(text))
+
+
+def _field_doc(hint: Any) -> str:
+    notes = get_args(hint)[1:] if get_origin(hint) is Annotated else ()
+    texts = [note.description or "" for note in notes if isinstance(note, FieldInfo)]
+    return replaced(inspect.cleandoc(" ".join(text for text in texts if text)))

@@ -1,0 +1,90 @@
+"""All that is derived from a payload class, once, at registration."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Any
+
+from lxml import etree
+from lxml.etree import XMLSchema, XMLSchemaParseError, _Element
+
+from organism.codec.example import example_of, usage_of
+from organism.codec.json_form import ToJson, dumper, from_json, to_json
+from organism.codec.json_schema import json_schema_of
+from organism.codec.payload import Read, Write, closing, opening, reader, writer
+from organism.codec.pointers import schema_faults
+from organism.codec.reflect import payload_of
+from organism.codec.refusal import UnsupportedPayload
+from organism.codec.shape import Payload
+from organism.codec.xsd import payload_xsd, text_of
+from organism.errors import Fault
+
+
+@dataclass(frozen=True, slots=True)
+class PayloadSchema:
+    """A payload class and its schemas.
+
+    ``xsd`` stands alone; its types are the ones that the codec enforces. ``usage`` is for models; ``digest`` is the
+    SHA-256 of ``xsd`` as hex: two classes of one name must agree in it.
+    """
+
+    cls: type
+    name: str
+    xsd: str
+    json_schema: dict[str, Any]
+    example_xml: bytes
+    usage: str
+    digest: str
+    shapes: Payload
+    compiled: XMLSchema
+    write: Write
+    read: Read
+    to_json: ToJson
+    to_json_text: Callable[[Any], bytes]
+    from_json: Callable[[Any], tuple[Any, list[Fault]]]
+
+    @classmethod
+    def of(cls, payload_class: type) -> PayloadSchema:
+        """Derive everything from ``payload_class``; raises ``UnsupportedPayload``, which lists each fault."""
+        shapes = payload_of(payload_class)
+        built = payload_xsd(shapes)
+        xsd = text_of(built)
+        example = example_of(shapes)
+        example_xml = etree.tostring(example, encoding="utf-8")
+        return cls(
+            cls=payload_class,
+            name=shapes.root.name,
+            xsd=xsd,
+            json_schema=json_schema_of(shapes),
+            example_xml=example_xml,
+            usage=usage_of(shapes, example_xml.decode()),
+            digest=sha256(xsd.encode()).hexdigest(),
+            shapes=shapes,
+            compiled=_compiled(shapes, built, example),
+            write=writer(shapes),
+            read=reader(shapes),
+            to_json=to_json(shapes),
+            to_json_text=dumper(shapes),
+            from_json=from_json(shapes),
+        )
+
+    def document(self, content: str) -> str:
+        """The payload's element around ``content``, as a document with no envelope."""
+        return opening(self.name) + content + closing(self.name)
+
+
+def _compiled(shapes: Payload, built: _Element, example: _Element) -> XMLSchema:
+    """The compiled schema, which must take the example; a schema that takes nothing helps nobody."""
+    name = shapes.root.name
+    try:
+        compiled = XMLSchema(built)
+    except XMLSchemaParseError as error:
+        raise UnsupportedPayload(f"{name} cannot be a payload: its constraints cannot be an XSD: {error}.") from error
+    if not compiled.validate(example):
+        reason = schema_faults(compiled, example, shapes)[0].message
+        raise UnsupportedPayload(
+            f"{name} cannot be a payload: no example that fits its constraints was found: {reason}"
+        )
+    return compiled

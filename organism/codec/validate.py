@@ -1,0 +1,320 @@
+"""Bytes ⇄ payload, or a typed refusal: the codec of a set of payload classes.
+
+What the organism writes is canonical (equal to libxml2's exclusive C14N) and is read back through the same checks as
+anything else: ``seal`` encodes a payload, parses those very bytes, validates them and decodes a fresh object. What
+comes from outside takes ``from_json``, ``from_xml``, ``from_envelope`` or ``from_text``, never ``decode``, which
+believes its document's names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from lxml.etree import XMLSchema, _Element
+
+from organism.codec.envelope import MESSAGE, Around, claims, element_names, enclosed, hold_claims
+from organism.codec.explain import refusal
+from organism.codec.json_form import MAKING_FAULTS
+from organism.codec.lexical import Unfit, uncarried
+from organism.codec.limits import Controls, Terms
+from organism.codec.pointers import schema_faults
+from organism.codec.refusal import PayloadOverLimit, UnknownPayload, UnsupportedPayload, invalid, shown
+from organism.codec.repair import repair_json, repair_text
+from organism.codec.schema import PayloadSchema
+from organism.codec.xml import over_bytes, parse, parse_foreign, too_deep
+from organism.codec.xsd import envelope_xsd
+from organism.errors import Fault, InvalidPayload
+
+_DEFAULT = Terms()
+_WRITING_FAULTS = (AttributeError, TypeError, ValueError, RecursionError)
+
+
+class Decoded(NamedTuple):
+    """An envelope, read. A document without one has empty names."""
+
+    from_: str
+    to: str
+    token: str
+    payload: Any
+
+
+class Sealed(NamedTuple):
+    """A message as it is stored and delivered: canonical XML, compact JSON, and the payload decoded from that XML.
+
+    ``notes`` says which characters were replaced, if any.
+    """
+
+    xml: bytes
+    json: bytes
+    payload: Any
+    type_name: str
+    notes: tuple[str, ...] = ()
+
+
+class Mended(NamedTuple):
+    """A payload from a model's text, and what was done to the text; no notes: it was fine."""
+
+    payload: Any
+    notes: tuple[str, ...]
+
+
+class _Entry(NamedTuple):
+    schema: PayloadSchema
+    around: Around
+
+
+class Codec:
+    """Knows a set of payload classes; immutable. One compiled XSD holds the envelope and all of them.
+
+    Not for several threads at a time: everything is to run in the event loop's own.
+    """
+
+    __slots__ = ("_by_class", "_by_name", "_names", "_validate", "_xsd", "terms")
+
+    def __init__(self, schemas: Iterable[PayloadSchema] = (), terms: Terms = _DEFAULT) -> None:
+        self.terms = terms
+        self._by_class: dict[type, _Entry] = {}
+        self._by_name: dict[str, _Entry] = {}
+        for schema in schemas:
+            entry = _Entry(schema, Around(schema.name))
+            same = self._by_name.setdefault(schema.name, entry)
+            _hold_same(same.schema, schema)
+            self._by_class[schema.cls] = entry
+        payloads = [entry.schema.shapes for entry in self._by_name.values()]
+        self._xsd = XMLSchema(envelope_xsd(payloads))
+        self._validate = self._xsd.validate
+        self._names = element_names(payloads)
+
+    @classmethod
+    def of(cls, classes: Iterable[type], terms: Terms = _DEFAULT) -> Codec:
+        """The codec of ``classes``; raises ``UnsupportedPayload`` with the faults of all of them."""
+        schemas: list[PayloadSchema] = []
+        refused: list[UnsupportedPayload] = []
+        for payload_class in dict.fromkeys(classes):
+            try:
+                schemas.append(PayloadSchema.of(payload_class))
+            except UnsupportedPayload as error:
+                refused.append(error)
+        if refused:
+            details = tuple(fault for error in refused for fault in error.details)
+            raise UnsupportedPayload(" ".join(error.message for error in refused), details=details)
+        return cls(schemas, terms)
+
+    def with_class(self, payload_class: type) -> Codec:
+        """This codec with one class more; itself if it knows the class already. Raises ``UnsupportedPayload``."""
+        if self.knows(payload_class):
+            return self
+        known = [entry.schema for entry in self._by_class.values()]
+        return Codec([*known, PayloadSchema.of(payload_class)], self.terms)
+
+    def knows(self, payload_class: type) -> bool:
+        """Whether payloads of this class can be encoded."""
+        return payload_class in self._by_class
+
+    def schema(self, name: str) -> PayloadSchema:
+        """The schema of the payload class ``name``; raises ``UnknownPayload``."""
+        return _named(self._by_name, name).schema
+
+    @property
+    def schemas(self) -> tuple[PayloadSchema, ...]:
+        """The schemas of all payload classes, one a name, in the order of their registration."""
+        return tuple(entry.schema for entry in self._by_name.values())
+
+    # ── what the organism writes, and reads again ────────────────────────────────────────────────────────────────────
+
+    def seal(self, from_: str, to: str, token: str, payload: object, terms: Terms | None = None) -> Sealed:
+        """Encode ``payload``, then parse, validate and decode those very bytes: what the receiver will get.
+
+        Raises ``InvalidPayload`` (``PayloadOverLimit`` beyond the terms). With ``Controls.REPLACE`` characters that XML
+        cannot carry become U+FFFD, and ``notes`` say so.
+        """
+        schema, around = self._by_class.get(type(payload)) or _of_class(self._by_class, payload)
+        terms = terms or self.terms
+        try:
+            content = schema.write(payload)
+            xml = around.text(from_, to, token, content).encode()
+            root = parse(xml, terms)
+        except (*_WRITING_FAULTS, InvalidPayload) as error:
+            carried, notes = _carried(schema, payload, terms, error)
+            strict = replace(terms, controls=Controls.REFUSE)
+            return self.seal(from_, to, token, carried, strict)._replace(notes=notes)
+        if len(xml) > terms.payload_bytes:
+            _hold_size(schema, content, terms)
+        if not self._validate(root):
+            raise refusal(schema.shapes, payload, _misfit(self._xsd, self._by_name, root))
+        fresh = _made(schema, root[1])
+        return Sealed(xml, schema.to_json_text(fresh), fresh, schema.name)
+
+    def encode(self, from_: str, to: str, token: str, payload: object) -> bytes:
+        """The canonical envelope; raises ``InvalidPayload`` if a value has the wrong type or XML cannot carry it.
+
+        Constraints (facets) are not looked at here; ``seal`` does.
+        """
+        schema, around = _of_class(self._by_class, payload)
+        try:
+            text = around.text(from_, to, token, schema.write(payload))
+            if uncarried(text):
+                raise Unfit("XML cannot carry a character in the names around it")
+            return text.encode()
+        except _WRITING_FAULTS as error:
+            raise refusal(schema.shapes, payload, error) from error
+
+    def decode(self, envelope: bytes, terms: Terms | None = None) -> Decoded:
+        """Parse, validate and read an envelope that the organism wrote; raises ``InvalidPayload``."""
+        root = parse(envelope, terms or self.terms)
+        if not self._validate(root):
+            raise _misfit(self._xsd, self._by_name, root)
+        meta, element = root
+        from_, to, token = [child.text for child in meta]
+        return Decoded(from_ or "", to or "", token or "", _made(self._by_name[str(element.tag)].schema, element))
+
+    def json(self, payload: object) -> bytes:
+        """Compact JSON of a payload that the codec made (for one of a handler's making: ``seal``)."""
+        schema = _of_class(self._by_class, payload).schema
+        try:
+            return schema.to_json_text(payload)
+        except _WRITING_FAULTS as error:
+            raise refusal(schema.shapes, payload, error) from error
+
+    # ── what comes from outside ──────────────────────────────────────────────────────────────────────────────────────
+
+    def from_json(self, name: str, value: Any, terms: Terms | None = None) -> Any:
+        """The payload ``name`` from its JSON value, strictly; raises ``InvalidPayload`` with every fault's pointer.
+
+        The limits of a document hold for what it would be as XML.
+        """
+        schema, terms = self.schema(name), terms or self.terms
+        try:
+            payload, faults = schema.from_json(value)
+        except RecursionError as error:
+            raise too_deep() from error
+        if faults:
+            raise invalid(f"The {name} does not fit", faults)
+        try:
+            content = schema.write(payload)
+        except _WRITING_FAULTS as error:
+            raise refusal(schema.shapes, payload, error) from error
+        _hold_size(schema, content, terms)
+        root = parse(schema.document(content).encode(), terms)
+        if not schema.compiled.validate(root):
+            raise invalid(f"The {name} does not fit", schema_faults(schema.compiled, root, schema.shapes))
+        return payload
+
+    def draft(self, name: str, value: Any) -> Any:
+        """``from_json`` without the checks of its document, for a payload that is sealed next: ``seal`` makes them."""
+        try:
+            payload, faults = self.schema(name).from_json(value)
+        except RecursionError as error:
+            raise too_deep() from error
+        if faults:
+            raise invalid(f"The {name} does not fit", faults)
+        return payload
+
+    def from_xml(self, document: bytes, terms: Terms | None = None) -> Any:
+        """The payload from a document of its own, with no envelope; raises ``InvalidPayload``."""
+        root = parse_foreign(document, terms or self.terms, self._names, overhead_bytes=0)
+        return _valid_payload(self._by_name, root)
+
+    def from_envelope(self, document: bytes, from_: str, to: str, token: str) -> Any:
+        """The payload from an envelope of outside, whose names are checked and never taken (S12).
+
+        ``<from>``, ``<to>`` and ``<thread>`` may be missing; one that differs raises ``SpoofAttempt``, and so does
+        any ``<tenant>``.
+        """
+        root = parse_foreign(document, self.terms, self._names)
+        element = enclosed(root)
+        hold_claims(root, {"from": from_, "to": to, "thread": token})
+        return _valid_payload(self._by_name, element)
+
+    def parse_any(self, document: bytes, terms: Terms | None = None) -> Decoded:
+        """What is in a document, with an envelope or without, for showing it: its names are claims, not facts."""
+        root = parse_foreign(document, terms or self.terms, self._names)
+        if root.tag != MESSAGE:
+            return Decoded("", "", "", _valid_payload(self._by_name, root))
+        element, said = enclosed(root), claims(root)
+        payload = _valid_payload(self._by_name, element)
+        return Decoded(said.get("from", ""), said.get("to", ""), said.get("thread", ""), payload)
+
+    def from_text(self, text: str, terms: Terms | None = None) -> Mended:
+        """The payload from the text of a model, mended where that is allowed and then read strictly."""
+        repaired = repair_text(text, self._by_name.keys())
+        return Mended(self.from_xml(repaired.document, terms), repaired.notes)
+
+
+def _hold_same(known: PayloadSchema, schema: PayloadSchema) -> None:
+    if known.digest != schema.digest:
+        raise UnsupportedPayload(
+            f"Two payload classes are called {schema.name} and their schemas differ: {_place(known.cls)} and "
+            f"{_place(schema.cls)}. Rename one of them.",
+            details=(Fault(schema.name, "the name is taken by a class with another schema"),),
+        )
+
+
+def _place(cls: type) -> str:
+    return f"{cls.__module__}.{cls.__qualname__}"
+
+
+def _of_class(entries: dict[type, _Entry], payload: object) -> _Entry:
+    try:
+        return entries[type(payload)]
+    except KeyError:
+        message = f"expected an object of a registered payload class, came one of {_place(type(payload))}"
+        raise UnknownPayload(f"Unknown payload: {message}.", details=(Fault("", message),)) from None
+
+
+def _named(entries: dict[str, _Entry], name: str) -> _Entry:
+    try:
+        return entries[name]
+    except KeyError:
+        listed = ", ".join(sorted(entries)[:10]) or "none"
+        message = f"no payload class is called {shown(name)} here; known are {listed}"
+        raise UnknownPayload(f"Unknown payload: {message}.", details=(Fault("", message),)) from None
+
+
+def _carried(schema: PayloadSchema, payload: object, terms: Terms, error: Exception) -> tuple[Any, tuple[str, ...]]:
+    """``payload`` with what XML cannot carry replaced, if the terms allow it and that is all that is wrong with it."""
+    if isinstance(error, PayloadOverLimit):
+        raise error
+    refused = refusal(schema.shapes, payload, error)
+    if terms.controls is Controls.REFUSE:
+        raise refused from error
+    try:
+        value, notes = repair_json(schema.to_json(payload))
+    except _WRITING_FAULTS:
+        raise refused from error
+    carried, faults = schema.from_json(value)
+    if faults or not notes:
+        raise refused from error
+    return carried, notes
+
+
+def _hold_size(schema: PayloadSchema, content: str, terms: Terms) -> None:
+    size_bytes = len(schema.document(content).encode())
+    if size_bytes > terms.payload_bytes:
+        raise over_bytes(size_bytes, terms.payload_bytes)
+
+
+def _made(schema: PayloadSchema, element: _Element) -> Any:
+    """The payload of a valid element. The class may still refuse its values, or Python may be narrower than the XSD."""
+    try:
+        return schema.read(element)
+    except MAKING_FAULTS as error:
+        fault = Fault("", f"the class refuses these values: {shown(str(error), 200)}")
+        raise invalid(f"The {schema.name} does not fit", [fault]) from error
+
+
+def _valid_payload(entries: dict[str, _Entry], element: _Element) -> Any:
+    schema = _named(entries, str(element.tag)).schema
+    if not schema.compiled.validate(element):
+        raise invalid(f"The {schema.name} does not fit", schema_faults(schema.compiled, element, schema.shapes))
+    return _made(schema, element)
+
+
+def _misfit(xsd: XMLSchema, entries: dict[str, _Entry], root: _Element) -> InvalidPayload:
+    """Why an envelope that the organism wrote is not valid."""
+    element = next((child for child in root if str(child.tag) in entries), None)
+    if element is None:
+        return UnknownPayload("The document is not an envelope with a payload that is known here.")
+    return invalid("The message does not fit", schema_faults(xsd, element, entries[str(element.tag)].schema.shapes))
