@@ -92,7 +92,14 @@ class Story:
 
     def rows(self, name: str) -> dict[str, Row]:
         """The public rows of one read model after all that was told."""
-        return fold(model_named(name), self.events)
+        return {key: public(row) for key, row in self.kept(name).items()}
+
+    def kept(self, name: str) -> dict[str, Row]:
+        """The same with their private fields."""
+        rows = Rows(model_named(name))
+        for event in self.events:
+            rows.take(event)
+        return rows.rows
 
 
 def listener(name: str, **more: Any) -> dict[str, Any]:

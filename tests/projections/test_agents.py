@@ -127,6 +127,12 @@ def test_one_running_handling_beside_a_waiting_one_is_processing() -> None:
     assert watch.now == ("waiting", "m", 0)
 
 
+def test_only_waiting_handlings_are_left_when_the_one_that_ran_ends() -> None:
+    watch = Watch().works_on("n", "m").step("m")
+    watch.done("n")
+    assert watch.now == ("waiting", "m", 0)
+
+
 def test_a_paused_agent_is_paused_at_once_and_shows_it_when_nothing_runs() -> None:
     watch = Watch().works_on("m")
     watch.tell("agent_paused", agent="greeter", by="operator")
@@ -237,6 +243,35 @@ def test_a_kill_empties_queue_and_hands() -> None:
     watch.ends("m", "greeter", "killed", "m")
     watch.tell("message_dropped", "n", message="n", agent="greeter")
     assert watch.now == ("idle", None, 0)
+
+
+def test_what_was_killed_while_it_waited_holds_up_nobody() -> None:
+    watch = Watch().works_on("m").step("m")
+    watch.ends("m", "greeter", "killed", "m")
+    assert watch.works_on("n").now == ("processing", "n", 0)
+
+
+def test_an_effect_found_unknown_in_a_message_that_is_not_started_makes_nobody_wait() -> None:
+    watch = Watch().works_on("m", "n").step("m", kind="effect", effect="unsafe")
+    watch.starts("greeter", "shouter")
+    watch.step("m", kind="effect", effect="unsafe", unknown=True)
+    watch.begins("n", "greeter", "n")
+    assert watch.now == ("processing", "n", 1)
+
+
+def test_nothing_of_an_ended_message_stays_behind() -> None:
+    watch = Watch().works_on("m").step("m")
+    watch.starts("greeter", "shouter")
+    watch.dies("m")
+    row = watch.kept("agents")["greeter"]
+    assert (row["_running"], row["_waits"], row["_parked"]) == ({}, {}, {})
+
+
+def test_agents_stand_in_the_order_of_the_configuration() -> None:
+    watch = Watch()
+    watch.reload("sink", "shouter", "greeter")
+    rows = watch.kept("agents")
+    assert sorted(rows, key=lambda name: rows[name]["_ordinal"]) == ["sink", "shouter", "greeter"]
 
 
 def test_a_message_that_dies_before_it_starts_leaves_the_queue() -> None:

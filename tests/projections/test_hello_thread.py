@@ -1,4 +1,4 @@
-"""The golden hello thread: what each of its events does to each read model. The web's fold is held to the same files."""
+"""The golden hello thread: what each event does to each read model. The web folds the same files to the same rows."""
 
 from __future__ import annotations
 
