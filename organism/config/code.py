@@ -39,7 +39,7 @@ class Named:
 
 
 class Code:
-    """Finds the code of one load. A fault that several keys share is told once, at the first of them.
+    """Finds the code of one load. A cause that several keys share is told once, at the first of them.
 
     ``prefixes`` is None if they are in doubt: then nothing is found, and nothing is told of it.
     """
@@ -75,7 +75,7 @@ class Code:
         if found is None:
             return None
         read = attempt(partial(read_signature, found, blocking=blocking))
-        if read.result is None:
+        if read.error is not None or read.result is None:
             self._add(named, f"its signature cannot be read: {self._in_short(read.error)}")
             return None
         wrong = list(read.result.wrong)
@@ -100,7 +100,7 @@ class Code:
         """Complete the set of modules. One that is not Python is a fault, even if nothing has run it yet."""
         for module, error in self._modules.complete(self._first_named).items():
             if isinstance(error, SyntaxError):
-                self._add(self._reaches(module), self._cannot_import(module, error), once=True)
+                self._cannot_import(self._reaches(module), module, error)
 
     def _find(self, named: Named) -> Any:
         """What the path names; None after a fault."""
@@ -113,28 +113,37 @@ class Code:
         self._first_named.setdefault(named.module, named)
         outcome = self._modules.load(named.module)
         if outcome.result is None:
-            self._add(named, self._cannot_import(named.module, outcome.error), once=True)
+            self._cannot_import(named, named.module, outcome.error)
             return None
         found = attempt(partial(getattr, outcome.result, named.attribute))
         if found.error is not None:
             hint = near(named.attribute, list(vars(outcome.result)))
             self._add(named, f"`{named.module}` has no `{named.attribute}`{hint}")
+        elif found.result is None:
+            self._add(named, f"`{named.path}` is None")
         return found.result
 
     def _has_schema(self, named: Named, kind: type) -> bool:
         if kind not in self._is_sound:
             checked = attempt(partial(self._check_payload, kind))
-            wrong = [self._in_short(checked.error)] if checked.result is None else checked.result
+            wrong = [self._in_short(checked.error)] if checked.error is not None else checked.result or []
             for message in wrong:
                 self._add(named, f"no schema can be made of `{kind.__name__}`: {message}")
             self._is_sound[kind] = not wrong
         return self._is_sound[kind]
 
-    def _cannot_import(self, module: str, error: BaseException | None) -> str:
+    def _cannot_import(self, named: Named, module: str, error: BaseException | None) -> None:
         missing = error.name or "" if isinstance(error, ModuleNotFoundError) else ""
         if missing and is_below(module, missing):
-            return f"there is no module `{missing}`: expected {missing.replace('.', '/')}.py beside organism.yaml"
-        return f"`{module}` cannot be imported: {self._in_short(error)}{self._beside(missing)}"
+            cause = message = (
+                f"there is no module `{missing}`: expected {missing.replace('.', '/')}.py beside organism.yaml"
+            )
+        else:
+            cause = self._in_short(error)
+            message = f"`{module}` cannot be imported: {cause}{self._beside(missing)}"
+        if cause not in self._told:
+            self._told.add(cause)
+            self._add(named, message)
 
     def _beside(self, missing: str) -> str:
         folder, top = self._modules.sources.folder, missing.partition(".")[0]
@@ -142,7 +151,7 @@ class Code:
         return f"; {top} lies beside organism.yaml: add it to organism.imports" if is_there else ""
 
     def _in_short(self, error: BaseException | None) -> str:
-        return told(error, self._modules.sources.folder) if error is not None else "it is None"
+        return told(error, self._modules.sources.folder) if error is not None else ""
 
     def _reaches(self, module: str) -> Named:
         """The first key whose module imports this one."""
@@ -150,8 +159,5 @@ class Code:
         names = (root for root in self._first_named if any(each.name == module for each in closure([root])))
         return self._first_named[next(names)]
 
-    def _add(self, named: Named, message: str, *, once: bool = False) -> None:
-        if once and message in self._told:
-            return
-        self._told.add(message)
+    def _add(self, named: Named, message: str) -> None:
         self._faults.add(named.line, named.place, message)

@@ -30,13 +30,13 @@ def attempt(action: Callable[[], Result]) -> Outcome[Result]:
 
 
 def told(error: BaseException, folder: Path) -> str:
-    """The error in one line, with the file (as seen from ``folder``) and line of the last frame that lies below it."""
+    """The error in one line, with the file and line of the last frame below ``folder``, both as seen from there."""
     kind = type(error).__name__
     if isinstance(error, SyntaxError):
         return _placed(error.filename, error.lineno, folder, f"{kind}: {error.msg}")
     trace = traceback.extract_tb(error.__traceback__)
     frames = [frame for frame in trace if Path(frame.filename).is_relative_to(folder)]
-    text = " ".join(str(error).split())[:MAX_TEXT]
+    text = " ".join(str(error).replace(f"{folder}/", "").split())[:MAX_TEXT]
     reason = f"{kind}: {text}" if text else kind
     return _placed(frames[-1].filename, frames[-1].lineno, folder, reason) if frames else reason
 

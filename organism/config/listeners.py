@@ -75,8 +75,9 @@ def _check_names(entries: list[Entry], faults: Faults) -> list[str]:
 
 
 def _check_peers(entry: Entry, known: list[str], faults: Faults) -> None:
-    for index, peer in entry.node.nearest(("peers",)).items():
-        if entry.has("peers") and isinstance(peer.value, str) and peer.value not in known:
+    peers = entry.node.nearest(("peers",)).items() if entry.has("peers") else ()
+    for index, peer in peers:
+        if isinstance(peer.value, str) and peer.value not in known:
             message = f"there is no listener `{peer.value}`{near(peer.value, known)}"
             faults.add(peer.line, (*entry.place, "peers", index), message)
 

@@ -1,0 +1,18 @@
+"""What the tests of the configuration share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.config.place import Place
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Iterator[Place]:
+    """A folder with one listener, ``greeter``, that loads as it is."""
+    made = Place(tmp_path)
+    yield made
+    made.importer.close()

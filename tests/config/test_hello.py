@@ -1,0 +1,68 @@
+"""The organism.yaml that ships, and its handlers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from organism import HandlerResponse
+from organism.config.load import load
+from organism.config.modules import Importer
+from organism.config.settings import Limits, Retry, Settings
+from tests.config.place import takes_all
+
+SHIPPED = Path(__file__).parents[2] / "organism.yaml"
+
+
+@pytest.fixture
+def hello() -> Iterator[Settings]:
+    importer = Importer()
+    yield load(SHIPPED, check_payload=takes_all, imports=importer)
+    importer.close()
+
+
+def test_the_shipped_file_shows_the_defaults_as_they_are(hello: Settings) -> None:
+    assert (hello.name, hello.imports) == ("hello-world", ("handlers",))
+    assert hello.limits == Limits()
+    assert hello.retry == Retry()
+
+
+def test_its_listeners_are_those_of_the_hello_organism(hello: Settings) -> None:
+    wiring = {each.name: (each.is_agent, each.peers, each.payload_class.__name__) for each in hello.listeners}
+    assert wiring == {
+        "greeter": (True, ("shouter",), "Greeting"),
+        "shouter": (False, ("response-handler",), "GreetingResponse"),
+        "response-handler": (False, ("console",), "ShoutedResponse"),
+    }
+
+
+async def test_one_injection_becomes_four_messages_that_peers_allow(hello: Settings) -> None:
+    sender, receiver, payload = "console", "greeter", {"name": "Ada"}
+    way = [(sender, receiver, payload)]
+    while receiver != "console":
+        listener = hello.listener(receiver)
+        assert listener is not None
+        assert listener.handler is not None
+        answer = await listener.handler(listener.payload_class(**payload), Message(sender))
+        assert isinstance(answer, HandlerResponse)
+        sent: Any = answer.payload
+        assert listener.may_send_to(str(answer.to))
+        sender, receiver, payload = receiver, str(answer.to), asdict(sent)
+        way.append((sender, receiver, payload))
+    assert way == [
+        ("console", "greeter", {"name": "Ada"}),
+        ("greeter", "shouter", {"message": "Hello, Ada!", "original_sender": "console"}),
+        ("shouter", "response-handler", {"message": "HELLO, ADA!"}),
+        ("response-handler", "console", {"message": "HELLO, ADA!"}),
+    ]
+
+
+class Message:
+    """As much of a handler's metadata as the hello organism reads."""
+
+    def __init__(self, from_id: str) -> None:
+        self.from_id = from_id
