@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from typing import Annotated, Any, Final, Literal, TypeVar
@@ -10,7 +11,7 @@ from typing import Annotated, Any, Final, Literal, TypeVar
 from pydantic import ConfigDict, Field, Strict, TypeAdapter, ValidationError, with_config
 from pydantic_core import ErrorDetails
 
-from organism.errors import Fault, InvalidField, InvalidRequest, MissingField, UnknownField
+from organism.errors import Fault, InvalidField, InvalidPayload, InvalidRequest, MissingField, UnknownField
 
 MAX_WAIT_SECONDS: Final = 60.0
 _CLOSED: Final = ConfigDict(extra="forbid")
@@ -107,6 +108,17 @@ def _said(error: ErrorDetails) -> str:
     if isinstance(error["input"], dict | list):
         return expected
     return f"{expected}; came {str(error['input'])[:40]!r}"
+
+
+@contextmanager
+def payload_at(place: str) -> Iterator[None]:
+    """What is wrong with a payload is pointed at from the payload on; here it points into the body that holds it."""
+    try:
+        yield
+    except InvalidPayload as error:
+        error.details = tuple(Fault(place + fault.pointer, fault.message) for fault in error.details)
+        error.param = error.details[0].pointer if error.details else error.param or place or None
+        raise
 
 
 @cache

@@ -30,7 +30,7 @@ from organism.model.commands import Injected
 from organism.model.events import Actor
 from organism.server import headers as fixed
 from organism.server.auth import Principal, Tokens, token_in
-from organism.server.bodies import parsed
+from organism.server.bodies import parsed, payload_at
 from organism.server.call import Process
 from organism.server.commands import COMMANDS, Kind, Subscribe
 from organism.server.edge import headers_of, problem, query_of
@@ -258,9 +258,9 @@ class Session:
         elif name in {"ping", "auth"}:
             self._connection.answer("ok", given, {"position": self._viewer.position})
         else:
-            done = await self._tenant.do(
-                body.command(Actor(tenant=self._tenant.id, request_id=self._connection.request_id))
-            )
+            actor = Actor(tenant=self._tenant.id, request_id=self._connection.request_id)
+            with payload_at("/payload"):
+                done = await self._tenant.do(body.command(actor))
             if isinstance(done, Injected):
                 fields = {"thread_id": done.thread_id, "message_id": done.message_id, "position": done.position}
                 self._connection.answer("injected", given, fields)

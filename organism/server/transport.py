@@ -25,6 +25,12 @@ class FrameProtocol(WebSocketsSansIOProtocol):
         cast("dict[str, Any]", self.scope["extensions"])[EXTENSION] = self
         await super().run_asgi()
 
+    async def send(self, message: Any) -> None:
+        """Send for the app. A handshake that it refused by an HTTP answer is complete: uvicorn would log an error."""
+        await super().send(message)
+        if message["type"] == "websocket.http.response.body" and not message.get("more_body", False):
+            self.handshake_complete = True
+
     @property
     def is_open(self) -> bool:
         """Whether a frame may still be written."""

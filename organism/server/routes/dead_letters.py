@@ -7,7 +7,7 @@ from typing import Final
 import orjson
 
 from organism.log.log import Where
-from organism.model.commands import DiscardDeadLetter, Injected, ReplayDeadLetter
+from organism.model.commands import DiscardDeadLetter, ReplayDeadLetter
 from organism.server.bodies import NoBody, ReplayBody, parsed
 from organism.server.call import Answer, Call, Route, answer
 from organism.server.lists import Listing, list_of
@@ -26,11 +26,8 @@ async def replay(call: Call) -> Answer:
     """Send it again as a new message, with another payload if one is given."""
     call.allow_query()
     body = parsed(ReplayBody, call.json())
-    sent = await call.tenant.do(
-        ReplayDeadLetter(message_id=call.params["id"], json=body.payload, **call.command_fields())
-    )
-    if not isinstance(sent, Injected):
-        raise TypeError(sent)
+    command = ReplayDeadLetter(message_id=call.params["id"], json=body.payload, **call.command_fields())
+    sent = await call.send(command)
     return answer({"thread_id": sent.thread_id, "message_id": sent.message_id, "position": sent.position}, 202)
 
 

@@ -6,7 +6,7 @@ import asyncio
 from dataclasses import dataclass
 from typing import Any, Final
 
-from organism.errors import Fault, InvalidField, InvalidPayload, OrganismError, UnsupportedMediaType
+from organism.errors import InvalidField, UnsupportedMediaType
 from organism.log.log import EventFilter, Log
 from organism.model.commands import Inject, Injected
 from organism.model.ids import CONSOLE
@@ -35,14 +35,7 @@ async def inject(call: Call) -> Answer:
     command = Inject(
         to=wanted.to, json=wanted.json, xml=wanted.xml, thread_id=wanted.thread_id, **call.command_fields()
     )
-    try:
-        sent = await call.tenant.do(command)
-    except InvalidPayload as error:
-        if wanted.xml is None:
-            point_below(error, "/payload")
-        raise
-    if not isinstance(sent, Injected):
-        raise TypeError(sent)
+    sent = await call.send(command, "/payload" if wanted.xml is None else "")
     said = {"thread_id": sent.thread_id, "message_id": sent.message_id, "position": sent.position}
     if wanted.wait_seconds is None or not await _ended(call, sent.thread_id, wanted.wait_seconds):
         return answer(said, 202)
@@ -84,12 +77,6 @@ def _wait(said: str | None) -> float | None:
             f"`wait` is a number of seconds up to {MAX_WAIT_SECONDS:.0f}; came {said[:40]!r}.", param="query.wait"
         )
     return seconds
-
-
-def point_below(error: OrganismError, place: str) -> None:
-    """Make the error's pointers, which begin at the payload, point into the body that holds it at ``place``."""
-    error.details = tuple(Fault(place + fault.pointer, fault.message) for fault in error.details)
-    error.param = error.details[0].pointer if error.details else error.param or place
 
 
 async def _ended(call: Call, thread_id: str, seconds: float) -> bool:

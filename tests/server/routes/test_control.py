@@ -1,0 +1,93 @@
+"""Control: pause, resume, kill, reload, stop; each answers with what stands then."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.flows.world import MakeWorld
+from tests.server.served import Served, served
+
+
+async def test_a_paused_agent_says_so_and_works_again_when_resumed(hello: Served) -> None:
+    paused = await hello.call("POST", "/agents/shouter/pause")
+    assert (paused.status_code, paused.json()["paused"], paused.json()["state"]) == (200, True, "paused")
+    waiting = await hello.inject(wait=None)
+    assert (await hello.get("/agents/shouter"))["queue_depth"] in {0, 1}
+    resumed = await hello.call("POST", "/agents/shouter/resume")
+    assert (resumed.json()["paused"], resumed.json()["position"] > paused.json()["position"]) == (False, True)
+    assert await hello.organism.tenants["default"].ended(waiting["thread_id"], 10)
+    assert (await hello.get(f"/threads/{waiting['thread_id']}"))["status"] == "completed"
+
+
+async def test_pausing_twice_changes_nothing(hello: Served) -> None:
+    first = await hello.call("POST", "/agents/greeter/pause")
+    second = await hello.call("POST", "/agents/greeter/pause")
+    assert (second.status_code, second.json()["position"]) == (200, first.json()["position"])
+
+
+async def test_the_whole_organism_pauses_and_resumes(hello: Served) -> None:
+    paused = await hello.call("POST", "/organism/pause")
+    assert (paused.status_code, paused.json()["status"]) == (200, "paused")
+    assert (await hello.get("//readyz"))["status"] == "paused"
+    thread = (await hello.inject(wait=None))["thread_id"]
+    assert (await hello.get(f"/threads/{thread}"))["message_count"] == 1
+    assert (await hello.call("POST", "/organism/resume")).json()["status"] == "running"
+    assert await hello.organism.tenants["default"].ended(thread, 10)
+
+
+async def test_a_thread_is_paused_resumed_and_killed(hello: Served) -> None:
+    await hello.call("POST", "/agents/shouter/pause")
+    thread = (await hello.inject(wait=None))["thread_id"]
+    paused = await hello.call("POST", f"/threads/{thread}/pause")
+    assert (paused.status_code, paused.json()["paused"], paused.json()["status"]) == (200, True, "active")
+    assert (await hello.call("POST", f"/threads/{thread}/resume")).json()["paused"] is False
+    killed = await hello.call("POST", f"/threads/{thread}/kill")
+    assert (killed.status_code, killed.json()["status"]) == (200, "killed")
+    assert killed.headers["etag"] == f'"{killed.json()["position"]}"'
+    again = await hello.call("POST", f"/threads/{thread}/kill")
+    assert (again.status_code, again.json()) == (200, killed.json())
+
+
+async def test_a_stale_view_is_refused(hello: Served) -> None:
+    await hello.call("POST", "/agents/shouter/pause")
+    thread = (await hello.inject(wait=None))["thread_id"]
+    answer = await hello.call("POST", f"/threads/{thread}/kill", headers={"If-Match": '"1"'})
+    assert (answer.status_code, answer.json()["error"]["code"]) == (409, "stale_position")
+    seen = (await hello.call("GET", f"/threads/{thread}")).headers["etag"]
+    assert (await hello.call("POST", f"/threads/{thread}/pause", headers={"If-Match": seen})).status_code == 200
+    wrong = await hello.call("POST", f"/threads/{thread}/pause", headers={"If-Match": "new"})
+    assert (wrong.status_code, wrong.json()["error"]["param"]) == (400, "headers.if-match")
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/agents/nobody/pause", "/agents/nobody/resume", "/threads/x/kill", "/threads/x/pause", "/threads/x/resume"],
+)
+async def test_what_there_is_not_cannot_be_controlled(hello: Served, path: str) -> None:
+    assert (await hello.call("POST", path)).status_code == 404
+
+
+async def test_a_control_call_takes_no_field(hello: Served) -> None:
+    answer = await hello.call("POST", "/organism/pause", json={"hard": True})
+    assert (answer.status_code, answer.json()["error"]["code"]) == (400, "unknown_field")
+    assert (await hello.get("/organism"))["status"] == "running"
+
+
+async def test_a_reload_says_what_it_changed_or_changes_nothing(world: MakeWorld) -> None:
+    source = "async def one(payload: Ask, metadata):\n    return None\n\n\ntwo = one\n"
+    made = world(source, {"one": {}})
+    async with served(made.config) as server:
+        made.write(source, {"one": {}, "two": {}})
+        reloaded = await server.call("POST", "/organism/reload")
+        assert (reloaded.status_code, reloaded.json()["added"], reloaded.json()["removed"]) == (200, ["two"], [])
+        made.config.write_text("organism: {nam: x}\n")
+        refused = await server.call("POST", "/organism/reload")
+        assert (refused.status_code, refused.json()["error"]["code"]) == (422, "config_invalid")
+        assert refused.json()["error"]["details"]
+        assert (await server.get("/agents"))["total"] == 2
+
+
+async def test_a_stop_is_acknowledged_and_then_carried_out() -> None:
+    async with served() as server:
+        answer = await server.call("POST", "/organism/stop")
+        assert (answer.status_code, answer.json()["status"]) == (202, "stopping")

@@ -1,0 +1,149 @@
+"""Inject: JSON and XML, with and without waiting."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.flows.world import MakeWorld
+from tests.server.served import Served, served
+
+XML = {"Content-Type": "application/xml"}
+ENVELOPE = (
+    '<message xmlns="urn:organism:envelope:1"><meta><from>console</from><to>greeter</to></meta>'
+    '<Greeting xmlns=""><name>Dan</name></Greeting></message>'
+)
+
+
+async def test_an_injection_is_acknowledged_with_its_ids(hello: Served) -> None:
+    answer = await hello.call("POST", "/inject", json={"to": "greeter", "payload": {"name": "Dan"}})
+    said = answer.json()
+    assert answer.status_code == 202
+    assert set(said) == {"thread_id", "message_id", "position"}
+    assert (await hello.get(f"/messages/{said['message_id']}"))["position"] == said["position"]
+
+
+async def test_with_wait_it_is_answered_by_the_replies_and_the_thread(hello: Served) -> None:
+    said = await hello.inject()
+    assert [(reply["from"], reply["to"], reply["payload"]) for reply in said["replies"]] == [
+        ("response-handler", "console", {"message": "HELLO, DAN!"})
+    ]
+    assert said["thread"]["status"] == "completed"
+    assert said["thread"]["message_count"] == 4
+    assert said["thread"]["participants"] == ["console", "greeter", "shouter", "response-handler"]
+
+
+async def test_replies_are_those_of_this_injection_alone(hello: Served) -> None:
+    first = await hello.inject()
+    second = await hello.inject(payload={"name": "Eve"}, thread_id=first["thread_id"])
+    assert [reply["payload"]["message"] for reply in second["replies"]] == ["HELLO, EVE!"]
+    assert second["thread"]["message_count"] == 8
+
+
+async def test_a_wait_that_is_too_short_is_answered_by_the_acknowledgement(world: MakeWorld) -> None:
+    made = world("async def asker(payload: Ask, metadata):\n    await metadata.approve({})\n", {"asker": {}})
+    async with served(made.config) as server:
+        answer = await server.call("POST", "/inject", json={"to": "asker", "payload": {}, "wait": 0.05})
+        assert answer.status_code == 202
+        assert set(answer.json()) == {"thread_id", "message_id", "position"}
+
+
+async def test_a_stop_ends_the_wait(world: MakeWorld) -> None:
+    made = world("async def asker(payload: Ask, metadata):\n    await metadata.approve({})\n", {"asker": {}})
+    async with served(made.config) as server:
+        server.serving.stop()
+        answer = await server.call("POST", "/inject", json={"to": "asker", "payload": {}, "wait": 60})
+        assert answer.status_code in {202, 503}
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        "<Greeting><name>Dan</name></Greeting>",
+        ENVELOPE,
+    ],
+)
+async def test_a_document_or_an_envelope_is_taken_as_xml(hello: Served, document: str) -> None:
+    answer = await hello.call("POST", "/inject?to=greeter&wait=10", content=document, headers=XML)
+    assert answer.status_code == 200
+    assert answer.json()["replies"][0]["payload"] == {"message": "HELLO, DAN!"}
+
+
+async def test_an_envelope_that_names_another_sender_is_refused(hello: Served) -> None:
+    envelope = (
+        '<message xmlns="urn:organism:envelope:1"><meta><from>shouter</from></meta>'
+        '<Greeting xmlns=""><name>Dan</name></Greeting></message>'
+    )
+    answer = await hello.call("POST", "/inject?to=greeter", content=envelope, headers=XML)
+    assert (answer.status_code, answer.json()["error"]["code"]) == (400, "invalid_payload")
+    assert (await hello.get("/log?type=spoof_attempt"))["events"][0]["data"]["claimed"] == "shouter"
+
+
+@pytest.mark.parametrize(
+    "query", ["", "?to=greeter&wait=0", "?to=greeter&wait=61", "?to=greeter&wait=soon", "?to=greeter&x=1"]
+)
+async def test_what_the_query_of_a_document_lacks_is_named(hello: Served, query: str) -> None:
+    answer = await hello.call("POST", f"/inject{query}", content="<Greeting/>", headers=XML)
+    assert answer.status_code == 400
+    assert answer.json()["error"]["param"].startswith("query.")
+
+
+@pytest.mark.parametrize(
+    "document", ["", "<Greeting>", "<!DOCTYPE x><Greeting/>", "<Other/>", "<Greeting><name>&x;</name></Greeting>"]
+)
+async def test_a_document_that_does_not_fit_is_an_invalid_payload(hello: Served, document: str) -> None:
+    answer = await hello.call("POST", "/inject?to=greeter", content=document, headers=XML)
+    assert (answer.status_code, answer.json()["error"]["code"]) == (400, "invalid_payload")
+
+
+async def test_every_wrong_field_is_named_at_once(hello: Served) -> None:
+    answer = await hello.call("POST", "/inject", json={"to": "", "wait": "long", "extra": 1})
+    error = answer.json()["error"]
+    assert answer.status_code == 400
+    assert {fault["param"] for fault in error["details"]} == {"/to", "/wait", "/extra", "/payload"}
+
+
+async def test_a_payload_that_does_not_fit_names_its_fields_in_the_body(hello: Served) -> None:
+    answer = await hello.call("POST", "/inject", json={"to": "greeter", "payload": {"nme": "Dan"}})
+    error = answer.json()["error"]
+    assert (answer.status_code, error["code"]) == (400, "invalid_payload")
+    assert {fault["param"] for fault in error["details"]} == {"/payload/name", "/payload/nme"}
+
+
+@pytest.mark.parametrize("body", ["", "[]", "{", '{"to":"greeter","to":"shouter","payload":{}}', "null", "3"])
+async def test_a_body_that_is_no_command_is_refused(hello: Served, body: str) -> None:
+    answer = await hello.call("POST", "/inject", content=body, headers={"Content-Type": "application/json"})
+    assert answer.status_code == 400
+    assert answer.json()["error"]["code"] in {"invalid_json", "invalid_field", "missing_field"}
+
+
+async def test_an_unknown_receiver_or_thread_is_not_found(hello: Served) -> None:
+    nobody = await hello.call("POST", "/inject", json={"to": "nobody", "payload": {}})
+    nowhere = await hello.call(
+        "POST", "/inject", json={"to": "greeter", "payload": {"name": "D"}, "thread_id": "thr-0"}
+    )
+    assert (nobody.status_code, nobody.json()["error"]["param"]) == (404, "/to")
+    assert (nowhere.status_code, nowhere.json()["error"]["param"]) == (404, "/thread_id")
+
+
+async def test_a_killed_thread_takes_nothing_more(hello: Served) -> None:
+    thread = (await hello.inject())["thread_id"]
+    await hello.call("POST", f"/threads/{thread}/kill")
+    answer = await hello.call("POST", "/inject", json={"to": "greeter", "payload": {"name": "D"}, "thread_id": thread})
+    assert (answer.status_code, answer.json()["error"]["code"]) == (409, "thread_killed")
+
+
+async def test_the_same_key_gives_the_same_answer_and_sends_nothing_more(hello: Served) -> None:
+    body, key = {"to": "greeter", "payload": {"name": "Dan"}}, {"Idempotency-Key": "k-1"}
+    first = await hello.call("POST", "/inject", json=body, headers=key)
+    again = await hello.call("POST", "/inject", json=body, headers=key)
+    other = await hello.call("POST", "/inject", json={**body, "to": "shouter"}, headers=key)
+    assert (again.status_code, again.content) == (first.status_code, first.content)
+    assert (other.status_code, other.json()["error"]["code"]) == (422, "idempotency_key_reused")
+    assert (await hello.get("/threads"))["total"] == 1
+
+
+async def test_an_idempotency_key_that_is_none_is_refused(hello: Served) -> None:
+    answer = await hello.call(
+        "POST", "/inject", json={"to": "greeter", "payload": {"name": "D"}}, headers={"Idempotency-Key": "a b"}
+    )
+    assert (answer.status_code, answer.json()["error"]["param"]) == (400, "headers.idempotency-key")

@@ -1,0 +1,237 @@
+"""What can be read: shapes of the API, lists, filters, cursors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.flows.world import MakeWorld
+from tests.server.served import Served, served
+
+AGENT_FIELDS = {
+    "name", "description", "is_agent", "peers", "payload_class", "state", "current_thread", "queue_depth",
+    "last_activity", "paused", "message_count", "model", "version",
+}  # fmt: skip
+MESSAGE_FIELDS = {"id", "thread_id", "from", "to", "payload_type", "payload", "timestamp", "position", "cause"}
+THREAD_FIELDS = {
+    "id", "status", "participants", "message_count", "created_at", "last_activity", "error", "session_id", "tokens",
+    "cost_usd", "position", "paused",
+}  # fmt: skip
+ORGANISM_FIELDS = {
+    "name", "status", "uptime_seconds", "agent_count", "active_threads", "total_messages", "version", "position",
+}  # fmt: skip
+
+
+async def test_the_organism_has_its_shape(hello: Served) -> None:
+    await hello.inject()
+    organism = await hello.get("/organism")
+    assert set(organism) == ORGANISM_FIELDS
+    assert (organism["name"], organism["status"], organism["agent_count"]) == ("hello-world", "running", 3)
+    assert (organism["total_messages"], organism["active_threads"]) == (4, 0)
+
+
+async def test_agents_have_their_shape_and_the_order_of_the_config(hello: Served) -> None:
+    page = await hello.get("/agents")
+    assert [agent["name"] for agent in page["agents"]] == ["greeter", "shouter", "response-handler"]
+    assert all(set(agent) == AGENT_FIELDS for agent in page["agents"])
+    assert page["agents"][0] == await hello.get("/agents/greeter")
+    assert page["agents"][0]["peers"] == ["shouter"]
+
+
+async def test_an_agents_config_is_its_section(hello: Served) -> None:
+    section = await hello.get("/agents/greeter/config")
+    assert (section["name"], section["handler"]) == ("greeter", "handlers.hello.greet")
+
+
+async def test_a_schema_is_xsd_or_json_schema_as_asked(hello: Served) -> None:
+    xsd = await hello.call("GET", "/agents/greeter/schema")
+    json = await hello.call("GET", "/agents/greeter/schema", headers={"Accept": "application/schema+json"})
+    assert xsd.headers["content-type"] == "application/xml"
+    assert '<xs:element name="Greeting"' in xsd.text
+    assert json.headers["content-type"] == "application/schema+json"
+    assert json.json()["properties"]["name"]["type"] == "string"
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/agents/nobody",
+        "/agents/nobody/config",
+        "/agents/nobody/schema",
+        "/threads/x",
+        "/threads/x/messages",
+        "/messages/x",
+    ],
+)
+async def test_what_there_is_not_is_not_found(hello: Served, path: str) -> None:
+    answer = await hello.call("GET", path)
+    assert (answer.status_code, answer.json()["error"]["code"]) == (404, "not_found")
+
+
+async def test_a_thread_comes_with_its_messages(hello: Served) -> None:
+    said = await hello.inject()
+    thread = await hello.get(f"/threads/{said['thread_id']}")
+    messages = thread.pop("messages")
+    assert thread.pop("next") is None
+    assert set(thread) == THREAD_FIELDS
+    assert thread == said["thread"]
+    assert [(message["from"], message["to"]) for message in messages] == [
+        ("console", "greeter"),
+        ("greeter", "shouter"),
+        ("shouter", "response-handler"),
+        ("response-handler", "console"),
+    ]
+    assert all(set(message) == MESSAGE_FIELDS for message in messages)
+    assert [message["cause"] for message in messages[1:]] == [message["id"] for message in messages[:-1]]
+
+
+async def test_a_threads_tag_is_its_position(hello: Served) -> None:
+    said = await hello.inject()
+    answer = await hello.call("GET", f"/threads/{said['thread_id']}")
+    assert answer.headers["etag"] == f'"{said["thread"]["position"]}"'
+    again = await hello.call("GET", f"/threads/{said['thread_id']}", headers={"If-None-Match": answer.headers["etag"]})
+    assert again.status_code == 304
+
+
+async def test_a_message_shows_its_envelope_when_asked(hello: Served) -> None:
+    said = await hello.inject()
+    plain = await hello.get(f"/messages/{said['message_id']}")
+    full = await hello.get(f"/messages/{said['message_id']}?xml=true")
+    assert "xml" not in plain
+    assert full.pop("xml").startswith('<message xmlns="urn:organism:envelope:1"><meta><from>console</from>')
+    assert full == plain
+    listed = await hello.get(f"/threads/{said['thread_id']}/messages?xml=true")
+    assert all("<meta>" in message["xml"] for message in listed["messages"])
+
+
+async def test_lists_are_walked_by_their_cursor(hello: Served) -> None:
+    for name in ("a", "b", "c"):
+        await hello.inject(payload={"name": name})
+    path = "/messages?limit=5&agent=greeter"
+    seen: list[int] = []
+    cursor: str | None = ""
+    while cursor is not None:
+        page = await hello.get(path + (f"&cursor={cursor}" if cursor else ""))
+        assert page["count"] == len(page["messages"])
+        assert page["total"] == 6
+        seen += [message["position"] for message in page["messages"]]
+        cursor = page["next"]
+    assert seen == sorted(set(seen))
+    assert len(seen) == 6
+
+
+@pytest.mark.parametrize("query", ["agent=shouter", "agent=greeter&q=x", "agent=greeter&offset=5"])
+async def test_a_cursor_opens_no_other_list(hello: Served, query: str) -> None:
+    for _ in range(3):
+        await hello.inject()
+    cursor = (await hello.get("/messages?limit=5&agent=greeter"))["next"]
+    answer = await hello.call("GET", f"/messages?limit=5&{query}&cursor={cursor}")
+    assert (answer.status_code, answer.json()["error"]["param"][:6]) == (400, "query.")
+
+
+async def test_a_page_may_be_taken_by_its_offset(hello: Served) -> None:
+    await hello.inject()
+    page = await hello.get("/messages?limit=2&offset=2")
+    assert (page["offset"], page["count"], page["total"], page["next"]) == (2, 2, 4, None)
+
+
+async def test_threads_come_newest_activity_first_and_are_filtered(hello: Served) -> None:
+    first = (await hello.inject())["thread_id"]
+    second = await hello.inject()
+    await hello.call("POST", f"/threads/{first}/kill")
+    assert [thread["id"] for thread in (await hello.get("/threads"))["threads"]] == [first, second["thread_id"]]
+    assert (await hello.get("/threads?status=killed"))["total"] == 1
+    assert (await hello.get("/threads?agent=shouter"))["total"] == 2
+    assert (await hello.get("/threads?agent=nobody"))["total"] == 0
+    since = second["thread"]["created_at"]
+    assert (await hello.get(f"/messages?since={since}"))["total"] == 4
+    assert (await hello.get("/threads?since=2100-01-01T00:00:00Z"))["total"] == 0
+
+
+@pytest.mark.parametrize("query", ["status=open", "since=yesterday", "since=2024-01-01"])
+async def test_a_filter_that_is_none_is_refused_by_name(hello: Served, query: str) -> None:
+    answer = await hello.call("GET", f"/threads?{query}")
+    assert (answer.status_code, answer.json()["error"]["param"]) == (400, f"query.{query.split('=', maxsplit=1)[0]}")
+
+
+async def test_a_text_finds_payloads(hello: Served) -> None:
+    await hello.inject(payload={"name": "Zaphod"})
+    await hello.inject()
+    assert (await hello.get("/messages?q=Zaphod"))["total"] == 4
+
+
+async def test_the_log_is_read_in_pages_and_by_kind(hello: Served) -> None:
+    said = await hello.inject()
+    head = (await hello.get("/organism"))["position"]
+    events: list[dict[str, Any]] = []
+    after: int | None = 0
+    while after is not None:
+        page = await hello.get(f"/log?limit=3&after={after}")
+        events += page["events"]
+        after = page["next"]
+    assert [event["position"] for event in events] == list(range(1, head + 1))
+    sent = await hello.get(f"/log?type=message_sent&thread={said['thread_id']}&content=true")
+    assert sent["events"][0]["content"] == {"name": "Dan"}
+    assert all(event["correlation"] == said["message_id"] for event in sent["events"])
+    assert (await hello.get("/log?until=2"))["events"][-1]["position"] == 2
+
+
+async def test_an_event_type_that_there_is_not_is_refused(hello: Served) -> None:
+    answer = await hello.call("GET", "/log?type=message_eaten")
+    assert (answer.status_code, answer.json()["error"]["param"]) == (400, "query.type")
+
+
+async def test_dead_letters_are_listed_with_their_payload_replayed_and_discarded(world: MakeWorld) -> None:
+    source = """
+    async def picky(payload: Ask, metadata: HandlerMetadata):
+        if payload.text != "right":
+            raise ValueError("not right")
+        return HandlerResponse.respond(Told("thanks"))
+    """
+    made = world(source, {"picky": {}}, retry={"attempts": 1})
+    async with served(made.config) as server:
+        failed = await server.inject("picky", {"text": "wrong"})
+        assert (failed["thread"]["status"], failed["thread"]["error"]) == ("error", "ValueError: not right")
+        (letter,) = (await server.get("/dead-letters"))["dead_letters"]
+        assert (letter["agent"], letter["code"], letter["payload"]) == ("picky", "handler_error", {"text": "wrong"})
+        bad = await server.call("POST", f"/dead-letters/{letter['id']}/replay", json={"payload": {"txt": 1}})
+        assert bad.json()["error"]["details"][0]["param"].startswith("/payload/")
+        sent = await server.call("POST", f"/dead-letters/{letter['id']}/replay", json={"payload": {"text": "right"}})
+        assert (sent.status_code, set(sent.json())) == (202, {"thread_id", "message_id", "position"})
+        assert (await server.get("/dead-letters"))["total"] == 0
+        await server.inject("picky", {"text": "wrong"})
+        (letter,) = (await server.get("/dead-letters"))["dead_letters"]
+        gone = await server.call("DELETE", f"/dead-letters/{letter['id']}")
+        assert (gone.status_code, gone.json()["id"]) == (200, letter["thread_id"])
+        assert (await server.call("DELETE", f"/dead-letters/{letter['id']}")).status_code == 404
+
+
+async def test_an_approval_is_listed_and_resolved_once(world: MakeWorld) -> None:
+    source = """
+    async def asker(payload: Ask, metadata: HandlerMetadata):
+        said = await metadata.approve({"sum": 3})
+        return HandlerResponse.respond(Told(f"{said.decision} {said.comment}"))
+    """
+    made = world(source, {"asker": {}})
+    async with served(made.config) as server, server.socket("?since=0") as socket:
+        thread = (await server.inject("asker", {"text": ""}, wait=None))["thread_id"]
+        async for said in socket:
+            if '"event":"approval"' in str(said):
+                break
+        (approval,) = (await server.get("/approvals?status=pending"))["approvals"]
+        assert (approval["thread_id"], approval["payload"], approval["agent"]) == (thread, {"sum": 3}, "asker")
+        body = {"decision": "approve", "comment": "fine"}
+        first = await server.call("POST", f"/approvals/{approval['id']}/resolve", json=body)
+        second = await server.call("POST", f"/approvals/{approval['id']}/resolve", json=body)
+        assert (first.status_code, first.json()["status"]) == (200, "approved")
+        assert (second.status_code, second.json()["error"]["code"]) == (409, "already_resolved")
+        wrong = await server.call("POST", f"/approvals/{approval['id']}/resolve", json={"decision": "maybe"})
+        assert (wrong.status_code, wrong.json()["error"]["param"]) == (400, "/decision")
+
+
+async def test_an_indeterminate_effect_that_there_is_not_is_not_found(hello: Served) -> None:
+    answer = await hello.call("POST", "/indeterminate/msg-x:1/resolve", json={"outcome": "redo"})
+    assert answer.status_code == 404
+    wrong = await hello.call("POST", "/indeterminate/msg-x:1/resolve", json={"outcome": "redo", "result": 1})
+    assert (wrong.status_code, wrong.json()["error"]["param"]) == (400, "/result")

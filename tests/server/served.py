@@ -1,0 +1,116 @@
+"""A real organism behind a real server on a free port, in this process, for one test."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import time
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import orjson
+from websockets.asyncio.client import ClientConnection, connect
+
+from organism import bootstrap
+from organism.log.log import Log
+from organism.model.ids import DEFAULT_TENANT
+from organism.server.auth import Tokens
+from organism.server.serve import Address, Secrets, Serving, listen
+
+HELLO = Path(__file__).parents[2] / "organism.yaml"
+TOKEN = "org_for_tests"
+PATIENCE_SECONDS = 10
+
+
+class Served:
+    """A running server, and clients of it that hold its token."""
+
+    def __init__(self, serving: Serving, organism: bootstrap.Organism, tokens: Tokens) -> None:
+        self.serving = serving
+        self.organism = organism
+        self.tokens = tokens
+        self.url = serving.url
+        self.bearer = {"Authorization": f"Bearer {TOKEN}"}
+
+    @property
+    def log(self) -> Log:
+        """The default tenant's log."""
+        return self.organism.tenants[DEFAULT_TENANT].log
+
+    async def call(self, method: str, path: str, **more: Any) -> httpx2.Response:
+        """One request with the token, below /api/v1 unless the path is at the root."""
+        headers = {**self.bearer, **more.pop("headers", {})}
+        base = "" if path.startswith("//") else "/api/v1"
+        async with httpx2.AsyncClient(base_url=self.url, trust_env=False) as client:
+            return await client.request(
+                method, base + path.removeprefix("/" if not base else ""), headers=headers, **more
+            )
+
+    async def get(self, path: str, **more: Any) -> Any:
+        """The JSON of a GET that must be answered by 200."""
+        answer = await self.call("GET", path, **more)
+        assert answer.status_code == 200, answer.text
+        return answer.json()
+
+    async def inject(self, to: str = "greeter", payload: Any = None, **more: Any) -> Any:
+        """The JSON of an injection that must be taken; it waits for its thread's end unless told otherwise."""
+        body = {"to": to, "payload": {"name": "Dan"} if payload is None else payload, "wait": 10, **more}
+        answer = await self.call("POST", "/inject", json={name: value for name, value in body.items() if value})
+        assert answer.status_code in {200, 202}, answer.text
+        return answer.json()
+
+    def socket(self, query: str = "", headers: Mapping[str, str] | None = None, **more: Any) -> Any:
+        """A WebSocket with the token; ``async with`` it."""
+        url = self.url.replace("http", "ws", 1) + "/ws" + query
+        given = self.bearer if headers is None else headers
+        return connect(url, additional_headers=given, compression=None, proxy=None, **more)
+
+
+@dataclass
+class Frames:
+    """The frames of a socket, one by one, with patience for a busy machine."""
+
+    socket: ClientConnection
+
+    async def next(self) -> dict[str, Any]:
+        """The next frame."""
+        frame: dict[str, Any] = orjson.loads(await asyncio.wait_for(self.socket.recv(), PATIENCE_SECONDS))
+        return frame
+
+    async def until(self, event: str, **fields: Any) -> list[dict[str, Any]]:
+        """The frames up to one of this event with these fields, it included."""
+        seen = []
+        while True:
+            seen.append(await self.next())
+            if seen[-1]["event"] == event and all(seen[-1].get(name) == value for name, value in fields.items()):
+                return seen
+
+    async def ask(self, cmd: str, **fields: Any) -> dict[str, Any]:
+        """The answer to a command; what is pushed meanwhile is passed over."""
+        mark = secrets.token_hex(4)
+        await self.socket.send(orjson.dumps({"cmd": cmd, "id": mark, **fields}).decode())
+        while (frame := await self.next()).get("id") != mark:
+            pass
+        return frame
+
+
+@asynccontextmanager
+async def served(config: Path = HELLO, data: Path | None = None, hosts: tuple[str, ...] = ()) -> AsyncIterator[Served]:
+    """Start the organism of ``config``, in memory or on ``data``, behind a server; stop both at the end."""
+    organism = await bootstrap.start(config, data)
+    address = Address(port=0, allowed_hosts=hosts)
+    key = secrets.token_bytes(32)
+    tokens = Tokens(TOKEN, key, time.time)
+    serving = Serving(organism, address, listen(address), Secrets(tokens, key))
+    answers = asyncio.Event()
+    running = asyncio.ensure_future(serving.run(answers.set))
+    try:
+        await asyncio.wait({running, asyncio.ensure_future(answers.wait())}, return_when=asyncio.FIRST_COMPLETED)
+        yield Served(serving, organism, tokens)
+    finally:
+        serving.stop()
+        await running

@@ -1,0 +1,88 @@
+"""Strict JSON in, joined bytes out."""
+
+from __future__ import annotations
+
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from websockets.frames import Frame, Opcode
+from websockets.protocol import Protocol, Side
+from websockets.protocol import State as WireState
+
+from organism.errors import InvalidField, InvalidJson
+from organism.server.wire import MAX_DEPTH, frame, microseconds, parse_json, splice
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
+    max_leaves=20,
+)
+
+
+@given(VALUES)
+def test_what_is_json_is_taken_as_it_is(value: object) -> None:
+    assert parse_json(orjson.dumps(value)) == value
+
+
+@pytest.mark.parametrize(
+    "text", ['{"a":1,"a":2}', '{"a":1,"\\u0061":2}', '[{"x":{"b":[],"b":[]}}]', '{"a:":1,"b\\"":2,"a:":3}']
+)
+def test_a_key_that_stands_twice_is_refused(text: str) -> None:
+    with pytest.raises(InvalidJson, match="stands twice"):
+        parse_json(text.encode())
+
+
+@pytest.mark.parametrize("text", ["", "{", "nul", "NaN", "[1,]", '"\ud800"', "{'a':1}", "\ufeff{}", "1 2"])
+def test_what_is_no_strict_json_is_refused(text: str) -> None:
+    with pytest.raises(InvalidJson):
+        parse_json(text.encode("utf-8", "surrogatepass"))
+
+
+def test_bytes_that_are_no_utf8_are_refused() -> None:
+    with pytest.raises(InvalidJson):
+        parse_json(b'"\xff"')
+
+
+def test_nesting_ends_at_its_bound() -> None:
+    deepest = b"[" * MAX_DEPTH + b"]" * MAX_DEPTH
+    parse_json(deepest)
+    with pytest.raises(InvalidJson, match="nested 65 deep"):
+        parse_json(b"[" + deepest + b"]")
+
+
+def test_brackets_in_texts_are_not_nesting() -> None:
+    assert parse_json(b'["' + b"[{" * 500 + b'\\""]') == ["[{" * 500 + '"']
+
+
+def test_fields_are_spliced_into_finished_json() -> None:
+    assert splice(b'{"a":1}', {"b": "x", "c": b"[2]"}) == b'{"a":1,"b":"x","c":[2]}'
+    assert splice(b"{}", {"b": None}) == b'{"b":null}'
+
+
+@pytest.mark.parametrize("size", [0, 125, 126, 65_535, 65_536, 200_000])
+def test_a_frame_is_what_a_client_reads(size: int) -> None:
+    client = Protocol(Side.CLIENT, state=WireState.OPEN, max_size=None)
+    client.receive_data(frame(b"x" * size))
+    (read,) = client.events_received()
+    assert isinstance(read, Frame)
+    assert (read.opcode, read.fin, len(read.data)) == (Opcode.TEXT, True, size)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("1970-01-01T00:00:01Z", 1_000_000),
+        ("1970-01-01T01:00:00.000005+01:00", 5),
+        ("1970-01-01T01:00:00 01:00", 0),
+    ],
+)
+def test_times_are_read_with_their_offset(text: str, expected: int) -> None:
+    assert microseconds(text, "query.since") == expected
+
+
+@pytest.mark.parametrize("text", ["", "yesterday", "2024-01-15", "2024-01-15T10:00:00", "99999-01-01T00:00:00Z"])
+def test_times_without_an_offset_and_other_texts_are_refused_by_name(text: str) -> None:
+    with pytest.raises(InvalidField) as refused:
+        microseconds(text, "query.since")
+    assert refused.value.param == "query.since"
