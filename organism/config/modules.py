@@ -74,6 +74,10 @@ class ModuleSet:
         self._is_complete = True
         return self._failures
 
+    def loaded(self, name: str) -> ModuleType | None:
+        """The set's module of that name; None if it was not loaded. Nothing is imported for it."""
+        return self._modules.get(name)
+
     def show(self) -> None:
         """Let ``sys.modules`` show this set below its top names."""
         _replace(self.sources.tops, self._modules)
@@ -99,15 +103,15 @@ class ModuleSet:
         full = resolve_name("." * level + name, str((globals or {})["__package__"])) if level else name
         if not self._is_complete or not self.sources.owns(full):
             return self._python_import(name, globals, locals, fromlist or (), level)
-        module = self._loaded(full)
+        module = self._expect(full)
         if not fromlist:
-            return self._loaded(full.partition(".")[0])
+            return self._expect(full.partition(".")[0])
         for part in fromlist:
             if not hasattr(module, part) and f"{full}.{part}" in self._failures:
                 raise self._failures[f"{full}.{part}"].with_traceback(None)
         return module
 
-    def _loaded(self, name: str) -> ModuleType:
+    def _expect(self, name: str) -> ModuleType:
         if name in self._modules:
             return self._modules[name]
         if name in self._failures:

@@ -16,3 +16,11 @@ def place(tmp_path: Path) -> Iterator[Place]:
     made = Place(tmp_path)
     yield made
     made.importer.close()
+
+
+@pytest.fixture
+def other(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
+    """Another organism in the same process, with a package ``handlers`` of its own."""
+    made = Place(tmp_path_factory.mktemp("other"))
+    yield made
+    made.importer.close()

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
+import sys
 import textwrap
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -32,6 +35,30 @@ async def greet(payload: Greeting, metadata: HandlerMetadata) -> None: ...
 
 
 def slow(payload: Greeting, metadata: HandlerMetadata) -> None: ...
+"""
+
+SAYING = """
+from dataclasses import dataclass
+
+from handlers.words import WORD
+
+
+@dataclass
+class Greeting:
+    name: str
+
+
+async def greet(payload: Greeting, metadata: object) -> str:
+    return f"{WORD}, {payload.name}"
+
+
+async def late(payload: Greeting, metadata: object) -> str:
+    from handlers.later import WORD
+    import handlers.later as later
+    from . import later as relative
+
+    assert later is relative and later.WORD == WORD
+    return f"{WORD}, {payload.name}"
 """
 
 HEAD = """\
@@ -92,3 +119,23 @@ class Place:
         found = {fault.pointer.removeprefix("organism.yaml:"): fault.message for fault in refused.value.details}
         assert len(found) == len(refused.value.details)
         return found
+
+
+def say(listener: Listener | None) -> str:
+    assert listener is not None
+    assert listener.handler is not None
+    answer: str = asyncio.run(listener.handler(listener.payload_class(name="Ada"), None))
+    return answer
+
+
+def speak(place: Place, word: str, later: str = "later") -> Settings:
+    """Write what the handlers say, and load."""
+    place.write("handlers/words.py", f"WORD = {word!r}\n")
+    place.write("handlers/later.py", f"WORD = {later!r}\n")
+    place.write("handlers/hello.py", SAYING)
+    place.yaml(HEAD + GREETER + GREETER.replace("greeter", "late").replace("hello.greet", "hello.late"))
+    return place.load()
+
+
+def shown() -> dict[str, ModuleType]:
+    return {name: module for name, module in sys.modules.items() if name.partition(".")[0] == "handlers"}
