@@ -46,6 +46,7 @@ class Running:
 
     def __init__(self, organism: Organism) -> None:
         self.organism = organism
+        self.crashed = False
 
     @property
     def tenant(self) -> Tenant:
@@ -84,6 +85,11 @@ class Running:
             await self.replies(done.thread_id),
         )
 
+    async def crash(self) -> None:
+        """End this life as ``kill -9`` would, as far as one process can play it: nothing more is written."""
+        self.crashed = True
+        await self.tenant.crash()
+
     async def thread(self, thread_id: str) -> dict[str, Any]:
         """A thread as the API shows it."""
         row = await self.log.row("threads", thread_id)
@@ -101,7 +107,7 @@ class Running:
         wanted = EventFilter(threads=(thread,) if thread else (), types=types, content=True)
         return await self.log.read(wanted=wanted, limit=READ_LIMIT)
 
-    async def until(self, kind: str, thread: str | None = None, after: int = 0, **data: Any) -> Event:
+    async def until(self, kind: str, /, thread: str | None = None, after: int = 0, **data: Any) -> Event:
         """Wait until an event of this type with these data is in the log, and give it."""
         wanted = EventFilter(threads=(thread,) if thread else (), types=(kind,))
         async for events in self.log.follow(after, wanted):
@@ -117,7 +123,8 @@ async def running(
 ) -> AsyncIterator[Running]:
     """Start the organism of ``config``, on ``data`` or in memory; stop it at the end."""
     organism = await bootstrap.start(Path(config), Path(data) if data is not None else None, parts)
+    run = Running(organism)
     try:
-        yield Running(organism)
+        yield run
     finally:
-        await organism.stop(grace_s=1)
+        await organism.stop(grace_s=1, is_crash=run.crashed)

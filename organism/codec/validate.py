@@ -61,8 +61,11 @@ class Mended(NamedTuple):
 
 
 class _Entry(NamedTuple):
+    """A class in use. ``read_as`` is the first class of its name: documents tell names, not classes."""
+
     schema: PayloadSchema
     around: Around
+    read_as: PayloadSchema
 
 
 class Codec:
@@ -78,10 +81,11 @@ class Codec:
         self._by_class: dict[type, _Entry] = {}
         self._by_name: dict[str, _Entry] = {}
         for schema in schemas:
-            entry = _Entry(schema, Around(schema.name))
-            same = self._by_name.setdefault(schema.name, entry)
-            _hold_same(same.schema, schema)
-            self._by_class[schema.cls] = entry
+            same = self._by_name.get(schema.name)
+            first = same.schema if same else schema
+            _hold_same(first, schema)
+            self._by_class[schema.cls] = entry = _Entry(schema, Around(schema.name), first)
+            self._by_name.setdefault(schema.name, entry)
         payloads = [entry.schema.shapes for entry in self._by_name.values()]
         self._xsd = XMLSchema(envelope_xsd(payloads))
         self._validate = self._xsd.validate
@@ -127,10 +131,12 @@ class Codec:
     def seal(self, from_: str, to: str, token: str, payload: object, terms: Terms | None = None) -> Sealed:
         """Encode ``payload``, then parse, validate and decode those very bytes: what the receiver will get.
 
+        Of two classes of one name (and one schema) the fresh payload is of the one that was registered first.
+
         Raises ``InvalidPayload`` (``PayloadOverLimit`` beyond the terms). With ``Controls.REPLACE`` characters that XML
         cannot carry become U+FFFD, and ``notes`` say so.
         """
-        schema, around = self._by_class.get(type(payload)) or _of_class(self._by_class, payload)
+        schema, around, read_as = self._by_class.get(type(payload)) or _of_class(self._by_class, payload)
         terms = terms or self.terms
         try:
             content = schema.write(payload)
@@ -144,15 +150,15 @@ class Codec:
             _hold_size(schema, content, terms)
         if not self._validate(root):
             raise refusal(schema.shapes, payload, _misfit(self._xsd, self._by_name, root))
-        fresh = _made(schema, root[1])
-        return Sealed(xml, schema.to_json_text(fresh), fresh, schema.name)
+        fresh = _made(read_as, root[1])
+        return Sealed(xml, read_as.to_json_text(fresh), fresh, schema.name)
 
     def encode(self, from_: str, to: str, token: str, payload: object) -> bytes:
         """The canonical envelope; raises ``InvalidPayload`` if a value has the wrong type or XML cannot carry it.
 
         Constraints (facets) are not looked at here; ``seal`` does.
         """
-        schema, around = _of_class(self._by_class, payload)
+        schema, around, _ = _of_class(self._by_class, payload)
         try:
             text = around.text(from_, to, token, schema.write(payload))
             if uncarried(text):

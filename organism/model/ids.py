@@ -29,45 +29,47 @@ def token_of(call: str) -> CallToken:
     return CallToken("call-" + call[4:])
 
 
-_BLOCK_IDS = 256
-_RANDOM_BYTES = 10
+_BLOCK_IDS = 128
+_RANDOM_BYTES = 8
 
 
 class Ids:
-    """Makes ids that sort by time and cannot be guessed: 48 bits of milliseconds, then 80 random bits, as hex.
+    """Makes ids that rise and cannot be guessed.
 
-    ``random_bytes(n)`` and ``milliseconds()`` are given, so that a test can make every id known. Random bytes are
-    taken in blocks, since one system call an id would cost more than the rest of it.
+    48 bits of milliseconds, 16 bits of a count and 64 random bits, as hex. ``random_bytes(n)`` and ``milliseconds()``
+    are given, so that a test can make every id known. Both are asked once a block, since two calls an id would cost
+    more than the rest of it.
     """
 
-    __slots__ = ("_at", "_block", "_milliseconds", "_random_bytes")
+    __slots__ = ("_block", "_milliseconds", "_random_bytes")
 
     def __init__(self, random_bytes: Callable[[int], bytes], milliseconds: Callable[[], int]) -> None:
         self._random_bytes = random_bytes
         self._milliseconds = milliseconds
-        self._block = ""
-        self._at = 0
+        self._block: list[str] = []
 
     def message(self) -> MessageId:
         """A new message id."""
-        return MessageId("msg-" + self._next())
+        return MessageId("msg-" + self.bare())
 
     def thread(self) -> ThreadId:
         """A new thread id."""
-        return ThreadId("thr-" + self._next())
+        return ThreadId("thr-" + self.bare())
 
     def approval(self) -> ApprovalId:
         """A new approval id."""
-        return ApprovalId("apr-" + self._next())
+        return ApprovalId("apr-" + self.bare())
 
     def bare(self) -> str:
         """32 hex digits with no prefix."""
-        return self._next()
+        if not self._block:
+            self._fill()
+        return self._block.pop()
 
-    def _next(self) -> str:
-        at = self._at
-        if at >= len(self._block):
-            self._block = self._random_bytes(_BLOCK_IDS * _RANDOM_BYTES).hex()
-            at = 0
-        self._at = at + 2 * _RANDOM_BYTES
-        return f"{self._milliseconds():012x}{self._block[at : self._at]}"
+    def _fill(self) -> None:
+        time = f"{self._milliseconds():012x}"
+        chance = self._random_bytes(_BLOCK_IDS * _RANDOM_BYTES).hex()
+        width = 2 * _RANDOM_BYTES
+        ids = [f"{time}{count:04x}{chance[count * width : (count + 1) * width]}" for count in range(_BLOCK_IDS)]
+        ids.reverse()
+        self._block = ids

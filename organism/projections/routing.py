@@ -67,6 +67,7 @@ class Step:
         "error",
         "expires",
         "input",
+        "is_written",
         "key",
         "kind",
         "message",
@@ -94,6 +95,7 @@ class Step:
         self.approval = ""
         self.expires = 0
         self.unknown = False
+        self.is_written = True
 
 
 class Message:
@@ -103,6 +105,7 @@ class Message:
     """
 
     __slots__ = (
+        "after",
         "ask",
         "call",
         "correlation",
@@ -147,6 +150,7 @@ class Message:
         self.deaths = 0
         self.running = False
         self.next_at = 0
+        self.after = ""
         self.steps: dict[int, Step] | None = None
         self.payload: Any = None
         self.generation = 0
@@ -292,6 +296,7 @@ def _message_retried(state: Routing, event: Event) -> None:
     message = state.messages[event.data["message"]]
     message.running = False
     message.failures += 1
+    message.after = "retry"
     message.next_at = event.data["next_at"]
     _keep_successes(message)
 
@@ -300,8 +305,6 @@ def _keep_successes(message: Message) -> None:
     """A new attempt gives back what succeeded and runs the rest anew; what failed for good stays so."""
     kept: dict[int, Step] = {}
     for number, step in (message.steps or {}).items():
-        if step.ok is None and step.effect == "unsafe":
-            step.unknown = True
         if step.ok or step.unknown or (step.error is not None and step.error["code"] == "effect_failed"):
             kept[number] = step
         else:
@@ -385,11 +388,9 @@ def _organism_started(state: Routing, event: Event) -> None:
 
 def _lay_down(message: Message, *, was_death: bool) -> None:
     message.running = False
+    message.after = "death" if was_death else "stop"
     if was_death and not message.is_waiting_in_step():
         message.deaths += 1
-    for step in (message.steps or {}).values():
-        if step.ok is None and step.kind == "effect" and step.effect == "unsafe":
-            step.unknown = True
 
 
 def _organism_stopped(state: Routing, _event: Event) -> None:
@@ -399,6 +400,9 @@ def _organism_stopped(state: Routing, _event: Event) -> None:
 def _step_started(state: Routing, event: Event) -> None:
     data = event.data
     message = state.messages[data["message"]]
+    if "unknown" in data:
+        _mark_unknown(message, data["step"])
+        return
     step = Step(message, data["step"], data["kind"], data["input"])
     step.effect = data.get("effect", "")
     step.key = data.get("key", "")
@@ -408,6 +412,11 @@ def _step_started(state: Routing, event: Event) -> None:
     if message.steps is None:
         message.steps = {}
     message.steps[step.number] = step
+
+
+def _mark_unknown(message: Message, number: int) -> None:
+    if message.steps is not None:
+        message.steps[number].unknown = True
 
 
 def _step_recorded(state: Routing, event: Event) -> None:

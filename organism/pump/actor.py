@@ -4,20 +4,34 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Awaitable, Callable
+from typing import Any, Protocol
 
+from organism.log.log import Log
 from organism.model.handler import HandlerMetadata
 from organism.model.ids import token_of
 from organism.pump import todo
 from organism.pump.recall import Unreadable, payload_of
 from organism.pump.steps import Handling
 
-if TYPE_CHECKING:
-    from organism.pump.pump import Pump
+
+class Stop(Protocol):
+    """What the actor tells the pump."""
+
+    log: Log
+    on_broken: Callable[[BaseException], None]
+
+    def finished(self, handling: Handling, answer: object) -> None:
+        """The handler gave its answer."""
+
+    def failed(self, handling: Handling, error: BaseException) -> None:
+        """The handler raised."""
+
+    def park(self, handling: Handling, code: str, reason: str) -> None:
+        """The message can't be handled."""
 
 
-async def run(pump: Pump, handling: Handling) -> None:
+async def run(pump: Stop, handling: Handling) -> None:
     """Run the handler to its end and tell the pump. A fault of the pump itself makes it fold its state anew."""
     try:
         await _run(pump, handling)
@@ -25,7 +39,7 @@ async def run(pump: Pump, handling: Handling) -> None:
         pump.on_broken(error)
 
 
-async def _run(pump: Pump, handling: Handling) -> None:
+async def _run(pump: Stop, handling: Handling) -> None:
     """Whatever the handler raises ends here, ``SystemExit`` too (G7)."""
     message = handling.message
     try:
@@ -68,6 +82,14 @@ def _metadata(handling: Handling) -> HandlerMetadata:
         handling.started_at + handling.left_us,
         handling,
     )
+
+
+async def outcome_of(effect: Awaitable[Any]) -> tuple[Any, Exception | None]:
+    """What an outside effect gave, or what it raised, which its step records."""
+    try:
+        return await effect, None
+    except Exception as error:  # noqa: BLE001 - recorded as the step's error, whatever it is
+        return None, error
 
 
 async def _in_thread(

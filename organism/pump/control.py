@@ -88,7 +88,8 @@ def _kill_one(decision: Decision, thread: Thread, running: list[Message]) -> Non
         else:
             decision.add("message_dropped", {"message": message.id, "agent": message.to}, thread=thread.id)
     decision.ended.clear()
-    decision.add("thread_killed", {}, thread=thread.id)
+    was_active = thread.id in state.routing.threads
+    decision.add("thread_killed", {} if was_active else {"ended": True}, thread=thread.id)
 
 
 def _close_steps(decision: Decision, message: Message) -> None:
@@ -125,6 +126,8 @@ def resolve_effect(decision: Decision, step: Step, outcome: str, result: Any) ->
     event = decision.add("step_resolved", data, content, message.thread.id)
     if content is not None:
         decision.results.append((step, event))
+        decision.over.append(step)
+        step.is_written = False
     decision.state.boxes.wake(message)
 
 

@@ -2,21 +2,35 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final, Protocol
 
+from organism.config.settings import Retry
 from organism.projections.routing import Message, Step
 from organism.pump import control
 from organism.pump.respond import WrongReturn
-from organism.pump.unit import Decision
-
-if TYPE_CHECKING:
-    from organism.config.settings import Retry
-    from organism.pump.pump import Pump
-    from organism.pump.steps import Handling
-    from organism.pump.timers import Due
+from organism.pump.steps import Handling
+from organism.pump.timers import Due, Timers
+from organism.pump.unit import Decision, State
 
 ERROR_CHARACTERS: Final = 2_000
 DEAD_LETTER: Final = {"code": "dead_letter", "message": "The message became a dead letter."}
+
+
+class Line(Protocol):
+    """What failing asks of the pump."""
+
+    state: State
+    timers: Timers
+    handlings: set[Handling]
+
+    def write(self, decision: Decision) -> None:
+        """Append the decision."""
+
+    def leave(self, handling: Handling) -> None:
+        """The handling is over."""
+
+    def is_paused(self, message: Message) -> bool:
+        """Whether the message may not go on now."""
 
 
 class TimedOut(Exception):
@@ -35,18 +49,18 @@ def delay_us(retry: Retry, failures: int) -> int:
     return int(seconds * 1_000_000)
 
 
-def failed(pump: Pump, handling: Handling, error: BaseException) -> None:
+def failed(pump: Line, handling: Handling, error: BaseException) -> None:
     """A new attempt later, or a dead letter if there were enough.
 
     An unsafe effect under way waits for an operator first.
     """
     message = handling.message
-    has_unknown = any(step.effect == "unsafe" and step.ok is None for step in (message.steps or {}).values())
-    if message.failures + 1 >= pump.state.rules.retry.attempts and not has_unknown:
+    retry = pump.state.rules.retry
+    decision = pump.state.decide(message.thread, message)
+    if not decision.find_unknown(message) and message.failures + 1 >= retry.attempts:
         park(pump, handling, _code(error), describe(error))
         return
-    decision = pump.state.decide(message.thread, message)
-    next_at = decision.at + delay_us(pump.state.rules.retry, message.failures + 1)
+    next_at = decision.at + delay_us(retry, message.failures + 1)
     data = {
         "message": message.id,
         "agent": message.to,
@@ -74,7 +88,7 @@ def _code(error: BaseException) -> str:
     return "wrong_return" if isinstance(error, WrongReturn) else "handler_error"
 
 
-def park(pump: Pump, handling: Handling, code: str, reason: str) -> None:
+def park(pump: Line, handling: Handling, code: str, reason: str) -> None:
     """The handling failed for good."""
     message = handling.message
     decision = pump.state.decide(message.thread, message)
@@ -85,7 +99,7 @@ def park(pump: Pump, handling: Handling, code: str, reason: str) -> None:
     pump.write(decision)
 
 
-def gone(pump: Pump, message: Message) -> None:
+def gone(pump: Line, message: Message) -> None:
     """The receiver was removed by a reload while the message waited."""
     decision = pump.state.decide(message.thread, message)
     dead(decision, message, "listener_gone", f"There is no listener named {message.to} any more.")
@@ -119,7 +133,7 @@ def pause_if_failing(decision: Decision, agent: str) -> None:
         control.pause_agent(decision, agent, by="failures")
 
 
-def tick(pump: Pump, now: int, passed_us: int, due: list[Due]) -> None:
+def tick(pump: Line, now: int, passed_us: int, due: list[Due]) -> None:
     """What came due: retries start, asks and approvals expire, handlers that ran too long are stopped."""
     held = _held(pump) if _is_anything_paused(pump) else frozenset()
     for step in held:
@@ -133,12 +147,12 @@ def tick(pump: Pump, now: int, passed_us: int, due: list[Due]) -> None:
         _stop_spent(pump, handling)
 
 
-def _is_anything_paused(pump: Pump) -> bool:
+def _is_anything_paused(pump: Line) -> bool:
     routing = pump.state.routing
     return routing.paused or bool(routing.paused_agents) or any(thread.paused for thread in routing.threads.values())
 
 
-def _held(pump: Pump) -> frozenset[Step]:
+def _held(pump: Line) -> frozenset[Step]:
     """The asks that a pause holds up: those of what is paused, and those that wait for it, however far away."""
     held: set[Step] = set()
     for message in pump.state.routing.messages.values():
@@ -152,7 +166,7 @@ def _held(pump: Pump) -> frozenset[Step]:
     return frozenset(held)
 
 
-def _retry_due(pump: Pump, message: Message) -> None:
+def _retry_due(pump: Line, message: Message) -> None:
     if message.running or not message.next_at or message.id not in pump.state.routing.messages:
         return
     message.next_at = 0
@@ -160,7 +174,7 @@ def _retry_due(pump: Pump, message: Message) -> None:
     pump.write(pump.state.decide(message.thread, message))
 
 
-def _step_due(pump: Pump, step: Step, now: int) -> None:
+def _step_due(pump: Line, step: Step, now: int) -> None:
     if step.expires > now:
         pump.timers.add(step.expires, step)
         return
@@ -169,7 +183,7 @@ def _step_due(pump: Pump, step: Step, now: int) -> None:
     pump.write(decision)
 
 
-def _stop_spent(pump: Pump, handling: Handling) -> None:
+def _stop_spent(pump: Line, handling: Handling) -> None:
     """What the handler still does comes to nothing, also where it swallows the cancellation."""
     if pump.is_paused(handling.message):
         handling.ran_at = pump.state.now()

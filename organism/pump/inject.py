@@ -47,7 +47,7 @@ def payload(rules: Rules, command: Inject, listener: Listener) -> object:
     name = listener.payload_class.__name__
     terms = rules.terms(listener.name)
     if command.xml is None:
-        return rules.codec.from_json(name, command.json, terms)
+        return rules.codec.draft(name, command.json)
     said = rules.codec.parse_any(command.xml, terms)
     actual = {
         "from": (said.from_, CONSOLE),

@@ -71,7 +71,7 @@ class Mailbox:
 class Mailboxes:
     """All mailboxes of a tenant and the slots they share."""
 
-    __slots__ = ("_going_on", "_ready", "boxes", "limit", "paused", "running", "suspect")
+    __slots__ = ("_ready", "boxes", "going_on", "limit", "paused", "running", "suspect")
 
     def __init__(self, limit: int) -> None:
         self.boxes: dict[str, Mailbox] = {}
@@ -80,7 +80,7 @@ class Mailboxes:
         self.paused = False
         self.suspect: Message | None = None
         self._ready: deque[Mailbox] = deque()
-        self._going_on = 0
+        self.going_on = 0
 
     def box(self, name: str, limit: int = 1, *, paused: bool = False) -> Mailbox:
         """The agent's mailbox, made on first use."""
@@ -127,7 +127,10 @@ class Mailboxes:
                 box.listed = False
             else:
                 found.append(message)
-                ready.append(box)
+                if box.ring or box.going_on:
+                    ready.append(box)
+                else:
+                    box.listed = False
         return found
 
     def _next_of(self, box: Mailbox) -> Message | None:
@@ -188,7 +191,7 @@ class Mailboxes:
         """The step is over: the handler wants its slot and its line again, before anything new."""
         box: Mailbox = message.line.box
         box.going_on.append(message)
-        self._going_on += 1
+        self.going_on += 1
         self._list(box)
 
     def forget_wait(self, message: Message) -> None:
@@ -197,13 +200,13 @@ class Mailboxes:
         line.waiters -= 1
         if message in line.box.going_on:
             line.box.going_on.remove(message)
-            self._going_on -= 1
+            self.going_on -= 1
         self._drop_if_empty(line)
 
     def goers(self) -> list[Message]:
         """The handlings that may go on now; each has its slot and its line from here on."""
         found: list[Message] = []
-        if self.paused or not self._going_on:
+        if not self.going_on or self.paused:
             return found
         for box in tuple(self._ready):
             if box.going_on and not box.paused:
@@ -221,7 +224,7 @@ class Mailboxes:
                 continue
             line.busy = message
             line.waiters -= 1
-            self._going_on -= 1
+            self.going_on -= 1
             box.running += 1
             self.running += 1
             found.append(message)

@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from functools import partial
-from typing import Protocol
 
 from organism.errors import OrganismError
 from organism.log.log import Log
@@ -20,17 +19,7 @@ from organism.pump import actor, failing
 from organism.pump.respond import WrongReturn, outgoing, respond
 from organism.pump.steps import Handling
 from organism.pump.timers import Timers
-from organism.pump.unit import Decision, PumpUnit, State
-
-
-class Chance(Protocol):
-    """Where randomness comes from."""
-
-    def bytes(self, count: int) -> bytes:
-        """Random bytes."""
-
-    def number(self) -> float:
-        """A number in [0, 1)."""
+from organism.pump.unit import Chance, Decision, PumpUnit, State
 
 
 class Pump:
@@ -46,9 +35,12 @@ class Pump:
         self.on_broken = on_broken
         self.handlings: set[Handling] = set()
         self.timers = Timers(state.now, partial(failing.tick, self), lambda: bool(self.handlings))
-        self.endings: dict[str, list[asyncio.Future[None]]] = {}
+        self.endings: dict[str, list[asyncio.Future[bool]]] = {}
+        self.outcome_of = actor.outcome_of
         self.unwritten = 0
+        self._loop = asyncio.get_running_loop()
         self._resumes: list[asyncio.Future[None]] = []
+        self._settlers: list[asyncio.Future[None]] = []
 
     # -- log
 
@@ -80,6 +72,8 @@ class Pump:
     def _then(self, unit: Unit, error: Exception | None) -> None:
         assert isinstance(unit, PumpUnit)  # noqa: S101 - the pump appends no other; narrows the type
         self.unwritten -= 1
+        if not self.unwritten and self._settlers:
+            _wake(self._settlers)
         if error is None:
             self._act(unit)
         else:
@@ -99,29 +93,30 @@ class Pump:
         if unit.over or unit.goers:
             _hand_over(unit)
         for message in unit.starts:
-            self._begin(message)
+            self._begin(message, unit.at)
         for thread_id in unit.ends:
             for waiter in self.endings.pop(thread_id, ()):
                 if not waiter.done():
-                    waiter.set_result(None)
+                    waiter.set_result(True)
         if unit.tell is not None:
             unit.tell(unit)
 
     # -- actor
 
-    def _begin(self, message: Message) -> None:
-        rules = self.state.rules
-        listener = rules.listeners.get(message.to)
-        if message.id not in self.state.routing.messages:
+    def _begin(self, message: Message, at: int) -> None:
+        state = self.state
+        if message.id not in state.routing.messages:
             return
+        listener = state.rules.listeners.get(message.to)
         if listener is None:
             failing.gone(self, message)
             return
-        handling = Handling(self, message, listener, rules)
+        handling = Handling(self, message, listener, at)
         message.handling = handling
         self.handlings.add(handling)
-        handling.task = asyncio.get_running_loop().create_task(actor.run(self, handling))
-        self.timers.ensure()
+        handling.task = self._loop.create_task(actor.run(self, handling))
+        if not self.timers.is_ticking:
+            self.timers.ensure()
 
     # -- respond
 
@@ -173,16 +168,25 @@ class Pump:
 
     async def next_resume(self) -> None:
         """Wait until something is resumed."""
-        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._resumes.append(waiter)
+        self._resumes.append(waiter := self._loop.create_future())
         await waiter
 
     def resumed(self) -> None:
         """Something was resumed, and that is on disk."""
-        waiters, self._resumes = self._resumes, []
-        for waiter in waiters:
-            if not waiter.done():
-                waiter.set_result(None)
+        _wake(self._resumes)
+
+    async def settled(self) -> None:
+        """Wait until all that is decided is on disk, or known to be lost."""
+        if self.unwritten:
+            self._settlers.append(waiter := self._loop.create_future())
+            await waiter
+
+
+def _wake(waiters: list[asyncio.Future[None]]) -> None:
+    for waiter in waiters:
+        if not waiter.done():
+            waiter.set_result(None)
+    waiters.clear()
 
 
 def _hand_over(unit: PumpUnit) -> None:
@@ -190,6 +194,7 @@ def _hand_over(unit: PumpUnit) -> None:
     for step, event in unit.results:
         step.content_at = event.position
     for step in unit.over:
+        step.is_written = True
         if step.message.handling is not None:
             step.message.handling.committed(step)
     for message in unit.goers:

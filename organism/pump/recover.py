@@ -6,18 +6,21 @@ parked, and what may have touched the outside waits for an operator (spec 1.6, G
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from organism.log.log import Log
-from organism.projections import routing_snapshot
+import orjson
+
+from organism.log.log import Log, Query
 from organism.projections.routing import Message, Routing
-from organism.pump import control, failing
+from organism.pump import control, failing, snapshot
 from organism.pump.pump import Pump
 from organism.pump.unit import Decision, State
 
 SNAPSHOT: Final = "routing"
 CRASH_LOOP_LIVES: Final = 5
+MANY: Final = 100_000
 SNAPSHOT_EVENTS: Final = 20_000
 """A fold of more events than this leaves a snapshot behind."""
 
@@ -37,8 +40,8 @@ class Life:
 
 async def fold(log: Log) -> Routing:
     """The state at the head: the newest snapshot and what came after it."""
-    snapshot = await log.load_snapshot(SNAPSHOT)
-    routing = routing_snapshot.load(snapshot[1]) if snapshot is not None else Routing()
+    kept = await log.load_snapshot(SNAPSHOT)
+    routing = snapshot.load(kept[1]) if kept is not None else Routing()
     begun_at = routing.position
     apply, threads = routing.apply, routing.threads
     async for events in log.raw(routing.position):
@@ -48,7 +51,7 @@ async def fold(log: Log) -> Routing:
             if thread is not None:
                 thread.head = event.position
     if routing.position - begun_at > SNAPSHOT_EVENTS:
-        await log.save_snapshot(SNAPSHOT, routing.position, routing_snapshot.dump(routing))
+        await log.save_snapshot(SNAPSHOT, routing.position, snapshot.dump(routing))
     return routing
 
 
@@ -58,6 +61,7 @@ async def begin_life(pump: Pump, life: Life, *, clean: bool | None = None) -> No
     ``clean`` overrides what the log says of the stop.
     """
     state = pump.state
+    removed = sorted(set(await _listeners_before(pump)) - {listener["name"] for listener in life.listeners})
     decision = state.decide(None)
     decision.add(
         "organism_started",
@@ -66,10 +70,12 @@ async def begin_life(pump: Pump, life: Life, *, clean: bool | None = None) -> No
             "version": life.version,
             "config": life.config,
             "listeners": life.listeners,
+            "removed": removed,
             "life": state.routing.life + 1,
             "clean": state.routing.clean if clean is None else clean,
         },
     )
+    forget_pauses(decision, removed)
     if state.routing.short_lives >= CRASH_LOOP_LIVES:
         control.pause_organism(decision, by="crash_loop")
     for message in sorted(state.routing.messages.values(), key=lambda each: each.position):
@@ -79,13 +85,28 @@ async def begin_life(pump: Pump, life: Life, *, clean: bool | None = None) -> No
         await pump.commit(state.decide(thread))
 
 
+def forget_pauses(decision: Decision, removed: Iterable[str]) -> None:
+    """A listener that is gone is not paused any more: one of its name that comes later is another."""
+    for name in removed:
+        if name in decision.state.routing.paused_agents:
+            decision.state.boxes.box(name).paused = False
+            decision.add("agent_resumed", {"agent": name, "by": "removal"})
+
+
+async def _listeners_before(pump: Pump) -> list[str]:
+    """The listeners that have a row from an earlier life."""
+    page = await pump.log.rows("agents", Query(limit=MANY))
+    return [row["name"] for row in orjson.loads(page.rows)]
+
+
 def _lay_out(pump: Pump, decision: Decision, message: Message) -> None:
     """One open message: parked, or in its line again; what of it is due later is due again."""
     state = pump.state
     for step in (message.steps or {}).values():
         if step.ok is None and step.expires:
             pump.timers.add(step.expires, step)
-    if message.deaths >= state.rules.retry.attempts and not message.is_indeterminate():
+    is_indeterminate = decision.find_unknown(message)
+    if message.deaths >= state.rules.retry.attempts and not is_indeterminate:
         reason = f"It ran at {message.deaths} deaths of the process, which is all that retry.attempts allows."
         failing.dead(decision, message, "killed_process", reason)
         return
@@ -95,7 +116,7 @@ def _lay_out(pump: Pump, decision: Decision, message: Message) -> None:
         pump.timers.add(message.next_at, message)
 
 
-async def snapshot(log: Log, state: State) -> None:
+async def leave_snapshot(log: Log, state: State) -> None:
     """Leave a snapshot of a state with nothing on its way to the log."""
     if state.routing.position == log.head:
-        await log.save_snapshot(SNAPSHOT, log.head, routing_snapshot.dump(state.routing))
+        await log.save_snapshot(SNAPSHOT, log.head, snapshot.dump(state.routing))

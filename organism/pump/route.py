@@ -48,8 +48,8 @@ def may_address(sender: Listener | None, to: str) -> bool:
 
 def receivers(rules: Rules, sender: Sender, to: str, payload: object) -> tuple[Listener, ...] | Refused:
     """Who gets ``payload`` when ``sender`` sends it to ``to``; an empty tuple means the console."""
-    name = sender.listener.name if sender.listener is not None else CONSOLE
     if not may_address(sender.listener, to):
+        name = sender.listener.name if sender.listener is not None else CONSOLE
         return Refused("routing", "not_a_peer", f"{name} may not send to {to}: it is not among its peers.")
     bounded = within_limits(rules, sender)
     if bounded is not None:
@@ -65,6 +65,8 @@ def _group(rules: Rules, sender: Sender, to: str, payload: object) -> tuple[List
     expected, came = listener.payload_class.__name__, type(payload).__name__
     if expected != came:
         return Refused("validation", "schema", f"{to} takes {expected}; {came} came.")
+    if not listener.broadcast:
+        return (listener,)
     group = rules.receivers(listener)
     for member in group:
         if not may_address(sender.listener, member.name):

@@ -31,11 +31,13 @@ class Rules:
             if listener.broadcast:
                 self.groups[listener.payload_class] = (*self.groups.get(listener.payload_class, ()), listener)
         self._names: dict[str, str] = {}
-        self._terms = {listener.name: Terms(listener.max_payload_bytes) for listener in settings.listeners}
+        self._terms: dict[str, Terms] = {
+            listener.name: Terms(listener.max_payload_bytes) for listener in settings.listeners
+        }
 
     def receivers(self, listener: Listener) -> tuple[Listener, ...]:
-        """Who gets what is sent to ``listener``: itself, or its whole broadcast group."""
-        return self.groups[listener.payload_class] if listener.broadcast else (listener,)
+        """The broadcast group that ``listener`` is in."""
+        return self.groups[listener.payload_class]
 
     def terms(self, name: str) -> Terms:
         """What the receiver of that name takes; for the console what anybody takes."""

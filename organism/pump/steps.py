@@ -10,24 +10,22 @@ import asyncio
 import hashlib
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final, Protocol
 from uuid import UUID
 
 import orjson
 
 from organism.config.settings import Listener
 from organism.errors import InvalidPayload
+from organism.log.log import Log
 from organism.model.events import Content
 from organism.model.handler import Approval, AskError, EffectError, EffectFailed, EffectKind
 from organism.projections.routing import Message, Step
 from organism.pump import recall
 from organism.pump.respond import Origin, send
 from organism.pump.route import GENERIC
-from organism.pump.rules import Rules
-
-if TYPE_CHECKING:
-    from organism.pump.pump import Pump
-    from organism.pump.unit import Decision
+from organism.pump.timers import Timers
+from organism.pump.unit import Chance, Decision, PumpUnit, State
 
 EFFECT_KINDS: Final = frozenset({"pure", "idempotent", "unsafe"})
 ERROR_CHARACTERS: Final = 2_000
@@ -35,6 +33,31 @@ ERROR_CHARACTERS: Final = 2_000
 
 class ReplayDiverged(BaseException):
     """A step does not fit its record. Not an ``Exception``, so that no handler takes it for a failure of its own."""
+
+
+class Desk(Protocol):
+    """What a handling asks of the pump."""
+
+    log: Log
+    state: State
+    chance: Chance
+    timers: Timers
+    outcome_of: Callable[[Awaitable[Any]], Awaitable[tuple[Any, Exception | None]]]
+
+    def write(self, decision: Decision) -> None:
+        """Append the decision."""
+
+    async def commit(self, decision: Decision) -> PumpUnit:
+        """Append the decision and wait until it is on disk."""
+
+    async def settled(self) -> None:
+        """Wait until all that is decided is on disk."""
+
+    async def next_resume(self) -> None:
+        """Wait until something is resumed."""
+
+    def is_paused(self, message: Message) -> bool:
+        """Whether the message may not go on now."""
 
 
 class Handling(Origin):
@@ -59,10 +82,12 @@ class Handling(Origin):
         "waiters",
     )
 
-    def __init__(self, pump: Pump, message: Message, listener: Listener, rules: Rules) -> None:
-        super().__init__(message, listener, rules)
+    def __init__(self, pump: Desk, message: Message, listener: Listener, started_at: int) -> None:
+        self.message = message
+        self.listener = listener
+        self.rules = pump.state.rules
         self.pump = pump
-        self.started_at = self.ran_at = pump.state.now()
+        self.started_at = self.ran_at = started_at
         self.left_us = int(listener.timeout_s * 1_000_000)
         self.number = 0
         self.pending = 0
@@ -126,6 +151,8 @@ class Handling(Origin):
         if step.error is not None:
             raise AskError(step.error["code"], step.error["message"])  # type: ignore[arg-type]
         if step.result is None:
+            if not step.is_written:
+                await self.pump.settled()
             step.result = await recall.answer_of(self.pump.log, self.rules, step)
         return step.result
 
@@ -157,19 +184,18 @@ class Handling(Origin):
         return await self._run_effect(number, digest, key, fn)
 
     async def _run_effect(self, number: int, digest: str, key: str, fn: Callable[[str], Awaitable[Any]]) -> Any:
-        try:
-            result = await fn(f"{self.message.id}/{key}")
-        except Exception as error:
+        result, error = await self.pump.outcome_of(fn(f"{self.message.id}/{key}"))
+        if error is not None:
             text = f"{type(error).__name__}: {error}"[:ERROR_CHARACTERS]
             await self._record(number, "effect", digest, None, {"code": "effect_error", "message": text})
             raise EffectError(text) from error
         try:
             json = orjson.dumps(result)
             self._check_size(json)
-        except (TypeError, ValueError) as error:
-            text = f"The effect {key!r} gave a result that cannot be kept: {error}"
+        except (TypeError, ValueError) as unfit:
+            text = f"The effect {key!r} gave a result that cannot be kept: {unfit}"
             await self._record(number, "effect", digest, None, {"code": "effect_failed", "message": text})
-            raise EffectFailed(text) from error
+            raise EffectFailed(text) from unfit
         await self._record(number, "effect", digest, json)
         return orjson.loads(json)
 
@@ -177,7 +203,7 @@ class Handling(Origin):
         if step.error is not None:
             kind = EffectFailed if step.error["code"] == "effect_failed" else EffectError
             raise kind(step.error["message"])
-        return await recall.result_of(self.pump.log, step)
+        return await self._result(step)
 
     async def now(self) -> datetime:
         """See ``HandlerMetadata.now``."""
@@ -198,7 +224,7 @@ class Handling(Origin):
         digest = _digest(kind, "", b"")
         step = self._recorded(number, kind, digest)
         if step is not None:
-            return await recall.result_of(self.pump.log, step)
+            return await self._result(step)
         value = make()
         await self._record(number, kind, digest, orjson.dumps(value))
         return value
@@ -214,7 +240,7 @@ class Handling(Origin):
             await self._gate()
             step = self._request_approval(number, digest, json)
         await self._answer(step)
-        return Approval(**await recall.result_of(self.pump.log, step))
+        return Approval(**await self._result(step))
 
     def _request_approval(self, number: int, digest: str, preview: bytes) -> Step:
         decision = self._decide()
@@ -308,6 +334,12 @@ class Handling(Origin):
                 await self.turn
             else:
                 await self.pump.next_resume()
+
+    async def _result(self, step: Step) -> Any:
+        """A step's recorded JSON. It may have been decided just now and be still on its way to the disk."""
+        if not step.is_written:
+            await self.pump.settled()
+        return await recall.result_of(self.pump.log, step)
 
     def _json_or_repr(self, payload: object) -> bytes:
         try:

@@ -44,6 +44,11 @@ class Timers:
         heapq.heappush(self._heap, (due_us, next(self._number), item))
         self.ensure()
 
+    @property
+    def is_ticking(self) -> bool:
+        """Whether a tick is to come."""
+        return self._scheduled is not None
+
     def ensure(self) -> None:
         """Tick from now on, if it does not yet."""
         if self._scheduled is None and not self._stopped:

@@ -8,17 +8,28 @@ wait, so each one sees the state that the one before it left.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from organism.model.events import Actor, Content, Event, Unit
 from organism.model.ids import Ids
-from organism.projections.routing import Message, Routing, Step, Thread
+from organism.projections.routing import FOLDS, Message, Routing, Step, Thread
 from organism.pump.mailbox import Mailboxes
 from organism.pump.rules import Rules
 
+NOBODY: Final[list[Message]] = []
 NO_REPLY: Final = {"code": "no_reply", "message": "Nothing is left that could answer."}
 WINDOW: Final = 256
 """Decoded payloads kept for each mailbox; what waits beyond is read from the log at its start."""
+
+
+class Chance(Protocol):
+    """Where randomness comes from."""
+
+    def bytes(self, count: int) -> bytes:
+        """Random bytes."""
+
+    def number(self) -> float:
+        """A number in [0, 1)."""
 
 
 class State:
@@ -85,14 +96,15 @@ class Decision:
         self.results: list[tuple[Step, Event]] = []
 
     def add(self, kind: str, data: dict[str, Any], content: Content | None = None, thread: str | None = None) -> Event:
-        """Add an event and fold it."""
+        """Add an event and fold it; the log gives it its position, and its actor."""
         event = Event(kind, data, content, thread or self.thread_id)
         event.at = self.at
         event.cause = self.cause
         event.correlation = self.correlation
-        event.actor = self.actor
         self.events.append(event)
-        self.state.routing.apply(event)
+        fold = FOLDS.get(kind)
+        if fold is not None:
+            fold(self.state.routing, event)
         return event
 
     def open_thread(self, thread_id: str, kind: str, data: dict[str, Any]) -> None:
@@ -123,9 +135,26 @@ class Decision:
         self.add(
             "message_handled",
             {"message": message.id, "agent": message.to, "outcome": outcome, "duration": self.at - started},
-            thread=message.thread.id,
+            None,
+            message.thread.id,
         )
         self.ended.append(message)
+
+    def find_unknown(self, message: Message) -> bool:
+        """Say of each unsafe effect under way in a handling that has ended that nobody knows what became of it."""
+        unknown = [step for step in (message.steps or {}).values() if step.ok is None and step.effect == "unsafe"]
+        for step in unknown:
+            if not step.unknown:
+                data = {
+                    "message": message.id,
+                    "agent": message.to,
+                    "step": step.number,
+                    "kind": step.kind,
+                    "input": step.input,
+                }
+                more = {"effect": step.effect, "key": step.key, "unknown": True}
+                self.add("step_started", {**data, **more}, None, message.thread.id)
+        return bool(unknown)
 
     def record(self, step: Step, error: dict[str, str] | None = None, content: Content | None = None) -> None:
         """A step of a handling got its result; ``content`` is its JSON."""
@@ -141,6 +170,7 @@ class Decision:
         event = self.add("step_recorded", data, content, step.message.thread.id)
         if content is not None:
             self.results.append((step, event))
+        step.is_written = False
         self.over.append(step)
         handling = step.message.handling
         if handling is not None and handling.step_over(step):
@@ -149,22 +179,18 @@ class Decision:
     def start(self, message: Message) -> None:
         """A message has its slot and its line."""
         listener = self.state.rules.listeners.get(message.to)
-        timeout_us = int(listener.timeout_s * 1_000_000) if listener is not None else 0
         data: dict[str, Any] = {
             "message": message.id,
             "agent": message.to,
             "attempt": message.starts + 1,
-            "deadline": self.at + timeout_us,
+            "deadline": self.at + (int(listener.timeout_s * 1_000_000) if listener is not None else 0),
             "version": listener.version if listener is not None else "",
         }
-        if message.starts:
-            data["after"] = "retry" if message.failures else "death" if message.deaths else "stop"
-        self.add("message_started", data, thread=message.thread.id)
-        if message.thread is not self.thread:
-            self._rest_on(message.thread)
-
-    def _rest_on(self, thread: Thread) -> None:
-        if thread.head:
+        if message.after:
+            data["after"] = message.after
+        thread = message.thread
+        self.add("message_started", data, None, thread.id)
+        if thread is not self.thread and thread.head:
             self.expect[thread.id] = thread.head
 
     def unit(self, tell: Callable[[PumpUnit], None] | None = None) -> PumpUnit:
@@ -175,7 +201,7 @@ class Decision:
             if ask is not None and ask.open == 0 and ask.ok is None:
                 self.record(ask, NO_REPLY)
         boxes = state.boxes
-        goers = boxes.goers()
+        goers = boxes.goers() if boxes.going_on else NOBODY
         starts = boxes.starts()
         for message in starts:
             self.start(message)
@@ -183,7 +209,8 @@ class Decision:
         if thread is not None:
             if thread.open == 0 and thread.id in state.routing.threads:
                 self._end(thread)
-            self._rest_on(thread)
+            if thread.head:
+                self.expect[thread.id] = thread.head
         unit = PumpUnit(self.thread_id, self.events, self.at, self.expect)
         unit.cause, unit.correlation, unit.actor = self.cause, self.correlation, self.actor
         unit.starts, unit.sent, unit.results, unit.tell = starts, self.sent, self.results, tell

@@ -78,7 +78,10 @@ async def test_a_discarded_dead_letter_is_gone(world: MakeWorld) -> None:
         ("raise SystemExit(3)", "handler_error"),
         ("return 42", "wrong_return"),
         ("await asyncio.sleep(60)", "timeout"),
-        ("try:\n        await asyncio.sleep(60)\n    except BaseException:\n        await asyncio.sleep(60)", "timeout"),
+        (
+            "try:\n        await asyncio.sleep(60)\n    except BaseException:\n        await asyncio.sleep(60)",
+            "timeout",
+        ),
     ],
 )
 async def test_whatever_a_handler_does_changes_its_own_thread_only(world: MakeWorld, body: str, code: str) -> None:
@@ -194,5 +197,9 @@ async def test_a_killed_thread_takes_nothing_more(world: MakeWorld) -> None:
         assert (await o.do(KillThread(thread_id=first.thread_id))).position == killed.position
         events = await o.events(thread=first.thread_id)
     assert events[-1].type == "thread_killed"
-    ends = [(event.type, event.data.get("outcome")) for event in events if event.type in {"message_handled", "message_dropped"}]
+    ends = [
+        (event.type, event.data.get("outcome"))
+        for event in events
+        if event.type in {"message_handled", "message_dropped"}
+    ]
     assert sorted(ends, key=str) == [("message_dropped", None), ("message_handled", "killed")]

@@ -43,6 +43,8 @@ async def test_every_message_is_ended_once(tmp_path: Path) -> None:
         for name in ("a", "b", "c"):
             await o.inject("greeter", {"name": name}, wait=True)
         sent = [event.data["message"] for event in await o.events("message_sent")]
-        ended = [event.data["message"] for event in await o.events("message_handled", "message_dead", "message_dropped")]
+        ended = [
+            event.data["message"] for event in await o.events("message_handled", "message_dead", "message_dropped")
+        ]
     assert len(sent) == 12
     assert sorted(sent) == sorted(ended)

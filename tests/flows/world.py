@@ -1,4 +1,4 @@
-"""A small organism for one test: its handlers as source, its listeners as a table, written as files and started for real."""
+"""A small organism for one test: handlers as source, listeners as a table, written as files and started for real."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Told:
 
 
 class World:
-    """Files of an organism below ``folder``. ``listeners`` maps a name to its keys; handler and payload class by short name."""
+    """Files of an organism below ``folder``. ``listeners`` maps a name to its keys; code is named by its short name."""
 
     def __init__(self, folder: Path, source: str, listeners: dict[str, dict[str, Any]], **top: Any) -> None:
         self.folder = folder

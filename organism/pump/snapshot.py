@@ -21,7 +21,7 @@ STATE_FIELDS: Final = (
     "clean",
     "short_lives",
 )
-MESSAGE_FIELDS: Final = ("position", "correlation", "starts", "failures", "deaths", "running", "next_at")
+MESSAGE_FIELDS: Final = ("position", "correlation", "starts", "failures", "deaths", "running", "next_at", "after")
 STEP_FIELDS: Final = ("ok", "error", "content_at", "open", "request", "effect", "key", "approval", "expires", "unknown")
 
 
