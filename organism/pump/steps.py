@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from datetime import UTC, datetime
 from typing import Any, Final, Protocol
 from uuid import UUID
@@ -42,7 +42,7 @@ class Desk(Protocol):
     state: State
     chance: Chance
     timers: Timers
-    outcome_of: Callable[[Awaitable[Any]], Awaitable[tuple[Any, Exception | None]]]
+    outcome_of: Callable[[Awaitable[Any]], Coroutine[Any, Any, tuple[Any, Exception | None]]]
 
     def write(self, decision: Decision) -> None:
         """Append the decision."""
