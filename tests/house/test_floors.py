@@ -14,6 +14,7 @@ from tests.house.tree import ROOT
 
 # A room for each floor, and two where siblings must not know each other.
 ROOMS = (
+    "handlers",
     "organism",
     *(
         f"organism/{room}"

@@ -96,12 +96,11 @@ def _xml_elsewhere(source: Source) -> Iterator[Finding]:
 
 def _xml_names(source: Source) -> Iterator[str]:
     """The names that stand for an XML library, or for something out of one."""
-    for node in ast.walk(source.tree):
-        if isinstance(node, ast.Import | ast.ImportFrom):
-            above = getattr(node, "module", None)
-            for alias in node.names:
-                if (above or alias.name).split(".")[0] in XML_MODULES:
-                    yield alias.asname or alias.name.split(".")[0]
+    imports = (node for node in ast.walk(source.tree) if isinstance(node, ast.Import | ast.ImportFrom))
+    named = ((alias, getattr(node, "module", None) or alias.name) for node in imports for alias in node.names)
+    for alias, module in named:
+        if module.split(".")[0] in XML_MODULES:
+            yield alias.asname or alias.name.split(".")[0]
 
 
 def _parses(source: Source) -> Iterator[tuple[int, str]]:
