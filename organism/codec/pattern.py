@@ -83,11 +83,25 @@ def _class_text(ranges: tuple[tuple[int, int], ...], *, negated: bool) -> str:
     if not negated and len(ranges) == 1 and ranges[0][0] == ranges[0][1]:
         char = chr(ranges[0][0])
         return "[$]" if char == "$" else _escaped(char, _SPECIAL)  # XSD knows no \$
-    inside = "".join(
-        _escaped(chr(low), _SPECIAL_IN_CLASS) + ("" if low == high else "-" + _escaped(chr(high), _SPECIAL_IN_CLASS))
-        for low, high in ranges
-    )
-    return f"[{'^' if negated else ''}{inside}]"
+    return f"[{'^' if negated else ''}{''.join(_range_text(low, high) for low, high in ranges)}]"
+
+
+def _range_text(low: int, high: int) -> str:
+    """A range of a class. libxml2 misreads one with an escape at its end, so such an end stands by itself."""
+    before = after = ""
+    while low < high and _needs_escape(chr(low)):
+        before += _escaped(chr(low), _SPECIAL_IN_CLASS)
+        low += 1
+    while low < high and _needs_escape(chr(high)):
+        after = _escaped(chr(high), _SPECIAL_IN_CLASS) + after
+        high -= 1
+    if low == high:
+        return before + _escaped(chr(low), _SPECIAL_IN_CLASS) + after
+    return f"{before}{chr(low)}-{chr(high)}{after}"
+
+
+def _needs_escape(char: str) -> bool:
+    return char in _SPECIAL_IN_CLASS or char in _CONTROLS
 
 
 def _escaped(char: str, special: str) -> str:

@@ -2,7 +2,7 @@
 
 A step of its own, for models' text alone: what comes out is parsed strictly like everything else, and what cannot be
 mended in these ways is refused. Mended are: fences and prose around the document, bare ``&`` and ``<`` in its text,
-tags that were not closed (also where the text was cut off), and characters that XML cannot carry. No text in it is lost.
+tags that were not closed (also where the text was cut off), and characters that XML cannot carry. No text is lost.
 """
 
 from __future__ import annotations

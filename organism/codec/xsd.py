@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from lxml import etree
 from lxml.etree import _Element
 
-from organism.codec.lexical import DATE_PATTERN, DATETIME_PATTERN, MOST_FLOAT, TEXT_OF
+from organism.codec.lexical import BYTES_PATTERN, DATE_PATTERN, DATETIME_PATTERN, MOST_FLOAT, TEXT_OF
 from organism.codec.limits import ENVELOPE, XSD
 from organism.codec.shape import (
     FREE,
@@ -38,7 +38,7 @@ _BASES = {
     Kind.DATE: "date",
     Kind.DATETIME: "dateTime",
 }
-_PATTERNS = {Kind.DATE: DATE_PATTERN, Kind.DATETIME: DATETIME_PATTERN}
+_PATTERNS = {Kind.BYTES: BYTES_PATTERN, Kind.DATE: DATE_PATTERN, Kind.DATETIME: DATETIME_PATTERN}
 _NAME = r"[A-Za-z][A-Za-z0-9_.\-]*"
 _MAX_NAME_CHARS = 128
 _MAX_TOKEN_CHARS = 256
