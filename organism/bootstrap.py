@@ -19,6 +19,7 @@ from organism.codec import Codec, PayloadSchema, Terms, UnsupportedPayload
 from organism.config.load import load
 from organism.config.modules import Importer
 from organism.config.settings import Listener, Settings, diff
+from organism.errors import ConfigInvalid
 from organism.log.log import Log
 from organism.log.memory import MemoryLog
 from organism.log.opening import Options
@@ -82,12 +83,16 @@ class Organism:
         self.parts = parts
         self.tenants: dict[str, Tenant] = {}
         self.settings: Settings
-        self.codec: Codec
         self._importer = Importer()
         self._stage = "starting"
         self._generation = 0
         self._watchdog: Watchdog | None = None
         self._logger = structlog.get_logger("organism")
+
+    @property
+    def codec(self) -> Codec:
+        """The codec of the configuration in force, with the reply classes that it has learned."""
+        return self.tenants[DEFAULT_TENANT].pump.state.rules.codec
 
     @property
     def status(self) -> str:
@@ -117,8 +122,8 @@ class Organism:
 
     def _rules(self, settings: Settings) -> Rules:
         self._generation += 1
-        self.codec = Codec.of(payload_classes(settings), Terms(settings.limits.max_payload_bytes))
-        return Rules(settings, self.codec, self._generation)
+        codec = Codec.of(payload_classes(settings), Terms(settings.limits.max_payload_bytes))
+        return Rules(settings, codec, self._generation)
 
     def _life(self, settings: Settings) -> Life:
         return Life(settings.name, VERSION, settings.digest, [describe(listener) for listener in settings.listeners])
@@ -132,7 +137,11 @@ class Organism:
         Then nothing has changed.
         """
         settings = self._load()
-        rules = self._rules(settings)
+        try:
+            rules = self._rules(settings)
+        except ConfigInvalid:
+            self._importer.take_back(self.settings.modules)
+            raise
         changes = diff(self.settings, settings)
         reloaded = Reloaded(changes.added, changes.removed, changes.updated, 0)
         self.settings = settings

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Final
 
 from organism.errors import OrganismError
@@ -131,6 +132,7 @@ class Tenant:
                 handling.task.cancel()
         self.pump.handlings.clear()
         self.pump.timers.stop()
+        self.pump.workers.stop()
 
     async def crash(self) -> None:
         """End this life as ``kill -9`` would: nothing more is written. For tests of what a restart finds."""
@@ -142,9 +144,10 @@ class Tenant:
         pump = self.pump
         self.operator.stopping = True
         pump.state.boxes.limit = 0
-        running = [handling.task for handling in pump.handlings if handling.has_slot and handling.task is not None]
-        if running:
-            await asyncio.wait(running, timeout=grace_s)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(grace_s):
+                while pump.is_running():
+                    await pump.rests.wait()
         self._drop_all()
         if self.log.available:
             decision = pump.state.decide(None)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable
 from typing import Any, Protocol
 
 from organism.log.log import Log
@@ -19,7 +19,6 @@ class Stop(Protocol):
     """What the actor tells the pump."""
 
     log: Log
-    on_broken: Callable[[BaseException], None]
 
     def finished(self, handling: Handling, answer: object) -> None:
         """The handler gave its answer."""
@@ -32,22 +31,20 @@ class Stop(Protocol):
 
 
 async def run(pump: Stop, handling: Handling) -> None:
-    """Run the handler to its end and tell the pump. A fault of the pump itself makes it fold its state anew."""
-    try:
-        await _run(pump, handling)
-    except Exception as error:  # noqa: BLE001 - given to whoever folds the state anew, who records it
-        pump.on_broken(error)
-
-
-async def _run(pump: Stop, handling: Handling) -> None:
-    """Whatever the handler raises ends here, ``SystemExit`` too (G7)."""
+    """Run the handler to its end and tell the pump. Whatever it raises ends here, ``SystemExit`` too (G7)."""
+    if handling.dead:
+        return
     message = handling.message
     try:
         payload = message.payload
         if payload is None or message.generation != handling.rules.generation:
             payload = await payload_of(pump.log, handling.rules, message)
         message.payload = None
-        answer = await _call(handling, payload)
+        handler = handling.listener.handler
+        if handler is None or handling.listener.blocking:
+            answer = await _in_thread(handling, payload)
+        else:
+            answer = await handler(payload, _metadata(handling))
     except Unreadable as error:
         if not handling.dead:
             pump.park(handling, "schema_changed", str(error))
@@ -57,15 +54,6 @@ async def _run(pump: Stop, handling: Handling) -> None:
     else:
         if not handling.dead:
             pump.finished(handling, answer)
-
-
-async def _call(handling: Handling, payload: Any) -> object:
-    handler = handling.listener.handler
-    if handler is None:
-        raise LookupError(f"{handling.listener.name} has no handler, and no model runs it in this version.")
-    if handling.listener.blocking:
-        return await _in_thread(handler, payload, _metadata(handling))
-    return await handler(payload, _metadata(handling))
 
 
 def _metadata(handling: Handling) -> HandlerMetadata:
@@ -92,10 +80,11 @@ async def outcome_of(effect: Awaitable[Any]) -> tuple[Any, Exception | None]:
         return None, error
 
 
-async def _in_thread(
-    handler: Callable[[Any, HandlerMetadata], object], payload: Any, metadata: HandlerMetadata
-) -> object:
+async def _in_thread(handling: Handling, payload: Any) -> object:
     """Run a plain function in a thread of its own. One that never ends holds up nobody but itself."""
+    handler, metadata = handling.listener.handler, _metadata(handling)
+    if handler is None:
+        raise LookupError(f"{handling.listener.name} has no handler, and no model runs it in this version.")
     loop = asyncio.get_running_loop()
     answer: asyncio.Future[object] = loop.create_future()
 

@@ -196,7 +196,7 @@ async def _pause_agent(self: Operator, command: c.PauseAgent) -> c.Done:
 async def _resume_agent(self: Operator, command: c.ResumeAgent) -> c.Done:
     decision = self.pump.state.decide(None, None, command.actor)
     control.resume_agent(decision, _listener(self, command.agent))
-    return await _finish(self, decision, command, lambda _unit: self.pump.resumed())
+    return await _finish(self, decision, command, lambda _unit: self.pump.resumes.fire())
 
 
 async def _thread_to_control(self: Operator, command: c.PauseThread | c.ResumeThread) -> Thread | None:
@@ -225,7 +225,7 @@ async def _resume_thread(self: Operator, command: c.ResumeThread) -> c.Done:
     decision = self.pump.state.decide(thread, None, command.actor)
     if thread is not None:
         control.resume_thread(decision, thread)
-    return await _finish(self, decision, command, lambda _unit: self.pump.resumed())
+    return await _finish(self, decision, command, lambda _unit: self.pump.resumes.fire())
 
 
 async def _pause_organism(self: Operator, command: c.PauseOrganism) -> c.Done:
@@ -237,7 +237,7 @@ async def _pause_organism(self: Operator, command: c.PauseOrganism) -> c.Done:
 async def _resume_organism(self: Operator, command: c.ResumeOrganism) -> c.Done:
     decision = self.pump.state.decide(None, None, command.actor)
     control.resume_organism(decision)
-    return await _finish(self, decision, command, lambda _unit: self.pump.resumed())
+    return await _finish(self, decision, command, lambda _unit: self.pump.resumes.fire())
 
 
 async def _kill(self: Operator, command: c.KillThread) -> c.Done:

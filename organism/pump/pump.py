@@ -8,8 +8,9 @@ Everything is decided on the folded state and written as a unit; what it makes p
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from functools import partial
+from typing import Any
 
 from organism.errors import OrganismError
 from organism.log.log import Log
@@ -17,9 +18,11 @@ from organism.model.events import Unit
 from organism.projections.routing import Message
 from organism.pump import actor, failing
 from organism.pump.respond import WrongReturn, outgoing, respond
+from organism.pump.signal import Signal
 from organism.pump.steps import Handling
 from organism.pump.timers import Timers
 from organism.pump.unit import Chance, Decision, PumpUnit, State
+from organism.pump.workers import Workers
 
 
 class Pump:
@@ -36,11 +39,15 @@ class Pump:
         self.handlings: set[Handling] = set()
         self.timers = Timers(state.now, partial(failing.tick, self), lambda: bool(self.handlings))
         self.endings: dict[str, list[asyncio.Future[bool]]] = {}
-        self.outcome_of = actor.outcome_of
+        self.outcome_of: Callable[[Awaitable[Any]], Coroutine[Any, Any, tuple[Any, Exception | None]]] = (
+            actor.outcome_of
+        )
+        self.workers = Workers(partial(actor.run, self), on_broken)
         self.unwritten = 0
         self._loop = asyncio.get_running_loop()
-        self._resumes: list[asyncio.Future[None]] = []
-        self._settlers: list[asyncio.Future[None]] = []
+        self.resumes = Signal()
+        self.rests = Signal()
+        self._settles = Signal()
 
     # -- log
 
@@ -72,8 +79,8 @@ class Pump:
     def _then(self, unit: Unit, error: Exception | None) -> None:
         assert isinstance(unit, PumpUnit)  # noqa: S101 - the pump appends no other; narrows the type
         self.unwritten -= 1
-        if not self.unwritten and self._settlers:
-            _wake(self._settlers)
+        if not self.unwritten:
+            self._settles.fire()
         if error is None:
             self._act(unit)
         else:
@@ -114,7 +121,7 @@ class Pump:
         handling = Handling(self, message, listener, at)
         message.handling = handling
         self.handlings.add(handling)
-        handling.task = self._loop.create_task(actor.run(self, handling))
+        self.workers.give(handling)
         if not self.timers.is_ticking:
             self.timers.ensure()
 
@@ -158,6 +165,7 @@ class Pump:
             self.state.boxes.release(message)
         else:
             self.state.boxes.forget_wait(message)
+        self.rests.fire()
 
     # -- what steps and commands ask
 
@@ -166,27 +174,14 @@ class Pump:
         state = self.state
         return state.boxes.paused or message.thread.paused or state.boxes.boxes[message.to].paused
 
-    async def next_resume(self) -> None:
-        """Wait until something is resumed."""
-        self._resumes.append(waiter := self._loop.create_future())
-        await waiter
-
-    def resumed(self) -> None:
-        """Something was resumed, and that is on disk."""
-        _wake(self._resumes)
-
     async def settled(self) -> None:
         """Wait until all that is decided is on disk, or known to be lost."""
-        if self.unwritten:
-            self._settlers.append(waiter := self._loop.create_future())
-            await waiter
+        while self.unwritten:
+            await self._settles.wait()
 
-
-def _wake(waiters: list[asyncio.Future[None]]) -> None:
-    for waiter in waiters:
-        if not waiter.done():
-            waiter.set_result(None)
-    waiters.clear()
+    def is_running(self) -> bool:
+        """Whether a handler runs; those that wait in a step do not count."""
+        return any(handling.has_slot for handling in self.handlings)
 
 
 def _hand_over(unit: PumpUnit) -> None:

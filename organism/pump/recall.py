@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from typing import Any
 
 import orjson
@@ -51,9 +50,9 @@ async def _decoded(log: Log, rules: Rules, position: int, receiver: str) -> Any:
 
 
 def learn(rules: Rules, path: str) -> None:
-    """Register the class of a recorded reply, if its module is still there."""
+    """Register the class of a recorded reply, if a module of the configuration still has it."""
     module_name, _, name = path.partition(":")
-    if any(module_name == prefix or module_name.startswith(prefix + ".") for prefix in rules.settings.imports):
-        found = getattr(importlib.import_module(module_name), name, None)
-        if isinstance(found, type):
-            rules.learn(found)
+    module = rules.settings.modules.loaded(module_name)
+    found = getattr(module, name, None)
+    if isinstance(found, type):
+        rules.learn(found)

@@ -24,6 +24,7 @@ from organism.projections.routing import Message, Step
 from organism.pump import recall
 from organism.pump.respond import Origin, send
 from organism.pump.route import GENERIC
+from organism.pump.signal import Signal
 from organism.pump.timers import Timers
 from organism.pump.unit import Chance, Decision, PumpUnit, State
 
@@ -42,6 +43,7 @@ class Desk(Protocol):
     state: State
     chance: Chance
     timers: Timers
+    resumes: Signal
     outcome_of: Callable[[Awaitable[Any]], Coroutine[Any, Any, tuple[Any, Exception | None]]]
 
     def write(self, decision: Decision) -> None:
@@ -52,9 +54,6 @@ class Desk(Protocol):
 
     async def settled(self) -> None:
         """Wait until all that is decided is on disk."""
-
-    async def next_resume(self) -> None:
-        """Wait until something is resumed."""
 
     def is_paused(self, message: Message) -> bool:
         """Whether the message may not go on now."""
@@ -333,7 +332,7 @@ class Handling(Origin):
                 self.turn = asyncio.get_running_loop().create_future()
                 await self.turn
             else:
-                await self.pump.next_resume()
+                await self.pump.resumes.wait()
 
     async def _result(self, step: Step) -> Any:
         """A step's recorded JSON. It may have been decided just now and be still on its way to the disk."""

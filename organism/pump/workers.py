@@ -1,0 +1,89 @@
+"""Workers: tasks that run handlings one after the other.
+
+The plain way is a task for each handling; making and registering one costs more than most handlers run. A worker
+takes the next handling when the last one is over, so a handler that never waits costs no task. When a handler waits,
+its worker waits with it, and another one takes what is queued. A worker whose handling was cancelled, or left
+something in the context, ends: nothing passes from one handling to the next.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable
+from contextvars import copy_context
+
+from organism.pump.steps import Handling
+
+
+class Workers:
+    """``run(handling)`` runs one to its end and does not raise; ``on_broken`` is told if it does."""
+
+    __slots__ = ("_idle", "_is_called", "_is_stopped", "_loop", "_on_broken", "_queue", "_run")
+
+    def __init__(self, run: Callable[[Handling], Awaitable[None]], on_broken: Callable[[BaseException], None]) -> None:
+        self._run = run
+        self._on_broken = on_broken
+        self._loop = asyncio.get_running_loop()
+        self._queue: deque[Handling] = deque()
+        self._idle: list[asyncio.Future[None]] = []
+        self._is_called = False
+        self._is_stopped = False
+
+    def give(self, handling: Handling) -> None:
+        """Run the handling soon, in the order of the calls."""
+        self._queue.append(handling)
+        if not self._is_called:
+            self._is_called = True
+            self._loop.call_soon(self._answer_call)
+
+    def stop(self) -> None:
+        """Run nothing more; workers that wait with their handler are its task's to cancel."""
+        self._is_stopped = True
+        self._queue.clear()
+        for idle in self._idle:
+            if not idle.done():
+                idle.set_result(None)
+        self._idle.clear()
+
+    def _answer_call(self) -> None:
+        self._is_called = False
+        if not self._queue:
+            return
+        while self._idle:
+            idle = self._idle.pop()
+            if not idle.done():
+                idle.set_result(None)
+                return
+        self._loop.create_task(self._work())
+
+    async def _work(self) -> None:
+        """Take what is queued until stopped."""
+        task = asyncio.current_task()
+        clean = copy_context()
+        while not self._is_stopped:
+            while self._queue:
+                handling = self._queue.popleft()
+                if self._queue and not self._is_called:  # should this handler wait, somebody else takes the next
+                    self._is_called = True
+                    self._loop.call_soon(self._answer_call)
+                await self._run_one(handling, task)
+                if (task is not None and task.cancelling()) or copy_context() != clean:
+                    self._pass_on()
+                    return
+            idle: asyncio.Future[None] = self._loop.create_future()
+            self._idle.append(idle)
+            await idle
+
+    async def _run_one(self, handling: Handling, task: asyncio.Task[None] | None) -> None:
+        handling.task = task
+        try:
+            await self._run(handling)
+        except Exception as error:  # noqa: BLE001 - a fault of the pump itself: its state is folded anew
+            self._on_broken(error)
+        handling.task = None
+
+    def _pass_on(self) -> None:
+        if self._queue and not self._is_called:
+            self._is_called = True
+            self._loop.call_soon(self._answer_call)
