@@ -16,7 +16,7 @@ from bench.places import ROOT, SCRATCH
 from bench.results import Kept, Round, Store
 from bench.rows import OWN_ENVIRONMENT, Pair, Program, Side
 
-PATIENCE_SECONDS = 900
+PATIENCE_SECONDS, PATIENCE_WITH_LOGS_SECONDS = 120.0, 900.0
 
 Say = Callable[[str], None]
 
@@ -41,7 +41,7 @@ def measure(pair: Pair, effort: Effort, store: Store, say: Say) -> None:
     """
     if pair.prepare is not None:
         say(f"{pair.name}: preparing")
-        run(pair.prepare, effort)
+        run(pair.prepare, effort, PATIENCE_WITH_LOGS_SECONDS)
     rounds: list[Round] = []
     for number in range(min(effort.repeats, pair.most_repeats)):
         rounds.append(_round(pair, effort))
@@ -58,7 +58,7 @@ def _figures(measured: Round) -> str:
     return ", ".join(f"{each.name} {each.value:,.4g} {each.unit}" for each in measured.values())
 
 
-def run(program: Program, effort: Effort) -> Measurement:
+def run(program: Program, effort: Effort, patience_seconds: float = PATIENCE_SECONDS) -> Measurement:
     """What the program measured: the last line of its standard output. Raises ``ProgramFailed``."""
     command = [str(interpreter(program.environment)), "-m", program.module, *program.arguments]
     command += ["--seconds", str(effort.seconds)]
@@ -67,10 +67,10 @@ def run(program: Program, effort: Effort) -> Measurement:
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     try:
         ended = subprocess.run(
-            command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=PATIENCE_SECONDS, check=False
+            command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=patience_seconds, check=False
         )
     except subprocess.TimeoutExpired as error:
-        raise ProgramFailed(f"{program.module} did not end within {PATIENCE_SECONDS} s.") from error
+        raise ProgramFailed(f"{program.module} did not end within {patience_seconds:g} s: it hangs.") from error
     if ended.returncode:
         raise ProgramFailed(f"{program.module} ended with {ended.returncode}:\n{ended.stderr[-2000:].strip()}")
     return measurement(program, ended.stdout)

@@ -6,6 +6,7 @@ on a disk, with every feature on. Only the web server is left out, except where 
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
 import sys
@@ -16,6 +17,7 @@ from pathlib import Path
 import pysqlite3
 
 from bench.places import LOG_FILE, VIEWS_FILE
+from organism import __file__ as package
 from organism.model.commands import PauseAgent
 from organism.testing import Running, running
 
@@ -25,6 +27,8 @@ LAST_POSITION = (
 )
 FORGET_SNAPSHOTS = "DELETE FROM snapshots"
 CHAIN_SECONDS = 60
+STAMP = "made-by"
+SOURCES = (".py", ".sql")
 
 
 @asynccontextmanager
@@ -75,6 +79,24 @@ def empty(folder: Path) -> None:
     """Makes the folder anew."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
+
+
+def source_digest() -> str:
+    """Changes with every line of the product: what it wrote before may be of another form."""
+    digest = hashlib.sha256()
+    for path in sorted(file for file in Path(package).parent.rglob("*") if file.suffix in SOURCES):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+def read_stamp(folder: Path) -> str:
+    """The digest of the source that made the log in this folder; empty if there is none."""
+    stamp = folder / STAMP
+    return stamp.read_text("ascii") if stamp.exists() else ""
+
+
+def write_stamp(folder: Path, digest: str) -> None:
+    (folder / STAMP).write_text(digest, "ascii")
 
 
 def count_events(folder: Path) -> int:
