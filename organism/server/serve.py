@@ -185,7 +185,9 @@ def announced(data: Path, url: str) -> Iterator[None]:
     """While it lasts, the data directory says where it is served and by which process; the command line looks there."""
     notice = data / NOTICE_FILE
     draft = notice.with_suffix(".new")
-    draft.write_bytes(orjson.dumps({"url": url, "pid": os.getpid()}))
+    handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
+    with os.fdopen(handle, "wb") as file:
+        file.write(orjson.dumps({"url": url, "pid": os.getpid()}))
     draft.replace(notice)
     try:
         yield
