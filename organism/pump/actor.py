@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, Protocol
 
 from organism.log.log import Log
@@ -70,6 +70,9 @@ def _metadata(handling: Handling) -> HandlerMetadata:
         handling.started_at + handling.left_us,
         handling,
     )
+
+
+OutcomeOf = Callable[[Awaitable[Any]], Coroutine[Any, Any, tuple[Any, Exception | None]]]
 
 
 async def outcome_of(effect: Awaitable[Any]) -> tuple[Any, Exception | None]:

@@ -8,9 +8,8 @@ Everything is decided on the folded state and written as a unit; what it makes p
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 from organism.errors import OrganismError
 from organism.log.log import Log
@@ -39,9 +38,7 @@ class Pump:
         self.handlings: set[Handling] = set()
         self.timers = Timers(state.now, partial(failing.tick, self), lambda: bool(self.handlings))
         self.endings: dict[str, list[asyncio.Future[bool]]] = {}
-        self.outcome_of: Callable[[Awaitable[Any]], Coroutine[Any, Any, tuple[Any, Exception | None]]] = (
-            actor.outcome_of
-        )
+        self.outcome_of: actor.OutcomeOf = actor.outcome_of
         self.workers = Workers(partial(actor.run, self), on_broken)
         self.unwritten = 0
         self._loop = asyncio.get_running_loop()

@@ -19,7 +19,7 @@ from organism.pump.steps import Handling
 class Workers:
     """``run(handling)`` runs one to its end and does not raise; ``on_broken`` is told if it does."""
 
-    __slots__ = ("_idle", "_is_called", "_is_stopped", "_loop", "_on_broken", "_queue", "_run")
+    __slots__ = ("_idle", "_is_called", "_is_stopped", "_loop", "_on_broken", "_queue", "_run", "_tasks")
 
     def __init__(self, run: Callable[[Handling], Awaitable[None]], on_broken: Callable[[BaseException], None]) -> None:
         self._run = run
@@ -27,6 +27,7 @@ class Workers:
         self._loop = asyncio.get_running_loop()
         self._queue: deque[Handling] = deque()
         self._idle: list[asyncio.Future[None]] = []
+        self._tasks: set[asyncio.Task[None]] = set()
         self._is_called = False
         self._is_stopped = False
 
@@ -55,7 +56,9 @@ class Workers:
             if not idle.done():
                 idle.set_result(None)
                 return
-        self._loop.create_task(self._work())
+        task = self._loop.create_task(self._work())
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
 
     async def _work(self) -> None:
         """Take what is queued until stopped."""
