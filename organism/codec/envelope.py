@@ -43,8 +43,8 @@ def claims(root: _Element) -> dict[str, str]:
     """What an envelope from outside says of ``from``, ``to``, ``thread`` and ``tenant``, as far as it does."""
     said: dict[str, str] = {}
     for element in _meta(root):
-        name = str(element.tag).removeprefix(_IN_ENVELOPE)
-        if name not in _CLAIMS or name in said or len(element):
+        space, _, name = str(element.tag).rpartition("}")
+        if space + "}" != _IN_ENVELOPE or name not in _CLAIMS or name in said or len(element):
             message = f"expected at most one each of <from>, <to> and <thread>, came <{name}>"
             raise invalid("The envelope does not fit", [Fault("/meta", message)])
         said[name] = element.text or ""

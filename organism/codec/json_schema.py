@@ -28,13 +28,14 @@ from organism.codec.shape import (
     Variant,
 )
 
+_BASE64 = "^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/][AQgw]==|[A-Za-z0-9+/]{2}[AEIMQUYcgkosw048]=)?$"
 _TYPES: dict[Kind, dict[str, Any]] = {
     Kind.STR: {"type": "string"},
     Kind.INT: {"type": "integer", "minimum": LEAST_INT, "maximum": MOST_INT},
     Kind.FLOAT: {"type": "number"},
     Kind.BOOL: {"type": "boolean"},
     Kind.DECIMAL: {"type": "string", "pattern": f"^({DECIMAL_PATTERN})$"},
-    Kind.BYTES: {"type": "string", "contentEncoding": "base64"},
+    Kind.BYTES: {"type": "string", "contentEncoding": "base64", "pattern": _BASE64},
     Kind.DATE: {"type": "string", "format": "date", "pattern": f"^{DATE_PATTERN}$"},
     Kind.DATETIME: {"type": "string", "format": "date-time", "pattern": f"^{DATETIME_PATTERN}$"},
 }

@@ -223,13 +223,13 @@ class Codec:
         root = parse_foreign(document, terms or self.terms, self._names, overhead_bytes=0)
         return _valid_payload(self._by_name, root)
 
-    def from_envelope(self, document: bytes, from_: str, to: str, token: str) -> Any:
+    def from_envelope(self, document: bytes, from_: str, to: str, token: str, terms: Terms | None = None) -> Any:
         """The payload from an envelope of outside, whose names are checked and never taken (S12).
 
         ``<from>``, ``<to>`` and ``<thread>`` may be missing; one that differs raises ``SpoofAttempt``, and so does
         any ``<tenant>``.
         """
-        root = parse_foreign(document, self.terms, self._names)
+        root = parse_foreign(document, terms or self.terms, self._names)
         element = enclosed(root)
         hold_claims(root, {"from": from_, "to": to, "thread": token})
         return _valid_payload(self._by_name, element)

@@ -223,14 +223,14 @@ def test_generic_classes_init_only_fields_and_unknown_names_are_refused() -> Non
     class Early:
         seed: InitVar[int]
 
-    missing = dataclass(type("Missing", (), {"__annotations__": {"x": "NotThere"}}))
+    missing: Any = dataclass(type("Missing", (), {"__annotations__": {"x": "NotThere"}}))
     assert "generic" in faults(Box)["Box"]
     assert "InitVar" in faults(Early)["Early.seed"]
     assert "NotThere" in faults(missing)["Missing"]
 
 
 def test_a_class_that_must_hold_itself_without_end_is_refused() -> None:
-    endless = dataclass(type("Endless", (), {"__annotations__": {"again": "Endless"}}))
+    endless: Any = dataclass(type("Endless", (), {"__annotations__": {"again": "Endless"}}))
     assert "without end" in faults(endless)["Endless"]
 
 
@@ -244,8 +244,8 @@ def test_constraints_that_leave_no_example_are_refused() -> None:
 
 
 def test_two_classes_of_one_name_must_have_one_schema() -> None:
-    same = dataclass(type("Plain", (), {"__annotations__": {"name": str}}))
-    other = dataclass(type("Plain", (), {"__annotations__": {"name": int}}))
+    same: Any = dataclass(type("Plain", (), {"__annotations__": {"name": str}}))
+    other: Any = dataclass(type("Plain", (), {"__annotations__": {"name": int}}))
     codec = Codec.of([Plain, same])
     assert codec.knows(same)
     assert type(codec.seal("a", "b", "t", same("x")).payload) is Plain

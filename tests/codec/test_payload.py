@@ -1,0 +1,303 @@
+"""Values at the edges of each type: what is carried exactly, and what is refused with words that help."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime, timedelta, timezone
+from decimal import Decimal
+from enum import Enum, IntEnum, StrEnum
+from typing import Annotated, Any, Literal
+from zoneinfo import ZoneInfo
+
+import orjson
+import pytest
+from annotated_types import Interval, Len, MinLen
+
+from organism.codec import Codec, Sealed
+from organism.errors import Fault, InvalidPayload
+
+
+class Color(StrEnum):
+    RED = "red"
+    ODD = " <odd>\r"
+
+
+class Level(IntEnum):
+    LOW = 1
+    HIGH = 2
+
+
+class Twice(Enum):
+    ONE = "one"
+    UNO = "one"  # noqa: PIE796 - an alias
+
+
+@dataclass
+class Circle:
+    radius: float
+
+
+@dataclass
+class Square:
+    side: float
+
+
+@dataclass(kw_only=True)
+class Any1:
+    text: str = ""
+    number: int = 0
+    real: float = 0.0
+    flag: bool = False
+    exact: Decimal = Decimal(0)
+    raw: bytes = b""
+    day: date = date(2000, 1, 1)
+    at: datetime = datetime(2000, 1, 1, tzinfo=UTC)
+    color: Color = Color.RED
+    level: Level = Level.LOW
+    twice: Twice = Twice.ONE
+    word: Literal["a", "b"] | None = None
+    digit: Literal[1, 2] = 1
+    names: list[str | None] = field(default_factory=list)
+    table: dict[str, int | None] = field(default_factory=dict)
+    grid: list[list[int]] = field(default_factory=list)
+    tables: dict[str, dict[str, list[str]]] = field(default_factory=dict)
+    shape: Circle | Square | None = None
+    shapes: list[Circle | Square | None] = field(default_factory=list)
+    maybe: list[str] | None = None
+    five: int | None = 5
+    some: list[int] = field(default_factory=lambda: [1])
+
+
+CODEC = Codec.of([Any1])
+
+
+def sealed(**values: Any) -> Sealed:
+    return CODEC.seal("a", "b", "t", Any1(**values))
+
+
+def refused(**values: Any) -> tuple[Fault, ...]:
+    with pytest.raises(InvalidPayload) as error:
+        sealed(**values)
+    return error.value.details
+
+
+CARRIED: list[dict[str, Any]] = [
+    {"text": text}
+    for text in ("", " ", "\r", "\r\n", "\n", "\t", "  a  ", "<&>\"'", "]]>", "\x7f\x85\u2028", "😀", "\ufffd", "&#13;")
+]
+CARRIED += [{"number": number} for number in (0, -1, 2**63 - 1, -(2**63))]
+CARRIED += [{"real": real} for real in (0.1, 1e22, 5e-324, -1.7976931348623157e308, 1e16, 123456789.125)]
+CARRIED += [{"exact": Decimal(text)} for text in ("0.10", "-0.00", "1E+5", "1E-40", "9" * 80, "0E+3", "0." + "3" * 60)]
+CARRIED += [{"raw": raw} for raw in (b"", b"\x00", bytes(range(256)))]
+CARRIED += [{"day": day} for day in (date.min, date.max, date(2024, 2, 29))]
+CARRIED += [
+    {"at": datetime(2026, 1, 31, 12, 0, 0, 1, tzinfo=timezone(timedelta(hours=hours)))} for hours in (-14, 0, 14)
+]
+CARRIED += [{"at": datetime(2026, 7, 1, tzinfo=ZoneInfo("Europe/Vienna"))}]
+CARRIED += [
+    {"color": Color.ODD},
+    {"level": Level.HIGH},
+    {"twice": Twice.UNO},
+    {"word": "b"},
+    {"word": None},
+    {"digit": 2},
+]
+CARRIED += [{"names": names} for names in ([], [""], [None], ["", None, "a", None])]
+CARRIED += [{"table": table} for table in ({}, {"": 1}, {"\t\n\r \"<&'": None, "b": -1}, {"b": 1, "a": 2})]
+CARRIED += [{"grid": [[], [1], []]}, {"tables": {"a": {}, "b": {"c": [""]}}}]
+CARRIED += [{"shape": Square(1.5)}, {"shapes": [None, Circle(1.0), Square(2.0)]}]
+CARRIED += [{"maybe": maybe} for maybe in (None, [], [""])]
+CARRIED += [{"five": five} for five in (None, 5, 6)]
+CARRIED += [{"some": some} for some in ([], [1], [2, 3])]
+
+
+@pytest.mark.parametrize("values", CARRIED)
+def test_a_value_at_the_edge_comes_back_as_it_went(values: dict[str, Any]) -> None:
+    payload = Any1(**values)
+    got = sealed(**values)
+    assert got.payload == payload
+    assert CODEC.from_json("Any1", orjson.loads(got.json)) == payload
+    assert CODEC.decode(got.xml).payload == payload
+
+
+def test_a_zero_keeps_its_sign() -> None:
+    assert math.copysign(1, sealed(real=-0.0).payload.real) == -1
+    assert b'"real":-0.0' in sealed(real=-0.0).json
+
+
+def test_an_empty_list_is_not_a_missing_one() -> None:
+    assert b"<maybe></maybe>" in sealed(maybe=[]).xml
+    assert b"<maybe>" not in sealed(maybe=None).xml
+    assert CODEC.from_xml(b"<Any1/>") == Any1()
+    assert CODEC.from_xml(b"<Any1><some/></Any1>") == Any1(some=[])
+
+
+def test_none_is_written_out_where_a_missing_element_means_another_default() -> None:
+    nil = b'<five xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance" xsi:nil="true"></five>'
+    assert nil in sealed(five=None).xml
+    assert CODEC.from_xml(b"<Any1/>").five == 5
+
+
+def test_the_json_forms_are_those_of_the_spec() -> None:
+    got = sealed(
+        exact=Decimal("12.50"), raw=b"abc", at=datetime(2026, 1, 31, 12, tzinfo=UTC), color=Color.RED, level=Level.HIGH,
+        shape=Circle(2.0),
+    )  # fmt: skip
+    forms = orjson.loads(got.json)
+    assert forms["exact"] == "12.50"
+    assert forms["raw"] == "YWJj"
+    assert forms["at"] == "2026-01-31T12:00:00+00:00"
+    assert (forms["color"], forms["level"], forms["word"]) == ("red", 2, None)
+    assert forms["shape"] == {"Circle": {"radius": 2.0}}
+    assert list(forms)[:3] == ["text", "number", "real"]
+
+
+def test_offsets_that_xsd_has_no_form_for_keep_their_instant() -> None:
+    odd = datetime(1890, 1, 1, tzinfo=timezone(timedelta(hours=1, minutes=5, seconds=21)))
+    assert sealed(at=odd).payload.at == odd
+    far = datetime(2026, 1, 1, tzinfo=timezone(timedelta(hours=20)))
+    assert sealed(at=far).payload.at == far
+
+
+def test_other_lexical_forms_of_xsd_are_read() -> None:
+    document = (
+        b"<Any1><number> +007 </number><real>.5</real><flag>1</flag><exact> 1. </exact><day> 2026-01-31 </day></Any1>"
+    )
+    assert CODEC.from_xml(document) == Any1(number=7, real=0.5, flag=True, exact=Decimal(1), day=date(2026, 1, 31))
+
+
+class Text(str):
+    __slots__ = ()
+
+
+@pytest.mark.parametrize("values", [{"text": Text("a")}, {"text": Color.RED}, {"number": Level.HIGH}, {"real": 3}])
+def test_subclasses_and_whole_numbers_become_what_is_declared(values: dict[str, Any]) -> None:
+    ((name, value),) = values.items()
+    fresh = getattr(sealed(**values).payload, name)
+    assert fresh == value
+    assert type(fresh) in (str, int, float)
+    assert type(fresh) is not bool
+
+
+WRONG: list[tuple[dict[str, Any], str, str]] = [
+    ({"text": 5}, "/text", "expected text, came int 5"),
+    ({"text": None}, "/text", "expected text, came nothing"),
+    ({"text": "a\x00"}, "/text", r"U\+0000 at 1"),
+    ({"text": "\ud800"}, "/text", r"U\+D800"),
+    ({"text": "\uffff"}, "/text", r"U\+FFFF"),
+    ({"number": 2**63}, "/number", "declare the field Decimal"),
+    ({"number": -(2**63) - 1}, "/number", "declare the field Decimal"),
+    ({"number": 10**5000}, "/number", "bits"),
+    ({"number": True}, "/number", "expected whole number, came bool True"),
+    ({"number": 1.0}, "/number", "expected whole number, came float"),
+    ({"real": math.nan}, "/real", "finite"),
+    ({"real": math.inf}, "/real", "finite"),
+    ({"real": 10**400}, "/real", "finite"),
+    ({"real": True}, "/real", "expected number"),
+    ({"flag": 1}, "/flag", "expected true or false"),
+    ({"exact": Decimal("NaN")}, "/exact", "finite"),
+    ({"exact": Decimal("1E+9999999")}, "/exact", "exponent"),
+    ({"exact": 1}, "/exact", "expected decimal"),
+    ({"raw": "x"}, "/raw", "expected base64"),
+    ({"day": datetime(2026, 1, 1, tzinfo=UTC)}, "/day", "expected date"),
+    ({"at": datetime(2026, 1, 1)}, "/at", "offset"),  # noqa: DTZ001 - the point
+    ({"at": datetime(1, 1, 1, tzinfo=timezone(timedelta(hours=20)))}, "/at", "years 1 and 9999"),
+    ({"color": "red"}, "/color", "expected Color"),
+    ({"word": "c"}, "/word", "expected one of 'a', 'b'"),
+    ({"digit": True}, "/digit", "expected int"),
+    ({"names": ("a",)}, "/names", "expected a list"),
+    ({"names": ["a", 1]}, "/names/1", "expected text"),
+    ({"table": {"a/b~c": "x"}}, "/table/a~1b~0c", "whole number"),
+    ({"table": {1: 1}}, "/table", "expected text"),
+    ({"table": {"\x01": 1}}, "/table", r"U\+0001"),
+    ({"tables": {"a": {"b": [None]}}}, "/tables/a/b/0", "expected text"),
+    ({"shape": "circle"}, "/shape", "expected Circle or Square"),
+    ({"shapes": [Circle("x")]}, "/shapes/0/Circle/radius", "expected number"),  # type: ignore[arg-type]  # the point
+]
+
+
+@pytest.mark.parametrize(("values", "pointer", "words"), WRONG)
+def test_a_wrong_value_is_named_with_its_place(values: dict[str, Any], pointer: str, words: str) -> None:
+    (fault,) = refused(**values)
+    assert fault.pointer == pointer
+    with pytest.raises(InvalidPayload, match=words) as error:
+        CODEC.seal("a", "b", "t", Any1(**values))
+    assert fault.message in error.value.message
+    with pytest.raises(InvalidPayload, match=words):
+        CODEC.encode("a", "b", "t", Any1(**values))
+
+
+def test_all_faults_are_listed_but_never_more_than_twenty() -> None:
+    assert [fault.pointer for fault in refused(text=1, number="x", real=None)] == ["/text", "/number", "/real"]
+    assert len(refused(names=[1] * 50)) == 20
+
+
+@dataclass
+class Node:
+    children: list[Node]
+
+
+def test_a_payload_that_holds_itself_is_refused() -> None:
+    node = Node([])
+    node.children.append(node)
+    for write in (Codec.of([Node]).seal, Codec.of([Node]).encode):
+        with pytest.raises(InvalidPayload, match="does the payload hold itself"):
+            write("a", "b", "t", node)
+
+
+def test_a_payload_without_one_of_its_attributes_is_refused() -> None:
+    node = Node([])
+    del node.children
+    with pytest.raises(InvalidPayload, match="at /children: expected a value, came none"):
+        Codec.of([Node]).seal("a", "b", "t", node)
+
+
+@dataclass
+class Narrow:
+    age: Annotated[int, Interval(ge=0, lt=150)]
+    tags: Annotated[list[Annotated[str, Len(1, 3)]], MinLen(1)]
+    table: dict[Annotated[str, MinLen(2)], int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.age == 13:
+            raise ValueError("not thirteen")
+
+
+@dataclass
+class Sub(Circle):
+    extra: int = 0
+
+
+@dataclass
+class Holder:
+    circle: Circle
+
+
+@pytest.mark.parametrize(
+    ("payload", "pointers"),
+    [
+        (Narrow(200, ["a"]), ["/age"]),
+        (Narrow(-1, []), ["/age", "/tags"]),
+        (Narrow(1, ["", "abcd"]), ["/tags/0", "/tags/1"]),
+        (Narrow(1, ["a"], {"k": 1}), ["/table"]),
+        (Holder(Sub(1.0)), ["/circle"]),
+    ],
+)
+def test_constraints_and_exact_classes_hold_for_what_a_handler_returns(payload: Any, pointers: list[str]) -> None:
+    with pytest.raises(InvalidPayload) as error:
+        Codec.of([type(payload)]).seal("a", "b", "t", payload)
+    assert [fault.pointer for fault in error.value.details] == pointers
+
+
+def test_what_a_class_refuses_in_its_post_init_is_an_invalid_payload() -> None:
+    codec = Codec.of([Narrow])
+    with pytest.raises(InvalidPayload, match="not thirteen"):
+        codec.from_json("Narrow", {"age": 13, "tags": ["a"]})
+    with pytest.raises(InvalidPayload, match="not thirteen"):
+        codec.from_xml(b"<Narrow><age>13</age><tags><item>a</item></tags></Narrow>")
+
+
+def test_a_key_that_stands_twice_is_refused() -> None:
+    with pytest.raises(InvalidPayload, match="twice"):
+        CODEC.from_xml(b"<Any1><table><item key='a'>1</item><item key='a'>2</item></table></Any1>")

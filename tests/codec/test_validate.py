@@ -1,0 +1,341 @@
+"""The codec of a set of classes: what is sealed, what is believed, who may say what, and how much."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any
+
+import orjson
+import pytest
+from annotated_types import Interval, MaxLen
+from pydantic import Field
+
+from organism.codec import Codec, Controls, PayloadOverLimit, SpoofAttempt, Terms, UnknownPayload, write_schemas
+from organism.codec.limits import ENVELOPE
+from organism.errors import InvalidPayload
+
+ROOT = Path(__file__).parents[2]
+
+
+@dataclass
+class Greeting:
+    """Greet someone."""
+
+    name: str
+
+
+@dataclass
+class GreetingResponse:
+    message: str
+    original_sender: str
+
+
+@dataclass
+class Line:
+    amount: Annotated[int, Interval(ge=1, le=9)]
+    note: str | None = None
+
+
+@dataclass
+class Order:
+    code: Annotated[str, Field(pattern=r"^[A-Z]{3}$")]
+    lines: list[Line]
+    by_name: dict[str, Line] = field(default_factory=dict)
+    either: Line | Greeting | None = None
+    short: Annotated[str, MaxLen(3)] = ""
+
+
+@dataclass
+class Tree:
+    children: list[Tree] = field(default_factory=list)
+
+
+@pytest.fixture(scope="module")
+def codec() -> Codec:
+    return Codec.of([Greeting, GreetingResponse, Order, Tree])
+
+
+def envelope(meta: str, body: str = "<Greeting xmlns=''><name>Ada</name></Greeting>") -> bytes:
+    return f"<message xmlns='{ENVELOPE}'>{meta}{body}</message>".encode()
+
+
+# ── sealing ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_greeting_is_sealed_as_the_spec_writes_it(codec: Codec) -> None:
+    sealed = codec.seal("greeter", "shouter", "call-1", GreetingResponse("Hello!", "console"))
+    assert sealed.xml == (
+        b'<message xmlns="urn:organism:envelope:1">'
+        b"<meta><from>greeter</from><to>shouter</to><thread>call-1</thread></meta>"
+        b'<GreetingResponse xmlns=""><message>Hello!</message><original_sender>console</original_sender>'
+        b"</GreetingResponse></message>"
+    )
+    assert sealed.json == b'{"message":"Hello!","original_sender":"console"}'
+    assert (sealed.type_name, sealed.notes) == ("GreetingResponse", ())
+
+
+def test_the_receiver_never_gets_the_sender_s_object(codec: Codec) -> None:
+    order = Order("ABC", [Line(1)])
+    fresh = codec.seal("a", "b", "t", order).payload
+    order.lines.clear()
+    assert fresh == Order("ABC", [Line(1)])
+
+
+@pytest.mark.parametrize(
+    ("from_", "to", "token"), [("9a", "b", "t"), ("a", "", "t"), ("a", "b", ""), ("a\n", "b", "t")]
+)
+def test_a_name_that_no_listener_has_is_refused(codec: Codec, from_: str, to: str, token: str) -> None:
+    with pytest.raises(InvalidPayload):
+        codec.seal(from_, to, token, Greeting("Ada"))
+
+
+def test_a_name_cannot_break_out_of_its_element(codec: Codec) -> None:
+    with pytest.raises(InvalidPayload):
+        codec.seal("a</from><from>b", "b", "t", Greeting("Ada"))
+    assert codec.seal("a", "b", "t</thread>&", Greeting("Ada")).xml.count(b"<thread>") == 1
+
+
+def test_a_class_that_is_not_registered_is_refused_with_its_place(codec: Codec) -> None:
+    for write in (codec.seal, codec.encode):
+        with pytest.raises(UnknownPayload, match=r"test_validate\.Line"):
+            write("a", "b", "t", Line(1))
+    with pytest.raises(UnknownPayload, match=r"builtins\.dict"):
+        codec.seal("a", "b", "t", {})
+    with pytest.raises(UnknownPayload):
+        codec.json(None)
+
+
+def test_what_is_decoded_must_be_valid_and_known(codec: Codec) -> None:
+    meta = "<meta><from>a</from><to>b</to><thread>t</thread></meta>"
+    assert codec.decode(envelope(meta)) == ("a", "b", "t", Greeting("Ada"))
+    assert codec.decode(envelope(meta.replace("<to>", "\n  <to>"))).to == "b"
+    with pytest.raises(UnknownPayload):
+        codec.decode(envelope(meta, "<Other xmlns=''/>"))
+    with pytest.raises(UnknownPayload):
+        codec.decode(b"<Greeting><name>Ada</name></Greeting>")
+    with pytest.raises(InvalidPayload, match="/name"):
+        codec.decode(envelope(meta, "<Greeting xmlns=''><name>a</name><name>b</name></Greeting>"))
+    with pytest.raises(InvalidPayload):
+        codec.decode(envelope("<meta><from>a</from><to>b</to></meta>"))
+
+
+# ── limits ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_the_payload_is_counted_in_bytes_of_its_xml_at_every_door(codec: Codec) -> None:
+    frame = len("<Greeting><name></name></Greeting>")
+    fits, more = "ä" * ((1000 - frame) // 2), "ä" * ((1000 - frame) // 2 + 1)
+    terms = Terms(payload_bytes=1000)
+    assert codec.seal("a", "b", "t", Greeting(fits), terms).payload.name == fits
+    assert codec.from_json("Greeting", {"name": fits}, terms).name == fits
+    assert codec.from_xml(f"<Greeting><name>{fits}</name></Greeting>".encode(), terms).name == fits
+    for door in (
+        lambda: codec.seal("a", "b", "t", Greeting(more), terms),
+        lambda: codec.from_json("Greeting", {"name": more}, terms),
+        lambda: codec.from_xml(f"<Greeting><name>{more}</name></Greeting>".encode(), terms),
+    ):
+        with pytest.raises(PayloadOverLimit, match="too large") as error:
+            door()
+        assert (error.value.code, error.value.status) == ("payload_too_large", 413)
+
+
+def test_an_escape_counts_as_it_is_written(codec: Codec) -> None:
+    with pytest.raises(PayloadOverLimit):
+        codec.from_json("Greeting", {"name": "&" * 300}, Terms(payload_bytes=1000))
+
+
+def test_elements_and_depth_are_limited_for_json_and_for_handlers_too(codec: Codec) -> None:
+    deep: dict[str, Any] = {}
+    for _ in range(40):
+        deep = {"children": [deep]}
+    wide: dict[str, Any] = {"children": [{}] * 1500}
+    for value, words in ((deep, "nested too deep"), (wide, "too many elements")):
+        with pytest.raises(PayloadOverLimit, match=words):
+            codec.from_json("Tree", value)
+    with pytest.raises(PayloadOverLimit, match="too many elements"):
+        codec.seal("a", "b", "t", Tree([Tree() for _ in range(1500)]))
+    assert len(codec.from_json("Tree", wide, Terms(elements=20_000)).children) == 1500
+
+
+def test_json_that_is_deeper_than_the_interpreter_goes_is_refused(codec: Codec) -> None:
+    deep: dict[str, Any] = {}
+    for _ in range(20_000):
+        deep = {"children": [deep]}
+    with pytest.raises(PayloadOverLimit, match="nested too deep"):
+        codec.from_json("Tree", deep)
+    while deep:
+        deep = deep["children"][0]  # taken apart one by one: freeing it at once would go as deep
+
+
+# ── JSON from outside ────────────────────────────────────────────────────────────────────────────────────────────────
+
+WRONG_JSON: list[tuple[Any, dict[str, str]]] = [
+    (None, {"": "expected an object with the fields name, came null"}),
+    ([], {"": "came a list"}),
+    ({}, {"/name": "missing"}),
+    ({"name": 1}, {"/name": "expected text, came int 1"}),
+    ({"name": None}, {"/name": "expected text, came nothing"}),
+    ({"name": "a", "nmae": "b"}, {"/nmae": "not known; known are name"}),
+    ({"name": "a\x00"}, {"/name": "U+0000 at 1"}),
+    ({"name": "\ud800"}, {"/name": "U+D800"}),
+]
+
+
+@pytest.mark.parametrize(("value", "faults"), WRONG_JSON)
+def test_json_is_read_strictly(codec: Codec, value: Any, faults: dict[str, str]) -> None:
+    with pytest.raises(InvalidPayload) as error:
+        codec.from_json("Greeting", value)
+    found = {fault.pointer: fault.message for fault in error.value.details}
+    assert found.keys() == faults.keys()
+    assert all(words in found[pointer] for pointer, words in faults.items())
+
+
+def test_every_fault_of_a_json_value_is_listed_with_its_pointer(codec: Codec) -> None:
+    value = {
+        "code": "abc",
+        "lines": [{"amount": 0}, {"amount": 1.5, "note": 7}, 5, {"amount": 9, "extra/~": 1}],
+        "by_name": {"a/b": {"amount": 10}},
+        "either": {"Line": {"amount": 1}, "Greeting": {"name": "x"}},
+        "short": "abcd",
+    }
+    with pytest.raises(InvalidPayload) as error:
+        codec.from_json("Order", value)
+    assert [fault.pointer for fault in error.value.details] == [
+        "/code",
+        "/lines/0/amount",
+        "/lines/1/amount",
+        "/lines/1/note",
+        "/lines/2",
+        "/lines/3/extra~1~0",
+        "/by_name/a~1b/amount",
+        "/either",
+        "/short",
+    ]
+    assert error.value.param == "/code"
+
+
+def test_a_union_is_read_by_the_name_of_its_class(codec: Codec) -> None:
+    value = {"code": "ABC", "lines": [], "either": {"Greeting": {"name": "Ada"}}}
+    assert codec.from_json("Order", value).either == Greeting("Ada")
+    with pytest.raises(InvalidPayload, match="/either/Greeting/name"):
+        codec.from_json("Order", value | {"either": {"Greeting": {"name": 1}}})
+
+
+def test_an_unknown_payload_is_named_with_those_that_are_known(codec: Codec) -> None:
+    with pytest.raises(UnknownPayload, match="'Greting' here; known are Greeting, GreetingResponse, Order, Tree"):
+        codec.from_json("Greting", {})
+
+
+# ── XML from outside ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_faults_of_a_document_have_json_pointers_too(codec: Codec) -> None:
+    document = (
+        b"<Order><code>abc</code><lines><item><amount>1</amount></item><item><amount>10</amount></item></lines>"
+        b"<by_name><item key='a/b'><amount>x</amount></item></by_name>"
+        b"<either><Line><amount>0</amount></Line></either></Order>"
+    )
+    with pytest.raises(InvalidPayload) as error:
+        codec.from_xml(document)
+    pointers = ["/code", "/lines/1/amount", "/by_name/a~1b/amount", "/either/Line/amount"]
+    assert [fault.pointer for fault in error.value.details] == pointers
+
+
+META = "<meta><from>console</from><to>greeter</to><thread>thr-1</thread></meta>"
+
+
+@pytest.mark.parametrize(
+    "meta",
+    ["", "<meta/>", "<meta><to>greeter</to></meta>", META, "<meta><thread>thr-1</thread><from>console</from></meta>"],
+)
+def test_an_envelope_may_leave_out_or_repeat_what_is_so(codec: Codec, meta: str) -> None:
+    assert codec.from_envelope(envelope(meta), "console", "greeter", "thr-1") == Greeting("Ada")
+
+
+@pytest.mark.parametrize(
+    ("meta", "field_", "claimed", "actual"),
+    [
+        (META.replace("console", "greeter"), "from", "greeter", "console"),
+        (META.replace("greeter", "shouter"), "to", "shouter", "greeter"),
+        (META.replace("thr-1", "thr-2"), "thread", "thr-2", "thr-1"),
+        (META.replace("thr-1", ""), "thread", "", "thr-1"),
+        (META.replace("console", "console "), "from", "console ", "console"),
+        ("<meta><tenant>other</tenant></meta>", "tenant", "other", ""),
+        ("<meta><tenant/></meta>", "tenant", "", ""),
+    ],
+)
+def test_a_differing_name_is_a_spoof_attempt(codec: Codec, meta: str, field_: str, claimed: str, actual: str) -> None:
+    with pytest.raises(SpoofAttempt) as error:
+        codec.from_envelope(envelope(meta), "console", "greeter", "thr-1")
+    assert (error.value.field, error.value.claimed, error.value.actual) == (field_, claimed, actual)
+    assert isinstance(error.value, InvalidPayload)
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        b"<Greeting><name>Ada</name></Greeting>",
+        envelope(META, ""),
+        envelope(META, "<Greeting xmlns=''><name>a</name></Greeting>" * 2),
+        envelope(META, "<Greeting><name>a</name></Greeting>"),
+        envelope(META + META),
+        envelope("<meta><from>console</from><from>console</from></meta>"),
+        envelope("<meta><name>x</name></meta>"),
+        envelope("<meta><from xmlns=''>console</from></meta>"),
+        envelope(META).replace(ENVELOPE.encode(), b""),
+    ],
+)
+def test_what_is_no_envelope_is_refused(codec: Codec, document: bytes) -> None:
+    with pytest.raises(InvalidPayload) as error:
+        codec.from_envelope(document, "console", "greeter", "thr-1")
+    assert not isinstance(error.value, SpoofAttempt)
+
+
+def test_parse_any_shows_a_document_with_or_without_its_envelope(codec: Codec) -> None:
+    assert codec.parse_any(b"<Greeting><name>Ada</name></Greeting>") == ("", "", "", Greeting("Ada"))
+    assert codec.parse_any(envelope("<meta><from>me</from></meta>")) == ("me", "", "", Greeting("Ada"))
+    assert codec.parse_any(codec.encode("a", "b", "t", Greeting("Ada"))) == ("a", "b", "t", Greeting("Ada"))
+
+
+# ── S11 ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_from_models_control_characters_are_replaced_with_a_note(codec: Codec) -> None:
+    terms = Terms(controls=Controls.REPLACE)
+    order = Order("ABC", [Line(1, "bell\x07")], {"k\x00": Line(2)}, Greeting("half \ud83d"))
+    sealed = codec.seal("a", "b", "t", order, terms)
+    assert sealed.payload == Order("ABC", [Line(1, "bell\ufffd")], {"k\ufffd": Line(2)}, Greeting("half \ufffd"))
+    assert [note.split(":")[0] for note in sealed.notes] == ["/lines/0/note", "/by_name", "/either/Greeting/name"]
+    assert codec.decode(sealed.xml).payload == sealed.payload
+
+
+def test_replacing_mends_nothing_else(codec: Codec) -> None:
+    terms = Terms(controls=Controls.REPLACE)
+    with pytest.raises(InvalidPayload, match="/code"):
+        codec.seal("a", "b", "t", Order("abc", [Line(1, "bell\x07")]), terms)
+    with pytest.raises(InvalidPayload, match="/lines/0/note"):
+        codec.seal("a", "b", "t", Order("ABC", [Line(1, 5)]), terms)  # type: ignore[arg-type]  # the point
+    assert codec.seal("a", "b", "t", Greeting("Ada"), terms).notes == ()
+
+
+# ── what ships ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_the_shipped_schema_of_the_envelope_is_the_generated_one(tmp_path: Path) -> None:
+    (written,) = write_schemas(tmp_path, [])
+    assert written.name == "envelope.xsd"
+    assert (ROOT / "schemas" / "envelope.xsd").read_text(encoding="utf-8") == written.read_text(encoding="utf-8")
+
+
+def test_each_class_is_written_as_one_xsd(tmp_path: Path, codec: Codec) -> None:
+    written = write_schemas(tmp_path / "schemas", [Greeting, Order])
+    assert [path.name for path in written] == ["envelope.xsd", "Greeting.xsd", "Order.xsd"]
+    assert written[1].read_text(encoding="utf-8") == codec.schema("Greeting").xsd
+
+
+def test_json_is_compact_and_the_same_by_either_way(codec: Codec) -> None:
+    order = Order("ABC", [Line(1)], {"a": Line(2, "x")}, Line(3))
+    text = codec.json(order)
+    assert text == codec.seal("a", "b", "t", order).json == orjson.dumps(orjson.loads(text))
+    assert codec.json(Greeting("ä")) == '{"name":"ä"}'.encode()
