@@ -10,7 +10,8 @@ import sys
 from bench.load import Measurement, arguments
 from bench.subscribers import QUICK_SUBSCRIBERS, SUBSCRIBERS, Server, kib_a_subscriber
 
-SETTINGS = ("--loop", "uvloop", "--http", "httptools", "--ws", "websockets-sansio", "--lifespan", "off")
+LOOP = ("--loop", "uvloop", "--http", "httptools", "--lifespan", "off")
+SOCKETS = ("--ws", "websockets-sansio", "--ws-per-message-deflate", "false")
 
 
 def free_port() -> int:
@@ -21,7 +22,7 @@ def free_port() -> int:
 
 def measure(count: int) -> Measurement:
     port = free_port()
-    command = [sys.executable, "-m", "uvicorn", "bench.limits.bare_app:app", "--port", str(port), *SETTINGS]
+    command = [sys.executable, "-m", "uvicorn", "bench.limits.bare_app:app", "--port", str(port), *LOOP, *SOCKETS]
     with subprocess.Popen([*command, "--log-level", "warning"]) as process:
         try:
             server = Server(process.pid, f"ws://127.0.0.1:{port}/ws", {})
