@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -20,6 +21,8 @@ from organism.cli.show import fail, out, state
 FIRST_DELAY_SECONDS: Final = 0.5
 MAX_DELAY_SECONDS: Final = 8.0
 NOT_AUTHENTICATED: Final = 4401
+NOT_LET_IN: Final = frozenset({"missing_authorization", "invalid_authorization"})
+"""The close code that follows says it too."""
 QUIET: Final = frozenset({"subscribed", "checkpoint", "fell_behind"})
 
 
@@ -55,7 +58,7 @@ def watch(options: Tail) -> None:
                 with connect(asked.url, additional_headers=asked.place.headers, compression=None, proxy=None) as socket:
                     was_connected, delay = True, FIRST_DELAY_SECONDS
                     _follow(asked, socket)
-            except (OSError, InvalidHandshake, InvalidURI, ConnectionClosed) as error:
+            except (OSError, InvalidHandshake, InvalidURI) as error:
                 if not was_connected:
                     no_server(asked.place, error)
             fail(f"connection lost after position {asked.position}; trying again in {delay:.1f} s")
@@ -67,21 +70,15 @@ def watch(options: Tail) -> None:
 
 def _follow(asked: Watch, socket: ClientConnection) -> None:
     """Show what one connection brings, until it ends."""
-    if asked.wanted:
-        again = {} if asked.position is None else {"since": asked.position}
-        socket.send(orjson.dumps({"cmd": "subscribe", **asked.wanted, **again}).decode())
-    for frame in _frames(socket):
-        _take(asked, frame)
-    if (end := socket.close_code) == NOT_AUTHENTICATED:
+    with suppress(ConnectionClosed):
+        if asked.wanted:
+            again = {} if asked.position is None else {"since": asked.position}
+            socket.send(orjson.dumps({"cmd": "subscribe", **asked.wanted, **again}).decode())
+        for text in socket:
+            _take(asked, orjson.loads(text))
+    if socket.close_code == NOT_AUTHENTICATED:
         fail("The server does not take the token.", "Give it with --token or ORGANISM_TOKEN, or name --data DIR.")
         raise typer.Exit(NOT_TAKEN)
-    if end is None:
-        raise ConnectionError("the connection broke")
-
-
-def _frames(socket: ClientConnection) -> Iterator[dict[str, Any]]:
-    for text in socket:
-        yield orjson.loads(text)
 
 
 def _take(asked: Watch, frame: Mapping[str, Any]) -> None:
@@ -91,10 +88,10 @@ def _take(asked: Watch, frame: Mapping[str, Any]) -> None:
         asked.position = frame["position"] if asked.position is None else asked.position
         return
     if event == "error" and "code" in frame:
+        if frame["code"] in NOT_LET_IN:
+            return
         fail(frame["error"])
-        if frame["code"] != "missing_authorization":
-            raise typer.Exit(REFUSED)
-        return
+        raise typer.Exit(REFUSED)
     asked.position = max(asked.position or 0, frame.get("position", 0))
     if asked.as_json:
         if event not in QUIET:

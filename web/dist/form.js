@@ -82,12 +82,20 @@ function number(shape) {
 function text(shape) {
   const isLong = (shape.maxLength ?? Infinity) > 200 && !shape.format && !shape.pattern;
   const input = isLong ? element("textarea", { rows: 1 }) : element("input", { type: "text", autocomplete: "off" });
+  if (isLong) input.addEventListener("keydown", sendOnEnter);
   const hints = { date: "A date as 2026-01-31.", "date-time": "A time as 2026-01-31T10:00:00Z." };
   return {
     input,
     hint: hints[shape.format] ?? (shape.contentEncoding === "base64" ? "Base64." : ""),
     read: (isRequired) => (input.value === "" && !isRequired ? undefined : input.value),
   };
+}
+
+/** Enter sends, as in a one-line field; with Shift it begins a new line. */
+function sendOnEnter(event) {
+  if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
+  event.preventDefault();
+  event.target.form.requestSubmit();
 }
 
 function json(shape) {

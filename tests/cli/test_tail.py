@@ -1,0 +1,43 @@
+"""Frames as lines for people."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from organism.cli.tail import shown
+
+MESSAGE = {"from": "a", "to": "b", "payload_type": "Told", "payload": {"text": "[bold]x"}}
+
+
+@pytest.mark.parametrize(
+    ("frame", "line"),
+    [
+        ({"event": "message", "position": 7, "message": MESSAGE}, '       7 a → b Told {"text":"[bold]x"}'),
+        (
+            {"event": "thread_created", "position": 1, "thread": {"id": "t", "status": "active"}},
+            "       1 thread t active",
+        ),
+        (
+            {"event": "thread_updated", "position": 2, "thread_id": "t", "status": "active", "paused": True},
+            "       2 thread t active (paused)",
+        ),
+        ({"event": "agent_state", "agent": "a", "state": "idle"}, "         agent a idle"),
+        ({"event": "error", "position": 3, "agent": "a", "error": "no"}, "       3 a failed: no"),
+        (
+            {"event": "dead_letter", "position": 4, "status": "discarded", "dead_letter": {"id": "m"}},
+            "       4 dead letter discarded m",
+        ),
+        ({"event": "organism_state", "position": 5, "status": "paused"}, '       5 organism_state {"status":"paused"}'),
+        ({"event": "caught_up", "position": 6}, "       6 up to date"),
+    ],
+)
+def test_a_frame_is_one_line(frame: dict[str, Any], line: str) -> None:
+    text = shown(frame)
+    assert text is not None
+    assert text.plain == line
+
+
+def test_what_says_nothing_to_people_is_no_line() -> None:
+    assert shown({"event": "checkpoint", "position": 9}) is None

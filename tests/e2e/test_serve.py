@@ -1,0 +1,166 @@
+"""The real command: what it prints, that it survives a kill, stops with grace, and is alone on its directory."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import signal
+import stat
+import time
+from pathlib import Path
+
+import httpx2
+import orjson
+import pytest
+from websockets.asyncio.client import connect
+
+from tests.cli.command import organism
+from tests.e2e.serving import serving
+from tests.flows.world import World
+from tests.server.served import Frames
+
+pytestmark = pytest.mark.e2e
+
+SLOW = """
+async def slow(payload: Ask, metadata: HandlerMetadata):
+    await asyncio.sleep(float(payload.text))
+    return HandlerResponse.respond(Told("done"))
+"""
+
+
+async def shell(line: str) -> str:
+    """The output of a shell's line."""
+    process = await asyncio.create_subprocess_shell(
+        line, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.DEVNULL
+    )
+    out, _ = await process.communicate()
+    return out.decode()
+
+
+async def test_the_printed_line_sends_the_first_message(tmp_path: Path) -> None:
+    async with serving(tmp_path / "data") as server:
+        line = re.search(r"curl .*", server.said)
+        assert line
+        said = orjson.loads(await shell(line[0]))
+        assert set(said) == {"thread_id", "message_id", "position"}
+        async with server.client() as client:
+            status = (await client.post("/inject", json={"to": "greeter", "payload": {"name": "D"}, "wait": 20})).json()
+        assert status["replies"][0]["payload"] == {"message": "HELLO, D!"}
+        assert "token=" not in server.said, "the ready link is for terminals"
+
+
+async def test_secrets_are_for_their_owner_alone_and_never_printed(tmp_path: Path) -> None:
+    async with serving(tmp_path / "data") as server:
+        for name in ("token", "server.key"):
+            assert stat.S_IMODE((server.data / name).stat().st_mode) == 0o600
+            assert (server.data / name).read_text().strip() not in server.said
+
+
+async def test_what_was_acknowledged_survives_a_kill_and_is_done_once(tmp_path: Path) -> None:
+    async with serving(tmp_path / "data") as server, server.client() as client:
+        sent = [
+            (await client.post("/inject", json={"to": "greeter", "payload": {"name": str(n)}})).json()
+            for n in range(20)
+        ]
+        await server.end(signal.SIGKILL)
+    async with serving(tmp_path / "data") as server, server.client() as client:
+        for one in sent:
+            async with connect(
+                f"{server.url.replace('http', 'ws')}/ws?since=0", additional_headers=server.bearer, proxy=None
+            ) as socket:
+                frames = Frames(socket)
+                await frames.ask("subscribe", threads=[one["thread_id"]], events=["thread_updated"], since=0)
+                await frames.until("thread_updated", status="completed")
+            thread = (await client.get(f"/threads/{one['thread_id']}")).json()
+            assert (thread["status"], thread["message_count"]) == ("completed", 4)
+    assert (await organism("log", "verify", "--data", tmp_path / "data")).code == 0
+
+
+async def test_a_stop_gives_what_runs_its_grace_refuses_new_work_and_exits_0(tmp_path: Path) -> None:
+    world = World(tmp_path, SLOW, {"slow": {}})
+    async with serving(tmp_path / "data", config=world.config) as server, server.client() as client:
+        async with connect(
+            f"{server.url.replace('http', 'ws')}/ws", additional_headers=server.bearer, proxy=None
+        ) as socket:
+            frames = Frames(socket)
+            await frames.until("connected")
+            thread = (await client.post("/inject", json={"to": "slow", "payload": {"text": "1.5"}})).json()["thread_id"]
+            await frames.until("agent_state", state="processing")
+            server.process.send_signal(signal.SIGTERM)
+            refused = await refusal(client)
+            await frames.until("thread_updated", thread_id=thread, status="completed")
+            await frames.until("organism_state", status="stopping")
+            await socket.wait_closed()
+            assert socket.close_code in {1001, 1012}
+        assert (refused.status_code, refused.json()["error"]["code"]) == (503, "stopping")
+        assert await asyncio.wait_for(server.process.wait(), 20) == 0
+        assert not (server.data / "server.json").exists()
+
+
+async def refusal(client: httpx2.AsyncClient) -> httpx2.Response:
+    """The first answer that is no acknowledgement."""
+    while True:
+        answer = await client.post("/inject", json={"to": "slow", "payload": {"text": "0"}})
+        if answer.status_code != 202:
+            return answer
+
+
+async def test_a_second_server_on_one_directory_is_turned_away_at_once(tmp_path: Path) -> None:
+    async with serving(tmp_path / "data") as server:
+        began = time.perf_counter()
+        ran = await organism("serve", "--data", server.data, "--port", "0")
+        took = time.perf_counter() - began
+        assert ran.code == 1
+        assert f"process {server.process.pid}" in ran.err
+        assert took < 1
+        async with server.client() as client:
+            assert (await client.get("/organism")).status_code == 200
+
+
+async def test_a_taken_port_is_told_with_who_has_it(tmp_path: Path) -> None:
+    async with serving(tmp_path / "data") as server:
+        ran = await organism("serve", "--data", tmp_path / "other", "--port", server.url.rsplit(":", 1)[1])
+        assert ran.code == 1
+        assert "is taken" in ran.err
+        assert not (tmp_path / "other").exists()
+
+
+async def test_nothing_is_served_beyond_this_machine_in_the_clear(tmp_path: Path) -> None:
+    ran = await organism("serve", "--data", tmp_path / "data", "--host", "0.0.0.0")  # noqa: S104 - refused, which is the point
+    assert ran.code == 1
+    assert "--tls-cert" in ran.err
+
+
+async def test_a_configuration_with_faults_is_told_fault_by_fault(tmp_path: Path) -> None:
+    (tmp_path / "organism.yaml").write_text("organism: {nam: x}\nlisteners: [{name: 1}]\n")
+    ran = await organism("serve", "--config", tmp_path / "organism.yaml", "--data", tmp_path / "data", "--port", "0")
+    assert ran.code == 1
+    assert "organism.yaml:1" in ran.err
+    assert "organism.yaml:2" in ran.err
+
+
+async def test_the_local_server_is_found_by_its_data_directory(tmp_path: Path) -> None:
+    async with serving(tmp_path / "data") as server:
+        assert len((await organism("agents", "--data", server.data, "--json")).json) == 3
+        assert (await organism("log", "verify", "--data", server.data, "--json")).json["damage"] == []
+        assert (await organism("stop", "--data", server.data)).code == 0
+        assert await asyncio.wait_for(server.process.wait(), 20) == 0
+
+
+async def test_a_token_of_the_environment_is_taken_and_not_kept(tmp_path: Path) -> None:
+    async with serving(tmp_path / "data", ORGANISM_TOKEN="mine") as server:
+        assert "$ORGANISM_TOKEN" in server.said
+        assert not (server.data / "token").exists()
+        assert (await organism("agents", "--data", server.data, ORGANISM_TOKEN="mine")).code == 0
+
+
+async def test_a_flipped_bit_is_found(tmp_path: Path) -> None:
+    async with serving(tmp_path / "data") as server, server.client() as client:
+        await client.post("/inject", json={"to": "greeter", "payload": {"name": "Zaphod"}, "wait": 20})
+        await server.end()
+    log = tmp_path / "data" / "tenants" / "default" / "log.sqlite"
+    damaged = log.read_bytes().replace(b'"to":"greeter"', b'"to":"greetes"', 1)
+    log.write_bytes(damaged)
+    ran = await organism("log", "verify", "--data", tmp_path / "data", "--json")
+    assert ran.code == 4
+    assert "position" in ran.json["damage"][0]
