@@ -6,6 +6,7 @@ from typing import Any, Final
 
 import orjson
 
+from organism.errors import LogUnavailable
 from organism.log.batch import Batch
 from organism.log.chain import DIGEST_BYTES, SALT_BYTES
 from organism.log.driver import Connection
@@ -47,23 +48,37 @@ def commit_parameters(epoch: int, batch: Batch, chained: bytes) -> tuple[Any, ..
 class Commits:
     """The writing connection. ``wal_bytes`` is about how much the WAL holds that the database does not."""
 
-    __slots__ = ("_commit", "connection", "wal_bytes")
+    __slots__ = ("_commit", "_connection", "wal_bytes")
 
-    def __init__(self, connection: Connection) -> None:
-        self.connection = connection
+    def __init__(self) -> None:
+        self._connection: Connection | None = None
         self.wal_bytes = 0
         self._commit = statements("log.sql")["commit"]
+
+    @property
+    def connection(self) -> Connection:
+        """The connection; raises ``LogUnavailable`` if there is none just now."""
+        if self._connection is None:
+            raise LogUnavailable
+        return self._connection
+
+    def use(self, connection: Connection) -> None:
+        """Write over this connection from now on."""
+        self._connection = connection
+        self.wal_bytes = 0
+
+    def close(self) -> None:
+        """Close the connection; what its close has to say matters to nobody."""
+        if self._connection is not None:
+            connection, self._connection = self._connection, None
+            connection.close()
 
     def write(self, parameters: tuple[Any, ...]) -> None:
         """One statement, one transaction, one fsync."""
         self.connection.execute(self._commit, parameters)
         self.wal_bytes += len(parameters[5]) + PAGES_OF_A_COMMIT * PAGE_BYTES
 
-    def is_full(self) -> bool:
-        """Whether the WAL should be moved before more is written."""
-        return self.wal_bytes > WAL_BYTES
-
     def checkpoint(self) -> None:
         """Move the WAL into the database, as far as no reader holds it back; the file is written over from its start then."""
-        self.connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
+        self.connection.execute("PRAGMA main.wal_checkpoint(PASSIVE)").fetchall()
         self.wal_bytes = 0

@@ -30,10 +30,12 @@ class Connector:
         """The one that writes commits: a commit is on the disk when its statement returns."""
         connection = self._open(self.place.log)
         connection.execute("PRAGMA synchronous = FULL")
-        if self.driver.exclusive:
-            self._attach(connection, self.place.views, "views")
-            connection.execute("PRAGMA views.synchronous = NORMAL")
         return connection
+
+    def add_views(self, connection: Connection) -> None:
+        """Let the one that writes commits do everything else too."""
+        self._attach(connection, self.place.views, "views")
+        connection.execute("PRAGMA views.synchronous = NORMAL")
 
     def to_views(self) -> Connection:
         """The one that writes rows and reads everything. A row that a power cut takes is folded again from the log."""
@@ -48,12 +50,12 @@ class Connector:
         connection.execute("PRAGMA query_only = ON")
         return connection
 
-    def to_file(self, path: Path, *, read_only: bool = False) -> Connection:
-        """One for a single file."""
-        return self._open(path, read_only=read_only)
+    def to_file(self, path: Path) -> Connection:
+        """One for a single file, before the others are opened."""
+        return self._open(path)
 
-    def _open(self, path: Path, *, read_only: bool = False) -> Connection:
-        connection = self.driver.connect(str(path), read_only=read_only)
+    def _open(self, path: Path) -> Connection:
+        connection = self.driver.connect(str(path))
         if self.driver.exclusive:
             connection.execute("PRAGMA locking_mode = EXCLUSIVE")
         for setting in SETTINGS:

@@ -118,8 +118,11 @@ class RowCache:
 
     def left(self) -> None:
         """What ``leave`` gave is in the table."""
-        if not self.model.is_final:
-            for key, row in self.leaving.items():
+        for key, row in self.leaving.items():
+            if self.model.is_final:
+                self._young.pop(key, None)
+                self._old.pop(key, None)
+            else:
                 self._keep(key, row)
         self.leaving = {}
 

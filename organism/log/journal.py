@@ -7,13 +7,15 @@ from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Final
 
-from organism.errors import LogUnavailable, OrganismError
+from organism.errors import OrganismError
 from organism.log.batch import Batch, Intake
 from organism.log.folds import Folds
 from organism.log.log import EventFilter
 from organism.log.tail import Tail
 from organism.model.events import Event, Unit
 
+Refusal = Callable[[], OrganismError]
+"""Makes the error that a refused unit gets."""
 SETTLE_EVENTS: Final = 256
 """So many committed events may wait for their fold before it is done without being asked for."""
 
@@ -33,7 +35,7 @@ class Journal(ABC):
         self._tail = Tail(intake.last)
         self._timeline = timeline
         self._last_at = last_at
-        self._refusal: OrganismError | None = None
+        self._refusal: Refusal | None = None
         self._is_due = False
         self._drained: asyncio.Future[None] | None = None
         self.on_lost: Callable[[int], None] | None = None
@@ -64,7 +66,7 @@ class Journal(ABC):
         Raises ``StalePosition`` (nothing was queued), ``LogUnavailable`` or ``Fenced``.
         """
         if self._refusal is not None:
-            raise self._refusal
+            raise self._refusal()
         self._intake.take(unit)
         if not self._is_due:
             self._is_due = True
@@ -114,6 +116,10 @@ class Journal(ABC):
         if self._refusal is None and self._intake.batch.units:
             self._write(self._intake.swap())
             return
+        self._rest()
+
+    def _rest(self) -> None:
+        """Nothing waits for the disk."""
         self._is_due = False
         if self._drained is not None and not self._drained.done():
             self._drained.set_result(None)
@@ -148,16 +154,21 @@ class Journal(ABC):
             if rest:
                 self._loop.call_soon(self._tell, iter(rest), error)
 
-    def _refuse(self, error: OrganismError) -> None:
-        """No more writes until ``_admit``: who waits for the next commit hears it now."""
-        self._refusal = error
+    def _refuse(self, refusal: Refusal, failed: Batch, error: OrganismError) -> None:
+        """No more writes until ``_admit``. The units of ``failed`` hear ``error``, those that wait for the next commit the refusal."""
+        self._refusal = refusal
         waiting = self._intake.swap()
+        _void(failed)
         _void(waiting)
-        self._tell(iter(waiting.units), LogUnavailable())
+        self._rest()
+        self._tell(iter(failed.units), error)
+        self._tell(iter(waiting.units), refusal())
 
-    def _admit(self, head: int) -> None:
-        """Writes go on after ``head``, the truth that was read from the disk."""
+    def _admit(self, head: int, last_at: int) -> None:
+        """Writes go on after ``head``, the truth that was read from the disk; some of it may be news to everyone here."""
+        self._last_at = last_at
         self._intake.reset(head)
+        self._tail.skip_to(head)
         self._refusal = None
         if self.on_lost is not None:
             self.on_lost(head)

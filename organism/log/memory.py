@@ -16,7 +16,6 @@ from organism.log.log import EventFilter, Page, Query, ReadModel, Row, Verificat
 from organism.log.shelf import Ledger, Shelf
 from organism.log.tail import wants
 from organism.log.upcast import Upcaster
-from organism.log.verify import Walk
 from organism.model.events import Event
 
 RAW_EVENTS: Final = 1000
@@ -113,11 +112,7 @@ class MemoryLog(Journal):
 
     async def verify(self, after: int = 0) -> Verification:
         """Check every commit's hash and every event's digest after ``after``."""
-        state = Walk(self._key)
-        for unit in self._ledger.units:
-            state.step(unit.first, unit.digest, unit.body, unit.hash)
-        state.finish()
-        return Verification(state.head, state.head - after, state.commits, tuple(state.damage))
+        return self._ledger.verify(self._key, after)
 
     async def close(self) -> None:
         """Write what is queued, anchor the head, release the place."""

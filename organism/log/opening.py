@@ -1,24 +1,23 @@
-"""Opening a log: take the place, check what was acknowledged, fence off whoever wrote before. Nothing damaged is overwritten."""
+"""Opening a log: check what was acknowledged, fence off whoever wrote before. Nothing damaged is overwritten."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Protocol
 
 import orjson
 
-from organism.errors import LogDamaged, LogUnavailable
+from organism.errors import Fenced, LogDamaged
 from organism.log.chain import GENESIS, RandomBytes
 from organism.log.connect import Connector
 from organism.log.driver import Connection, Driver, Failure, Pysqlite
 from organism.log.encode import REMEDY
-from organism.log.place import Anchor, Place
+from organism.log.place import Anchor
 from organism.log.queries import statements
 from organism.log.upcast import Upcaster
-from organism.log.verify import last_position, walk
+from organism.log.verify import Walk, walk
 
 SHOWN_DAMAGES: Final = 3
 
@@ -55,7 +54,6 @@ def make_log(connector: Connector, options: Options) -> None:
     """Make the file, the key and the first anchor of a new log; an old one is left as it is."""
     place = connector.place
     is_new = place.make_private(place.log) or place.log.stat().st_size == 0
-    place.make_private(place.views)
     if not is_new:
         return
     place.make_key(options.random_bytes)
@@ -64,8 +62,7 @@ def make_log(connector: Connector, options: Options) -> None:
     try:
         connection.execute("PRAGMA journal_mode = WAL").fetchall()
         connection.execute("BEGIN IMMEDIATE")
-        schema = statements("schema.sql")
-        for statement in schema.values():
+        for statement in statements("schema.sql").values():
             connection.execute(statement)
         connection.execute(statements("log.sql")["begin_meta"], (options.random_bytes(16).hex(),))
         connection.execute("COMMIT")
@@ -73,25 +70,45 @@ def make_log(connector: Connector, options: Options) -> None:
         connection.close()
 
 
-def claim(connection: Connection, connector: Connector, key: bytes, since: int) -> Truth:
-    """Verify what lies after ``since``, then raise the epoch: from now on only this connection's commits are taken.
+@dataclass(frozen=True, slots=True)
+class Claimant:
+    """Who wants to write: it holds the key, and verifies the tail before it takes the log.
 
-    Raises ``LogDamaged`` with the positions.
+    ``epoch`` is the one under which it wrote before, 0 for a new process.
     """
-    try:
-        state = walk(connection, key, since, connector.place.read_anchor())
+
+    connector: Connector
+    key: bytes
+    anchor: Anchor
+    epoch: int = 0
+
+    def claim(self, connection: Connection, since: int) -> Truth:
+        """Verify what lies after ``since``, then raise the epoch: from now on only this connection's commits are taken.
+
+        Raises ``LogDamaged`` with the positions, ``Fenced`` if somebody else took the log meanwhile.
+        """
+        try:
+            return self._take(connection, self._verified(connection, since))
+        except self.connector.driver.errors as error:
+            if self.connector.driver.failure(error) is not Failure.DAMAGED:
+                raise
+            raise LogDamaged(f"{self.connector.place.log} cannot be read: {error}. {REMEDY}") from error
+
+    def _verified(self, connection: Connection, since: int) -> Walk:
+        state = walk(connection, self.key, since, self.anchor)
         if state.damage:
             raise LogDamaged(_damage_text(state.damage))
+        return state
+
+    def _take(self, connection: Connection, state: Walk) -> Truth:
         sql = statements("log.sql")
-        connection.execute(sql["raise_epoch"])
         epoch, timeline = connection.execute(sql["epoch"]).fetchone() or (0, "")
+        if self.epoch not in (0, epoch):
+            raise Fenced
+        connection.execute(sql["raise_epoch"])
         last = connection.execute(sql["last_unit"]).fetchone()
-    except connector.driver.errors as error:
-        if connector.driver.failure(error) is not Failure.DAMAGED:
-            raise
-        raise LogDamaged(f"{connector.place.log} cannot be read: {error}. {REMEDY}") from error
-    at = 0 if last is None else orjson.loads(last[2])[2]
-    return Truth(state.head, state.hash, at, timeline, epoch)
+        at = 0 if last is None else orjson.loads(last[2])[2]
+        return Truth(state.head, state.hash, at, timeline, epoch + 1)
 
 
 def _damage_text(damage: list[str]) -> str:

@@ -74,6 +74,11 @@ class Place:
             return False
         return True
 
+    def drop_views(self) -> None:
+        """Throw the disposable file away."""
+        for path in (self.views, *(self.views.with_name(self.views.name + end) for end in ("-wal", "-shm"))):
+            path.unlink(missing_ok=True)
+
     def make_key(self, random_bytes: RandomBytes) -> bytes:
         """A new key for a new log, on the disk before the first commit is."""
         key = random_bytes(KEY_BYTES)

@@ -4,25 +4,29 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from functools import partial
+from typing import Any, Final, TypeVar
 
-from organism.log.batch import Batch
-from organism.log.driver import Connection
-from organism.log.folds import Folds, read_row, with_payload, write_row
+from organism.log.driver import Parameters
+from organism.log.folds import Folds, Written, read_row, with_payload, write_row
 from organism.log.heads import Heads
-from organism.log.log import Page, Query, ReadModel, Row
-from organism.log.tables import flush_parameters
+from organism.log.log import Page, Query, Row
+from organism.log.tables import flush_parameters, page_statement, total_statement
 from organism.log.views import Views
 from organism.log.worker import Worker
 
+T = TypeVar("T")
 FLUSH_SECONDS: Final = 0.05
 """So long may rows lag behind the log when nobody reads."""
+STUCK_SECONDS: Final = 1.0
+"""So long after a flush that failed the next one is tried."""
 
 
 class Rows:
     """Collects what the commits owe to the disposable file, and writes it there before any read of it.
 
-    ``worker`` runs its jobs in order, so a read that is posted after a flush sees it.
+    ``worker`` runs its jobs in order, so a read that is posted after a flush sees it. While the file cannot be written (a full
+    disk), what is owed stays in memory, and each read is laid over it.
     """
 
     def __init__(self, worker: Worker, views: Views, folds: Folds, heads: Heads) -> None:
@@ -34,73 +38,95 @@ class Rows:
         self._streams: list[tuple[str, int]] = []
         self._flushing: asyncio.Future[None] | None = None
         self._is_due = False
+        self._is_stuck = False
 
     def owe(self, streams: Sequence[tuple[str, int]]) -> None:
         """A commit is on the disk: its events wait in the folds, and these are its streams."""
         self._streams += streams
         if not self._is_due:
             self._is_due = True
-            self._loop.call_later(FLUSH_SECONDS, self._tick)
+            self._loop.call_later(STUCK_SECONDS if self._is_stuck else FLUSH_SECONDS, self._tick)
 
-    async def settle(self) -> None:
-        """Return once every committed event is in the file, or posted to be there before what is posted next."""
-        while self._flushing is not None:
-            await asyncio.shield(self._flushing)
+    async def read(self, work: Callable[..., T], *arguments: Any) -> T:
+        """``work(*arguments)`` in the worker, with every row and stream that follows from what is committed."""
+        await self._can_flush()
         self.flush()
+        result = await self._worker.run(work, *arguments)
+        if not self._is_stuck:
+            return result
+        owed = self._owed()
+        self._stay()
+        return await self._worker.run(self._views.over, owed, work, *arguments)
+
+    async def flushed(self) -> None:
+        """Return once all that is committed now was flushed, or could not be."""
+        await self._can_flush()
+        self.flush()
+        if self._flushing is not None:
+            await asyncio.shield(self._flushing)
+
+    async def _can_flush(self) -> None:
+        """Wait for the flush that is under way if it does not hold everything."""
+        while self._flushing is not None and self._is_owing():
+            await asyncio.shield(self._flushing)
+
+    def _is_owing(self) -> bool:
+        self.folds.settle()
+        return bool(self._streams or self.folds.dirty_rows())
+
+    async def page(self, model: str, query: Query) -> Page:
+        """A page of rows."""
+        kind = self.folds.caches[model].model
+        return await self.read(self._views.page, page_statement(kind, query), total_statement(kind, query))
+
+    async def row(self, model: str, key: str) -> bytes | None:
+        """The public JSON of one row, or None."""
+        written = self._written(model, key)
+        if written is None or not written.content_at:
+            return None if written is None else written.public
+        return with_payload(written.public, await self._worker.run(self._views.payload, written.content_at))
+
+    async def private_row(self, model: str, key: str) -> Row | None:
+        """A copy of one row with its private fields."""
+        written = self._written(model, key)
+        return None if written is None else read_row(written.public, written.private)
 
     def flush(self) -> None:
         """Post what is owed, unless a flush is under way."""
-        self.folds.settle()
-        if self._flushing is not None or not (self._streams or self.folds.dirty_rows()):
-            return
-        streams, self._streams = self._streams, []
-        parameters = flush_parameters(self.folds, streams)
-        self._flushing = self._loop.create_future()
-        self._worker.post(self._flushed(streams, self.folds.position), self._views.flush, parameters)
+        if self._flushing is None and self._is_owing():
+            owed, streams = self._owed(), self._streams
+            self._streams = []
+            self._flushing = self._loop.create_future()
+            self._worker.post(partial(self._flushed, streams, self.folds.position), self._views.flush, owed)
 
-    def _flushed(self, streams: list[tuple[str, int]], position: int) -> Callable[[None, Exception | None], None]:
-        def tell(_: None, error: Exception | None) -> None:
-            flushing, self._flushing = self._flushing, None
+    def _owed(self) -> Parameters:
+        return flush_parameters(self.folds, self._streams)
+
+    def _stay(self) -> None:
+        for cache in self.folds.caches.values():
+            cache.stay()
+
+    def _flushed(self, streams: list[tuple[str, int]], position: int, _: Any, error: Exception | None) -> None:
+        self._is_stuck = error is not None
+        if error is None:
             for cache in self.folds.caches.values():
-                cache.left() if error is None else cache.stay()
-            if error is None:
-                self.heads.indexed = position
-                self.heads.greatest = max([self.heads.greatest, *(stream for stream, _ in streams)])
-            else:
-                self._streams = streams + self._streams
-            if flushing is not None:
-                flushing.set_result(None)
-
-        return tell
+                cache.left()
+            self.heads.indexed = position
+            self.heads.greatest = max([self.heads.greatest, *(stream for stream, _ in streams)])
+        else:
+            self._stay()
+            self._streams = streams + self._streams
+            self.owe(())
+        flushing, self._flushing = self._flushing, None
+        if flushing is not None:
+            flushing.set_result(None)
 
     def _tick(self) -> None:
         self._is_due = False
         self.flush()
 
-    async def row(self, model: str, key: str) -> bytes | None:
-        """The public JSON of one row, or None."""
+    def _written(self, model: str, key: str) -> Written | None:
         self.folds.settle()
         cache = self.folds.caches[model]
         row = cache.find(key)
-        if row is None:
-            return None
-        written = write_row(cache.model, row)
-        if not cache.model.with_content:
-            return written.public
-        payload = await self._worker.run(self._views.payload, written.content_at)
-        return with_payload(written.public, payload)
-
-    async def private_row(self, model: str, key: str) -> Row | None:
-        """A copy of the row with its private fields."""
-        self.folds.settle()
-        cache = self.folds.caches[model]
-        row = cache.find(key)
-        if row is None:
-            return None
-        written = write_row(cache.model, row)
-        return read_row(written.public, written.private)
-
-    async def page(self, model: str, query: Query) -> Page:
-        """A page of rows."""
-        await self.settle()
-        return await self._worker.run(self._views.page, model, query)
+        return None if row is None else write_row(cache.model, row)

@@ -14,9 +14,10 @@ from organism.log.batch import Batch
 from organism.log.chain import seal
 from organism.log.encode import REMEDY, decode, parse
 from organism.log.folds import Folds, Written, read_row, with_payload, write_row
-from organism.log.log import Page, Query, ReadModel, Row, Where
+from organism.log.log import Page, Query, ReadModel, Row, Verification, Where
 from organism.log.tables import known_column
 from organism.log.upcast import Upcaster
+from organism.log.verify import Walk
 from organism.model.events import Content, Event
 
 PayloadAt = Callable[[int], bytes | None]
@@ -90,6 +91,25 @@ class Ledger:
         """The content JSON of the event at ``position``; None if it was erased."""
         found = self.contents.get(position)
         return found[2] if found is not None and found[1] else None
+
+    def verify(self, key: bytes, after: int) -> Verification:
+        """Check every commit's hash, every unit's digest and every content after ``after``."""
+        state = Walk(key)
+        for unit in self.units:
+            state.step(unit.first, unit.digest, unit.body, unit.hash)
+            if unit.hash is not None and state.head <= after:
+                state = Walk(key, unit.hash, state.head)
+        state.finish()
+        if not state.damage:
+            state.damage += self._unfit(after, state.head)
+        return Verification(state.head, state.head - after, state.commits, tuple(state.damage))
+
+    def _unfit(self, after: int, until: int) -> Iterator[str]:
+        for event in self.events(after, until):
+            try:
+                self.fill(event)
+            except LogDamaged as damage:
+                yield damage.message
 
     def _decode(self, number: int) -> list[Event]:
         unit = self.units[number]

@@ -11,6 +11,8 @@ import orjson
 from organism.log.folds import ERASED, Folds, write_row
 from organism.log.log import Query, ReadModel, Where
 
+Statement = tuple[str, list[Any]]
+"""SQL and its parameters."""
 COMPARISONS = frozenset({"=", "<", "<=", ">", ">="})
 
 
@@ -97,7 +99,7 @@ def flush_parameters(folds: Folds, streams: Sequence[tuple[str, int]]) -> tuple[
     return (folds.position, _text(streams), b"".join(blob), *lists)
 
 
-def page_statement(model: ReadModel, query: Query) -> tuple[str, list[Any]]:
+def page_statement(model: ReadModel, query: Query) -> Statement:
     """One row: the finished JSON array of a page, and how many rows it has."""
     joined, conditions, values = _conditions(model, query)
     row = "r.public"
@@ -111,7 +113,7 @@ def page_statement(model: ReadModel, query: Query) -> tuple[str, list[Any]]:
     return sql, [*values, query.limit, query.offset]
 
 
-def total_statement(model: ReadModel, query: Query) -> tuple[str, list[Any]]:
+def total_statement(model: ReadModel, query: Query) -> Statement:
     """How many rows match."""
     joined, conditions, values = _conditions(model, query)
     return f"SELECT count(*) FROM {joined} {conditions}", values

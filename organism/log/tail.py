@@ -31,14 +31,14 @@ def wants(wanted: EventFilter) -> Callable[[Event], bool]:
 class Tail:
     """Commits of the last ``TAIL_BYTES``; what is older is read from the disk by who follows from there."""
 
-    __slots__ = ("_bytes", "_commits", "_is_closed", "_news", "head")
+    __slots__ = ("_bytes", "_commits", "_news", "head", "is_closed")
 
     def __init__(self, head: int) -> None:
         self.head = head
         self._commits: deque[tuple[list[Event], int]] = deque()
         self._bytes = 0
         self._news = asyncio.Event()
-        self._is_closed = False
+        self.is_closed = False
 
     def keep(self, events: list[Event], size: int) -> None:
         """A commit is on disk; ``wake`` lets the followers know."""
@@ -62,7 +62,7 @@ class Tail:
 
     def close(self) -> None:
         """Every follower ends once it has given what is here."""
-        self._is_closed = True
+        self.is_closed = True
         self.wake()
 
     async def follow(self, after: int, wanted: EventFilter | None, read: ReadPast) -> AsyncIterator[list[Event]]:
@@ -71,7 +71,7 @@ class Tail:
         position = after
         while True:
             if position >= self.head:
-                if self._is_closed:
+                if self.is_closed:
                     return
                 await self._news.wait()
                 continue

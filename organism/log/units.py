@@ -33,12 +33,17 @@ class Span:
 
 
 class Units:
-    """Reads over one connection, in whatever thread owns it."""
+    """Reads over one connection, in whatever thread owns it. ``use`` comes before anything else."""
 
-    def __init__(self, connection: Connection, upcaster: Upcaster) -> None:
-        self._connection = connection
+    _connection: Connection
+
+    def __init__(self, upcaster: Upcaster) -> None:
         self._upcaster = upcaster
         self._sql = statements("log.sql")
+
+    def use(self, connection: Connection) -> None:
+        """Read over this connection from now on."""
+        self._connection = connection
 
     def read(self, span: Span, wanted: EventFilter) -> list[Event]:
         """The events of the span that are wanted, newest first if it is reverse."""

@@ -5,76 +5,144 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
+from organism.errors import LogUnavailable
 from organism.log.connect import Connector
-from organism.log.driver import Connection
-from organism.log.folds import read_row, with_payload
-from organism.log.log import Page, Query, ReadModel, Row
+from organism.log.driver import Connection, Failure, Parameters
+from organism.log.folds import read_row
+from organism.log.log import Page, ReadModel, Row
+from organism.log.opening import Truth
 from organism.log.queries import statements
 from organism.log.tables import (
+    Statement,
     definition,
     fingerprint,
     flush_definition,
     flush_statement,
-    page_statement,
     table,
-    total_statement,
 )
 
 SNAPSHOTS_KEPT: Final = 2
+T = TypeVar("T")
 
 
-def prepare(connection: Connection, models: Sequence[ReadModel], timeline: str, head: int) -> int:
-    """Make the tables fit the models and the log; gives the position that the rows have reached, 0 if they start anew."""
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """A fold as it stood at a position of a timeline."""
+
+    name: str
+    position: int
+    timeline: str
+    body: bytes
+
+
+def prepare(connector: Connector, models: Sequence[ReadModel], truth: Truth) -> int:
+    """Make the file fit the models and the log; gives the position that its rows have reached, 0 if they start anew.
+
+    A damaged file is thrown away: nothing is in it that the log does not have.
+    """
+    try:
+        return _prepare(connector, models, truth)
+    except connector.driver.errors as error:
+        if connector.driver.failure(error) is not Failure.DAMAGED:
+            raise
+    connector.place.drop_views()
+    return _prepare(connector, models, truth)
+
+
+def _prepare(connector: Connector, models: Sequence[ReadModel], truth: Truth) -> int:
+    connector.place.make_private(connector.place.views)
+    connection = connector.to_file(connector.place.views)
+    try:
+        connection.execute("PRAGMA journal_mode = WAL").fetchall()
+        position = _reached(connection, models, truth)
+        if position is None:
+            connection.execute("BEGIN IMMEDIATE")
+            _make_anew(connection, models, truth)
+            connection.execute("COMMIT")
+        return position or 0
+    finally:
+        connection.close()
+
+
+def _tables(connection: Connection) -> set[str]:
+    return {row[0] for row in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")}
+
+
+def _reached(connection: Connection, models: Sequence[ReadModel], truth: Truth) -> int | None:
+    """How far the rows have come; None if they are of another log or were made by other models."""
+    if "views_meta" not in _tables(connection):
+        return None
+    position, timeline = connection.execute(statements("views.sql")["state"]).fetchone() or (0, "")
+    made = dict(connection.execute("SELECT name, version FROM models").fetchall())
+    fits = made == {model.name: fingerprint(model) for model in models}
+    return position if fits and timeline == truth.timeline and position <= truth.position else None
+
+
+def _make_anew(connection: Connection, models: Sequence[ReadModel], truth: Truth) -> None:
+    """Empty tables; snapshots stay, since they do not depend on the models."""
     sql = statements("views.sql")
-    names = {row[0] for row in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")}
-    if "views_meta" in names:
-        position, owner = connection.execute(sql["state"]).fetchone() or (0, "")
-        made = dict(connection.execute("SELECT name, version FROM models").fetchall())
-        if made == {model.name: fingerprint(model) for model in models} and owner == timeline and position <= head:
-            return int(position)
-    connection.execute("BEGIN IMMEDIATE")
-    for name in names - {"snapshots"}:
+    old = _tables(connection)
+    for name in old - {"snapshots"}:
         connection.execute(f"DROP TABLE {name}")
-    if "snapshots" in names:
-        connection.execute("DELETE FROM snapshots WHERE position > ?", (head,))
-    for name in ("views_meta", "models", "streams", *(() if "snapshots" in names else ("snapshots",))):
+    for name in ("views_meta", "models", "streams"):
         connection.execute(sql[name])
+    if "snapshots" not in old:
+        connection.execute(sql["snapshots"])
     for model in models:
         for statement in definition(model):
             connection.execute(statement)
-        connection.execute("INSERT INTO models VALUES (?, ?)", (model.name, fingerprint(model)))
-    connection.execute(sql["begin_state"], (timeline,))
-    connection.execute("COMMIT")
-    return 0
+        connection.execute(sql["note_model"], (model.name, fingerprint(model)))
+    connection.execute(sql["begin_state"], (truth.timeline,))
 
 
 class Views:
     """Reads and writes of the disposable file over one connection, in the thread that owns it."""
 
-    def __init__(self, connection: Connection, models: Sequence[ReadModel]) -> None:
-        self.connection = connection
+    def __init__(self, models: Sequence[ReadModel]) -> None:
+        self._connection: Connection | None = None
         self._models = {model.name: model for model in models}
         self._flush = flush_statement(models)
-        for statement in flush_definition(models):
-            connection.execute(statement)
+        self._sql = statements("views.sql")
 
-    def flush(self, parameters: tuple[Any, ...]) -> None:
+    @property
+    def connection(self) -> Connection:
+        """The connection; raises ``LogUnavailable`` if there is none just now."""
+        if self._connection is None:
+            raise LogUnavailable
+        return self._connection
+
+    def use(self, connection: Connection) -> None:
+        """Work over this connection from now on."""
+        for statement in flush_definition(list(self._models.values())):
+            connection.execute(statement)
+        self._connection = connection
+
+    def close(self) -> None:
+        """Close the connection."""
+        if self._connection is not None:
+            connection, self._connection = self._connection, None
+            connection.close()
+
+    def flush(self, parameters: Parameters) -> None:
         """Write rows, streams and position in one transaction."""
         self.connection.execute(self._flush, parameters)
 
-    def page(self, model: str, query: Query) -> Page:
-        """A page of rows, joined by the database."""
-        sql, values = page_statement(self._models[model], query)
-        total_sql, total_values = total_statement(self._models[model], query)
-        self.connection.execute("BEGIN")
+    def over(self, owed: Parameters, work: Callable[..., T], *arguments: Any) -> T:
+        """Run ``work(*arguments)`` as if ``owed`` were flushed, and write nothing: reads go on while the disk is full."""
+        self.connection.execute("BEGIN IMMEDIATE")
         try:
-            rows, count = self.connection.execute(sql, values).fetchone() or (b"[]", 0)
-            (total,) = self.connection.execute(total_sql, total_values).fetchone() or (0,)
+            self.flush(owed)
+            return work(*arguments)
         finally:
-            self.connection.execute("COMMIT")
-        return Page(bytes(rows), count, total)
+            self.connection.execute("ROLLBACK")
+
+    def page(self, rows: Statement, total: Statement) -> Page:
+        """A page of rows, joined by the database."""
+        joined, count = self.connection.execute(*rows).fetchone() or (b"[]", 0)
+        (matching,) = self.connection.execute(*total).fetchone() or (0,)
+        return Page(bytes(joined), count, matching)
 
     def greatest(self) -> dict[str, str]:
         """The greatest key of each read model; under the empty name the greatest stream."""
@@ -84,32 +152,26 @@ class Views:
 
     def payload(self, position: int) -> bytes | None:
         """The content JSON of the event at ``position``; None if it was erased."""
-        row = self.connection.execute("SELECT json FROM content WHERE position = ? AND length(salt) > 0", (position,))
-        found = row.fetchone()
+        found = self.connection.execute(self._sql["payload"], (position,)).fetchone()
         return None if found is None else bytes(found[0])
 
-    def save_snapshot(self, name: str, position: int, body: bytes) -> None:
+    def save_snapshot(self, snapshot: Snapshot) -> None:
         """Keep it, and the one before it."""
+        sealed = sha256(snapshot.body).digest()
         self.connection.execute("BEGIN IMMEDIATE")
-        self.connection.execute(
-            "REPLACE INTO snapshots VALUES (?, ?, ?, ?)", (name, position, sha256(body).digest(), body)
-        )
-        self.connection.execute(
-            "DELETE FROM snapshots WHERE name = ?1 AND position NOT IN "
-            "(SELECT position FROM snapshots WHERE name = ?1 ORDER BY position DESC LIMIT ?2)",
-            (name, SNAPSHOTS_KEPT),
-        )
-        self.connection.execute("COMMIT")
+        try:
+            values = (snapshot.name, snapshot.position, snapshot.timeline, sealed, snapshot.body)
+            self.connection.execute(self._sql["save_snapshot"], values)
+            self.connection.execute(self._sql["drop_snapshots"], (snapshot.name, snapshot.name, SNAPSHOTS_KEPT))
+        finally:
+            self.connection.execute("COMMIT")
 
-    def load_snapshot(self, name: str, head: int) -> tuple[int, bytes] | None:
-        """The newest whole one that is not ahead of ``head``."""
-        rows = self.connection.execute(
-            "SELECT position, digest, body FROM snapshots WHERE name = ? AND position <= ? ORDER BY position DESC",
-            (name, head),
-        )
+    def load_snapshot(self, name: str, timeline: str, head: int) -> Snapshot | None:
+        """The newest whole one of this timeline that is not ahead of ``head``."""
+        rows = self.connection.execute(self._sql["load_snapshots"], (name, timeline, head))
         for position, sealed, body in rows.fetchall():
             if sha256(body).digest() == sealed:
-                return position, body
+                return Snapshot(name, position, timeline, body)
         return None
 
 
@@ -117,3 +179,15 @@ def load_row(connection: Connection, model: str, key: str) -> Row | None:
     """One row with its private fields."""
     found = connection.execute(f"SELECT public, private FROM {table(model)} WHERE key = ?", (key,)).fetchone()  # noqa: S608
     return None if found is None else read_row(*found)
+
+
+def newest_snapshot(connector: Connector) -> int:
+    """The position of the newest snapshot, as far as the file can be read; what lies before it was verified once."""
+    connection = connector.to_file(connector.place.views)
+    try:
+        row = connection.execute(statements("views.sql")["newest_snapshot"]).fetchone()
+    except connector.driver.errors:
+        return 0
+    finally:
+        connection.close()
+    return 0 if row is None or row[0] is None else int(row[0])

@@ -11,7 +11,12 @@ CREATE TABLE streams (stream TEXT NOT NULL, first INTEGER NOT NULL, PRIMARY KEY 
 
 -- snapshots: folds as they stood at a position
 CREATE TABLE snapshots (
-    name TEXT NOT NULL, position INTEGER NOT NULL, digest BLOB NOT NULL, body BLOB NOT NULL, PRIMARY KEY (name, position)
+    name TEXT NOT NULL,
+    position INTEGER NOT NULL,
+    timeline TEXT NOT NULL,
+    digest BLOB NOT NULL,
+    body BLOB NOT NULL,
+    PRIMARY KEY (name, position)
 ) STRICT;
 
 -- state: how far the rows have come
@@ -19,3 +24,23 @@ SELECT position, timeline FROM views_meta;
 
 -- begin_state: new tables
 INSERT INTO views_meta (id, position, timeline) VALUES (1, 0, ?);
+
+-- note_model: what a model's rows are made by
+INSERT INTO models (name, version) VALUES (?, ?);
+
+-- payload: the content that completes a row
+SELECT json FROM content WHERE position = ? AND length(salt) > 0;
+
+-- save_snapshot: keep a fold
+REPLACE INTO snapshots (name, position, timeline, digest, body) VALUES (?, ?, ?, ?, ?);
+
+-- drop_snapshots: all of a name but the newest
+DELETE FROM snapshots WHERE name = ? AND position NOT IN (
+    SELECT position FROM snapshots WHERE name = ? ORDER BY position DESC LIMIT ?
+);
+
+-- load_snapshots: newest first
+SELECT position, digest, body FROM snapshots WHERE name = ? AND timeline = ? AND position <= ? ORDER BY position DESC;
+
+-- newest_snapshot: how far any fold was kept
+SELECT max(position) FROM snapshots;

@@ -16,21 +16,24 @@ Job = tuple[Callable[..., Any], tuple[Any, ...], Done]
 
 
 class Worker:
-    """Work runs in the order in which it was posted. ``expected`` are the errors that work may raise; any other ends it."""
+    """Work runs in the order in which it was posted. ``expected`` are the errors that work may raise.
+
+    Any other is a fault of ours: it ends the thread, which reports it, and the next work runs in a new one.
+    """
 
     def __init__(self, name: str, expected: tuple[type[Exception], ...]) -> None:
         self._loop = asyncio.get_running_loop()
         self._jobs: SimpleQueue[Job | None] = SimpleQueue()
         self._expected: tuple[type[Exception], ...] = (*expected, OSError, OrganismError)
-        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
-        self._thread.start()
+        self._name = name
+        self._thread = self._hire()
 
     def post(self, done: Done, work: Callable[..., Any], *arguments: Any) -> None:
         """Run ``work(*arguments)`` in the thread, then ``done(result, error)`` in the loop's."""
         self._jobs.put((work, arguments, done))
 
-    async def run(self, work: Callable[..., T], *arguments: Any) -> T:
-        """Run ``work(*arguments)`` in the thread and wait for it. A caller that is cancelled leaves the work running."""
+    def begin(self, work: Callable[..., T], *arguments: Any) -> asyncio.Future[T]:
+        """Run ``work(*arguments)`` in the thread; the future has its result. Cancelling it leaves the work running."""
         outcome: asyncio.Future[T] = self._loop.create_future()
 
         def tell(result: T, error: Exception | None) -> None:
@@ -42,7 +45,11 @@ class Worker:
                 outcome.set_exception(error)
 
         self.post(tell, work, *arguments)
-        return await outcome
+        return outcome
+
+    async def run(self, work: Callable[..., T], *arguments: Any) -> T:
+        """``begin``, then wait."""
+        return await self.begin(work, *arguments)
 
     def wait_for(self, work: Callable[..., T], *arguments: Any) -> T:
         """Run ``work(*arguments)`` in the thread while the loop's stands still."""
@@ -66,6 +73,11 @@ class Worker:
         self._jobs.put(None)
         self._thread.join()
 
+    def _hire(self) -> threading.Thread:
+        thread = threading.Thread(target=self._run, name=self._name, daemon=True)
+        thread.start()
+        return thread
+
     def _run(self) -> None:
         job: Job | None = None
         try:
@@ -73,24 +85,17 @@ class Worker:
                 self._do(job)
         finally:
             if job is not None:
-                self._give_up(job[2])
+                self._thread = self._hire()
 
     def _do(self, job: Job) -> None:
         work, arguments, done = job
+        result: Any = None
+        error: Exception | None = OrganismError(
+            "A thread of the log failed by a fault of its own; its report has the place."
+        )
         try:
             result, error = work(*arguments), None
         except self._expected as failure:
-            result, error = None, failure
-        self._loop.call_soon_threadsafe(done, result, error)
-
-    def _give_up(self, done: Done) -> None:
-        """A fault of ours ended the thread: nobody may wait for it for ever."""
-        waiting = [done]
-        while not self._jobs.empty():
-            job = self._jobs.get()
-            if job is not None:
-                waiting.append(job[2])
-        for tell in waiting:
-            self._loop.call_soon_threadsafe(
-                tell, None, OrganismError("A thread of the log ended by a fault of its own.")
-            )
+            error = failure
+        finally:
+            self._loop.call_soon_threadsafe(done, result, error)

@@ -1,0 +1,114 @@
+"""The writing side of the durable engine: the chain, the commit that is under way, the anchor, the WAL, and what comes after
+a failure."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Final
+
+from organism.errors import LogUnavailable
+from organism.log.batch import Batch
+from organism.log.commits import commit_parameters
+from organism.log.connect import Connector
+from organism.log.crew import Crew
+from organism.log.driver import Connection, Failure
+from organism.log.opening import Claimant, Truth
+from organism.log.place import Anchor
+
+Done = Callable[[Batch, Exception | None], None]
+ANCHOR_SECONDS: Final = 0.2
+FULL_WAL_BYTES: Final = 16 << 20
+"""So much is written before the WAL is moved into the database while commits go on."""
+IDLE_WAL_BYTES: Final = 1 << 20
+"""So much is enough when nothing waits."""
+FIRST_RETRY_SECONDS: Final = 0.1
+LAST_RETRY_SECONDS: Final = 5.0
+
+
+class Disk:
+    """Writes one batch at a time. ``head`` is the last commit that is known to be on the disk.
+
+    ``done(batch, error)`` is called in the loop's thread; after an error nothing may be written until ``regain`` has returned.
+    """
+
+    def __init__(self, crew: Crew, connector: Connector, key: bytes, truth: Truth) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._crew = crew
+        self._connector = connector
+        self.key = key
+        self.done: Done | None = None
+        self.head = Anchor(truth.position, truth.hash)
+        self._epoch = truth.epoch
+        self._passing: tuple[type[Exception], ...] = (*connector.driver.errors, OSError, LogUnavailable)
+        self._is_writing = False
+        self._is_anchor_due = False
+
+    def write(self, batch: Batch) -> None:
+        """Begin to write the batch."""
+        self._is_writing = True
+        chained = batch.hash(self.key, self.head.hash)
+        parameters = commit_parameters(self._epoch, batch, chained)
+        self._crew.writer.post(partial(self._wrote, batch, chained), self._crew.commits.write, parameters)
+
+    def failure(self, error: Exception) -> Failure:
+        """What kind of failure it is."""
+        return self._connector.driver.failure(error)
+
+    async def regain(self, error: Exception) -> Truth:
+        """Look at the disk anew until it can be written, and give what is true; ``error`` is why.
+
+        A disk that is full or locked leaves what was read intact; after any other error every connection is closed, so that
+        nothing is believed that only a cache shows. Raises ``LogDamaged`` if something acknowledged is not there, ``Fenced``.
+        """
+        delay = FIRST_RETRY_SECONDS
+        while True:
+            is_broken = self.failure(error) is Failure.BROKEN
+            try:
+                truth = await self._crew.renew(self._claim, entirely=is_broken)
+            except self._passing as again:
+                error = again
+                await asyncio.sleep(delay)
+                delay = min(2 * delay, LAST_RETRY_SECONDS)
+                continue
+            self.head = Anchor(truth.position, truth.hash)
+            self._epoch = truth.epoch
+            return truth
+
+    def anchor(self, *, is_synced: bool = False) -> None:
+        """Write the head outside the database."""
+        self._connector.place.write_anchor(self.head, is_synced=is_synced)
+
+    def _claim(self, connection: Connection) -> Truth:
+        return Claimant(self._connector, self.key, self.head, self._epoch).claim(connection, self.head.position)
+
+    def _wrote(self, batch: Batch, chained: bytes, _: Any, error: Exception | None) -> None:
+        self._is_writing = False
+        if error is None:
+            self.head = Anchor(batch.last, chained)
+        self._tell(batch, error)
+        if self._crew.commits.wal_bytes > FULL_WAL_BYTES:
+            self._checkpoint()
+        if not self._is_anchor_due:
+            self._is_anchor_due = True
+            self._loop.call_later(ANCHOR_SECONDS, self._pause)
+
+    def _tell(self, batch: Batch, error: Exception | None) -> None:
+        if self.done is not None:
+            self.done(batch, error)
+
+    def _pause(self) -> None:
+        """Now and then while writing: the head goes outside the database, and the WAL into it when nothing waits."""
+        self._is_anchor_due = False
+        self.anchor()
+        if not self._is_writing and self._crew.commits.wal_bytes > IDLE_WAL_BYTES:
+            self._checkpoint()
+
+    def _checkpoint(self) -> None:
+        self._crew.writer.post(self._checkpointed, self._crew.commits.checkpoint)
+
+    def _checkpointed(self, _: Any, error: Exception | None) -> None:
+        """A checkpoint that found no room is tried again; one that broke puts in question all that it moved."""
+        if error is not None and self.failure(error) is Failure.BROKEN and not isinstance(error, LogUnavailable):
+            self._tell(Batch(), error)

@@ -1,0 +1,363 @@
+"""The contract of the log (organism/log/log.py, L1 to L9), run on every engine."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+
+import orjson
+import pytest
+
+from organism.errors import StalePosition
+from organism.log.log import EventFilter, Log, Query, Where
+from organism.model.events import ORGANISM_STREAM, Actor, Event, Unit
+from tests.log.apsw_driver import ApswDriver
+from tests.log.engines import as_tuples, created, handled, open_durable, open_twin, sent, unit
+
+Open = Callable[[Path], Awaitable[Log]]
+ENGINES: dict[str, Open] = {
+    "sqlite": open_durable,
+    "sqlite-exclusive": lambda place: open_durable(place, ApswDriver()),
+    "memory": lambda _: open_twin(),
+}
+
+
+@pytest.fixture(params=ENGINES)
+async def log(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Log]:
+    opened = await ENGINES[request.param](tmp_path / "log")
+    yield opened
+    await opened.close()
+
+
+async def take(log: Log, after: int, count: int, wanted: EventFilter | None = None) -> list[Event]:
+    """The first ``count`` events that a follower gets."""
+    found: list[Event] = []
+    async for events in log.follow(after, wanted):
+        found += events
+        if len(found) >= count:
+            break
+    return found
+
+
+# L1 - whole units, dense positions
+
+
+async def test_l1_positions_are_dense_and_rise_in_the_order_of_append(log: Log) -> None:
+    units = [unit(f"thr-{n}", created(), sent(f"msg-{n}")) for n in range(5)]
+    for each in units[:-1]:
+        log.append(each)
+    await log.commit(units[-1])
+    assert [(each.first, each.last) for each in units] == [(1, 2), (3, 4), (5, 6), (7, 8), (9, 10)]
+    assert [event.position for event in await log.read()] == list(range(1, 11))
+
+
+async def test_l1_a_unit_that_is_no_json_is_refused_whole(log: Log) -> None:
+    with pytest.raises(TypeError):
+        log.append(unit("thr-1", created(), Event("value_set", {"value": object()})))
+    assert await log.commit(unit("thr-1", created())) == 1
+    assert [event.type for event in await log.read()] == ["thread_created"]
+
+
+async def test_l1_what_the_unit_says_holds_for_its_events(log: Log) -> None:
+    made = unit("thr-1", created(), Event("thread_created", {}, thread="thr-2"))
+    made.cause, made.correlation, made.actor = "msg-1", "msg-0", Actor("acme", "ann", "req-1")
+    made.events[1].cause = "msg-2"
+    await log.commit(made)
+    first, second = await log.read()
+    assert (first.thread, first.cause, first.correlation, first.at) == ("thr-1", "msg-1", "msg-0", made.at)
+    assert (second.thread, second.cause, second.correlation) == ("thr-2", "msg-2", "msg-0")
+    assert first.actor == second.actor == Actor("acme", "ann", "req-1")
+
+
+async def test_l1_an_empty_log_has_no_head(log: Log) -> None:
+    assert (log.head, log.last_at, log.available) == (0, 0, True)
+    assert await log.read() == []
+    assert await log.row("threads", "thr-1") is None
+    assert (await log.rows("threads", Query())).rows == b"[]"
+    assert await log.content(1) is None
+
+
+# L2 - then
+
+
+async def test_l2_then_is_called_in_order_once_the_unit_is_on_disk(log: Log) -> None:
+    heard: list[tuple[int, int, Exception | None]] = []
+
+    def then(done: Unit, error: Exception | None) -> None:
+        heard.append((done.last, log.head, error))
+
+    for number in range(3):
+        each = unit(f"thr-{number}", created())
+        each.then = then
+        log.append(each)
+    assert heard == []
+    await log.commit(unit("thr-9", created()))
+    assert [(last, error) for last, _, error in heard] == [(1, None), (2, None), (3, None)]
+    assert all(head >= last for last, head, _ in heard)
+
+
+async def test_l2_then_may_append(log: Log) -> None:
+    followed = unit("thr-2", created())
+    first = unit("thr-1", created())
+    first.then = lambda *_: log.append(followed)
+    log.append(first)
+    found = await take(log, 0, 2)
+    assert [event.thread for event in found] == ["thr-1", "thr-2"]
+
+
+async def test_l2_the_time_of_the_last_event_is_known(log: Log) -> None:
+    await log.commit(unit("thr-1", created(), at=77))
+    assert log.last_at == 77
+
+
+# L3 - expect
+
+
+async def test_l3_a_stale_unit_is_refused_and_touches_no_other(log: Log) -> None:
+    first = unit("thr-1", created(), expect={"thr-1": 0})
+    log.append(first)
+    with pytest.raises(StalePosition, match="thr-1"):
+        log.append(unit("thr-1", sent("msg-1"), expect={"thr-1": 0}))
+    last = await log.commit(unit("thr-1", sent("msg-2"), expect={"thr-1": 1}))
+    assert last == 2
+    assert [event.data.get("message") for event in await log.read()] == [None, "msg-2"]
+
+
+async def test_l3_a_unit_that_is_on_its_way_can_be_expected(log: Log) -> None:
+    first = unit("thr-1", created())
+    log.append(first)
+    second = unit("thr-1", sent("msg-1"), expect={"thr-1": first})
+    log.append(second)
+    with pytest.raises(StalePosition):
+        log.append(unit("thr-1", sent("msg-2"), expect={"thr-1": first}))
+    assert await log.commit(unit("thr-1", sent("msg-3"), expect={"thr-1": second})) == 3
+
+
+async def test_l3_a_unit_that_ends_with_another_stream_is_still_the_last_of_this_one(log: Log) -> None:
+    both = unit("thr-1", created(), Event("thread_created", {}, thread="thr-2"))
+    await log.commit(both)
+    await log.commit(unit("thr-1", sent("msg-1"), expect={"thr-1": both, "thr-2": 2}))
+    assert log.head == 3
+
+
+async def test_l3_the_organism_has_a_stream_of_its_own(log: Log) -> None:
+    await log.commit(unit(None, Event("organism_paused", {}), expect={ORGANISM_STREAM: 0}))
+    await log.commit(unit("thr-1", created(), expect={ORGANISM_STREAM: 1}))
+    with pytest.raises(StalePosition):
+        log.append(unit(None, Event("organism_resumed", {}), expect={ORGANISM_STREAM: 0}))
+
+
+async def test_l3_a_stream_that_left_the_memory_is_still_known(log: Log) -> None:
+    await log.commit(unit("thr-0", created(), sent("msg-0")))
+    for number in range(9000):
+        log.append(unit(f"thr-x{number}", created()))
+    await log.commit(unit("thr-y", created()))
+    await log.rows("threads", Query(limit=1))
+    with pytest.raises(StalePosition):
+        log.append(unit("thr-0", sent("msg-1"), expect={"thr-0": 0}))
+    log.append(unit("thr-0", sent("msg-1"), expect={"thr-0": 2}))
+
+
+# L4 - reads see what then told
+
+
+async def test_l4_then_sees_the_unit_its_content_and_its_rows(log: Log) -> None:
+    made = unit("thr-1", created(), sent("msg-1", "hi"), handled("msg-1"))
+    await log.commit(made)
+    assert await log.row("messages", "msg-1") == (
+        b'{"id":"msg-1","thread":"thr-1","to":"greeter","position":2,"names":["console","greeter"],"payload":{"text":"hi"}}'
+    )
+    assert (await log.rows("agents", Query())).rows == b'[{"name":"greeter","got":1,"done":1}]'
+    assert await log.content(2) == (b'{"text":"hi"}', b"<text>hi</text>")
+    assert await log.private_row("threads", "thr-1") == {
+        "id": "thr-1",
+        "first": 1,
+        "sent": 1,
+        "last": 2,
+        "_seen": ["thread_created", "message_sent"],
+    }
+
+
+async def test_l4_a_row_that_was_missed_before_it_was_made_is_found(log: Log) -> None:
+    assert await log.row("messages", "msg-1") is None
+    assert await log.private_row("threads", "thr-1") is None
+    await log.commit(unit("thr-1", created(), sent("msg-1")))
+    assert (await log.rows("messages", Query())).count == 1
+    assert await log.row("messages", "msg-1") is not None
+    assert await log.private_row("threads", "thr-1") is not None
+
+
+async def test_l4_a_row_can_end(log: Log) -> None:
+    await log.commit(unit("thr-1", created()))
+    assert (await log.rows("threads", Query())).total == 1
+    await log.commit(unit("thr-1", Event("thread_killed", {})))
+    assert (await log.rows("threads", Query())).total == 0
+    assert await log.row("threads", "thr-1") is None
+
+
+@pytest.fixture
+async def filled(log: Log) -> Log:
+    """Three messages in two threads."""
+    log.append(unit("thr-1", created(), sent("msg-1", "first Word", to="ann")))
+    log.append(unit("thr-2", created(), sent("msg-2", 'a "quoted" ü', to="bob")))
+    await log.commit(unit("thr-1", sent("msg-3", "third", to="bob")))
+    return log
+
+
+def ids(rows: bytes) -> list[str]:
+    return [row["id"] for row in orjson.loads(rows)]
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        (Query(), ["msg-1", "msg-2", "msg-3"]),
+        (Query(order_by="position", descending=True), ["msg-3", "msg-2", "msg-1"]),
+        (Query(order_by="to", descending=True), ["msg-3", "msg-2", "msg-1"]),
+        (Query(where=(Where("to", "=", "bob"),)), ["msg-2", "msg-3"]),
+        (Query(where=(Where("to", "in", ["ann", "eve"]),)), ["msg-1"]),
+        (Query(where=(Where("position", ">", 2), Where("position", "<=", 5))), ["msg-2", "msg-3"]),
+        (Query(where=(Where("position", ">=", 4), Where("position", "<", 5))), ["msg-2"]),
+        (Query(where=(Where("names", "has", "ann"),)), ["msg-1"]),
+        (Query(where=(Where("names", "has", "an"),)), []),
+        (Query(where=(Where("", "=", "thr-2", any_of=("to", "thread")),)), ["msg-2"]),
+        (Query(text="WORD"), ["msg-1"]),
+        (Query(text='"quoted" ü'), ["msg-2"]),
+        (Query(text="%"), []),
+        (Query(order_by="position", limit=1, offset=1), ["msg-2"]),
+    ],
+)
+async def test_l4_a_page_has_the_rows_that_were_asked_for(filled: Log, query: Query, expected: list[str]) -> None:
+    page = await filled.rows("messages", query)
+    assert ids(page.rows) == expected
+    assert page.count == len(expected)
+    assert page.total == (3 if query.limit == 1 else len(expected))
+
+
+async def test_l4_a_column_that_is_not_declared_is_refused(filled: Log) -> None:
+    with pytest.raises(ValueError, match="messages has the columns"):
+        await filled.rows("messages", Query(order_by="body; DROP TABLE units"))
+
+
+@pytest.mark.parametrize(
+    ("after", "until", "wanted", "positions"),
+    [
+        (0, None, None, [1, 2, 3, 4, 5]),
+        (2, 4, None, [3, 4]),
+        (3, 99, None, [4, 5]),
+        (9, None, None, []),
+        (0, None, EventFilter(threads=("thr-1",)), [1, 2, 5]),
+        (1, 4, EventFilter(threads=("thr-2", "thr-1")), [2, 3, 4]),
+        (0, None, EventFilter(types=("message_sent",)), [2, 4, 5]),
+        (0, None, EventFilter(threads=("thr-2",), types=("message_sent",)), [4]),
+        (0, None, EventFilter(threads=("thr-7",)), []),
+    ],
+)
+@pytest.mark.parametrize("limit", [1, 2, 500])
+async def test_l4_a_read_gives_its_span_in_both_directions(
+    filled: Log, after: int, until: int | None, wanted: EventFilter | None, positions: list[int], limit: int
+) -> None:
+    up = await filled.read(after, until, wanted, limit)
+    down = await filled.read(after, until, wanted, limit, reverse=True)
+    assert [event.position for event in up] == positions[:limit]
+    assert [event.position for event in down] == positions[::-1][:limit]
+
+
+async def test_l4_content_comes_with_the_event_when_it_is_wanted(filled: Log) -> None:
+    without, with_it = await filled.read(), await filled.read(wanted=EventFilter(content=True))
+    assert [event.content for event in without] == [None] * 5
+    contents = [event.content for event in with_it if event.content is not None]
+    assert [(content.json, content.owner) for content in contents] == [
+        (b'{"text":"first Word"}', "thr-1"),
+        (b'{"text":"a \\"quoted\\" \xc3\xbc"}', "thr-1"),
+        (b'{"text":"third"}', "thr-1"),
+    ]
+
+
+async def test_l4_the_fold_at_start_gets_every_event(filled: Log) -> None:
+    for after in range(6):
+        events = [event async for part in filled.raw(after) for event in part]
+        assert as_tuples(events) == as_tuples(await filled.read(after))
+
+
+# L5 - follow
+
+
+async def test_l5_a_follower_gets_the_past_and_the_present_once_and_in_order(log: Log) -> None:
+    for number in range(40):
+        await log.commit(unit(f"thr-{number}", created()))
+        log.append(unit(f"thr-{number}", sent(f"msg-{number}")))
+        found = await take(log, number, 2 + number)
+        assert [event.position for event in found][: 2 + number] == list(range(number + 1, 2 * number + 3))
+
+
+async def test_l5_a_follower_from_before_the_tail_in_memory_misses_nothing(log: Log) -> None:
+    for number in range(60):
+        await log.commit(unit("thr-1", sent(f"msg-{number}", "x" * 60_000)))
+    log.append(unit("thr-1", handled("msg-1")))
+    found = await take(log, 3, 58)
+    assert [event.position for event in found] == list(range(4, 62))
+
+
+async def test_l5_a_filter_gives_its_events_and_says_what_passed_by(log: Log) -> None:
+    await log.commit(unit("thr-1", created()))
+    await log.commit(unit("thr-2", created()))
+    log.append(unit("thr-1", sent("msg-1")))
+    lists = []
+    async for events in log.follow(0, EventFilter(threads=("thr-2",))):
+        lists.append([event.position for event in events])
+        if log.head == 3 and len(lists) > 1:
+            break
+    assert sum(lists, []) == [2]
+    assert [] in lists
+
+
+async def test_l5_a_follower_ends_when_the_log_closes(log: Log) -> None:
+    await log.commit(unit("thr-1", created()))
+    stream = log.follow(0)
+    assert [event.position for event in await anext(stream)] == [1]
+    await log.close()
+    with pytest.raises(StopAsyncIteration):
+        await anext(stream)
+
+
+# L7 - verification (the damage itself: tests/log/test_damage.py)
+
+
+async def test_l7_a_whole_log_verifies(filled: Log) -> None:
+    found = await filled.verify()
+    assert (found.position, found.events, found.damage) == (5, 5, ())
+    assert found.commits == 1
+
+
+async def test_l7_what_comes_after_a_position_can_be_verified_alone(filled: Log) -> None:
+    await filled.commit(unit("thr-3", created()))
+    found = await filled.verify(5)
+    assert (found.position, found.events, found.commits, found.damage) == (6, 1, 1, ())
+
+
+# Snapshots
+
+
+async def test_the_last_two_snapshots_are_kept(filled: Log) -> None:
+    assert await filled.load_snapshot("routing") is None
+    for position in (1, 3, 4):
+        await filled.save_snapshot("routing", position, b"state %d" % position)
+    await filled.save_snapshot("other", 2, b"else")
+    assert await filled.load_snapshot("routing") == (4, b"state 4")
+    assert await filled.load_snapshot("other") == (2, b"else")
+
+
+async def test_a_snapshot_ahead_of_the_log_is_not_given(filled: Log) -> None:
+    await filled.save_snapshot("routing", 4, b"fits")
+    await filled.save_snapshot("routing", 99, b"ahead")
+    assert await filled.load_snapshot("routing") == (4, b"fits")
+
+
+async def test_a_log_closes_with_all_that_was_appended(log: Log) -> None:
+    last = unit("thr-1", created())
+    outcome: list[Exception | None] = []
+    last.then = lambda _, error: outcome.append(error)
+    log.append(last)
+    await log.close()
+    assert outcome == [None]

@@ -1,0 +1,125 @@
+"""What the tests of the log share: a clock, three read models, units made in one line, and the engines to run them on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from organism.log.driver import Driver, Pysqlite
+from organism.log.log import ReadModel, Row
+from organism.log.memory import MemoryLog
+from organism.log.opening import Options
+from organism.log.sqlite import SqliteLog
+from organism.log.upcast import Upcaster
+from organism.model.events import Content, Event, Unit
+
+START_US = 1_763_768_000_000_000
+
+
+class FixedClock:
+    """A clock that stands still."""
+
+    def now_us(self) -> int:
+        return START_US
+
+
+def _named(field: str) -> Callable[[Event], Sequence[str]]:
+    return lambda event: (event.data[field],)
+
+
+def _message(key: str, _row: Row | None, event: Event) -> Row:
+    return {
+        "id": key,
+        "thread": event.thread,
+        "to": event.data["to"],
+        "position": event.position,
+        "names": [event.data["from"], event.data["to"]],
+        "_sent_at": event.at,
+    }
+
+
+def _thread(key: str, row: Row | None, event: Event) -> Row | None:
+    if event.type == "thread_killed":
+        return None
+    row = row or {"id": key, "first": event.position, "sent": 0, "_seen": []}
+    row["sent"] += event.type == "message_sent"
+    row["last"] = event.position
+    row["_seen"].append(event.type)
+    return row
+
+
+def _agent(key: str, row: Row | None, event: Event) -> Row:
+    row = row or {"name": key, "got": 0, "done": 0}
+    row["got" if event.type == "message_sent" else "done"] += 1
+    return row
+
+
+MESSAGES = ReadModel(
+    "messages",
+    1,
+    {"message_sent": _named("message")},
+    _message,
+    {"position": "INTEGER", "to": "TEXT", "names": "TEXT", "thread": "TEXT", "sent_at": "INTEGER"},
+    (("position",), ("thread", "position")),
+    with_content=True,
+    is_final=True,
+)
+THREADS = ReadModel(
+    "threads",
+    1,
+    dict.fromkeys(("thread_created", "message_sent", "thread_killed"), lambda event: (event.thread or "",)),
+    _thread,
+    {"first": "INTEGER", "sent": "INTEGER", "last": "INTEGER"},
+    (("last",),),
+)
+AGENTS = ReadModel("agents", 1, {"message_sent": _named("to"), "message_handled": _named("agent")}, _agent)
+MODELS = (MESSAGES, THREADS, AGENTS)
+
+
+def unit(thread: str | None, *events: Event, expect: dict[str, int | Unit] | None = None, at: int = START_US) -> Unit:
+    """A unit of these events."""
+    return Unit(thread, list(events), at, expect or {})
+
+
+def sent(message: str, text: str = "hello", to: str = "greeter", **more: Any) -> Event:
+    """A message with content."""
+    content = Content("thr-1", orjson.dumps({"text": text}), b"<text>%b</text>" % text.encode())
+    return Event("message_sent", {"message": message, "from": "console", "to": to, **more}, content)
+
+
+def handled(message: str, agent: str = "greeter") -> Event:
+    """A message's end."""
+    return Event("message_handled", {"message": message, "agent": agent, "outcome": "done"})
+
+
+def created() -> Event:
+    """A thread's begin."""
+    return Event("thread_created", {})
+
+
+def as_tuples(events: Sequence[Event]) -> list[tuple[Any, ...]]:
+    """Events as values that compare."""
+    return [
+        (e.position, e.type, e.thread, e.cause, e.correlation, e.at, _plain(e.data), e.content and e.content.json)
+        for e in events
+    ]
+
+
+def _plain(data: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in data.items() if name != "content"}
+
+
+async def open_durable(
+    place: Path, driver: Driver | None = None, models: Sequence[ReadModel] = MODELS, upcaster: Upcaster | None = None
+) -> SqliteLog:
+    """A log on the disk."""
+    options = Options(driver=driver or Pysqlite(), upcaster=upcaster or Upcaster())
+    return await SqliteLog.open(place, models, FixedClock(), options)
+
+
+async def open_twin() -> MemoryLog:
+    """A log in memory."""
+    return await MemoryLog.open(MODELS)
