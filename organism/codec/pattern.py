@@ -40,6 +40,7 @@ class Pattern:
         """Read ``source``; raises ``PatternRefused``, which says what is wrong with which part."""
         node = read(source)
         _Automaton().check(node)
+        _sample(node, 0)
         text = _text(node)
         return cls(source, text, re.compile(text), node)
 

@@ -90,6 +90,8 @@ class _Reader:
         if not _is_dataclass(cls):
             self._fault(name, "expected a class with @dataclass")
             return
+        if not cls.__dataclass_params__.init:  # type: ignore[attr-defined]  # every dataclass has them
+            self._fault(name, "a dataclass with an __init__ of its own is not allowed; let @dataclass write it")
         if getattr(cls, "__parameters__", ()):
             self._fault(name, "a generic dataclass is not allowed; write one class for each use")
         if not _NAME.fullmatch(cls.__name__):
@@ -147,7 +149,7 @@ class _Reader:
             return _literal(get_args(hint))
         if origin in (list, dict):
             return self._container(hint, origin)
-        if hint in _SCALARS:
+        if isinstance(hint, type) and hint in _SCALARS:
             return Scalar(_SCALARS[hint])
         if isinstance(hint, type) and issubclass(hint, Enum):
             return _enum(hint)
@@ -156,9 +158,12 @@ class _Reader:
         raise _Refused(f"{_name(hint)} is not allowed; {_ALLOWED}")
 
     def _container(self, hint: Any, origin: type) -> Shape:
+        given = get_args(hint)
+        if not given:
+            raise _Refused(f"{_name(hint)} is not allowed; {_ALLOWED}")
         if origin is list:
-            return Items(self._shape(get_args(hint)[0]))
-        key_hint, value_hint = get_args(hint)
+            return Items(self._shape(given[0]))
+        key_hint, value_hint = given
         key = self._shape(key_hint)
         if not isinstance(key, Scalar) or key.kind is not Kind.STR:
             raise _Refused(f"{_name(hint)} is not allowed; the keys of a dict are str")
@@ -203,12 +208,10 @@ class _Reader:
             defaults = {field.name: field.default for field in dataclasses.fields(cls)}
             for field in record.fields:
                 default = defaults[field.name]
-                if default is not MISSING:
-                    for fault in faults_of(payload, field.shape, default):
-                        advice = "; write `… | None`" if default is None else ""
-                        self._fault(
-                            f"{cls.__name__}.{field.name}", f"its default does not fit: {fault.message}{advice}"
-                        )
+                advice = "; write `… | None`" if default is None else ""
+                for fault in [] if default is MISSING else faults_of(payload, field.shape, default):
+                    message = f"its default does not fit: {fault.message}{advice}"
+                    self._fault(f"{cls.__name__}.{field.name}", message)
 
 
 def _ends(record: Record, finite: set[type]) -> bool:

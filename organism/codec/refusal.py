@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from organism.codec.limits import MAX_DEPTH
 from organism.errors import ConfigInvalid, Fault, InvalidPayload, PayloadTooLarge
 
 UNCARRIED = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
@@ -61,6 +62,11 @@ def invalid(what: str, faults: list[Fault]) -> InvalidPayload:
     more = f" (and {len(faults) - 1} more)" if len(faults) > 1 else ""
     where = f" at {first.pointer}" if first.pointer else ""
     return InvalidPayload(f"{what}{where}: {first.message}{more}.", details=tuple(faults[:MAX_FAULTS]))
+
+
+def too_deep() -> PayloadOverLimit:
+    """The refusal of a document that is nested too deep."""
+    return PayloadOverLimit(f"The payload is nested too deep: expected at most {MAX_DEPTH} levels, came more.")
 
 
 def shown(value: object, most: int = 60) -> str:

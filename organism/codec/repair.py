@@ -15,8 +15,9 @@ from typing import Any, NamedTuple
 
 from organism.codec.explain import step
 from organism.codec.lexical import replaced, uncarried
+from organism.codec.limits import MAX_DEPTH
 from organism.codec.payload import closing, opening
-from organism.codec.refusal import UnknownPayload, shown
+from organism.codec.refusal import UnknownPayload, shown, too_deep
 from organism.errors import InvalidPayload
 
 MAX_NOTES = 20
@@ -28,6 +29,7 @@ _TAG = re.compile(
 )
 _SECTIONS = {"<![CDATA[": "]]>", "<!--": "-->", "<?": "?>"}
 _CUT_OFF = re.compile(r"<(?:/[\w.:\-]*|[^\W\d][\w.:\-]*(?:\s[^<>]*)?)\Z")
+_ELEMENTS_FOLLOW = re.compile(r"\s*(?:<|\Z)")
 _DOCTYPE = re.compile(r"<!\s*(?:DOCTYPE|ENTITY)", re.IGNORECASE)
 
 
@@ -124,7 +126,7 @@ class _Mender:
         """A payload's root holds elements only: what is followed by words is a name in a sentence."""
         if token.name not in self.names or token.closes:
             return False
-        return token.empty or text[token.end :].lstrip()[:1] in ("<", "")
+        return token.empty or _ELEMENTS_FOLLOW.match(text, token.end) is not None
 
     def _token(self, token: _Token) -> str:
         if not token.name:
@@ -132,6 +134,8 @@ class _Mender:
         if not token.closes:
             if not token.empty:
                 self.open.append(token.name)
+            if len(self.open) > MAX_DEPTH:
+                raise too_deep()
             return self._plain(token.text, tag=True)
         if token.name not in self.open:
             raise InvalidPayload(f"The text cannot be mended: {token.text} closes what was never opened.")

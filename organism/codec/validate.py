@@ -20,10 +20,18 @@ from organism.codec.json_form import MAKING_FAULTS
 from organism.codec.lexical import Unfit, uncarried
 from organism.codec.limits import Controls, Terms
 from organism.codec.pointers import schema_faults
-from organism.codec.refusal import PayloadOverLimit, UnknownPayload, UnsupportedPayload, invalid, shown
+from organism.codec.refusal import (
+    PayloadOverLimit,
+    SpoofAttempt,
+    UnknownPayload,
+    UnsupportedPayload,
+    invalid,
+    shown,
+    too_deep,
+)
 from organism.codec.repair import repair_json, repair_text
 from organism.codec.schema import PayloadSchema
-from organism.codec.xml import over_bytes, parse, parse_foreign, too_deep
+from organism.codec.xml import is_large, over_bytes, parse, parse_foreign, streamed_faults
 from organism.codec.xsd import envelope_xsd
 from organism.errors import Fault, InvalidPayload
 
@@ -71,10 +79,11 @@ class _Entry(NamedTuple):
 class Codec:
     """Knows a set of payload classes; immutable. One compiled XSD holds the envelope and all of them.
 
-    Not for several threads at a time: everything is to run in the event loop's own.
+    ``schemas`` are those of its payload classes, one a name, in the order of their registration. Not for several
+    threads at a time: everything is to run in the event loop's own.
     """
 
-    __slots__ = ("_by_class", "_by_name", "_names", "_validate", "_xsd", "terms")
+    __slots__ = ("_by_class", "_by_name", "_names", "_validate", "_xsd", "schemas", "terms")
 
     def __init__(self, schemas: Iterable[PayloadSchema] = (), terms: Terms = _DEFAULT) -> None:
         self.terms = terms
@@ -86,7 +95,8 @@ class Codec:
             _hold_same(first, schema)
             self._by_class[schema.cls] = entry = _Entry(schema, Around(schema.name), first)
             self._by_name.setdefault(schema.name, entry)
-        payloads = [entry.schema.shapes for entry in self._by_name.values()]
+        self.schemas = tuple(entry.schema for entry in self._by_name.values())
+        payloads = [schema.shapes for schema in self.schemas]
         self._xsd = XMLSchema(envelope_xsd(payloads))
         self._validate = self._xsd.validate
         self._names = element_names(payloads)
@@ -120,11 +130,6 @@ class Codec:
     def schema(self, name: str) -> PayloadSchema:
         """The schema of the payload class ``name``; raises ``UnknownPayload``."""
         return _named(self._by_name, name).schema
-
-    @property
-    def schemas(self) -> tuple[PayloadSchema, ...]:
-        """The schemas of all payload classes, one a name, in the order of their registration."""
-        return tuple(entry.schema for entry in self._by_name.values())
 
     # ── what the organism writes, and reads again ────────────────────────────────────────────────────────────────────
 
@@ -192,12 +197,7 @@ class Codec:
         The limits of a document hold for what it would be as XML.
         """
         schema, terms = self.schema(name), terms or self.terms
-        try:
-            payload, faults = schema.from_json(value)
-        except RecursionError as error:
-            raise too_deep() from error
-        if faults:
-            raise invalid(f"The {name} does not fit", faults)
+        payload = self.draft(name, value)
         try:
             content = schema.write(payload)
         except _WRITING_FAULTS as error:
@@ -235,11 +235,16 @@ class Codec:
         return _valid_payload(self._by_name, element)
 
     def parse_any(self, document: bytes, terms: Terms | None = None) -> Decoded:
-        """What is in a document, with an envelope or without, for showing it: its names are claims, not facts."""
+        """What is in a document, with an envelope or without: its names are claims, not facts.
+
+        A ``<tenant>`` raises ``SpoofAttempt`` even here: there is nothing that it could agree with.
+        """
         root = parse_foreign(document, terms or self.terms, self._names)
         if root.tag != MESSAGE:
             return Decoded("", "", "", _valid_payload(self._by_name, root))
         element, said = enclosed(root), claims(root)
+        if "tenant" in said:
+            raise SpoofAttempt("tenant", said["tenant"], "")
         payload = _valid_payload(self._by_name, element)
         return Decoded(said.get("from", ""), said.get("to", ""), said.get("thread", ""), payload)
 
@@ -313,6 +318,9 @@ def _made(schema: PayloadSchema, element: _Element) -> Any:
 
 def _valid_payload(entries: dict[str, _Entry], element: _Element) -> Any:
     schema = _named(entries, str(element.tag)).schema
+    messages = streamed_faults(element, schema.compiled) if is_large(element) else []
+    if messages:
+        raise invalid(f"The {schema.name} does not fit", [Fault("", message) for message in dict.fromkeys(messages)])
     if not schema.compiled.validate(element):
         raise invalid(f"The {schema.name} does not fit", schema_faults(schema.compiled, element, schema.shapes))
     return _made(schema, element)

@@ -12,19 +12,23 @@ from __future__ import annotations
 
 import pyexpat
 from collections.abc import Collection
+from functools import partial
+from itertools import islice
+from typing import Any
 
 from lxml import etree
 from lxml.etree import _Element
 
 from organism.codec.limits import ENVELOPE, ENVELOPE_BYTES, MAX_ATTRIBUTES, MAX_DEPTH, MAX_NAMESPACES, XSD, XSI, Terms
-from organism.codec.refusal import PayloadOverLimit, shown
+from organism.codec.refusal import PayloadOverLimit, shown, too_deep
 from organism.errors import Fault, InvalidPayload
 
 _MAX_PREFIX_CHARS = 16
 _KNOWN_NAMESPACES = frozenset({"", ENVELOPE, XSI, XSD})
 _KNOWN_ATTRIBUTES = frozenset({"key", "nil"})
 
-_PARSER = etree.XMLParser(
+_hardened = partial(
+    etree.XMLParser,
     encoding="utf-8",  # whatever the document declares
     resolve_entities=False,
     load_dtd=False,
@@ -38,6 +42,7 @@ _PARSER = etree.XMLParser(
     strip_cdata=True,
     collect_ids=False,
 )
+_PARSER = _hardened()
 
 
 def parse(document: bytes, terms: Terms, overhead_bytes: int = ENVELOPE_BYTES) -> _Element:
@@ -65,6 +70,26 @@ def parse_foreign(
     return parse(document, terms, overhead_bytes)
 
 
+def is_large(element: _Element) -> bool:
+    """Whether there are more elements than a payload usually may have."""
+    most = Terms().elements
+    return sum(1 for _ in islice(element.iter(), most + 1)) > most
+
+
+def streamed_faults(element: _Element, schema: etree.XMLSchema) -> list[str]:
+    """What ``schema`` has against ``element``: the first messages, with no place.
+
+    For large documents. Validating a tree finds the place of each fault, which costs libxml2 time that grows with the
+    square of the elements (20,000 wrong ones: 3.4 s); validating while it parses does not (0.05 s).
+    """
+    try:
+        etree.fromstring(etree.tostring(element, encoding="utf-8"), _hardened(schema=schema))
+    except etree.XMLSyntaxError as error:
+        log: Any = error.error_log  # lxml's stubs do not know that it can be walked
+        return [entry.message for entry in log]
+    return []
+
+
 def over_bytes(came: int, limit: int) -> PayloadOverLimit:
     """The refusal of a document that is too long."""
     return PayloadOverLimit(f"The payload is too large: expected at most {limit:,} bytes of XML, came {came:,}.")
@@ -77,11 +102,6 @@ def _hold_bytes(document: bytes, most: int) -> None:
         document.decode()
     except UnicodeDecodeError as error:
         raise _malformed(f"expected UTF-8, came the byte 0x{document[error.start]:02x} at {error.start}") from error
-
-
-def too_deep() -> PayloadOverLimit:
-    """The refusal of a document that is nested too deep."""
-    return PayloadOverLimit(f"The payload is nested too deep: expected at most {MAX_DEPTH} levels, came more.")
 
 
 class _Gate:

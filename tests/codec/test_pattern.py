@@ -63,6 +63,7 @@ REFUSED = {
     "[z-a]": "range",
     "[a": "too early",
     "a^b": "where a character is expected",
+    "[^\t-\U0010ffff]": "no usual character",
     "*": "where a character is expected",
     "\x01": "cannot carry",
     "\ufffe": "cannot carry",

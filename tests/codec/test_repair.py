@@ -80,6 +80,7 @@ REFUSED = {
     "<reply><text>hi</text></reply>": "No document was found",
     "<Reply><text>a</text></Reply><Reply><text>b</text></Reply>": "more than one document",
     "<Reply><text>a</text></Reply> and <Ping/>": "more than one document",
+    "<Reply>" + "<text>" * 40: "nested too deep",
     "<Reply></text></Reply>": "closes what was never opened",
     "<!DOCTYPE Reply [<!ENTITY a 'b'>]><Reply><text>&a;</text></Reply>": "DOCTYPE",
     "<Reply><test>hi</test></Reply>": "'test' is not known",
@@ -128,12 +129,13 @@ def test_a_text_with_bare_marks_is_never_lost_or_makes_a_crash(text: str) -> Non
 
 
 @pytest.mark.parametrize(
-    "piece", ["<", "<![CDATA[", "<!--", "<?", "<a", "<a ", "&", "</a", "<a b='", "\x00", "<a>", "&#1;"]
+    "piece",
+    ["<", "<![CDATA[", "<!--", "<?", "<a", "<a ", "&", "</a", "<a b='", "\x00", "<a>", "<a></a>", "<Reply> x", "&#1;"],
 )
 def test_mending_is_linear(piece: str) -> None:
     began = time.monotonic()
     with pytest.raises(InvalidPayload):
-        CODEC.from_text("<Reply><text>" + piece * (400_000 // len(piece)) + "</nothing></Reply>")
+        CODEC.from_text("<Reply><text>" + piece * (200_000 // len(piece)) + "</nothing></Reply>")
     assert time.monotonic() - began < 3
 
 

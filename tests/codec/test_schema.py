@@ -229,9 +229,43 @@ def test_generic_classes_init_only_fields_and_unknown_names_are_refused() -> Non
     assert "NotThere" in faults(missing)["Missing"]
 
 
+def test_a_class_with_an_init_of_its_own_is_refused() -> None:
+    @dataclass(init=False)
+    class Own:
+        x: int
+
+    assert "__init__" in faults(Own)["Own"]
+
+
+@pytest.mark.parametrize(
+    "hint",
+    [list, dict, [int], 5, "int |", ..., Annotated[int, Field(gt="x")], list["Nope"], type, None],  # type: ignore[name-defined]  # noqa: F821 - the point
+)
+def test_an_annotation_that_means_nothing_is_a_fault_and_no_crash(hint: Any) -> None:
+    strange: Any = dataclass(type("Strange", (), {"__annotations__": {"x": hint}}))
+    assert set(faults(strange)) <= {"Strange", "Strange.x"}
+
+
 def test_a_class_that_must_hold_itself_without_end_is_refused() -> None:
     endless: Any = dataclass(type("Endless", (), {"__annotations__": {"again": "Endless"}}))
     assert "without end" in faults(endless)["Endless"]
+
+
+def test_an_example_is_found_within_narrow_bounds() -> None:
+    @dataclass
+    class Narrow:
+        a: Annotated[Decimal, annotated_types.Interval(gt=0, lt=1)]
+        b: Annotated[float, annotated_types.Interval(gt=1e300, lt=1.1e300)]
+        c: Annotated[int, annotated_types.Interval(gt=6, lt=8)]
+        d: Annotated[date, annotated_types.Lt(date(1, 1, 2))]
+        e: Annotated[bytes, annotated_types.Len(9, 9)]
+        f: Annotated[str, annotated_types.Len(2, 2)]
+        g: Annotated[str, Field(pattern="^a[0-9]*$", min_length=7)]
+        h: Annotated[list[Annotated[int, annotated_types.Ge(5)]] | None, annotated_types.MinLen(2)]
+        i: dict[Annotated[str, Field(pattern="k[0-9]*")], bool]
+
+    schema = PayloadSchema.of(Narrow)
+    assert Codec.of([Narrow]).from_xml(schema.example_xml).c == 7
 
 
 def test_constraints_that_leave_no_example_are_refused() -> None:

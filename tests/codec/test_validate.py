@@ -215,6 +215,16 @@ def test_every_fault_of_a_json_value_is_listed_with_its_pointer(codec: Codec) ->
     assert error.value.param == "/code"
 
 
+def test_a_draft_leaves_the_checks_of_the_document_to_seal(codec: Codec) -> None:
+    long = {"name": "x" * 2000}
+    draft = codec.draft("Greeting", long)
+    assert draft == Greeting("x" * 2000)
+    with pytest.raises(PayloadOverLimit):
+        codec.seal("a", "b", "t", draft, Terms(payload_bytes=1000))
+    with pytest.raises(InvalidPayload, match="/name"):
+        codec.draft("Greeting", {})
+
+
 def test_a_union_is_read_by_the_name_of_its_class(codec: Codec) -> None:
     value = {"code": "ABC", "lines": [], "either": {"Greeting": {"name": "Ada"}}}
     assert codec.from_json("Order", value).either == Greeting("Ada")
@@ -295,6 +305,8 @@ def test_what_is_no_envelope_is_refused(codec: Codec, document: bytes) -> None:
 def test_parse_any_shows_a_document_with_or_without_its_envelope(codec: Codec) -> None:
     assert codec.parse_any(b"<Greeting><name>Ada</name></Greeting>") == ("", "", "", Greeting("Ada"))
     assert codec.parse_any(envelope("<meta><from>me</from></meta>")) == ("me", "", "", Greeting("Ada"))
+    with pytest.raises(SpoofAttempt):
+        codec.parse_any(envelope("<meta><tenant>other</tenant></meta>"))
     assert codec.parse_any(codec.encode("a", "b", "t", Greeting("Ada"))) == ("a", "b", "t", Greeting("Ada"))
 
 

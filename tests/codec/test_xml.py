@@ -21,7 +21,6 @@ from organism.errors import InvalidPayload
 
 ROOT = Path(__file__).parents[2]
 CORPUS = ROOT.parent / "shared" / "corpora" / "xml-attacks"
-# What in the corpus is no attack: it is refused for its unknown names alone.
 QUICK_S = 2.0
 
 
@@ -178,6 +177,10 @@ def test_the_bytes_of_a_payload_are_counted_to_the_last(codec: Codec) -> None:
     ("document", "words"),
     [
         (b"<Note>" + b"".join(b"<text xmlns:a%d='urn:a%d'/>" % (n, n) for n in range(20)) + b"</Note>", "namespace"),
+        (
+            b"<Note>" + b"".join(b"<text xmlns:a%d='%s'/>" % (n, XSI.encode()) for n in range(17)) + b"</Note>",
+            "too many",
+        ),
         (b"<Note " + b" ".join(b"a%d=''" % n for n in range(65)) + b"/>", "too many attributes"),
         (b"<Note xmlns='urn:x'/>", "namespace 'urn:x' is not known"),
         (b"<Note other='1'/>", "attribute 'other' is not known"),
@@ -237,6 +240,20 @@ def test_an_envelope_full_of_faults_is_refused_quickly_and_in_short(codec: Codec
     assert time.monotonic() - began < QUICK_S
     assert len(refused.value.details) == 20
     assert refused.value.details[3].pointer == "/item/3"
+
+
+def test_thousands_of_faults_are_found_quickly_where_so_many_elements_may_come() -> None:
+    @dataclass
+    class Numbers:
+        numbers: list[int]
+
+    large = Codec.of([Numbers], Terms(payload_bytes=4 * 1024 * 1024, elements=20_000))
+    document = b"<Numbers><numbers>" + b"<item>x</item>" * 19_000 + b"</numbers></Numbers>"
+    began = time.monotonic()
+    with pytest.raises(InvalidPayload, match="'x' is not a valid value"):
+        large.from_xml(document)
+    assert time.monotonic() - began < QUICK_S / 2
+    assert len(large.from_xml(document.replace(b"x", b"7")).numbers) == 19_000
 
 
 def test_only_the_one_file_calls_a_parser() -> None:
