@@ -8,11 +8,9 @@ import typer
 
 from organism.cli.options import Verify
 from organism.cli.show import fail, out, print_json
-from organism.errors import LogDamaged
-from organism.log.driver import Pysqlite
+from organism.errors import LogDamaged, NotFound
 from organism.log.log import Verification
-from organism.log.place import Place
-from organism.log.verify import verify as walk
+from organism.log.offline import verify_directory
 from organism.model.ids import DEFAULT_TENANT
 
 NO_LOG: Final = 1
@@ -22,38 +20,28 @@ DAMAGED: Final = 4
 def verify(options: Verify) -> None:
     """Walk the whole chain; exit 4 and name every damage if something does not fit."""
     data = options.data
-    place = Place(data / "tenants" / DEFAULT_TENANT)
-    if not place.log.exists():
-        fail(f"There is no log in {data}.", "Name the directory that `organism serve` was given: --data DIR.")
-        raise typer.Exit(NO_LOG)
-    found = _examine(place)
+    try:
+        found = verify_directory(data / "tenants" / DEFAULT_TENANT)
+    except NotFound as error:
+        fail(error.message, "Name the directory that `organism serve` was given: --data DIR.")
+        raise typer.Exit(NO_LOG) from None
+    except LogDamaged as error:
+        found = Verification(0, 0, 0, (error.message,))
     if options.json:
-        print_json(
-            {
-                "position": found.position,
-                "events": found.events,
-                "commits": found.commits,
-                "damage": list(found.damage),
-            }
-        )
+        print_json(_said(found))
     elif found.damage:
-        fail(
-            f"The log in {data} is damaged.",
-            "Stop the server, keep the directory as it is, and restore a backup.",
-            found.damage,
-        )
+        remedy = "Stop the server, keep the directory as it is, and restore a backup."
+        fail(f"The log in {data} is damaged.", remedy, found.damage)
     else:
         out().print(f"whole: {found.events} events in {found.commits} commits, up to position {found.position}")
     if found.damage:
         raise typer.Exit(DAMAGED)
 
 
-def _examine(place: Place) -> Verification:
-    driver = Pysqlite()
-    try:
-        connection = driver.connect(str(place.log), read_only=True)
-        return walk(connection, place.read_key(), 0, place.read_anchor())
-    except LogDamaged as error:
-        return Verification(0, 0, 0, (error.message,))
-    except driver.errors as error:
-        return Verification(0, 0, 0, (f"SQLite cannot read it: {error}",))
+def _said(found: Verification) -> dict[str, object]:
+    return {
+        "position": found.position,
+        "events": found.events,
+        "commits": found.commits,
+        "damage": list(found.damage),
+    }

@@ -98,7 +98,7 @@ class Verify:
     json: Annotated[bool, typer.Option("--json", help="Print JSON for programs.")] = False
 
 
-def spread(verb: Callable[[Options], None], kind: type[Options]) -> Callable[..., None]:
+def spread(verb: Callable[[Options], None], kind: Any) -> Callable[..., None]:
     """The verb as a function that takes each field of ``kind`` by itself, as typer reads options off a signature."""
 
     def called(**given: Any) -> None:
@@ -106,7 +106,7 @@ def spread(verb: Callable[[Options], None], kind: type[Options]) -> Callable[...
 
     hints = get_type_hints(kind, include_extras=True)
     own = inspect.get_annotations(kind)
-    ordered = sorted(fields(kind), key=lambda field: field.name not in own)  # type: ignore[arg-type]
+    ordered = sorted(fields(kind), key=lambda field: field.name not in own)
     parameters = [
         inspect.Parameter(
             field.name,
@@ -116,7 +116,8 @@ def spread(verb: Callable[[Options], None], kind: type[Options]) -> Callable[...
         )
         for field in ordered
     ]
-    called.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    called.__doc__ = verb.__doc__
-    called.__name__ = verb.__name__
+    described: Any = called
+    described.__signature__ = inspect.Signature(parameters)
+    described.__doc__ = verb.__doc__
+    described.__name__ = verb.__name__
     return called

@@ -6,7 +6,7 @@ import time
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 import orjson
 import typer
@@ -50,22 +50,27 @@ def watch(options: Tail) -> None:
     lists = {"threads": options.thread, "agents": options.agent, "events": options.event}
     given = {name: names for name, names in lists.items() if names}
     asked = Watch(place(options), options.since, given, as_json=options.json)
-    delay = FIRST_DELAY_SECONDS
-    was_connected = False
     try:
-        while True:
-            try:
-                with connect(asked.url, additional_headers=asked.place.headers, compression=None, proxy=None) as socket:
-                    was_connected, delay = True, FIRST_DELAY_SECONDS
-                    _follow(asked, socket)
-            except (OSError, InvalidHandshake, InvalidURI) as error:
-                if not was_connected:
-                    no_server(asked.place, error)
-            fail(f"connection lost after position {asked.position}; trying again in {delay:.1f} s")
-            time.sleep(delay)
-            delay = min(delay * 2, MAX_DELAY_SECONDS)
+        _watch(asked)
     except KeyboardInterrupt:
         raise typer.Exit(0) from None
+
+
+def _watch(asked: Watch) -> NoReturn:
+    """Connect, follow, and connect again when the connection is lost; only a first one that fails ends the command."""
+    delay = FIRST_DELAY_SECONDS
+    was_connected = False
+    while True:
+        try:
+            with connect(asked.url, additional_headers=asked.place.headers, compression=None, proxy=None) as socket:
+                was_connected, delay = True, FIRST_DELAY_SECONDS
+                _follow(asked, socket)
+        except (OSError, InvalidHandshake, InvalidURI) as error:
+            if not was_connected:
+                no_server(asked.place, error)
+        fail(f"connection lost after position {asked.position}; trying again in {delay:.1f} s")
+        time.sleep(delay)
+        delay = min(delay * 2, MAX_DELAY_SECONDS)
 
 
 def _follow(asked: Watch, socket: ClientConnection) -> None:

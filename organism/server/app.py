@@ -64,6 +64,11 @@ class App:
         self._http = Edge(self, tokens, names, ROUTES, load_page())
         self._socket = Sockets(self, tokens, names)
 
+    @property
+    def watching(self) -> int:
+        """How many clients watch over a WebSocket."""
+        return self._socket.watching
+
     def request_stop(self) -> None:
         """Begin the graceful stop."""
         self.stopping.set()

@@ -121,14 +121,14 @@ class Serving:
         self._organism = running
         self._listening = listening
         self._loop = asyncio.get_running_loop()
-        self._app = App(running, secrets.tokens, secrets.key, (address.host, *address.allowed_hosts))
-        self._server = GracefulServer(_config(self._app, address), self._signalled)
+        self.app = App(running, secrets.tokens, secrets.key, (address.host, *address.allowed_hosts))
+        self._server = GracefulServer(_config(self.app, address), self._signalled)
 
     async def run(self, ready: Callable[[], None] = lambda: None) -> None:
         """Serve until a signal or ``POST /organism/stop``; ``ready`` is called once requests are answered."""
         serving = asyncio.ensure_future(self._server.serve([self._listening]))
         answers = asyncio.ensure_future(self._server.answers.wait())
-        stopping = asyncio.ensure_future(self._app.until_stopping())
+        stopping = asyncio.ensure_future(self.app.until_stopping())
         try:
             await asyncio.wait({serving, answers}, return_when=asyncio.FIRST_COMPLETED)
             ready()
@@ -136,20 +136,20 @@ class Serving:
         finally:
             answers.cancel()
             stopping.cancel()
-            self._app.request_stop()
+            self.app.request_stop()
             await self._organism.stop(GRACE_SECONDS)
             self._server.should_exit = True
             await serving
 
     def stop(self) -> None:
         """Begin the graceful stop."""
-        self._app.request_stop()
+        self.app.request_stop()
 
     def _signalled(self, sig: int) -> None:
         """The first signal begins the graceful stop. A second one ends it at once: what was accepted is on disk."""
-        if self._app.stopping.is_set():
+        if self.app.stopping.is_set():
             os._exit(128 + sig)
-        self._loop.call_soon_threadsafe(self._app.request_stop)
+        self._loop.call_soon_threadsafe(self.app.request_stop)
 
 
 def _config(app: App, address: Address) -> uvicorn.Config:

@@ -74,6 +74,11 @@ class Sockets:
         self._open: dict[str, int] = {}
         self._numbers = count(1)
 
+    @property
+    def watching(self) -> int:
+        """How many authenticated connections there are."""
+        return sum(self._open.values())
+
     async def __call__(self, scope: dict[str, Any], receive: Any, send: Any) -> None:
         """Serve one connection, from its handshake to its end."""
         request_id = f"ws-{self.process.life}-{next(self._numbers):x}"

@@ -30,8 +30,8 @@ async def slow(payload: Ask, metadata: HandlerMetadata):
 
 async def shell(line: str) -> str:
     """The output of a shell's line."""
-    process = await asyncio.create_subprocess_shell(
-        line, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.DEVNULL
+    process = await asyncio.create_subprocess_exec(
+        "sh", "-c", line, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.DEVNULL
     )
     out, _ = await process.communicate()
     return out.decode()

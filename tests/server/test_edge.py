@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
 
 import httpx2
@@ -21,14 +20,13 @@ async def test_every_answer_has_strict_headers_and_a_request_id(hello: Served) -
     assert "server" not in first.headers
 
 
-@pytest.mark.parametrize(
-    "route", [route for route in ROUTES if route.scope is not None], ids=lambda r: f"{r.method} {r.path}"
-)
-async def test_no_route_answers_without_a_token(hello: Served, route: object) -> None:
-    path = route.path.replace("{id}", "x").replace("{name}", "greeter")  # type: ignore[attr-defined]
+async def test_no_route_answers_without_a_token(hello: Served) -> None:
+    guarded = [route for route in ROUTES if route.scope is not None]
     async with httpx2.AsyncClient(base_url=hello.url, trust_env=False) as client:
-        answer = await client.request(route.method, path)  # type: ignore[attr-defined]
-    assert (answer.status_code, answer.json()["error"]["code"]) == (401, "missing_authorization")
+        for route in guarded:
+            answer = await client.request(route.method, route.path.replace("{id}", "x").replace("{name}", "greeter"))
+            assert (route, answer.status_code) == (route, 401)
+            assert answer.json()["error"]["code"] == "missing_authorization"
 
 
 @pytest.mark.parametrize("path", ["//healthz", "//readyz", "//errors", "/errors"])
@@ -65,13 +63,20 @@ async def test_an_unknown_route_and_a_wrong_method_say_what_there_is(hello: Serv
     assert (wrong.status_code, wrong.headers["allow"]) == (405, "GET")
 
 
-@pytest.mark.parametrize(
-    "query", ["?limt=5", "?at=3", "?limit=5&limit=6", "?limit=0", "?limit=501", "?limit=x", "?offset=-1"]
-)
-async def test_a_query_that_is_not_understood_is_refused_by_name(hello: Served, query: str) -> None:
-    answer = await hello.call("GET", f"/messages{query}")
-    assert answer.status_code == 400
-    assert answer.json()["error"]["param"].startswith("query.")
+async def test_a_query_that_is_not_understood_is_refused_by_name(hello: Served) -> None:
+    for query in (
+        "limt=5",
+        "at=3",
+        "limit=5&limit=6",
+        "limit=0",
+        "limit=501",
+        "limit=x",
+        "offset=-1",
+        "offset=1&cursor=x",
+    ):
+        answer = await hello.call("GET", f"/messages?{query}")
+        assert (query, answer.status_code) == (query, 400)
+        assert answer.json()["error"]["param"].startswith("query.")
 
 
 async def test_a_body_that_announces_too_much_is_refused_at_once(hello: Served) -> None:
@@ -85,7 +90,6 @@ async def test_a_body_that_streams_too_much_is_refused_while_it_streams(hello: S
     async def endless() -> AsyncIterator[bytes]:
         for _ in range(40):
             yield b" " * 65_536
-            await asyncio.sleep(0)
 
     answer = await hello.call("POST", "/inject", content=endless(), headers={"Content-Type": "application/json"})
     assert answer.status_code == 413

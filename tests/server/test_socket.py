@@ -251,43 +251,42 @@ async def test_commands_control_agents_and_threads(hello: Served) -> None:
     assert (await hello.get(f"/threads/{thread}"))["status"] == "killed"
 
 
-@pytest.mark.parametrize(
-    ("command", "code"),
-    [
-        ({"cmd": "dance"}, "invalid_field"),
-        ({"cmd": 3}, "invalid_field"),
-        ({}, "missing_field"),
-        ({"cmd": "inject", "to": "greeter"}, "missing_field"),
-        ({"cmd": "inject", "to": "nobody", "payload": {}}, "not_found"),
-        ({"cmd": "inject", "to": "greeter", "payload": {"x": 1}}, "invalid_payload"),
-        ({"cmd": "inject", "to": "greeter", "payload": {"name": "D"}, "wait": 3}, "unknown_field"),
-        ({"cmd": "pause"}, "missing_field"),
-        ({"cmd": "pause", "agent": "greeter", "thread_id": "x"}, "invalid_field"),
-        ({"cmd": "kill", "thread_id": "x"}, "not_found"),
-        ({"cmd": "subscribe", "events": ["mesage"]}, "invalid_field"),
-        ({"cmd": "subscribe", "threads": "x"}, "invalid_field"),
-        ({"cmd": "subscribe", "since": 10**9}, "bad_position"),
-        ({"cmd": "resolve", "approval": "x", "decision": "approve"}, "not_found"),
-    ],
-)
-async def test_a_command_that_is_wrong_is_answered_and_the_connection_lives(
-    hello: Served, command: dict[str, Any], code: str
-) -> None:
+WRONG: list[tuple[dict[str, Any], str]] = [
+    ({"cmd": "dance"}, "invalid_field"),
+    ({"cmd": 3}, "invalid_field"),
+    ({}, "missing_field"),
+    ({"cmd": "inject", "to": "greeter"}, "missing_field"),
+    ({"cmd": "inject", "to": "nobody", "payload": {}}, "not_found"),
+    ({"cmd": "inject", "to": "greeter", "payload": {"x": 1}}, "invalid_payload"),
+    ({"cmd": "inject", "to": "greeter", "payload": {"name": "D"}, "wait": 3}, "unknown_field"),
+    ({"cmd": "inject", "to": "greeter", "payload": {}, "idempotency_key": "a b"}, "invalid_field"),
+    ({"cmd": "pause"}, "missing_field"),
+    ({"cmd": "pause", "agent": "greeter", "thread_id": "x"}, "invalid_field"),
+    ({"cmd": "kill", "thread_id": "x"}, "not_found"),
+    ({"cmd": "subscribe", "events": ["mesage"]}, "invalid_field"),
+    ({"cmd": "subscribe", "threads": "x"}, "invalid_field"),
+    ({"cmd": "subscribe", "since": 10**9}, "bad_position"),
+    ({"cmd": "subscribe", "since": 0, "log": "other"}, "bad_position"),
+    ({"cmd": "resolve", "approval": "x", "decision": "approve"}, "not_found"),
+]
+
+
+async def test_a_command_that_is_wrong_is_answered_and_the_connection_lives(hello: Served) -> None:
     async with hello.socket() as socket:
         frames = Frames(socket)
-        await frames.until("connected")
-        await socket.send(orjson.dumps({"id": "q", **command}).decode())
-        answer = (await frames.until("error"))[-1]
-        assert (answer["id"], answer["code"]) == ("q", code)
+        for at, (command, code) in enumerate(WRONG):
+            await socket.send(orjson.dumps({"id": at, **command}).decode())
+            answer = (await frames.until("error"))[-1]
+            assert (command, answer["id"], answer["code"]) == (command, at, code)
         assert (await frames.ask("ping"))["event"] == "ok"
 
 
-@pytest.mark.parametrize("message", ["", "{", "[1]", '"x"', '{"cmd":"ping","cmd":"ping"}', b"\x00\x01"])
-async def test_a_malformed_frame_is_answered_and_the_connection_lives(hello: Served, message: str | bytes) -> None:
+async def test_a_malformed_frame_is_answered_and_the_connection_lives(hello: Served) -> None:
     async with hello.socket() as socket:
         frames = Frames(socket)
-        await socket.send(message)
-        assert (await frames.until("error"))[-1]["code"] in {"invalid_json", "invalid_field"}
+        for message in ("", "{", "[1]", '"x"', '{"cmd":"ping","cmd":"ping"}', b"\x00\x01"):
+            await socket.send(message)
+            assert (await frames.until("error"))[-1]["code"] in {"invalid_json", "invalid_field"}
         assert (await frames.ask("ping"))["event"] == "ok"
 
 

@@ -53,20 +53,11 @@ async def test_a_schema_is_xsd_or_json_schema_as_asked(hello: Served) -> None:
     assert json.json()["properties"]["name"]["type"] == "string"
 
 
-@pytest.mark.parametrize(
-    "path",
-    [
-        "/agents/nobody",
-        "/agents/nobody/config",
-        "/agents/nobody/schema",
-        "/threads/x",
-        "/threads/x/messages",
-        "/messages/x",
-    ],
-)
-async def test_what_there_is_not_is_not_found(hello: Served, path: str) -> None:
-    answer = await hello.call("GET", path)
-    assert (answer.status_code, answer.json()["error"]["code"]) == (404, "not_found")
+async def test_what_there_is_not_is_not_found(hello: Served) -> None:
+    agent = "/agents/nobody"
+    for path in (agent, f"{agent}/config", f"{agent}/schema", "/threads/x", "/threads/x/messages", "/messages/x"):
+        answer = await hello.call("GET", path)
+        assert (path, answer.status_code, answer.json()["error"]["code"]) == (path, 404, "not_found")
 
 
 async def test_a_thread_comes_with_its_messages(hello: Served) -> None:

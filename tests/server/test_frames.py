@@ -1,0 +1,191 @@
+"""Events → frames: the seed's names and shapes, one frame an event, the same live and replayed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import orjson
+import pytest
+from websockets.frames import Frame as WireFrame
+from websockets.protocol import Protocol, Side
+from websockets.protocol import State as WireState
+
+from organism.model.events import EVENT_TYPES, Content, Event
+from organism.server.frames import FRAMES, MAKERS, Folded, Frame
+from organism.server.push import Filter
+from tests.projections.folding import Story
+
+
+def shown(frames: Sequence[Frame]) -> list[dict[str, Any]]:
+    """The frames as a client reads them."""
+    client = Protocol(Side.CLIENT, state=WireState.OPEN)
+    client.receive_data(b"".join(frame.wire for frame in frames))
+    return [orjson.loads(bytes(read.data)) for read in client.events_received() if isinstance(read, WireFrame)]
+
+
+def hop() -> Story:
+    """A thread of two messages that completes."""
+    story = Story()
+    story.tell("thread_created", "t")
+    story.sends("m1", "greeter").content = Content("t", b'{"name":"Dan"}', b"<message/>")
+    story.begins("m1", "greeter")
+    story.sends("m2", "console", "greeter").content = Content("t", b'{"message":"Hello"}')
+    story.ends("m1", "greeter")
+    story.tell("thread_completed", "t")
+    return story
+
+
+def test_a_hop_has_the_seeds_frames() -> None:
+    frames = shown(Folded(0).frames(hop().events))
+    assert [frame["event"] for frame in frames] == ["thread_created", "message", "message", "thread_updated"]
+    created, first, _, updated = frames
+    assert created["thread"]["id"] == "t"
+    assert (created["thread"]["status"], created["thread"]["participants"]) == ("active", ["console", "greeter"])
+    assert first["message"] == {
+        "id": "m1",
+        "thread_id": "t",
+        "from": "console",
+        "to": "greeter",
+        "payload_type": "Greeting",
+        "timestamp": "2026-01-11T21:47:49.000000Z",
+        "position": 2,
+        "cause": None,
+        "payload": {"name": "Dan"},
+    }
+    assert (updated["thread_id"], updated["status"], updated["message_count"]) == ("t", "completed", 2)
+    assert not any(name.startswith("_") for name in created["thread"])
+
+
+def test_positions_are_those_of_the_events() -> None:
+    assert [frame["position"] for frame in shown(Folded(0).frames(hop().events))] == [1, 2, 4, 6]
+
+
+@pytest.mark.parametrize("cut", range(1, 6))
+def test_a_fold_that_learns_the_past_makes_the_same_frames(cut: int) -> None:
+    events = hop().events
+    whole = Folded(0).frames(events)
+    later = Folded(cut)
+    assert later.unknown(events[cut:]) == ["t"]
+    later.learn("t", events[:cut])
+    assert later.frames(events[cut:]) == [frame for frame in whole if frame.position > cut]
+
+
+def test_a_thread_that_is_born_needs_no_past() -> None:
+    assert Folded(0).unknown(hop().events) == []
+
+
+def test_erased_content_is_shown_as_erased() -> None:
+    story = Story()
+    story.sends("m", "greeter").content = Content("t", b"", b"", erased=True)
+    assert shown(Folded(0).frames(story.events))[0]["message"]["payload"] == {"erased": True}
+
+
+def one(kind: str, thread: str | None = None, /, **data: Any) -> dict[str, Any]:
+    """The one frame of an event."""
+    story = Story()
+    story.tell("thread_created", "t")
+    event = story.tell(kind, thread, **data)
+    event.content = Content("t", b'{"sum":3}')
+    (frame,) = shown(Folded(0).frames(story.events))[1:]
+    assert frame.pop("position") == 2
+    return frame
+
+
+def test_a_failed_attempt_is_an_error() -> None:
+    frame = one(
+        "message_retried", "t", message="m", agent="greeter", attempt=1, error="LLM timeout after 30s", next_at=0
+    )
+    assert {name: frame[name] for name in ("event", "thread_id", "agent", "error", "timestamp")} == {
+        "event": "error",
+        "thread_id": "t",
+        "agent": "greeter",
+        "error": "LLM timeout after 30s",
+        "timestamp": "2026-01-11T21:47:49.000000Z",
+    }
+
+
+def test_dead_letters_open_and_close() -> None:
+    refused = {"message": "m", "sender": "a", "to": "b", "type": "T", "code": "routing", "why": "x", "reason": "No b."}
+    opened = one("message_refused", "t", **refused)
+    assert (opened["event"], opened["status"], opened["agent"]) == ("dead_letter", "open", "a")
+    assert opened["dead_letter"]["reason"] == "No b."
+    assert one("message_discarded", "t", message="m")["status"] == "discarded"
+    assert one("message_replayed", "t", dead="m", message="n", edited=False)["dead_letter"] == {"id": "m"}
+
+
+def test_approvals_open_with_their_preview_and_close_with_the_decision() -> None:
+    asked = {"approval": "a", "message": "m", "agent": "greeter", "step": 1, "digest": "d", "expires_at": 0}
+    opened = one("approval_requested", "t", **asked)
+    assert (opened["event"], opened["approval"]["status"], opened["approval"]["payload"]) == (
+        "approval",
+        "pending",
+        {"sum": 3},
+    )
+    closed = one("approval_resolved", "t", approval="a", decision="reject", by="x")
+    assert closed["approval"] == {"id": "a", "status": "rejected"}
+    assert one("approval_expired", "t", approval="a")["approval"]["status"] == "expired"
+
+
+def test_only_an_effect_of_unknown_fate_is_indeterminate() -> None:
+    step = {"message": "m", "agent": "a", "step": 2, "kind": "effect", "input": "d", "effect": "unsafe", "key": "k"}
+    assert one("step_started", "t", **step, unknown=True)["indeterminate"]["id"] == "m:2"
+    assert (
+        one("step_resolved", "t", message="m", agent="a", step=2, outcome="redo")["indeterminate"]["status"] == "redo"
+    )
+    story = Story()
+    story.tell("step_started", "t", **step)
+    assert Folded(0).frames(story.events) == []
+
+
+def test_the_organisms_own_events_have_frames_of_no_thread() -> None:
+    assert one("organism_paused", by="operator") == {"event": "organism_state", "status": "paused"}
+    assert one("organism_stopped") == {"event": "organism_state", "status": "stopping"}
+    reloaded = one("organism_reloaded", added=["a"], removed=[], updated=["b"], listeners=[], config="c")
+    assert reloaded == {"event": "reload", "added": ["a"], "removed": [], "updated": ["b"]}
+
+
+def test_a_start_after_a_pause_is_still_paused() -> None:
+    story = Story()
+    story.tell("organism_paused", by="operator")
+    story.starts("greeter")
+    assert shown(Folded(0).frames(story.events))[-1]["status"] == "paused"
+
+
+def test_every_maker_is_of_an_event_that_there_is() -> None:
+    assert set(MAKERS) <= EVENT_TYPES
+
+
+@pytest.mark.parametrize(
+    ("wanted", "passes"),
+    [
+        (Filter(), True),
+        (Filter(threads=frozenset({"t"})), True),
+        (Filter(threads=frozenset({"u"})), False),
+        (Filter(threads=frozenset()), False),
+        (Filter(agents=frozenset({"b"})), True),
+        (Filter(agents=frozenset({"c"})), False),
+        (Filter(events=frozenset({"message"})), True),
+        (Filter(events=frozenset({"error"})), False),
+        (Filter(frozenset({"t"}), frozenset({"c"}), frozenset({"message"})), False),
+    ],
+)
+def test_a_frame_passes_if_each_list_names_something_of_it(wanted: Filter, *, passes: bool) -> None:
+    assert wanted.passes(Frame(1, "message", "t", frozenset({"a", "b"}), b"")) is passes
+
+
+def test_what_names_nothing_of_a_kind_passes_its_list() -> None:
+    reload = Frame(1, "reload", None, frozenset(), b"")
+    assert Filter(threads=frozenset({"t"}), agents=frozenset({"a"})).passes(reload)
+    assert not Filter(events=frozenset({"message"})).passes(reload)
+
+
+def test_the_names_of_filters_are_those_of_frames() -> None:
+    made = {frame["event"] for frame in shown(Folded(0).frames(hop().events))}
+    assert made | {"agent_state"} <= FRAMES
+
+
+def test_an_event_makes_at_most_one_frame() -> None:
+    events: list[Event] = hop().events
+    positions = [frame.position for frame in Folded(0).frames(events)]
+    assert len(positions) == len(set(positions))

@@ -1,0 +1,285 @@
+"""The tail and its viewers over a real log: none misses, repeats or disorders anything, whatever its socket does."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from typing import Any
+
+import orjson
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from websockets.frames import Frame as WireFrame
+from websockets.protocol import Protocol, Side
+from websockets.protocol import State as WireState
+
+from organism.log.memory import MemoryLog
+from organism.model.events import Content, Event, Unit
+from organism.projections import READ_MODELS
+from organism.server.push import Filter, Tail
+from organism.server.viewer import PAGE_EVENTS, QUIET_EVENTS, Viewer
+
+
+class Sink:
+    """A socket that keeps what is written to it. While it is ``blocked`` there is no room."""
+
+    def __init__(self) -> None:
+        self.written: list[bytes] = []
+        self.over = asyncio.Event()
+        self._room = asyncio.Event()
+        self._room.set()
+        self._news = asyncio.Event()
+
+    @property
+    def is_blocked(self) -> bool:
+        """Whether there is no room now."""
+        return not self._room.is_set()
+
+    def block(self) -> None:
+        """There is no room from now on."""
+        self._room.clear()
+
+    def unblock(self) -> None:
+        """There is room again."""
+        self._room.set()
+
+    def write_frames(self, frames: bytes) -> None:
+        """Keep them."""
+        if frames:
+            self.written.append(frames)
+            self._news.set()
+
+    async def drained(self) -> bool:
+        """Wait for room."""
+        await self._room.wait()
+        return not self.over.is_set()
+
+    def frames(self) -> list[dict[str, Any]]:
+        """All that was written, as a client reads it."""
+        client = Protocol(Side.CLIENT, state=WireState.OPEN, max_size=None)
+        client.receive_data(b"".join(self.written))
+        return [orjson.loads(bytes(read.data)) for read in client.events_received() if isinstance(read, WireFrame)]
+
+    def positions(self) -> list[int]:
+        """The positions of what came from the log."""
+        own = {"caught_up", "fell_behind", "checkpoint", "agent_state"}
+        return [frame["position"] for frame in self.frames() if frame["event"] not in own]
+
+    async def until(self, event: str, position: int = 0) -> None:
+        """Wait until it has a frame of this event, at this position or later."""
+        while not any(f["event"] == event and f.get("position", 0) >= position for f in self.frames()):
+            self._news.clear()
+            await asyncio.wait_for(self._news.wait(), 10)
+
+
+class World:
+    """A log that is written to by hand, and a tail of it."""
+
+    def __init__(self, log: MemoryLog, window_bytes: int = 1 << 20) -> None:
+        self.log = log
+        self.tail = Tail(log, window_bytes)
+        self.viewers: list[Viewer] = []
+        self._clock = 1_000_000
+
+    async def say(self, *threads: str) -> int:
+        """A commit with a message in each of these threads; gives the head."""
+        units = [self._unit(thread) for thread in threads]
+        for unit in units[:-1]:
+            self.log.append(unit)
+        return await self.log.commit(units[-1])
+
+    async def say_often(self, times: int) -> int:
+        """So many commits; gives the head."""
+        heads = [await self.say("t") for _ in range(times)]
+        return heads[-1]
+
+    def _unit(self, thread: str) -> Unit:
+        self._clock += 1
+        sent = {"message": f"m{self._clock}", "from": "a", "to": "console", "type": "T", "depth": 1, "token": "c"}
+        events = [
+            Event("thread_created", {}),
+            Event("message_sent", sent, Content(thread, b'{"n":%d}' % self._clock)),
+            Event("thread_completed", {}),
+        ]
+        return Unit(f"{thread}-{self._clock}", events, self._clock, {})
+
+    def watch(self, since: int | None = None, wanted: Filter | None = None) -> tuple[Sink, Viewer]:
+        """A viewer from a position on (None: from the head)."""
+        sink = Sink()
+        viewer = Viewer(self.tail, sink, sink.over.set)
+        viewer.filter = wanted or viewer.filter
+        viewer.begin(self.log.head if since is None else since, announce=since is not None)
+        self.viewers.append(viewer)
+        return sink, viewer
+
+
+@pytest.fixture
+async def world() -> AsyncIterator[World]:
+    """A log with its tail."""
+    made = World(await MemoryLog.open(READ_MODELS))
+    yield made
+    for viewer in made.viewers:
+        viewer.end()
+    await made.log.close()
+
+
+def turn() -> asyncio.Future[None]:
+    """Done when the loop has turned once."""
+    loop = asyncio.get_running_loop()
+    turned = loop.create_future()
+    loop.call_soon(turned.set_result, None)
+    return turned
+
+
+async def truth(log: MemoryLog) -> list[int]:
+    """The positions of all events, each of which has a frame here."""
+    return [event.position for event in await log.read(limit=100_000)]
+
+
+async def test_a_viewer_gets_each_commit_as_it_is_written(world: World) -> None:
+    sink, _ = world.watch()
+    head = await world.say("t", "u")
+    await sink.until("thread_updated", head)
+    assert sink.positions() == await truth(world.log)
+
+
+async def test_frames_are_encoded_once_for_all_who_want_the_same(world: World) -> None:
+    sinks = [world.watch()[0] for _ in range(3)]
+    first = await world.say("t")
+    for sink in sinks:
+        await sink.until("thread_updated", first)
+    head = await world.say("t", "u", "v")
+    for sink in sinks:
+        await sink.until("thread_updated", head)
+    last = [next(written for written in reversed(sink.written) if b"thread_updated" in written) for sink in sinks]
+    assert last[0] is last[1] is last[2], "the very same bytes, in one write"
+
+
+async def test_whoever_comes_with_a_position_catches_up_and_is_told_so(world: World) -> None:
+    await world.say_often(PAGE_EVENTS)
+    sink, _ = world.watch(since=3)
+    await sink.until("caught_up")
+    await sink.until("thread_updated", await world.say("t"))
+    assert sink.positions() == (await truth(world.log))[3:]
+    assert [frame["event"] for frame in sink.frames()].count("caught_up") == 1
+
+
+async def test_a_short_jam_is_made_up_for_from_the_window(world: World) -> None:
+    sink, viewer = world.watch()
+    await sink.until("thread_updated", await world.say("t"))
+    sink.block()
+    head = await world.say_often(5)
+    written = len(sink.written)
+    assert viewer.position < head
+    sink.unblock()
+    await sink.until("thread_updated", head)
+    assert len(sink.written) > written
+    assert sink.positions() == await truth(world.log)
+    assert "fell_behind" not in [frame["event"] for frame in sink.frames()]
+
+
+async def test_who_falls_behind_the_window_is_told_and_misses_nothing(world: World) -> None:
+    world.tail = Tail(world.log, window_bytes=500)
+    other, _ = world.watch()
+    sink, _ = world.watch()
+    await sink.until("thread_updated", await world.say("t"))
+    sink.block()
+    head = await world.say_often(30)
+    await other.until("thread_updated", head)
+    sink.unblock()
+    await sink.until("caught_up", head)
+    events = [frame["event"] for frame in sink.frames()]
+    assert events.count("fell_behind") == events.count("caught_up") == 1
+    assert sink.positions() == other.positions() == await truth(world.log)
+
+
+async def test_a_viewer_that_is_jammed_holds_up_nobody_and_is_written_nothing(world: World) -> None:
+    jammed, _ = world.watch()
+    free, _ = world.watch()
+    await jammed.until("thread_updated", await world.say("t"))
+    jammed.block()
+    await world.say("t")
+    before = len(jammed.written)
+    head = await world.say_often(50)
+    await free.until("thread_updated", head)
+    assert len(jammed.written) <= before + 1
+
+
+async def test_a_quiet_filter_hears_how_far_the_log_has_come(world: World) -> None:
+    sink, viewer = world.watch(wanted=Filter(events=frozenset({"error"})))
+    watcher, _ = world.watch()
+    head = await world.say("t")
+    await watcher.until("thread_updated", head)
+    viewer.checkpoint()
+    viewer.checkpoint()
+    assert [frame for frame in sink.frames() if frame["event"] != "agent_state"] == [
+        {"event": "checkpoint", "position": head}
+    ]
+
+
+async def test_a_quiet_filter_hears_checkpoints_while_it_catches_up(world: World) -> None:
+    await world.say_often(QUIET_EVENTS)
+    sink, _ = world.watch(since=0, wanted=Filter(events=frozenset({"error"})))
+    await sink.until("caught_up", world.log.head)
+    assert [frame["event"] for frame in sink.frames()].count("checkpoint") >= 2
+
+
+async def test_a_changed_filter_holds_from_where_the_viewer_is(world: World) -> None:
+    sink, viewer = world.watch()
+    await sink.until("thread_updated", await world.say("t"))
+    seen = len(sink.positions())
+    viewer.filter = Filter(events=frozenset({"thread_updated"}))
+    await sink.until("thread_updated", await world.say("t"))
+    assert len(sink.positions()) == seen + 1
+
+
+async def test_when_the_log_closes_every_viewer_hangs_up_after_the_last_event(world: World) -> None:
+    sink, _ = world.watch()
+    head = await world.say("t")
+    await world.log.close()
+    await sink.until("thread_updated", head)
+    await asyncio.wait_for(sink.over.wait(), 10)
+    assert sink.positions() == await truth(world.log)
+
+
+async def test_with_nobody_left_the_tail_rests_and_wakes_again(world: World) -> None:
+    _, viewer = world.watch()
+    await world.say("t")
+    viewer.end()
+    away = await world.say("t")
+    sink, _ = world.watch(since=away)
+    await sink.until("thread_updated", await world.say("t"))
+    assert sink.positions() == [position for position in await truth(world.log) if position > away]
+
+
+Moves = st.lists(st.sampled_from(["say", "say3", "block", "unblock", "turn", "again"]), max_size=60)
+
+
+@settings(max_examples=60, deadline=None)
+@given(moves=Moves, window_bytes=st.sampled_from([300, 3_000, 1 << 20]))
+def test_whatever_the_socket_does_the_union_is_the_log(moves: Sequence[str], window_bytes: int) -> None:
+    async def play() -> None:
+        log = await MemoryLog.open(READ_MODELS)
+        world = World(log, window_bytes)
+        sink, viewer = world.watch(since=0)
+        for move in moves:
+            if move == "say":
+                await world.say("t")
+            elif move == "say3":
+                await world.say("t", "u", "v")
+            elif move == "block":
+                sink.block()
+            elif move == "unblock":
+                sink.unblock()
+            elif move == "again":
+                viewer.begin(viewer.position, announce=True)
+            else:
+                await turn()
+        sink.unblock()
+        await sink.until("thread_updated", await world.say("end"))
+        viewer.end()
+        assert sink.positions() == await truth(log)
+        await log.close()
+
+    asyncio.run(play())
