@@ -9,7 +9,7 @@ from __future__ import annotations
 import hmac
 from collections.abc import Callable, Iterable
 from hashlib import sha256
-from typing import Final
+from typing import Any, Final
 
 GENESIS: Final = bytes(32)
 """The hash before the first commit."""
@@ -27,12 +27,19 @@ def digest(body: bytes) -> bytes:
 
 def link(key: bytes, previous: bytes, first: int, digests: Iterable[bytes]) -> bytes:
     """The hash of a commit that begins at position ``first``."""
-    return hmac.digest(key, b"".join((previous, first.to_bytes(8, "big"), *digests)), "sha256")
+    return hmac.digest(key, b"".join((previous, first.to_bytes(8, "big", signed=True), *digests)), "sha256")
 
 
 def seal(salt: bytes, json: bytes, xml: bytes) -> str:
     """What stands in an event for its content: nothing can be guessed from it once salt and text are erased."""
     return sha256(b"".join((salt, json, b"\0", xml))).hexdigest()
+
+
+def fits(sealed: str, salt: Any, json: Any, xml: Any) -> bool:
+    """Whether the content is the one that was sealed, or was erased (an empty salt). What a damaged file gives may be of any type."""
+    if not (isinstance(salt, bytes) and isinstance(json, bytes) and isinstance(xml, bytes)):
+        return False
+    return not salt or seal(salt, json, xml) == sealed
 
 
 class Salts:

@@ -6,7 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from organism.log.driver import Connection, Driver
+from organism.errors import LogDamaged, LogUnavailable, OrganismError
+from organism.log.driver import Connection, Driver, Failure
+from organism.log.encode import REMEDY
 from organism.log.place import Place
 
 CACHE_KIB: Final = 16 * 1024
@@ -53,6 +55,18 @@ class Connector:
     def to_file(self, path: Path) -> Connection:
         """One for a single file, before the others are opened."""
         return self._open(path)
+
+    def explain(self, error: Exception) -> Exception:
+        """What the driver's error means to who reads or writes the log; any other is given back."""
+        if not isinstance(error, self.driver.errors):
+            return error
+        meaning: OrganismError
+        if self.driver.failure(error) is Failure.DAMAGED:
+            meaning = LogDamaged(f"A file in {self.place.directory} cannot be read: {error}. {REMEDY}")
+        else:
+            meaning = LogUnavailable(f"The log in {self.place.directory} cannot be used now: {error}.")
+        meaning.__cause__ = error
+        return meaning
 
     def _open(self, path: Path) -> Connection:
         connection = self.driver.connect(str(path))

@@ -77,15 +77,18 @@ class Crew:
         """Run ``work(connection, *arguments)`` at once."""
         if self._is_alone:
             return self.writer.wait_for(lambda: work(self.commits.connection, *arguments))
-        if self._beside is None:
-            self._beside = self._connector.to_read()
-        return work(self._beside, *arguments)
+        try:
+            if self._beside is None:
+                self._beside = self._connector.to_read()
+            return work(self._beside, *arguments)
+        except self._connector.driver.errors as error:
+            raise self._connector.explain(error) from error
 
     async def apart(self, work: Callable[..., T], *arguments: Any) -> T:
         """Run ``work(connection, *arguments)`` over a connection and a thread of its own, so that nobody waits for it."""
         if self._is_alone:
             return await self.writer.run(lambda: work(self.commits.connection, *arguments))
-        worker = Worker("log-apart", self._connector.driver.errors)
+        worker = Worker("log-apart", self._connector.driver.errors, self._connector.explain)
         try:
             return await worker.run(self._apart, work, arguments)
         finally:
@@ -96,7 +99,7 @@ class Crew:
         await self._stack.aclose()
 
     def _hire(self, name: str) -> Worker:
-        worker = Worker(name, self._connector.driver.errors)
+        worker = Worker(name, self._connector.driver.errors, self._connector.explain)
         self._stack.push_async_callback(worker.stop)
         return worker
 

@@ -53,8 +53,9 @@ class Disk:
         self._crew.writer.post(partial(self._wrote, batch, chained), self._crew.commits.write, parameters)
 
     def failure(self, error: Exception) -> Failure:
-        """What kind of failure it is."""
-        return self._connector.driver.failure(error)
+        """What kind of failure it is, or was before it was explained."""
+        cause = error.__cause__
+        return self._connector.driver.failure(cause if isinstance(cause, Exception) else error)
 
     async def regain(self, error: Exception) -> Truth:
         """Look at the disk anew until it can be written, and give what is true; ``error`` is why.
@@ -110,5 +111,5 @@ class Disk:
 
     def _checkpointed(self, _: Any, error: Exception | None) -> None:
         """A checkpoint that found no room is tried again; one that broke puts in question all that it moved."""
-        if error is not None and self.failure(error) is Failure.BROKEN and not isinstance(error, LogUnavailable):
+        if error is not None and self.failure(error) is Failure.BROKEN:
             self._tell(Batch(), error)

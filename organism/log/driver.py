@@ -66,7 +66,8 @@ class Driver(Protocol):
 class Pysqlite:
     """The driver of the shipped engine: its own SQLite, newer than Python's."""
 
-    errors: tuple[type[Exception], ...] = (dbapi2.Error,)
+    # A damaged schema makes messages that are no text: they are raised as what they are.
+    errors: tuple[type[Exception], ...] = (dbapi2.Error, UnicodeDecodeError)
     exclusive = False
 
     def connect(self, path: str, *, read_only: bool = False) -> Connection:
@@ -82,20 +83,24 @@ class Pysqlite:
 
     def failure(self, error: Exception) -> Failure:
         """What kind of failure ``error`` is."""
-        name = getattr(error, "sqlite_errorname", "") or ""
-        return failure_of(name, str(error))
+        if isinstance(error, UnicodeDecodeError):
+            return Failure.DAMAGED
+        return failure_of(getattr(error, "sqlite_errorname", "") or "", str(error))
 
 
 def failure_of(name: str, message: str) -> Failure:
     """The failure that SQLite's code and message stand for."""
-    if "fenced" in message:
+    if name.startswith("SQLITE_CONSTRAINT") and message.endswith("fenced"):
         return Failure.FENCED
+    if message.startswith("Could not decode to UTF-8"):
+        return Failure.DAMAGED
     for start, failure in (
         ("SQLITE_FULL", Failure.FULL),
         ("SQLITE_BUSY", Failure.BUSY),
         ("SQLITE_LOCKED", Failure.BUSY),
         ("SQLITE_CORRUPT", Failure.DAMAGED),
         ("SQLITE_NOTADB", Failure.DAMAGED),
+        ("SQLITE_ERROR", Failure.DAMAGED),  # our statements fit our schema: the file's is another one
     ):
         if name.startswith(start):
             return failure

@@ -12,7 +12,7 @@ from typing import Any
 
 import orjson
 
-from organism.log.chain import DIGEST_BYTES, digest
+from organism.log.chain import digest
 from organism.log.upcast import Upcaster
 from organism.errors import LogDamaged
 from organism.model.events import ORGANISM_STREAM, SCHEMA_VERSION, Actor, Event, Unit
@@ -33,9 +33,9 @@ def encode(unit: Unit, first: int) -> bytes:
     return orjson.dumps((first, SCHEMA_VERSION, unit.at, thread, cause, correlation, who, listed))
 
 
-def parse(first: int, sealed: bytes, body: bytes) -> list[Any]:
+def parse(first: int, sealed: Any, body: Any) -> list[Any]:
     """The row's fields, once its digest was found right; raises ``LogDamaged`` with the position."""
-    if digest(body) != sealed or len(sealed) != DIGEST_BYTES:
+    if not isinstance(body, bytes) or digest(body) != sealed:
         raise LogDamaged(f"The unit at position {first} does not fit its digest: it was changed. {REMEDY}")
     fields: list[Any] = orjson.loads(body)
     if fields[0] != first:

@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple
 
 import orjson
 
+from organism.errors import OrganismError
 from organism.log.log import ReadModel, Row
 from organism.model.events import Event
 
@@ -149,27 +150,37 @@ Touch = tuple[Callable[[Event], Sequence[str]], Callable[[str, Row | None, Event
 class Folds:
     """All read models. ``owed`` are committed events that no row has seen yet; ``position`` is how far the rows have come."""
 
-    __slots__ = ("_by_type", "caches", "owed", "position")
+    __slots__ = ("_by_type", "_is_whole", "caches", "owed", "position")
 
     def __init__(self, models: Sequence[ReadModel], load: LoadRow, position: int) -> None:
         self.caches = {model.name: RowCache(model, load) for model in models}
         self.owed: list[Event] = []
         self.position = position
+        self._is_whole = True
         by_type: dict[str, list[Touch]] = {}
         for model in models:
             for kind, keys in model.keys.items():
                 by_type.setdefault(kind, []).append((keys, model.apply, self.caches[model.name]))
         self._by_type = by_type
 
+    def owe(self, events: Sequence[Event]) -> None:
+        """These are on the disk now."""
+        if self._is_whole:
+            self.owed += events
+
     def settle(self) -> None:
-        """Fold what is owed."""
+        """Fold what is owed. Raises for good once a fold has failed: half-made rows are neither shown nor written."""
+        if not self._is_whole:
+            raise OrganismError("A read model could not take an event; its rows are made anew at the next start.")
         owed, self.owed = self.owed, []
+        self._is_whole = False
         for event in owed:
             for keys, apply, cache in self._by_type.get(event.type, ()):
                 dirty = cache.dirty
                 for key in keys(event):
                     row = dirty.get(key, _MISSING)
                     dirty[key] = apply(key, cache.before(key) if row is _MISSING else row, event)
+        self._is_whole = True
         if owed:
             self.position = owed[-1].position
 

@@ -136,7 +136,7 @@ class Journal(ABC):
         self._begin()
         events = batch.events()
         self._last_at = events[-1].at
-        self._folds.owed += events
+        self._folds.owe(events)
         self._tail.keep(events, batch.size)
         self._tell(iter(batch.units), None)
         self._tail.wake()

@@ -12,7 +12,7 @@ import orjson
 from organism.errors import Fenced, LogDamaged
 from organism.log.chain import GENESIS, RandomBytes
 from organism.log.connect import Connector
-from organism.log.driver import Connection, Driver, Failure, Pysqlite
+from organism.log.driver import Connection, Driver, Pysqlite
 from organism.log.encode import REMEDY
 from organism.log.place import Anchor
 from organism.log.queries import statements
@@ -87,12 +87,7 @@ class Claimant:
 
         Raises ``LogDamaged`` with the positions, ``Fenced`` if somebody else took the log meanwhile.
         """
-        try:
-            return self._take(connection, self._verified(connection, since))
-        except self.connector.driver.errors as error:
-            if self.connector.driver.failure(error) is not Failure.DAMAGED:
-                raise
-            raise LogDamaged(f"{self.connector.place.log} cannot be read: {error}. {REMEDY}") from error
+        return self._take(connection, self._verified(connection, since))
 
     def _verified(self, connection: Connection, since: int) -> Walk:
         state = walk(connection, self.key, since, self.anchor)

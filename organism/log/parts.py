@@ -77,7 +77,7 @@ async def catch_up(crew: Crew, rows: Rows, head: int, upcaster: Upcaster) -> Non
     while position < head:
         for _, body in await crew.reader.run(crew.units.raw, position, head):
             events = decode(orjson.loads(body), upcaster)
-            rows.folds.owed += [event for event in events if event.position > position]
+            rows.folds.owe([event for event in events if event.position > position])
             rows.owe(streams_of(events))
         position = rows.folds.owed[-1].position
         await rows.flushed()

@@ -11,7 +11,7 @@ import orjson
 
 from organism.errors import LogDamaged
 from organism.log.batch import Batch
-from organism.log.chain import seal
+from organism.log.chain import fits
 from organism.log.encode import REMEDY, decode, parse
 from organism.log.folds import Folds, Written, read_row, with_payload, write_row
 from organism.log.log import Page, Query, ReadModel, Row, Verification, Where
@@ -80,7 +80,7 @@ class Ledger:
             if found is None:
                 raise LogDamaged(f"The content at position {event.position} is missing and was not erased. {REMEDY}")
             owner, salt, json, xml = found
-            if salt and seal(salt, json, xml) != event.data["content"]:
+            if not fits(event.data["content"], salt, json, xml):
                 raise LogDamaged(
                     f"The content at position {event.position} does not fit its digest: it was changed. {REMEDY}"
                 )

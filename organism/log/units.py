@@ -9,7 +9,7 @@ from typing import Any, Final
 import orjson
 
 from organism.errors import LogDamaged
-from organism.log.chain import seal
+from organism.log.chain import fits
 from organism.log.driver import Connection
 from organism.log.encode import REMEDY, decode, parse
 from organism.log.log import EventFilter
@@ -20,6 +20,10 @@ from organism.model.events import Content, Event
 
 END: Final = (1 << 63) - 1
 PORTION_UNITS: Final = 512
+
+
+Fetch = Callable[[int, int], list[tuple[Any, ...]]]
+"""(low, high) → the next portion of units that hold positions from low to high."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,26 +88,27 @@ class Units:
         return rows.fetchall()
 
     def _portions(self, span: Span, threads: Sequence[str]) -> Iterator[list[Event]]:
-        fetch: Callable[[int, int], list[tuple[Any, ...]]]
         fetch = self._of_streams(span, threads) if threads else self._of_all(span)
         low, high = span.after + 1, span.until
         while low <= high:
             rows = fetch(low, high)
-            if not rows:
+            events = self._decode(rows[::-1] if span.is_reverse else rows)
+            if not threads:
+                _check_dense(events, low, high, is_reverse=span.is_reverse)
+            if not events:
                 return
-            events = self._decode(rows if not span.is_reverse else rows[::-1])
             yield events
             if span.is_reverse:
                 high = events[0].position - 1
             else:
                 low = events[-1].position + 1
 
-    def _of_all(self, span: Span) -> Callable[[int, int], list[tuple[Any, ...]]]:
+    def _of_all(self, span: Span) -> Fetch:
         sql = self._sql["units_down" if span.is_reverse else "units_up"]
         portion = min(span.limit, PORTION_UNITS)
         return lambda low, high: self._connection.execute(sql, (low, high, portion)).fetchall()
 
-    def _of_streams(self, span: Span, threads: Sequence[str]) -> Callable[[int, int], list[tuple[Any, ...]]]:
+    def _of_streams(self, span: Span, threads: Sequence[str]) -> Fetch:
         sql = self._sql["streams_down" if span.is_reverse else "streams_up"]
         portion, names = min(span.limit, PORTION_UNITS), orjson.dumps(threads).decode()
         return lambda low, high: self._connection.execute(sql, (names, low, high, portion)).fetchall()
@@ -120,10 +125,27 @@ class Units:
         positions = orjson.dumps(list(sealed)).decode()
         for position, owner, salt, json, xml in self._connection.execute(self._sql["contents"], (positions,)):
             event = sealed.pop(position)
-            event.content = Content(owner, json, xml, erased=not salt)
-            if salt and seal(salt, json, xml) != event.data["content"]:
+            if not fits(event.data["content"], salt, json, xml):
                 raise LogDamaged(
                     f"The content at position {position} does not fit its digest: it was changed. {REMEDY}"
                 )
+            event.content = Content(owner, json, xml, erased=not salt)
         if sealed:
             raise LogDamaged(f"The content at position {min(sealed)} is missing and was not erased. {REMEDY}")
+
+
+def _check_dense(events: Sequence[Event], low: int, high: int, *, is_reverse: bool) -> None:
+    """Raise ``LogDamaged`` if a unit is missing between, or where the portion has to begin."""
+    wanted = high if is_reverse else low
+    missing = None
+    if not events:
+        missing = (low, high)
+    elif is_reverse and events[-1].position < wanted:
+        missing = (events[-1].position + 1, wanted)
+    elif not is_reverse and events[0].position > wanted:
+        missing = (wanted, events[0].position - 1)
+    elif events[-1].position - events[0].position + 1 != len(events):
+        pairs = zip(events, events[1:], strict=False)
+        missing = next((a.position + 1, b.position - 1) for a, b in pairs if b.position != a.position + 1)
+    if missing is not None:
+        raise LogDamaged(f"The positions {missing[0]} to {missing[1]} are missing. {REMEDY}")

@@ -8,14 +8,14 @@ from typing import Any, Final
 
 import orjson
 
-from organism.log.chain import GENESIS, digest, link, seal
+from organism.log.chain import GENESIS, digest, fits, link
 from organism.log.driver import Connection
 from organism.log.log import Verification
 from organism.log.place import Anchor
 from organism.log.queries import statements
 
 PORTION_UNITS: Final = 2048
-END: Final = (1 << 63) - 1
+BEFORE_ALL: Final = -(1 << 63)
 
 
 @dataclass(slots=True)
@@ -30,8 +30,11 @@ class Walk:
     _first: int = 0
     _digests: list[bytes] = field(default_factory=list)
 
-    def step(self, first: int, sealed: bytes, body: bytes, chained: bytes | None) -> None:
-        """The next unit. Damage is noted with the position, and the walk goes on."""
+    def step(self, first: int, sealed: Any, body: Any, chained: Any) -> None:
+        """The next unit, as the database gives it. Damage is noted with the position, and the walk goes on."""
+        if not (isinstance(sealed, bytes) and isinstance(body, bytes) and isinstance(chained, bytes | None)):
+            self.damage.append(f"position {first}: the unit is not of the form in which it was written")
+            return
         if not self._digests:
             self._first = first
         self._digests.append(sealed)
@@ -78,11 +81,15 @@ def rows_after(connection: Connection, after: int) -> Iterator[list[tuple[Any, .
 
 def start(connection: Connection, key: bytes, after: int) -> tuple[Walk, int]:
     """A walk that trusts the commits that end before position ``after`` + 1, and where its first unit is sought."""
-    row = connection.execute(statements("log.sql")["commit_before"], (after + 1,)).fetchone()
+    row = connection.execute(statements("log.sql")["commit_before"], (after + 1,)).fetchone() if after else None
     if row is None:
-        return Walk(key), 0
+        return Walk(key), BEFORE_ALL
     first, body, chained = row
-    return Walk(key, chained, last_position(first, body)), first
+    state = Walk(key, chained, last_position(first, body))
+    if not isinstance(chained, bytes):
+        state.hash = GENESIS
+        state.damage.append(f"position {first}: the unit is not of the form in which it was written")
+    return state, first
 
 
 def walk(connection: Connection, key: bytes, after: int, anchor: Anchor | None) -> Walk:
@@ -116,8 +123,7 @@ def contents_fit(connection: Connection, after: int) -> Iterable[str]:
         sealed = {position: text for first, _, body, _ in rows for position, text in _seals(first, body)}
         positions = orjson.dumps(list(sealed)).decode()
         for position, _, salt, json, xml in connection.execute(sql, (positions,)):
-            expected = sealed.pop(position)
-            if salt and seal(salt, json, xml) != expected:
+            if not fits(sealed.pop(position), salt, json, xml):
                 yield f"position {position}: the content does not fit its digest, it was changed"
         yield from (f"position {position}: the content is missing and was not erased" for position in sealed)
 

@@ -12,19 +12,23 @@ from organism.errors import OrganismError
 
 T = TypeVar("T")
 Done = Callable[[Any, Exception | None], None]
+Explain = Callable[[Exception], Exception]
 Job = tuple[Callable[..., Any], tuple[Any, ...], Done]
 
 
 class Worker:
     """Work runs in the order in which it was posted. ``expected`` are the errors that work may raise.
 
-    Any other is a fault of ours: it ends the thread, which reports it, and the next work runs in a new one.
+    ``explain`` makes of such an error the one that a caller of ``begin``, ``run`` and ``wait_for`` gets.
+
+    Any other error is a fault of ours: it ends the thread, which reports it, and the next work runs in a new one.
     """
 
-    def __init__(self, name: str, expected: tuple[type[Exception], ...]) -> None:
+    def __init__(self, name: str, expected: tuple[type[Exception], ...], explain: Explain | None = None) -> None:
         self._loop = asyncio.get_running_loop()
         self._jobs: SimpleQueue[Job | None] = SimpleQueue()
         self._expected: tuple[type[Exception], ...] = (*expected, OSError, OrganismError)
+        self._explain: Explain = explain or (lambda error: error)
         self._name = name
         self._thread = self._hire()
 
@@ -42,7 +46,7 @@ class Worker:
             if error is None:
                 outcome.set_result(result)
             else:
-                outcome.set_exception(error)
+                outcome.set_exception(self._explain(error))
 
         self.post(tell, work, *arguments)
         return outcome
@@ -64,7 +68,7 @@ class Worker:
         self.post(lambda _, __: None, attempt)
         result, error = outcome.get()
         if error is not None:
-            raise error
+            raise self._explain(error) from error
         return result  # type: ignore[return-value]
 
     async def stop(self) -> None:

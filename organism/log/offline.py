@@ -1,0 +1,33 @@
+"""``organism log verify``: checks a log's directory from outside, reads only, also while a server writes there."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from pathlib import Path
+
+from organism.errors import NotFound
+from organism.log.connect import SETTINGS
+from organism.log.driver import Driver, Pysqlite
+from organism.log.log import Verification
+from organism.log.place import Place
+from organism.log.verify import verify
+
+
+def verify_directory(directory: Path, key_path: Path | None = None, driver: Driver | None = None) -> Verification:
+    """Check the chain, the digests and the contents of the log in ``directory`` from its first event to its anchored head.
+
+    What is wrong stands in ``damage``, position by position. Raises ``NotFound`` if there is no log, ``LogDamaged`` if the
+    key or the anchor is missing, so that nothing can be said.
+    """
+    place = Place(directory, key_path)
+    if not place.log.is_file():
+        raise NotFound(f"{directory} holds no log: expected {place.log.name} there.")
+    key, anchor = place.read_key(), place.read_anchor()
+    driver = driver or Pysqlite()
+    try:
+        with closing(driver.connect(str(place.log), read_only=True)) as connection:
+            for setting in SETTINGS:
+                connection.execute(setting)
+            return verify(connection, key, 0, anchor)
+    except driver.errors as error:
+        return Verification(0, 0, 0, (f"{place.log.name} cannot be read: {error}",))
