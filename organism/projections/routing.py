@@ -13,158 +13,10 @@ from typing import Any, Final
 
 from organism.model.events import Event
 from organism.model.ids import CONSOLE
+from organism.model.thread import Call, Message, Step, Thread
 
 SHORT_LIFE_US: Final = 12_000_000
 """A life that ended sooner, with something started and nothing ended, counts towards a crash loop (G8)."""
-
-
-WAITS: Final = frozenset({"ask", "approve", "complete"})
-"""Kinds of steps in which a handler waits for somebody else."""
-
-
-class Thread:
-    """A thread that is active. ``open`` counts its open messages.
-
-    ``failed`` its open dead letters of failed handlings.
-    """
-
-    __slots__ = ("failed", "head", "id", "open", "parent", "paused", "reason", "todos")
-
-    def __init__(self, thread_id: str) -> None:
-        self.id = thread_id
-        self.open = 0
-        self.failed = 0
-        self.reason = ""
-        self.paused = False
-        self.head = 0
-        self.parent: str | None = None
-        self.todos: dict[str, dict[str, Any]] | None = None
-
-
-class Call:
-    """The context of a request: who waits for its answer, and in which call that one stands. Private to the pump."""
-
-    __slots__ = ("ask", "caller", "id", "parent", "step")
-
-    def __init__(self, call_id: str, caller: str, parent: Call | None) -> None:
-        self.id = call_id
-        self.caller = caller
-        self.parent = parent
-        self.step: Step | None = None
-        self.ask: Step | None = None
-
-
-class Step:
-    """A step of a handling: its record, or that it is under way.
-
-    ``open`` counts the open messages in an ask's branch: when none is left, nobody can answer any more.
-    """
-
-    __slots__ = (
-        "approval",
-        "content_at",
-        "effect",
-        "error",
-        "expires",
-        "input",
-        "is_written",
-        "key",
-        "kind",
-        "message",
-        "number",
-        "ok",
-        "open",
-        "request",
-        "result",
-        "unknown",
-    )
-
-    def __init__(self, message: Message, number: int, kind: str, digest: str) -> None:
-        self.message = message
-        self.number = number
-        self.kind = kind
-        self.input = digest
-        self.ok: bool | None = None
-        self.error: dict[str, str] | None = None
-        self.content_at = 0
-        self.result: Any = None
-        self.open = 0
-        self.request = ""
-        self.effect = ""
-        self.key = ""
-        self.approval = ""
-        self.expires = 0
-        self.unknown = False
-        self.is_written = True
-
-
-class Message:
-    """An open message. ``call`` is, for a request, the call in which it was sent.
-
-    For a reply, the one in which it is handled.
-    """
-
-    __slots__ = (
-        "after",
-        "ask",
-        "call",
-        "correlation",
-        "deaths",
-        "depth",
-        "failures",
-        "generation",
-        "handling",
-        "id",
-        "line",
-        "next",
-        "next_at",
-        "payload",
-        "position",
-        "reply",
-        "running",
-        "sender",
-        "starts",
-        "step",
-        "steps",
-        "thread",
-        "to",
-        "type",
-    )
-
-    def __init__(self, event: Event, thread: Thread) -> None:
-        data = event.data
-        self.id: str = data["message"]
-        self.sender: str = data["from"]
-        self.to: str = data["to"]
-        self.type: str = data["type"]
-        self.depth: int = data["depth"]
-        self.reply: bool = "reply" in data
-        self.thread = thread
-        self.position = event.position
-        self.correlation = event.correlation
-        self.call: Call | None = None
-        self.step: Step | None = None
-        self.ask: Step | None = None
-        self.starts = 0
-        self.failures = 0
-        self.deaths = 0
-        self.running = False
-        self.next_at = 0
-        self.after = ""
-        self.steps: dict[int, Step] | None = None
-        self.payload: Any = None
-        self.generation = 0
-        self.next: Message | None = None
-        self.line: Any = None
-        self.handling: Any = None
-
-    def is_indeterminate(self) -> bool:
-        """Whether an unsafe effect of it was found started and not finished."""
-        return self.steps is not None and any(step.unknown for step in self.steps.values())
-
-    def is_waiting_in_step(self) -> bool:
-        """Whether its handler waits in an ask, an approval or a model call, and so runs no code of its own."""
-        return self.steps is not None and any(step.ok is None and step.kind in WAITS for step in self.steps.values())
 
 
 class Routing:
@@ -339,6 +191,7 @@ def _thread_reopened(state: Routing, event: Event) -> None:
     thread = Thread(event.thread or "")
     thread.failed = event.data.get("failed", 0)
     thread.reason = event.data.get("reason", "")
+    thread.paused = event.data.get("paused", False)
     state.threads[thread.id] = thread
 
 
@@ -351,7 +204,9 @@ def _thread_paused(state: Routing, event: Event) -> None:
 
 
 def _thread_resumed(state: Routing, event: Event) -> None:
-    state.threads[event.thread or ""].paused = False
+    thread = state.threads.get(event.thread or "")
+    if thread is not None:
+        thread.paused = False
 
 
 def _agent_paused(state: Routing, event: Event) -> None:

@@ -13,7 +13,7 @@ import orjson
 from organism.errors import AlreadyResolved, NotFound
 from organism.model.commands import ResolveApproval
 from organism.model.events import Content
-from organism.projections.routing import Message, Step, Thread
+from organism.model.thread import Message, Step, Thread
 from organism.pump.unit import Decision, State
 
 UNKNOWN_AFTER_KILL = {"code": "unknown", "message": "The thread was killed while this effect was under way."}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final, Protocol
 
 from organism.config.settings import Retry
-from organism.projections.routing import Message, Step
+from organism.model.thread import WAITS, Message, Step
 from organism.pump import control
 from organism.pump.respond import WrongReturn
 from organism.pump.steps import Handling
@@ -135,9 +135,8 @@ def pause_if_failing(decision: Decision, agent: str) -> None:
 
 def tick(pump: Line, now: int, passed_us: int, due: list[Due]) -> None:
     """What came due: retries start, asks and approvals expire, handlers that ran too long are stopped."""
-    held = _held(pump) if _is_anything_paused(pump) else frozenset()
-    for step in held:
-        step.expires += passed_us
+    if _is_anything_paused(pump):
+        _hold(pump, passed_us)
     for item in due:
         if isinstance(item, Message):
             _retry_due(pump, item)
@@ -152,13 +151,22 @@ def _is_anything_paused(pump: Line) -> bool:
     return routing.paused or bool(routing.paused_agents) or any(thread.paused for thread in routing.threads.values())
 
 
+def _hold(pump: Line, passed_us: int) -> None:
+    """Time paused counts nowhere: not for what waits, not for the running time of what a pause will stop."""
+    for step in _held(pump):
+        step.expires += passed_us
+    for handling in pump.handlings:
+        if pump.is_paused(handling.message):
+            handling.ran_at += passed_us
+
+
 def _held(pump: Line) -> frozenset[Step]:
-    """The asks that a pause holds up: those of what is paused, and those that wait for it, however far away."""
+    """The steps that a pause holds up: those of what is paused, and asks that wait for it, however far away."""
     held: set[Step] = set()
     for message in pump.state.routing.messages.values():
         if not pump.is_paused(message):
             continue
-        held.update(step for step in (message.steps or {}).values() if step.kind == "ask" and step.ok is None)
+        held.update(step for step in (message.steps or {}).values() if step.kind in WAITS and step.ok is None)
         ask = message.ask
         while ask is not None and ask not in held:
             held.add(ask)
@@ -185,9 +193,6 @@ def _step_due(pump: Line, step: Step, now: int) -> None:
 
 def _stop_spent(pump: Line, handling: Handling) -> None:
     """What the handler still does comes to nothing, also where it swallows the cancellation."""
-    if pump.is_paused(handling.message):
-        handling.ran_at = pump.state.now()
-        return
     failed(pump, handling, TimedOut(f"The handler ran longer than {handling.listener.timeout_s:g} s."))
     if handling.task is not None:
         handling.task.cancel()

@@ -10,7 +10,7 @@ from organism.errors import InvalidPayload, InvalidRequest, MailboxFull, NotFoun
 from organism.model.commands import Inject
 from organism.model.events import Content
 from organism.model.ids import CONSOLE, token_of
-from organism.projections.routing import Thread
+from organism.model.thread import Thread
 from organism.pump.route import Refused, Sender, receivers
 from organism.pump.rules import Rules
 from organism.pump.unit import Decision, State

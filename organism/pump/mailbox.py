@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from organism.projections.routing import Message, Thread
+from organism.model.thread import Message, Thread
 
 SUSPECT_DEATHS: Final = 2
 """A message that ran at this many deaths of the process runs alone among its like (G8)."""
@@ -166,26 +166,29 @@ class Mailboxes:
         return message
 
     def release(self, message: Message) -> None:
-        """The message's handler ended, or waits in a step: its slot and its line are free."""
+        """The message's handling is over: its slot and its line are free."""
+        if self.suspect is message:
+            self.suspect = None
+            self._offer_suspects()
+        self._free(message)
+
+    def wait(self, message: Message) -> None:
+        """The handler waits in a step: its slot is free and its line open, but the line is kept for it."""
+        message.line.waiters += 1
+        self._free(message)
+
+    def _free(self, message: Message) -> None:
         line: Line = message.line
         if line.busy is not message:
             return
         line.busy = None
         line.box.running -= 1
         self.running -= 1
-        if self.suspect is message:
-            self.suspect = None
-            self._offer_suspects()
         if line.head is not None:
             self._offer(line)
         elif line.waiters == 0:
             line.box.lines.pop(line.thread.id, None)
         self._list(line.box)
-
-    def wait(self, message: Message) -> None:
-        """The handler waits in a step: as ``release``, but the line is kept for it."""
-        message.line.waiters += 1
-        self.release(message)
 
     def go_on(self, message: Message) -> None:
         """The step is over: the handler wants its slot and its line again, before anything new."""
@@ -196,6 +199,9 @@ class Mailboxes:
 
     def forget_wait(self, message: Message) -> None:
         """The handler that waited in a step will not go on: it was killed or cancelled."""
+        if self.suspect is message:
+            self.suspect = None
+            self._offer_suspects()
         line: Line = message.line
         line.waiters -= 1
         if message in line.box.going_on:

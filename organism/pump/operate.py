@@ -23,7 +23,7 @@ from organism.errors import (
 )
 from organism.log.log import Query, Row, Where
 from organism.model import commands as c
-from organism.projections.routing import Step, Thread
+from organism.model.thread import Step, Thread
 from organism.pump import control, inject, replay
 from organism.pump.pump import Pump
 from organism.pump.unit import Decision, PumpUnit
@@ -162,7 +162,8 @@ async def reopening(pump: Pump, thread_id: str) -> dict[str, Any]:
         )
     page = await pump.log.rows("dead_letters", Query(where=(Where("thread_id", "=", thread_id),), limit=500))
     failed = [letter for letter in orjson.loads(page.rows) if letter["code"] not in replay.REFUSED_CODES]
-    return {"failed": len(failed), "reason": failed[-1]["reason"]} if failed else {}
+    reopened: dict[str, Any] = {"failed": len(failed), "reason": failed[-1]["reason"]} if failed else {}
+    return {**reopened, "paused": True} if row["paused"] else reopened
 
 
 async def _finish(
@@ -221,10 +222,14 @@ async def _pause_thread(self: Operator, command: c.PauseThread) -> c.Done:
 
 
 async def _resume_thread(self: Operator, command: c.ResumeThread) -> c.Done:
+    """A thread that ended while it was paused would be paused again when it is reopened: it can be resumed too."""
     thread = await _thread_to_control(self, command)
     decision = self.pump.state.decide(thread, None, command.actor)
     if thread is not None:
         control.resume_thread(decision, thread)
+    elif (await known_thread(self.pump, command.thread_id))["paused"]:
+        decision.thread_id = command.thread_id
+        decision.add("thread_resumed", {})
     return await _finish(self, decision, command, lambda _unit: self.pump.resumes.fire())
 
 
@@ -252,10 +257,14 @@ async def _kill(self: Operator, command: c.KillThread) -> c.Done:
     check_position(command, thread)
     decision = pump.state.decide(thread, None, command.actor)
     killed = tuple(member.id for member in control.tree(pump.state, thread))
-    handlings = [message.handling for message in control.kill(decision, thread) if message.handling is not None]
+    running = control.kill(decision, thread)
+    handlings = [message.handling for message in running if message.handling is not None]
     decision.ends = killed
-    for handling in handlings:
-        pump.leave(handling)
+    for message in running:
+        if message.handling is not None:
+            pump.leave(message.handling)
+        else:  # its start is on its way to the disk: it will not begin
+            pump.state.boxes.release(message)
     done = await _finish(self, decision, command)
     for handling in handlings:
         if handling.task is not None:

@@ -14,7 +14,7 @@ from functools import partial
 from organism.errors import OrganismError
 from organism.log.log import Log
 from organism.model.events import Unit
-from organism.projections.routing import Message
+from organism.model.thread import Message
 from organism.pump import actor, failing
 from organism.pump.respond import WrongReturn, outgoing, respond
 from organism.pump.signal import Signal

@@ -8,7 +8,7 @@ import orjson
 
 from organism.errors import InvalidPayload
 from organism.log.log import Log
-from organism.projections.routing import Message, Step
+from organism.model.thread import Message, Step
 from organism.pump.rules import Rules
 
 

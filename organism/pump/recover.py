@@ -13,7 +13,8 @@ from typing import Any, Final
 import orjson
 
 from organism.log.log import Log, Query
-from organism.projections.routing import Message, Routing
+from organism.model.thread import Message
+from organism.projections.routing import Routing
 from organism.pump import control, failing, snapshot
 from organism.pump.pump import Pump
 from organism.pump.unit import Decision, State

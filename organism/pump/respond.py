@@ -13,7 +13,7 @@ from organism.model.events import Content, Event
 from organism.model.handler import HandlerResponse
 from organism.model.handler import SystemError as SystemErrorPayload
 from organism.model.ids import CONSOLE, SYSTEM_TODO, token_of
-from organism.projections.routing import Call, Message, Step
+from organism.model.thread import Call, Message, Step
 from organism.pump import todo
 from organism.pump.route import GENERIC, Refused, Sender, receivers, within_limits
 from organism.pump.rules import Rules

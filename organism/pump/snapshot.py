@@ -7,7 +7,8 @@ from typing import Any, Final
 import orjson
 
 from organism.model.events import Event
-from organism.projections.routing import Call, Message, Routing, Step, Thread
+from organism.model.thread import Call, Message, Step, Thread
+from organism.projections.routing import Routing
 
 THREAD_FIELDS: Final = ("open", "failed", "reason", "paused", "head", "parent", "todos")
 STATE_FIELDS: Final = (

@@ -20,7 +20,7 @@ from organism.errors import InvalidPayload
 from organism.log.log import Log
 from organism.model.events import Content
 from organism.model.handler import Approval, AskError, EffectError, EffectFailed, EffectKind
-from organism.projections.routing import Message, Step
+from organism.model.thread import Message, Step
 from organism.pump import recall
 from organism.pump.respond import Origin, send
 from organism.pump.route import GENERIC

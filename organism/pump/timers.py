@@ -12,7 +12,7 @@ from collections.abc import Callable
 from itertools import count
 from typing import Final
 
-from organism.projections.routing import Message, Step
+from organism.model.thread import Message, Step
 
 TICK_SECONDS: Final = 0.05
 

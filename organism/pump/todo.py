@@ -6,7 +6,7 @@ from organism.codec import Sealed
 from organism.model.events import Content
 from organism.model.handler import TodoComplete, TodoRegistered, TodoUntil
 from organism.model.ids import SYSTEM_TODO, token_of
-from organism.projections.routing import Message, Step
+from organism.model.thread import Message, Step
 from organism.pump.route import Refused
 from organism.pump.unit import Decision
 

@@ -12,7 +12,8 @@ from typing import Any, Final, Protocol
 
 from organism.model.events import Actor, Content, Event, Unit
 from organism.model.ids import Ids
-from organism.projections.routing import FOLDS, Message, Routing, Step, Thread
+from organism.model.thread import Message, Step, Thread
+from organism.projections.routing import FOLDS, Routing
 from organism.pump.mailbox import Mailboxes
 from organism.pump.rules import Rules
 
