@@ -16,10 +16,10 @@ SealedContent = tuple[int, str, bytes, bytes, bytes]
 class Batch:
     """The units of one commit. ``streams`` lists (stream, first position of the unit) for each stream that a unit touches.
 
-    ``heads`` is where each of them is after the commit.
+    ``heads`` is where each of them is after the commit, ``before`` what was known of it until then.
     """
 
-    __slots__ = ("bodies", "contents", "digests", "firsts", "heads", "last", "size", "streams", "units")
+    __slots__ = ("before", "bodies", "contents", "digests", "firsts", "heads", "last", "size", "streams", "units")
 
     def __init__(self) -> None:
         self.units: list[Unit] = []
@@ -29,6 +29,7 @@ class Batch:
         self.contents: list[SealedContent] = []
         self.streams: list[tuple[str, int]] = []
         self.heads: dict[str, int] = {}
+        self.before: dict[str, int | None] = {}
         self.last = 0
         self.size = 0
 
@@ -72,6 +73,8 @@ class Intake:
             batch.contents.append(content)
             batch.size += len(content[3]) + len(content[4])
         for stream, position in streams.items():
+            if stream not in batch.heads:
+                batch.before[stream] = self.heads.known(stream)
             self.heads.put(stream, position)
             batch.heads[stream] = position
             batch.streams.append((stream, first))
@@ -81,11 +84,12 @@ class Intake:
         batch, self.batch = self.batch, Batch()
         return batch
 
-    def reset(self, last: int) -> Batch:
-        """Start over after ``last``; gives what was waiting."""
-        self.heads.clear()
-        self.last = last
-        return self.swap()
+    def void(self, *batches: Batch) -> None:
+        """These are not on the disk, newest first: no ``expect`` may fit them, and the streams are where they were."""
+        for batch in batches:
+            self.heads.restore(batch.before)
+            for unit in batch.units:
+                unit.first = unit.last = -1
 
     def _stamp(self, unit: Unit, first: int) -> tuple[list[SealedContent], dict[str, int]]:
         """Give the events their positions and what they share; gives their contents, and stream → its last position."""

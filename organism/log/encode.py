@@ -12,9 +12,9 @@ from typing import Any
 
 import orjson
 
+from organism.errors import LogDamaged
 from organism.log.chain import digest
 from organism.log.upcast import Upcaster
-from organism.errors import LogDamaged
 from organism.model.events import ORGANISM_STREAM, SCHEMA_VERSION, Actor, Event, Unit
 
 REMEDY = "Run `organism log verify --data DIR` to see how far it is whole, then restore a backup."

@@ -59,10 +59,19 @@ class Heads:
         if len(self._young) > GENERATION_STREAMS:
             self._turn()
 
-    def clear(self) -> None:
-        """Forget all: after a failed commit nothing in memory is known to be true."""
-        self._young.clear()
-        self._old.clear()
+    def known(self, stream: str) -> int | None:
+        """What is in memory of the stream's head; None if nothing is."""
+        head = self._young.get(stream)
+        return self._old.get(stream) if head is None else head
+
+    def restore(self, before: Mapping[str, int | None]) -> None:
+        """The streams are where they were (``known``) before a batch that is not on the disk."""
+        for stream, head in before.items():
+            if head is None:
+                self._young.pop(stream, None)
+                self._old.pop(stream, None)
+            else:
+                self.put(stream, head)
 
     def _turn(self) -> None:
         kept = {stream: head for stream, head in self._old.items() if head > self.indexed}

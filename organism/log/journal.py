@@ -158,8 +158,7 @@ class Journal(ABC):
         """No more writes until ``_admit``. The units of ``failed`` hear ``error``, those that wait for the next commit the refusal."""
         self._refusal = refusal
         waiting = self._intake.swap()
-        _void(failed)
-        _void(waiting)
+        self._intake.void(waiting, failed)
         self._rest()
         self._tell(iter(failed.units), error)
         self._tell(iter(waiting.units), refusal())
@@ -167,14 +166,8 @@ class Journal(ABC):
     def _admit(self, head: int, last_at: int) -> None:
         """Writes go on after ``head``, the truth that was read from the disk; some of it may be news to everyone here."""
         self._last_at = last_at
-        self._intake.reset(head)
+        self._intake.last = head
         self._tail.skip_to(head)
         self._refusal = None
         if self.on_lost is not None:
             self.on_lost(head)
-
-
-def _void(batch: Batch) -> None:
-    """No ``expect`` may fit what was never written."""
-    for unit in batch.units:
-        unit.first = unit.last = -1

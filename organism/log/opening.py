@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Protocol
@@ -58,16 +59,13 @@ def make_log(connector: Connector, options: Options) -> None:
         return
     place.make_key(options.random_bytes)
     place.write_anchor(Anchor(0, GENESIS), is_synced=True)
-    connection = connector.to_file(place.log)
-    try:
+    with closing(connector.to_file(place.log)) as connection:
         connection.execute("PRAGMA journal_mode = WAL").fetchall()
         connection.execute("BEGIN IMMEDIATE")
         for statement in statements("schema.sql").values():
             connection.execute(statement)
         connection.execute(statements("log.sql")["begin_meta"], (options.random_bytes(16).hex(),))
         connection.execute("COMMIT")
-    finally:
-        connection.close()
 
 
 @dataclass(frozen=True, slots=True)

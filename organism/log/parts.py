@@ -24,6 +24,7 @@ from organism.log.rows import Rows
 from organism.log.units import Units
 from organism.log.upcast import Upcaster
 from organism.log.views import load_row, newest_snapshot
+from organism.model.events import ORGANISM_STREAM
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +80,8 @@ async def catch_up(crew: Crew, rows: Rows, head: int, upcaster: Upcaster) -> Non
             events = decode(orjson.loads(body), upcaster)
             rows.folds.owe([event for event in events if event.position > position])
             rows.owe(streams_of(events))
+            for event in events:
+                rows.heads.put(event.thread or ORGANISM_STREAM, event.position)
         position = rows.folds.owed[-1].position
         await rows.flushed()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any, Final, TypeVar
@@ -53,8 +54,7 @@ def prepare(connector: Connector, models: Sequence[ReadModel], truth: Truth) -> 
 
 def _prepare(connector: Connector, models: Sequence[ReadModel], truth: Truth) -> int:
     connector.place.make_private(connector.place.views)
-    connection = connector.to_file(connector.place.views)
-    try:
+    with closing(connector.to_file(connector.place.views)) as connection:
         connection.execute("PRAGMA journal_mode = WAL").fetchall()
         position = _reached(connection, models, truth)
         if position is None:
@@ -62,8 +62,6 @@ def _prepare(connector: Connector, models: Sequence[ReadModel], truth: Truth) ->
             _make_anew(connection, models, truth)
             connection.execute("COMMIT")
         return position or 0
-    finally:
-        connection.close()
 
 
 def _tables(connection: Connection) -> set[str]:
@@ -183,11 +181,9 @@ def load_row(connection: Connection, model: str, key: str) -> Row | None:
 
 def newest_snapshot(connector: Connector) -> int:
     """The position of the newest snapshot, as far as the file can be read; what lies before it was verified once."""
-    connection = connector.to_file(connector.place.views)
     try:
-        row = connection.execute(statements("views.sql")["newest_snapshot"]).fetchone()
+        with closing(connector.to_file(connector.place.views)) as connection:
+            row = connection.execute(statements("views.sql")["newest_snapshot"]).fetchone()
     except connector.driver.errors:
         return 0
-    finally:
-        connection.close()
     return 0 if row is None or row[0] is None else int(row[0])

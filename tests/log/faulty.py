@@ -1,0 +1,74 @@
+"""A driver whose commits fail on demand, before or after the disk has them, and whose disk can stay broken for a while."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from pysqlite3 import dbapi2
+
+from organism.log.driver import Connection, Parameters, Pysqlite
+
+
+@dataclass(slots=True)
+class Plan:
+    """What goes wrong. ``commits`` counts them; ``opens`` how often a connection was made."""
+
+    fail_commits: dict[int, str] = field(default_factory=dict)
+    is_written_first: bool = False
+    is_broken: str = ""
+    is_views_full: bool = False
+    commits: int = 0
+    opens: int = 0
+
+
+def failure(code: str) -> Exception:
+    """The error that the driver raises for a SQLite code."""
+    error: Exception = dbapi2.OperationalError(code.lower().replace("_", " "))
+    error.sqlite_errorname = code  # type: ignore[attr-defined]
+    return error
+
+
+class FaultyConnection:
+    """A connection that follows the plan."""
+
+    def __init__(self, connection: Connection, plan: Plan) -> None:
+        self._connection = connection
+        self._plan = plan
+
+    def execute(self, sql: str, parameters: Parameters = (), /) -> Any:
+        plan = self._plan
+        writes = sql.startswith(("INSERT INTO commits", "UPDATE meta", "PRAGMA main.wal_checkpoint(RESTART)"))
+        if plan.is_broken and writes:
+            raise failure(plan.is_broken)
+        if plan.is_views_full and sql.startswith("INSERT INTO flushes") and not self._is_inside():
+            raise failure("SQLITE_FULL")
+        if not sql.startswith("INSERT INTO commits"):
+            return self._connection.execute(sql, parameters)
+        plan.commits += 1
+        code = plan.fail_commits.get(plan.commits)
+        if code is None or plan.is_written_first:
+            self._connection.execute(sql, parameters)
+        if code is not None:
+            raise failure(code)
+        return None
+
+    def _is_inside(self) -> bool:
+        return bool(self._connection.in_transaction)  # type: ignore[attr-defined]
+
+    def interrupt(self) -> None:
+        self._connection.interrupt()
+
+    def close(self) -> None:
+        self._connection.close()
+
+
+class FaultyDriver(Pysqlite):
+    """The shipped driver, but for what the plan says."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+
+    def connect(self, path: str, *, read_only: bool = False) -> Connection:
+        self.plan.opens += 1
+        return FaultyConnection(super().connect(path, read_only=read_only), self.plan)

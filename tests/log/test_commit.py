@@ -1,0 +1,80 @@
+"""Group commit, and how little of it each unit costs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from organism.log.heads import GENERATION_STREAMS, Heads
+from organism.model.events import Unit
+from tests.log.engines import created, open_durable, sent, unit
+from tests.log.faulty import FaultyDriver, Plan
+
+
+async def test_what_is_appended_in_one_iteration_goes_in_one_commit(tmp_path: Path) -> None:
+    plan = Plan()
+    log = await open_durable(tmp_path / "log", FaultyDriver(plan))
+    for number in range(100):
+        log.append(unit(f"thr-{number}", created()))
+    assert plan.commits == 0
+    await log.commit(unit("thr-x", created()))
+    assert plan.commits == 1
+    assert (await log.verify()).commits == 1
+    await log.close()
+
+
+async def test_what_is_appended_while_a_commit_is_under_way_goes_in_the_next_one(tmp_path: Path) -> None:
+    plan = Plan()
+    log = await open_durable(tmp_path / "log", FaultyDriver(plan))
+
+    def again(left: int) -> None:
+        if left:
+            for number in range(10):
+                log.append(unit(f"thr-{left}-{number}", created()))
+            last = unit(f"thr-{left}", created())
+            last.then = lambda *_: again(left - 1)
+            log.append(last)
+
+    again(5)
+    await log.commit(unit("thr-x", created()))
+    await log.close()
+    assert plan.commits == 5
+    assert log.head == 56
+
+
+async def test_a_large_commit_is_whole(tmp_path: Path) -> None:
+    log = await open_durable(tmp_path / "log")
+    units = [unit(f"thr-{number}", created(), sent(f"msg-{number:04}", "ü" * 5000)) for number in range(3000)]
+    for each in units:
+        log.append(each)
+    assert await log.commit(unit("thr-x", created())) == 6001
+    found = await log.verify()
+    assert (found.position, found.commits, found.damage) == (6001, 1, ())
+    await log.close()
+
+
+def test_heads_forget_what_is_indexed_and_keep_what_is_not() -> None:
+    asked: list[str] = []
+
+    def look_up(stream: str) -> int:
+        asked.append(stream)
+        return 7
+
+    heads = Heads(look_up)
+    heads.greatest, heads.indexed = "z", 5
+    heads.put("indexed", 5)
+    heads.put("fresh", 6)
+    for number in range(2 * GENERATION_STREAMS + 2):
+        heads.put(f"filler-{number}", 1)
+    assert heads.of("fresh") == 6
+    assert heads.of("indexed") == 7
+    assert heads.of("zz") == 0
+    assert asked == ["indexed"]
+
+
+async def test_a_unit_knows_its_positions_at_once(tmp_path: Path) -> None:
+    log = await open_durable(tmp_path / "log")
+    made: list[Unit] = [unit("thr-1", created(), sent("msg-1")), unit("thr-2", created())]
+    for each in made:
+        log.append(each)
+    assert [(each.first, each.last) for each in made] == [(1, 2), (3, 3)]
+    await log.close()

@@ -1,0 +1,228 @@
+"""L2 and L8: what a failed commit leaves behind, and how the log comes back."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+
+import pytest
+
+from organism.errors import CommitUnknown, Fenced, LogDamaged, LogUnavailable, StalePosition
+from organism.log.log import EventFilter, Query
+from organism.log.sqlite import SqliteLog
+from organism.model.events import Unit
+from tests.log.engines import as_tuples, created, open_durable, sent, unit
+from tests.log.faulty import FaultyDriver, Plan
+
+
+@pytest.fixture
+def plan() -> Plan:
+    return Plan()
+
+
+@pytest.fixture
+async def log(tmp_path: Path, plan: Plan) -> AsyncIterator[SqliteLog]:
+    opened = await open_durable(tmp_path / "log", FaultyDriver(plan))
+    yield opened
+    await opened.close()
+
+
+def recovered(log: SqliteLog) -> asyncio.Future[int]:
+    """The head that the log tells its owner after it came back."""
+    back: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+    log.on_lost = back.set_result
+    return back
+
+
+def listen(heard: list[tuple[str, str]], name: str) -> Callable[[Unit, Exception | None], None]:
+    """Notes what a unit hears."""
+    return lambda _, error: heard.append((name, type(error).__name__))
+
+
+async def turn() -> None:
+    """The loop's next iteration."""
+    loop = asyncio.get_running_loop()
+    turned = loop.create_future()
+    loop.call_soon(turned.set_result, None)
+    await turned
+
+
+CODES = ["SQLITE_FULL", "SQLITE_IOERR", "SQLITE_IOERR_FSYNC", "SQLITE_BUSY", "SQLITE_READONLY"]
+
+
+@pytest.mark.parametrize("is_written_first", [False, True])
+@pytest.mark.parametrize("code", CODES)
+async def test_l8_unknown_is_called_unknown_and_the_log_comes_back_with_the_truth(
+    log: SqliteLog, plan: Plan, code: str, is_written_first: bool
+) -> None:
+    await log.commit(unit("thr-1", created()))
+    back = recovered(log)
+    plan.fail_commits, plan.is_written_first = {2: code}, is_written_first
+    with pytest.raises(CommitUnknown, match=code.lower().replace("_", " ")):
+        await log.commit(unit("thr-1", sent("msg-1"), expect={"thr-1": 1}))
+    head = await back
+    assert head == log.head == (2 if is_written_first else 1)
+    assert await log.commit(unit("thr-1", sent("msg-2"), expect={"thr-1": head})) == head + 1
+    assert (await log.verify()).damage == ()
+    assert [event.position for event in await log.read()] == list(range(1, head + 2))
+    assert (await log.rows("messages", Query())).count == head
+
+
+async def test_l8_who_was_in_the_commit_and_who_came_after_hear_different_things(log: SqliteLog, plan: Plan) -> None:
+    heard: list[tuple[str, str]] = []
+    plan.fail_commits = {1: "SQLITE_IOERR"}
+    back = recovered(log)
+    first, second, third = (unit(f"thr-{name}", created()) for name in "abc")
+    first.then, third.then = listen(heard, "first"), listen(heard, "third")
+
+    def then(_: Unit, error: Exception | None) -> None:
+        heard.append(("second", type(error).__name__))
+        with pytest.raises(LogUnavailable, match="takes no writes now"):
+            log.append(unit("thr-d", created()))
+
+    second.then = then
+    log.append(first)
+    log.append(second)
+    await turn()  # the commit begins, what is appended now has to wait for the next one
+    log.append(third)
+    assert await back == 0
+    assert heard == [("first", "CommitUnknown"), ("second", "CommitUnknown"), ("third", "LogUnavailable")]
+    assert (first.last, second.last, third.last) == (-1, -1, -1)
+    with pytest.raises(StalePosition):
+        log.append(unit("thr-a", created(), expect={"thr-a": first}))
+    assert await log.commit(unit("thr-a", created(), expect={"thr-a": 0})) == 1
+
+
+async def test_l8_nothing_is_written_until_the_disk_was_read_again_and_reads_go_on(log: SqliteLog, plan: Plan) -> None:
+    await log.commit(unit("thr-1", created(), sent("msg-1")))
+    back = recovered(log)
+    plan.is_broken = "SQLITE_FULL"
+    with pytest.raises(CommitUnknown):
+        await log.commit(unit("thr-1", sent("msg-2")))
+    assert log.available is False
+    with pytest.raises(LogUnavailable, match="sqlite full"):
+        log.append(unit("thr-1", sent("msg-3")))
+    assert [event.position for event in await log.read()] == [1, 2]
+    assert (await log.rows("messages", Query())).count == 1
+    assert await log.content(2) == (b'{"text":"hello"}', b"<text>hello</text>")
+    plan.is_broken = ""
+    assert await back == 2
+    assert await log.commit(unit("thr-1", sent("msg-4"), expect={"thr-1": 2})) == 3
+
+
+async def test_l8_after_an_io_error_every_connection_is_made_anew(log: SqliteLog, plan: Plan) -> None:
+    await log.commit(unit("thr-1", created()))
+    await log.rows("threads", Query())
+    back, before = recovered(log), plan.opens
+    plan.fail_commits = {2: "SQLITE_IOERR_FSYNC"}
+    with pytest.raises(CommitUnknown):
+        await log.commit(unit("thr-2", created()))
+    await back
+    assert plan.opens - before == 2
+    assert (await log.rows("threads", Query())).count == 1
+
+
+async def test_l8_rows_are_read_while_they_cannot_be_written(log: SqliteLog, plan: Plan) -> None:
+    plan.is_views_full = True
+    await log.commit(unit("thr-1", created(), sent("msg-1")))
+    await log.commit(unit("thr-2", created(), sent("msg-2")))
+    assert (await log.rows("messages", Query())).count == 2
+    assert [e.position for e in await log.read(wanted=EventFilter(threads=("thr-2",)))] == [3, 4]
+    assert await log.row("threads", "thr-1") is not None
+    plan.is_views_full = False
+    assert (await log.rows("messages", Query())).count == 2
+    assert (await log.rows("threads", Query())).count == 2
+
+
+async def test_l8_a_commit_that_turns_out_to_be_written_reaches_who_follows(log: SqliteLog, plan: Plan) -> None:
+    await log.commit(unit("thr-1", created()))
+    plan.fail_commits, plan.is_written_first = {2: "SQLITE_IOERR"}, True
+    back = recovered(log)
+    with pytest.raises(CommitUnknown):
+        await log.commit(unit("thr-1", sent("msg-1")))
+    await back
+    await log.commit(unit("thr-1", sent("msg-2")))
+    seen = []
+    async for events in log.follow(0):
+        seen += events
+        if len(seen) >= 3:
+            break
+    assert as_tuples(seen)[1][:2] == (2, "message_sent")
+    assert [event.position for event in seen] == [1, 2, 3]
+
+
+async def test_l8_a_log_that_lost_what_was_acknowledged_stays_closed(
+    log: SqliteLog, plan: Plan, tmp_path: Path
+) -> None:
+    await log.commit(unit("thr-1", created()))
+    await log.commit(unit("thr-2", created()))
+    eraser = FaultyDriver(Plan()).connect(str(tmp_path / "log" / "log.sqlite"))
+    eraser.execute("DELETE FROM units WHERE first = 2")
+    eraser.close()
+    plan.fail_commits = {3: "SQLITE_IOERR"}
+    with pytest.raises(CommitUnknown):
+        await log.commit(unit("thr-3", created()))
+    assert log._recovering is not None
+    await log._recovering
+    with pytest.raises(LogDamaged, match="position"):
+        log.append(unit("thr-4", created()))
+    assert (await log.read(0, 1))[0].position == 1
+
+
+async def test_l6_a_log_that_was_taken_over_writes_nothing_more(log: SqliteLog, tmp_path: Path) -> None:
+    await log.commit(unit("thr-1", created()))
+    usurper = FaultyDriver(Plan()).connect(str(tmp_path / "log" / "log.sqlite"))
+    usurper.execute("UPDATE meta SET epoch = epoch + 1")
+    usurper.close()
+    with pytest.raises(Fenced):
+        await log.commit(unit("thr-2", created()))
+    with pytest.raises(Fenced):
+        log.append(unit("thr-3", created()))
+    assert not log.available
+    assert [event.position for event in await log.read()] == [1]
+
+
+async def test_l6_a_log_that_was_taken_over_during_an_outage_does_not_take_it_back(
+    log: SqliteLog, plan: Plan, tmp_path: Path
+) -> None:
+    await log.commit(unit("thr-1", created()))
+    usurper = FaultyDriver(Plan()).connect(str(tmp_path / "log" / "log.sqlite"))
+    usurper.execute("UPDATE meta SET epoch = epoch + 1")
+    plan.fail_commits = {2: "SQLITE_IOERR"}
+    with pytest.raises(CommitUnknown):
+        await log.commit(unit("thr-2", created()))
+    assert log._recovering is not None
+    await log._recovering
+    assert usurper.execute("SELECT epoch FROM meta").fetchall() == [(2,)]
+    usurper.close()
+    with pytest.raises(Fenced):
+        log.append(unit("thr-3", created()))
+
+
+async def test_a_foreign_lock_is_waited_for(log: SqliteLog, tmp_path: Path) -> None:
+    await log.commit(unit("thr-1", created()))
+    other = FaultyDriver(Plan()).connect(str(tmp_path / "log" / "log.sqlite"))
+    other.execute("BEGIN IMMEDIATE")
+    back = recovered(log)
+    with pytest.raises(CommitUnknown, match="locked"):
+        await log.commit(unit("thr-2", created()))
+    assert (await log.read())[0].position == 1
+    other.execute("COMMIT")
+    other.close()
+    assert await back == 1
+    assert await log.commit(unit("thr-2", created())) == 2
+
+
+async def test_a_then_that_raises_keeps_nobody_else_from_hearing(log: SqliteLog) -> None:
+    raised: list[object] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: raised.append(context["exception"]))
+
+    def fall(*_: object) -> None:
+        raise RuntimeError("the author's fault")
+
+    first = unit("thr-1", created())
+    first.then = fall
+    log.append(first)
+    assert await log.commit(unit("thr-2", created())) == 2
+    assert [str(error) for error in raised] == ["the author's fault"]

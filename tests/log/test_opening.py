@@ -1,0 +1,169 @@
+"""L6 and L9, and what lies in a log's directory."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import stat
+import sys
+from pathlib import Path
+
+import pytest
+
+from organism.errors import LogDamaged, LogHeld
+from organism.log.log import Query, ReadModel
+from organism.log.opening import Options
+from organism.log.sqlite import SqliteLog
+from organism.model.events import Event
+from tests.log.engines import AGENTS, MESSAGES, MODELS, THREADS, FixedClock, created, handled, open_durable, sent, unit
+
+
+async def fill(place: Path, models: tuple[ReadModel, ...] = MODELS) -> list[bytes]:
+    """A few rows of every kind; gives the pages as they were."""
+    log = await open_durable(place, models=models)
+    for number in range(20):
+        thread = f"thr-{number % 7}"
+        log.append(unit(thread, created(), sent(f"msg-{number:02}", to=f"agent-{number % 3}")))
+        await log.commit(unit(thread, handled(f"msg-{number:02}", f"agent-{number % 3}")))
+    await log.commit(unit("thr-1", Event("thread_killed", {})))
+    found = await pages(log)
+    await log.close()
+    return found
+
+
+async def pages(log: SqliteLog) -> list[bytes]:
+    """All rows of all models."""
+    return [(await log.rows(model.name, Query(limit=1000))).rows for model in MODELS]
+
+
+# L6
+
+
+async def test_l6_a_second_opener_is_told_who_holds_the_log(tmp_path: Path) -> None:
+    log = await open_durable(tmp_path / "log")
+    with pytest.raises(LogHeld, match=f"process {os.getpid()} since"):
+        await open_durable(tmp_path / "log")
+    await log.commit(unit("thr-1", created()))
+    await log.close()
+    again = await open_durable(tmp_path / "log")
+    assert again.head == 1
+    await again.close()
+
+
+async def test_l6_a_place_that_could_not_be_opened_is_let_go(tmp_path: Path) -> None:
+    await fill(tmp_path / "log")
+    key = (tmp_path / "log" / "key").read_bytes()
+    (tmp_path / "log" / "key").unlink()
+    with pytest.raises(LogDamaged):
+        await open_durable(tmp_path / "log")
+    (tmp_path / "log" / "key").write_bytes(key)
+    await (await open_durable(tmp_path / "log")).close()
+
+
+# L9
+
+
+@pytest.mark.parametrize("name", ["views.sqlite", "views.sqlite-wal"])
+async def test_l9_rows_are_byte_equal_after_they_were_deleted(tmp_path: Path, name: str) -> None:
+    before = await fill(tmp_path / "log")
+    (tmp_path / "log" / name).unlink(missing_ok=True)
+    log = await open_durable(tmp_path / "log")
+    assert await pages(log) == before
+    await log.close()
+
+
+async def test_l9_rows_are_made_anew_when_their_file_is_damaged(tmp_path: Path) -> None:
+    before = await fill(tmp_path / "log")
+    (tmp_path / "log" / "views.sqlite").write_bytes(b"no database" * 1000)
+    log = await open_durable(tmp_path / "log")
+    assert await pages(log) == before
+    await log.close()
+
+
+async def test_l9_rows_are_made_anew_when_a_model_is_another_one(tmp_path: Path) -> None:
+    place = tmp_path / "log"
+    await fill(place)
+    newer = ReadModel("agents", 2, AGENTS.keys, lambda key, row, event: {"name": key, "last": event.position})
+    log = await open_durable(place, models=(MESSAGES, THREADS, newer))
+    assert await log.row("agents", "agent-1") == b'{"name":"agent-1","last":60}'
+    await log.close()
+    log = await open_durable(place, models=(MESSAGES,))
+    assert (await log.rows("messages", Query())).total == 20
+    await log.close()
+
+
+async def test_l9_rows_of_another_log_are_not_shown(tmp_path: Path) -> None:
+    await fill(tmp_path / "log")
+    other = await open_durable(tmp_path / "other")
+    await other.commit(unit("thr-x", created()))
+    await other.close()
+    shutil.copy(tmp_path / "log" / "views.sqlite", tmp_path / "other" / "views.sqlite")
+    other = await open_durable(tmp_path / "other")
+    assert (await other.rows("messages", Query())).total == 0
+    assert await other.row("threads", "thr-x") is not None
+    await other.close()
+
+
+# The directory
+
+
+async def test_a_new_log_is_for_its_owner_alone(tmp_path: Path) -> None:
+    mask = os.umask(0)
+    try:
+        log = await open_durable(tmp_path / "a" / "log")
+        await log.commit(unit("thr-1", created()))
+        await log.rows("threads", Query())
+        place = tmp_path / "a" / "log"
+        modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in place.iterdir()}
+        assert stat.S_IMODE(place.stat().st_mode) == 0o700
+        assert {"log.sqlite", "log.sqlite-wal", "log.sqlite-shm", "views.sqlite", "anchor", "key", "lock"} <= set(modes)
+        assert set(modes.values()) == {0o600}
+        await log.close()
+    finally:
+        os.umask(mask)
+
+
+async def test_the_key_may_lie_elsewhere(tmp_path: Path) -> None:
+    options = Options(key_path=tmp_path / "keys" / "log.key")
+    (tmp_path / "keys").mkdir()
+    log = await SqliteLog.open(tmp_path / "log", MODELS, FixedClock(), options)
+    await log.commit(unit("thr-1", created()))
+    await log.close()
+    assert not (tmp_path / "log" / "key").exists()
+    assert (tmp_path / "keys" / "log.key").exists()
+    with pytest.raises(LogDamaged, match="must hold the key"):
+        await open_durable(tmp_path / "log")
+    again = await SqliteLog.open(tmp_path / "log", MODELS, FixedClock(), options)
+    assert again.head == 1
+    await again.close()
+
+
+async def test_a_log_keeps_its_timeline_and_its_last_time(tmp_path: Path) -> None:
+    log = await open_durable(tmp_path / "log")
+    timeline = log.timeline
+    await log.commit(unit("thr-1", created(), at=4711))
+    await log.close()
+    log = await open_durable(tmp_path / "log")
+    assert (log.timeline, log.last_at, log.head) == (timeline, 4711, 1)
+    await log.close()
+    other = await open_durable(tmp_path / "other")
+    assert other.timeline != timeline
+    await other.close()
+
+
+async def test_a_second_process_is_refused_within_a_second(tmp_path: Path) -> None:
+    log = await open_durable(tmp_path / "log")
+    program = (
+        "import asyncio, sys, time\nfrom pathlib import Path\nfrom tests.log.engines import open_durable\n"
+        "begun = time.monotonic()\n"
+        "try:\n    asyncio.run(open_durable(Path(sys.argv[1])))\n"
+        "except Exception as error:\n    print(type(error).__name__, time.monotonic() - begun < 1, error)\n"
+    )
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", program, str(tmp_path / "log"), stdout=asyncio.subprocess.PIPE, env={"PYTHONPATH": "."}
+    )
+    output, _ = await process.communicate()
+    assert output.decode().startswith(f"LogHeld True {tmp_path / 'log'} is held by process {os.getpid()}")
+    await log.commit(unit("thr-1", created()))
+    await log.close()
