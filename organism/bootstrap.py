@@ -20,6 +20,7 @@ from organism.config.load import load
 from organism.config.modules import Importer
 from organism.config.settings import Listener, Settings, diff
 from organism.errors import ConfigInvalid
+from organism.log.driver import Driver, Pysqlite
 from organism.log.log import Log
 from organism.log.memory import MemoryLog
 from organism.log.opening import Options
@@ -73,6 +74,7 @@ class Parts:
     monotonic_ns: Callable[[], int] = time.monotonic_ns
     chance: SystemChance | SeededChance = field(default_factory=SystemChance)
     key_path: Path | None = None
+    driver: Driver = field(default_factory=Pysqlite)
 
 
 class Organism:
@@ -198,7 +200,7 @@ async def open_log(data: Path | None, tenant_id: str, clock: LogClock, parts: Pa
     """A tenant's log: below ``data/tenants/``, or in memory."""
     if data is None:
         return await MemoryLog.open(READ_MODELS, random_bytes=parts.chance.bytes)
-    options = Options(key_path=parts.key_path, random_bytes=parts.chance.bytes)
+    options = Options(key_path=parts.key_path, random_bytes=parts.chance.bytes, driver=parts.driver)
     return await SqliteLog.open(data / "tenants" / tenant_id, READ_MODELS, clock, options)
 
 
