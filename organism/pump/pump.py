@@ -40,7 +40,7 @@ class Pump:
         self.endings: dict[str, list[asyncio.Future[bool]]] = {}
         self.outcome_of: actor.OutcomeOf = actor.outcome_of
         self.workers = Workers(partial(actor.run, self), on_broken)
-        self.unwritten = 0
+        self.decided = self.told = 0
         self._loop = asyncio.get_running_loop()
         self.resumes = Signal()
         self.rests = Signal()
@@ -60,7 +60,7 @@ class Pump:
         except OrganismError as error:
             self._lost(unit, error)
             return
-        self.unwritten += 1
+        self.decided += 1
         threads = self.state.routing.threads
         for event in unit.events:
             thread = threads.get(event.thread)  # type: ignore[arg-type]
@@ -75,9 +75,8 @@ class Pump:
 
     def _then(self, unit: Unit, error: Exception | None) -> None:
         assert isinstance(unit, PumpUnit)  # noqa: S101 - the pump appends no other; narrows the type
-        self.unwritten -= 1
-        if not self.unwritten:
-            self._settles.fire()
+        self.told += 1
+        self._settles.fire()
         if error is None:
             self._act(unit)
         else:
@@ -172,8 +171,9 @@ class Pump:
         return state.boxes.paused or message.thread.paused or state.boxes.boxes[message.to].paused
 
     async def settled(self) -> None:
-        """Wait until all that is decided is on disk, or known to be lost."""
-        while self.unwritten:
+        """Wait until all that is decided by now is on disk, or known to be lost."""
+        decided = self.decided
+        while self.told < decided:
             await self._settles.wait()
 
     def is_running(self) -> bool:
