@@ -1,0 +1,130 @@
+"""The kill loop: a real server under load, killed at random instants, again and again."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import time
+from dataclasses import dataclass
+from itertools import accumulate
+from pathlib import Path
+from typing import Final
+
+from tests.faults.client import Gone, client
+from tests.faults.judgement import judged
+from tests.faults.ledger import Ledger
+from tests.faults.lives import Life, nursery, spawn
+from tests.faults.oracle import read_lines
+from tests.faults.report import Report
+from tests.faults.stage import Stage
+from tests.faults.wishes import killer
+
+NEVER: Final = 1 << 62
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How a campaign goes. Times are in seconds.
+
+    One life in ``early`` is killed while it starts, into one in ``suicides`` a message is sent that kills the process,
+    and one in ``spawned`` is the command as a user starts it; the others are forked in the nursery.
+    """
+
+    kills: int
+    seed: int = 1
+    wishes_a_life: int = 150
+    longest: float = 0.4
+    early: int = 10
+    suicides: int = 20
+    spawned: int = 10
+
+
+@dataclass(slots=True)
+class Kill:
+    """One death: how many injections were accepted until then, and where the next life begins that served."""
+
+    accepted: int
+    next_life: int = NEVER
+
+
+class Campaign:
+    """One kill loop on a stage."""
+
+    def __init__(self, plan: Plan, stage: Stage) -> None:
+        self.plan = plan
+        self.stage = stage
+        self.kills: list[Kill] = []
+
+    async def run(self) -> Report:
+        """Kill, let everything come to its end, judge."""
+        begun = time.monotonic()
+        while len(self.kills) < self.plan.kills:
+            await self._live_and_die()
+        seconds = time.monotonic() - begun
+        return self._report(await judged(self.stage), seconds)
+
+    async def _live_and_die(self) -> None:
+        chance, loop = self.stage.chance, asyncio.get_running_loop()
+        is_early = chance.randrange(self.plan.early) == 0
+        is_spawned = chance.randrange(self.plan.spawned) == 0
+        life = await (spawn if is_spawned else self.stage.births.bear)(self.stage.setting)
+        kill = loop.call_later(chance.random() * (1.0 if is_spawned else 0.1), life.kill) if is_early else None
+        url = await life.url()
+        if url is not None:
+            kill = kill or loop.call_later(chance.uniform(0.02, self.plan.longest), life.kill)
+            if chance.randrange(self.plan.suicides) == 0:
+                self.stage.wishes.later(killer(f"killer{len(self.kills)}"))
+            await self.stage.load(url, self.plan.wishes_a_life, self._note_life())
+        await self._bury(life, kill)
+
+    async def _note_life(self) -> None:
+        """Where the life begins that serves now: what was open there was open at each kill before."""
+        last = max((kill.next_life for kill in self.kills if kill.next_life < NEVER), default=0)
+        try:
+            lives = await self.stage.api.get(f"/log?type=organism_started&limit=500&after={last}")
+        except Gone:
+            return
+        for kill in self.kills:
+            kill.next_life = min(kill.next_life, lives["events"][-1]["position"])
+
+    async def _bury(self, life: Life, kill: asyncio.TimerHandle | None) -> None:
+        """Note the death. One that nobody outside dealt must be the work of a message that kills."""
+        status = await life.end()
+        is_ours = kill is not None and kill.when() <= asyncio.get_running_loop().time()
+        if kill is not None:
+            kill.cancel()
+        if status != -signal.SIGKILL:
+            self.stage.faults.append(f"the server ended by itself with {status}: {life.said[-20:]}")
+        if is_ours:
+            self.kills.append(Kill(len(self.stage.wishes.accepted)))
+        else:
+            self.stage.counts["suicides"] += 1
+
+    def _report(self, ledger: Ledger, seconds: float) -> Report:
+        stage, wishes = self.stage, self.stage.wishes
+        ends = {entry.id: entry.ends[0][0] if entry.ends else NEVER for entry in ledger.entries.values()}
+        latest_ends = [0, *accumulate((ends.get(message, NEVER) for message in wishes.accepted), max)]
+        at_work = sum(latest_ends[kill.accepted] >= min(kill.next_life, ledger.lives[-1]) for kill in self.kills)
+        counts = {
+            "deaths by a message that kills": stage.counts["suicides"],
+            "injections wished": len(wishes.all),
+            "injections accepted": len(wishes.accepted),
+            "injections sent again with their key": sum(max(0, wish.sent - 1) for wish in wishes.all),
+            "messages": len(ledger.entries),
+            "events": ledger.head,
+            "starts of a handler after its first": sum(max(0, entry.starts - 1) for entry in ledger.entries.values()),
+            "effects run": len(read_lines(stage.effects)),
+            "unsafe effects found unfinished that had happened": stage.counts["done"],
+            "unsafe effects found unfinished that had not": stage.counts["redo"],
+            "messages parked with the process": len(ledger.parked),
+            "starts that paused themselves": stage.counts["resumed"],
+            "frames pushed": sum(len(follower.frames) for follower in stage.followers),
+            "times that a follower resumed": sum(follower.resumes for follower in stage.followers),
+        }
+        return Report(len(self.kills), self.plan.seed, seconds, at_work, counts, stage.faults)
+
+
+async def campaign(plan: Plan, folder: Path) -> Report:
+    """Run a campaign in an empty folder."""
+    async with nursery(folder) as births, client() as api:
+        return await Campaign(plan, Stage(folder, births, api, plan.seed)).run()

@@ -1,0 +1,86 @@
+"""The last judgement of a stage: all that is open comes to its end, and everything is held against the log."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any, Final
+
+from tests.faults.client import Gone
+from tests.faults.ledger import Ledger
+from tests.faults.lives import Life
+from tests.faults.oracle import Evidence, judge, read_lines
+from tests.faults.stage import ATTEMPTS, Stage
+
+ROWS: Final = ("threads", "messages", "dead-letters", "indeterminate")
+REST_SECONDS: Final = 120.0
+
+
+async def judged(stage: Stage) -> Ledger:
+    """Let everything end, make anew what can be made anew, and judge.
+
+    What is wrong is in ``stage.faults`` then. Gives the log.
+    """
+    rows = await _rest(stage)
+    ledger = await _made_anew(stage, rows)
+    stage.faults += stage.chain_faults()
+    stage.faults += judge(Evidence(stage.wishes.all, ledger, read_lines(stage.effects), stage.followers, ATTEMPTS))
+    return ledger
+
+
+async def _rest(stage: Stage) -> dict[str, Any]:
+    """Lives without a kill, until one comes to rest: a message that kills may still be open. Gives the API's rows."""
+    async with asyncio.timeout(REST_SECONDS):
+        while (rows := await _come_to_rest(stage)) is None:
+            stage.counts["suicides"] += 1
+    return rows
+
+
+async def _come_to_rest(stage: Stage) -> dict[str, Any] | None:
+    """A life that lets everything end; None if it died before."""
+    life = await stage.births.bear(stage.setting)
+    url = await life.url()
+    if url is not None:
+        with suppress(Gone):
+            return await _rows_at_rest(stage, life, url)
+    status = await life.end()
+    assert status == -signal.SIGKILL, f"The server ended by itself with {status}: {life.said[-20:]}"
+    return None
+
+
+async def _rows_at_rest(stage: Stage, life: Life, url: str) -> dict[str, Any]:
+    stage.api.url = url
+    following = _follow(stage)
+    await stage.operate(1.0)
+    await stage.wishes.send_unanswered(stage.api)
+    follower = stage.followers[0]
+    await life.unless_it_ends(follower.until(lambda: not follower.active))
+    rows = {name: await stage.api.rows(name) for name in ROWS}
+    head = (await stage.api.get("/organism"))["position"]
+    await life.unless_it_ends(follower.until_position(head))
+    if await life.stop() != 0:
+        stage.faults.append(f"the graceful stop ended otherwise: {life.said[-20:]}")
+    await asyncio.gather(*following)
+    return rows
+
+
+async def _made_anew(stage: Stage, rows: dict[str, Any]) -> Ledger:
+    """Without anything that can be made anew, the server says the same."""
+    stage.drop_views()
+    life = await stage.serve()
+    following = _follow(stage)
+    for name, before in rows.items():
+        if await stage.api.rows(name) != before:
+            stage.faults.append(f"the rows of {name} are others after they were made anew")
+    ledger = await stage.ledger()
+    for follower in stage.followers:
+        await follower.until_position(ledger.head)
+    await life.stop()
+    await asyncio.gather(*following)
+    return ledger
+
+
+def _follow(stage: Stage) -> Sequence[asyncio.Future[None]]:
+    return [asyncio.ensure_future(follower.follow(stage.api.url)) for follower in stage.followers]

@@ -1,0 +1,223 @@
+"""Lives of the server: each one a process, born by a command or by the nursery, that ends by a kill or a stop."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import shutil
+import signal
+import sys
+from collections.abc import AsyncIterator, Awaitable, Coroutine, Mapping
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Final
+
+import orjson
+
+from tests.faults.client import TOKEN, Gone
+from tests.faults.points import KILL_AT
+
+ROOT: Final = Path(__file__).parents[2]
+PLAY: Final = Path(__file__).parent / "play" / "organism.yaml"
+URL: Final = re.compile(r"http://[\d.]+:\d+")
+OUTPUT_LIMIT: Final = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What a server is started with. ``environment`` is added to what every process needs."""
+
+    data: Path
+    config: Path = PLAY
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+    def dying_at(self, point: str) -> Setting:
+        """The same, with a deadly point in it."""
+        return self.having(KILL_AT, point)
+
+    def having(self, name: str, value: str) -> Setting:
+        """The same with a variable in its environment."""
+        return replace(self, environment={**self.environment, name: value})
+
+    def forgiving(self, folder: Path) -> Setting:
+        """The same with so many attempts that no message is parked before the server takes itself for crashing."""
+        play = folder / "play"
+        shutil.copytree(PLAY.parent, play)
+        config = play / PLAY.name
+        text = config.read_text()
+        assert "attempts: 6," in text
+        config.write_text(text.replace("attempts: 6,", "attempts: 60,"))
+        return replace(self, config=config)
+
+    @property
+    def argv(self) -> list[str]:
+        """The command's arguments; the system chooses the port."""
+        return ["serve", "--config", str(self.config), "--data", str(self.data), "--port", "0"]
+
+    @property
+    def whole_environment(self) -> dict[str, str]:
+        """The environment of the process."""
+        own = {"PATH": os.environ.get("PATH", ""), "PYTHONPATH": str(ROOT), "ORGANISM_TOKEN": TOKEN}
+        return {**own, **self.environment}
+
+
+class Life:
+    """One process. ``said`` is its output so far, ``url`` where it serves once it has said so."""
+
+    def __init__(self, pid: int, output: asyncio.StreamReader, status: Awaitable[int]) -> None:
+        self._handle = _handle_of(pid)
+        self.said: list[str] = []
+        self._url: asyncio.Future[str | None] = asyncio.get_running_loop().create_future()
+        self._status = asyncio.ensure_future(status)
+        self._listening = asyncio.ensure_future(self._listen(output))
+
+    async def _listen(self, output: asyncio.StreamReader) -> None:
+        while line := await output.readline():
+            self.said.append(line.decode("utf-8", "replace").rstrip())
+            found = URL.search(self.said[-1])
+            if found is not None and not self._url.done():
+                self._url.set_result(found[0])
+        if not self._url.done():
+            self._url.set_result(None)
+
+    async def url(self) -> str | None:
+        """Where it serves, as soon as it says so; None if it died before."""
+        return await asyncio.shield(self._url)
+
+    async def serving(self) -> str:
+        """Where it serves. Raises ``AssertionError`` with what it said if it died before."""
+        url = await self.url()
+        if url is None:
+            said = "\n".join(self.said)
+            raise AssertionError(f"The server ended before it served, by {await self.end()}. It said:\n{said}")
+        return url
+
+    def signal(self, number: signal.Signals) -> None:
+        """Send a signal; to one that has ended already it goes nowhere, whoever has its number by now."""
+        if self._handle is not None:
+            with suppress(ProcessLookupError):
+                signal.pidfd_send_signal(self._handle, number)
+
+    def kill(self) -> None:
+        """SIGKILL."""
+        self.signal(signal.SIGKILL)
+
+    async def end(self) -> int:
+        """Its exit status once it has ended: negative for the signal that killed it."""
+        status = await asyncio.shield(self._status)
+        await asyncio.shield(self._listening)
+        if self._handle is not None:
+            os.close(self._handle)
+            self._handle = None
+        return status
+
+    async def unless_it_ends(self, wait: Coroutine[Any, Any, None]) -> None:
+        """Wait for something that only a living server brings. Raises ``Gone`` if it ends before."""
+        waiting, ending = asyncio.ensure_future(wait), asyncio.ensure_future(self.end())
+        await asyncio.wait([waiting, ending], return_when=asyncio.FIRST_COMPLETED)
+        waiting.cancel()
+        if ending.done():
+            raise Gone(f"the server ended with {ending.result()}")
+        ending.cancel()
+
+    async def stop(self) -> int:
+        """Stop it gracefully and wait for its end."""
+        self.signal(signal.SIGTERM)
+        return await self.end()
+
+
+def _handle_of(pid: int) -> int | None:
+    """What names this very process for as long as it is open; None if it has ended already."""
+    try:
+        return os.pidfd_open(pid)
+    except ProcessLookupError:
+        return None
+
+
+async def spawn(setting: Setting) -> Life:
+    """A life by the command itself, as a user starts it; by the tests' own front to it if it has a deadly point."""
+    module = "tests.faults.child" if KILL_AT in setting.environment else "organism"
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", module, *setting.argv),
+        env=setting.whole_environment,
+        cwd=ROOT,
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
+        limit=OUTPUT_LIMIT,
+    )
+    assert process.stdout is not None
+    return Life(process.pid, process.stdout, process.wait())
+
+
+class Nursery:
+    """Lives forked by a process that has imported everything (see ``nursery``). ``folder`` is for its pipes."""
+
+    def __init__(self, process: asyncio.subprocess.Process, folder: Path) -> None:
+        self._process = process
+        self._folder = folder
+        self._births = 0
+        self._one_at_a_time = asyncio.Lock()
+        self._born: asyncio.Future[int] | None = None
+        self._ends: dict[int, asyncio.Future[int]] = {}
+        self._hearing = asyncio.ensure_future(self._hear())
+
+    async def _hear(self) -> None:
+        assert self._process.stdout is not None
+        while line := await self._process.stdout.readline():
+            said = orjson.loads(line)
+            if "status" in said:
+                self._ends.pop(said["pid"]).set_result(said["status"])
+            elif self._born is not None:
+                self._ends[said["pid"]] = asyncio.get_running_loop().create_future()
+                self._born.set_result(said["pid"])
+
+    async def bear(self, setting: Setting) -> Life:
+        """A new life."""
+        async with self._one_at_a_time:
+            self._births += 1
+            pipe = self._folder / f"output-{self._births}"
+            os.mkfifo(pipe)
+            output = await _reader(pipe)
+            self._born = asyncio.get_running_loop().create_future()
+            self._ask({"argv": setting.argv, "env": setting.whole_environment, "output": str(pipe)})
+            pid = await self._born
+            return Life(pid, output, self._ends[pid])
+
+    def _ask(self, wanted: dict[str, Any]) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.write(orjson.dumps(wanted) + b"\n")
+
+    async def close(self) -> None:
+        """End it, and whoever still lives with it."""
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        await self._process.wait()
+        await self._hearing
+
+
+async def _reader(pipe: Path) -> asyncio.StreamReader:
+    """A pipe's reading end. It is opened before anyone writes; the end of what is read is the end of who writes."""
+    reader = asyncio.StreamReader(OUTPUT_LIMIT)
+    file = os.fdopen(os.open(pipe, os.O_RDONLY | os.O_NONBLOCK), "rb", buffering=0)
+    await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), file)
+    return reader
+
+
+@asynccontextmanager
+async def nursery(folder: Path) -> AsyncIterator[Nursery]:
+    """A nursery while it lasts."""
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "tests.faults.nursery"),
+        env={"PATH": os.environ.get("PATH", ""), "PYTHONPATH": str(ROOT)},
+        cwd=ROOT,
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+    )
+    made = Nursery(process, folder)
+    try:
+        yield made
+    finally:
+        await made.close()

@@ -1,0 +1,135 @@
+"""What is wished of the organism: seeded injections, what each must come to, and how often it was asked for."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from tests.faults.client import Answer, Client, Gone
+
+WORKERS: Final = 8
+KEYED: Final = 0.6
+REPEATED: Final = 0.15
+ACCEPTED: Final = 202
+CONFLICT: Final = 409
+
+Result = tuple[str, int, str]
+"""What reaches the console of one tag: kind, part, value. The value of chance is not foretold: it is ``?``."""
+
+
+@dataclass(slots=True)
+class Wish:
+    """One injection. ``answers`` are all that came, in order."""
+
+    tag: str
+    to: str
+    payload: dict[str, Any]
+    expected: frozenset[Result]
+    key: str | None
+    sent: int = 0
+    answers: list[Answer] = field(default_factory=list)
+
+    @property
+    def is_acknowledged(self) -> bool:
+        """Whether it was accepted, as far as its caller knows."""
+        return any(answer.status == ACCEPTED for answer in self.answers)
+
+
+def _chain(tag: str, _chance: random.Random) -> tuple[str, dict[str, Any], set[Result]]:
+    return "first", {"tag": tag}, {("chain", 2, "")}
+
+
+def _fan(tag: str, chance: random.Random) -> tuple[str, dict[str, Any], set[Result]]:
+    width = chance.randint(2, 8)
+    return "fan", {"tag": tag, "width": width}, {("leaf", number, "") for number in range(width)}
+
+
+def _sum(tag: str, chance: random.Random) -> tuple[str, dict[str, Any], set[Result]]:
+    width = chance.randint(1, 4)
+    return "asker", {"tag": tag, "width": width}, {("sum", 0, str(width * (width + 1) // 2 + 1000))}
+
+
+def _pay(tag: str, _chance: random.Random) -> tuple[str, dict[str, Any], set[Result]]:
+    return "payer", {"tag": tag}, {("paid", 0, "?")}
+
+
+def _flaky(tag: str, _chance: random.Random) -> tuple[str, dict[str, Any], set[Result]]:
+    return "flaky", {"tag": tag}, {("flaky", 0, "")}
+
+
+KINDS: Final = (_chain, _chain, _fan, _sum, _pay, _pay, _flaky)
+
+
+def killer(tag: str) -> Wish:
+    """A message that kills the process."""
+    return Wish(tag, "killer", {"tag": tag}, frozenset(), key=f"key-{tag}")
+
+
+class Wishes:
+    """All that was wished so far. ``accepted`` are the ids of the accepted messages, in the order of their answers."""
+
+    def __init__(self, chance: random.Random) -> None:
+        self.all: list[Wish] = []
+        self.accepted: list[str] = []
+        self._chance = chance
+        self._unanswered: list[Wish] = []
+
+    def next(self) -> Wish:
+        """One whose answer never came and that has a key, one to be repeated, or a new one."""
+        if self._unanswered:
+            return self._unanswered.pop()
+        keyed = self._chance.random() < KEYED
+        if keyed and self.all and self._chance.random() < REPEATED:
+            earlier = self._chance.choice(self.all)
+            if earlier.key is not None:
+                return earlier
+        return self.add(self._new(keyed=keyed))
+
+    def _new(self, *, keyed: bool) -> Wish:
+        tag = f"t{len(self.all)}"
+        to, payload, expected = self._chance.choice(KINDS)(tag, self._chance)
+        return Wish(tag, to, payload, frozenset(expected), f"key-{tag}" if keyed else None)
+
+    def later(self, wish: Wish) -> None:
+        """Send this one before anything else."""
+        self._unanswered.append(self.add(wish))
+
+    def add(self, wish: Wish) -> Wish:
+        """Wish this one too."""
+        self.all.append(wish)
+        return wish
+
+    async def send(self, wish: Wish, client: Client) -> None:
+        """Send it once. Raises ``Gone``; one with a key will then be sent again."""
+        wish.sent += 1
+        try:
+            answer = await client.inject(wish.to, wish.payload, wish.key)
+        except Gone:
+            if wish.key is not None and not wish.is_acknowledged:
+                self._unanswered.append(wish)
+            raise
+        if answer.status == CONFLICT and answer.json["error"]["code"] == "request_in_progress":
+            return
+        if answer.status == ACCEPTED and not wish.is_acknowledged:
+            self.accepted.append(answer.json["message_id"])
+        wish.answers.append(answer)
+
+    async def send_many(self, count: int, client: Client) -> None:
+        """Send so many, a few at a time, for as long as the server lives."""
+        left = iter(range(count))
+        await asyncio.gather(*(self._send_each(lambda: next(left, None), client) for _ in range(WORKERS)))
+
+    async def _send_each(self, take: Callable[[], int | None], client: Client) -> None:
+        try:
+            while take() is not None:
+                await self.send(self.next(), client)
+        except Gone:
+            return
+
+    async def send_unanswered(self, client: Client) -> None:
+        """Send what has a key and no answer yet."""
+        while self._unanswered:
+            await self.send(self._unanswered.pop(), client)
