@@ -43,7 +43,7 @@ class Disk:
         self._epoch = truth.epoch
         self._passing: tuple[type[Exception], ...] = (*connector.driver.errors, OSError, LogUnavailable)
         self._is_writing = False
-        self._is_anchor_due = False
+        self._timer: asyncio.TimerHandle | None = None
 
     def write(self, batch: Batch) -> None:
         """Begin to write the batch."""
@@ -81,6 +81,12 @@ class Disk:
         """Write the head outside the database."""
         self._connector.place.write_anchor(self.head, is_synced=is_synced)
 
+    def close(self) -> None:
+        """Anchor the head for good: from now on the place may be somebody else's."""
+        if self._timer is not None:
+            self._timer.cancel()
+        self.anchor(is_synced=True)
+
     def _claim(self, connection: Connection) -> Truth:
         return Claimant(self._connector, self.key, self.head, self._epoch).claim(connection, self.head.position)
 
@@ -91,9 +97,8 @@ class Disk:
         self._tell(batch, error)
         if self._crew.commits.wal_bytes > FULL_WAL_BYTES:
             self._checkpoint()
-        if not self._is_anchor_due:
-            self._is_anchor_due = True
-            self._loop.call_later(ANCHOR_SECONDS, self._pause)
+        if self._timer is None:
+            self._timer = self._loop.call_later(ANCHOR_SECONDS, self._pause)
 
     def _tell(self, batch: Batch, error: Exception | None) -> None:
         if self.done is not None:
@@ -101,7 +106,7 @@ class Disk:
 
     def _pause(self) -> None:
         """Now and then while writing: the head goes outside the database, and the WAL into it when nothing waits."""
-        self._is_anchor_due = False
+        self._timer = None
         self.anchor()
         if not self._is_writing and self._crew.commits.wal_bytes > IDLE_WAL_BYTES:
             self._checkpoint()

@@ -52,14 +52,16 @@ class Truth:
 
 
 def make_log(connector: Connector, options: Options) -> None:
-    """Make the file, the key and the first anchor of a new log; an old one is left as it is."""
+    """Make a new log: key and first anchor, then the tables at once. One that was begun and not made is begun again."""
     place = connector.place
-    is_new = place.make_private(place.log) or place.log.stat().st_size == 0
-    if not is_new:
-        return
-    place.make_key(options.random_bytes)
-    place.write_anchor(Anchor(0, GENESIS), is_synced=True)
+    place.make_private(place.log)
     with closing(connector.to_file(place.log)) as connection:
+        if connection.execute("SELECT count(*) FROM sqlite_schema").fetchone() != (0,):
+            return
+        if place.anchor_path.exists() and (anchored := place.read_anchor().position):
+            raise LogDamaged(f"{place.log} is empty, and its anchor knows it up to position {anchored}. {REMEDY}")
+        place.make_key(options.random_bytes)
+        place.write_anchor(Anchor(0, GENESIS), is_synced=True)
         connection.execute("PRAGMA journal_mode = WAL").fetchall()
         connection.execute("BEGIN IMMEDIATE")
         for statement in statements("schema.sql").values():

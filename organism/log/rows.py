@@ -37,15 +37,19 @@ class Rows:
         self.heads = heads
         self._streams: list[tuple[str, int]] = []
         self._flushing: asyncio.Future[None] | None = None
-        self._is_due = False
+        self._timer: asyncio.TimerHandle | None = None
         self._is_stuck = False
 
     def owe(self, streams: Sequence[tuple[str, int]]) -> None:
         """A commit is on the disk: its events wait in the folds, and these are its streams."""
         self._streams += streams
-        if not self._is_due:
-            self._is_due = True
-            self._loop.call_later(STUCK_SECONDS if self._is_stuck else FLUSH_SECONDS, self._tick)
+        if self._timer is None:
+            self._timer = self._loop.call_later(STUCK_SECONDS if self._is_stuck else FLUSH_SECONDS, self._tick)
+
+    def close(self) -> None:
+        """Nothing is written here any more."""
+        if self._timer is not None:
+            self._timer.cancel()
 
     async def read(self, work: Callable[..., T], *arguments: Any) -> T:
         """``work(*arguments)`` in the worker, with every row and stream that follows from what is committed."""
@@ -122,7 +126,7 @@ class Rows:
             flushing.set_result(None)
 
     def _tick(self) -> None:
-        self._is_due = False
+        self._timer = None
         self.flush()
 
     def _written(self, model: str, key: str) -> Written | None:

@@ -125,7 +125,8 @@ class SqliteLog(Journal):
             await asyncio.wait([self._recovering])
         await self._rows.flushed()
         self._tail.close()
-        self._disk.anchor(is_synced=True)
+        self._rows.close()
+        self._disk.close()
         await self._parts.stack.aclose()
 
     def _write(self, batch: Batch) -> None:

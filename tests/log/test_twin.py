@@ -1,0 +1,94 @@
+"""The twin in memory and the durable engine answer alike, whatever is asked of them."""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from organism.errors import StalePosition
+from organism.log.log import EventFilter, Log, Query, Where
+from organism.model.events import Event, Unit
+from tests.log.engines import MODELS, as_tuples, created, handled, open_durable, open_twin, sent, unit
+
+THREADS = ["thr-1", "thr-2", "thr-3"]
+NAMES = ["ann", "bob", "é|x"]
+Step = tuple[str, int, int, str]
+STEPS = st.lists(
+    st.tuples(
+        st.sampled_from(["send", "handle", "kill", "stale", "read", "page"]),
+        st.integers(0, 2),
+        st.integers(0, 9),
+        st.text(),
+    ),
+    max_size=25,
+)
+
+
+def make(kind: str, which: int, number: int, text: str) -> Unit:
+    """The unit of a step."""
+    thread, name = THREADS[which], NAMES[number % 3]
+    events: dict[str, list[Event]] = {
+        "send": [created(), sent(f"msg-{number}", text.replace("\ud800", ""), to=name)],
+        "handle": [handled(f"msg-{number}", name), Event("thread_created", {}, thread=THREADS[number % 3])],
+        "kill": [Event("thread_killed", {})],
+        "stale": [created()],
+    }
+    return unit(thread, *events[kind], expect={thread: 1} if kind == "stale" else {})
+
+
+async def play(log: Log, steps: list[Step]) -> list[Any]:
+    """Run the steps; gives every answer."""
+    answers: list[Any] = []
+    for kind, which, number, text in steps:
+        if kind == "read":
+            wanted = EventFilter(
+                (THREADS[which],) if number % 2 else (), ("message_sent",) if number > 5 else (), content=True
+            )
+            answers.append(as_tuples(await log.read(number, wanted=wanted, limit=number + 1, reverse=number % 3 == 0)))
+        elif kind == "page":
+            where = (Where("to", "=", NAMES[which]),) if number % 2 else ()
+            query = Query(
+                where,
+                "position" if number % 3 else "",
+                descending=number > 4,
+                limit=3,
+                offset=number % 2,
+                text=text[:2],
+            )
+            answers.append(await log.rows("messages", query))
+        else:
+            answers.append(await attempt(log, make(kind, which, number, text)))
+    answers += [await log.rows(model.name, Query()) for model in MODELS]
+    answers.append([await log.private_row("threads", thread) for thread in THREADS])
+    answers.append([await log.content(position) for position in range(1, 9)])
+    answers.append((await log.verify()).damage)
+    return answers
+
+
+async def attempt(log: Log, made: Unit) -> int | str:
+    try:
+        return await log.commit(made)
+    except StalePosition as error:
+        return error.message
+
+
+async def both(steps: list[Step], place: Path) -> tuple[list[Any], list[Any]]:
+    """What each engine answers."""
+    durable, twin = await open_durable(place), await open_twin()
+    found = await play(durable, steps), await play(twin, steps)
+    await durable.close()
+    await twin.close()
+    return found
+
+
+@settings(max_examples=60)
+@given(steps=STEPS)
+def test_the_twin_answers_as_the_durable_engine_does(steps: list[Step]) -> None:
+    with tempfile.TemporaryDirectory() as place:
+        durable, twin = asyncio.run(both(steps, Path(place) / "log"))
+    assert durable == twin
