@@ -10,7 +10,7 @@ from typing import Any
 
 import orjson
 
-from organism.errors import AlreadyResolved, NotFound
+from organism.errors import AlreadyResolved
 from organism.model.commands import ResolveApproval
 from organism.model.events import Content
 from organism.model.thread import Message, Step, Thread
@@ -155,10 +155,10 @@ def expire(decision: Decision, step: Step) -> None:
         decision.record(step, {"code": "timeout", "message": "There was no answer in time."})
 
 
-def find_approval(state: State, approval: str) -> Step:
-    """The open step behind an approval. Raises ``NotFound``."""
+def find_approval(state: State, approval: str) -> Step | None:
+    """The step behind an approval, while its message is open."""
     for message in state.routing.messages.values():
         for step in (message.steps or {}).values():
             if step.approval == approval:
                 return step
-    raise NotFound(f"There is no open approval {approval!r}.")
+    return None

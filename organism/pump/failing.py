@@ -70,7 +70,7 @@ def failed(pump: Line, handling: Handling, error: BaseException) -> None:
     }
     _cancel_approvals(decision, message)
     decision.add("message_retried", data)
-    pump.state.boxes.put_back(message)
+    message.line.push_front(message)
     pump.leave(handling)
     pump.write(decision)
     pump.timers.add(next_at, message)

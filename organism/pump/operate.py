@@ -23,7 +23,7 @@ from organism.errors import (
 )
 from organism.log.log import Query, Row, Where
 from organism.model import commands as c
-from organism.model.thread import Step, Thread
+from organism.model.thread import Thread
 from organism.pump import control, inject, replay
 from organism.pump.pump import Pump
 from organism.pump.unit import Decision, PumpUnit
@@ -285,7 +285,7 @@ async def _resolve_effect(self: Operator, command: c.ResolveIndeterminate) -> c.
 
 
 async def _resolve_approval(self: Operator, command: c.ResolveApproval) -> c.Done:
-    step = _approval(self, command.approval)
+    step = control.find_approval(self.pump.state, command.approval)
     if step is None:
         if await self.pump.log.row("approvals", command.approval) is None:
             raise NotFound(f"There is no approval {command.approval!r}.")
@@ -293,10 +293,6 @@ async def _resolve_approval(self: Operator, command: c.ResolveApproval) -> c.Don
     decision = self.pump.state.decide(step.message.thread, None, command.actor)
     control.resolve_approval(decision, step, command)
     return await _finish(self, decision, command)
-
-
-def _approval(self: Operator, approval: str) -> Step | None:
-    return control.find_approval(self.pump.state, approval)
 
 
 async def _replay(self: Operator, command: c.ReplayDeadLetter) -> c.Injected:

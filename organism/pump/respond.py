@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Protocol
 
 import orjson
 
@@ -26,15 +26,12 @@ class WrongReturn(TypeError):
     """A handler returned something else than HandlerResponse, a list of them, or None."""
 
 
-class Origin:
+class Origin(Protocol):
     """Whose send it is: the message being handled, and the listener and rules that its handling began with."""
 
-    __slots__ = ("listener", "message", "rules")
-
-    def __init__(self, message: Message, listener: Listener, rules: Rules) -> None:
-        self.message = message
-        self.listener = listener
-        self.rules = rules
+    message: Message
+    listener: Listener
+    rules: Rules
 
 
 def outgoing(answer: object) -> tuple[HandlerResponse, ...]:

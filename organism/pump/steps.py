@@ -6,142 +6,38 @@ fit its record stops the handling. While a handler waits for an answer its slot 
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
-from typing import Any, Final, Protocol
+from typing import Any, Final
 from uuid import UUID
 
 import orjson
 
-from organism.config.settings import Listener
 from organism.errors import InvalidPayload
-from organism.log.log import Log
 from organism.model.events import Content
 from organism.model.handler import Approval, AskError, EffectError, EffectFailed, EffectKind
-from organism.model.thread import Message, Step
+from organism.model.thread import Step
 from organism.pump import recall
-from organism.pump.respond import Origin, send
+from organism.pump.handling import ReplayDiverged, Run
+from organism.pump.respond import send
 from organism.pump.route import GENERIC
-from organism.pump.signal import Signal
-from organism.pump.timers import Timers
-from organism.pump.unit import Chance, Decision, PumpUnit, State
+from organism.pump.rules import Rules
+from organism.pump.unit import Decision
 
 EFFECT_KINDS: Final = frozenset({"pure", "idempotent", "unsafe"})
 ERROR_CHARACTERS: Final = 2_000
 
 
-class ReplayDiverged(BaseException):
-    """A step does not fit its record. Not an ``Exception``, so that no handler takes it for a failure of its own."""
+class Handling(Run):
+    """A run, with the steps that its handler may take."""
 
-
-class Desk(Protocol):
-    """What a handling asks of the pump."""
-
-    log: Log
-    state: State
-    chance: Chance
-    timers: Timers
-    resumes: Signal
-    outcome_of: Callable[[Awaitable[Any]], Coroutine[Any, Any, tuple[Any, Exception | None]]]
-
-    def write(self, decision: Decision) -> None:
-        """Append the decision."""
-
-    async def commit(self, decision: Decision) -> PumpUnit:
-        """Append the decision and wait until it is on disk."""
-
-    async def settled(self) -> None:
-        """Wait until all that is decided is on disk."""
-
-    def is_paused(self, message: Message) -> bool:
-        """Whether the message may not go on now."""
-
-
-class Handling(Origin):
-    """One run of a handler. ``left_us`` is the running time it still has.
-
-    ``pending`` counts the answers it waits for.
-    """
-
-    __slots__ = (
-        "dead",
-        "diverged",
-        "has_slot",
-        "left_us",
-        "number",
-        "over",
-        "pending",
-        "pump",
-        "ran_at",
-        "started_at",
-        "task",
-        "turn",
-        "waiters",
-    )
-
-    def __init__(self, pump: Desk, message: Message, listener: Listener, started_at: int) -> None:
-        self.message = message
-        self.listener = listener
-        self.rules = pump.state.rules
-        self.pump = pump
-        self.started_at = self.ran_at = started_at
-        self.left_us = int(listener.timeout_s * 1_000_000)
-        self.number = 0
-        self.pending = 0
-        self.has_slot = True
-        self.dead = False
-        self.diverged = ""
-        self.task: asyncio.Task[None] | None = None
-        self.turn: asyncio.Future[None] | None = None
-        self.waiters: dict[int, asyncio.Future[None]] = {}
-        self.over: list[Step] = []
-
-    # -- what the pump calls
-
-    def step_over(self, step: Step) -> bool:
-        """A step got its result in a decision. True if the handler gets it without a slot, since it waits for more."""
-        if step.number not in self.waiters:
-            return False
-        self.pending -= 1
-        if self.pending:
-            return True
-        self.pump.state.boxes.go_on(self.message)
-        return False
-
-    def committed(self, step: Step) -> None:
-        """The result of a step is on disk."""
-        self.over.append(step)
-        if self.has_slot or self.pending:
-            self._hand_over()
-
-    def go(self) -> None:
-        """The handler has its slot and its line again."""
-        if not self.pending and not self.has_slot:
-            self.has_slot = True
-            self.ran_at = self.pump.state.now()
-        if self.turn is not None and not self.turn.done():
-            self.turn.set_result(None)
-        self._hand_over()
-
-    def _hand_over(self) -> None:
-        for step in self.over:
-            waiter = self.waiters.pop(step.number, None)
-            if waiter is not None and not waiter.done():
-                waiter.set_result(None)
-        self.over.clear()
-
-    def spent(self, now: int) -> bool:
-        """Whether its own running time is over."""
-        return self.has_slot and now - self.ran_at > self.left_us
-
-    # -- what handlers call
+    __slots__ = ()
 
     async def ask(self, to: str, payload: object, timeout_s: float | None) -> Any:
         """See ``HandlerMetadata.ask``."""
         number = self._next()
-        digest = _digest("ask", to, self._json_or_repr(payload))
+        digest = _digest("ask", to, _json_or_repr(self.rules, payload))
         step = self._recorded(number, "ask", digest)
         if step is None:
             await self._gate()
@@ -175,7 +71,8 @@ class Handling(Origin):
         digest = _digest("effect", kind, key.encode())
         step = self._recorded(number, "effect", digest)
         if step is not None and step.ok is not None:
-            return await self._effect_result(step)
+            _raise_failed(step)
+            return await self._result(step)
         if step is None and kind != "pure":
             decision = self._decide()
             self._begin(decision, number, "effect", digest, {"effect": kind, "key": key})
@@ -190,19 +87,13 @@ class Handling(Origin):
             raise EffectError(text) from error
         try:
             json = orjson.dumps(result)
-            self._check_size(json)
+            _check_size(self.rules, json)
         except (TypeError, ValueError) as unfit:
             text = f"The effect {key!r} gave a result that cannot be kept: {unfit}"
             await self._record(number, "effect", digest, None, {"code": "effect_failed", "message": text})
             raise EffectFailed(text) from unfit
         await self._record(number, "effect", digest, json)
         return orjson.loads(json)
-
-    async def _effect_result(self, step: Step) -> Any:
-        if step.error is not None:
-            kind = EffectFailed if step.error["code"] == "effect_failed" else EffectError
-            raise kind(step.error["message"])
-        return await self._result(step)
 
     async def now(self) -> datetime:
         """See ``HandlerMetadata.now``."""
@@ -232,7 +123,7 @@ class Handling(Origin):
         """See ``HandlerMetadata.approve``."""
         number = self._next()
         json = orjson.dumps(preview, option=orjson.OPT_SORT_KEYS)
-        self._check_size(json)
+        _check_size(self.rules, json)
         digest = _digest("approve", "", json)
         step = self._recorded(number, "approve", digest)
         if step is None:
@@ -261,16 +152,6 @@ class Handling(Origin):
         self.pump.timers.add(expires, step)
         return step
 
-    # -- the parts of a step
-
-    def _next(self) -> int:
-        if self.dead:
-            raise asyncio.CancelledError
-        if self.diverged:
-            raise ReplayDiverged(self.diverged)
-        self.number += 1
-        return self.number
-
     def _recorded(self, number: int, kind: str, digest: str) -> Step | None:
         """The record of this step, if there is one. A record that does not fit stops the handling."""
         step = self.message.steps.get(number) if self.message.steps else None
@@ -279,11 +160,6 @@ class Handling(Origin):
         recorded, now = f"{step.kind} with input {step.input[:12]}", f"{kind} with input {digest[:12]}"
         self.diverged = f"Step {number} is recorded as {recorded}; now it is {now}."
         raise ReplayDiverged(self.diverged)
-
-    def _decide(self) -> Decision:
-        if self.dead:
-            raise asyncio.CancelledError
-        return self.pump.state.decide(self.message.thread, self.message)
 
     def _begin(self, decision: Decision, number: int, kind: str, digest: str, more: dict[str, Any]) -> Step:
         message = self.message
@@ -301,55 +177,30 @@ class Handling(Origin):
         decision.record(step, error, Content(message.thread.id, json) if json is not None else None)
         await self.pump.commit(decision)
 
-    def _suspend(self, step: Step) -> None:
-        """From here the handler waits for the step's answer: its slot is free, its clock stands still."""
-        self.waiters[step.number] = asyncio.get_running_loop().create_future()
-        self.pending += 1
-        if self.has_slot:
-            self._lay_down_slot()
-
-    def _lay_down_slot(self) -> None:
-        self.has_slot = False
-        self.left_us -= self.pump.state.now() - self.ran_at
-        self.pump.state.boxes.wait(self.message)
-
-    async def _answer(self, step: Step) -> None:
-        """Wait until the step has its result and the handler may go on."""
-        if step.number not in self.waiters:
-            if step.ok is not None:
-                return
-            self._suspend(step)
-            self.pump.write(self._decide())
-        await self.waiters[step.number]
-
-    async def _gate(self) -> None:
-        """While its agent, its thread or the organism is paused, a handler waits at its next step."""
-        while self.pump.is_paused(self.message) and not self.dead:
-            if self.has_slot:
-                self._lay_down_slot()
-                self.pump.state.boxes.go_on(self.message)
-                self.pump.write(self._decide())
-                self.turn = asyncio.get_running_loop().create_future()
-                await self.turn
-            else:
-                await self.pump.resumes.wait()
-
     async def _result(self, step: Step) -> Any:
         """A step's recorded JSON. It may have been decided just now and be still on its way to the disk."""
         if not step.is_written:
             await self.pump.settled()
         return await recall.result_of(self.pump.log, step)
 
-    def _json_or_repr(self, payload: object) -> bytes:
-        try:
-            return self.rules.codec.json(payload)
-        except (InvalidPayload, TypeError, ValueError):
-            return repr(payload).encode()
 
-    def _check_size(self, json: bytes) -> None:
-        most = self.rules.limits.max_payload_bytes
-        if len(json) > most:
-            raise ValueError(f"{len(json)} bytes; limits.max_payload_bytes is {most}")
+def _raise_failed(step: Step) -> None:
+    if step.error is not None:
+        kind = EffectFailed if step.error["code"] == "effect_failed" else EffectError
+        raise kind(step.error["message"])
+
+
+def _json_or_repr(rules: Rules, payload: object) -> bytes:
+    try:
+        return rules.codec.json(payload)
+    except (InvalidPayload, TypeError, ValueError):
+        return repr(payload).encode()
+
+
+def _check_size(rules: Rules, json: bytes) -> None:
+    most = rules.limits.max_payload_bytes
+    if len(json) > most:
+        raise ValueError(f"{len(json)} bytes; limits.max_payload_bytes is {most}")
 
 
 def _digest(kind: str, detail: str, body: bytes) -> str:

@@ -14,7 +14,7 @@ from organism.model.events import Actor, Content, Event, Unit
 from organism.model.ids import Ids
 from organism.model.thread import Message, Step, Thread
 from organism.projections.routing import FOLDS, Routing
-from organism.pump.mailbox import Mailboxes
+from organism.pump.mailboxes import Mailboxes
 from organism.pump.rules import Rules
 
 NOBODY: Final[list[Message]] = []

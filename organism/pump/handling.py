@@ -1,0 +1,171 @@
+"""A handling while it runs: its clock, its slot, and the answers that it waits for.
+
+While a handler waits for an answer its slot is free and its line is open; it goes on when the answer is on disk and it
+has
+both again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any, Protocol
+
+from organism.config.settings import Listener
+from organism.log.log import Log
+from organism.model.thread import Message, Step
+from organism.pump.signal import Signal
+from organism.pump.timers import Timers
+from organism.pump.unit import Chance, Decision, PumpUnit, State
+
+
+class ReplayDiverged(BaseException):
+    """A step does not fit its record. Not an ``Exception``, so that no handler takes it for a failure of its own."""
+
+
+class Desk(Protocol):
+    """What a handling asks of the pump."""
+
+    log: Log
+    state: State
+    chance: Chance
+    timers: Timers
+    resumes: Signal
+    outcome_of: Callable[[Awaitable[Any]], Coroutine[Any, Any, tuple[Any, Exception | None]]]
+
+    def write(self, decision: Decision) -> None:
+        """Append the decision."""
+
+    async def commit(self, decision: Decision) -> PumpUnit:
+        """Append the decision and wait until it is on disk."""
+
+    async def settled(self) -> None:
+        """Wait until all that is decided is on disk."""
+
+    def is_paused(self, message: Message) -> bool:
+        """Whether the message may not go on now."""
+
+
+class Run:
+    """One run of a handler. ``left_us`` is the running time it still has.
+
+    ``pending`` counts the answers it waits for.
+    """
+
+    __slots__ = (
+        "dead",
+        "diverged",
+        "has_slot",
+        "left_us",
+        "listener",
+        "message",
+        "number",
+        "over",
+        "pending",
+        "pump",
+        "ran_at",
+        "rules",
+        "started_at",
+        "task",
+        "turn",
+        "waiters",
+    )
+
+    def __init__(self, pump: Desk, message: Message, listener: Listener, started_at: int) -> None:
+        self.message = message
+        self.listener = listener
+        self.rules = pump.state.rules
+        self.pump = pump
+        self.started_at = self.ran_at = started_at
+        self.left_us = int(listener.timeout_s * 1_000_000)
+        self.number = 0
+        self.pending = 0
+        self.has_slot = True
+        self.dead = False
+        self.diverged = ""
+        self.task: asyncio.Task[None] | None = None
+        self.turn: asyncio.Future[None] | None = None
+        self.waiters: dict[int, asyncio.Future[None]] = {}
+        self.over: list[Step] = []
+
+    def step_over(self, step: Step) -> bool:
+        """A step got its result in a decision. True if the handler gets it without a slot, since it waits for more."""
+        if step.number not in self.waiters:
+            return False
+        self.pending -= 1
+        if self.pending:
+            return True
+        self.pump.state.boxes.go_on(self.message)
+        return False
+
+    def committed(self, step: Step) -> None:
+        """The result of a step is on disk."""
+        self.over.append(step)
+        if self.has_slot or self.pending:
+            self._hand_over()
+
+    def go(self) -> None:
+        """The handler has its slot and its line again."""
+        if not self.pending and not self.has_slot:
+            self.has_slot = True
+            self.ran_at = self.pump.state.now()
+        if self.turn is not None and not self.turn.done():
+            self.turn.set_result(None)
+        self._hand_over()
+
+    def _hand_over(self) -> None:
+        for step in self.over:
+            waiter = self.waiters.pop(step.number, None)
+            if waiter is not None and not waiter.done():
+                waiter.set_result(None)
+        self.over.clear()
+
+    def spent(self, now: int) -> bool:
+        """Whether its own running time is over."""
+        return self.has_slot and now - self.ran_at > self.left_us
+
+    def _next(self) -> int:
+        if self.dead:
+            raise asyncio.CancelledError
+        if self.diverged:
+            raise ReplayDiverged(self.diverged)
+        self.number += 1
+        return self.number
+
+    def _decide(self) -> Decision:
+        if self.dead:
+            raise asyncio.CancelledError
+        return self.pump.state.decide(self.message.thread, self.message)
+
+    def _suspend(self, step: Step) -> None:
+        """From here the handler waits for the step's answer: its slot is free, its clock stands still."""
+        self.waiters[step.number] = asyncio.get_running_loop().create_future()
+        self.pending += 1
+        if self.has_slot:
+            self._lay_down_slot()
+
+    def _lay_down_slot(self) -> None:
+        self.has_slot = False
+        self.left_us -= self.pump.state.now() - self.ran_at
+        self.pump.state.boxes.wait(self.message)
+
+    async def _answer(self, step: Step) -> None:
+        """Wait until the step has its result and the handler may go on."""
+        if step.number not in self.waiters:
+            if step.ok is not None:
+                return
+            self._suspend(step)
+            self.pump.write(self._decide())
+        await self.waiters[step.number]
+
+    async def _gate(self) -> None:
+        """While its agent, its thread or the organism is paused, a handler waits at its next step."""
+        while self.pump.is_paused(self.message) and not self.dead:
+            if self.has_slot:
+                self._lay_down_slot()
+                self.pump.state.boxes.go_on(self.message)
+                self.pump.write(self._decide())
+                self.turn = asyncio.get_running_loop().create_future()
+                await self.turn
+            else:
+                await self.pump.resumes.wait()
