@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -81,7 +82,8 @@ class Client:
                 f"{self.place.url}/api/v1{path}",
                 headers=headers,
                 timeout=TIMEOUT_SECONDS,
-                trust_env=False,
+                trust_env=False,  # a proxy is not on the way to one's own server
+                verify=_authorities(self.place.url),
                 **more,
             )
         except (httpx2.TransportError, httpx2.InvalidURL) as error:
@@ -89,6 +91,11 @@ class Client:
         if not answer.is_success:
             _refused(answer)
         return answer.json()
+
+
+def _authorities(url: str) -> ssl.SSLContext | bool:
+    """Who may vouch for the server: those of the system, and of ``SSL_CERT_FILE``."""
+    return ssl.create_default_context() if url.startswith("https") else False
 
 
 def no_server(where: Place, error: Exception) -> NoReturn:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import errno
+import logging
 import os
 import socket
 import sys
 from ipaddress import ip_address
 from pathlib import Path
+from shlex import quote
 from typing import Final
 
 import orjson
@@ -60,16 +62,21 @@ def _is_loopback(host: str) -> bool:
 
 def _log_json() -> None:
     """The server's own log: one JSON object a line, on standard error (S31)."""
+    said: list[structlog.typing.Processor] = [
+        structlog.processors.add_log_level,
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+        structlog.processors.format_exc_info,
+    ]
     structlog.configure(
-        processors=[
-            structlog.processors.add_log_level,
-            structlog.processors.TimeStamper(fmt="iso", utc=True),
-            structlog.processors.format_exc_info,
-            structlog.processors.JSONRenderer(),
-        ],
+        processors=[*said, structlog.processors.JSONRenderer()],
         logger_factory=structlog.PrintLoggerFactory(sys.stderr),
         cache_logger_on_first_use=True,
     )
+    others = logging.StreamHandler()
+    others.setFormatter(
+        structlog.stdlib.ProcessorFormatter(structlog.processors.JSONRenderer(), foreign_pre_chain=said)
+    )
+    logging.basicConfig(handlers=[others], level=logging.WARNING)
 
 
 async def _serve(options: Serve, address: Address) -> None:
@@ -111,7 +118,7 @@ def _greet(data: Path, url: str, page_token: str) -> None:
     console.print(f"Organism serves at {url}")
     if sys.stdout.isatty():
         console.print(f"Open {url}/#token={page_token}")
-    token = "$ORGANISM_TOKEN" if os.environ.get("ORGANISM_TOKEN") else f"$(cat {data / 'token'})"
+    token = "$ORGANISM_TOKEN" if os.environ.get("ORGANISM_TOKEN") else f"$(cat {quote(str(data / 'token'))})"
     console.print(
         f'Try   curl {url}/api/v1/inject -H "Authorization: Bearer {token}" '
         f"-H 'Content-Type: application/json' -d '{EXAMPLE}'"

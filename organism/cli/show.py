@@ -25,12 +25,12 @@ TONES: Final = {
 
 def out() -> Console:
     """Standard output. Nothing that comes from a message is taken for markup."""
-    return Console(markup=False, highlight=False, soft_wrap=True)
+    return Console(markup=False, emoji=False, highlight=False, soft_wrap=True)
 
 
 def fail(message: str, remedy: str = "", faults: Sequence[str] = ()) -> None:
     """Say on standard error what went wrong, each fault on a line of its own, and what to do."""
-    console = Console(stderr=True, markup=False, highlight=False, soft_wrap=True)
+    console = Console(stderr=True, markup=False, emoji=False, highlight=False, soft_wrap=True)
     console.print(Text.assemble(("error: ", "bold red"), message))
     for fault in faults:
         console.print(f"  {fault}")
@@ -46,8 +46,8 @@ def print_json(value: Any) -> None:
 def table(*columns: str) -> Table:
     """A plain table."""
     made = Table(box=None, pad_edge=False, header_style="bold")
-    for column in columns:
-        made.add_column(column, overflow="fold")
+    for at, column in enumerate(columns):
+        made.add_column(column, overflow="fold", no_wrap=at == 0)
     return made
 
 

@@ -13,12 +13,12 @@ from typing import Any, Final
 
 import orjson
 
-from organism.log.folds import with_payload
+from organism.log.folds import ERASED, with_payload
 from organism.log.log import Row
 from organism.model.events import Event
 from organism.model.times import iso
 from organism.projections import approvals, dead_letters, messages, threads
-from organism.server.wire import frame
+from organism.server.wire import frame, splice
 
 THREADS_KEPT: Final = 4096
 NOBODY: Final[frozenset[str]] = frozenset()
@@ -199,8 +199,8 @@ def _approval(event: Event, _standing: Standing) -> Said | None:
     if row is None:
         return None
     content = event.content
-    preview = orjson.dumps(public(row))
-    shown = with_payload(preview, None if content is None or content.erased else content.json)
+    preview = ERASED if content is None or content.erased else content.json
+    shown = splice(orjson.dumps(public(row)), {"preview": preview})
     return Said(
         "approval", {"thread_id": event.thread, "agent": row["agent"], "approval": shown}, frozenset((row["agent"],))
     )

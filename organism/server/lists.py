@@ -34,6 +34,8 @@ class Listing:
     filters: Mapping[str, Filter] = field(default_factory=dict)
     has_text: bool = False
     has_xml: bool = False
+    reshape: Callable[[bytes], bytes] | None = None
+    """What turns the array of rows into the one that is shown, where they differ."""
 
     @property
     def takes(self) -> tuple[str, ...]:
@@ -46,7 +48,9 @@ async def list_of(call: Call, listing: Listing, *fixed: Where) -> Answer:
     call.allow_query(*listing.takes)
     query = _query(call, listing, fixed)
     page = await call.tenant.log.rows(listing.name, query)
-    rows = await with_xml(call, page.rows) if wants_xml(call) else page.rows
+    rows = page.rows if listing.reshape is None else listing.reshape(page.rows)
+    if wants_xml(call):
+        rows = await with_xml(call, rows)
     return Answer(envelope(listing.name, rows, page, query, next_cursor(call, page, query)))
 
 

@@ -14,6 +14,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
 
+import structlog
+
 from organism.log.log import EventFilter, Log
 from organism.model.events import Event
 from organism.projections.agents import MODEL as AGENTS
@@ -24,6 +26,8 @@ WINDOW_BYTES: Final = 4 << 20
 CHECKPOINT_SECONDS: Final = 5.0
 WITH_CONTENT: Final = EventFilter(content=True)
 _HISTORY: Final = 1 << 20
+
+_log = structlog.get_logger("organism.server")
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +115,9 @@ class Tail:
         if not self._tasks:
             self.position = self.log.head
             self.states.stir()
-            self._tasks = [asyncio.ensure_future(self._follow()), asyncio.ensure_future(self._checkpoints())]
+            following = asyncio.ensure_future(self._follow())
+            following.add_done_callback(self._ended)
+            self._tasks = [following, asyncio.ensure_future(self._checkpoints())]
 
     def leave(self, one: Audience) -> None:
         """Offer to this one no more; with nobody left, the tail rests."""
@@ -136,14 +142,11 @@ class Tail:
 
     async def _follow(self) -> None:
         folded = Folded(self.position)
-        try:
-            async for events in self.log.follow(self.position, WITH_CONTENT):
-                await learn(self.log, folded, events)
-                self._offer(Chunk(self.position, events[-1].position, folded.frames(events)))
-                if any(event.type in AGENTS.keys for event in events):
-                    self.states.stir()
-        finally:
-            self._end()
+        async for events in self.log.follow(self.position, WITH_CONTENT):
+            await learn(self.log, folded, events)
+            self._offer(Chunk(self.position, events[-1].position, folded.frames(events)))
+            if any(event.type in AGENTS.keys for event in events):
+                self.states.stir()
 
     def _offer(self, chunk: Chunk) -> None:
         self.position = chunk.last
@@ -165,9 +168,15 @@ class Tail:
             for one in tuple(self._audience):
                 one.checkpoint()
 
-    def _end(self) -> None:
-        """The log closed, or cannot be read: let viewers come again when it can. At rest there are none."""
-        for one in tuple(self._audience):
+    def _ended(self, following: asyncio.Task[None]) -> None:
+        """The log closed, or cannot be read: let everyone come again when it can. A tail that rests was cancelled."""
+        if following.cancelled():
+            return
+        if (error := following.exception()) is not None:
+            _log.error("push_ended", exc_info=error, position=self.position)
+        audience = tuple(self._audience)
+        self._rest()
+        for one in audience:
             one.close()
 
 

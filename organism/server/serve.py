@@ -14,6 +14,7 @@ import socket
 import time
 from collections.abc import Callable, Coroutine, Iterator, Mapping
 from dataclasses import dataclass
+from ipaddress import ip_address
 from pathlib import Path
 from types import FrameType
 from typing import Any, Final, TypeVar
@@ -25,7 +26,7 @@ import uvloop
 from organism.bootstrap import Organism
 from organism.server.app import App
 from organism.server.auth import Tokens, operator_token, server_key
-from organism.server.transport import FrameProtocol
+from organism.server.transport import FrameProtocol, StrictHttpProtocol
 
 GRACE_SECONDS: Final = 10.0
 SHUTDOWN_SECONDS: Final = 5
@@ -77,6 +78,8 @@ def listen(address: Address) -> socket.socket:
 def url_of(address: Address, listening: socket.socket) -> str:
     """The address as a browser takes it, with the real port."""
     host, port = listening.getsockname()[:2]
+    if ip_address(host).is_unspecified:
+        host = "localhost"
     shown = f"[{host}]" if ":" in host else host
     return f"{address.scheme}://{shown}:{port}"
 
@@ -155,7 +158,7 @@ class Serving:
 def _config(app: App, address: Address) -> uvicorn.Config:
     return uvicorn.Config(
         app,
-        http="httptools",
+        http=StrictHttpProtocol,
         ws=FrameProtocol,
         ws_max_size=MAX_FRAME_BYTES,
         ws_ping_interval=PING_SECONDS,

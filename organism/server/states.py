@@ -8,6 +8,7 @@ from contextlib import suppress
 from typing import Any, Final
 
 import orjson
+import structlog
 
 from organism.errors import OrganismError
 from organism.log.log import Log, Query
@@ -16,6 +17,7 @@ from organism.server.wire import frame
 
 COALESCE_SECONDS: Final = 0.05
 EVERYONE: Final = Query(order_by="ordinal", limit=1_000_000)
+_log = structlog.get_logger("organism.server")
 _SHOWN: Final = ("state", "current_thread", "paused", "queue_depth")
 
 
@@ -35,6 +37,7 @@ class States:
         self._is_due = True
         if self._task is None:
             self._task = asyncio.ensure_future(self._work())
+            self._task.add_done_callback(self._worked)
 
     def rest(self) -> None:
         """Look no more."""
@@ -68,7 +71,15 @@ class States:
             with suppress(OrganismError):  # the log is closing; the tail says so to everyone
                 await self.read()
             await asyncio.sleep(COALESCE_SECONDS)
+
+    def _worked(self, task: asyncio.Task[None]) -> None:
+        if task is not self._task:
+            return
         self._task = None
+        if (error := task.exception()) is not None:
+            _log.error("states_unread", exc_info=error)
+        elif self._is_due:  # stirred in the turn between its end and now
+            self.stir()
 
 
 def _shown(row: dict[str, Any]) -> tuple[Any, ...]:

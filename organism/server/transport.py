@@ -1,4 +1,4 @@
-"""uvicorn's WebSocket protocol, opened for viewers: finished frames go straight to the transport.
+"""uvicorn's protocols, made to fit. The WebSocket's is open to viewers: finished frames go straight to the transport.
 
 A frame from a server is not masked, so its bytes are the same for everyone: it is encoded once, and a commit's frames
 go out in one write. The protocol also says when its buffer is full, and can be cut off: uvicorn itself never frees a
@@ -8,13 +8,31 @@ client that stops reading (S15).
 from __future__ import annotations
 
 import asyncio
+from secrets import token_hex
 from typing import Any, Final, cast
 
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 from websockets.protocol import OPEN
 
+from organism.errors import InvalidRequest
+from organism.server import problems
+from organism.server.headers import API, JSON
+
 STUCK_SECONDS: Final = 10.0
 EXTENSION: Final = "organism.frames"
+
+
+class StrictHttpProtocol(HttpToolsProtocol):
+    """uvicorn's HTTP protocol, which refuses what is no HTTP in the one shape that all errors have."""
+
+    def send_400_response(self, msg: str) -> None:
+        """Say what was wrong, and hang up: nobody knows where the next request would begin."""
+        body = problems.body(InvalidRequest(msg), f"req-{token_hex(8)}")
+        lines = [(b"content-type", JSON), (b"content-length", b"%d" % len(body)), (b"connection", b"close"), *API]
+        head = b"".join(b"%b: %b\r\n" % line for line in lines)
+        self.transport.write(b"HTTP/1.1 400 Bad Request\r\n" + head + b"\r\n" + body)
+        self.transport.close()
 
 
 class FrameProtocol(WebSocketsSansIOProtocol):

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 
 import httpx2
+import orjson
 import pytest
 
 from organism.server.app import ROUTES
@@ -135,3 +137,14 @@ async def test_what_nobody_foresaw_is_an_internal_error_without_its_trace(
     assert (answer.status_code, answer.json()["error"]["code"]) == (500, "internal_error")
     assert "secret" not in answer.text
     assert answer.json()["error"]["request_id"] == answer.headers["x-request-id"]
+
+
+async def test_what_is_no_http_is_refused_in_the_same_shape(hello: Served) -> None:
+    reader, writer = await asyncio.open_connection("127.0.0.1", int(hello.url.rsplit(":", 1)[1]))
+    writer.write(b"GET / HTTP/9.9\r\nbad\r\n\r\n")
+    said = await reader.read()
+    writer.close()
+    head, _, body = said.partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 400 ")
+    assert b"nosniff" in head
+    assert set(orjson.loads(body)["error"]) >= {"type", "code", "message", "param", "request_id"}

@@ -117,7 +117,7 @@ def test_dead_letters_open_and_close() -> None:
 def test_approvals_open_with_their_preview_and_close_with_the_decision() -> None:
     asked = {"approval": "a", "message": "m", "agent": "greeter", "step": 1, "digest": "d", "expires_at": 0}
     opened = one("approval_requested", "t", **asked)
-    assert (opened["event"], opened["approval"]["status"], opened["approval"]["payload"]) == (
+    assert (opened["event"], opened["approval"]["status"], opened["approval"]["preview"]) == (
         "approval",
         "pending",
         {"sum": 3},

@@ -253,6 +253,15 @@ async def test_with_nobody_left_the_tail_rests_and_wakes_again(world: World) -> 
     assert sink.positions() == [position for position in await truth(world.log) if position > away]
 
 
+async def test_who_comes_as_the_last_one_leaves_is_not_hung_up(world: World) -> None:
+    _, leaving = world.watch()
+    await turn()
+    leaving.end()
+    sink, _ = world.watch()
+    await sink.until("thread_updated", await world.say("t"))
+    assert not sink.over.is_set()
+
+
 Moves = st.lists(st.sampled_from(["say", "say3", "block", "unblock", "turn", "again"]), max_size=60)
 
 

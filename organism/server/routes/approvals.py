@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
+
+import orjson
 
 from organism.log.log import Where
 from organism.model.commands import ResolveApproval
@@ -17,7 +19,14 @@ APPROVALS: Final = Listing(
         "status": one_of("status", "pending", "approved", "rejected", "expired", "cancelled"),
         "thread_id": lambda thread: Where("thread_id", "=", thread),
     },
+    reshape=lambda rows: orjson.dumps([_shown(row) for row in orjson.loads(rows)]),
 )
+
+
+def _shown(row: dict[str, Any]) -> dict[str, Any]:
+    """The API's approval: the content of its request is the preview."""
+    preview = row.pop("payload")
+    return {**row, "preview": preview}
 
 
 async def approvals(call: Call) -> Answer:
@@ -38,7 +47,7 @@ async def resolve(call: Call) -> Answer:
             **call.command_fields(),
         )
     )
-    return answer(await call.row("approvals", call.params["id"]))
+    return answer(_shown(orjson.loads(await call.row("approvals", call.params["id"]))))
 
 
 ROUTES: Final = (

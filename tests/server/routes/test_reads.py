@@ -211,7 +211,7 @@ async def test_an_approval_is_listed_and_resolved_once(world: MakeWorld) -> None
             if '"event":"approval"' in str(said):
                 break
         (approval,) = (await server.get("/approvals?status=pending"))["approvals"]
-        assert (approval["thread_id"], approval["payload"], approval["agent"]) == (thread, {"sum": 3}, "asker")
+        assert (approval["thread_id"], approval["preview"], approval["agent"]) == (thread, {"sum": 3}, "asker")
         body = {"decision": "approve", "comment": "fine"}
         first = await server.call("POST", f"/approvals/{approval['id']}/resolve", json=body)
         second = await server.call("POST", f"/approvals/{approval['id']}/resolve", json=body)
