@@ -124,53 +124,94 @@ class Steps(Protocol):
         """Wait for a human."""
 
 
+class Situation(Protocol):
+    """What is so in one handling; the pump's side of ``HandlerMetadata``."""
+
+    @property
+    def token(self) -> str:
+        """An opaque call token: the same for a call and for the replies to what was sent in it."""
+
+    @property
+    def from_id(self) -> str:
+        """Who sent the message."""
+
+    @property
+    def own_name(self) -> str | None:
+        """The listener's own name; for agents only."""
+
+    @property
+    def is_self_call(self) -> bool:
+        """Whether the listener sent the message itself."""
+
+    @property
+    def usage_instructions(self) -> str:
+        """How to talk to the agent's peers: each one's payload, for its prompt. Empty for tools."""
+
+    @property
+    def todo_nudge(self) -> str:
+        """The reminders whose message has passed and that are not closed yet; empty if there are none."""
+
+    @property
+    def attempt(self) -> int:
+        """1 for the first start of this message, one more for each further one."""
+
+    @property
+    def deadline_us(self) -> int:
+        """When its own running time is over if it never waits, in µs since 1970."""
+
+
 class HandlerMetadata:
     """What a handler knows of its message, and the steps that it may take.
 
-    ``thread_id`` is an opaque call token: the same for a call and for the replies to what was sent in it.
-    ``own_name`` is set for agents only. ``deadline`` is when the handling's own running time is over if it never
-    waits. Each step is on disk before its result is given; after a restart a recorded step gives its recorded result.
-    Steps are numbered in the order of their calls, so call them in the same order every time.
+    Each step is on disk before its result is given; after a restart a recorded step gives its recorded result. Steps
+    are numbered in the order of their calls, so call them in the same order every time.
     """
 
-    __slots__ = (
-        "_deadline_us",
-        "_steps",
-        "attempt",
-        "from_id",
-        "is_self_call",
-        "own_name",
-        "thread_id",
-        "todo_nudge",
-        "usage_instructions",
-    )
+    __slots__ = ("_situation", "_steps")
 
-    def __init__(  # noqa: PLR0913, PLR0917 - made by the pump alone, once a handling, and by position for speed
-        self,
-        thread_id: str,
-        from_id: str,
-        own_name: str | None,
-        is_self_call: bool,  # noqa: FBT001
-        usage_instructions: str,
-        todo_nudge: str,
-        attempt: int,
-        deadline_us: int,
-        steps: Steps,
-    ) -> None:
-        self.thread_id = thread_id
-        self.from_id = from_id
-        self.own_name = own_name
-        self.is_self_call = is_self_call
-        self.usage_instructions = usage_instructions
-        self.todo_nudge = todo_nudge
-        self.attempt = attempt
-        self._deadline_us = deadline_us
+    def __init__(self, situation: Situation, steps: Steps) -> None:
+        self._situation = situation
         self._steps = steps
 
     @property
+    def thread_id(self) -> str:
+        """An opaque call token: the same for a call and for the replies to what was sent in it."""
+        return self._situation.token
+
+    @property
+    def from_id(self) -> str:
+        """Who sent the message."""
+        return self._situation.from_id
+
+    @property
+    def own_name(self) -> str | None:
+        """The listener's own name; for agents only."""
+        return self._situation.own_name
+
+    @property
+    def is_self_call(self) -> bool:
+        """Whether the listener sent the message itself."""
+        return self._situation.is_self_call
+
+    @property
+    def usage_instructions(self) -> str:
+        """How to talk to the agent's peers: each one's payload, for its prompt. Empty for tools."""
+        return self._situation.usage_instructions
+
+    @property
+    def todo_nudge(self) -> str:
+        """The reminders whose message has passed and that are not closed yet; empty if there are none."""
+        return self._situation.todo_nudge
+
+    @property
+    def attempt(self) -> int:
+        """1 for the first start of this message, one more for each further one."""
+        return self._situation.attempt
+
+    @property
     def deadline(self) -> datetime:
-        """When the handling's own running time is over, UTC."""
-        return datetime.fromtimestamp(self._deadline_us / 1_000_000, UTC)
+        """When the handling's own running time is over if it never waits, UTC."""
+        return datetime.fromtimestamp(self._situation.deadline_us / 1_000_000, UTC)
 
     async def ask(self, to: str, payload: object, timeout: float | None = None) -> Any:
         """Send ``payload`` to the peer ``to`` and give the payload of its reply.

@@ -9,9 +9,8 @@ from typing import Any, Protocol
 
 from organism.log.log import Log
 from organism.model.handler import HandlerMetadata
-from organism.model.ids import token_of
-from organism.pump import todo
 from organism.pump.recall import Unreadable, payload_of
+from organism.pump.situation import Situation
 from organism.pump.steps import Handling
 
 
@@ -19,6 +18,7 @@ class Stop(Protocol):
     """What the actor tells the pump."""
 
     log: Log
+    on_broken: Callable[[BaseException], None]
 
     def finished(self, handling: Handling, answer: object) -> None:
         """The handler gave its answer."""
@@ -31,7 +31,15 @@ class Stop(Protocol):
 
 
 async def run(pump: Stop, handling: Handling) -> None:
-    """Run the handler to its end and tell the pump. Whatever it raises ends here, ``SystemExit`` too (G7)."""
+    """Run the handler to its end and tell the pump. A fault of the pump itself makes it fold its state anew."""
+    try:
+        await _run(pump, handling)
+    except Exception as error:  # noqa: BLE001 - given to whoever folds the state anew, who records it
+        pump.on_broken(error)
+
+
+async def _run(pump: Stop, handling: Handling) -> None:
+    """Whatever the handler raises ends here, ``SystemExit`` too (G7)."""
     if handling.dead:
         return
     message = handling.message
@@ -44,7 +52,7 @@ async def run(pump: Stop, handling: Handling) -> None:
         if handler is None or handling.listener.blocking:
             answer = await _in_thread(handling, payload)
         else:
-            answer = await handler(payload, _metadata(handling))
+            answer = await handler(payload, HandlerMetadata(Situation(handling), handling))
     except Unreadable as error:
         if not handling.dead:
             pump.park(handling, "schema_changed", str(error))
@@ -54,22 +62,6 @@ async def run(pump: Stop, handling: Handling) -> None:
     else:
         if not handling.dead:
             pump.finished(handling, answer)
-
-
-def _metadata(handling: Handling) -> HandlerMetadata:
-    message, listener = handling.message, handling.listener
-    call = message.call
-    return HandlerMetadata(
-        token_of(call.id if call is not None else message.id),
-        message.sender,
-        listener.name if listener.is_agent else None,
-        message.sender == message.to,
-        handling.rules.usage(listener) if listener.is_agent else "",
-        todo.nudge(message) if message.thread.todos else "",
-        message.starts,
-        handling.started_at + handling.left_us,
-        handling,
-    )
 
 
 OutcomeOf = Callable[[Awaitable[Any]], Coroutine[Any, Any, tuple[Any, Exception | None]]]
@@ -85,7 +77,7 @@ async def outcome_of(effect: Awaitable[Any]) -> tuple[Any, Exception | None]:
 
 async def _in_thread(handling: Handling, payload: Any) -> object:
     """Run a plain function in a thread of its own. One that never ends holds up nobody but itself."""
-    handler, metadata = handling.listener.handler, _metadata(handling)
+    handler, metadata = handling.listener.handler, HandlerMetadata(Situation(handling), handling)
     if handler is None:
         raise LookupError(f"{handling.listener.name} has no handler, and no model runs it in this version.")
     loop = asyncio.get_running_loop()
@@ -108,5 +100,5 @@ async def _in_thread(handling: Handling, payload: Any) -> object:
         if not loop.is_closed():
             loop.call_soon_threadsafe(settle, value, failure)
 
-    threading.Thread(target=work, name=f"blocking-{metadata.thread_id}", daemon=True).start()
+    threading.Thread(target=work, name=f"blocking-{handling.message.id}", daemon=True).start()
     return await answer

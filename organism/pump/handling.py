@@ -53,6 +53,7 @@ class Run:
     """
 
     __slots__ = (
+        "attempt",
         "dead",
         "diverged",
         "has_slot",
@@ -78,6 +79,7 @@ class Run:
         self.pump = pump
         self.started_at = self.ran_at = started_at
         self.left_us = int(listener.timeout_s * 1_000_000)
+        self.attempt = message.starts
         self.number = 0
         self.pending = 0
         self.has_slot = True

@@ -29,6 +29,10 @@ class Slots:
         self.suspect: Message | None = None
         self.ready: deque[Mailbox] = deque()
 
+    def may_run(self, message: Message | None) -> bool:
+        """Whether a suspect that runs does not keep this one from it."""
+        return message is None or message.deaths < SUSPECT_DEATHS or self.suspect is None
+
     def take(self, line: Line) -> Message:
         """The line's head gets a slot, and the line."""
         message = line.pop()
@@ -124,12 +128,9 @@ class Mailboxes(Slots):
         while ring and box.running < box.limit and not box.paused:
             line = ring.popleft()
             line.ready = False
-            if line.may_start() and self._may_run(line.head):
+            if line.may_start() and self.may_run(line.head):
                 return self.take(line)
         return None
-
-    def _may_run(self, message: Message | None) -> bool:
-        return message is None or message.deaths < SUSPECT_DEATHS or self.suspect is None
 
     def release(self, message: Message) -> None:
         """The message's handling is over: its slot and its line are free."""

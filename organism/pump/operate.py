@@ -144,6 +144,7 @@ def check_position(command: c.Command, thread: Thread) -> None:
 
 async def known_thread(pump: Pump, thread_id: str) -> Row:
     """The row of a thread, active or not. Raises ``NotFound``."""
+    await pump.settled()  # what ended it may be decided and still on its way to the disk
     row = await pump.log.private_row("threads", thread_id)
     if row is None:
         raise NotFound(f"There is no thread {thread_id!r}.", param="/thread_id")
@@ -174,12 +175,12 @@ async def _finish(
     if not decision.events:
         pump.write(decision)
         return c.Done(pump.log.head)
+    last = len(decision.events) - 1
     self.answer(decision, command, {}, 1)
     unit = await pump.commit(decision)
     if tell is not None:
         tell(unit)
-    own = [event.position for event in unit.events if event.thread == decision.thread_id]
-    return c.Done(own[-1] if own else unit.last)
+    return c.Done(unit.events[last].position)
 
 
 def _listener(self: Operator, name: str) -> str:

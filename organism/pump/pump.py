@@ -39,7 +39,7 @@ class Pump:
         self.timers = Timers(state.now, partial(failing.tick, self), lambda: bool(self.handlings))
         self.endings: dict[str, list[asyncio.Future[bool]]] = {}
         self.outcome_of: actor.OutcomeOf = actor.outcome_of
-        self.workers = Workers(partial(actor.run, self), on_broken)
+        self.workers = Workers(partial(actor.run, self))
         self.decided = self.told = 0
         self._loop = asyncio.get_running_loop()
         self.resumes = Signal()
@@ -63,7 +63,7 @@ class Pump:
         self.decided += 1
         threads = self.state.routing.threads
         for event in unit.events:
-            thread = threads.get(event.thread)  # type: ignore[arg-type]
+            thread = threads.get(event.thread)  # type: ignore[arg-type]  # None is no thread's id
             if thread is not None:
                 thread.head = event.position
 

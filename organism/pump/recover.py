@@ -48,7 +48,7 @@ async def fold(log: Log) -> Routing:
     async for events in log.raw(routing.position):
         for event in events:
             apply(event)
-            thread = threads.get(event.thread)  # type: ignore[arg-type]
+            thread = threads.get(event.thread)  # type: ignore[arg-type]  # None is no thread's id
             if thread is not None:
                 thread.head = event.position
     if routing.position - begun_at > SNAPSHOT_EVENTS:

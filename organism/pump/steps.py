@@ -44,7 +44,7 @@ class Handling(Run):
             step = self._send_ask(number, digest, to, payload, timeout_s)
         await self._answer(step)
         if step.error is not None:
-            raise AskError(step.error["code"], step.error["message"])  # type: ignore[arg-type]
+            raise AskError(step.error["code"], step.error["message"])  # type: ignore[arg-type]  # only such codes are recorded
         if step.result is None:
             if not step.is_written:
                 await self.pump.settled()

@@ -17,13 +17,12 @@ from organism.pump.steps import Handling
 
 
 class Workers:
-    """``run(handling)`` runs one to its end and does not raise; ``on_broken`` is told if it does."""
+    """``run(handling)`` runs one to its end and does not raise."""
 
-    __slots__ = ("_idle", "_is_called", "_is_stopped", "_loop", "_on_broken", "_queue", "_run", "_tasks")
+    __slots__ = ("_idle", "_is_called", "_is_stopped", "_loop", "_queue", "_run", "_tasks")
 
-    def __init__(self, run: Callable[[Handling], Awaitable[None]], on_broken: Callable[[BaseException], None]) -> None:
+    def __init__(self, run: Callable[[Handling], Awaitable[None]]) -> None:
         self._run = run
-        self._on_broken = on_broken
         self._loop = asyncio.get_running_loop()
         self._queue: deque[Handling] = deque()
         self._idle: list[asyncio.Future[None]] = []
@@ -80,10 +79,7 @@ class Workers:
 
     async def _run_one(self, handling: Handling, task: asyncio.Task[None] | None) -> None:
         handling.task = task
-        try:
-            await self._run(handling)
-        except Exception as error:  # noqa: BLE001 - a fault of the pump itself: its state is folded anew
-            self._on_broken(error)
+        await self._run(handling)
         handling.task = None
 
     def _pass_on(self) -> None:

@@ -104,7 +104,7 @@ async def test_an_unsafe_effect_found_unfinished_waits_for_an_operator(
         assert (await o.thread(injected.thread_id))["status"] == "active"
         assert len(await o.events("message_started", thread=injected.thread_id)) == 1
         effect = f"{injected.message_id}:1"
-        resolve = ResolveIndeterminate(id=effect, outcome=outcome, result=result)  # type: ignore[arg-type]
+        resolve = ResolveIndeterminate(id=effect, outcome=outcome, result=result)  # type: ignore[arg-type]  # a parameter
         await o.do(resolve)
         assert await o.tenant.ended(injected.thread_id, 10)
         assert await o.replies(injected.thread_id) == ({"text": text},)
