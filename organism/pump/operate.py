@@ -5,6 +5,7 @@ With an idempotency key its answer is kept.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
@@ -36,30 +37,46 @@ Answer = c.Injected | c.Done
 class Operator:
     """Carries out one tenant's commands. ``stopping`` refuses what would begin new work."""
 
-    __slots__ = ("_in_progress", "pump", "stopping")
+    __slots__ = ("_by_rows", "_in_progress", "pump", "stopping")
 
     def __init__(self, pump: Pump) -> None:
         self.pump = pump
         self.stopping = False
         self._in_progress: dict[str, str] = {}
+        self._by_rows = asyncio.Lock()
 
     async def do(self, command: c.Command) -> Answer:
         """Carry out the command, or give the answer that its idempotency key had. Raises an ``OrganismError``."""
         if not self.pump.log.available:
             raise LogUnavailable
-        act = ACTS[type(command)]
         once = command.idempotency
         if once is None:
-            return await act(self, command)
+            return await self._act(command)
         key = f"{once.method} {once.path} {once.key}"
         before = await self._before(key, once)
         if before is not None:
             return before
         self._in_progress[key] = once.digest
         try:
-            return await act(self, command)
+            return await self._act(command)
         finally:
             del self._in_progress[key]
+
+    async def _act(self, command: c.Command) -> Answer:
+        """Carry it out. What rests on rows goes one by one, each after what was decided before it is in them."""
+        act = ACTS[type(command)]
+        if not self._rests_on_rows(command):
+            return await act(self, command)
+        async with self._by_rows:
+            await self.pump.settled()
+            return await act(self, command)
+
+    def _rests_on_rows(self, command: c.Command) -> bool:
+        """Whether it is about a thread that has ended, or a dead letter: the fold knows neither."""
+        if isinstance(command, c.ReplayDeadLetter | c.DiscardDeadLetter):
+            return True
+        thread_id = getattr(command, "thread_id", None)
+        return thread_id is not None and self.active(thread_id) is None
 
     async def _before(self, key: str, once: c.Idempotency) -> Answer | None:
         """The answer that this key already had, if any. Raises what stands against using it again."""

@@ -157,7 +157,7 @@ class Pump:
         self.handlings.discard(handling)
         message = handling.message
         message.handling = None
-        if handling.has_slot:
+        if message.line.busy is message:  # it has its slot, or a unit on its way to the disk gives it
             self.state.boxes.release(message)
         else:
             self.state.boxes.forget_wait(message)
