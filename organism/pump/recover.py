@@ -92,6 +92,7 @@ def forget_pauses(decision: Decision, removed: Iterable[str]) -> None:
         if name in decision.state.routing.paused_agents:
             decision.state.boxes.box(name).paused = False
             decision.add("agent_resumed", {"agent": name, "by": "removal"})
+            decision.state.boxes.wake_agent(name)
 
 
 async def _listeners_before(pump: Pump) -> list[str]:
