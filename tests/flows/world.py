@@ -27,6 +27,13 @@ class Ask:
 @dataclass
 class Told:
     text: str = ""
+
+GATES, CAME = {}, {}
+TRACE = []
+
+async def gate(name):
+    CAME.setdefault(name, asyncio.Event()).set()
+    await GATES.setdefault(name, asyncio.Event()).wait()
 """
 
 
@@ -64,7 +71,17 @@ class World:
     async def running(self, *, on_disk: bool = True, parts: Parts | None = None) -> AsyncIterator[Running]:
         """Start it."""
         async with running(self.config, self.data if on_disk else None, parts) as organism:
-            yield organism
+            try:
+                yield organism
+            finally:
+                open_all(organism)
+
+
+def open_all(o: Running) -> None:
+    """Nobody waits at a gate when the play is over."""
+    for listener in o.organism.settings.listeners:
+        for each in getattr(listener.handler, "__globals__", {}).get("GATES", {}).values():
+            each.set()
 
 
 def _listener(name: str, keys: dict[str, Any]) -> dict[str, Any]:

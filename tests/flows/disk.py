@@ -1,0 +1,95 @@
+"""A disk that a test can hold, fill and break: the shipped driver, with a hand on each commit."""
+
+from __future__ import annotations
+
+import threading
+from enum import Enum
+from typing import Any
+
+from organism.log.driver import Connection, Cursor, Failure, Parameters, Pysqlite
+
+HELD_SECONDS = 20.0
+
+
+class Fault(Enum):
+    """What happens to the next commit."""
+
+    BEFORE = "it is not written"
+    AFTER = "it is written, and an error is told"
+
+
+class BrokenDisk(OSError):
+    """The disk failed."""
+
+
+class Disk(Pysqlite):
+    """``fail`` breaks the next commit, and writing stays broken until ``mend``.
+
+    Between ``hold`` and ``release`` no commit ends.
+    """
+
+    errors: tuple[type[Exception], ...] = (*Pysqlite.errors, BrokenDisk)
+
+    def __init__(self) -> None:
+        self.fault: Fault | None = None
+        self.broken = False
+        self.released = threading.Event()
+        self.released.set()
+
+    def hold(self) -> None:
+        """Commits that begin from now on wait."""
+        self.released.clear()
+
+    def release(self) -> None:
+        """They go on."""
+        self.released.set()
+
+    def fail(self, fault: Fault) -> None:
+        """Break the next commit."""
+        self.fault = fault
+
+    def mend(self) -> None:
+        """It can be written again."""
+        self.broken = False
+
+    def connect(self, path: str, *, read_only: bool = False) -> Connection:
+        return Watched(super().connect(path, read_only=read_only), self)
+
+    def failure(self, error: Exception) -> Failure:
+        return Failure.BROKEN if isinstance(error, BrokenDisk) else super().failure(error)
+
+
+class Watched:
+    """A connection whose commits the disk may hold or break."""
+
+    def __init__(self, connection: Connection, disk: Disk) -> None:
+        self._connection = connection
+        self._disk = disk
+
+    def execute(self, sql: str, parameters: Parameters = (), /) -> Cursor:
+        disk = self._disk
+        if disk.broken:
+            raise BrokenDisk("it is still broken")
+        if not sql.startswith("INSERT INTO commits"):
+            return self._connection.execute(sql, parameters)
+        disk.released.wait(HELD_SECONDS)
+        return self._commit(sql, parameters)
+
+    def _commit(self, sql: str, parameters: Parameters) -> Cursor:
+        disk = self._disk
+        fault, disk.fault = disk.fault, None
+        if fault is None:
+            return self._connection.execute(sql, parameters)
+        disk.broken = True
+        if fault is Fault.AFTER:
+            self._connection.execute(sql, parameters)
+        raise BrokenDisk("input/output error")
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._connection, name)
+
+    def interrupt(self) -> None:
+        self._connection.interrupt()
+
+    def close(self) -> None:
+        self._connection.close()

@@ -1,0 +1,128 @@
+"""Behind the scenes of a world: its handlers' module, its gates, a clock to turn, its state folded anew."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from typing import Any
+
+import orjson
+
+from organism.bootstrap import Parts, SeededChance
+from organism.log.log import Log
+from organism.model.commands import Inject
+from organism.model.events import Event
+from organism.projections.routing import Routing
+from organism.pump import inject, snapshot
+from organism.testing import Running
+
+BEGIN_NS = 1_800_000_000_000_000_000
+PLAY_S = 10.0
+READERS = 5
+"""So deep lies the clock below who reads it."""
+PARTED = frozenset({"message_handled", "message_dropped", "message_dead"})
+"""The ends of a message."""
+
+
+def play(o: Running) -> dict[str, Any]:
+    """The names in the module of the handlers as they run now."""
+    return o.organism.settings.listeners[0].handler.__globals__  # type: ignore[union-attr]
+
+
+def open_gate(o: Running, name: str) -> None:
+    """Let the handlers that wait at this gate go on, and those that come to it pass."""
+    play(o)["GATES"].setdefault(name, asyncio.Event()).set()
+
+
+async def at_gate(o: Running, name: str) -> None:
+    """Wait until a handler has come to this gate."""
+    await play(o)["CAME"].setdefault(name, asyncio.Event()).wait()
+
+
+async def decided(o: Running) -> None:
+    """Wait until something is decided that is not on disk; the disk must be held."""
+    while o.pump.decided == o.pump.told:
+        await asyncio.wait([asyncio.get_running_loop().create_future()], timeout=0.001)
+
+
+class TurnedTime:
+    """The wall clock and the monotonic one of an organism: they stand until they are turned."""
+
+    def __init__(self) -> None:
+        self.wall_ns = self.monotonic_ns = BEGIN_NS
+        self._looker: asyncio.Future[None] | None = None
+
+    def parts(self, seed: int = 1) -> Parts:
+        """What to start an organism with; each life needs a seed of its own."""
+        return Parts(wall_ns=lambda: self.wall_ns, monotonic_ns=self._look, chance=SeededChance(seed))
+
+    def turn(self, seconds: float) -> None:
+        """Time passes."""
+        self.wall_ns += int(seconds * 1e9)
+        self.monotonic_ns += int(seconds * 1e9)
+
+    async def ticked(self, o: Running) -> None:
+        """Wait until the organism has looked at what is due by now, and what it did about it is on disk."""
+        self._looker = asyncio.get_running_loop().create_future()
+        await asyncio.wait_for(self._looker, PLAY_S)
+        await o.pump.settled()
+
+    def _look(self) -> int:
+        if self._looker is not None and not self._looker.done() and _is_called_by("_tick"):
+            self._looker.set_result(None)
+        return self.monotonic_ns
+
+
+def _is_called_by(name: str) -> bool:
+    """Whether the clock's reader was called by a function of this name."""
+    names: list[str] = []
+    frame = inspect.currentframe()
+    while frame is not None and len(names) < READERS:
+        names.append(frame.f_code.co_name)
+        frame = frame.f_back
+    return name in names
+
+
+async def child_of(o: Running, parent: str, to: str, text: str = "") -> str:
+    """A thread below ``parent`` with one message in it, as a later part of the product will make them."""
+    state = o.pump.state
+    prepared = inject.prepare(state, Inject(to=to, json={"text": text}), None)
+    decision = state.decide(None)
+    thread_id = state.ids.thread()
+    decision.open_thread(thread_id, "thread_created", {"parent": parent})
+    inject.add(decision, prepared)
+    await o.pump.commit(decision)
+    return thread_id
+
+
+async def folded_anew(log: Log) -> bytes:
+    """The state that the log gives from its beginning, with no handler called (G15)."""
+    routing = Routing()
+    async for events in log.raw(0):
+        for event in events:
+            routing.apply(event)
+            thread = routing.threads.get(event.thread or "")
+            if thread is not None:
+                thread.head = event.position
+    return _comparable(routing)
+
+
+async def folded_live(o: Running) -> bytes:
+    """The state that the running pump decides on."""
+    await o.pump.settled()
+    return _comparable(o.pump.state.routing)
+
+
+def _comparable(routing: Routing) -> bytes:
+    """What the log knows of the state: the due times that only the running process moves stand apart."""
+    dumped = orjson.loads(snapshot.dump(routing))
+    for name in ("position", "last_at"):
+        del dumped["state"][name]
+    for message in dumped["messages"]:
+        del message["next_at"]
+    return orjson.dumps(dumped, option=orjson.OPT_SORT_KEYS | orjson.OPT_INDENT_2)
+
+
+def pairs(events: list[Event], *names: str) -> list[tuple[Any, ...]]:
+    """The type of each event and these of its data."""
+    return [(event.type, *(event.data.get(name) for name in names)) for event in events]

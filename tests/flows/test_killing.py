@@ -1,0 +1,319 @@
+"""Kill a thread: one unit ends its whole tree, and what its handlers still do comes to nothing (spec 1.5)."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from organism.bootstrap import Parts
+from organism.errors import AlreadyResolved, NotFound, ThreadKilled
+from organism.model.commands import KillThread, PauseAgent, PauseThread, ResolveApproval, ResolveIndeterminate
+from organism.testing import Running
+from tests.flows.disk import Disk
+from tests.flows.stage import PARTED, at_gate, child_of, decided, open_gate, pairs, play
+from tests.flows.world import MakeWorld, World
+
+SLOW = """
+async def slow(payload: Ask, metadata: HandlerMetadata):
+    await gate(payload.text)
+    TRACE.append(payload.text)
+    return HandlerResponse.respond(Told("too late"))
+"""
+
+
+async def kill(o: Running, thread: str) -> int:
+    """Kill it; gives the position."""
+    return (await o.do(KillThread(thread_id=thread))).position
+
+
+async def test_what_runs_is_handled_as_killed_what_waits_is_dropped_and_the_end_is_last(world: MakeWorld) -> None:
+    made = world(SLOW, {"slow": {}})
+    async with made.running() as o:
+        first = await o.inject("slow", {"text": "1"})
+        for text in ("2", "3"):
+            await o.inject("slow", {"text": text}, thread_id=first.thread_id)
+        position = await kill(o, first.thread_id)
+        events = await o.events(thread=first.thread_id)
+        row = await o.thread(first.thread_id)
+    ends = pairs([event for event in events if event.type in PARTED], "outcome")
+    assert ends == [("message_handled", "killed"), ("message_dropped", None), ("message_dropped", None)]
+    assert (events[-1].type, events[-1].position) == ("thread_killed", position)
+    assert row["status"] == "killed"
+
+
+async def test_a_kill_is_one_unit(world: MakeWorld) -> None:
+    made = world(SLOW, {"slow": {}})
+    async with made.running() as o:
+        first = await o.inject("slow", {"text": "1"})
+        await o.inject("slow", {"text": "2"}, thread_id=first.thread_id)
+        position = await kill(o, first.thread_id)
+        ended = [event for event in await o.events(thread=first.thread_id) if event.type in PARTED]
+        unit = await o.log.read(ended[0].position - 1, position)
+    assert [event.position for event in unit] == list(range(ended[0].position, position + 1))
+    assert len({(event.at, event.thread) for event in unit}) == 1
+
+
+async def test_child_threads_die_with_their_parent_and_before_it(world: MakeWorld) -> None:
+    made = world(SLOW, {"slow": {}})
+    async with made.running() as o:
+        root = (await o.inject("slow", {"text": "root"})).thread_id
+        child = await child_of(o, root, "slow", "child")
+        grandchild = await child_of(o, child, "slow", "grandchild")
+        stranger = (await o.inject("slow", {"text": "stranger"})).thread_id
+        await kill(o, root)
+        killed = [event.thread for event in await o.events("thread_killed")]
+        ends = pairs(await o.events(*PARTED), "outcome")
+        assert (await o.thread(stranger))["status"] == "active"
+    assert killed == [grandchild, child, root]
+    assert ends == [("message_handled", "killed")] * 3
+
+
+async def test_killing_a_child_leaves_its_parent_alone(world: MakeWorld) -> None:
+    made = world(SLOW, {"slow": {}})
+    async with made.running() as o:
+        root = (await o.inject("slow", {"text": "root"})).thread_id
+        child = await child_of(o, root, "slow", "child")
+        await kill(o, child)
+        assert (await o.thread(root))["status"] == "active"
+        with pytest.raises(ThreadKilled):
+            await o.inject("slow", {"text": "x"}, thread_id=child)
+
+
+WAITERS = """
+async def waiter(payload: Ask, metadata: HandlerMetadata):
+    try:
+        if payload.text == "ask":
+            await metadata.ask("slow", Ask("never"))
+        if payload.text == "approve":
+            await metadata.approve({})
+        if payload.text == "unsafe":
+            await metadata.effect("pay", pay, kind="unsafe")
+        if payload.text == "stubborn":
+            while True:
+                try:
+                    await gate("stubborn")
+                    break
+                except BaseException:
+                    TRACE.append("swallowed")
+            await metadata.effect("pay", pay)
+    finally:
+        TRACE.append("left")
+    return HandlerResponse.respond(Told("too late"))
+
+async def pay(key: str):
+    TRACE.append("paid")
+    await gate("pay")
+    return "paid"
+"""
+
+
+def waiters(world: MakeWorld) -> World:
+    """A handler that waits for whatever it is told to."""
+    return world(SLOW + WAITERS, {"waiter": {"peers": ["slow"]}, "slow": {}})
+
+
+async def test_an_ask_under_way_is_closed(world: MakeWorld) -> None:
+    made = waiters(world)
+    async with made.running() as o:
+        thread = (await o.inject("waiter", {"text": "ask"})).thread_id
+        await o.until("message_started", agent="slow")
+        await kill(o, thread)
+        recorded = (await o.events("step_recorded"))[0].data
+        assert play(o)["TRACE"] == ["left"]
+        assert o.pump.state.boxes.running == 0
+    assert (recorded["kind"], recorded["error"]["code"]) == ("ask", "killed")
+
+
+async def test_an_approval_is_cancelled_and_cannot_be_decided_any_more(world: MakeWorld) -> None:
+    made = waiters(world)
+    async with made.running() as o:
+        thread = (await o.inject("waiter", {"text": "approve"})).thread_id
+        approval = (await o.until("approval_requested")).data["approval"]
+        await kill(o, thread)
+        assert [event.data["approval"] for event in await o.events("approval_cancelled")] == [approval]
+        with pytest.raises(AlreadyResolved):
+            await o.do(ResolveApproval(approval=approval, decision="approve"))
+
+
+async def test_an_unsafe_effect_under_way_is_noted_as_unknown(world: MakeWorld) -> None:
+    made = waiters(world)
+    async with made.running() as o:
+        injected = await o.inject("waiter", {"text": "unsafe"})
+        await o.until("step_started", kind="effect")
+        await kill(o, injected.thread_id)
+        recorded = (await o.events("step_recorded"))[0].data
+        with pytest.raises(AlreadyResolved):
+            await o.do(ResolveIndeterminate(id=f"{injected.message_id}:1", outcome="redo"))
+    assert (recorded["kind"], recorded["error"]["code"]) == ("effect", "unknown")
+
+
+async def test_nothing_comes_after_it_though_the_handler_swallows_its_cancellation(world: MakeWorld) -> None:
+    made = waiters(world)
+    async with made.running() as o:
+        thread = (await o.inject("waiter", {"text": "stubborn"})).thread_id
+        await at_gate(o, "stubborn")
+        position = await kill(o, thread)
+        open_gate(o, "stubborn")
+        open_gate(o, "pay")
+        await o.inject("slow", {"text": "after"})
+        open_gate(o, "after")
+        await o.until("message_handled", after=position)
+        trace = play(o)["TRACE"]
+        events = await o.events(thread=thread)
+    assert trace[0] == "swallowed"
+    assert "paid" not in trace
+    assert events[-1].position == position
+
+
+async def test_nothing_comes_after_it_though_the_handler_blocks_in_its_own_thread(world: MakeWorld) -> None:
+    made = world(
+        """
+        import threading
+        BEGUN, GO, DONE = threading.Event(), threading.Event(), threading.Event()
+
+        def blocker(payload: Ask, metadata: HandlerMetadata):
+            BEGUN.set()
+            GO.wait(20)
+            DONE.set()
+            return HandlerResponse.respond(Told("too late"))
+
+        async def quick(payload: Ask, metadata: HandlerMetadata):
+            return HandlerResponse.respond(Told("on time"))
+        """,
+        {"blocker": {"blocking": True}, "quick": {}},
+    )
+    async with made.running() as o:
+        thread = (await o.inject("blocker", {"text": "x"})).thread_id
+        assert await asyncio.to_thread(play(o)["BEGUN"].wait, 10)
+        position = await kill(o, thread)
+        play(o)["GO"].set()
+        assert await asyncio.to_thread(play(o)["DONE"].wait, 10)
+        quick = await o.inject("quick", {"text": "x"}, wait=True)
+        events = await o.events(thread=thread)
+    assert events[-1].position == position
+    assert quick.replies == ({"text": "on time"},)
+
+
+@pytest.mark.parametrize("text", ["fine", "fails"])
+async def test_a_thread_that_has_ended_becomes_killed_too(world: MakeWorld, text: str) -> None:
+    made = world(
+        """
+        async def worker(payload: Ask, metadata: HandlerMetadata):
+            if payload.text == "fails":
+                raise ValueError("broken")
+        """,
+        {"worker": {}},
+    )
+    async with made.running() as o:
+        outcome = await o.inject("worker", {"text": text}, wait=True)
+        position = await kill(o, outcome.thread_id)
+        assert (await o.thread(outcome.thread_id))["status"] == "killed"
+        assert await kill(o, outcome.thread_id) == position
+        with pytest.raises(ThreadKilled):
+            await o.inject("worker", {"text": "x"}, thread_id=outcome.thread_id)
+
+
+async def test_two_kills_at_once_are_one(world: MakeWorld) -> None:
+    made = world(SLOW, {"slow": {}})
+    async with made.running() as o:
+        thread = (await o.inject("slow", {"text": "x"})).thread_id
+        await o.until("message_started")
+        await asyncio.gather(kill(o, thread), kill(o, thread))
+        assert len(await o.events("thread_killed")) == 1
+
+
+async def test_an_injection_beside_a_kill_does_not_bring_the_thread_back(world: MakeWorld) -> None:
+    made = world(SLOW, {"slow": {}})
+    async with made.running() as o:
+        thread = (await o.inject("slow", {"text": "x"})).thread_id
+        await o.until("message_started")
+        results = await asyncio.gather(
+            kill(o, thread), o.inject("slow", {"text": "y"}, thread_id=thread), return_exceptions=True
+        )
+        events = await o.events(thread=thread)
+    assert isinstance(results[1], ThreadKilled)
+    assert events[-1].type == "thread_killed"
+
+
+async def test_a_kill_while_a_start_is_on_its_way_takes_no_slot_with_it(world: MakeWorld) -> None:
+    made, disk = world(SLOW, {"slow": {"max_concurrent": 1}}), Disk()
+    async with made.running(parts=Parts(driver=disk)) as o:
+        disk.hold()
+        injecting = asyncio.create_task(o.inject("slow", {"text": "x"}))
+        await decided(o)
+        killing = asyncio.create_task(kill(o, next(iter(o.pump.state.routing.threads))))
+        asyncio.get_running_loop().call_soon(disk.release)
+        await asyncio.gather(injecting, killing)
+        after = await o.inject("slow", {"text": "after"})
+        open_gate(o, "after")
+        assert await o.tenant.ended(after.thread_id, 10)
+        assert "x" not in play(o)["TRACE"]
+
+
+async def test_a_kill_while_an_answer_is_on_its_way_takes_no_slot_with_it(world: MakeWorld) -> None:
+    made, disk = world(SLOW + WAITERS, {"waiter": {"peers": ["slow"], "max_concurrent": 1}, "slow": {}}), Disk()
+    async with made.running(parts=Parts(driver=disk)) as o:
+        thread = (await o.inject("waiter", {"text": "ask"})).thread_id
+        await at_gate(o, "never")
+        await o.pump.settled()
+        disk.hold()
+        open_gate(o, "never")
+        await decided(o)
+        killing = asyncio.create_task(kill(o, thread))
+        asyncio.get_running_loop().call_soon(disk.release)
+        position = await killing
+        other = await o.inject("waiter", {"text": "other"}, wait=True)
+        events = await o.events(thread=thread)
+    assert other.replies == ({"text": "too late"},)
+    assert events[-1].position == position
+
+
+async def test_an_injection_on_its_way_when_its_thread_is_killed_is_dropped(world: MakeWorld) -> None:
+    made = world(SLOW, {"slow": {}})
+    async with made.running() as o:
+        await o.do(PauseAgent(agent="slow"))
+        thread = (await o.inject("slow", {"text": "x"})).thread_id
+        injecting = asyncio.create_task(o.inject("slow", {"text": "y"}, thread_id=thread))
+        killing = asyncio.create_task(o.do(KillThread(thread_id=thread)))
+        await asyncio.gather(injecting, killing)
+        sent = [event.data["message"] for event in await o.events("message_sent")]
+        dropped = [event.data["message"] for event in await o.events("message_dropped")]
+    assert sorted(sent) == sorted(dropped)
+    assert len(sent) == 2
+
+
+async def test_a_waiting_retry_dies_with_its_thread(world: MakeWorld) -> None:
+    made = world(
+        "async def broken(payload: Ask, metadata: HandlerMetadata):\n    raise ValueError(payload.text)\n",
+        {"broken": {}},
+        retry={"base_delay_s": 60, "max_delay_s": 60},
+    )
+    async with made.running() as o:
+        thread = (await o.inject("broken", {"text": "x"})).thread_id
+        await o.until("message_retried")
+        await kill(o, thread)
+        assert pairs(await o.events(*PARTED)) == [("message_dropped",)]
+
+
+async def test_a_paused_thread_can_be_killed(world: MakeWorld) -> None:
+    made = world(SLOW, {"slow": {}})
+    async with made.running() as o:
+        thread = (await o.inject("slow", {"text": "x"})).thread_id
+        await o.do(PauseThread(thread_id=thread))
+        await kill(o, thread)
+        row = await o.thread(thread)
+    assert (row["status"], row["paused"]) == ("killed", False)
+
+
+async def test_a_kill_outlives_a_restart(world: MakeWorld) -> None:
+    made = world(SLOW, {"slow": {}})
+    async with made.running() as o:
+        thread = (await o.inject("slow", {"text": "x"})).thread_id
+        position = await kill(o, thread)
+        await o.crash()
+    async with made.running() as o:
+        assert await kill(o, thread) == position
+        assert o.pump.state.routing.messages == {}
+        with pytest.raises(NotFound):
+            await kill(o, "thr-nowhere")

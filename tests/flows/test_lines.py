@@ -1,0 +1,255 @@
+"""One at a time and in order within a thread, fairly across threads, slots given back while waiting (spec 1.5, G4)."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from organism.model.commands import PauseAgent, ResumeAgent
+from organism.model.events import Event
+from tests.flows.stage import PARTED, at_gate, open_gate, play
+from tests.flows.world import MakeWorld
+
+COUNTER = """
+RUNNING = []
+
+async def worker(payload: Ask, metadata: HandlerMetadata):
+    RUNNING.append(payload.text)
+    TRACE.append(len(RUNNING))
+    await gate(payload.text)
+    RUNNING.remove(payload.text)
+"""
+
+
+def starts_of(events: list[Event], agent: str) -> list[tuple[str, str]]:
+    """(type, message) of the starts and ends of an agent's messages, in order."""
+    wanted = PARTED | {"message_started"}
+    return [
+        (event.type, event.data["message"]) for event in events if event.type in wanted and event.data["agent"] == agent
+    ]
+
+
+async def test_in_a_thread_an_agent_handles_one_message_at_a_time_in_order_of_position(world: MakeWorld) -> None:
+    made = world(
+        """
+        async def fan(payload: Ask, metadata: HandlerMetadata):
+            return [HandlerResponse(Ask(str(n)), to="worker") for n in range(8)]
+
+        async def worker(payload: Ask, metadata: HandlerMetadata):
+            for _ in range(int(payload.text) % 3):
+                await asyncio.sleep(0)
+            TRACE.append(payload.text)
+        """,
+        {"fan": {"peers": ["worker"]}, "worker": {"max_concurrent": 5}},
+    )
+    async with made.running() as o:
+        await o.inject("fan", {"text": "x"}, wait=True)
+        steps = starts_of(await o.events(), "worker")
+        assert play(o)["TRACE"] == [str(n) for n in range(8)]
+    assert [kind for kind, _ in steps] == ["message_started", "message_handled"] * 8
+    assert all(steps[n][1] == steps[n + 1][1] for n in range(0, 16, 2))
+
+
+async def test_a_message_that_waits_for_its_retry_holds_its_line_and_no_other(world: MakeWorld) -> None:
+    made = world(
+        """
+        async def worker(payload: Ask, metadata: HandlerMetadata):
+            TRACE.append(payload.text)
+            if payload.text == "fails" and metadata.attempt < 3:
+                raise ValueError("not yet")
+        """,
+        {"worker": {"max_concurrent": 1}},
+        retry={"base_delay_s": 0.2, "max_delay_s": 0.2},
+    )
+    async with made.running() as o:
+        first = await o.inject("worker", {"text": "fails"})
+        await o.inject("worker", {"text": "behind"}, thread_id=first.thread_id)
+        await o.until("message_retried")
+        await o.inject("worker", {"text": "elsewhere"}, wait=True)
+        assert await o.tenant.ended(first.thread_id, 10)
+        assert play(o)["TRACE"] == ["fails", "elsewhere", "fails", "fails", "behind"]
+
+
+@pytest.mark.parametrize(
+    ("limits", "keys", "most"),
+    [
+        ({"max_concurrent_handlers": 3}, {"max_concurrent": 9}, 3),
+        ({"max_concurrent_per_agent": 2}, {}, 2),
+        ({}, {"max_concurrent": 4}, 4),
+        ({}, {}, 5),
+    ],
+)
+async def test_no_more_handlers_run_than_the_limits_allow(
+    world: MakeWorld, limits: dict[str, int], keys: dict[str, int], most: int
+) -> None:
+    made = world(COUNTER, {"worker": keys}, limits=limits)
+    async with made.running() as o:
+        outcomes = [await o.inject("worker", {"text": str(n)}) for n in range(9)]
+        await at_gate(o, str(most - 1))
+        for n in range(9):
+            open_gate(o, str(n))
+        for outcome in outcomes:
+            assert await o.tenant.ended(outcome.thread_id, 10)
+        assert max(play(o)["TRACE"]) == most
+
+
+async def test_twenty_handlers_run_at_once_by_default_in_the_whole_organism(world: MakeWorld) -> None:
+    agents = {f"worker{n}": {"handler": "worker"} for n in range(5)}
+    made = world(COUNTER, agents)
+    async with made.running() as o:
+        outcomes = [await o.inject(f"worker{n % 5}", {"text": str(n)}) for n in range(25)]
+        await at_gate(o, "19")
+        for n in range(25):
+            open_gate(o, str(n))
+        for outcome in outcomes:
+            assert await o.tenant.ended(outcome.thread_id, 10)
+        assert max(play(o)["TRACE"]) == 20
+
+
+WAITING = """
+async def asker(payload: Ask, metadata: HandlerMetadata):
+    TRACE.append("begins " + payload.text)
+    if payload.text == "waits":
+        {step}
+    else:
+        await gate(payload.text)
+    TRACE.append("ends " + payload.text)
+
+async def echo(payload: Ask, metadata: HandlerMetadata):
+    await gate("echo")
+    return HandlerResponse.respond(Told("x"))
+"""
+
+
+async def test_what_waited_in_a_step_goes_on_before_anything_new_starts(world: MakeWorld) -> None:
+    """One slot: the asker lends it to ``holds``; its answer comes while that one runs and ``new`` is in the queue."""
+    made = world(
+        WAITING.format(step='await metadata.ask("echo", Ask("x"))'),
+        {"asker": {"peers": ["echo"], "max_concurrent": 1}, "echo": {}},
+    )
+    async with made.running() as o:
+        waits = await o.inject("asker", {"text": "waits"})
+        await at_gate(o, "echo")
+        await o.inject("asker", {"text": "holds"})
+        await at_gate(o, "holds")
+        new = await o.inject("asker", {"text": "new"})
+        open_gate(o, "echo")
+        await o.until("step_recorded", thread=waits.thread_id)
+        await o.pump.settled()
+        open_gate(o, "new")
+        open_gate(o, "holds")
+        assert await o.tenant.ended(new.thread_id, 10)
+        assert play(o)["TRACE"] == [
+            "begins waits",
+            "begins holds",
+            "ends holds",
+            "ends waits",
+            "begins new",
+            "ends new",
+        ]
+
+
+@pytest.mark.parametrize("step", ['await metadata.ask("echo", Ask("x"))', "await metadata.approve({})"])
+async def test_a_waiting_handler_gives_back_its_slot_and_opens_its_line(world: MakeWorld, step: str) -> None:
+    made = world(
+        WAITING.format(step=step),
+        {"asker": {"peers": ["echo"], "max_concurrent": 1}, "echo": {}},
+        limits={"max_concurrent_handlers": 2},
+    )
+    async with made.running() as o:
+        waits = await o.inject("asker", {"text": "waits"})
+        await o.until("step_started")
+        same = await o.inject("asker", {"text": "same line"}, thread_id=waits.thread_id)
+        open_gate(o, "same line")
+        await o.until("message_handled", message=same.message_id)
+        other = await o.inject("asker", {"text": "other line"})
+        open_gate(o, "other line")
+        assert await o.tenant.ended(other.thread_id, 10)
+        assert (await o.thread(waits.thread_id))["status"] == "active"
+
+
+async def test_two_that_wait_in_one_line_go_on_one_at_a_time(world: MakeWorld) -> None:
+    made = world(
+        """
+        async def asker(payload: Ask, metadata: HandlerMetadata):
+            await metadata.ask("echo", payload)
+            TRACE.append("in")
+            await asyncio.sleep(0.01)
+            TRACE.append("out")
+
+        async def echo(payload: Ask, metadata: HandlerMetadata):
+            await gate("echo")
+            return HandlerResponse.respond(Told("x"))
+        """,
+        {"asker": {"peers": ["echo"]}, "echo": {"max_concurrent": 5}},
+    )
+    async with made.running() as o:
+        first = await o.inject("asker", {"text": "1"})
+        for _ in range(3):
+            await o.inject("asker", {"text": "2"}, thread_id=first.thread_id)
+        await at_gate(o, "echo")
+        open_gate(o, "echo")
+        assert await o.tenant.ended(first.thread_id, 10)
+        assert play(o)["TRACE"] == ["in", "out"] * 4
+
+
+async def test_agents_take_turns_for_the_slots_of_the_organism(world: MakeWorld) -> None:
+    made = world(
+        """
+        async def fan(payload: Ask, metadata: HandlerMetadata):
+            return [HandlerResponse(Ask(str(n)), to="busy") for n in range(50)]
+
+        async def busy(payload: Ask, metadata: HandlerMetadata):
+            await asyncio.sleep(0)
+        """,
+        {"fan": {"peers": ["busy"]}, "busy": {}, "calm": {"handler": "busy"}},
+        limits={"max_concurrent_handlers": 1},
+    )
+    async with made.running() as o:
+        await o.do(PauseAgent(agent="busy"))
+        fan = await o.inject("fan", {"text": "x"})
+        await o.until("message_handled", agent="fan")
+        await o.do(ResumeAgent(agent="busy"))
+        calm = await o.inject("calm", {"text": "x"}, wait=True)
+        assert await o.tenant.ended(fan.thread_id, 20)
+        starts = [event for event in await o.events("message_started") if event.position > calm.position]
+    assert "calm" in [event.data["agent"] for event in starts[:2]]
+
+
+async def test_a_line_whose_head_waits_delays_no_other_line_of_the_agent(world: MakeWorld) -> None:
+    made = world(COUNTER, {"worker": {"max_concurrent": 2}})
+    async with made.running() as o:
+        stuck = await o.inject("worker", {"text": "stuck"})
+        for n in range(3):
+            await o.inject("worker", {"text": f"behind{n}"}, thread_id=stuck.thread_id)
+        for n in range(3):
+            open_gate(o, f"free{n}")
+        free = await asyncio.gather(*(o.inject("worker", {"text": f"free{n}"}, wait=True) for n in range(3)))
+        assert all(outcome.thread is not None for outcome in free)
+        assert len([event for event in await o.events("message_started") if event.thread == stuck.thread_id]) == 1
+
+
+async def test_positions_are_dense_and_rising(world: MakeWorld) -> None:
+    made = world(COUNTER, {"worker": {}})
+    async with made.running() as o:
+        for n in range(5):
+            open_gate(o, str(n))
+        await asyncio.gather(*(o.inject("worker", {"text": str(n)}, wait=True) for n in range(5)))
+        events = await o.events()
+    assert [event.position for event in events] == list(range(1, len(events) + 1))
+
+
+async def test_each_start_is_in_the_unit_of_what_made_it_possible(world: MakeWorld) -> None:
+    """So it costs no commit of its own: the head after an injection that can start covers the start."""
+    made = world(COUNTER, {"worker": {"max_concurrent": 1}})
+    async with made.running() as o:
+        first = await o.inject("worker", {"text": "1"})
+        assert [event.data["message"] for event in await o.events("message_started")] == [first.message_id]
+        second = await o.inject("worker", {"text": "2"})
+        open_gate(o, "1")
+        handled = await o.until("message_handled", message=first.message_id)
+        after = await o.log.read(handled.position, handled.position + 1)
+        started = await o.until("message_started", message=second.message_id)
+        assert started.position == handled.position + 1
+        assert started.at == handled.at == after[0].at

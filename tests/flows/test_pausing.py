@@ -1,0 +1,215 @@
+"""Pause an agent, a thread, the organism: nothing starts from the answer on, and all goes on from there (spec 1.5)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from organism.errors import NotFound, ThreadKilled
+from organism.model.commands import (
+    Command,
+    Done,
+    KillThread,
+    PauseAgent,
+    PauseOrganism,
+    PauseThread,
+    ResumeAgent,
+    ResumeOrganism,
+    ResumeThread,
+)
+from organism.testing import Running
+from tests.flows.stage import open_gate, play
+from tests.flows.world import MakeWorld
+
+WORKER = """
+async def worker(payload: Ask, metadata: HandlerMetadata):
+    TRACE.append(payload.text)
+    if payload.text == "first":
+        await gate("first")
+    return HandlerResponse.respond(Told(payload.text))
+
+async def other(payload: Ask, metadata: HandlerMetadata):
+    return HandlerResponse.respond(Told("other"))
+"""
+
+Make = Callable[[str], Command]
+KINDS = pytest.mark.parametrize(
+    ("pause", "resume"),
+    [
+        pytest.param(lambda _: PauseAgent(agent="worker"), lambda _: ResumeAgent(agent="worker"), id="agent"),
+        pytest.param(lambda t: PauseThread(thread_id=t), lambda t: ResumeThread(thread_id=t), id="thread"),
+        pytest.param(lambda _: PauseOrganism(), lambda _: ResumeOrganism(), id="organism"),
+    ],
+)
+
+
+async def starts_between(o: Running, paused: int, resumed: int) -> list[str]:
+    """The agents that started between the two positions."""
+    started = await o.events("message_started")
+    return [event.data["agent"] for event in started if paused < event.position < resumed]
+
+
+@KINDS
+async def test_what_waits_starts_after_the_resume_and_in_order(world: MakeWorld, pause: Make, resume: Make) -> None:
+    made = world(WORKER, {"worker": {}})
+    async with made.running() as o:
+        first = await o.inject("worker", {"text": "first"})
+        thread = first.thread_id
+        await o.inject("worker", {"text": "second"}, thread_id=thread)
+        paused = await o.do(pause(thread))
+        await o.inject("worker", {"text": "third"}, thread_id=thread)
+        open_gate(o, "first")
+        await o.until("message_handled", message=first.message_id)
+        resumed = await o.do(resume(thread))
+        assert await o.tenant.ended(thread, 10)
+        assert await starts_between(o, paused.position, resumed.position) == []
+        assert play(o)["TRACE"] == ["first", "second", "third"]
+
+
+@KINDS
+async def test_a_pause_outlives_a_restart(world: MakeWorld, pause: Make, resume: Make) -> None:
+    made = world(WORKER, {"worker": {}})
+    async with made.running() as o:
+        first = await o.inject("worker", {"text": "first"})
+        await o.until("message_started")
+        paused = await o.do(pause(first.thread_id))
+        await o.crash()
+    async with made.running() as o:
+        open_gate(o, "first")
+        await o.inject("worker", {"text": "second"}, thread_id=first.thread_id)
+        resumed = await o.do(resume(first.thread_id))
+        assert await o.tenant.ended(first.thread_id, 10)
+        assert await starts_between(o, paused.position, resumed.position) == []
+        assert [reply["text"] for reply in await o.replies(first.thread_id)] == ["first", "second"]
+
+
+@KINDS
+async def test_pausing_twice_or_resuming_what_runs_changes_nothing(world: MakeWorld, pause: Make, resume: Make) -> None:
+    made = world(WORKER, {"worker": {}})
+    async with made.running() as o:
+        thread = (await o.inject("worker", {"text": "first"})).thread_id
+        await o.until("message_started")
+        before = o.log.head
+        assert isinstance(await o.do(resume(thread)), Done)
+        assert o.log.head == before
+        paused = await o.do(pause(thread))
+        assert isinstance(await o.do(pause(thread)), Done)
+        assert o.log.head == paused.position
+
+
+STEPPER = """
+async def worker(payload: Ask, metadata: HandlerMetadata):
+    await gate("first")
+    TRACE.append("at the step")
+    {step}
+    return HandlerResponse.respond(Told("went on"))
+
+async def echo(payload: Ask, metadata: HandlerMetadata):
+    return HandlerResponse.respond(Told(payload.text))
+
+async def touch(key: str):
+    return key
+"""
+STEPS = {"ask": 'await metadata.ask("echo", Ask("x"))', "approve": "await metadata.approve({})"}
+
+
+@KINDS
+@pytest.mark.parametrize("step", STEPS)
+async def test_a_running_handler_waits_at_its_next_step(world: MakeWorld, pause: Make, resume: Make, step: str) -> None:
+    made = world(STEPPER.format(step=STEPS[step]), {"worker": {"peers": ["echo"]}, "echo": {}})
+    async with made.running() as o:
+        thread = (await o.inject("worker", {"text": "x"})).thread_id
+        await o.until("message_started")
+        await o.do(pause(thread))
+        open_gate(o, "first")
+        await o.inject("echo", {"text": "meanwhile"})
+        assert play(o)["TRACE"] == ["at the step"]
+        assert await o.events("step_started") == []
+        resumed = await o.do(resume(thread))
+        begun = await o.until("step_started", thread=thread)
+    assert begun.position > resumed.position
+
+
+async def test_what_runs_goes_on_to_its_end_through_steps_that_wait_for_nobody(world: MakeWorld) -> None:
+    step = 'await metadata.effect("x", touch); await metadata.now()'
+    made = world(STEPPER.format(step=step), {"worker": {}, "echo": {}})
+    async with made.running() as o:
+        thread = (await o.inject("worker", {"text": "x"})).thread_id
+        await o.until("message_started")
+        await o.do(PauseAgent(agent="worker"))
+        open_gate(o, "first")
+        assert await o.tenant.ended(thread, 10)
+        assert await o.replies(thread) == ({"text": "went on"},)
+
+
+async def test_an_answer_for_a_paused_asker_waits_with_it(world: MakeWorld) -> None:
+    made = world(
+        """
+        async def worker(payload: Ask, metadata: HandlerMetadata):
+            told = await metadata.ask("echo", Ask("x"))
+            TRACE.append("went on")
+            return HandlerResponse.respond(told)
+
+        async def echo(payload: Ask, metadata: HandlerMetadata):
+            await gate("echo")
+            return HandlerResponse.respond(Told("x"))
+        """,
+        {"worker": {"peers": ["echo"]}, "echo": {}},
+    )
+    async with made.running() as o:
+        thread = (await o.inject("worker", {"text": "x"})).thread_id
+        await o.until("message_started", agent="echo")
+        await o.do(PauseAgent(agent="worker"))
+        open_gate(o, "echo")
+        await o.until("step_recorded", thread=thread)
+        await o.inject("echo", {"text": "meanwhile"}, wait=True)
+        assert play(o)["TRACE"] == []
+        await o.do(ResumeAgent(agent="worker"))
+        assert await o.tenant.ended(thread, 10)
+        assert await o.replies(thread) == ({"text": "x"},)
+
+
+async def test_a_paused_agent_takes_injections_and_its_queue_grows(world: MakeWorld) -> None:
+    made = world(WORKER, {"worker": {}, "other": {}})
+    async with made.running() as o:
+        await o.do(PauseAgent(agent="worker"))
+        for _ in range(3):
+            await o.inject("worker", {"text": "x"})
+        other = await o.inject("other", {"text": "x"}, wait=True)
+        row = await o.log.private_row("agents", "worker")
+    assert row is not None
+    assert (row["state"], row["paused"], row["queue_depth"]) == ("paused", True, 3)
+    assert other.replies == ({"text": "other"},)
+
+
+async def test_a_paused_thread_stops_no_other_thread_of_its_agents(world: MakeWorld) -> None:
+    made = world(WORKER, {"worker": {}})
+    async with made.running() as o:
+        first = await o.inject("worker", {"text": "first"})
+        await o.do(PauseThread(thread_id=first.thread_id))
+        await o.inject("worker", {"text": "second"}, thread_id=first.thread_id)
+        other = await o.inject("worker", {"text": "elsewhere"}, wait=True)
+        assert (await o.thread(first.thread_id))["paused"] is True
+    assert other.replies == ({"text": "elsewhere"},)
+
+
+async def test_the_organism_says_that_it_is_paused(world: MakeWorld) -> None:
+    made = world(WORKER, {"worker": {}})
+    async with made.running() as o:
+        await o.do(PauseOrganism())
+        assert o.organism.status == "paused"
+        await o.do(ResumeOrganism())
+        assert o.organism.status == "running"
+
+
+async def test_what_is_unknown_or_killed_cannot_be_paused(world: MakeWorld) -> None:
+    made = world(WORKER, {"worker": {}})
+    async with made.running() as o:
+        outcome = await o.inject("worker", {"text": "x"}, wait=True)
+        for unknown in (PauseAgent(agent="nobody"), PauseThread(thread_id="thr-nowhere")):
+            with pytest.raises(NotFound):
+                await o.do(unknown)
+        await o.do(KillThread(thread_id=outcome.thread_id))
+        with pytest.raises(ThreadKilled):
+            await o.do(PauseThread(thread_id=outcome.thread_id))

@@ -1,0 +1,249 @@
+"""Reload: all or nothing; what runs ends on its version, what waits is checked again (spec 1.1, 1.4, G12)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from organism.errors import ConfigInvalid, NotFound
+from organism.model.commands import PauseAgent, ReplayDeadLetter, ResumeAgent
+from organism.testing import Running
+from tests.flows.stage import at_gate, open_gate, play
+from tests.flows.world import MakeWorld
+
+OLD = """
+@dataclass
+class Form:
+    text: str = ""
+
+async def worker(payload: Ask, metadata: HandlerMetadata):
+    await gate(payload.text)
+    return HandlerResponse.respond(Told("old"))
+
+async def former(payload: Form, metadata: HandlerMetadata):
+    return HandlerResponse.respond(Told(payload.text))
+"""
+NEW = OLD.replace('"old"', '"new"')
+LISTENERS: dict[str, dict[str, Any]] = {"worker": {}, "former": {"payload_class": "Form"}}
+
+
+async def test_a_handling_ends_on_the_version_it_began_with_and_the_next_takes_the_new_one(world: MakeWorld) -> None:
+    made = world(OLD, LISTENERS)
+    async with made.running() as o:
+        running = await o.inject("worker", {"text": "gate"})
+        await at_gate(o, "gate")
+        before = play(o)
+        waiting = await o.inject("worker", {"text": "gate"}, thread_id=running.thread_id)
+        made.write(NEW)
+        await o.organism.reload()
+        open_gate(o, "gate")
+        before["GATES"]["gate"].set()
+        assert await o.tenant.ended(running.thread_id, 10)
+        assert [reply["text"] for reply in await o.replies(running.thread_id)] == ["old", "new"]
+        starts = {event.data["message"]: event.data["version"] for event in await o.events("message_started")}
+    assert starts[running.message_id] != starts[waiting.message_id]
+
+
+async def test_the_result_names_what_was_added_removed_and_updated_and_is_an_event(world: MakeWorld) -> None:
+    made = world(
+        OLD, {"gone": {"handler": "worker"}, "worker": {}, "same": {"handler": "former", "payload_class": "Form"}}
+    )
+    async with made.running() as o:
+        made.write(
+            OLD, {"worker": {"max_concurrent": 2}, "same": made.listeners["same"], "fresh": {"handler": "worker"}}
+        )
+        result = await o.organism.reload()
+        event = (await o.events("organism_reloaded"))[0]
+        assert await o.log.row("agents", "gone") is None
+        assert await o.log.row("agents", "fresh") is not None
+    assert (result.added, result.removed, result.updated) == (("fresh",), ("gone",), ("worker",))
+    assert (event.data["added"], event.data["removed"], event.data["updated"]) == (["fresh"], ["gone"], ["worker"])
+    assert result.position == event.position
+
+
+async def test_changed_code_alone_is_an_update(world: MakeWorld) -> None:
+    made = world(OLD, LISTENERS)
+    async with made.running() as o:
+        made.write(NEW)
+        assert (await o.organism.reload()).updated == ("worker", "former")
+        assert (await o.organism.reload()).updated == ()
+
+
+async def test_a_removed_listener_takes_nothing_more_and_an_added_one_does(world: MakeWorld) -> None:
+    made = world(OLD, LISTENERS)
+    async with made.running() as o:
+        made.write(OLD, {"former": LISTENERS["former"], "fresh": {"handler": "worker"}})
+        await o.organism.reload()
+        with pytest.raises(NotFound):
+            await o.inject("worker", {"text": "x"})
+        fresh = await o.inject("fresh", {"text": "gate"})
+        await at_gate(o, "gate")
+        open_gate(o, "gate")
+        assert await o.tenant.ended(fresh.thread_id, 10)
+
+
+async def wait_paused(o: Running, agent: str, text: str) -> tuple[str, str]:
+    """A message that waits for a paused agent; gives thread and message."""
+    await o.do(PauseAgent(agent=agent))
+    waiting = await o.inject(agent, {"text": text})
+    return waiting.thread_id, waiting.message_id
+
+
+async def test_a_waiting_message_whose_listener_is_gone_becomes_a_dead_letter(world: MakeWorld) -> None:
+    made = world(OLD, LISTENERS)
+    async with made.running() as o:
+        thread, message = await wait_paused(o, "former", "kept")
+        made.write(OLD, {"worker": {}})
+        await o.organism.reload()
+        dead = await o.until("message_dead", message=message)
+        assert await o.tenant.ended(thread, 10)
+        assert (await o.thread(thread))["status"] == "error"
+        assert o.pump.state.boxes.running == 0
+        made.write(OLD, LISTENERS)
+        await o.organism.reload()
+        await o.do(ReplayDeadLetter(message_id=message))
+        assert await o.tenant.ended(thread, 10)
+        assert await o.replies(thread) == ({"text": "kept"},)
+    assert dead.data["code"] == "listener_gone"
+    assert "former" in dead.data["reason"]
+
+
+async def test_a_message_in_a_running_line_is_checked_again_too(world: MakeWorld) -> None:
+    made = world(OLD, LISTENERS)
+    async with made.running() as o:
+        running = await o.inject("worker", {"text": "gate"})
+        await at_gate(o, "gate")
+        gates = play(o)["GATES"]
+        waiting = await o.inject("worker", {"text": "next"}, thread_id=running.thread_id)
+        made.write(OLD, {"former": LISTENERS["former"]})
+        await o.organism.reload()
+        gates["gate"].set()
+        dead = await o.until("message_dead", message=waiting.message_id)
+        assert await o.replies(running.thread_id) == ({"text": "old"},)
+    assert dead.data["code"] == "listener_gone"
+
+
+async def test_a_waiting_message_that_no_longer_fits_becomes_a_dead_letter(world: MakeWorld) -> None:
+    made = world(OLD, LISTENERS)
+    async with made.running() as o:
+        thread, message = await wait_paused(o, "former", "words")
+        made.write(OLD.replace('class Form:\n    text: str = ""', "class Form:\n    text: int = 0"))
+        await o.organism.reload()
+        await o.do(ResumeAgent(agent="former"))
+        dead = await o.until("message_dead", message=message)
+        assert await o.tenant.ended(thread, 10)
+    assert dead.data["code"] == "schema_changed"
+    assert dead.data["attempts"] == 1
+
+
+async def test_a_waiting_message_that_still_fits_is_delivered_as_the_new_class(world: MakeWorld) -> None:
+    made = world(OLD, LISTENERS)
+    async with made.running() as o:
+        thread, _ = await wait_paused(o, "former", "words")
+        wider = OLD.replace(
+            'class Form:\n    text: str = ""', 'class Form:\n    text: str = ""\n    more: str = "more"'
+        )
+        made.write(wider.replace("Told(payload.text)", "Told(payload.text + payload.more)"))
+        await o.organism.reload()
+        await o.do(ResumeAgent(agent="former"))
+        assert await o.tenant.ended(thread, 10)
+        assert await o.replies(thread) == ({"text": "wordsmore"},)
+
+
+BAD = """
+async def worker(payload: Ask, metadata: HandlerMetadata):
+    return HandlerResponse.respond(Told("bad"))
+
+def plain(payload: Ask, metadata: HandlerMetadata):
+    return None
+"""
+
+
+async def test_a_bad_reload_names_every_fault_and_changes_nothing(world: MakeWorld) -> None:
+    made = world(OLD, LISTENERS)
+    async with made.running() as o:
+        open_gate(o, "x")
+        head = o.log.head
+        made.write(BAD, {"worker": {"peers": ["nobody"]}, "plain": {}, "other": {"handler": "missing", "surprise": 1}})
+        with pytest.raises(ConfigInvalid) as refused:
+            await o.organism.reload()
+        assert o.log.head == head
+        outcome = await o.inject("worker", {"text": "x"}, wait=True)
+        assert await o.log.row("agents", "former") is not None
+    faults = " | ".join(f"{fault.pointer} {fault.message}" for fault in refused.value.details)
+    for wanted in ("nobody", "plain", "missing", "surprise", "organism.yaml:"):
+        assert wanted in faults
+    assert outcome.replies == ({"text": "old"},)
+
+
+async def test_a_reload_that_cannot_import_its_code_changes_nothing(world: MakeWorld) -> None:
+    made = world(OLD, LISTENERS)
+    async with made.running() as o:
+        open_gate(o, "x")
+        made.write("this is no Python")
+        with pytest.raises(ConfigInvalid):
+            await o.organism.reload()
+        outcome = await o.inject("worker", {"text": "x"}, wait=True)
+    assert outcome.replies == ({"text": "old"},)
+
+
+async def test_what_a_running_handler_sends_is_routed_by_the_rules_that_hold_when_it_sends(world: MakeWorld) -> None:
+    source = """
+    async def sender(payload: Ask, metadata: HandlerMetadata):
+        await gate("sender")
+        return HandlerResponse(Ask("x"), to="taker")
+
+    async def taker(payload: Ask, metadata: HandlerMetadata):
+        return HandlerResponse.respond(Told("taken"))
+    """
+    made = world(source, {"sender": {"peers": ["taker"]}, "taker": {}})
+    async with made.running() as o:
+        thread = (await o.inject("sender", {"text": "x"})).thread_id
+        await at_gate(o, "sender")
+        gates = play(o)["GATES"]
+        made.write(source, {"sender": {}})
+        await o.organism.reload()
+        gates["sender"].set()
+        refused = await o.until("message_refused", thread=thread)
+        assert await o.tenant.ended(thread, 10)
+    assert refused.data["why"] == "unknown_receiver"
+
+
+async def test_limits_that_a_reload_changes_hold_from_then_on(world: MakeWorld) -> None:
+    made = world(OLD, {"worker": {"max_concurrent": 1}})
+    async with made.running() as o:
+        for n in range(2):
+            await o.inject("worker", {"text": f"gate{n}"})
+        await at_gate(o, "gate0")
+        assert len(await o.events("message_started")) == 1
+        made.write(OLD, {"worker": {"max_concurrent": 2}})
+        result = await o.organism.reload()
+        started = (await o.events("message_started"))[1]
+    assert started.position <= result.position + 1
+
+
+async def test_a_restart_takes_the_code_that_is_loaded_then(world: MakeWorld) -> None:
+    made = world(OLD, LISTENERS)
+    async with made.running() as o:
+        running = await o.inject("worker", {"text": "gate"})
+        await at_gate(o, "gate")
+        await o.crash()
+    made.write(NEW)
+    async with made.running() as o:
+        await at_gate(o, "gate")
+        open_gate(o, "gate")
+        assert await o.tenant.ended(running.thread_id, 10)
+        assert await o.replies(running.thread_id) == ({"text": "new"},)
+
+
+async def test_a_message_whose_listener_is_gone_after_a_restart_becomes_a_dead_letter(world: MakeWorld) -> None:
+    made = world(OLD, LISTENERS)
+    async with made.running() as o:
+        thread, message = await wait_paused(o, "former", "x")
+        await o.crash()
+    made.write(OLD, {"worker": {}})
+    async with made.running() as o:
+        dead = await o.until("message_dead", message=message)
+        assert await o.tenant.ended(thread, 10)
+    assert dead.data["code"] == "listener_gone"

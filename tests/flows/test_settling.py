@@ -1,0 +1,33 @@
+"""Who waits for what is decided waits for that alone, and does not starve while others go on (spec 1.5, G7)."""
+
+from __future__ import annotations
+
+import asyncio
+
+from organism.testing import Outcome, Running
+from tests.flows.world import MakeWorld
+
+ENOUGH = 400
+
+
+async def busily(o: Running, waiting: asyncio.Task[None]) -> int:
+    """Keep eight injections on their way to the disk until the waiting one is done; gives how many were made."""
+    under_way: set[asyncio.Task[Outcome]] = set()
+    made = 0
+    while not waiting.done() and made < ENOUGH:
+        while len(under_way) < 8:
+            under_way.add(asyncio.create_task(o.inject("quick", {"text": "x"})))
+            made += 1
+        _, under_way = await asyncio.wait(under_way, return_when=asyncio.FIRST_COMPLETED)
+    await asyncio.gather(*under_way)
+    return made
+
+
+async def test_waiting_for_the_disk_ends_though_there_is_always_something_on_its_way(world: MakeWorld) -> None:
+    made = world("async def quick(payload: Ask, metadata: HandlerMetadata):\n    return None\n", {"quick": {}})
+    async with made.running() as o:
+        begun = asyncio.create_task(o.inject("quick", {"text": "x"}))
+        waiting = asyncio.create_task(o.pump.settled())
+        injected = await busily(o, waiting)
+        await asyncio.gather(begun, waiting)
+    assert injected < ENOUGH
