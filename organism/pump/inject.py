@@ -25,17 +25,18 @@ class Prepared(NamedTuple):
 
 
 def receiver(state: State, to: str) -> Listener:
-    """The listener that is meant. Raises ``NotFound``, and ``MailboxFull`` if it can take no more."""
+    """The listener that is meant. Raises ``NotFound``."""
     listener = state.rules.listeners.get(to)
     if listener is None:
         raise NotFound(f"There is no listener named {to!r}. GET /api/v1/agents lists them.", param="/to")
-    box = state.boxes.boxes[to]
-    most = state.rules.limits.max_queue_per_agent
-    if box.waiting >= most:
-        raise MailboxFull(
-            f"{to} has {box.waiting} messages waiting; limits.max_queue_per_agent is {most}.", param="/to"
-        )
     return listener
+
+
+def hold_room(state: State, name: str) -> None:
+    """Raise ``MailboxFull`` if the listener can take no more injections."""
+    waiting, most = state.boxes.boxes[name].waiting, state.rules.limits.max_queue_per_agent
+    if waiting >= most:
+        raise MailboxFull(f"{name} has {waiting} messages waiting; limits.max_queue_per_agent is {most}.", param="/to")
 
 
 def payload(rules: Rules, command: Inject, listener: Listener) -> object:
@@ -72,6 +73,7 @@ def prepare(state: State, command: Inject, thread: Thread | None) -> list[Prepar
         raise _error(found)
     prepared: list[Prepared] = []
     for member in found:
+        hold_room(state, member.name)
         message_id = state.ids.message()
         token = token_of(message_id)
         sealed = state.rules.codec.seal(CONSOLE, member.name, token, value, state.rules.terms(member.name))
