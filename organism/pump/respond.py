@@ -6,7 +6,7 @@ from typing import Any, Protocol
 
 import orjson
 
-from organism.codec import Sealed
+from organism.codec import Sealed, UnsupportedPayload
 from organism.config.settings import Listener
 from organism.errors import InvalidPayload
 from organism.model.events import Content, Event
@@ -121,7 +121,7 @@ def seal(origin: Origin, to: str, token: str, payload: object) -> Sealed | Refus
     try:
         rules.learn(type(payload))
         return rules.codec.seal(origin.message.to, to, token, payload, rules.terms(to))
-    except InvalidPayload as error:
+    except (InvalidPayload, UnsupportedPayload) as error:
         return Refused("validation", "schema", str(error))
 
 

@@ -1,0 +1,300 @@
+"""Handlers: what they receive, what they may answer, to whom, and what is made of anything else (spec 1.4)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from organism.errors import InvalidPayload, NotFound
+from tests.flows.stage import pairs, play
+from tests.flows.world import MakeWorld
+
+
+async def test_metadata_says_who_sent_it_and_who_one_is(world: MakeWorld) -> None:
+    made = world(
+        """
+        async def outer(payload: Ask, metadata: HandlerMetadata):
+            TRACE.append((metadata.from_id, metadata.own_name, metadata.is_self_call, metadata.attempt))
+            return HandlerResponse(Ask("x"), to="tool" if payload.text == "tool" else "outer") if payload.text else None
+
+        async def tool(payload: Ask, metadata: HandlerMetadata):
+            TRACE.append((metadata.from_id, metadata.own_name, metadata.is_self_call, metadata.attempt))
+        """,
+        {"outer": {"agent": True, "peers": ["tool"]}, "tool": {}},
+    )
+    async with made.running() as o:
+        await o.inject("outer", {"text": "tool"}, wait=True)
+        trace = play(o)["TRACE"]
+        assert trace == [("console", "outer", False, 1), ("outer", None, False, 1)]
+        trace.clear()
+        await o.inject("outer", {"text": ""}, wait=True)
+        assert trace == [("console", "outer", False, 1)]
+
+
+async def test_a_listener_may_call_itself_without_naming_itself_a_peer(world: MakeWorld) -> None:
+    made = world(
+        """
+        async def counter(payload: Ask, metadata: HandlerMetadata):
+            TRACE.append((payload.text, metadata.is_self_call))
+            return HandlerResponse(Ask(payload.text + "x"), to="counter") if len(payload.text) < 2 else None
+        """,
+        {"counter": {}},
+    )
+    async with made.running() as o:
+        await o.inject("counter", {"text": ""}, wait=True)
+        assert play(o)["TRACE"] == [("", False), ("x", True), ("xx", True)]
+
+
+async def test_a_call_token_is_opaque_and_the_same_for_a_call_and_the_replies_in_it(world: MakeWorld) -> None:
+    made = world(
+        """
+        async def front(payload: Ask | Told, metadata: HandlerMetadata):
+            TRACE.append(metadata.thread_id)
+            if isinstance(payload, Ask):
+                return HandlerResponse(Ask("x"), to="back")
+
+        async def back(payload: Ask, metadata: HandlerMetadata):
+            TRACE.append(metadata.thread_id)
+            return HandlerResponse.respond(Told("x"))
+        """,
+        {"front": {"peers": ["back"]}, "back": {}},
+    )
+    async with made.running() as o:
+        first = await o.inject("front", {"text": "x"}, wait=True)
+        asked, called, replied = play(o)["TRACE"]
+        await o.inject("front", {"text": "x"}, thread_id=first.thread_id, wait=True)
+        again = play(o)["TRACE"][3]
+    assert asked == replied
+    assert len({asked, called, again, first.thread_id}) == 4
+
+
+async def test_the_deadline_is_when_its_running_time_would_be_over(world: MakeWorld) -> None:
+    made = world(
+        """
+        async def worker(payload: Ask, metadata: HandlerMetadata):
+            TRACE.append(metadata.deadline)
+        """,
+        {"worker": {"timeout_s": 12}},
+    )
+    async with made.running() as o:
+        await o.inject("worker", {"text": "x"}, wait=True)
+        started = (await o.events("message_started"))[0]
+        assert play(o)["TRACE"][0].timestamp() * 1_000_000 == pytest.approx(started.at + 12_000_000, abs=1)
+        assert play(o)["TRACE"][0].utcoffset().total_seconds() == 0
+
+
+async def test_an_agent_is_told_how_its_peers_are_used_and_a_tool_is_not(world: MakeWorld) -> None:
+    made = world(
+        """
+        async def worker(payload: Ask, metadata: HandlerMetadata):
+            TRACE.append(metadata.usage_instructions)
+
+        async def peer(payload: Ask, metadata: HandlerMetadata):
+            return None
+        """,
+        {"worker": {"agent": True, "peers": ["peer"]}, "tool": {"handler": "worker", "peers": ["peer"]}, "peer": {}},
+    )
+    async with made.running() as o:
+        await o.inject("worker", {"text": "x"}, wait=True)
+        await o.inject("tool", {"text": "x"}, wait=True)
+        usage, nothing = play(o)["TRACE"]
+    assert "peer" in usage
+    assert "Ask" in usage
+    assert nothing == ""
+
+
+ANNOTATED = """
+@dataclass
+class Unasked:
+    text: str = ""
+
+async def front(payload: {annotation}, metadata: HandlerMetadata):
+    TRACE.append(type(payload).__name__)
+    if isinstance(payload, Ask):
+        return HandlerResponse(Ask("x"), to=payload.text)
+
+async def back(payload: Ask, metadata: HandlerMetadata):
+    return HandlerResponse.respond(Told("x"))
+
+async def odd(payload: Ask, metadata: HandlerMetadata):
+    return HandlerResponse.respond(Unasked("x"))
+"""
+
+
+@pytest.mark.parametrize(
+    ("annotation", "to", "seen", "outcome"),
+    [
+        ("Ask | Told", "back", ["Ask", "Told"], "done"),
+        ("Ask", "back", ["Ask"], "unread"),
+        ("Ask | Told", "odd", ["Ask"], "unread"),
+        ("Ask | Unasked", "odd", ["Ask", "Unasked"], "done"),
+        ("Ask | SystemError", "nobody", ["Ask", "SystemError"], "done"),
+        ("Ask", "nobody", ["Ask"], "unread"),
+    ],
+)
+async def test_a_reply_whose_class_the_annotation_does_not_name_ends_unread_and_is_no_failure(
+    world: MakeWorld, annotation: str, to: str, seen: list[str], outcome: str
+) -> None:
+    made = world(ANNOTATED.format(annotation=annotation), {"front": {"peers": ["back", "odd"]}, "back": {}, "odd": {}})
+    async with made.running() as o:
+        result = await o.inject("front", {"text": to}, wait=True)
+        assert play(o)["TRACE"] == seen
+        ends = [event.data["outcome"] for event in await o.events("message_handled") if event.data["agent"] == "front"]
+    assert sorted(ends) == sorted(["done", outcome])
+    assert result.thread is not None
+    assert result.thread["status"] == "completed"
+
+
+@pytest.mark.parametrize("json", [{"text": 1}, {"words": "x"}, [], "x"])
+async def test_only_the_payload_class_can_be_injected(world: MakeWorld, json: Any) -> None:
+    made = world(ANNOTATED.format(annotation="Ask | Told"), {"front": {}, "strict": {"handler": "back"}})
+    async with made.running() as o:
+        with pytest.raises(InvalidPayload):
+            await o.inject("front", json)
+
+
+async def test_a_class_that_the_annotation_names_as_a_reply_cannot_be_sent_as_a_request(world: MakeWorld) -> None:
+    made = world(
+        """
+        async def sender(payload: Ask, metadata: HandlerMetadata):
+            return HandlerResponse(Told("x"), to="front")
+        """
+        + ANNOTATED.format(annotation="Ask | Told").replace("\n", "\n        "),
+        {"sender": {"peers": ["front"]}, "front": {}},
+    )
+    async with made.running() as o:
+        await o.inject("sender", {"text": "x"}, wait=True)
+        refused = (await o.events("message_refused"))[0].data
+    assert (refused["code"], refused["why"]) == ("validation", "schema")
+    assert "front takes Ask; Told came" in refused["reason"]
+
+
+async def test_a_list_fans_out_in_order_and_none_ends_the_branch(world: MakeWorld) -> None:
+    made = world(
+        """
+        async def fan(payload: Ask, metadata: HandlerMetadata):
+            return [HandlerResponse(Ask("1"), to="sink"), HandlerResponse.respond(Told("2")),
+                    HandlerResponse(Ask("3"), to="sink")]
+
+        async def sink(payload: Ask, metadata: HandlerMetadata):
+            return None
+        """,
+        {"fan": {"peers": ["sink"]}, "sink": {}},
+    )
+    async with made.running() as o:
+        outcome = await o.inject("fan", {"text": "x"}, wait=True)
+        sent = [(event.data["to"], event.data["from"]) for event in await o.events("message_sent")]
+    assert sent == [("fan", "console"), ("sink", "fan"), ("console", "fan"), ("sink", "fan")]
+    assert outcome.replies == ({"text": "2"},)
+
+
+@pytest.mark.parametrize(
+    ("peers", "to", "why"),
+    [
+        ([], "other", "not_a_peer"),
+        ([], "console", "not_a_peer"),
+        (["other"], "console", "not_a_peer"),
+        (["other"], "nobody", "not_a_peer"),
+        (["*"], "nobody", "unknown_receiver"),
+        (["other"], "other", None),
+        (["*"], "other", None),
+        (["*"], "console", None),
+        (["console"], "console", None),
+    ],
+)
+async def test_whom_a_listener_may_address(world: MakeWorld, peers: list[str], to: str, why: str | None) -> None:
+    made = world(
+        """
+        async def sender(payload: Ask, metadata: HandlerMetadata):
+            return HandlerResponse(Ask("x"), to=payload.text)
+
+        async def other(payload: Ask, metadata: HandlerMetadata):
+            return None
+        """,
+        {"sender": {"peers": peers}, "other": {}},
+    )
+    async with made.running() as o:
+        await o.inject("sender", {"text": to}, wait=True)
+        sent = [event.data["to"] for event in await o.events("message_sent") if event.data["from"] == "sender"]
+        refused = [event.data["why"] for event in await o.events("message_refused")]
+    assert sent == ([] if why else [to])
+    assert refused == ([why] if why else [])
+
+
+async def test_console_is_no_listener_and_takes_any_payload(world: MakeWorld) -> None:
+    made = world(
+        """
+        @dataclass
+        class Number:
+            number: int = 0
+
+        async def sender(payload: Ask, metadata: HandlerMetadata):
+            return [HandlerResponse(Number(1), to="console"), HandlerResponse(Told("x"), to="console")]
+        """,
+        {"sender": {"peers": ["console"]}},
+    )
+    async with made.running() as o:
+        with pytest.raises(NotFound):
+            await o.inject("console", {"text": "x"})
+        outcome = await o.inject("sender", {"text": "x"}, wait=True)
+        ends = [event.data for event in await o.events("message_handled") if event.data["agent"] == "console"]
+    assert outcome.replies == ({"number": 1}, {"text": "x"})
+    assert [end["outcome"] for end in ends] == ["delivered", "delivered"]
+
+
+@pytest.mark.parametrize("peers", [[], ["other"]])
+async def test_an_answer_to_an_injection_reaches_console_though_it_is_no_peer(
+    world: MakeWorld, peers: list[str]
+) -> None:
+    made = world(
+        """
+        async def worker(payload: Ask, metadata: HandlerMetadata):
+            return HandlerResponse.respond(Told("x"))
+
+        async def other(payload: Ask, metadata: HandlerMetadata):
+            return None
+        """,
+        {"worker": {"peers": peers}, "other": {}},
+    )
+    async with made.running() as o:
+        assert (await o.inject("worker", {"text": "x"}, wait=True)).replies == ({"text": "x"},)
+
+
+UNFIT = {
+    "not a payload class": "object()",
+    "a class no schema can be made of": "Hopeless()",
+    "a value of another type": "Told(5)",
+    "a lone surrogate": r'Told("\ud800")',
+    "a control character": r'Told("\x00")',
+}
+
+
+@pytest.mark.parametrize("to", ["None", "'other'", "'console'"])
+@pytest.mark.parametrize("payload", UNFIT.values(), ids=UNFIT.keys())
+async def test_a_send_that_fits_no_schema_is_refused_and_disturbs_nobody(
+    world: MakeWorld, payload: str, to: str
+) -> None:
+    made = world(
+        f"""
+        @dataclass
+        class Hopeless:
+            thing: object = None
+
+        async def bad(payload: Ask | SystemError, metadata: HandlerMetadata):
+            if isinstance(payload, Ask):
+                return HandlerResponse({payload}, to={to})
+            return HandlerResponse.respond(Told(payload.code))
+
+        async def other(payload: Told, metadata: HandlerMetadata):
+            return None
+        """,
+        {"bad": {"peers": ["other", "console"]}, "other": {"payload_class": "Told"}},
+    )
+    async with made.running() as o:
+        outcome = await o.inject("bad", {"text": "x"}, wait=True)
+        refused = await o.events("message_refused")
+        lives = await o.events("organism_started")
+    assert outcome.replies == ({"text": "validation"},)
+    assert pairs(refused, "code", "from") == [("message_refused", "validation", "bad")]
+    assert len(lives) == 1
