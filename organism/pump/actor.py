@@ -89,7 +89,8 @@ async def _in_thread(handling: Handling, payload: Any) -> object:
         if error is None:
             answer.set_result(value)
         else:
-            answer.set_exception(error if isinstance(error, Exception) else RuntimeError(repr(error)))
+            can_be_carried = isinstance(error, Exception) and not isinstance(error, StopIteration)
+            answer.set_exception(error if can_be_carried else RuntimeError(repr(error)))
 
     def work() -> None:
         value, failure = None, None

@@ -1,0 +1,115 @@
+"""Handlers that block: in a thread of their own if they say so, reported within a second if they do not (1.4, G7)."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from organism.errors import ConfigInvalid
+from tests.flows.stage import TurnedTime, play
+from tests.flows.world import MakeWorld
+
+BLOCKING = """
+import threading, time
+BEGUN, GO = threading.Event(), threading.Event()
+
+def blocker(payload: Ask, metadata: HandlerMetadata):
+    TRACE.append(threading.current_thread() is threading.main_thread())
+    BEGUN.set()
+    {body}
+    return HandlerResponse.respond(Told("unblocked"))
+
+async def quick(payload: Ask, metadata: HandlerMetadata):
+    return HandlerResponse.respond(Told("quick"))
+"""
+LISTENERS = {"blocker": {"blocking": True}, "quick": {}}
+
+
+async def test_a_blocking_handler_answers_like_any_other_from_a_thread_of_its_own(world: MakeWorld) -> None:
+    made = world(BLOCKING.format(body="pass"), LISTENERS)
+    async with made.running() as o:
+        outcome = await o.inject("blocker", {"text": "x"}, wait=True)
+        assert play(o)["TRACE"] == [False]
+    assert outcome.replies == ({"text": "unblocked"},)
+
+
+async def test_one_that_blocks_in_its_own_thread_holds_up_nobody_else(world: MakeWorld) -> None:
+    made = world(BLOCKING.format(body="GO.wait(20)"), LISTENERS)
+    async with made.running() as o:
+        blocked = [await o.inject("blocker", {"text": "x"}) for _ in range(4)]
+        assert await asyncio.to_thread(play(o)["BEGUN"].wait, 10)
+        quick = await o.inject("quick", {"text": "x"}, wait=True)
+        play(o)["GO"].set()
+        for each in blocked:
+            assert await o.tenant.ended(each.thread_id, 10)
+            assert await o.replies(each.thread_id) == ({"text": "unblocked"},)
+        assert await o.events("loop_blocked") == []
+    assert quick.replies == ({"text": "quick"},)
+
+
+@pytest.mark.parametrize("what", ["ValueError('broken')", "SystemExit(3)", "KeyboardInterrupt", "StopIteration"])
+async def test_whatever_a_blocking_handler_raises_is_its_own_failure(world: MakeWorld, what: str) -> None:
+    made = world(BLOCKING.format(body=f"raise {what}"), LISTENERS, retry={"attempts": 1})
+    async with made.running() as o:
+        await o.inject("blocker", {"text": "x"}, wait=True)
+        dead = (await o.events("message_dead"))[0].data
+        quick = await o.inject("quick", {"text": "x"}, wait=True)
+        assert len(await o.events("organism_started")) == 1
+    assert dead["code"] == "handler_error"
+    assert what.partition("(")[0] in dead["reason"]
+    assert quick.replies == ({"text": "quick"},)
+
+
+async def test_a_blocking_handler_that_hangs_is_timed_out_and_its_late_answer_counts_for_nothing(
+    world: MakeWorld,
+) -> None:
+    time = TurnedTime()
+    made = world(BLOCKING.format(body="GO.wait(20)"), LISTENERS, retry={"attempts": 1})
+    async with made.running(parts=time.parts()) as o:
+        hung = await o.inject("blocker", {"text": "x"})
+        assert await asyncio.to_thread(play(o)["BEGUN"].wait, 10)
+        time.turn(31)
+        dead = await o.until("message_dead")
+        play(o)["GO"].set()
+        await o.inject("quick", {"text": "x"}, wait=True)
+        assert await o.replies(hung.thread_id) == ()
+    assert dead.data["code"] == "timeout"
+
+
+@pytest.mark.parametrize(
+    ("body", "keys"),
+    [("def", {}), ("async def", {"blocking": True})],
+)
+async def test_a_plain_function_must_say_that_it_blocks_and_only_it_may(
+    world: MakeWorld, body: str, keys: dict[str, bool]
+) -> None:
+    made = world(f"{body} worker(payload: Ask, metadata: HandlerMetadata):\n    return None\n", {"worker": keys})
+    with pytest.raises(ConfigInvalid) as refused:
+        async with made.running():
+            pass
+    assert "blocking" in " ".join(fault.message for fault in refused.value.details)
+
+
+async def test_a_handler_that_blocks_the_loop_is_reported_with_its_stack_and_all_go_on(world: MakeWorld) -> None:
+    made = world(
+        """
+        import time
+
+        async def rude(payload: Ask, metadata: HandlerMetadata):
+            time.sleep(1.1)
+            return HandlerResponse.respond(Told("sorry"))
+
+        async def quick(payload: Ask, metadata: HandlerMetadata):
+            return HandlerResponse.respond(Told("quick"))
+        """,
+        {"rude": {}, "quick": {}},
+    )
+    async with made.running() as o:
+        rude, quick = await asyncio.gather(
+            o.inject("rude", {"text": "x"}, wait=True), o.inject("quick", {"text": "x"}, wait=True)
+        )
+        blocked = (await o.until("loop_blocked")).data
+    assert "in rude" in blocked["stack"]
+    assert 600_000 < blocked["duration"] < 2_000_000
+    assert (rude.replies, quick.replies) == (({"text": "sorry"},), ({"text": "quick"},))
