@@ -11,8 +11,8 @@ from organism.pump.respond import WrongReturn
 from organism.pump.steps import Handling
 from organism.pump.timers import Due, Timers
 from organism.pump.unit import Decision, State
+from organism.pump.wording import described
 
-ERROR_CHARACTERS: Final = 2_000
 DEAD_LETTER: Final = {"code": "dead_letter", "message": "The message became a dead letter."}
 
 
@@ -37,12 +37,6 @@ class TimedOut(Exception):
     """The handler's own running time is over."""
 
 
-def describe(error: BaseException) -> str:
-    """An exception as it stands in the log: its kind and text, no traceback."""
-    text = str(error)
-    return f"{type(error).__name__}: {text}"[:ERROR_CHARACTERS] if text else type(error).__name__
-
-
 def delay_us(retry: Retry, failures: int) -> int:
     """How long to wait before the attempt after ``failures`` failures: doubling, bounded."""
     seconds = min(retry.base_delay_s * 2 ** (failures - 1), retry.max_delay_s)
@@ -58,14 +52,14 @@ def failed(pump: Line, handling: Handling, error: BaseException) -> None:
     retry = pump.state.rules.retry
     decision = pump.state.decide(message.thread, message)
     if not decision.find_unknown(message) and message.failures + 1 >= retry.attempts:
-        park(pump, handling, _code(error), describe(error))
+        park(pump, handling, _code(error), described(error))
         return
     next_at = decision.at + delay_us(retry, message.failures + 1)
     data = {
         "message": message.id,
         "agent": message.to,
         "attempt": message.starts,
-        "error": describe(error),
+        "error": described(error),
         "next_at": next_at,
     }
     _cancel_approvals(decision, message)

@@ -57,7 +57,7 @@ class Pump:
         unit.then = self._then
         try:
             self.log.append(unit)
-        except OrganismError as error:
+        except (OrganismError, TypeError) as error:  # a TypeError: what came from a handler is no JSON
             self._lost(unit, error)
             return
         self.decided += 1

@@ -18,8 +18,7 @@ from organism.pump import todo
 from organism.pump.route import GENERIC, Refused, Sender, receivers, within_limits
 from organism.pump.rules import Rules
 from organism.pump.unit import Decision
-
-REPR_CHARACTERS = 2_000
+from organism.pump.wording import readable, shown
 
 
 class WrongReturn(TypeError):
@@ -38,12 +37,14 @@ def outgoing(answer: object) -> tuple[HandlerResponse, ...]:
     """A handler's answer as responses. Raises ``WrongReturn``."""
     if answer is None:
         return ()
-    if type(answer) is HandlerResponse:
-        return (answer,)
-    if isinstance(answer, list) and all(isinstance(item, HandlerResponse) for item in answer):
-        return tuple(answer)
-    came = type(answer).__name__ if not isinstance(answer, list) else "a list with other things in it"
-    raise WrongReturn(f"A handler returns HandlerResponse, a list of them, or None; {came} came.")
+    found = answer if isinstance(answer, list) else [answer]
+    for item in found:
+        if not isinstance(item, HandlerResponse):
+            came = "a list with other things in it" if found is answer else type(answer).__name__
+            raise WrongReturn(f"A handler returns HandlerResponse, a list of them, or None; {came} came.")
+        if item.to is not None and not isinstance(item.to, str):
+            raise WrongReturn("The `to` of a HandlerResponse is the name of a listener, or None for the caller.")
+    return tuple(found)
 
 
 def respond(decision: Decision, origin: Origin, responses: tuple[HandlerResponse, ...]) -> None:
@@ -211,11 +212,11 @@ def _refuse(decision: Decision, origin: Origin, to: str, payload: object, refuse
     data = {
         "message": decision.state.ids.message(),
         "from": message.to,
-        "to": to,
+        "to": readable(to),
         "type": type(payload).__name__,
         "code": refused.code,
         "why": refused.why,
-        "reason": refused.reason,
+        "reason": readable(refused.reason),
     }
     decision.add("message_refused", data, Content(message.thread.id, _json_of(origin.rules, payload)))
 
@@ -225,7 +226,7 @@ def _json_of(rules: Rules, payload: object) -> bytes:
     try:
         return rules.codec.json(payload)
     except (InvalidPayload, TypeError, ValueError):
-        return orjson.dumps({"repr": repr(payload)[:REPR_CHARACTERS]})
+        return orjson.dumps({"repr": shown(payload)})
 
 
 def tell_refused(decision: Decision, origin: Origin, refused: Refused) -> None:

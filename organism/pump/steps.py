@@ -24,9 +24,11 @@ from organism.pump.respond import send
 from organism.pump.route import GENERIC
 from organism.pump.rules import Rules
 from organism.pump.unit import Decision
+from organism.pump.wording import described, shown
 
 EFFECT_KINDS: Final = frozenset({"pure", "idempotent", "unsafe"})
-ERROR_CHARACTERS: Final = 2_000
+LONGEST_SECONDS: Final = 3_153_600_000.0
+"""A hundred years: who asks for longer waits for ever."""
 
 
 class Handling(Run):
@@ -54,7 +56,8 @@ class Handling(Run):
     def _send_ask(self, number: int, digest: str, to: str, payload: object, timeout_s: float | None) -> Step:
         decision = self._decide()
         seconds = timeout_s if timeout_s is not None else self.rules.limits.ask_timeout_s
-        step = self._begin(decision, number, "ask", digest, {"expires": decision.at + int(seconds * 1_000_000)})
+        expires = decision.at + int(min(seconds, LONGEST_SECONDS) * 1_000_000)
+        step = self._begin(decision, number, "ask", digest, {"expires": expires})
         self._suspend(step)
         refused = send(decision, self, to, payload, step)
         if refused is not None:
@@ -82,7 +85,7 @@ class Handling(Run):
     async def _run_effect(self, number: int, digest: str, key: str, fn: Callable[[str], Awaitable[Any]]) -> Any:
         result, error = await self.pump.outcome_of(fn(f"{self.message.id}/{key}"))
         if error is not None:
-            text = f"{type(error).__name__}: {error}"[:ERROR_CHARACTERS]
+            text = described(error)
             await self._record(number, "effect", digest, None, {"code": "effect_error", "message": text})
             raise EffectError(text) from error
         try:
@@ -194,7 +197,7 @@ def _json_or_repr(rules: Rules, payload: object) -> bytes:
     try:
         return rules.codec.json(payload)
     except (InvalidPayload, TypeError, ValueError):
-        return repr(payload).encode()
+        return shown(payload).encode()
 
 
 def _check_size(rules: Rules, json: bytes) -> None:
