@@ -169,6 +169,7 @@ class Decision:
         if error is not None:
             data["error"] = error
         event = self.add("step_recorded", data, content, step.message.thread.id)
+        step = (step.message.steps or {}).get(step.number, step)  # the fold's own, if it has made one just now
         if content is not None:
             self.results.append((step, event))
         step.is_written = False

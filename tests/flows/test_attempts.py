@@ -1,0 +1,265 @@
+"""Attempts: what a new one keeps and what it runs anew, how they are counted, and records that do not fit (1.4, G8)."""
+
+from __future__ import annotations
+
+import pytest
+
+from organism.model.commands import ReplayDeadLetter
+from tests.flows.stage import TurnedTime, at_gate, open_gate, play
+from tests.flows.world import MakeWorld
+
+VALUES = """
+async def worker(payload: Ask, metadata: HandlerMetadata):
+    told = await metadata.ask("echo", Ask("x"))
+    values = (told.text, await metadata.now(), await metadata.uuid(), await metadata.random())
+    TRACE.append(values)
+    {between}
+    if metadata.attempt < 3:
+        raise ValueError("not yet")
+    return HandlerResponse.respond(Told(str(values)))
+
+async def echo(payload: Ask, metadata: HandlerMetadata):
+    return HandlerResponse.respond(Told(payload.text + str(len(TRACE))))
+"""
+
+
+async def test_a_new_attempt_is_given_what_succeeded(world: MakeWorld) -> None:
+    made = world(VALUES.format(between="pass"), {"worker": {"peers": ["echo"]}, "echo": {}})
+    async with made.running() as o:
+        await o.inject("worker", {"text": "x"}, wait=True)
+        first, *others = play(o)["TRACE"]
+        requests = [event for event in await o.events("message_sent") if event.data["to"] == "echo"]
+    assert others == [first, first]
+    assert len(requests) == 1
+
+
+async def test_time_chance_and_names_differ_between_messages(world: MakeWorld) -> None:
+    made = world(VALUES.format(between="pass").replace("< 3", "< 1"), {"worker": {"peers": ["echo"]}, "echo": {}})
+    async with made.running() as o:
+        for _ in range(2):
+            await o.inject("worker", {"text": "x"}, wait=True)
+        first, second = play(o)["TRACE"]
+    assert all(one != other for one, other in zip(first, second, strict=True))
+    assert first[1].utcoffset().total_seconds() == 0
+    assert 0 <= first[3] < 1
+
+
+async def test_a_new_attempt_runs_anew_what_failed_and_a_late_answer_to_the_old_one_ends_unread(
+    world: MakeWorld,
+) -> None:
+    time = TurnedTime()
+    made = world(
+        """
+        async def worker(payload: Ask, metadata: HandlerMetadata):
+            told = await metadata.ask("slow", Ask(str(metadata.attempt)), timeout=5)
+            return HandlerResponse.respond(told)
+
+        async def slow(payload: Ask, metadata: HandlerMetadata):
+            await gate(payload.text)
+            return HandlerResponse.respond(Told("answer " + payload.text))
+        """,
+        {"worker": {"peers": ["slow"]}, "slow": {"timeout_s": 1000}},
+    )
+    async with made.running(parts=time.parts()) as o:
+        thread = (await o.inject("worker", {"text": "x"})).thread_id
+        await at_gate(o, "1")
+        time.turn(6)
+        await o.until("message_retried")
+        time.turn(1)
+        open_gate(o, "1")
+        await at_gate(o, "2")
+        open_gate(o, "2")
+        assert await o.tenant.ended(thread, 10)
+        outcomes = [
+            event.data["outcome"] for event in await o.events("message_handled") if event.data["agent"] == "worker"
+        ]
+        assert await o.replies(thread) == ({"text": "answer 2"},)
+    assert outcomes == ["unread", "answered", "done"]
+
+
+async def test_a_restart_gives_back_a_recorded_error_and_does_not_ask_again(world: MakeWorld) -> None:
+    made = world(
+        """
+        async def worker(payload: Ask, metadata: HandlerMetadata):
+            try:
+                await metadata.ask("broken", Ask("x"))
+            except AskError as error:
+                await gate("after")
+                return HandlerResponse.respond(Told(error.code))
+
+        async def broken(payload: Ask, metadata: HandlerMetadata):
+            raise ValueError("broken")
+        """,
+        {"worker": {"peers": ["broken"]}, "broken": {}},
+        retry={"attempts": 2, "base_delay_s": 0.01},
+    )
+    async with made.running() as o:
+        injected = await o.inject("worker", {"text": "x"})
+        await at_gate(o, "after")
+        await o.crash()
+    async with made.running() as o:
+        await at_gate(o, "after")
+        open_gate(o, "after")
+        assert await o.tenant.ended(injected.thread_id, 10)
+        assert await o.replies(injected.thread_id) == ({"text": "dead_letter"},)
+        assert len([event for event in await o.events("message_sent") if event.data["to"] == "broken"]) == 1
+
+
+@pytest.mark.parametrize("attempts", [1, 2, 4])
+async def test_a_handling_is_attempted_as_often_as_the_organism_says(world: MakeWorld, attempts: int) -> None:
+    made = world(
+        """
+        async def broken(payload: Ask, metadata: HandlerMetadata):
+            TRACE.append(metadata.attempt)
+            raise ValueError("broken")
+        """,
+        {"broken": {}},
+        retry={"attempts": attempts, "base_delay_s": 0.01},
+    )
+    async with made.running() as o:
+        await o.inject("broken", {"text": "x"}, wait=True)
+        dead = (await o.events("message_dead"))[0].data
+        assert play(o)["TRACE"] == list(range(1, attempts + 1))
+    assert dead["attempts"] == attempts
+
+
+async def test_a_timeout_is_a_failed_attempt(world: MakeWorld) -> None:
+    time = TurnedTime()
+    made = world(
+        """
+        async def slow(payload: Ask, metadata: HandlerMetadata):
+            TRACE.append(metadata.attempt)
+            await gate(str(metadata.attempt))
+            return HandlerResponse.respond(Told("late"))
+        """,
+        {"slow": {"timeout_s": 5}},
+        retry={"attempts": 2},
+    )
+    async with made.running(parts=time.parts()) as o:
+        thread = (await o.inject("slow", {"text": "x"})).thread_id
+        await at_gate(o, "1")
+        time.turn(6)
+        await o.until("message_retried")
+        time.turn(1)
+        await at_gate(o, "2")
+        open_gate(o, "1")
+        open_gate(o, "2")
+        assert await o.tenant.ended(thread, 10)
+        assert await o.replies(thread) == ({"text": "late"},)
+        assert play(o)["TRACE"] == [1, 2]
+
+
+async def test_failed_attempts_are_counted_across_crashes(world: MakeWorld) -> None:
+    source = """
+    async def broken(payload: Ask, metadata: HandlerMetadata):
+        raise ValueError(f"attempt {metadata.attempt}")
+    """
+    made = world(source, {"broken": {}}, retry={"base_delay_s": 60, "max_delay_s": 60})
+    time = TurnedTime()
+    async with made.running(parts=time.parts()) as o:
+        thread = (await o.inject("broken", {"text": "x"})).thread_id
+        await o.until("message_retried")
+        await o.crash()
+    for seed in (2, 3):
+        async with made.running(parts=time.parts(seed)) as o:
+            time.turn(61)
+            await o.until("message_retried" if seed == 2 else "message_dead", after=o.log.head)
+            await o.crash()
+    async with made.running(parts=time.parts(4)) as o:
+        dead = (await o.events("message_dead"))[0].data
+        assert (await o.thread(thread))["status"] == "error"
+        assert len(await o.events("message_started")) == 3
+    assert (dead["attempts"], dead["reason"]) == (3, "ValueError: attempt 3")
+
+
+async def test_a_retry_that_is_due_later_is_not_earlier_after_a_restart(world: MakeWorld) -> None:
+    made = world(
+        "async def broken(payload: Ask, metadata: HandlerMetadata):\n    raise ValueError\n",
+        {"broken": {}},
+        retry={"base_delay_s": 60, "max_delay_s": 60},
+    )
+    time = TurnedTime()
+    async with made.running(parts=time.parts()) as o:
+        await o.inject("broken", {"text": "x"})
+        await o.until("message_retried")
+        await o.crash()
+    async with made.running(parts=time.parts(2)) as o:
+        time.turn(55)
+        await time.ticked(o)
+        assert len(await o.events("message_started")) == 1
+        time.turn(6)
+        second = await o.until("message_started", attempt=2)
+    assert second.data["after"] == "retry"
+
+
+DIVERGING = """
+async def worker(payload: Ask, metadata: HandlerMetadata):
+    try:
+        {first}
+    except BaseException:
+        {swallow}
+    {second}
+    await gate("end")
+    return HandlerResponse.respond(Told("end"))
+
+async def echo(payload: Ask, metadata: HandlerMetadata):
+    return HandlerResponse.respond(payload)
+
+async def touch(key: str):
+    TRACE.append(key)
+"""
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "words"),
+    [
+        ("await metadata.now()", "await metadata.uuid()", ("now", "uuid")),
+        ('await metadata.ask("echo", Ask("x"))', 'await metadata.ask("echo", Ask("y"))', ("ask", "ask")),
+        ('await metadata.ask("echo", Ask("x"))', 'await metadata.ask("sink", Ask("x"))', ("ask", "ask")),
+        ('await metadata.effect("a", touch)', 'await metadata.effect("b", touch)', ("effect", "effect")),
+        ('await metadata.effect("a", touch)', 'await metadata.effect("a", touch, kind="pure")', ("effect", "effect")),
+        ("await metadata.random()", 'await metadata.effect("a", touch)', ("random", "effect")),
+    ],
+)
+@pytest.mark.parametrize("swallow", ["raise", "pass"])
+async def test_a_step_that_does_not_fit_its_record_stops_the_handling_and_names_both(
+    world: MakeWorld, before: str, after: str, words: tuple[str, str], swallow: str
+) -> None:
+    made = world(
+        DIVERGING.format(first=before, second="pass", swallow=swallow),
+        {"worker": {"peers": ["echo", "sink"]}, "echo": {}, "sink": {"handler": "echo"}},
+    )
+    async with made.running() as o:
+        injected = await o.inject("worker", {"text": "x"})
+        await at_gate(o, "end")
+        await o.crash()
+    made.write(DIVERGING.format(first=after, second="await metadata.effect('never', touch)", swallow=swallow))
+    async with made.running() as o:
+        assert await o.tenant.ended(injected.thread_id, 10)
+        dead = (await o.events("message_dead"))[0].data
+        assert play(o)["TRACE"] == []
+        assert len(await o.events("message_retried")) == 0
+        open_gate(o, "end")
+        await o.do(ReplayDeadLetter(message_id=injected.message_id))
+        assert await o.tenant.ended(injected.thread_id, 10)
+        assert (await o.thread(injected.thread_id))["status"] == "completed"
+    assert dead["code"] == "replay_diverged"
+    recorded, now = dead["reason"].split(";")
+    assert recorded.startswith(f"Step 1 is recorded as {words[0]} with input ")
+    assert now.startswith(f" now it is {words[1]} with input ")
+
+
+async def test_more_steps_than_are_recorded_are_no_divergence(world: MakeWorld) -> None:
+    made = world(
+        DIVERGING.format(first="await metadata.now()", second="pass", swallow="raise"), {"worker": {}, "echo": {}}
+    )
+    async with made.running() as o:
+        injected = await o.inject("worker", {"text": "x"})
+        await at_gate(o, "end")
+        await o.crash()
+    made.write(DIVERGING.format(first="await metadata.now()", second="await metadata.uuid()", swallow="raise"))
+    async with made.running() as o:
+        await at_gate(o, "end")
+        open_gate(o, "end")
+        assert await o.tenant.ended(injected.thread_id, 10)
+        assert await o.replies(injected.thread_id) == ({"text": "end"},)

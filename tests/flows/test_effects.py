@@ -1,0 +1,245 @@
+"""Outside effects: kinds, keys, what is kept of them, and what nobody knows of them (spec 1.4, 1.6.3, G3)."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import orjson
+import pytest
+
+from organism.errors import AlreadyResolved, NotFound
+from organism.log.log import Query
+from organism.model.commands import ReplayDeadLetter, ResolveIndeterminate
+from organism.testing import Running
+from tests.flows.stage import TurnedTime, at_gate, open_gate, play
+from tests.flows.world import MakeWorld
+
+PAYER = """
+async def payer(payload: Ask, metadata: HandlerMetadata):
+    try:
+        paid = await metadata.effect("pay", pay, kind="{kind}")
+    except EffectFailed as error:
+        paid = f"failed: {{error}}"
+    except EffectError as error:
+        paid = f"error: {{error}}"
+        {on_error}
+    {after}
+    return HandlerResponse.respond(Told(str(paid)))
+
+async def pay(key: str):
+    TRACE.append(key)
+    {effect}
+"""
+
+
+def payer(kind: str = "idempotent", effect: str = "return 'paid'", after: str = "pass", on_error: str = "pass") -> str:
+    """A handler with one effect, and what comes after it."""
+    return PAYER.format(kind=kind, effect=effect, after=after, on_error=on_error)
+
+
+@pytest.mark.parametrize("kind", ["pure", "idempotent", "unsafe"])
+async def test_an_effect_runs_once_with_a_key_of_its_message_and_its_result_is_recorded(
+    world: MakeWorld, kind: str
+) -> None:
+    made = world(payer(kind, "return {'at': [1, None]}"), {"payer": {}})
+    async with made.running() as o:
+        outcome = await o.inject("payer", {"text": "x"}, wait=True)
+        recorded = (await o.events("step_recorded"))[0]
+        begun = await o.events("step_started")
+        assert play(o)["TRACE"] == [f"{outcome.message_id}/pay"]
+    assert outcome.replies == ({"text": "{'at': [1, None]}"},)
+    assert recorded.content is not None
+    assert orjson.loads(recorded.content.json) == {"at": [1, None]}
+    assert len(begun) == (0 if kind == "pure" else 1)
+
+
+async def test_the_handler_gets_what_the_log_holds_so_a_restart_changes_nothing(world: MakeWorld) -> None:
+    made = world(payer(effect="return (1, 2)"), {"payer": {}})
+    async with made.running() as o:
+        assert (await o.inject("payer", {"text": "x"}, wait=True)).replies == ({"text": "[1, 2]"},)
+
+
+@pytest.mark.parametrize("kind", ["pure", "idempotent"])
+async def test_an_effect_that_a_crash_interrupts_runs_again_with_the_same_key(world: MakeWorld, kind: str) -> None:
+    made = world(payer(kind, "await gate('pay'); return 'paid'"), {"payer": {}})
+    async with made.running() as o:
+        injected = await o.inject("payer", {"text": "x"})
+        await at_gate(o, "pay")
+        key = play(o)["TRACE"][0]
+        await o.crash()
+    async with made.running() as o:
+        await at_gate(o, "pay")
+        open_gate(o, "pay")
+        assert await o.tenant.ended(injected.thread_id, 10)
+        assert play(o)["TRACE"] == [key]
+        assert await o.replies(injected.thread_id) == ({"text": "paid"},)
+
+
+@pytest.mark.parametrize("kind", ["pure", "idempotent", "unsafe"])
+async def test_an_effect_that_is_recorded_is_never_repeated(world: MakeWorld, kind: str) -> None:
+    made = world(payer(kind, after="await gate('after')"), {"payer": {}})
+    async with made.running() as o:
+        injected = await o.inject("payer", {"text": "x"})
+        await at_gate(o, "after")
+        await o.crash()
+    async with made.running() as o:
+        await at_gate(o, "after")
+        open_gate(o, "after")
+        assert await o.tenant.ended(injected.thread_id, 10)
+        assert play(o)["TRACE"] == []
+        assert await o.replies(injected.thread_id) == ({"text": "paid"},)
+
+
+@pytest.mark.parametrize(
+    ("effect", "reason"),
+    [
+        ("return object()", "cannot be kept"),
+        ("return {1: 2}", "cannot be kept"),
+        ("return float", "cannot be kept"),
+        ("return 'x' * 2000", "max_payload_bytes is 1000"),
+        ("return chr(0xd800)", "cannot be kept"),
+    ],
+)
+async def test_a_result_that_cannot_be_kept_fails_the_effect_for_good(
+    world: MakeWorld, effect: str, reason: str
+) -> None:
+    made = world(
+        payer("idempotent", effect, after="if metadata.attempt < 2: raise ValueError('again')"),
+        {"payer": {}},
+        limits={"max_payload_bytes": 1000},
+    )
+    async with made.running() as o:
+        outcome = await o.inject("payer", {"text": "x"}, wait=True)
+        assert len(play(o)["TRACE"]) == 1
+        assert len(await o.events("message_retried")) == 1
+    assert outcome.replies[0]["text"].startswith("failed: The effect 'pay' gave a result that cannot be kept")
+    assert reason in outcome.replies[0]["text"]
+
+
+@pytest.mark.parametrize("kind", ["pure", "idempotent", "unsafe"])
+async def test_an_effect_that_raised_runs_anew_in_the_next_attempt_with_the_same_key(
+    world: MakeWorld, kind: str
+) -> None:
+    effect = "if len(TRACE) == 1: raise ConnectionError('no answer')\n    return 'paid'"
+    made = world(payer(kind, effect, on_error="raise"), {"payer": {}})
+    async with made.running() as o:
+        outcome = await o.inject("payer", {"text": "x"}, wait=True)
+        recorded = [event.data.get("error") for event in await o.events("step_recorded")]
+        assert play(o)["TRACE"] == [f"{outcome.message_id}/pay"] * 2
+    assert outcome.replies == ({"text": "paid"},)
+    assert recorded == [{"code": "effect_error", "message": "ConnectionError: no answer"}, None]
+
+
+async def test_after_a_restart_an_effect_that_raised_raises_the_same_and_does_not_run(world: MakeWorld) -> None:
+    made = world(payer("unsafe", "raise ConnectionError('no answer')", after="await gate('after')"), {"payer": {}})
+    async with made.running() as o:
+        injected = await o.inject("payer", {"text": "x"})
+        await at_gate(o, "after")
+        await o.crash()
+    async with made.running() as o:
+        await at_gate(o, "after")
+        open_gate(o, "after")
+        assert await o.tenant.ended(injected.thread_id, 10)
+        assert play(o)["TRACE"] == []
+        assert await o.replies(injected.thread_id) == ({"text": "error: ConnectionError: no answer"},)
+
+
+async def indeterminate(o: Running) -> list[dict[str, Any]]:
+    """What waits for an operator's word."""
+    found: list[dict[str, Any]] = orjson.loads((await o.log.rows("indeterminate", Query(limit=10))).rows)
+    return found
+
+
+UNSAFE = payer("unsafe", "await gate('pay'); return 'paid'")
+RESOLUTIONS = pytest.mark.parametrize(
+    ("outcome", "result", "text", "runs"),
+    [("done", "by hand", "by hand", 0), ("redo", None, "paid", 1), ("fail", None, "failed: ", 0)],
+)
+
+
+@RESOLUTIONS
+async def test_an_unsafe_effect_whose_handler_timed_out_waits_for_an_operator(
+    world: MakeWorld, outcome: Any, result: str | None, text: str, runs: int
+) -> None:
+    time = TurnedTime()
+    made = world(UNSAFE, {"payer": {"timeout_s": 10}})
+    async with made.running(parts=time.parts()) as o:
+        injected = await o.inject("payer", {"text": "x"})
+        await at_gate(o, "pay")
+        time.turn(11)
+        await o.until("message_retried")
+        time.turn(11)
+        await time.ticked(o)
+        assert len(await o.events("message_started")) == 1
+        assert (await o.thread(injected.thread_id))["status"] == "active"
+        waiting = await indeterminate(o)
+        open_gate(o, "pay")
+        await o.do(ResolveIndeterminate(id=waiting[0]["id"], outcome=outcome, result=result))
+        assert await o.tenant.ended(injected.thread_id, 10)
+        assert (await o.replies(injected.thread_id))[0]["text"].startswith(text)
+        assert len(play(o)["TRACE"]) == 1 + runs
+        assert await indeterminate(o) == []
+    assert [(row["id"], row["agent"], row["key"]) for row in waiting] == [(f"{injected.message_id}:1", "payer", "pay")]
+
+
+async def test_what_an_operator_failed_stays_failed_in_later_attempts(world: MakeWorld) -> None:
+    source = payer("unsafe", "await gate('pay')", after="if metadata.attempt < 4: raise ValueError('again')")
+    made = world(source, {"payer": {}}, retry={"attempts": 5})
+    async with made.running() as o:
+        injected = await o.inject("payer", {"text": "x"})
+        await at_gate(o, "pay")
+        await o.crash()
+    async with made.running() as o:
+        await o.do(ResolveIndeterminate(id=f"{injected.message_id}:1", outcome="fail"))
+        assert await o.tenant.ended(injected.thread_id, 10)
+        assert (await o.replies(injected.thread_id))[0]["text"].startswith("failed: ")
+        assert play(o)["TRACE"] == []
+
+
+async def test_a_thread_waits_as_long_as_nobody_says_what_became_of_its_effect(world: MakeWorld) -> None:
+    made = world(UNSAFE, {"payer": {}})
+    async with made.running() as o:
+        injected = await o.inject("payer", {"text": "x"})
+        behind = await o.inject("payer", {"text": "behind"}, thread_id=injected.thread_id)
+        await at_gate(o, "pay")
+        await o.crash()
+    for _ in range(2):
+        async with made.running() as o:
+            assert len(await o.events("message_started")) == 1
+            assert [row["id"] for row in await indeterminate(o)] == [f"{injected.message_id}:1"]
+            await o.crash()
+    async with made.running() as o:
+        open_gate(o, "pay")
+        assert len([event for event in await o.events("step_started") if "unknown" in event.data]) == 1
+        await o.do(ResolveIndeterminate(id=f"{injected.message_id}:1", outcome="done", result=None))
+        assert await o.tenant.ended(injected.thread_id, 10)
+        started = [event.data["message"] for event in await o.events("message_started")]
+    assert started == [injected.message_id, injected.message_id, behind.message_id]
+
+
+async def test_of_two_words_about_one_effect_the_second_is_told_so(world: MakeWorld) -> None:
+    made = world(UNSAFE, {"payer": {}})
+    async with made.running() as o:
+        injected = await o.inject("payer", {"text": "x"})
+        await at_gate(o, "pay")
+        await o.crash()
+    async with made.running() as o:
+        effect = f"{injected.message_id}:1"
+        resolve = ResolveIndeterminate(id=effect, outcome="fail")
+        results = await asyncio.gather(o.do(resolve), o.do(resolve), return_exceptions=True)
+        assert isinstance(results[1], AlreadyResolved)
+        assert await o.tenant.ended(injected.thread_id, 10)
+        for unknown in ("msg-nowhere:1", "nonsense", f"{injected.message_id}:x"):
+            with pytest.raises((NotFound, AlreadyResolved)):
+                await o.do(ResolveIndeterminate(id=unknown, outcome="done"))
+        assert len(await o.events("step_resolved")) == 1
+
+
+async def test_a_replayed_dead_letter_runs_its_effects_anew_under_keys_of_its_own(world: MakeWorld) -> None:
+    made = world(payer(after="if payload.text == 'bad': raise ValueError('bad')"), {"payer": {}}, retry={"attempts": 1})
+    async with made.running() as o:
+        first = await o.inject("payer", {"text": "bad"}, wait=True)
+        again = await o.do(ReplayDeadLetter(message_id=first.message_id, json={"text": "good"}))
+        assert await o.tenant.ended(first.thread_id, 10)
+        assert play(o)["TRACE"] == [f"{first.message_id}/pay", f"{again.message_id}/pay"]  # type: ignore[union-attr]
