@@ -8,14 +8,13 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import orjson
 
 from organism.log.folds import ERASED, with_payload
 from organism.log.log import Row
-from organism.model.events import Event
+from organism.model.events import THREAD, Event
 from organism.model.times import iso
 from organism.projections import approvals, dead_letters, messages, threads
 from organism.server.wire import frame, splice
@@ -24,8 +23,7 @@ THREADS_KEPT: Final = 4096
 NOBODY: Final[frozenset[str]] = frozenset()
 
 
-@dataclass(frozen=True, slots=True)
-class Frame:
+class Frame(NamedTuple):
     """One event for viewers: ``wire`` is the finished WebSocket frame; the rest is what filters look at."""
 
     position: int
@@ -35,8 +33,7 @@ class Frame:
     wire: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Said:
+class Said(NamedTuple):
     """What a maker gives: the frame's fields (finished JSON where they are ``bytes``), and the agents it names."""
 
     event: str
@@ -58,7 +55,7 @@ class Folded:
         missing: list[str] = []
         for event in events:
             thread = event.thread
-            if thread is None or thread in seen:
+            if thread is None or thread in seen or event.type not in FOLDED:
                 continue
             seen.add(thread)
             if thread not in self._threads and event.type != "thread_created":
@@ -76,11 +73,14 @@ class Folded:
     def frames(self, events: Sequence[Event]) -> list[Frame]:
         """The frames of events that follow ``position`` without a gap, whose threads are known."""
         made: list[Frame] = []
-        for event, following in zip(events, (*events[1:], None), strict=True):
-            row = self._fold(event)
-            maker = MAKERS.get(event.type)
-            if maker is not None and (said := maker(event, Standing(row, following, self.is_paused))) is not None:
-                made.append(_framed(event, said))
+        for at, event in enumerate(events, 1):
+            row = self._fold(event) if event.type in FOLDED else None
+            if event.type == "message_sent":
+                made.append(_message(event))
+            elif (maker := MAKERS.get(event.type)) is not None:
+                following = events[at] if at < len(events) else None
+                said = maker(event, Standing(row, following, self.is_paused))
+                made += () if said is None else (_framed(event, said),)
         self.position = events[-1].position if events else self.position
         while len(self._threads) > THREADS_KEPT:
             self._threads.popitem(last=False)
@@ -99,8 +99,7 @@ class Folded:
         return row
 
 
-@dataclass(frozen=True, slots=True)
-class Standing:
+class Standing(NamedTuple):
     """What a maker may look at besides its event: its thread after it, the event after it, whether all is paused."""
 
     thread: Row | None
@@ -109,6 +108,9 @@ class Standing:
 
 
 PAUSES: Final[Mapping[str, bool]] = {"organism_paused": True, "organism_resumed": False}
+
+FOLDED: Final = THREAD | {"message_sent", *PAUSES}
+"""The events that change what a frame says of a thread; any other only moves its position, which no frame shows."""
 
 Maker = Callable[[Event, Standing], Said | None]
 
@@ -132,11 +134,14 @@ def public(row: Row) -> Row:
     return {name: value for name, value in row.items() if not name.startswith("_")}
 
 
-def _message(event: Event, _standing: Standing) -> Said:
+def _message(event: Event) -> Frame:
+    """The frame of a message, made by itself: most frames are of this kind."""
     content = event.content
     payload = None if content is None or content.erased else content.json
-    head = orjson.dumps(messages.head(event))
-    return Said("message", {"message": with_payload(head, payload)}, frozenset((event.data["from"], event.data["to"])))
+    message = with_payload(orjson.dumps(messages.head(event)), payload)
+    wire = frame(b'{"event":"message","position":%d,"message":%b}' % (event.position, message))
+    agents = frozenset((event.data["from"], event.data["to"]))
+    return Frame(event.position, "message", event.thread, agents, wire)
 
 
 def _thread_created(event: Event, standing: Standing) -> Said | None:
@@ -251,7 +256,6 @@ def _reload(event: Event, _standing: Standing) -> Said:
 
 
 MAKERS: Final[Mapping[str, Maker]] = {
-    "message_sent": _message,
     "thread_created": _thread_created,
     "thread_reopened": _thread_updated,
     "thread_completed": _thread_updated,
@@ -276,7 +280,7 @@ MAKERS: Final[Mapping[str, Maker]] = {
     "organism_resumed": _organism_state,
     "organism_reloaded": _reload,
 }
-"""Which events make a frame, and how: the frame table."""
+"""Which events make a frame, and how: the frame table. ``message_sent`` makes a ``message`` (see ``Folded.frames``)."""
 
 FRAMES: Final = frozenset(
     {

@@ -23,6 +23,9 @@ from organism.server.frames import Folded, Frame
 from organism.server.states import States
 
 WINDOW_BYTES: Final = 4 << 20
+CHUNK_BYTES: Final = 300
+FRAME_BYTES: Final = 400
+"""What a chunk and a frame weigh besides their bytes."""
 CHECKPOINT_SECONDS: Final = 5.0
 WITH_CONTENT: Final = EventFilter(content=True)
 _HISTORY: Final = 1 << 20
@@ -62,7 +65,7 @@ class Chunk:
         self.after = after
         self.last = last
         self.frames = frames
-        self.size = sum(len(frame.wire) for frame in frames)
+        self.size = CHUNK_BYTES + sum(FRAME_BYTES + len(frame.wire) for frame in frames)
         self._joined: dict[Filter, bytes] = {}
 
     def wire(self, wanted: Filter, position: int) -> bytes:

@@ -180,7 +180,7 @@ async def test_a_short_jam_is_made_up_for_from_the_window(world: World) -> None:
 
 
 async def test_who_falls_behind_the_window_is_told_and_misses_nothing(world: World) -> None:
-    world.tail = Tail(world.log, window_bytes=500)
+    world.tail = Tail(world.log, window_bytes=3_000)
     other, _ = world.watch()
     sink, _ = world.watch()
     await sink.until("thread_updated", await world.say("t"))
@@ -266,7 +266,7 @@ Moves = st.lists(st.sampled_from(["say", "say3", "block", "unblock", "turn", "ag
 
 
 @settings(max_examples=60, deadline=None)
-@given(moves=Moves, window_bytes=st.sampled_from([300, 3_000, 1 << 20]))
+@given(moves=Moves, window_bytes=st.sampled_from([1_000, 10_000, 1 << 20]))
 def test_whatever_the_socket_does_the_union_is_the_log(moves: Sequence[str], window_bytes: int) -> None:
     async def play() -> None:
         log = await MemoryLog.open(READ_MODELS)
