@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from tests.faults.client import Gone, client
-from tests.faults.judgement import judged
+from tests.faults.judgement import judged, verified
 from tests.faults.ledger import Ledger
 from tests.faults.lives import Life, nursery, spawn
 from tests.faults.oracle import read_lines
@@ -61,7 +61,9 @@ class Campaign:
         while len(self.kills) < self.plan.kills:
             await self._live_and_die()
         seconds = time.monotonic() - begun
-        return self._report(await judged(self.stage), seconds)
+        ledger = await judged(self.stage)
+        await verified(self.stage)
+        return self._report(ledger, seconds)
 
     async def _live_and_die(self) -> None:
         chance, loop = self.stage.chance, asyncio.get_running_loop()

@@ -22,6 +22,7 @@ from tests.faults.points import KILL_AT
 ROOT: Final = Path(__file__).parents[2]
 PLAY: Final = Path(__file__).parent / "play" / "organism.yaml"
 URL: Final = re.compile(r"http://[\d.]+:\d+")
+START_SECONDS: Final = 30.0
 OUTPUT_LIMIT: Final = 1 << 20
 
 
@@ -83,8 +84,14 @@ class Life:
             self._url.set_result(None)
 
     async def url(self) -> str | None:
-        """Where it serves, as soon as it says so; None if it died before."""
-        return await asyncio.shield(self._url)
+        """Where it serves, as soon as it says so; None if it died before. Raises ``AssertionError`` if it hangs."""
+        try:
+            async with asyncio.timeout(START_SECONDS):
+                return await asyncio.shield(self._url)
+        except TimeoutError:
+            self.kill()
+            said = "\n".join(self.said)
+            raise AssertionError(f"The server neither served nor ended in {START_SECONDS} s. It said:\n{said}") from None
 
     async def serving(self) -> str:
         """Where it serves. Raises ``AssertionError`` with what it said if it died before."""
@@ -116,11 +123,13 @@ class Life:
     async def unless_it_ends(self, wait: Coroutine[Any, Any, None]) -> None:
         """Wait for something that only a living server brings. Raises ``Gone`` if it ends before."""
         waiting, ending = asyncio.ensure_future(wait), asyncio.ensure_future(self.end())
-        await asyncio.wait([waiting, ending], return_when=asyncio.FIRST_COMPLETED)
-        waiting.cancel()
-        if ending.done():
-            raise Gone(f"the server ended with {ending.result()}")
-        ending.cancel()
+        try:
+            await asyncio.wait([waiting, ending], return_when=asyncio.FIRST_COMPLETED)
+            if ending.done():
+                raise Gone(f"the server ended with {ending.result()}")
+        finally:
+            waiting.cancel()
+            ending.cancel()
 
     async def stop(self) -> int:
         """Stop it gracefully and wait for its end."""
