@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any, Final
 
 import orjson
@@ -57,10 +58,14 @@ class Operator:
         if before is not None:
             return before
         self._in_progress[key] = once.digest
-        try:
-            return await self._act(command)
-        finally:
-            del self._in_progress[key]
+        act = asyncio.create_task(self._act(command))
+        act.add_done_callback(partial(self._over, key))
+        return await asyncio.shield(act)  # a caller who goes away does not undo it, nor free its key
+
+    def _over(self, key: str, act: asyncio.Task[Answer]) -> None:
+        del self._in_progress[key]
+        if not act.cancelled():
+            act.exception()  # it has been told to the caller, if there is one still
 
     async def _act(self, command: c.Command) -> Answer:
         """Carry it out. What rests on rows goes one by one, each after what was decided before it is in them."""
@@ -187,13 +192,13 @@ async def reopening(pump: Pump, thread_id: str) -> dict[str, Any]:
 async def _finish(
     self: Operator, decision: Decision, command: c.Command, tell: Callable[[PumpUnit], None] | None = None
 ) -> c.Done:
-    """Write a control decision; one with nothing to do answers with the head."""
+    """Write a control decision; one with nothing to do answers with the head, or with where its key is kept."""
     pump = self.pump
+    last = max(0, len(decision.events) - 1)
+    self.answer(decision, command, {}, 1 if decision.events else 0)
     if not decision.events:
         pump.write(decision)
         return c.Done(pump.log.head)
-    last = len(decision.events) - 1
-    self.answer(decision, command, {}, 1)
     unit = await pump.commit(decision)
     if tell is not None:
         tell(unit)
