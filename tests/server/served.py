@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import secrets
+import ssl
 import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -24,15 +25,17 @@ from organism.server.serve import Address, Secrets, Serving, listen
 HELLO = Path(__file__).parents[2] / "organism.yaml"
 TOKEN = "org_for_tests"
 PATIENCE_SECONDS = 10
+NO_TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+"""A context that loads no authorities: they cost more than a test."""
 
 
 class Served:
     """A running server, and clients of it that hold its token."""
 
-    def __init__(self, serving: Serving, organism: bootstrap.Organism, tokens: Tokens) -> None:
+    def __init__(self, serving: Serving, organism: bootstrap.Organism, client: httpx2.AsyncClient) -> None:
         self.serving = serving
+        self.client = client
         self.organism = organism
-        self.tokens = tokens
         self.url = serving.url
         self.bearer = {"Authorization": f"Bearer {TOKEN}"}
 
@@ -45,10 +48,8 @@ class Served:
         """One request with the token, below /api/v1 unless the path is at the root."""
         headers = {**self.bearer, **more.pop("headers", {})}
         base = "" if path.startswith("//") else "/api/v1"
-        async with httpx2.AsyncClient(base_url=self.url, trust_env=False) as client:
-            return await client.request(
-                method, base + path.removeprefix("/" if not base else ""), headers=headers, **more
-            )
+        url = base + path.removeprefix("/" if not base else "")
+        return await self.client.request(method, url, headers=headers, **more)
 
     async def get(self, path: str, **more: Any) -> Any:
         """The JSON of a GET that must be answered by 200."""
@@ -110,7 +111,8 @@ async def served(config: Path = HELLO, data: Path | None = None, hosts: tuple[st
     running = asyncio.ensure_future(serving.run(answers.set))
     try:
         await asyncio.wait({running, asyncio.ensure_future(answers.wait())}, return_when=asyncio.FIRST_COMPLETED)
-        yield Served(serving, organism, tokens)
+        async with httpx2.AsyncClient(base_url=serving.url, trust_env=False, verify=NO_TLS, timeout=30) as client:
+            yield Served(serving, organism, client)
     finally:
         serving.stop()
         await running
