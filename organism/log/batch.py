@@ -60,6 +60,7 @@ class Intake:
         first = self.last + 1
         contents, streams = self._stamp(unit, first)
         body = encode(unit, first)
+        unit.expect = {}  # it may name units, and those others: a chain through the whole past
         unit.first = first
         unit.last = self.last = first + len(unit.events) - 1
         batch = self.batch

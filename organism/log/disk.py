@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from organism.errors import LogUnavailable
 from organism.log.batch import Batch
-from organism.log.commits import commit_parameters
+from organism.log.commits import make_commit, make_room
 from organism.log.connect import Connector
 from organism.log.crew import Crew
 from organism.log.driver import Connection, Failure
@@ -19,8 +19,10 @@ from organism.log.place import Anchor
 
 Done = Callable[[Batch, Exception | None], None]
 ANCHOR_SECONDS: Final = 0.2
-FULL_WAL_BYTES: Final = 16 << 20
+FULL_WAL_BYTES: Final = 8 << 20
 """So much is written before the WAL is moved into the database while commits go on."""
+USED_WAL_BYTES: Final = 256 << 10
+"""A log that has written so much gets room for the rest."""
 IDLE_WAL_BYTES: Final = 1 << 20
 """So much is enough when nothing waits."""
 FIRST_RETRY_SECONDS: Final = 0.1
@@ -43,14 +45,15 @@ class Disk:
         self._epoch = truth.epoch
         self._passing: tuple[type[Exception], ...] = (*connector.driver.errors, OSError, LogUnavailable)
         self._is_writing = False
+        self._has_room = connector.driver.exclusive
         self._timer: asyncio.TimerHandle | None = None
 
     def write(self, batch: Batch) -> None:
         """Begin to write the batch."""
         self._is_writing = True
         chained = batch.hash(self.key, self.head.hash)
-        parameters = commit_parameters(self._epoch, batch, chained)
-        self._crew.writer.post(partial(self._wrote, batch, chained), self._crew.commits.write, parameters)
+        commit = make_commit(self._epoch, batch, chained)
+        self._crew.writer.post(partial(self._wrote, batch, chained), self._crew.commits.write, commit)
 
     def failure(self, error: Exception) -> Failure:
         """What kind of failure it is, or was before it was explained."""
@@ -95,8 +98,11 @@ class Disk:
         if error is None:
             self.head = Anchor(batch.last, chained)
         self._tell(batch, error)
-        if self._crew.commits.wal_bytes > FULL_WAL_BYTES:
+        written = self._crew.commits.wal_bytes
+        if written > FULL_WAL_BYTES:
             self._checkpoint()
+        elif written > USED_WAL_BYTES and not self._has_room:
+            self._make_room()
         if self._timer is None:
             self._timer = self._loop.call_later(ANCHOR_SECONDS, self._pause)
 
@@ -110,6 +116,13 @@ class Disk:
         self.anchor()
         if not self._is_writing and self._crew.commits.wal_bytes > IDLE_WAL_BYTES:
             self._checkpoint()
+
+    def _make_room(self) -> None:
+        """Once in a life, and nobody's business if it fails: commits are slower then, that is all."""
+        self._has_room = True
+        log = self._connector.place.log
+        wal = log.with_name(log.name + "-wal")
+        self._crew.writer.post(lambda _, __: None, make_room, wal, FULL_WAL_BYTES + FULL_WAL_BYTES // 8)
 
     def _checkpoint(self) -> None:
         self._crew.writer.post(self._checkpointed, self._crew.commits.checkpoint)

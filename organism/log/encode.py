@@ -7,8 +7,8 @@ thread, cause, correlation]``.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Final
 
 import orjson
 
@@ -17,7 +17,9 @@ from organism.log.chain import digest
 from organism.log.upcast import Upcaster
 from organism.model.events import ORGANISM_STREAM, SCHEMA_VERSION, Actor, Event, Unit
 
-REMEDY = "Run `organism log verify --data DIR` to see how far it is whole, then restore a backup."
+SHARED_FIELDS: Final = 2
+"""So many fields has an event that shares all else with its unit."""
+REMEDY: Final = "Run `organism log verify --data DIR` to see how far it is whole, then restore a backup."
 
 
 def encode(unit: Unit, first: int) -> bytes:
@@ -59,6 +61,32 @@ def decode(fields: Sequence[Any], upcaster: Upcaster) -> list[Event]:
         events.append(event)
         position += 1
     return events
+
+
+def hand_over(
+    rows: Iterable[tuple[int, bytes]], after: int, upcaster: Upcaster, apply: Callable[[Event], object]
+) -> None:
+    """Hand each event after ``after`` to ``apply``: one ``Event`` for all, since making one costs more than most folds."""
+    event = Event("", {})
+    present = upcaster.present
+    for _, body in rows:
+        position, version, at, thread, cause, correlation, who, listed = orjson.loads(body)
+        event.at = at
+        event.actor = None if who is None else Actor(*who)
+        event.thread, event.cause, event.correlation = thread, cause, correlation
+        for fields in listed:
+            event.type = kind = fields[0]
+            event.data = fields[1] if version == present else upcaster.lift(version, kind, fields[1])
+            event.position = position
+            position += 1
+            if position <= after + 1:
+                continue
+            if len(fields) == SHARED_FIELDS:
+                apply(event)
+                continue
+            event.thread, event.cause, event.correlation = fields[SHARED_FIELDS:]
+            apply(event)
+            event.thread, event.cause, event.correlation = thread, cause, correlation
 
 
 def streams_of(events: Sequence[Event]) -> list[tuple[str, int]]:

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Final
 
-from organism.errors import OrganismError
+from organism.errors import LogUnavailable, OrganismError
 from organism.log.batch import Batch, Intake
 from organism.log.folds import Folds
-from organism.log.log import EventFilter
 from organism.log.tail import Tail
-from organism.model.events import Event, Unit
+from organism.model.events import Unit
 
 Refusal = Callable[[], OrganismError]
 """Makes the error that a refused unit gets."""
+EARLY_UNITS: Final = 32
+"""So many units do not wait for the end of the loop's iteration: the disk works on them while the rest is made."""
 SETTLE_EVENTS: Final = 256
 """So many committed events may wait for their fold before it is done without being asked for."""
 
@@ -37,6 +39,7 @@ class Journal(ABC):
         self._last_at = last_at
         self._refusal: Refusal | None = None
         self._is_due = False
+        self._is_writing = False
         self._drained: asyncio.Future[None] | None = None
         self.on_lost: Callable[[int], None] | None = None
 
@@ -68,9 +71,12 @@ class Journal(ABC):
         if self._refusal is not None:
             raise self._refusal()
         self._intake.take(unit)
-        if not self._is_due:
-            self._is_due = True
-            self._loop.call_soon(self._begin)
+        if not self._is_writing:
+            if not self._is_due:
+                self._is_due = True
+                self._loop.call_soon(self._begin)
+            elif len(self._intake.batch.units) >= EARLY_UNITS:
+                self._begin()
 
     async def commit(self, unit: Unit) -> int:
         """``append``, then wait; gives the position of the unit's last event, or raises what ``then`` got."""
@@ -88,80 +94,51 @@ class Journal(ABC):
         self.append(unit)
         return await outcome
 
-    def follow(self, after: int, wanted: EventFilter | None = None) -> AsyncIterator[list[Event]]:
-        """Lists of events after ``after``: the past first, then each commit's as it becomes known. Ends when the log closes.
-
-        A list may be empty: it says that the positions up to the head passed the filter by.
-        """
-        return self._tail.follow(after, wanted, self.read)
-
-    @abstractmethod
-    async def read(
-        self,
-        after: int = 0,
-        until: int | None = None,
-        wanted: EventFilter | None = None,
-        limit: int = 500,
-        *,
-        reverse: bool = False,
-    ) -> list[Event]:
-        """Events with after < position ≤ until, in order (or newest first); at most ``limit``."""
-
     @abstractmethod
     def _write(self, batch: Batch) -> None:
         """Begin to write the batch; ``_committed`` or a failure is called in the loop's thread once it is known."""
 
     def _begin(self) -> None:
-        """The commit that is due begins, with all that was appended until now."""
-        if self._refusal is None and self._intake.batch.units:
-            self._write(self._intake.swap())
-            return
-        self._rest()
-
-    def _rest(self) -> None:
-        """Nothing waits for the disk."""
+        """A commit begins with all that was appended until now, unless one is under way."""
         self._is_due = False
-        if self._drained is not None and not self._drained.done():
+        if self._is_writing:
+            return
+        if self._refusal is None and self._intake.batch.units:
+            self._is_writing = True
+            self._write(self._intake.swap())
+        elif self._drained is not None and not self._drained.done():
             self._drained.set_result(None)
 
     async def _drain(self) -> None:
-        """Return once nothing waits for the disk."""
-        if self._is_due:
+        """Return once nothing waits for the disk; nothing more is taken then."""
+        while self._is_due or self._is_writing:
             self._drained = self._drained or self._loop.create_future()
             await asyncio.shield(self._drained)
             self._drained = None
+        self._refusal = self._refusal or partial(LogUnavailable, "The log is closed.")
 
     def _committed(self, batch: Batch) -> None:
         """The batch is on disk: what waits goes at once, then everyone hears of this one."""
+        self._is_writing = False
         self._begin()
         events = batch.events()
         self._last_at = events[-1].at
         self._folds.owe(events)
         self._tail.keep(events, batch.size)
-        self._tell(iter(batch.units), None)
+        _tell(iter(batch.units), None)
         self._tail.wake()
         if len(self._folds.owed) >= SETTLE_EVENTS:
-            self._folds.settle()
-
-    def _tell(self, units: Iterator[Unit], error: OrganismError | None) -> None:
-        """Call each unit's ``then`` in order. One that raises is its author's fault and keeps nobody else from hearing."""
-        try:
-            for unit in units:
-                if unit.then is not None:
-                    unit.then(unit, error)
-        finally:
-            rest = list(units)
-            if rest:
-                self._loop.call_soon(self._tell, iter(rest), error)
+            self._loop.call_soon(self._folds.settle)  # after those who were told
 
     def _refuse(self, refusal: Refusal, failed: Batch, error: OrganismError) -> None:
         """No more writes until ``_admit``. The units of ``failed`` hear ``error``, those that wait for the next commit the refusal."""
         self._refusal = refusal
         waiting = self._intake.swap()
         self._intake.void(waiting, failed)
-        self._rest()
-        self._tell(iter(failed.units), error)
-        self._tell(iter(waiting.units), refusal())
+        self._is_writing = False
+        self._begin()
+        _tell(iter(failed.units), error)
+        _tell(iter(waiting.units), refusal())
 
     def _admit(self, head: int, last_at: int) -> None:
         """Writes go on after ``head``, the truth that was read from the disk; some of it may be news to everyone here."""
@@ -171,3 +148,15 @@ class Journal(ABC):
         self._refusal = None
         if self.on_lost is not None:
             self.on_lost(head)
+
+
+def _tell(units: Iterator[Unit], error: OrganismError | None) -> None:
+    """Call each unit's ``then`` in order. One that raises is its author's fault and keeps nobody else from hearing."""
+    try:
+        for unit in units:
+            if unit.then is not None:
+                unit.then(unit, error)
+    finally:
+        rest = list(units)
+        if rest:
+            asyncio.get_running_loop().call_soon(_tell, iter(rest), error)

@@ -3,6 +3,9 @@
 -- commit: write a commit whole, or not at all
 INSERT INTO commits VALUES (?, ?, ?, ?, ?, ?);
 
+-- commit_alone: the same for one unit
+INSERT INTO commits_alone VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
+
 -- last_unit: where the log ends
 SELECT first, digest, body, hash FROM units ORDER BY first DESC LIMIT 1;
 
@@ -35,9 +38,7 @@ UPDATE meta SET epoch = epoch + 1;
 INSERT INTO meta (id, epoch, timeline) VALUES (1, 0, ?);
 
 -- bodies: rows in order, as fast as they come
-SELECT first, body FROM units
-WHERE first >= coalesce((SELECT max(first) FROM units WHERE first <= ?), 0) AND first <= ?
-ORDER BY first LIMIT ?;
+SELECT first, body FROM units WHERE first > ? AND first <= ? ORDER BY first LIMIT ?;
 
 -- stream_head: the last unit that holds events of a stream
 SELECT max(first) FROM streams WHERE stream = ?;
@@ -62,3 +63,6 @@ ORDER BY u.first DESC LIMIT ?;
 
 -- units_after: units in order, by where they begin
 SELECT first, digest, body, hash FROM units WHERE first > ? ORDER BY first LIMIT ?;
+
+-- is_made: whether the file has tables yet
+SELECT count(*) FROM sqlite_schema;

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from itertools import islice
 from typing import Final
 
@@ -61,6 +61,13 @@ class MemoryLog(Journal):
         found = islice(filter(wants(wanted), events), limit)
         return [self._ledger.fill(event) for event in found] if wanted.content else list(found)
 
+    def follow(self, after: int, wanted: EventFilter | None = None) -> AsyncIterator[list[Event]]:
+        """Lists of events after ``after``: the past first, then each commit's as it becomes known. Ends when the log closes.
+
+        A list may be empty: it says that the positions up to the head passed the filter by.
+        """
+        return self._tail.follow(after, wanted, self.read)
+
     async def row(self, model: str, key: str) -> bytes | None:
         """The public JSON of one row, or None."""
         self._shelf.take(self._folds)
@@ -97,6 +104,13 @@ class MemoryLog(Journal):
             events = await self.read(after, head, limit=RAW_EVENTS)
             yield events
             after = events[-1].position
+
+    async def fold(self, after: int, apply: Callable[[Event], object]) -> None:
+        """Hand every event after ``after`` to ``apply``, in order and without content: the fastest way to fold a log.
+
+        It is the same ``Event`` each time, with other fields: ``apply`` may keep its data, never the event.
+        """
+        self._ledger.fold(after, apply)
 
     async def save_snapshot(self, name: str, position: int, body: bytes) -> None:
         """Keep a disposable snapshot of a fold at ``position`` (the last two are kept)."""

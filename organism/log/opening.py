@@ -21,6 +21,7 @@ from organism.log.upcast import Upcaster
 from organism.log.verify import Walk, walk
 
 SHOWN_DAMAGES: Final = 3
+_SQL: Final = statements("log.sql")
 
 
 class Clock(Protocol):
@@ -56,7 +57,7 @@ def make_log(connector: Connector, options: Options) -> None:
     place = connector.place
     place.make_private(place.log)
     with closing(connector.to_file(place.log)) as connection:
-        if connection.execute("SELECT count(*) FROM sqlite_schema").fetchone() != (0,):
+        if connection.execute(_SQL["is_made"]).fetchone() != (0,):
             return
         if place.anchor_path.exists() and (anchored := place.read_anchor().position):
             raise LogDamaged(f"{place.log} is empty, and its anchor knows it up to position {anchored}. {REMEDY}")
@@ -66,7 +67,7 @@ def make_log(connector: Connector, options: Options) -> None:
         connection.execute("BEGIN IMMEDIATE")
         for statement in statements("schema.sql").values():
             connection.execute(statement)
-        connection.execute(statements("log.sql")["begin_meta"], (options.random_bytes(16).hex(),))
+        connection.execute(_SQL["begin_meta"], (options.random_bytes(16).hex(),))
         connection.execute("COMMIT")
 
 
@@ -96,12 +97,11 @@ class Claimant:
         return state
 
     def _take(self, connection: Connection, state: Walk) -> Truth:
-        sql = statements("log.sql")
-        epoch, timeline = connection.execute(sql["epoch"]).fetchone() or (0, "")
+        epoch, timeline = connection.execute(_SQL["epoch"]).fetchone() or (0, "")
         if self.epoch not in (0, epoch):
             raise Fenced
-        connection.execute(sql["raise_epoch"])
-        last = connection.execute(sql["last_unit"]).fetchone()
+        connection.execute(_SQL["raise_epoch"])
+        last = connection.execute(_SQL["last_unit"]).fetchone()
         at = 0 if last is None else orjson.loads(last[2])[2]
         return Truth(state.head, state.hash, at, timeline, epoch + 1)
 

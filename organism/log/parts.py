@@ -74,15 +74,15 @@ def _head_of(connection: Connection, options: Options, stream: str) -> int:
 async def catch_up(crew: Crew, rows: Rows, head: int, upcaster: Upcaster) -> None:
     """Fold what the rows do not have yet: the last moments before a stop, or everything after they were deleted."""
     rows.folds.settle()
-    position = rows.folds.position
-    while position < head:
-        for _, body in await crew.reader.run(crew.units.raw, position, head):
+    known = rows.folds.position
+    begin = await crew.reader.run(crew.units.begin_of, known + 1) - 1
+    while known < head and (portion := await crew.reader.run(crew.units.raw, begin, head)):
+        for begin, body in portion:
             events = decode(orjson.loads(body), upcaster)
-            rows.folds.owe([event for event in events if event.position > position])
+            rows.folds.owe([event for event in events if event.position > known])
             rows.owe(streams_of(events))
             for event in events:
                 rows.heads.put(event.thread or ORGANISM_STREAM, event.position)
-        position = rows.folds.owed[-1].position
         await rows.flushed()
 
 

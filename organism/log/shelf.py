@@ -12,7 +12,7 @@ import orjson
 from organism.errors import LogDamaged
 from organism.log.batch import Batch
 from organism.log.chain import fits
-from organism.log.encode import REMEDY, decode, parse
+from organism.log.encode import REMEDY, decode, hand_over, parse
 from organism.log.folds import Folds, Written, read_row, with_payload, write_row
 from organism.log.log import Page, Query, ReadModel, Row, Verification, Where
 from organism.log.tables import known_column
@@ -72,6 +72,12 @@ class Ledger:
             if events[-1].position <= after:
                 return
             yield from (event for event in reversed(events) if after < event.position <= until)
+
+    def fold(self, after: int, apply: Callable[[Event], object]) -> None:
+        """Hand every event after ``after`` to ``apply``."""
+        begin = bisect_right(self.units, after + 1, key=lambda unit: unit.first) - 1
+        rows = [(unit.first, unit.body) for unit in self.units[max(begin, 0) :]]
+        hand_over(rows, after, self._upcaster, apply)
 
     def fill(self, event: Event) -> Event:
         """Give the event its content, checked against the digest that it carries."""

@@ -1,85 +1,61 @@
-"""The read models' tables and the statements on them, made from the ``ReadModel`` values."""
+"""The read models' tables: their statements, made from the ``ReadModel`` values and ``tables.sql``."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from hashlib import sha256
-from typing import Any
+from string import Template
+from typing import Any, Final
 
 import orjson
 
-from organism.log.folds import ERASED, Folds, write_row
+from organism.log.driver import Parameters
+from organism.log.folds import Folds, write_row
 from organism.log.log import Query, ReadModel, Where
+from organism.log.queries import statements
 
 Statement = tuple[str, list[Any]]
 """SQL and its parameters."""
-COMPARISONS = frozenset({"=", "<", "<=", ">", ">="})
+COMPARISONS: Final = frozenset({"=", "<", "<=", ">", ">="})
+FIELDS_BEGIN: Final = 6
+"""The place of the first declared field in a row of a flush."""
+_SQL: Final = statements("tables.sql")
 
 
-def table(model: str) -> str:
-    """The table of a read model."""
-    return f"rows_{model}"
-
-
-def column(name: str) -> str:
-    """The column of a declared field."""
-    return f'"f_{name}"'
+def of_model(statement: str, model: str) -> str:
+    """A statement of ``tables.sql`` that needs only to know the table."""
+    return _fill(statement, table=_table(model))
 
 
 def fingerprint(model: ReadModel) -> str:
     """Changes with everything that the rows in the table depend on but the log."""
-    shape = orjson.dumps(
-        [model.version, list(model.columns.items()), model.indexes, model.with_content, model.is_final]
-    )
-    return sha256(shape).hexdigest()
+    shape = [model.version, list(model.columns.items()), model.indexes, model.with_content, model.is_final]
+    return sha256(orjson.dumps(shape)).hexdigest()
 
 
 def definition(model: ReadModel) -> list[str]:
     """The statements that make the model's table and indexes."""
-    own = "".join(f", {column(name)} {kind}" for name, kind in model.columns.items())
-    name = table(model.name)
-    made = (
-        f"CREATE TABLE {name} (key TEXT PRIMARY KEY, public BLOB NOT NULL, private BLOB NOT NULL, "
-        f"content_at INTEGER NOT NULL{own}) STRICT, WITHOUT ROWID"
-    )
-    indexes = [
-        f"CREATE INDEX {name}_{number} ON {name} ({', '.join(column(part) for part in parts)})"
-        for number, parts in enumerate(model.indexes)
-    ]
-    return [made, *indexes]
+    fields = "".join(f",\n    {_column(name)} {kind}" for name, kind in model.columns.items())
+    made = [_fill("table", table=_table(model.name), fields=fields)]
+    for number, parts in enumerate(model.indexes):
+        columns = ", ".join(_column(part) for part in parts)
+        made.append(_fill("index", table=_table(model.name), number=str(number), fields=columns))
+    return made
 
 
 def flush_definition(models: Sequence[ReadModel]) -> list[str]:
-    """A view and its trigger: one INSERT writes the rows of all models, the streams and the position, or nothing.
-
-    For each model the view takes two JSON arrays, what to write and what to delete; the rows' texts are slices of ``blob``.
-    """
+    """The view that takes a flush, and its trigger."""
     names = "".join(f", NULL AS w_{model.name}, NULL AS d_{model.name}" for model in models)
-    view = f"CREATE TEMP VIEW flushes AS SELECT NULL AS position, NULL AS streams, NULL AS blob{names}"
-    steps = [
-        "INSERT OR IGNORE INTO streams (stream, first) SELECT value ->> 0, value ->> 1 FROM json_each(new.streams)",
-        *(step for model in models for step in _flush_steps(model)),
-        "UPDATE views_meta SET position = new.position",
-    ]
-    trigger = f"CREATE TEMP TRIGGER flush_spreads INSTEAD OF INSERT ON flushes BEGIN {'; '.join(steps)}; END"
-    return [view, trigger]
-
-
-def _flush_steps(model: ReadModel) -> list[str]:
-    own = "".join(f", value ->> {number}" for number in range(6, 6 + len(model.columns)))
-    return [
-        f"REPLACE INTO {table(model.name)} SELECT value ->> 0, substr(new.blob, value ->> 1, value ->> 2), "
-        f"substr(new.blob, value ->> 3, value ->> 4), value ->> 5{own} FROM json_each(new.w_{model.name})",
-        f"DELETE FROM {table(model.name)} WHERE key IN (SELECT value FROM json_each(new.d_{model.name}))",
-    ]
+    steps = [_SQL["streams"], *(step for model in models for step in _flush_steps(model)), _SQL["position"]]
+    return [_fill("flushes", fields=names), _fill("flush_spreads", steps=";\n".join(steps))]
 
 
 def flush_statement(models: Sequence[ReadModel]) -> str:
     """The INSERT that ``flush_definition`` waits for."""
-    return f"INSERT INTO flushes VALUES (?, ?, ?{', ?, ?' * len(models)})"
+    return _fill("flush", fields=", ?, ?" * len(models))
 
 
-def flush_parameters(folds: Folds, streams: Sequence[tuple[str, int]]) -> tuple[Any, ...]:
+def flush_parameters(folds: Folds, streams: Sequence[tuple[str, int]]) -> Parameters:
     """What leaves the memory now, as one row for ``flush_statement``."""
     blob: list[bytes] = []
     at = 1
@@ -101,55 +77,17 @@ def flush_parameters(folds: Folds, streams: Sequence[tuple[str, int]]) -> tuple[
 
 def page_statement(model: ReadModel, query: Query) -> Statement:
     """One row: the finished JSON array of a page, and how many rows it has."""
-    joined, conditions, values = _conditions(model, query)
-    row = "r.public"
-    if model.with_content:
-        payload = f"CASE WHEN length(c.salt) > 0 THEN c.json ELSE '{ERASED.decode()}' END"
-        row = f"""substr(r.public, 1, length(r.public) - 1) || ',"payload":' || {payload} || '}}'"""
+    parts, values = _parts(model, query)
     direction = "DESC" if query.descending else "ASC"
-    order = f"r.{column(known_column(model, query.order_by))} {direction}, " if query.order_by else ""
-    inner = f"SELECT {row} AS finished FROM {joined} {conditions} ORDER BY {order}r.key {direction} LIMIT ? OFFSET ?"
-    sql = f"SELECT CAST('[' || coalesce(group_concat(finished, ','), '') || ']' AS BLOB), count(*) FROM ({inner})"
-    return sql, [*values, query.limit, query.offset]
+    by = f"r.{_column(known_column(model, query.order_by))} {direction}, " if query.order_by else ""
+    row = _SQL["page_row_with_content" if model.with_content else "page_row"]
+    return _fill("page", row=row, order=f"{by}r.key {direction}", **parts), [*values, query.limit, query.offset]
 
 
 def total_statement(model: ReadModel, query: Query) -> Statement:
     """How many rows match."""
-    joined, conditions, values = _conditions(model, query)
-    return f"SELECT count(*) FROM {joined} {conditions}", values
-
-
-def _conditions(model: ReadModel, query: Query) -> tuple[str, str, list[Any]]:
-    needs_content = model.with_content
-    joined = f"{table(model.name)} r" + (" LEFT JOIN content c ON c.position = r.content_at" if needs_content else "")
-    parts, values = [], []
-    for where in query.where:
-        part, given = _condition(model, where)
-        parts.append(part)
-        values += given
-    if query.text:
-        parts.append("instr(lower(CAST(c.json AS TEXT)), lower(?)) > 0")
-        values.append(orjson.dumps(query.text).decode()[1:-1])
-    return joined, f"WHERE {' AND '.join(parts)}" if parts else "", values
-
-
-def _condition(model: ReadModel, where: Where) -> tuple[str, list[Any]]:
-    names = where.any_of or (where.column,)
-    parts, values = [], []
-    for name in names:
-        field = f"r.{column(known_column(model, name))}"
-        if where.op == "in":
-            parts.append(f"{field} IN (SELECT value FROM json_each(?))")
-            values.append(_text(where.value))
-        elif where.op == "has":
-            parts.append(f"instr({field}, ?) > 0")
-            values.append(f"|{where.value}|")
-        elif where.op in COMPARISONS:
-            parts.append(f"{field} {where.op} ?")
-            values.append(where.value)
-        else:
-            raise ValueError(f"Expected an operator of `Where`, got {where.op!r}.")
-    return f"({' OR '.join(parts)})", values
+    parts, values = _parts(model, query)
+    return _fill("total", **parts), values
 
 
 def known_column(model: ReadModel, name: str) -> str:
@@ -157,6 +95,51 @@ def known_column(model: ReadModel, name: str) -> str:
     if name not in model.columns:
         raise ValueError(f"Read model {model.name} has the columns {', '.join(model.columns)}, not {name!r}.")
     return name
+
+
+def _parts(model: ReadModel, query: Query) -> tuple[dict[str, str], list[Any]]:
+    """What a page and its total have in common: table, content, conditions, and the conditions' values."""
+    found = [_condition(model, where) for where in query.where]
+    if query.text:
+        found.append((_SQL["text"], [orjson.dumps(query.text).decode()[1:-1]]))
+    where = f"WHERE {' AND '.join(part for part, _ in found)}" if found else ""
+    content = _SQL["content"] if model.with_content else ""
+    values = [value for _, given in found for value in given]
+    return {"table": _table(model.name), "content": content, "where": where}, values
+
+
+def _condition(model: ReadModel, where: Where) -> Statement:
+    columns = [f"r.{_column(known_column(model, name))}" for name in where.any_of or (where.column,)]
+    if where.op == "in":
+        part, value = _SQL["one_of"], _text(where.value)
+    elif where.op == "has":
+        part, value = _SQL["has"], f"|{where.value}|"
+    elif where.op in COMPARISONS:
+        part, value = f"$field {where.op} ?", where.value
+    else:
+        raise ValueError(f"Expected an operator of `Where`, got {where.op!r}.")
+    parts = [Template(part).substitute(field=column) for column in columns]
+    return f"({' OR '.join(parts)})", [value] * len(parts)
+
+
+def _flush_steps(model: ReadModel) -> list[str]:
+    fields = "".join(f",\n    value ->> {number + FIELDS_BEGIN}" for number in range(len(model.columns)))
+    return [
+        _fill("write", table=_table(model.name), fields=fields, model=model.name),
+        _fill("delete", table=_table(model.name), model=model.name),
+    ]
+
+
+def _fill(statement: str, **parts: str) -> str:
+    return Template(_SQL[statement]).substitute(parts)
+
+
+def _table(model: str) -> str:
+    return f"rows_{model}"
+
+
+def _column(name: str) -> str:
+    return f'"f_{name}"'
 
 
 def _text(value: Any) -> str:

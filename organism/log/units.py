@@ -20,6 +20,8 @@ from organism.model.events import Content, Event
 
 END: Final = (1 << 63) - 1
 PORTION_UNITS: Final = 512
+RAW_UNITS: Final = 2048
+_SQL: Final = statements("log.sql")
 
 
 Fetch = Callable[[int, int], list[tuple[Any, ...]]]
@@ -43,7 +45,6 @@ class Units:
 
     def __init__(self, upcaster: Upcaster) -> None:
         self._upcaster = upcaster
-        self._sql = statements("log.sql")
 
     def use(self, connection: Connection) -> None:
         """Read over this connection from now on."""
@@ -65,7 +66,7 @@ class Units:
 
     def content(self, position: int) -> tuple[bytes, bytes] | None:
         """(json, xml) at the position; None if there is none or it was erased."""
-        unit = self._connection.execute(self._sql["unit_at"], (position,)).fetchone()
+        unit = self._connection.execute(_SQL["unit_at"], (position,)).fetchone()
         if unit is None:
             return None
         events = [event for event in self._decode([unit]) if event.position == position]
@@ -75,17 +76,24 @@ class Units:
 
     def head_of(self, stream: str) -> int:
         """The position of the stream's last event; 0 for a stream that is not indexed."""
-        row = self._connection.execute(self._sql["stream_head"], (stream,)).fetchone()
+        row = self._connection.execute(_SQL["stream_head"], (stream,)).fetchone()
         if row is None or row[0] is None:
             return 0
-        unit = self._connection.execute(self._sql["unit_at"], (row[0],)).fetchone()
+        unit = self._connection.execute(_SQL["unit_at"], (row[0],)).fetchone()
         is_wanted = wants(EventFilter(threads=(stream,)))
         return max(event.position for event in self._decode([unit] if unit else []) if is_wanted(event))
 
+    def begin_of(self, position: int) -> int:
+        """The first position of the unit that holds ``position``; ``position`` if there is none."""
+        row = self._connection.execute(_SQL["unit_at"], (position,)).fetchone()
+        return position if row is None else int(row[0])
+
     def raw(self, after: int, until: int) -> list[tuple[int, bytes]]:
-        """A large portion of (first position, row), unchecked: the fold at start reads what was verified already."""
-        rows = self._connection.execute(self._sql["bodies"], (after + 1, until, 4 * PORTION_UNITS))
-        return rows.fetchall()
+        """A large portion of (first position, row) of units that begin after ``after``.
+
+        They are not checked: who folds at start reads what was verified at ``open``.
+        """
+        return self._connection.execute(_SQL["bodies"], (after, until, RAW_UNITS)).fetchall()
 
     def _portions(self, span: Span, threads: Sequence[str]) -> Iterator[list[Event]]:
         fetch = self._of_streams(span, threads) if threads else self._of_all(span)
@@ -104,12 +112,12 @@ class Units:
                 low = events[-1].position + 1
 
     def _of_all(self, span: Span) -> Fetch:
-        sql = self._sql["units_down" if span.is_reverse else "units_up"]
+        sql = _SQL["units_down" if span.is_reverse else "units_up"]
         portion = min(span.limit, PORTION_UNITS)
         return lambda low, high: self._connection.execute(sql, (low, high, portion)).fetchall()
 
     def _of_streams(self, span: Span, threads: Sequence[str]) -> Fetch:
-        sql = self._sql["streams_down" if span.is_reverse else "streams_up"]
+        sql = _SQL["streams_down" if span.is_reverse else "streams_up"]
         portion, names = min(span.limit, PORTION_UNITS), orjson.dumps(threads).decode()
         return lambda low, high: self._connection.execute(sql, (names, low, high, portion)).fetchall()
 
@@ -123,7 +131,7 @@ class Units:
         """Give each event its content, checked against the digest that the event carries."""
         sealed = {event.position: event for event in events if "content" in event.data}
         positions = orjson.dumps(list(sealed)).decode()
-        for position, owner, salt, json, xml in self._connection.execute(self._sql["contents"], (positions,)):
+        for position, owner, salt, json, xml in self._connection.execute(_SQL["contents"], (positions,)):
             event = sealed.pop(position)
             if not fits(event.data["content"], salt, json, xml):
                 raise LogDamaged(

@@ -21,10 +21,11 @@ from organism.log.tables import (
     fingerprint,
     flush_definition,
     flush_statement,
-    table,
+    of_model,
 )
 
 SNAPSHOTS_KEPT: Final = 2
+_SQL: Final = statements("views.sql")
 T = TypeVar("T")
 
 
@@ -65,34 +66,33 @@ def _prepare(connector: Connector, models: Sequence[ReadModel], truth: Truth) ->
 
 
 def _tables(connection: Connection) -> set[str]:
-    return {row[0] for row in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")}
+    return {row[0] for row in connection.execute(_SQL["tables"])}
 
 
 def _reached(connection: Connection, models: Sequence[ReadModel], truth: Truth) -> int | None:
     """How far the rows have come; None if they are of another log or were made by other models."""
     if "views_meta" not in _tables(connection):
         return None
-    position, timeline = connection.execute(statements("views.sql")["state"]).fetchone() or (0, "")
-    made = dict(connection.execute("SELECT name, version FROM models").fetchall())
+    position, timeline = connection.execute(_SQL["state"]).fetchone() or (0, "")
+    made = dict(connection.execute(_SQL["made_models"]).fetchall())
     fits = made == {model.name: fingerprint(model) for model in models}
     return position if fits and timeline == truth.timeline and position <= truth.position else None
 
 
 def _make_anew(connection: Connection, models: Sequence[ReadModel], truth: Truth) -> None:
     """Empty tables; snapshots stay, since they do not depend on the models."""
-    sql = statements("views.sql")
     old = _tables(connection)
     for name in old - {"snapshots"}:
-        connection.execute(f"DROP TABLE {name}")
+        connection.execute(_SQL["drop"].replace("$table", name))
     for name in ("views_meta", "models", "streams"):
-        connection.execute(sql[name])
+        connection.execute(_SQL[name])
     if "snapshots" not in old:
-        connection.execute(sql["snapshots"])
+        connection.execute(_SQL["snapshots"])
     for model in models:
         for statement in definition(model):
             connection.execute(statement)
-        connection.execute(sql["note_model"], (model.name, fingerprint(model)))
-    connection.execute(sql["begin_state"], (truth.timeline,))
+        connection.execute(_SQL["note_model"], (model.name, fingerprint(model)))
+    connection.execute(_SQL["begin_state"], (truth.timeline,))
 
 
 class Views:
@@ -102,7 +102,6 @@ class Views:
         self._connection: Connection | None = None
         self._models = {model.name: model for model in models}
         self._flush = flush_statement(models)
-        self._sql = statements("views.sql")
 
     @property
     def connection(self) -> Connection:
@@ -144,13 +143,13 @@ class Views:
 
     def greatest(self) -> dict[str, str]:
         """The greatest key of each read model; under the empty name the greatest stream."""
-        tables = {name: f"SELECT max(key) FROM {table(name)}" for name in self._models}
-        tables[""] = "SELECT max(stream) FROM streams"
-        return {name: (self.connection.execute(sql).fetchone() or ("",))[0] or "" for name, sql in tables.items()}
+        found = {name: self.connection.execute(of_model("greatest", name)).fetchone() for name in self._models}
+        found[""] = self.connection.execute(_SQL["greatest_stream"]).fetchone()
+        return {name: (row[0] if row else None) or "" for name, row in found.items()}
 
     def payload(self, position: int) -> bytes | None:
         """The content JSON of the event at ``position``; None if it was erased."""
-        found = self.connection.execute(self._sql["payload"], (position,)).fetchone()
+        found = self.connection.execute(_SQL["payload"], (position,)).fetchone()
         return None if found is None else bytes(found[0])
 
     def save_snapshot(self, snapshot: Snapshot) -> None:
@@ -159,14 +158,14 @@ class Views:
         self.connection.execute("BEGIN IMMEDIATE")
         try:
             values = (snapshot.name, snapshot.position, snapshot.timeline, sealed, snapshot.body)
-            self.connection.execute(self._sql["save_snapshot"], values)
-            self.connection.execute(self._sql["drop_snapshots"], (snapshot.name, snapshot.name, SNAPSHOTS_KEPT))
+            self.connection.execute(_SQL["save_snapshot"], values)
+            self.connection.execute(_SQL["drop_snapshots"], (snapshot.name, snapshot.name, SNAPSHOTS_KEPT))
         finally:
             self.connection.execute("COMMIT")
 
     def load_snapshot(self, name: str, timeline: str, head: int) -> Snapshot | None:
         """The newest whole one of this timeline that is not ahead of ``head``."""
-        rows = self.connection.execute(self._sql["load_snapshots"], (name, timeline, head))
+        rows = self.connection.execute(_SQL["load_snapshots"], (name, timeline, head))
         for position, sealed, body in rows.fetchall():
             if sha256(body).digest() == sealed:
                 return Snapshot(name, position, timeline, body)
@@ -175,7 +174,7 @@ class Views:
 
 def load_row(connection: Connection, model: str, key: str) -> Row | None:
     """One row with its private fields."""
-    found = connection.execute(f"SELECT public, private FROM {table(model)} WHERE key = ?", (key,)).fetchone()  # noqa: S608
+    found = connection.execute(of_model("row", model), (key,)).fetchone()
     return None if found is None else read_row(*found)
 
 
@@ -183,7 +182,7 @@ def newest_snapshot(connector: Connector) -> int:
     """The position of the newest snapshot, as far as the file can be read; what lies before it was verified once."""
     try:
         with closing(connector.to_file(connector.place.views)) as connection:
-            row = connection.execute(statements("views.sql")["newest_snapshot"]).fetchone()
+            row = connection.execute(_SQL["newest_snapshot"]).fetchone()
     except connector.driver.errors:
         return 0
     return 0 if row is None or row[0] is None else int(row[0])

@@ -44,3 +44,15 @@ SELECT position, digest, body FROM snapshots WHERE name = ? AND timeline = ? AND
 
 -- newest_snapshot: how far any fold was kept
 SELECT max(position) FROM snapshots;
+
+-- tables: what is there
+SELECT name FROM sqlite_schema WHERE type = 'table';
+
+-- made_models: what the rows were made by
+SELECT name, version FROM models;
+
+-- drop: a table that is made anew
+DROP TABLE $table;
+
+-- greatest_stream: a stream above this one was never indexed
+SELECT max(stream) FROM streams;

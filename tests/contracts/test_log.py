@@ -8,7 +8,7 @@ from pathlib import Path
 import orjson
 import pytest
 
-from organism.errors import StalePosition
+from organism.errors import LogUnavailable, StalePosition
 from organism.log.log import EventFilter, Log, Query, Where
 from organism.model.events import ORGANISM_STREAM, Actor, Event, Unit
 from tests.log.apsw_driver import ApswDriver
@@ -361,3 +361,21 @@ async def test_a_log_closes_with_all_that_was_appended(log: Log) -> None:
     log.append(last)
     await log.close()
     assert outcome == [None]
+
+
+async def test_a_closed_log_takes_nothing_more(log: Log) -> None:
+    await log.close()
+    assert not log.available
+    with pytest.raises(LogUnavailable, match="closed"):
+        log.append(unit("thr-1", created()))
+
+
+async def test_l4_a_fold_is_handed_what_the_lists_hold(filled: Log) -> None:
+    mixed = unit("thr-1", created(), Event("thread_created", {}, thread="thr-4"), created())
+    mixed.cause, mixed.correlation, mixed.actor = "msg-3", "msg-1", Actor("acme")
+    await filled.commit(mixed)
+    for after in range(9):
+        handed: list[object] = []
+        await filled.fold(after, lambda event, into=handed: into.append((*as_tuples([event])[0], event.actor)))
+        events = [event async for part in filled.raw(after) for event in part]
+        assert handed == [(*as_tuples([event])[0], event.actor) for event in events]

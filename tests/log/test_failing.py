@@ -226,3 +226,17 @@ async def test_a_then_that_raises_keeps_nobody_else_from_hearing(log: SqliteLog)
     log.append(first)
     assert await log.commit(unit("thr-2", created())) == 2
     assert [str(error) for error in raised] == ["the author's fault"]
+
+
+async def test_a_log_closes_while_its_disk_is_broken(tmp_path: Path) -> None:
+    plan = Plan()
+    log = await open_durable(tmp_path / "log", FaultyDriver(plan))
+    await log.commit(unit("thr-1", created()))
+    plan.is_broken, plan.is_views_full = "SQLITE_IOERR", True
+    with pytest.raises(CommitUnknown):
+        await log.commit(unit("thr-1", sent("msg-1")))
+    await log.close()
+    log = await open_durable(tmp_path / "log")
+    assert log.head == 1
+    assert await log.row("threads", "thr-1") is not None
+    await log.close()

@@ -1,0 +1,125 @@
+"""What the durable engine answers: from memory where it can, else by a job for the reading thread."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import AsyncIterator, Callable, Sequence
+from typing import Final
+
+import orjson
+
+from organism.log.crew import Crew
+from organism.log.disk import Disk
+from organism.log.encode import decode, hand_over
+from organism.log.log import EventFilter, Page, Query, Row, Verification
+from organism.log.rows import Rows
+from organism.log.tail import Tail
+from organism.log.units import END, Span
+from organism.log.upcast import Upcaster
+from organism.log.verify import verify
+from organism.log.views import Snapshot
+from organism.model.events import Event
+
+WITHOUT_CONTENT: Final = EventFilter()
+RAW_UNITS: Final = 128
+"""So many units a list: what was just made is still in the processor's cache when it is folded."""
+
+
+class Reads(ABC):
+    """The reading half of the durable log; its parts are set by ``SqliteLog``."""
+
+    _crew: Crew
+    _disk: Disk
+    _rows: Rows
+    _tail: Tail
+    _upcaster: Upcaster
+
+    @property
+    @abstractmethod
+    def head(self) -> int:
+        """The position of the last event known to be on disk; 0 for an empty log."""
+
+    @property
+    @abstractmethod
+    def timeline(self) -> str:
+        """The name of this log's timeline: new for each new log and after each restore."""
+
+    async def read(
+        self,
+        after: int = 0,
+        until: int | None = None,
+        wanted: EventFilter | None = None,
+        limit: int = 500,
+        *,
+        reverse: bool = False,
+    ) -> list[Event]:
+        """Events with after < position ≤ until, in order (or newest first); at most ``limit``."""
+        wanted = wanted or WITHOUT_CONTENT
+        span = Span(after, min(self.head, END if until is None else until), limit, reverse)
+        if wanted.threads:
+            return await self._rows.read(self._crew.units.read, span, wanted)
+        return await self._crew.reader.run(self._crew.units.read, span, wanted)
+
+    def follow(self, after: int, wanted: EventFilter | None = None) -> AsyncIterator[list[Event]]:
+        """Lists of events after ``after``: the past first, then each commit's as it becomes known. Ends when the log closes.
+
+        A list may be empty: it says that the positions up to the head passed the filter by.
+        """
+        return self._tail.follow(after, wanted, self.read)
+
+    async def row(self, model: str, key: str) -> bytes | None:
+        """The public JSON of one row, or None."""
+        return await self._rows.row(model, key)
+
+    async def rows(self, model: str, query: Query) -> Page:
+        """A page of rows."""
+        return await self._rows.page(model, query)
+
+    async def private_row(self, model: str, key: str) -> Row | None:
+        """One row with its private fields, for decisions that rest on what is no longer in memory."""
+        return await self._rows.private_row(model, key)
+
+    async def content(self, position: int) -> tuple[bytes, bytes] | None:
+        """(json, xml) of the content of the event at ``position``; None if there is none or it was erased."""
+        if not 0 < position <= self.head:
+            return None
+        return await self._crew.reader.run(self._crew.units.content, position)
+
+    async def raw(self, after: int) -> AsyncIterator[Sequence[Event]]:
+        """Every event after ``after`` without content, in lists, as fast as the engine can."""
+        async for rows in self._portions(after):
+            for at in range(0, len(rows), RAW_UNITS):
+                bodies = [orjson.loads(body) for _, body in rows[at : at + RAW_UNITS]]
+                events = [event for fields in bodies for event in decode(fields, self._upcaster)]
+                yield events if events[0].position > after else [e for e in events if e.position > after]
+
+    async def fold(self, after: int, apply: Callable[[Event], object]) -> None:
+        """Hand every event after ``after`` to ``apply``, in order and without content: the fastest way to fold a log.
+
+        It is the same ``Event`` each time, with other fields: ``apply`` may keep its data, never the event.
+        """
+        async for rows in self._portions(after):
+            hand_over(rows, after, self._upcaster, apply)
+
+    async def _portions(self, after: int) -> AsyncIterator[list[tuple[int, bytes]]]:
+        """The rows from the one that holds ``after`` + 1; the next ones are read while these are folded."""
+        reader, units, head = self._crew.reader, self._crew.units, self.head
+        begin = await reader.run(units.begin_of, after + 1)
+        portion = reader.begin(units.raw, begin - 1, head)
+        while rows := await portion:
+            portion = reader.begin(units.raw, rows[-1][0], head)
+            yield rows
+
+    async def save_snapshot(self, name: str, position: int, body: bytes) -> None:
+        """Keep a disposable snapshot of a fold at ``position`` (the last two are kept)."""
+        snapshot = Snapshot(name, position, self.timeline, body)
+        await self._crew.reader.run(self._crew.views.save_snapshot, snapshot)
+
+    async def load_snapshot(self, name: str) -> tuple[int, bytes] | None:
+        """The newest snapshot that is not ahead of the head, or None."""
+        found = await self._crew.reader.run(self._crew.views.load_snapshot, name, self.timeline, self.head)
+        return None if found is None else (found.position, found.body)
+
+    async def verify(self, after: int = 0) -> Verification:
+        """Check every commit's hash and every event's digest after ``after``."""
+        return await self._crew.apart(verify, self._disk.key, after, self._disk.head)
