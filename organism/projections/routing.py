@@ -192,6 +192,8 @@ def _thread_reopened(state: Routing, event: Event) -> None:
     thread.failed = event.data.get("failed", 0)
     thread.reason = event.data.get("reason", "")
     thread.paused = event.data.get("paused", False)
+    thread.parent = event.data.get("parent")
+    thread.todos = {name: dict(todo) for name, todo in event.data.get("todos", {}).items()} or None
     state.threads[thread.id] = thread
 
 

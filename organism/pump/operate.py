@@ -23,12 +23,12 @@ from organism.errors import (
     Stopping,
     ThreadKilled,
 )
-from organism.log.log import Query, Row, Where
+from organism.log.log import EventFilter, Query, Row, Where
 from organism.model import commands as c
 from organism.model.thread import Thread
 from organism.pump import control, inject, replay
 from organism.pump.pump import Pump
-from organism.pump.unit import Decision, PumpUnit
+from organism.pump.unit import KEPT, Decision, PumpUnit
 
 KEY_LIFE_US: Final = 24 * 3600 * 1_000_000
 
@@ -174,7 +174,7 @@ async def known_thread(pump: Pump, thread_id: str) -> Row:
 
 
 async def reopening(pump: Pump, thread_id: str) -> dict[str, Any]:
-    """What a reopening of an ended thread records: how many of its dead letters are still open.
+    """What a reopening of an ended thread records: its open dead letters, its pause, what outlived its end.
 
     Raises ``ThreadKilled``.
     """
@@ -185,7 +185,11 @@ async def reopening(pump: Pump, thread_id: str) -> dict[str, Any]:
         )
     page = await pump.log.rows("dead_letters", Query(where=(Where("thread_id", "=", thread_id),), limit=500))
     failed = [letter for letter in orjson.loads(page.rows) if letter["code"] not in replay.REFUSED_CODES]
-    reopened: dict[str, Any] = {"failed": len(failed), "reason": failed[-1]["reason"]} if failed else {}
+    ends = EventFilter(threads=(thread_id,), types=("thread_completed", "thread_failed"))
+    ended = (await pump.log.read(wanted=ends, limit=1, reverse=True))[0].data
+    reopened: dict[str, Any] = {name: ended[name] for name in KEPT if name in ended}
+    if failed:
+        reopened |= {"failed": len(failed), "reason": failed[-1]["reason"]}
     return {**reopened, "paused": True} if row["paused"] else reopened
 
 

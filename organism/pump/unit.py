@@ -18,6 +18,8 @@ from organism.pump.mailboxes import Mailboxes
 from organism.pump.rules import Rules
 
 NOBODY: Final[list[Message]] = []
+KEPT: Final = ("parent", "todos")
+"""What of a thread's own outlives its end, for its reopening."""
 NO_REPLY: Final = {"code": "no_reply", "message": "Nothing is left that could answer."}
 WINDOW: Final = 256
 """Decoded payloads kept for each mailbox; what waits beyond is read from the log at its start."""
@@ -221,8 +223,9 @@ class Decision:
         return unit
 
     def _end(self, thread: Thread) -> None:
+        kept = {name: value for name in KEPT if (value := getattr(thread, name))}
         if thread.failed:
-            self.add("thread_failed", {"reason": thread.reason})
+            self.add("thread_failed", {"reason": thread.reason, **kept})
         else:
-            self.add("thread_completed", {})
+            self.add("thread_completed", kept)
         self.ends = (thread.id,)

@@ -1,0 +1,133 @@
+"""Listeners that share a payload class: by name, or as a group that gets what one of it gets (spec 1.1)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from organism.errors import ConfigInvalid
+from tests.flows.stage import at_gate, open_gate
+from tests.flows.world import MakeWorld
+
+GROUP = """
+async def caller(payload: Ask, metadata: HandlerMetadata):
+    return HandlerResponse(Ask(payload.text), to="left")
+
+async def asker(payload: Ask, metadata: HandlerMetadata):
+    told = await metadata.ask("left", Ask(payload.text))
+    return HandlerResponse.respond(told)
+
+async def left(payload: Ask, metadata: HandlerMetadata):
+    await gate("left")
+    return HandlerResponse.respond(Told("left"))
+
+async def right(payload: Ask, metadata: HandlerMetadata):
+    await gate("right")
+    return HandlerResponse.respond(Told("right"))
+"""
+MEMBERS: dict[str, dict[str, Any]] = {"left": {"broadcast": True}, "right": {"broadcast": True}}
+
+
+async def test_an_injection_to_one_of_a_group_is_a_message_to_each_of_the_same_cause(world: MakeWorld) -> None:
+    made = world(GROUP, MEMBERS)
+    async with made.running() as o:
+        injected = await o.inject("left", {"text": "x"})
+        open_gate(o, "left")
+        open_gate(o, "right")
+        assert await o.tenant.ended(injected.thread_id, 10)
+        sent = [event for event in await o.events("message_sent") if event.data["from"] == "console"]
+        replies = await o.replies(injected.thread_id)
+    assert sorted(event.data["to"] for event in sent) == ["left", "right"]
+    assert {(event.cause, event.correlation, event.thread) for event in sent} == {
+        (None, injected.message_id, injected.thread_id)
+    }
+    assert sorted(reply["text"] for reply in replies) == ["left", "right"]
+
+
+async def test_what_an_agent_sends_to_one_of_a_group_has_one_cause(world: MakeWorld) -> None:
+    made = world(GROUP, {"caller": {"peers": ["left", "right"]}, **MEMBERS})
+    async with made.running() as o:
+        injected = await o.inject("caller", {"text": "x"})
+        open_gate(o, "left")
+        open_gate(o, "right")
+        assert await o.tenant.ended(injected.thread_id, 10)
+        sent = [event for event in await o.events("message_sent") if event.data["from"] == "caller"]
+    assert sorted(event.data["to"] for event in sent) == ["left", "right"]
+    assert {event.cause for event in sent} == {injected.message_id}
+
+
+async def test_listeners_of_one_class_that_are_no_group_are_told_apart_by_name(world: MakeWorld) -> None:
+    made = world(GROUP, {"left": {"broadcast": True}, "right": {}})
+    async with made.running() as o:
+        injected = await o.inject("left", {"text": "x"})
+        open_gate(o, "left")
+        assert await o.tenant.ended(injected.thread_id, 10)
+        assert await o.replies(injected.thread_id) == ({"text": "left"},)
+
+
+async def test_groups_of_different_classes_do_not_meet(world: MakeWorld) -> None:
+    made = world(
+        GROUP.replace("async def right(payload: Ask", "async def right(payload: Told"),
+        {"left": {"broadcast": True}, "right": {"broadcast": True, "payload_class": "Told"}},
+    )
+    async with made.running() as o:
+        injected = await o.inject("left", {"text": "x"})
+        open_gate(o, "left")
+        assert await o.tenant.ended(injected.thread_id, 10)
+        assert await o.replies(injected.thread_id) == ({"text": "left"},)
+
+
+@pytest.mark.parametrize(("first", "second"), [("left", "right"), ("right", "left")])
+async def test_an_ask_takes_the_first_reply_and_later_ones_end_unread(
+    world: MakeWorld, first: str, second: str
+) -> None:
+    made = world(GROUP, {"asker": {"peers": ["left", "right"]}, **MEMBERS})
+    async with made.running() as o:
+        injected = await o.inject("asker", {"text": "x"})
+        await at_gate(o, second)
+        open_gate(o, first)
+        await o.until("message_handled", agent="asker", outcome="done")
+        open_gate(o, second)
+        assert await o.tenant.ended(injected.thread_id, 10)
+        replies = [event.data for event in await o.events("message_handled") if event.data["agent"] == "asker"]
+        assert await o.replies(injected.thread_id) == ({"text": first},)
+    assert [reply["outcome"] for reply in replies] == ["answered", "done", "unread"]
+
+
+async def test_a_group_of_which_one_member_is_no_peer_is_refused_whole(world: MakeWorld) -> None:
+    made = world(GROUP, {"caller": {"peers": ["left"]}, **MEMBERS})
+    async with made.running() as o:
+        await o.inject("caller", {"text": "x"}, wait=True)
+        refused = (await o.events("message_refused"))[0].data
+        assert not [event for event in await o.events("message_sent") if event.data["to"] in MEMBERS]
+    assert refused["why"] == "not_a_peer"
+    assert "right" in refused["reason"]
+
+
+async def test_an_ask_of_a_group_goes_on_while_one_of_it_can_still_answer(world: MakeWorld) -> None:
+    made = world(
+        GROUP.replace('return HandlerResponse.respond(Told("left"))', 'raise ValueError("left is broken")'),
+        {"asker": {"peers": ["left", "right"]}, **MEMBERS},
+        retry={"attempts": 1},
+    )
+    async with made.running() as o:
+        injected = await o.inject("asker", {"text": "x"})
+        open_gate(o, "left")
+        await o.until("message_dead", agent="left")
+        open_gate(o, "right")
+        assert await o.tenant.ended(injected.thread_id, 10)
+        assert await o.replies(injected.thread_id) == ({"text": "right"},)
+
+
+async def test_two_classes_of_one_name_must_have_one_schema(world: MakeWorld) -> None:
+    source = GROUP + "\nclass Space:\n    @dataclass\n    class Ask:\n        number: int = 0\n"
+    made = world(source + "\nasync def odd(payload: Space.Ask, metadata):\n    return None\n", {"left": {}})
+    made.write(
+        source + "\nasync def odd(payload: Ask | Space.Ask, metadata: HandlerMetadata):\n    return None\n",
+        {"left": {}, "odd": {}},
+    )
+    with pytest.raises(ConfigInvalid) as refused:
+        async with made.running():
+            pass
+    assert "Ask" in str(refused.value.details)

@@ -1,0 +1,214 @@
+"""Threads: born by an injection, active while anything in them is open, ended by what closed the last (spec 1.5)."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import orjson
+import pytest
+
+from organism.errors import InvalidRequest, NotFound, StalePosition
+from organism.log.log import Query
+from organism.model.commands import (
+    DiscardDeadLetter,
+    Inject,
+    PauseThread,
+    ReplayDeadLetter,
+    ResolveApproval,
+    ResumeThread,
+)
+from organism.testing import Running
+from tests.flows.stage import at_gate, open_gate, play
+from tests.flows.world import MakeWorld
+
+SOURCE = """
+async def worker(payload: Ask, metadata: HandlerMetadata):
+    TRACE.append(payload.text)
+    if payload.text == "gate":
+        await gate("gate")
+    if payload.text == "bad":
+        raise ValueError("it is bad")
+    if payload.text == "refused":
+        return [HandlerResponse(Ask("x"), to="nobody"), HandlerResponse.respond(Told("ok"))]
+    return HandlerResponse.respond(Told(payload.text))
+"""
+
+
+async def status(o: Running, thread: str) -> tuple[str, str | None]:
+    """Its status and error."""
+    row = await o.thread(thread)
+    return row["status"], row["error"]
+
+
+async def dead_letters(o: Running) -> list[dict[str, Any]]:
+    """The open ones."""
+    found: list[dict[str, Any]] = orjson.loads((await o.log.rows("dead_letters", Query(limit=50))).rows)
+    return found
+
+
+async def test_an_injection_without_a_thread_begins_one_and_ends_it_in_the_unit_that_closed_the_last(
+    world: MakeWorld,
+) -> None:
+    async with world(SOURCE, {"worker": {}}).running() as o:
+        first = await o.inject("worker", {"text": "a"}, wait=True)
+        second = await o.inject("worker", {"text": "a"}, wait=True)
+        events = await o.events(thread=first.thread_id)
+        assert await status(o, first.thread_id) == ("completed", None)
+    assert first.thread_id != second.thread_id
+    assert (events[0].type, events[-1].type) == ("thread_created", "thread_completed")
+    assert events[-1].position == events[-2].position + 1
+    assert events[-1].at == events[-2].at
+
+
+async def test_a_thread_is_active_while_a_message_a_retry_or_an_approval_is_open(world: MakeWorld) -> None:
+    made = world(
+        SOURCE + "\nasync def approver(payload: Ask, metadata: HandlerMetadata):\n    await metadata.approve({})\n",
+        {"worker": {}, "approver": {}},
+        retry={"base_delay_s": 60, "max_delay_s": 60},
+    )
+    async with made.running() as o:
+        running = await o.inject("worker", {"text": "gate"})
+        retrying = await o.inject("worker", {"text": "bad"})
+        waiting = await o.inject("approver", {"text": "x"})
+        await o.until("message_retried")
+        requested = await o.until("approval_requested")
+        for each in (running, retrying, waiting):
+            assert await status(o, each.thread_id) == ("active", None)
+        await o.do(ResolveApproval(approval=requested.data["approval"], decision="reject"))
+        assert await o.tenant.ended(waiting.thread_id, 10)
+        assert await status(o, waiting.thread_id) == ("completed", None)
+
+
+@pytest.mark.parametrize(
+    ("texts", "ended"),
+    [
+        (["a"], ("completed", None)),
+        (["refused"], ("completed", None)),
+        (["bad"], ("error", "ValueError: it is bad")),
+        (["bad", "a"], ("error", "ValueError: it is bad")),
+        (["a", "bad"], ("error", "ValueError: it is bad")),
+    ],
+)
+async def test_how_a_thread_ends(world: MakeWorld, texts: list[str], ended: tuple[str, str | None]) -> None:
+    """The messages are open together, so that they end in one life of the thread."""
+    async with world(SOURCE, {"worker": {}}, retry={"attempts": 1}).running() as o:
+        first = await o.inject("worker", {"text": "gate"})
+        for text in texts:
+            await o.inject("worker", {"text": text}, thread_id=first.thread_id)
+        open_gate(o, "gate")
+        assert await o.tenant.ended(first.thread_id, 10)
+        assert await status(o, first.thread_id) == ended
+
+
+@pytest.mark.parametrize("first", ["a", "bad"])
+async def test_an_injection_makes_an_ended_thread_active_again(world: MakeWorld, first: str) -> None:
+    async with world(SOURCE, {"worker": {}}, retry={"attempts": 1}).running() as o:
+        thread = (await o.inject("worker", {"text": first}, wait=True)).thread_id
+        await o.inject("worker", {"text": "gate"}, thread_id=thread)
+        await at_gate(o, "gate")
+        assert await status(o, thread) == ("active", None)
+        open_gate(o, "gate")
+        assert await o.tenant.ended(thread, 10)
+        kinds = [event.type for event in await o.events(thread=thread)]
+        assert (await status(o, thread))[0] == ("completed" if first == "a" else "error")
+    assert kinds.count("thread_reopened") == 1
+    assert kinds.index("thread_reopened") < kinds.index("message_sent", kinds.index("thread_reopened"))
+
+
+async def test_a_failed_thread_is_completed_once_its_dead_letter_was_replayed_or_discarded(world: MakeWorld) -> None:
+    async with world(SOURCE, {"worker": {}}, retry={"attempts": 1}).running() as o:
+        first = await o.inject("worker", {"text": "bad"}, wait=True)
+        second = await o.inject("worker", {"text": "bad"}, thread_id=first.thread_id, wait=True)
+        await o.do(ReplayDeadLetter(message_id=first.message_id, json={"text": "good"}))
+        assert await o.tenant.ended(first.thread_id, 10)
+        assert await status(o, first.thread_id) == ("error", "ValueError: it is bad")
+        await o.do(DiscardDeadLetter(message_id=second.message_id))
+        await o.inject("worker", {"text": "a"}, thread_id=first.thread_id, wait=True)
+        assert await status(o, first.thread_id) == ("completed", None)
+
+
+async def test_a_replay_makes_an_ended_thread_active_again_and_happens_once(world: MakeWorld) -> None:
+    async with world(SOURCE, {"worker": {}}, retry={"attempts": 1}).running() as o:
+        first = await o.inject("worker", {"text": "bad"}, wait=True)
+        replay = ReplayDeadLetter(message_id=first.message_id, json={"text": "good"})
+        results = await asyncio.gather(o.do(replay), o.do(replay), return_exceptions=True)
+        assert [type(result) for result in results].count(NotFound) == 1
+        assert await o.tenant.ended(first.thread_id, 10)
+        assert play(o)["TRACE"] == ["bad", "good"]
+        assert await dead_letters(o) == []
+        kinds = [event.type for event in await o.events(thread=first.thread_id)]
+    assert kinds.count("message_replayed") == kinds.count("thread_reopened") == 1
+
+
+async def test_a_refused_send_can_be_replayed_and_is_judged_by_today_s_rules(world: MakeWorld) -> None:
+    source = """
+    async def sender(payload: Ask, metadata: HandlerMetadata):
+        return HandlerResponse(Ask("kept"), to="taker")
+
+    async def taker(payload: Ask, metadata: HandlerMetadata):
+        TRACE.append((metadata.from_id, payload.text))
+        return HandlerResponse.respond(Told("taken"))
+    """
+    made = world(source, {"sender": {}, "taker": {}})
+    async with made.running() as o:
+        thread = (await o.inject("sender", {"text": "x"}, wait=True)).thread_id
+        letter = (await dead_letters(o))[0]
+        replay = ReplayDeadLetter(message_id=letter["id"])
+        with pytest.raises(InvalidRequest, match="not among its peers"):
+            await o.do(replay)
+        made.write(source, {"sender": {"peers": ["taker"]}, "taker": {}})
+        await o.organism.reload()
+        await o.do(replay)
+        assert await o.tenant.ended(thread, 10)
+        assert play(o)["TRACE"] == [("sender", "kept")]
+        assert await dead_letters(o) == []
+        assert await status(o, thread) == ("completed", None)
+    assert (letter["code"], letter["from"], letter["to"], letter["attempts"]) == ("routing", "sender", "taker", 0)
+
+
+async def test_an_injection_into_a_thread_that_is_unknown_or_has_moved_on_is_refused(world: MakeWorld) -> None:
+    async with world(SOURCE, {"worker": {}}).running() as o:
+        with pytest.raises(NotFound):
+            await o.inject("worker", {"text": "x"}, thread_id="thr-nowhere")
+        first = await o.inject("worker", {"text": "gate"})
+        await at_gate(o, "gate")
+        await o.pump.settled()
+        seen = (await o.thread(first.thread_id))["position"]
+        stale = Inject(to="worker", json={"text": "x"}, thread_id=first.thread_id, if_position=seen - 1)
+        with pytest.raises(StalePosition):
+            await o.do(stale)
+        await o.do(Inject(to="worker", json={"text": "x"}, thread_id=first.thread_id, if_position=seen))
+
+
+async def test_a_pause_outlives_the_end_of_its_thread(world: MakeWorld) -> None:
+    async with world(SOURCE, {"worker": {}}).running() as o:
+        thread = (await o.inject("worker", {"text": "gate"})).thread_id
+        await at_gate(o, "gate")
+        await o.do(PauseThread(thread_id=thread))
+        open_gate(o, "gate")
+        assert await o.tenant.ended(thread, 10)
+        await o.inject("worker", {"text": "later"}, thread_id=thread)
+        resumed = await o.do(ResumeThread(thread_id=thread))
+        assert await o.tenant.ended(thread, 10)
+        started = (await o.events("message_started"))[-1]
+    assert started.position > resumed.position
+
+
+async def test_every_message_knows_its_cause_and_its_root(world: MakeWorld) -> None:
+    made = world(
+        """
+        async def first(payload: Ask, metadata: HandlerMetadata):
+            return HandlerResponse(Ask("x"), to="second")
+
+        async def second(payload: Ask, metadata: HandlerMetadata):
+            return HandlerResponse.respond(Told("x"))
+        """,
+        {"first": {"peers": ["second"]}, "second": {}},
+    )
+    async with made.running() as o:
+        outcome = await o.inject("first", {"text": "x"}, wait=True)
+        sent = await o.events("message_sent")
+    ids = [event.data["message"] for event in sent]
+    assert [event.cause for event in sent] == [None, *ids[:-1]]
+    assert {event.correlation for event in sent} == {outcome.message_id}
