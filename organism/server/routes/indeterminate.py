@@ -29,11 +29,12 @@ async def resolve(call: Call) -> Answer:
     body = parsed(IndeterminateBody, call.json())
     if body.result is not None and body.outcome != "done":
         raise InvalidField(f"A result belongs to `done` alone; came with {body.outcome!r}.", param="/result")
-    found = orjson.loads(await call.row("indeterminate", call.params["id"], "indeterminate effect"))
+    effect = call.params["id"]
     await call.tenant.do(
-        ResolveIndeterminate(id=call.params["id"], outcome=body.outcome, result=body.result, **call.command_fields())
+        ResolveIndeterminate(id=effect, outcome=body.outcome, result=body.result, **call.command_fields())
     )
-    return answer(await call.row("threads", found["thread_id"]))
+    message = orjson.loads(await call.row("messages", effect.partition(":")[0]))
+    return answer(await call.row("threads", message["thread_id"]))
 
 
 ROUTES: Final = (

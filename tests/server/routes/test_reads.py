@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.flows.world import MakeWorld
-from tests.server.served import Served, served
+from tests.server.served import Frames, Served, served
 
 AGENT_FIELDS = {
     "name", "description", "is_agent", "peers", "payload_class", "state", "current_thread", "queue_depth",
@@ -226,3 +226,25 @@ async def test_an_indeterminate_effect_that_there_is_not_is_not_found(hello: Ser
     assert answer.status_code == 404
     wrong = await hello.call("POST", "/indeterminate/msg-x:1/resolve", json={"outcome": "redo", "result": 1})
     assert (wrong.status_code, wrong.json()["error"]["param"]) == (400, "/result")
+
+
+async def test_an_indeterminate_effect_is_listed_pushed_and_resolved_once(world: MakeWorld) -> None:
+    source = """
+    async def payer(payload: Ask, metadata: HandlerMetadata):
+        async def pay(key: str):
+            await asyncio.sleep(60)
+        paid = await metadata.effect("pay", pay, kind="unsafe")
+        return HandlerResponse.respond(Told(paid))
+    """
+    made = world(source, {"payer": {"timeout_s": 0.2}})
+    async with served(made.config) as server, server.socket("?since=0") as socket:
+        thread = (await server.inject("payer", {"text": "1"}, wait=None))["thread_id"]
+        (*_, frame) = await Frames(socket).until("indeterminate")
+        (effect,) = (await server.get("/indeterminate"))["indeterminate"]
+        assert frame["indeterminate"]["id"] == effect["id"]
+        assert (effect["thread_id"], effect["agent"], effect["key"] != "") == (thread, "payer", True)
+        body = {"outcome": "done", "result": "paid"}
+        first = await server.call("POST", f"/indeterminate/{effect['id']}/resolve", json=body)
+        second = await server.call("POST", f"/indeterminate/{effect['id']}/resolve", json=body)
+        assert (first.status_code, first.json()["id"]) == (200, thread)
+        assert (second.status_code, second.json()["error"]["code"]) == (409, "already_resolved")
