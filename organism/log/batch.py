@@ -1,4 +1,4 @@
-"""What goes into one commit: units in order, encoded at ``append``, so that the disk's thread has nothing to compute."""
+"""What goes into one commit: units in order, encoded at ``append``, so that the disk's thread computes nothing."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ SealedContent = tuple[int, str, bytes, bytes, bytes]
 
 
 class Batch:
-    """The units of one commit. ``streams`` lists (stream, first position of the unit) for each stream that a unit touches.
+    """The units of one commit.
 
+    ``streams`` lists (stream, first position of the unit) for each stream that a unit touches.
     ``heads`` is where each of them is after the commit, ``before`` what was known of it until then.
     """
 
@@ -54,7 +55,7 @@ class Intake:
         self._salts = salts
 
     def take(self, unit: Unit) -> None:
-        """Adds the unit to the batch, or raises and changes nothing (``StalePosition``; ``TypeError`` for what is no JSON)."""
+        """Add the unit to the batch, or raise (``StalePosition``, ``TypeError`` for what is no JSON) and change nothing."""
         if unit.expect:
             self.heads.check(unit.expect)
         first = self.last + 1

@@ -1,7 +1,8 @@
 """The audit chain: a unit's digest, a commit's hash, and the digest of content that can be erased.
 
-A commit's hash is HMAC-SHA-256(key, previous hash ‖ first position ‖ digests of its units in order), so a changed, missing or
-swapped unit is found without trusting the database, and nobody without the key can write a log that verifies.
+A commit's hash is HMAC-SHA-256(key, previous hash ‖ first position ‖ digests of its units in order), so a changed,
+missing or swapped unit is found without trusting the database, and nobody without the key can write a log that
+verifies.
 """
 
 from __future__ import annotations
@@ -36,7 +37,10 @@ def seal(salt: bytes, json: bytes, xml: bytes) -> str:
 
 
 def fits(sealed: str, salt: Any, json: Any, xml: Any) -> bool:
-    """Whether the content is the one that was sealed, or was erased (an empty salt). What a damaged file gives may be of any type."""
+    """Whether the content is the one that was sealed, or was erased (an empty salt).
+
+    What a damaged file gives may be of any type.
+    """
     if not (isinstance(salt, bytes) and isinstance(json, bytes) and isinstance(xml, bytes)):
         return False
     return not salt or seal(salt, json, xml) == sealed

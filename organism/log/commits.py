@@ -97,7 +97,7 @@ class Commits:
         self.wal_bytes += commit.size
 
     def checkpoint(self) -> None:
-        """Move the WAL into the database, as far as no reader holds it back; the file is written over from its start then."""
+        """Move the WAL into the database, as far as no reader holds it back; it is written over from its start then."""
         self.connection.execute("PRAGMA main.wal_checkpoint(PASSIVE)").fetchall()
         self.wal_bytes = 0
 
@@ -105,8 +105,9 @@ class Commits:
 def make_room(wal: Path, size: int) -> None:
     """Lengthen the WAL's file by zeros, to ``size`` bytes, and sync it.
 
-    A commit that writes over what is there needs half the time of one that makes the file longer, since the file system has
-    nothing to note. SQLite ends its reading at the first frame whose checksum does not fit, so that zeros are the end.
+    A commit that writes over what is there needs half the time of one that makes the file longer, since the file
+    system has nothing to note. SQLite ends its reading at the first frame whose checksum does not fit, so that zeros
+    are the end.
     """
     handle = os.open(wal, os.O_WRONLY | os.O_CLOEXEC)
     try:

@@ -1,4 +1,4 @@
-"""The threads of a durable log and the connections that they own: opened, renewed after a failure, and closed in order."""
+"""The threads of a durable log and the connections that they own: opened, renewed after a failure, closed."""
 
 from __future__ import annotations
 
@@ -24,10 +24,12 @@ RENEWAL_SECONDS: Final = 60.0
 
 
 class Crew:
-    """``writer`` commits, ``reader`` does everything else; an exclusive driver has one thread and one connection for both.
+    """``writer`` commits, ``reader`` does everything else.
 
-    ``near(work, *arguments)`` runs ``work(connection, *arguments)`` at once in the loop's thread: for the few rows that a fold
-    needs and that are no longer in memory.
+    An exclusive driver has one thread and one connection for both.
+
+    ``near(work, *arguments)`` runs ``work(connection, *arguments)`` at once in the loop's thread: for the few rows
+    that a fold needs and that are no longer in memory.
     """
 
     def __init__(self, connector: Connector, options: Options, models: Sequence[ReadModel]) -> None:
@@ -36,14 +38,14 @@ class Crew:
         self._is_alone = options.driver.exclusive
         self._stack = AsyncExitStack()
         self.commits = Commits()
-        self.views = Views(models)
+        self.views = Views(models, "views" if self._is_alone else "main")
         self.units = Units(options.upcaster)
         self._beside: Connection | None = None
         self.writer = self._hire("log-writer")
         self.reader = self.writer if self._is_alone else self._hire("log-reader")
 
     async def begin(self, claim: Claim) -> tuple[Truth, int]:
-        """Open the connections; ``claim`` looks at the first one and says what is true. Gives that, and how far the rows are."""
+        """Open the connections. Gives what ``claim`` found to be true over the first, and how far the rows are."""
         truth = await self.writer.run(self._open_log, claim)
         self._stack.push_async_callback(self.writer.run, self.commits.close)
         position = await self.reader.run(prepare, self._connector, self._models, truth)
@@ -55,8 +57,9 @@ class Crew:
     async def renew(self, claim: Claim, *, entirely: bool) -> Truth:
         """Close the writing connection, open it anew, move the WAL into the database, ask ``claim`` what is true.
 
-        ``entirely`` closes the reading connections too, for as long as it takes: only then SQLite reads the WAL from the disk
-        and believes nothing that it has in memory. Raises what hinders it; the reading ones are open again then.
+        ``entirely`` closes the reading connections too, for as long as it takes: only then SQLite reads the WAL from
+        the disk and believes nothing that it has in memory. Raises what hinders it; the reading ones are open again
+        then.
         """
         if self._is_alone:
             truth = await self.writer.run(self._renew_log, claim)
@@ -85,7 +88,7 @@ class Crew:
             raise self._connector.explain(error) from error
 
     async def apart(self, work: Callable[..., T], *arguments: Any) -> T:
-        """Run ``work(connection, *arguments)`` over a connection and a thread of its own, so that nobody waits for it."""
+        """Run ``work(connection, *arguments)`` over a connection and in a thread of its own: nobody waits for it."""
         if self._is_alone:
             return await self.writer.run(lambda: work(self.commits.connection, *arguments))
         worker = Worker("log-apart", self._connector.driver.errors, self._connector.explain)

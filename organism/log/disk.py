@@ -1,5 +1,4 @@
-"""The writing side of the durable engine: the chain, the commit that is under way, the anchor, the WAL, and what comes after
-a failure."""
+"""The writing side of the durable engine: the chain, the commit, the anchor, the WAL, and what follows a failure."""
 
 from __future__ import annotations
 
@@ -32,7 +31,8 @@ LAST_RETRY_SECONDS: Final = 5.0
 class Disk:
     """Writes one batch at a time. ``head`` is the last commit that is known to be on the disk.
 
-    ``done(batch, error)`` is called in the loop's thread; after an error nothing may be written until ``regain`` has returned.
+    ``done(batch, error)`` is called in the loop's thread; after an error nothing may be written until ``regain`` has
+    returned.
     """
 
     def __init__(self, crew: Crew, connector: Connector, key: bytes, truth: Truth) -> None:
@@ -63,8 +63,9 @@ class Disk:
     async def regain(self, error: Exception) -> Truth:
         """Look at the disk anew until it can be written, and give what is true; ``error`` is why.
 
-        A disk that is full or locked leaves what was read intact; after any other error every connection is closed, so that
-        nothing is believed that only a cache shows. Raises ``LogDamaged`` if something acknowledged is not there, ``Fenced``.
+        A disk that is full or locked leaves what was read intact; after any other error every connection is closed,
+        so that nothing is believed that only a cache shows. Raises ``LogDamaged`` if something acknowledged is not
+        there, ``Fenced``.
         """
         delay = FIRST_RETRY_SECONDS
         while True:

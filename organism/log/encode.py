@@ -1,8 +1,8 @@
 """A unit as one row: ``[first, version, at, thread, cause, correlation, actor, [[type, data], …]]`` in JSON.
 
-The first position stands in the row itself, so that its digest also covers where it lies. The actor is ``[tenant, user,
-request id]`` or null. An event of another thread than the unit's, or with another cause or correlation, is ``[type, data,
-thread, cause, correlation]``.
+The first position stands in the row itself, so that its digest also covers where it lies. The actor is ``[tenant,
+user, request id]`` or null. An event of another thread than the unit's, or with another cause or correlation, is
+``[type, data, thread, cause, correlation]``.
 """
 
 from __future__ import annotations
@@ -51,9 +51,7 @@ def decode(fields: Sequence[Any], upcaster: Upcaster) -> list[Event]:
     actor = None if who is None else Actor(*who)
     events = []
     for kind, data, *own in listed:
-        if version != upcaster.present:
-            data = upcaster.lift(version, kind, data)
-        event = Event(kind, data)
+        event = Event(kind, data if version == upcaster.present else upcaster.lift(version, kind, data))
         event.position = position
         event.at = at
         event.actor = actor
@@ -66,7 +64,7 @@ def decode(fields: Sequence[Any], upcaster: Upcaster) -> list[Event]:
 def hand_over(
     rows: Iterable[tuple[int, bytes]], after: int, upcaster: Upcaster, apply: Callable[[Event], object]
 ) -> None:
-    """Hand each event after ``after`` to ``apply``: one ``Event`` for all, since making one costs more than most folds."""
+    """Hand each event after ``after`` to ``apply``: one ``Event`` for all, as making one costs more than most folds."""
     event = Event("", {})
     present = upcaster.present
     for _, body in rows:

@@ -1,12 +1,13 @@
-"""The rows of the read models: folded from what is on disk, kept in memory while they are touched, written behind the log.
+"""The rows of the read models: folded from what is on disk, kept while they are touched, written behind the log.
 
-Rows are folded only from committed units, so a failed commit has nothing to take back here. They may lag behind the head by
-what ``Folds.owed`` holds; every read settles that first.
+Rows are folded only from committed units, so a failed commit has nothing to take back here. They may lag behind the
+head by what ``Folds.owed`` holds; every read settles that first.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 import orjson
@@ -17,9 +18,9 @@ from organism.model.events import Event
 
 GENERATION_ROWS: Final = 1024
 ERASED: Final = b'{"erased":true}'
-_MISSING: Final[Row] = {}
-"""Says that a row is not in memory; None says that there is no such row."""
 
+MISSING: Final[Row] = MappingProxyType({})  # type: ignore[assignment] # it is only ever compared
+"""Says that a row is not in memory; None says that there is no such row."""
 LoadRow = Callable[[str, str], Row | None]
 
 
@@ -75,8 +76,8 @@ def _column(value: Any) -> Any:
 class RowCache:
     """One read model's rows in memory.
 
-    ``dirty`` are newer than the table; ``leaving`` are on their way to it; the two generations are as in it. A key above
-    ``greatest`` was never written: ids rise with time, so a new message needs no look-up.
+    ``dirty`` are newer than the table; ``leaving`` are on their way to it; the two generations are as in it. A key
+    above ``greatest`` was never written: ids rise with time, so a new message needs no look-up.
     """
 
     __slots__ = ("_load", "_old", "_young", "dirty", "greatest", "leaving", "model")
@@ -97,24 +98,24 @@ class RowCache:
     def find(self, key: str) -> Row | None:
         """The row as it stands, from memory or from its table."""
         row = self.peek(key)
-        if row is _MISSING:
+        if row is MISSING:
             row = None if key > self.greatest else self._load(self.model.name, key)
             self._keep(key, row)
         return row
 
     def peek(self, key: str) -> Row | None:
-        """The row, if it is in memory; else ``is_missing`` of what this gives."""
+        """The row, if it is in memory, else ``MISSING``."""
         for rows in (self.dirty, self.leaving, self._young, self._old):
-            row = rows.get(key, _MISSING)
-            if row is not _MISSING:
+            row = rows.get(key, MISSING)
+            if row is not MISSING:
                 return row
-        return _MISSING
+        return MISSING
 
     def leave(self) -> dict[str, Row | None]:
         """What has to be written now; nothing else may be taken away before ``left``."""
         self.leaving, self.dirty = self.dirty, {}
         if self.leaving:
-            self.greatest = max(self.greatest, max(self.leaving))
+            self.greatest = max(self.greatest, *self.leaving)
         return self.leaving
 
     def left(self) -> None:
@@ -138,17 +139,12 @@ class RowCache:
             self._old, self._young = self._young, {}
 
 
-def is_missing(row: Row | None) -> bool:
-    """Whether ``peek`` found nothing, which is not the same as a row that is known not to exist."""
-    return row is _MISSING
-
-
 Touch = tuple[Callable[[Event], Sequence[str]], Callable[[str, Row | None, Event], Row | None], RowCache]
 """How an event of one type touches one read model: its keys, the fold, the rows."""
 
 
 class Folds:
-    """All read models. ``owed`` are committed events that no row has seen yet; ``position`` is how far the rows have come."""
+    """All read models. ``owed`` are committed events that no row has seen; ``position`` is how far the rows are."""
 
     __slots__ = ("_by_type", "_is_whole", "caches", "owed", "position")
 
@@ -178,12 +174,29 @@ class Folds:
             for keys, apply, cache in self._by_type.get(event.type, ()):
                 dirty = cache.dirty
                 for key in keys(event):
-                    row = dirty.get(key, _MISSING)
-                    dirty[key] = apply(key, cache.before(key) if row is _MISSING else row, event)
+                    row = dirty.get(key, MISSING)
+                    dirty[key] = apply(key, cache.before(key) if row is MISSING else row, event)
         self._is_whole = True
         if owed:
             self.position = owed[-1].position
 
-    def dirty_rows(self) -> int:
-        """How many rows wait to be written."""
-        return sum(len(cache.dirty) for cache in self.caches.values())
+    def is_dirty(self) -> bool:
+        """Whether any row is newer than its table."""
+        return any(cache.dirty for cache in self.caches.values())
+
+    def left(self) -> None:
+        """What the caches let ``leave`` is in the tables."""
+        for cache in self.caches.values():
+            cache.left()
+
+    def stay(self) -> None:
+        """It is not, and still owed."""
+        for cache in self.caches.values():
+            cache.stay()
+
+    def written(self, model: str, key: str) -> Written | None:
+        """One row as it stands, as it would be written; None if there is none."""
+        self.settle()
+        cache = self.caches[model]
+        row = cache.find(key)
+        return None if row is None else write_row(cache.model, row)

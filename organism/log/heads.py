@@ -1,4 +1,4 @@
-"""The head of each stream, for ``expect``: in memory for the streams that were written lately, looked up for the others."""
+"""The head of each stream, for ``expect``: in memory for those written lately, looked up for the others."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ GENERATION_STREAMS: Final = 4096
 class Heads:
     """Stream → position of its last event, those on their way to the disk included.
 
-    Two generations of at most ``GENERATION_STREAMS`` each bound the memory: what was not touched while the younger one filled
-    up is let go, unless it is not yet in the index that ``look_up(stream)`` reads. A stream above ``greatest`` was never
-    indexed: ids rise with time, so most new threads need no look-up.
+    Two generations of at most ``GENERATION_STREAMS`` each bound the memory: what was not touched while the younger
+    one filled up is let go, unless it is not yet in the index that ``look_up(stream)`` reads. A stream above
+    ``greatest`` was never indexed: ids rise with time, so most new threads need no look-up.
     """
 
     __slots__ = ("_look_up", "_old", "_young", "greatest", "indexed")
@@ -33,14 +33,10 @@ class Heads:
         """Raise ``StalePosition`` if any stream has moved on since."""
         for stream, seen in expect.items():
             head = self.of(stream)
-            if isinstance(seen, Unit):
-                fits = seen.first <= head <= seen.last
-            else:
-                fits = head == seen
-            if not fits:
-                expected = seen.last if isinstance(seen, Unit) else seen
+            first, last = (seen.first, seen.last) if isinstance(seen, Unit) else (seen, seen)
+            if not first <= head <= last:
                 raise StalePosition(
-                    f"The decision rests on position {expected} of stream {stream!r}, which is at {head} by now."
+                    f"The decision rests on position {last} of stream {stream!r}, which is at {head} by now."
                 )
 
     def of(self, stream: str) -> int:

@@ -23,11 +23,13 @@ SETTLE_EVENTS: Final = 256
 
 
 class Journal(ABC):
-    """The front of a log: ``append`` and what follows from it, in the loop's thread. An engine says how a batch is written.
+    """The front of a log: ``append`` and what follows from it, in the loop's thread.
 
-    A commit begins at the end of the loop's iteration in which the first unit was appended, or as soon as the one before it has
-    ended; it takes all that was appended until then. ``on_lost`` is called with the true head after a failed commit, once the
-    log takes writes again: what was decided on top of the failed units has to be decided anew.
+    An engine says how a batch is written.
+    A commit begins at the end of the loop's iteration in which the first unit was appended, or as soon as the one
+    before it has ended; it takes all that was appended until then. ``on_lost`` is called with the true head after a
+    failed commit, once the log takes writes again: what was decided on top of the failed units has to be decided
+    anew.
     """
 
     def __init__(self, intake: Intake, folds: Folds, timeline: str, last_at: int) -> None:
@@ -131,7 +133,7 @@ class Journal(ABC):
             self._loop.call_soon(self._folds.settle)  # after those who were told
 
     def _refuse(self, refusal: Refusal, failed: Batch, error: OrganismError) -> None:
-        """No more writes until ``_admit``. The units of ``failed`` hear ``error``, those that wait for the next commit the refusal."""
+        """No more writes until ``_admit``. The units of ``failed`` hear ``error``, those that wait the refusal."""
         self._refusal = refusal
         waiting = self._intake.swap()
         self._intake.void(waiting, failed)
@@ -141,7 +143,7 @@ class Journal(ABC):
         _tell(iter(waiting.units), refusal())
 
     def _admit(self, head: int, last_at: int) -> None:
-        """Writes go on after ``head``, the truth that was read from the disk; some of it may be news to everyone here."""
+        """Writes go on after ``head``, the truth that was read from the disk; some of it may be news here."""
         self._last_at = last_at
         self._intake.last = head
         self._tail.skip_to(head)

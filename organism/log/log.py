@@ -8,8 +8,8 @@ L4  A read that begins after ``then`` sees the unit, its content and every read 
 L5  ``follow`` gives every event after its position once and in order, with no gap at the seam between past and present.
 L6  A second process on the same place is refused at ``open`` (``LogHeld``); a fenced one writes no more.
 L7  What was acknowledged and is changed, missing, swapped or cut is found and located (``verify``, and at each read).
-L8  After a failed commit nothing is written until the tail was read again from the disk; the error was ``CommitUnknown``
-    for the units of that commit and ``LogUnavailable`` for what came after; reads go on.
+L8  After a failed commit nothing is written until the tail was read again from the disk; the error was
+    ``CommitUnknown`` for the units of that commit and ``LogUnavailable`` for what came after; reads go on.
 L9  Deleting every read model and opening again gives byte-equal rows.
 """
 

@@ -62,9 +62,9 @@ class MemoryLog(Journal):
         return [self._ledger.fill(event) for event in found] if wanted.content else list(found)
 
     def follow(self, after: int, wanted: EventFilter | None = None) -> AsyncIterator[list[Event]]:
-        """Lists of events after ``after``: the past first, then each commit's as it becomes known. Ends when the log closes.
+        """Lists of events after ``after``: the past first, then each commit's as it becomes known.
 
-        A list may be empty: it says that the positions up to the head passed the filter by.
+        Ends when the log closes. A list may be empty: it says that the positions up to the head passed the filter by.
         """
         return self._tail.follow(after, wanted, self.read)
 
@@ -98,7 +98,7 @@ class MemoryLog(Journal):
         return None
 
     async def raw(self, after: int) -> AsyncIterator[Sequence[Event]]:
-        """Every event after ``after`` without content, in large lists, as fast as the engine can: for folds at start."""
+        """Every event after ``after`` without content, in lists, as fast as the engine can."""
         head = self.head
         while after < head:
             events = await self.read(after, head, limit=RAW_EVENTS)

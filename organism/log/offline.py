@@ -14,10 +14,10 @@ from organism.log.verify import verify
 
 
 def verify_directory(directory: Path, key_path: Path | None = None, driver: Driver | None = None) -> Verification:
-    """Check the chain, the digests and the contents of the log in ``directory`` from its first event to its anchored head.
+    """Check the chain, the digests and the contents of the log in ``directory``, up to its anchored head.
 
-    What is wrong stands in ``damage``, position by position. Raises ``NotFound`` if there is no log, ``LogDamaged`` if the
-    key or the anchor is missing, so that nothing can be said.
+    What is wrong stands in ``damage``, position by position. Raises ``NotFound`` if there is no log, ``LogDamaged``
+    if the key or the anchor is missing, so that nothing can be said.
     """
     place = Place(directory, key_path)
     if not place.log.is_file():

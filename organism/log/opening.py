@@ -21,6 +21,8 @@ from organism.log.upcast import Upcaster
 from organism.log.verify import Walk, walk
 
 SHOWN_DAMAGES: Final = 3
+LAYOUT: Final = 1
+"""The layout of the tables in schema.sql."""
 _SQL: Final = statements("log.sql")
 
 
@@ -91,6 +93,12 @@ class Claimant:
         return self._take(connection, self._verified(connection, since))
 
     def _verified(self, connection: Connection, since: int) -> Walk:
+        (layout,) = connection.execute("PRAGMA user_version").fetchone() or (0,)
+        if layout > LAYOUT:
+            raise LogDamaged(
+                f"{self.connector.place.log} has layout {layout}, this program knows up to {LAYOUT}: "
+                "run the newer program that wrote it."
+            )
         state = walk(connection, self.key, since, self.anchor)
         if state.damage:
             raise LogDamaged(_damage_text(state.damage))

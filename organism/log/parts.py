@@ -77,7 +77,8 @@ async def catch_up(crew: Crew, rows: Rows, head: int, upcaster: Upcaster) -> Non
     known = rows.folds.position
     begin = await crew.reader.run(crew.units.begin_of, known + 1) - 1
     while known < head and (portion := await crew.reader.run(crew.units.raw, begin, head)):
-        for begin, body in portion:
+        begin = portion[-1][0]
+        for _, body in portion:
             events = decode(orjson.loads(body), upcaster)
             rows.folds.owe([event for event in events if event.position > known])
             rows.owe(streams_of(events))

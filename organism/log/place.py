@@ -26,7 +26,7 @@ ANCHOR_BYTES: Final = 256
 
 @dataclass(frozen=True, slots=True)
 class Anchor:
-    """The head of the log as it was written outside the database: a position, and the hash of the commit that ended there."""
+    """The head of the log as it was written outside the database, and the hash of the commit that ended there."""
 
     position: int
     hash: bytes
@@ -105,15 +105,15 @@ class Place:
             return Anchor(int(fields["position"]), bytes.fromhex(fields["hash"]))
         except (FileNotFoundError, ValueError, KeyError, TypeError):
             raise LogDamaged(
-                f"{self.anchor_path} must name the head of the log, and does not: without it nobody can tell whether the "
-                "end was cut off. Put the file back, or restore a backup."
+                f"{self.anchor_path} must name the head of the log, and does not: without it nobody can tell "
+                "whether the end was cut off. Put the file back, or restore a backup."
             ) from None
 
     def write_anchor(self, anchor: Anchor, *, is_synced: bool = False) -> None:
         """Write the head outside the database; ``is_synced`` waits for the disk.
 
-        It is written over in place, within one sector, so that a power cut leaves the old one or the new one. An anchor that
-        is older than the log is no damage, so it need not be synced while commits are.
+        It is written over in place, within one sector, so that a power cut leaves the old one or the new one. An
+        anchor that is older than the log is no damage, so it need not be synced while commits are.
         """
         text = orjson.dumps({"position": anchor.position, "hash": anchor.hash.hex()}).ljust(ANCHOR_BYTES)
         handle = os.open(self.anchor_path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, PRIVATE_FILE)
@@ -134,7 +134,7 @@ def _put(path: Path, text: bytes) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
-    os.replace(new, path)
+    new.replace(path)
     _sync_directory(path.parent)
 
 

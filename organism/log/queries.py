@@ -1,4 +1,4 @@
-"""The log's SQL, read from the ``.sql`` files beside this one: each statement stands under ``-- name: what it does``."""
+"""The log's SQL, read from the ``.sql`` files beside this one: each statement under ``-- name: what it does``."""
 
 from __future__ import annotations
 

@@ -61,9 +61,9 @@ class Reads(ABC):
         return await self._crew.reader.run(self._crew.units.read, span, wanted)
 
     def follow(self, after: int, wanted: EventFilter | None = None) -> AsyncIterator[list[Event]]:
-        """Lists of events after ``after``: the past first, then each commit's as it becomes known. Ends when the log closes.
+        """Lists of events after ``after``: the past first, then each commit's as it becomes known.
 
-        A list may be empty: it says that the positions up to the head passed the filter by.
+        Ends when the log closes. A list may be empty: it says that the positions up to the head passed the filter by.
         """
         return self._tail.follow(after, wanted, self.read)
 

@@ -7,8 +7,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Final, TypeVar
 
-from organism.log.driver import Parameters
-from organism.log.folds import Folds, Written, read_row, with_payload, write_row
+from organism.log.folds import Folds, read_row, with_payload
 from organism.log.heads import Heads
 from organism.log.log import Page, Query, Row
 from organism.log.tables import flush_parameters, page_statement, total_statement
@@ -18,6 +17,8 @@ from organism.log.worker import Worker
 T = TypeVar("T")
 FLUSH_SECONDS: Final = 0.05
 """So long may rows lag behind the log when nobody reads."""
+FLUSH_STREAMS: Final = 512
+"""So many units are written without waiting for that time: a flush of more would hold up the loop."""
 STUCK_SECONDS: Final = 1.0
 """So long after a flush that failed the next one is tried."""
 
@@ -25,8 +26,8 @@ STUCK_SECONDS: Final = 1.0
 class Rows:
     """Collects what the commits owe to the disposable file, and writes it there before any read of it.
 
-    ``worker`` runs its jobs in order, so a read that is posted after a flush sees it. While the file cannot be written (a full
-    disk), what is owed stays in memory, and each read is laid over it.
+    ``worker`` runs its jobs in order, so a read that is posted after a flush sees it. While the file cannot be
+    written (a full disk), what is owed stays in memory, and each read is laid over it.
     """
 
     def __init__(self, worker: Worker, views: Views, folds: Folds, heads: Heads) -> None:
@@ -37,7 +38,7 @@ class Rows:
         self.heads = heads
         self._streams: list[tuple[str, int]] = []
         self._flushing: asyncio.Future[None] | None = None
-        self._timer: asyncio.TimerHandle | None = None
+        self._timer: asyncio.Handle | None = None
         self._is_stuck = False
 
     def owe(self, streams: Sequence[tuple[str, int]]) -> None:
@@ -45,6 +46,9 @@ class Rows:
         self._streams += streams
         if self._timer is None:
             self._timer = self._loop.call_later(STUCK_SECONDS if self._is_stuck else FLUSH_SECONDS, self._tick)
+        elif len(self._streams) > FLUSH_STREAMS and not self._is_stuck:
+            self._timer.cancel()
+            self._timer = self._loop.call_soon(self._tick)
 
     def close(self) -> None:
         """Nothing is written here any more."""
@@ -58,25 +62,9 @@ class Rows:
         result = await self._worker.run(work, *arguments)
         if not self._is_stuck:
             return result
-        owed = self._owed()
-        self._stay()
+        owed = flush_parameters(self.folds, self._streams)
+        self.folds.stay()
         return await self._worker.run(self._views.over, owed, work, *arguments)
-
-    async def flushed(self) -> None:
-        """Return once all that is committed now was flushed, or could not be."""
-        await self._can_flush()
-        self.flush()
-        if self._flushing is not None:
-            await asyncio.shield(self._flushing)
-
-    async def _can_flush(self) -> None:
-        """Wait for the flush that is under way if it does not hold everything."""
-        while self._flushing is not None and self._is_owing():
-            await asyncio.shield(self._flushing)
-
-    def _is_owing(self) -> bool:
-        self.folds.settle()
-        return bool(self._streams or self.folds.dirty_rows())
 
     async def page(self, model: str, query: Query) -> Page:
         """A page of rows."""
@@ -85,40 +73,48 @@ class Rows:
 
     async def row(self, model: str, key: str) -> bytes | None:
         """The public JSON of one row, or None."""
-        written = self._written(model, key)
+        written = self.folds.written(model, key)
         if written is None or not written.content_at:
             return None if written is None else written.public
         return with_payload(written.public, await self._worker.run(self._views.payload, written.content_at))
 
     async def private_row(self, model: str, key: str) -> Row | None:
         """A copy of one row with its private fields."""
-        written = self._written(model, key)
+        written = self.folds.written(model, key)
         return None if written is None else read_row(written.public, written.private)
+
+    async def flushed(self) -> None:
+        """Return once all that is committed now was flushed, or could not be."""
+        await self._can_flush()
+        self.flush()
+        if self._flushing is not None:
+            await asyncio.shield(self._flushing)
 
     def flush(self) -> None:
         """Post what is owed, unless a flush is under way."""
         if self._flushing is None and self._is_owing():
-            owed, streams = self._owed(), self._streams
-            self._streams = []
+            streams, self._streams = self._streams, []
+            owed = flush_parameters(self.folds, streams)
             self._flushing = self._loop.create_future()
             self._worker.post(partial(self._flushed, streams, self.folds.position), self._views.flush, owed)
 
-    def _owed(self) -> Parameters:
-        return flush_parameters(self.folds, self._streams)
+    async def _can_flush(self) -> None:
+        """Wait for the flush that is under way if it does not hold everything."""
+        while self._flushing is not None and self._is_owing():
+            await asyncio.shield(self._flushing)
 
-    def _stay(self) -> None:
-        for cache in self.folds.caches.values():
-            cache.stay()
+    def _is_owing(self) -> bool:
+        self.folds.settle()
+        return bool(self._streams) or self.folds.is_dirty()
 
     def _flushed(self, streams: list[tuple[str, int]], position: int, _: Any, error: Exception | None) -> None:
         self._is_stuck = error is not None
         if error is None:
-            for cache in self.folds.caches.values():
-                cache.left()
+            self.folds.left()
             self.heads.indexed = position
-            self.heads.greatest = max([self.heads.greatest, *(stream for stream, _ in streams)])
+            self.heads.greatest = max(self.heads.greatest, max((stream for stream, _ in streams), default=""))
         else:
-            self._stay()
+            self.folds.stay()
             self._streams = streams + self._streams
             self.owe(())
         flushing, self._flushing = self._flushing, None
@@ -128,9 +124,3 @@ class Rows:
     def _tick(self) -> None:
         self._timer = None
         self.flush()
-
-    def _written(self, model: str, key: str) -> Written | None:
-        self.folds.settle()
-        cache = self.folds.caches[model]
-        row = cache.find(key)
-        return None if row is None else write_row(cache.model, row)

@@ -1,5 +1,8 @@
 -- The truth: units in order, and the content beside them. One statement a name (organism/log/queries.py).
 
+-- layout: rises when these tables change
+PRAGMA user_version = 1;
+
 -- meta: one row; `epoch` rises with each open and fences off whoever opened before
 CREATE TABLE meta (
     id INTEGER PRIMARY KEY CHECK (id = 1),

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import operator
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from types import MappingProxyType
+from typing import Any, Final
 
 import orjson
 
@@ -20,6 +22,17 @@ from organism.log.upcast import Upcaster
 from organism.log.verify import Walk
 from organism.model.events import Content, Event
 
+COMPARISONS: Final[Mapping[str, Callable[[Any, Any], bool]]] = MappingProxyType(
+    {
+        "=": operator.eq,
+        "<": operator.lt,
+        "<=": operator.le,
+        ">": operator.gt,
+        ">=": operator.ge,
+        "in": lambda value, given: value in given,
+        "has": lambda value, given: f"|{given}|" in value,
+    }
+)
 PayloadAt = Callable[[int], bytes | None]
 
 
@@ -183,24 +196,10 @@ def _holds(model: ReadModel, written: Written, where: Where) -> bool:
 def _compares(value: Any, where: Where) -> bool:
     if value is None or where.value is None:
         return False
-    given = where.value
-    match where.op:
-        case "=":
-            return bool(value == given)
-        case "<":
-            return bool(value < given)
-        case "<=":
-            return bool(value <= given)
-        case ">":
-            return bool(value > given)
-        case ">=":
-            return bool(value >= given)
-        case "in":
-            return value in given
-        case "has":
-            return f"|{given}|" in value
-        case _:
-            raise ValueError(f"Expected an operator of `Where`, got {where.op!r}.")
+    compare = COMPARISONS.get(where.op)
+    if compare is None:
+        raise ValueError(f"Expected an operator of `Where`, got {where.op!r}.")
+    return bool(compare(value, where.value))
 
 
 def _has_text(payload: bytes | None, text: str) -> bool:

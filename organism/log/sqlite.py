@@ -1,8 +1,9 @@
-"""The durable engine: SQLite in WAL mode with ``synchronous=FULL``, one writing thread, group commit (docs/topics/commit.md).
+"""The durable engine: SQLite in WAL mode with ``synchronous=FULL``, one writing thread, group commit.
 
-Three threads share nothing but queues. The loop's prepares: it encodes, chains and folds. The writing thread executes one
-statement a commit. The reading thread writes rows behind the log and answers queries; each of its jobs sees what was posted
-before it.
+Why it is so stands in docs/topics/commit.md.
+Three threads share nothing but queues. The loop's prepares: it encodes, chains and folds. The writing thread executes
+one statement a commit. The reading thread writes rows behind the log and answers queries; each of its jobs sees what
+was posted before it.
 """
 
 from __future__ import annotations
@@ -11,9 +12,6 @@ import asyncio
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import Final
-
-import orjson
 
 from organism.errors import CommitUnknown, Fenced, LogDamaged, LogUnavailable
 from organism.log.batch import Batch, Intake

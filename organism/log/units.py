@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Final
 
 import orjson
@@ -153,7 +154,6 @@ def _check_dense(events: Sequence[Event], low: int, high: int, *, is_reverse: bo
     elif not is_reverse and events[0].position > wanted:
         missing = (wanted, events[0].position - 1)
     elif events[-1].position - events[0].position + 1 != len(events):
-        pairs = zip(events, events[1:], strict=False)
-        missing = next((a.position + 1, b.position - 1) for a, b in pairs if b.position != a.position + 1)
+        missing = next((a.position + 1, b.position - 1) for a, b in pairwise(events) if b.position != a.position + 1)
     if missing is not None:
         raise LogDamaged(f"The positions {missing[0]} to {missing[1]} are missing. {REMEDY}")

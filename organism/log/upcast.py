@@ -1,7 +1,7 @@
 """An old log always opens: data written by an older version of the events is lifted to the present one when it is read.
 
-``STEPS[n]`` lifts each type's data from version n to n + 1; a type that is not named there did not change. What is on disk is
-never rewritten, since the audit chain covers it.
+``STEPS[n]`` lifts each type's data from version n to n + 1; a type that is not named there did not change. What is on
+disk is never rewritten, since the audit chain covers it.
 """
 
 from __future__ import annotations

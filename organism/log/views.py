@@ -1,4 +1,4 @@
-"""The disposable file: read models, the index of streams, snapshots. What is wrong with it is mended by making it anew."""
+"""The disposable file: read models, the index of streams, snapshots. What is wrong with it is made anew."""
 
 from __future__ import annotations
 
@@ -25,6 +25,10 @@ from organism.log.tables import (
 )
 
 SNAPSHOTS_KEPT: Final = 2
+FULL_WAL_BYTES: Final = 32 << 20
+"""So much is written before the WAL is moved into the database."""
+WAL_FACTOR: Final = 4
+"""A row costs the WAL about so many times its own bytes: pages are written whole, and indexes have theirs."""
 _SQL: Final = statements("views.sql")
 T = TypeVar("T")
 
@@ -96,9 +100,14 @@ def _make_anew(connection: Connection, models: Sequence[ReadModel], truth: Truth
 
 
 class Views:
-    """Reads and writes of the disposable file over one connection, in the thread that owns it."""
+    """Reads and writes of the disposable file over one connection, in the thread that owns it.
 
-    def __init__(self, models: Sequence[ReadModel]) -> None:
+    ``schema`` is the file's name in that connection.
+    """
+
+    def __init__(self, models: Sequence[ReadModel], schema: str) -> None:
+        self._schema = schema
+        self._wal_bytes = 0
         self._connection: Connection | None = None
         self._models = {model.name: model for model in models}
         self._flush = flush_statement(models)
@@ -123,14 +132,18 @@ class Views:
             connection.close()
 
     def flush(self, parameters: Parameters) -> None:
-        """Write rows, streams and position in one transaction."""
+        """Write rows, streams and position in one transaction; now and then move the WAL into the database."""
         self.connection.execute(self._flush, parameters)
+        self._wal_bytes += WAL_FACTOR * len(parameters[2])
+        if self._wal_bytes > FULL_WAL_BYTES:
+            self._wal_bytes = 0
+            self.connection.execute(f"PRAGMA {self._schema}.wal_checkpoint(PASSIVE)").fetchall()
 
     def over(self, owed: Parameters, work: Callable[..., T], *arguments: Any) -> T:
-        """Run ``work(*arguments)`` as if ``owed`` were flushed, and write nothing: reads go on while the disk is full."""
+        """Run ``work(*arguments)`` as if ``owed`` were flushed, and write nothing: so reads go on on a full disk."""
         self.connection.execute("BEGIN IMMEDIATE")
         try:
-            self.flush(owed)
+            self.connection.execute(self._flush, owed)
             return work(*arguments)
         finally:
             self.connection.execute("ROLLBACK")

@@ -69,7 +69,7 @@ class Worker:
         result, error = outcome.get()
         if error is not None:
             raise self._explain(error) from error
-        return result  # type: ignore[return-value]
+        return result  # type: ignore[return-value] # None only beside an error
 
     async def stop(self) -> None:
         """Let the posted work end, then the thread."""

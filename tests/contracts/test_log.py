@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable
+from copy import copy
+from functools import partial
 from pathlib import Path
 
 import orjson
@@ -240,25 +242,25 @@ async def test_l4_a_column_that_is_not_declared_is_refused(filled: Log) -> None:
 
 
 @pytest.mark.parametrize(
-    ("after", "until", "wanted", "positions"),
+    ("span", "wanted", "positions"),
     [
-        (0, None, None, [1, 2, 3, 4, 5]),
-        (2, 4, None, [3, 4]),
-        (3, 99, None, [4, 5]),
-        (9, None, None, []),
-        (0, None, EventFilter(threads=("thr-1",)), [1, 2, 5]),
-        (1, 4, EventFilter(threads=("thr-2", "thr-1")), [2, 3, 4]),
-        (0, None, EventFilter(types=("message_sent",)), [2, 4, 5]),
-        (0, None, EventFilter(threads=("thr-2",), types=("message_sent",)), [4]),
-        (0, None, EventFilter(threads=("thr-7",)), []),
+        ((0, None), None, [1, 2, 3, 4, 5]),
+        ((2, 4), None, [3, 4]),
+        ((3, 99), None, [4, 5]),
+        ((9, None), None, []),
+        ((0, None), EventFilter(threads=("thr-1",)), [1, 2, 5]),
+        ((1, 4), EventFilter(threads=("thr-2", "thr-1")), [2, 3, 4]),
+        ((0, None), EventFilter(types=("message_sent",)), [2, 4, 5]),
+        ((0, None), EventFilter(threads=("thr-2",), types=("message_sent",)), [4]),
+        ((0, None), EventFilter(threads=("thr-7",)), []),
     ],
 )
 @pytest.mark.parametrize("limit", [1, 2, 500])
 async def test_l4_a_read_gives_its_span_in_both_directions(
-    filled: Log, after: int, until: int | None, wanted: EventFilter | None, positions: list[int], limit: int
+    filled: Log, span: tuple[int, int | None], wanted: EventFilter | None, positions: list[int], limit: int
 ) -> None:
-    up = await filled.read(after, until, wanted, limit)
-    down = await filled.read(after, until, wanted, limit, reverse=True)
+    up = await filled.read(*span, wanted, limit)
+    down = await filled.read(*span, wanted, limit, reverse=True)
     assert [event.position for event in up] == positions[:limit]
     assert [event.position for event in down] == positions[::-1][:limit]
 
@@ -308,7 +310,7 @@ async def test_l5_a_filter_gives_its_events_and_says_what_passed_by(log: Log) ->
         lists.append([event.position for event in events])
         if log.head == 3 and len(lists) > 1:
             break
-    assert sum(lists, []) == [2]
+    assert [position for positions in lists for position in positions] == [2]
     assert [] in lists
 
 
@@ -375,7 +377,13 @@ async def test_l4_a_fold_is_handed_what_the_lists_hold(filled: Log) -> None:
     mixed.cause, mixed.correlation, mixed.actor = "msg-3", "msg-1", Actor("acme")
     await filled.commit(mixed)
     for after in range(9):
-        handed: list[object] = []
-        await filled.fold(after, lambda event, into=handed: into.append((*as_tuples([event])[0], event.actor)))
+        handed: list[Event] = []
+        await filled.fold(after, partial(keep, handed))
         events = [event async for part in filled.raw(after) for event in part]
-        assert handed == [(*as_tuples([event])[0], event.actor) for event in events]
+        assert as_tuples(handed) == as_tuples(events)
+        assert [event.actor for event in handed] == [event.actor for event in events]
+
+
+def keep(kept: list[Event], event: Event) -> None:
+    """A copy: a fold is handed the same event each time."""
+    kept.append(copy(event))

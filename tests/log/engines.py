@@ -1,4 +1,4 @@
-"""What the tests of the log share: a clock, three read models, units made in one line, and the engines to run them on."""
+"""What the tests of the log share: a clock, three read models, units made in one line, engines to run them on."""
 
 from __future__ import annotations
 
@@ -123,3 +123,14 @@ async def open_durable(
 async def open_twin() -> MemoryLog:
     """A log in memory."""
     return await MemoryLog.open(MODELS)
+
+
+def anchor(log: SqliteLog) -> None:
+    """Write the anchor now; the log does it by itself five times a second."""
+    log._disk.anchor()  # noqa: SLF001 - no test waits by the clock
+
+
+async def found_out(log: SqliteLog) -> None:
+    """Wait until the log knows what became of its disk."""
+    if log._recovering is not None:  # noqa: SLF001 - the end is told to nobody if it is a bad one
+        await log._recovering  # noqa: SLF001 - as above

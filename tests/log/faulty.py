@@ -1,4 +1,4 @@
-"""A driver whose commits fail on demand, before or after the disk has them, and whose disk can stay broken for a while."""
+"""A driver whose commits fail on demand, before or after the disk has them, and whose disk can stay broken."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Plan:
 def failure(code: str) -> Exception:
     """The error that the driver raises for a SQLite code."""
     error: Exception = dbapi2.OperationalError(code.lower().replace("_", " "))
-    error.sqlite_errorname = code  # type: ignore[attr-defined]
+    error.sqlite_errorname = code  # type: ignore[attr-defined] # the driver sets it
     return error
 
 
@@ -54,7 +54,7 @@ class FaultyConnection:
         return None
 
     def _is_inside(self) -> bool:
-        return bool(self._connection.in_transaction)  # type: ignore[attr-defined]
+        return bool(self._connection.in_transaction)  # type: ignore[attr-defined] # both drivers have it
 
     def interrupt(self) -> None:
         self._connection.interrupt()

@@ -1,4 +1,4 @@
-"""Makes tests/golden/log-1: a log as version 1 wrote it. Run once a version, never again: `python -m tests.log.golden`."""
+"""Makes tests/golden/log-1, a log as version 1 wrote it. Run once a version: `python -m tests.log.golden`."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """A disk below SQLite that forgets what was not synced: power cuts, torn writes, full disks, failed fsyncs.
 
-Files lie in the real directory, where each write shows at once, as in a page cache. Beside it the file system keeps what
-the platter would have: the content at the last sync, and the writes since then.
+Files lie in the real directory, where each write shows at once, as in a page cache. Beside it the file system keeps
+what the platter would have: the content at the last sync, and the writes since then.
 """
 
 from __future__ import annotations
@@ -50,8 +50,10 @@ def _put(content: bytearray, data: bytes, offset: int) -> None:
 
 
 class Storm(apsw.VFS):
-    """The file system. ``fail_at`` counts writes and syncs; that one and, if ``is_lasting``, all after it raise ``error``. If
-    ``is_lying`` it says that it synced and did not.
+    """The file system.
+
+    ``fail_at`` counts writes and syncs; that one and, if ``is_lasting``, all after it raise ``error``. If ``is_lying``
+    it says that it synced and did not.
     """
 
     def __init__(self, name: str) -> None:

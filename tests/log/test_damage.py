@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import shutil
 import sqlite3
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ from hypothesis import strategies as st
 from organism.errors import LogDamaged, NotFound
 from organism.log.log import EventFilter
 from organism.log.offline import verify_directory
-from tests.log.engines import as_tuples, created, open_durable, sent, unit
+from tests.log.engines import anchor, as_tuples, created, open_durable, sent, unit
 
 UNITS = 12
 
@@ -28,9 +29,9 @@ async def fill(place: Path) -> None:
 
 
 @pytest.fixture
-async def place(tmp_path: Path) -> AsyncIterator[Path]:
+async def place(tmp_path: Path) -> Path:
     await fill(tmp_path / "log")
-    yield tmp_path / "log"
+    return tmp_path / "log"
 
 
 def change(place: Path, sql: str) -> None:
@@ -143,7 +144,7 @@ async def test_l7_a_deleted_wal_is_noticed(tmp_path: Path) -> None:
     log = await open_durable(place)
     for number in range(UNITS):
         await log.commit(unit(f"thr-{number:02}", created()))
-    log._disk.anchor()  # what the clock does five times a second
+    anchor(log)
     shutil.copytree(place, copy)
     await log.close()
     (copy / "log.sqlite-wal").unlink()
@@ -195,8 +196,6 @@ async def test_a_log_is_verified_from_outside_while_it_is_written(tmp_path: Path
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A closed log, made once: each example spoils a copy."""
-    import asyncio
-
     place = tmp_path_factory.mktemp("whole") / "log"
     asyncio.run(fill(place))
     return place

@@ -12,7 +12,7 @@ from organism.errors import CommitUnknown, Fenced, LogDamaged, LogUnavailable, S
 from organism.log.log import EventFilter, Query
 from organism.log.sqlite import SqliteLog
 from organism.model.events import Unit
-from tests.log.engines import as_tuples, created, open_durable, sent, unit
+from tests.log.engines import as_tuples, created, found_out, open_durable, sent, unit
 from tests.log.faulty import FaultyDriver, Plan
 
 
@@ -54,7 +54,7 @@ CODES = ["SQLITE_FULL", "SQLITE_IOERR", "SQLITE_IOERR_FSYNC", "SQLITE_BUSY", "SQ
 @pytest.mark.parametrize("is_written_first", [False, True])
 @pytest.mark.parametrize("code", CODES)
 async def test_l8_unknown_is_called_unknown_and_the_log_comes_back_with_the_truth(
-    log: SqliteLog, plan: Plan, code: str, is_written_first: bool
+    log: SqliteLog, plan: Plan, code: str, *, is_written_first: bool
 ) -> None:
     await log.commit(unit("thr-1", created()))
     back = recovered(log)
@@ -163,8 +163,7 @@ async def test_l8_a_log_that_lost_what_was_acknowledged_stays_closed(
     plan.fail_commits = {3: "SQLITE_IOERR"}
     with pytest.raises(CommitUnknown):
         await log.commit(unit("thr-3", created()))
-    assert log._recovering is not None
-    await log._recovering
+    await found_out(log)
     with pytest.raises(LogDamaged, match="position"):
         log.append(unit("thr-4", created()))
     assert (await log.read(0, 1))[0].position == 1
@@ -192,8 +191,7 @@ async def test_l6_a_log_that_was_taken_over_during_an_outage_does_not_take_it_ba
     plan.fail_commits = {2: "SQLITE_IOERR"}
     with pytest.raises(CommitUnknown):
         await log.commit(unit("thr-2", created()))
-    assert log._recovering is not None
-    await log._recovering
+    await found_out(log)
     assert usurper.execute("SELECT epoch FROM meta").fetchall() == [(2,)]
     usurper.close()
     with pytest.raises(Fenced):

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from organism.errors import LogDamaged, LogHeld
+from organism.log.driver import Pysqlite
 from organism.log.log import Query, ReadModel
 from organism.log.opening import Options
 from organism.log.sqlite import SqliteLog
@@ -59,6 +60,15 @@ async def test_l6_a_place_that_could_not_be_opened_is_let_go(tmp_path: Path) -> 
         await open_durable(tmp_path / "log")
     (tmp_path / "log" / "key").write_bytes(key)
     await (await open_durable(tmp_path / "log")).close()
+
+
+async def test_a_log_of_a_newer_layout_is_refused_and_left_alone(tmp_path: Path) -> None:
+    await fill(tmp_path / "log")
+    database = Pysqlite().connect(str(tmp_path / "log" / "log.sqlite"))
+    database.execute("PRAGMA user_version = 99")
+    database.close()
+    with pytest.raises(LogDamaged, match="layout 99"):
+        await open_durable(tmp_path / "log")
 
 
 # L9

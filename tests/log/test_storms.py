@@ -14,7 +14,7 @@ from organism.errors import CommitUnknown, LogDamaged, LogUnavailable
 from organism.log.log import Query
 from organism.log.sqlite import SqliteLog
 from tests.log.apsw_driver import ApswDriver
-from tests.log.engines import created, open_durable, sent, unit
+from tests.log.engines import anchor, created, found_out, open_durable, sent, unit
 from tests.log.storm import Storm
 
 
@@ -37,7 +37,7 @@ async def write(log: SqliteLog, chance: random.Random, acknowledged: list[int]) 
 async def test_g1_a_power_cut_loses_nothing_that_was_acknowledged(storm: Storm, tmp_path: Path, seed: int) -> None:
     chance = random.Random(seed)
     acknowledged = [0]
-    for life in range(4):
+    for _ in range(4):
         log = await open_durable(tmp_path / "log", ApswDriver(storm.name))
         assert log.head >= acknowledged[-1]
         assert (await log.verify()).damage == ()
@@ -45,7 +45,7 @@ async def test_g1_a_power_cut_loses_nothing_that_was_acknowledged(storm: Storm, 
         await write(log, chance, acknowledged)
         if chance.random() < 0.3:
             log.append(unit("thr-9", created()))
-        await cut(log, storm, chance, tmp_path / f"life-{life}")
+        await cut(log, storm, chance, tmp_path / "log")
 
 
 async def test_g11_a_disk_that_lies_about_its_syncs_is_found_out(storm: Storm, tmp_path: Path) -> None:
@@ -54,8 +54,8 @@ async def test_g11_a_disk_that_lies_about_its_syncs_is_found_out(storm: Storm, t
     storm.is_lying = True
     for number in range(20):
         await log.commit(unit("thr-1", sent(f"msg-{number}", "x" * 9000)))
-    log._disk.anchor()  # what the clock does five times a second
-    await cut(log, storm, random.Random(1), tmp_path / "life")
+    anchor(log)
+    await cut(log, storm, random.Random(1), tmp_path / "log")
     with pytest.raises(LogDamaged, match="the log ends here"):
         await open_durable(tmp_path / "log", ApswDriver(storm.name))
 
@@ -64,19 +64,21 @@ async def messages(log: SqliteLog) -> list[str]:
     return [event.data["message"] for event in await log.read(limit=10_000) if event.type == "message_sent"]
 
 
-async def cut(log: SqliteLog, storm: Storm, chance: random.Random, aside: Path) -> None:
+async def cut(log: SqliteLog, storm: Storm, chance: random.Random, place: Path) -> None:
     """The power goes: the process dies without a word, and the disk has what it has."""
-    place = aside.parent / "log"
-    platters = {path: platter.cut(chance) for path, platter in storm.platters.items()}
-    small = {path.name: path.read_bytes() for path in place.iterdir() if path.name in {"key", "anchor"}}
+    content = {path: platter.cut(chance) for path, platter in storm.platters.items()}
+    content |= {str(place / name): (place / name).read_bytes() for name in ("key", "anchor")}
     await log.close()
     storm.platters.clear()
+    lay(place, content)
+
+
+def lay(place: Path, content: dict[str, bytes]) -> None:
+    """Make the directory anew, with these files alone."""
     shutil.rmtree(place)
     place.mkdir(mode=0o700)
-    for path, content in platters.items():
-        Path(path).write_bytes(content)
-    for name, text in small.items():
-        (place / name).write_bytes(text)
+    for path, text in content.items():
+        Path(path).write_bytes(text)
 
 
 @pytest.mark.parametrize("error", [apsw.IOError, apsw.FullError])
@@ -94,8 +96,7 @@ async def test_g6_a_disk_that_fails_once_makes_nobody_lie(
             acknowledged.append(f"msg-{number}")
         except (CommitUnknown, LogUnavailable) as refused:
             (unknown if isinstance(refused, CommitUnknown) else []).append(f"msg-{number}")
-            if log._recovering is not None:
-                await log._recovering
+            await found_out(log)
     found = await messages(log)
     assert [message for message in found if message not in unknown] == acknowledged
     assert len(acknowledged) >= 7
