@@ -65,7 +65,6 @@ class Step:
         "number",
         "ok",
         "open",
-        "request",
         "result",
         "unknown",
     )
@@ -80,7 +79,6 @@ class Step:
         self.content_at = 0
         self.result: Any = None
         self.open = 0
-        self.request = ""
         self.effect = ""
         self.key = ""
         self.approval = ""

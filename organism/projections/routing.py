@@ -263,7 +263,6 @@ def _step_started(state: Routing, event: Event) -> None:
     step = Step(message, data["step"], data["kind"], data["input"])
     step.effect = data.get("effect", "")
     step.key = data.get("key", "")
-    step.request = data.get("request", "")
     step.approval = data.get("approval", "")
     step.expires = data.get("expires", 0)
     if message.steps is None:

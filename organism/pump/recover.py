@@ -19,7 +19,8 @@ from organism.pump import control, failing, snapshot
 from organism.pump.pump import Pump
 from organism.pump.unit import Decision, State
 
-SNAPSHOT: Final = "routing"
+SNAPSHOT: Final = "routing/2"
+"""The name of the fold's snapshots: another one whenever their shape changes."""
 CRASH_LOOP_LIVES: Final = 5
 MANY: Final = 100_000
 SNAPSHOT_EVENTS: Final = 20_000
@@ -120,5 +121,5 @@ def _lay_out(pump: Pump, decision: Decision, message: Message) -> None:
 
 async def leave_snapshot(log: Log, state: State) -> None:
     """Leave a snapshot of a state with nothing on its way to the log."""
-    if state.routing.position == log.head:
-        await log.save_snapshot(SNAPSHOT, log.head, snapshot.dump(state.routing))
+    state.routing.position, state.routing.last_at = log.head, log.last_at
+    await log.save_snapshot(SNAPSHOT, log.head, snapshot.dump(state.routing))

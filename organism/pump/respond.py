@@ -107,7 +107,6 @@ def _send_one(decision: Decision, origin: Origin, to: str, payload: object, step
     }
     if step is not None:
         data["step"] = [step.message.id, step.number]
-        step.request = step.request or message_id
     event = decision.add("message_sent", data, Content(origin.message.thread.id, sealed.json, sealed.xml))
     if to == CONSOLE:
         deliver_outside(decision, message_id, CONSOLE, "delivered")

@@ -1,0 +1,304 @@
+"""After any end of the process the log gives the same state, and all in it goes on (spec 1.6, G2, G8, G15)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from organism.model.commands import PauseAgent, PauseThread, ResumeOrganism
+from organism.pump.recover import SNAPSHOT
+from organism.testing import Running
+from tests.flows.stage import TurnedTime, at_gate, folded_anew, folded_live, open_gate, play
+from tests.flows.world import MakeWorld, World
+
+BUSY = """
+@dataclass
+class Rare:
+    text: str = ""
+
+async def asker(payload: Ask, metadata: HandlerMetadata):
+    await metadata.now()
+    first = await metadata.ask("echo", Ask("1"))
+    second = await metadata.ask("held", Ask("2"))
+    return HandlerResponse.respond(Told(f"{first.text} {second.text} {type(second).__name__}"))
+
+async def echo(payload: Ask, metadata: HandlerMetadata):
+    return HandlerResponse.respond(Told(payload.text))
+
+async def held(payload: Ask, metadata: HandlerMetadata):
+    await gate("held")
+    return HandlerResponse.respond(Rare(payload.text))
+
+async def approver(payload: Ask, metadata: HandlerMetadata):
+    return HandlerResponse.respond(Told((await metadata.approve({"n": 1})).decision))
+
+async def failing(payload: Ask, metadata: HandlerMetadata):
+    raise ValueError(payload.text)
+
+async def planner(payload: Ask | Rare, metadata: HandlerMetadata):
+    await metadata.ask("system.todo", TodoUntil(wait_for="Rare"))
+    return HandlerResponse(Ask("x"), to="held")
+
+async def fan(payload: Ask, metadata: HandlerMetadata):
+    return [HandlerResponse(Ask(str(n)), to="paused") for n in range(3)]
+"""
+LISTENERS: dict[str, dict[str, Any]] = {
+    "asker": {"peers": ["echo", "held"]},
+    "echo": {},
+    "held": {"timeout_s": 600},
+    "approver": {},
+    "failing": {},
+    "planner": {"peers": ["held"]},
+    "fan": {"peers": ["paused"]},
+    "paused": {"handler": "echo"},
+}
+
+
+def busy(world: MakeWorld) -> World:
+    """An organism with something of everything."""
+    return world(
+        BUSY, LISTENERS, retry={"attempts": 9, "base_delay_s": 60, "max_delay_s": 60}, limits={"ask_timeout_s": 600}
+    )
+
+
+async def fill(o: Running) -> dict[str, str]:
+    """Asks, approvals, retries, reminders, fans and pauses, all of them open; gives the threads."""
+    await o.do(PauseAgent(agent="paused"))
+    threads = {
+        name: (await o.inject(name, {"text": "x"})).thread_id for name in LISTENERS if name not in {"echo", "held"}
+    }
+    await o.inject("asker", {"text": "behind"}, thread_id=threads["asker"])
+    await o.do(PauseThread(thread_id=threads["planner"]))
+    await at_gate(o, "held")
+    await o.until("approval_requested")
+    await o.until("message_retried")
+    await o.until("message_handled", agent="fan")
+    await o.inject("echo", {"text": "x"}, wait=True)
+    return threads
+
+
+async def test_the_log_from_its_beginning_gives_the_state_that_the_pump_decides_on(world: MakeWorld) -> None:
+    async with busy(world).running() as o:
+        await fill(o)
+        assert await folded_live(o) == await folded_anew(o.log)
+
+
+@pytest.mark.parametrize("is_clean", [True, False])
+async def test_it_does_so_after_a_restart_with_or_without_a_snapshot(world: MakeWorld, *, is_clean: bool) -> None:
+    made = busy(world)
+    async with made.running() as o:
+        await fill(o)
+        await (o.organism.stop(grace_s=0) if is_clean else o.crash())
+    async with made.running() as o:
+        kept = await o.log.load_snapshot(SNAPSHOT)
+        assert (kept is not None) is is_clean
+        assert await folded_live(o) == await folded_anew(o.log)
+        await o.organism.stop(grace_s=0)
+    async with made.running() as o:
+        assert await folded_live(o) == await folded_anew(o.log)
+
+
+@pytest.mark.parametrize("is_clean", [True, False])
+async def test_everything_open_goes_on_after_a_restart_and_nothing_is_done_twice(
+    world: MakeWorld, *, is_clean: bool
+) -> None:
+    made = busy(world)
+    async with made.running() as o:
+        threads = await fill(o)
+        await (o.organism.stop(grace_s=0) if is_clean else o.crash())
+    async with made.running() as o:
+        await at_gate(o, "held")
+        open_gate(o, "held")
+        assert await o.tenant.ended(threads["asker"], 10)
+        replies = await o.replies(threads["asker"])
+        sent = [event.data["message"] for event in await o.events("message_sent")]
+        echoed = [
+            event for event in await o.events("message_sent", thread=threads["asker"]) if event.data["to"] == "echo"
+        ]
+        restarted = {event.data.get("after") for event in await o.events("message_started")}
+    assert replies == ({"text": "1 2 Rare"}, {"text": "1 2 Rare"})
+    assert len(sent) == len(set(sent))
+    assert len(echoed) == 2
+    assert ("stop" if is_clean else "death") in restarted
+
+
+async def test_a_reply_of_a_class_that_was_registered_when_first_used_is_read_again_after_a_restart(
+    world: MakeWorld,
+) -> None:
+    made = world(BUSY + "\nasync def tail(payload: Ask, metadata):\n    told = await metadata.ask('held', payload)\n"
+                 "    await gate('tail')\n    return HandlerResponse.respond(Told(type(told).__name__ + told.text))\n",
+                 {"tail": {"peers": ["held"]}, "held": {}})  # fmt: skip
+    async with made.running() as o:
+        injected = await o.inject("tail", {"text": "x"})
+        await at_gate(o, "held")
+        open_gate(o, "held")
+        await at_gate(o, "tail")
+        await o.crash()
+    async with made.running() as o:
+        await at_gate(o, "tail")
+        open_gate(o, "tail")
+        assert await o.tenant.ended(injected.thread_id, 10)
+        assert await o.replies(injected.thread_id) == ({"text": "Rarex"},)
+
+
+WORKERS = """
+async def worker(payload: Ask, metadata: HandlerMetadata):
+    TRACE.append(payload.text)
+    await gate(payload.text)
+    return HandlerResponse.respond(Told(payload.text))
+
+async def asker(payload: Ask, metadata: HandlerMetadata):
+    await metadata.ask("worker", Ask("asked"))
+    TRACE.append("asker went on")
+    await gate(payload.text)
+"""
+
+
+async def test_a_message_that_ran_at_too_many_deaths_is_parked(world: MakeWorld) -> None:
+    made = world(WORKERS, {"worker": {}})
+    async with made.running() as o:
+        killer = await o.inject("worker", {"text": "killer"})
+        await at_gate(o, "killer")
+        await o.crash()
+    for _ in range(2):
+        async with made.running() as o:
+            await at_gate(o, "killer")
+            await o.crash()
+    async with made.running() as o:
+        dead = (await o.events("message_dead"))[0].data
+        assert (await o.thread(killer.thread_id))["status"] == "error"
+        assert play(o)["TRACE"] == []
+        assert len(await o.events("message_started")) == 3
+    assert (dead["code"], dead["attempts"]) == ("killed_process", 3)
+
+
+@pytest.mark.parametrize("texts", [("innocent", "killer"), ("killer", "innocent")])
+async def test_suspects_run_one_at_a_time_so_that_no_innocent_is_parked_with_the_one_that_kills(
+    world: MakeWorld, texts: tuple[str, str]
+) -> None:
+    """After two deaths both are suspects. Here the process dies whenever the killer runs."""
+    made = world(WORKERS, {"worker": {"max_concurrent": 5}})
+    async with made.running() as o:
+        threads = {text: (await o.inject("worker", {"text": text})).thread_id for text in texts}
+        await at_gate(o, texts[1])
+        await o.crash()
+    async with made.running() as o:
+        await at_gate(o, texts[1])
+        await o.crash()
+    for _ in range(2):
+        async with made.running() as o:
+            open_gate(o, "innocent")
+            if "killer" in play(o)["TRACE"] or texts[0] == "killer":
+                await _let_run(o)
+            else:
+                assert await o.tenant.ended(threads["innocent"], 10)
+                await _let_run(o)
+            await o.crash()
+    async with made.running() as o:
+        open_gate(o, "innocent")
+        assert await o.tenant.ended(threads["innocent"], 10)
+        assert await o.replies(threads["innocent"]) == ({"text": "innocent"},)
+        assert [event.data["code"] for event in await o.events("message_dead")] == ["killed_process"]
+        assert (await o.thread(threads["killer"]))["status"] == "error"
+
+
+async def _let_run(o: Running) -> None:
+    """Until the killer runs, or was parked."""
+    if (await o.events("message_dead")) == []:
+        await at_gate(o, "killer")
+
+
+async def test_a_suspect_that_waits_in_a_step_lets_no_other_suspect_start(world: MakeWorld) -> None:
+    made = world(WORKERS, {"asker": {"peers": ["worker"]}, "worker": {}, "other": {"handler": "worker"}})
+    async with made.running() as o:
+        await o.inject("asker", {"text": "asker"})
+        await at_gate(o, "asked")
+        open_gate(o, "asked")
+        await at_gate(o, "asker")
+        other = await o.inject("other", {"text": "other"})
+        await at_gate(o, "other")
+        await o.crash()
+    async with made.running() as o:
+        await at_gate(o, "other")
+        await at_gate(o, "asker")
+        await o.crash()
+    async with made.running() as o:
+        await at_gate(o, "asker")
+        await o.inject("worker", {"text": "asked"})
+        assert play(o)["TRACE"][:1] == ["asker went on"]
+        assert "other" not in play(o)["TRACE"]
+        open_gate(o, "asker")
+        await at_gate(o, "other")
+        open_gate(o, "other")
+        assert await o.tenant.ended(other.thread_id, 10)
+
+
+async def test_what_waits_in_an_ask_at_a_death_is_not_suspected(world: MakeWorld) -> None:
+    made = world(WORKERS, {"asker": {"peers": ["worker"]}, "worker": {}})
+    async with made.running() as o:
+        await o.do(PauseAgent(agent="worker"))
+        asked = await o.inject("asker", {"text": "x"})
+        await o.until("step_started")
+        await o.crash()
+    for _ in range(4):
+        async with made.running() as o:
+            await o.until("message_started", after=o.log.head - 1)
+            await o.crash()
+    async with made.running() as o:
+        assert (await o.thread(asked.thread_id))["status"] == "active"
+        assert await o.events("message_dead") == []
+
+
+CRASHING = {"worker": {"timeout_s": 600}, "other": {"handler": "worker"}, "idle": {"handler": "worker"}}
+
+
+async def _life(o: Running, time: TurnedTime, seconds: float) -> None:
+    """A life that starts a message, ends none, and dies after so long."""
+    await at_gate(o, "killer")
+    time.turn(seconds)
+    await o.do(PauseAgent(agent="idle"))
+    await o.crash()
+
+
+@pytest.mark.parametrize(("seconds", "is_paused"), [(1, True), (13, False)])
+async def test_a_server_that_dies_soon_after_its_start_five_times_starts_paused(
+    world: MakeWorld, seconds: float, *, is_paused: bool
+) -> None:
+    time = TurnedTime()
+    made = world(WORKERS, CRASHING, retry={"attempts": 100})
+    async with made.running(parts=time.parts()) as o:
+        killer = await o.inject("worker", {"text": "killer"})
+        await _life(o, time, seconds)
+    for seed in range(2, 6):
+        async with made.running(parts=time.parts(seed)) as o:
+            assert o.organism.status == "running"
+            await _life(o, time, seconds)
+    async with made.running(parts=time.parts(6)) as o:
+        paused = [event.data["by"] for event in await o.events("organism_paused")]
+        assert (paused, o.organism.status) == ((["crash_loop"], "paused") if is_paused else ([], "running"))
+        if is_paused:
+            assert len(await o.events("message_started")) == 5
+            await o.do(ResumeOrganism())
+        await at_gate(o, "killer")
+        open_gate(o, "killer")
+        assert await o.tenant.ended(killer.thread_id, 10)
+
+
+async def test_a_life_that_handled_something_or_stopped_gracefully_is_no_part_of_a_crash_loop(
+    world: MakeWorld,
+) -> None:
+    time = TurnedTime()
+    made = world(WORKERS, CRASHING, retry={"attempts": 100})
+    async with made.running(parts=time.parts()) as o:
+        await o.inject("worker", {"text": "killer"})
+        await _life(o, time, 1)
+    for seed in range(2, 9):
+        async with made.running(parts=time.parts(seed)) as o:
+            await at_gate(o, "killer")
+            if seed == 4:
+                open_gate(o, "fine")
+                await o.inject("other", {"text": "fine"}, wait=True)
+            await (o.organism.stop(grace_s=0) if seed == 7 else o.crash())
+    async with made.running(parts=time.parts(9)) as o:
+        assert o.organism.status == "running"
