@@ -17,6 +17,7 @@ import structlog
 import typer
 
 from organism import bootstrap
+from organism.bootstrap import Organism
 from organism.cli.options import Serve
 from organism.cli.show import fail, out
 from organism.errors import OrganismError
@@ -87,7 +88,7 @@ async def _serve(options: Serve, address: Address) -> None:
         secrets = secrets_of(data, os.environ)
         serving = Serving(organism, address, listening, secrets)
         with announced(data, serving.url):
-            await serving.run(lambda: _greet(data, serving.url, secrets.tokens.page()))
+            await serving.run(lambda: _greet(organism, data, serving.url, secrets.tokens.page()))
 
 
 def _listen(address: Address, data: Path) -> socket.socket:
@@ -112,10 +113,15 @@ def _by_whom(data: Path) -> str:
     return f": process {notice['pid']} serves {data} at {notice['url']}"
 
 
-def _greet(data: Path, url: str, page_token: str) -> None:
+def _greet(organism: Organism, data: Path, url: str, page_token: str) -> None:
     """The address; on a terminal the page's ready link; and a line that sends the first message."""
     console = out()
     console.print(f"Organism serves at {url}")
+    if organism.status == "paused":
+        console.print(
+            "It is paused: an operator paused it, or its last lives all ended soon without handling a message.\n"
+            "Look at `organism threads`, kill the thread that does it, then `organism resume`."
+        )
     if sys.stdout.isatty():
         console.print(f"Open {url}/#token={page_token}")
     token = "$ORGANISM_TOKEN" if os.environ.get("ORGANISM_TOKEN") else f"$(cat {quote(str(data / 'token'))})"

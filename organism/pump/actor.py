@@ -64,6 +64,14 @@ async def _run(pump: Stop, handling: Handling) -> None:
             pump.finished(handling, answer)
 
 
+def guarded(act: Callable[[], None], broken: Callable[[Exception], None]) -> None:
+    """Do what a unit on disk makes possible; a fault of the pump itself makes it fold its state anew."""
+    try:
+        act()
+    except Exception as error:  # noqa: BLE001 - given to whoever folds the state anew, who records it
+        broken(error)
+
+
 OutcomeOf = Callable[[Awaitable[Any]], Coroutine[Any, Any, tuple[Any, Exception | None]]]
 
 

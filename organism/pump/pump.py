@@ -78,12 +78,12 @@ class Pump:
         self.told += 1
         self._settles.fire()
         if error is None:
-            self._act(unit)
+            actor.guarded(partial(self._act, unit), partial(self._lost, unit))
         else:
             self._lost(unit, error)
 
     def _lost(self, unit: PumpUnit, error: Exception) -> None:
-        """The unit is folded but not on disk: the state is ahead of the log and must be folded anew."""
+        """The state and the log have parted, or what the unit makes possible went wrong: the state is folded anew."""
         unit.failed = error
         if unit.tell is not None:
             unit.tell(unit)

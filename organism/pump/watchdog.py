@@ -17,6 +17,8 @@ from organism.pump.pump import Pump
 BLOCKED_SECONDS: Final = 0.7
 CHECK_SECONDS: Final = 0.2
 STACK_CHARACTERS: Final = 8_000
+IDLE: Final = ("/asyncio/runners.py", "/selectors.py")
+"""Where a loop stands that nobody blocks: it is the machine that gives it no time."""
 
 
 class Watchdog:
@@ -54,8 +56,7 @@ class Watchdog:
                 asked_at = time.monotonic()
                 self._ask()
             elif not reported and time.monotonic() - asked_at > BLOCKED_SECONDS:
-                reported = True
-                self._report(asked_at)
+                reported = self._report(asked_at)
 
     def _ask(self) -> None:
         if not self._loop.is_closed():
@@ -64,12 +65,15 @@ class Watchdog:
     def _answer(self) -> None:
         self._turned = time.monotonic()
 
-    def _report(self, since: float) -> None:
+    def _report(self, since: float) -> bool:
         frame = sys._current_frames().get(self._loop_thread)  # noqa: SLF001 - the only way to see another thread's stack
-        stack = "".join(traceback.format_stack(frame))[-STACK_CHARACTERS:] if frame is not None else ""
+        if frame is None or frame.f_code.co_filename.endswith(IDLE):
+            return False
+        stack = "".join(traceback.format_stack(frame))[-STACK_CHARACTERS:]
         self._logger.error("loop_blocked", seconds=round(time.monotonic() - since, 1), stack=stack)
         if not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._record, since, stack)
+        return True
 
     def _record(self, since: float, stack: str) -> None:
         pump = self._pump()
