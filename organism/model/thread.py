@@ -57,6 +57,7 @@ class Step:
         "effect",
         "error",
         "expires",
+        "held_at",
         "input",
         "is_written",
         "key",
@@ -83,6 +84,7 @@ class Step:
         self.key = ""
         self.approval = ""
         self.expires = 0
+        self.held_at = 0
         self.unknown = False
         self.is_written = True
 

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from organism.model.events import Event
 from organism.model.ids import CONSOLE
-from organism.model.thread import Call, Message, Step, Thread
+from organism.model.thread import WAITS, Call, Message, Step, Thread
 
 SHORT_LIFE_US: Final = 12_000_000
 """A life that ended sooner, with something started and nothing ended, counts towards a crash loop (G8)."""
@@ -66,6 +66,24 @@ class Routing:
         message = self.messages.get(message_id)
         return message.steps.get(number) if message is not None and message.steps else None
 
+    def is_paused(self, message: Message) -> bool:
+        """Whether the message's agent, its thread or the organism is paused."""
+        return self.paused or message.thread.paused or message.to in self.paused_agents
+
+    def hold(self, at: int) -> None:
+        """A pause began or ended: the clock of each step that a pause holds up stands still, any other runs on.
+
+        Held up are the steps of what is paused, and the asks that wait for it, however far away.
+        """
+        held: set[Step] = set()
+        for message in self.messages.values():
+            if self.is_paused(message):
+                held.update(step for step in (message.steps or {}).values() if step.ok is None and step.kind in WAITS)
+                _hold_asks(message, held)
+        for message in self.messages.values():
+            for step in (message.steps or {}).values():
+                _stop_or_go(step, at, is_held=step in held)
+
     def end(self, message_id: str) -> None:
         """An open message is open no more."""
         message = self.messages.pop(message_id, None)
@@ -97,6 +115,26 @@ def _message_sent(state: Routing, event: Event) -> None:
         message.ask.open += 1
     thread.open += 1
     state.messages[message.id] = message
+    if message.ask is not None and state.is_paused(message):
+        held: set[Step] = set()
+        _hold_asks(message, held)
+        for step in held:
+            _stop_or_go(step, event.at, is_held=True)
+
+
+def _hold_asks(message: Message, held: set[Step]) -> None:
+    ask = message.ask
+    while ask is not None and ask not in held:
+        held.add(ask)
+        ask = ask.message.ask
+
+
+def _stop_or_go(step: Step, at: int, *, is_held: bool) -> None:
+    if is_held and not step.held_at:
+        step.held_at = at
+    elif step.held_at and not is_held:
+        step.expires += at - step.held_at
+        step.held_at = 0
 
 
 def _place_in_call(state: Routing, message: Message, event: Event) -> None:
@@ -203,30 +241,36 @@ def _thread_ended(state: Routing, event: Event) -> None:
 
 def _thread_paused(state: Routing, event: Event) -> None:
     state.threads[event.thread or ""].paused = True
+    state.hold(event.at)
 
 
 def _thread_resumed(state: Routing, event: Event) -> None:
     thread = state.threads.get(event.thread or "")
     if thread is not None:
         thread.paused = False
+        state.hold(event.at)
 
 
 def _agent_paused(state: Routing, event: Event) -> None:
     state.paused_agents.add(event.data["agent"])
     state.failures_in_row.pop(event.data["agent"], None)
+    state.hold(event.at)
 
 
 def _agent_resumed(state: Routing, event: Event) -> None:
     state.paused_agents.discard(event.data["agent"])
+    state.hold(event.at)
 
 
-def _organism_paused(state: Routing, _event: Event) -> None:
+def _organism_paused(state: Routing, event: Event) -> None:
     state.paused = True
+    state.hold(event.at)
 
 
-def _organism_resumed(state: Routing, _event: Event) -> None:
+def _organism_resumed(state: Routing, event: Event) -> None:
     state.paused = False
     state.short_lives = 0
+    state.hold(event.at)
 
 
 def _organism_started(state: Routing, event: Event) -> None:

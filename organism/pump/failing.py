@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final, Protocol
 
 from organism.config.settings import Retry
-from organism.model.thread import WAITS, Message, Step
+from organism.model.thread import Message, Step
 from organism.pump import control
 from organism.pump.respond import WrongReturn
 from organism.pump.steps import Handling
@@ -129,43 +129,16 @@ def pause_if_failing(decision: Decision, agent: str) -> None:
 
 def tick(pump: Line, now: int, passed_us: int, due: list[Due]) -> None:
     """What came due: retries start, asks and approvals expire, handlers that ran too long are stopped."""
-    if _is_anything_paused(pump):
-        _hold(pump, passed_us)
     for item in due:
         if isinstance(item, Message):
             _retry_due(pump, item)
         elif item.ok is None and item.message.id in pump.state.routing.messages:
             _step_due(pump, item, now)
-    for handling in [handling for handling in pump.handlings if handling.spent(now)]:
-        _stop_spent(pump, handling)
-
-
-def _is_anything_paused(pump: Line) -> bool:
-    routing = pump.state.routing
-    return routing.paused or bool(routing.paused_agents) or any(thread.paused for thread in routing.threads.values())
-
-
-def _hold(pump: Line, passed_us: int) -> None:
-    """Time paused counts nowhere: not for what waits, not for the running time of what a pause will stop."""
-    for step in _held(pump):
-        step.expires += passed_us
-    for handling in pump.handlings:
-        if pump.is_paused(handling.message):
+    for handling in tuple(pump.handlings):
+        if pump.is_paused(handling.message):  # its running time stands still too
             handling.ran_at += passed_us
-
-
-def _held(pump: Line) -> frozenset[Step]:
-    """The steps that a pause holds up: those of what is paused, and asks that wait for it, however far away."""
-    held: set[Step] = set()
-    for message in pump.state.routing.messages.values():
-        if not pump.is_paused(message):
-            continue
-        held.update(step for step in (message.steps or {}).values() if step.kind in WAITS and step.ok is None)
-        ask = message.ask
-        while ask is not None and ask not in held:
-            held.add(ask)
-            ask = ask.message.ask
-    return frozenset(held)
+        elif handling.spent(now):
+            _stop_spent(pump, handling)
 
 
 def _retry_due(pump: Line, message: Message) -> None:
@@ -177,8 +150,8 @@ def _retry_due(pump: Line, message: Message) -> None:
 
 
 def _step_due(pump: Line, step: Step, now: int) -> None:
-    if step.expires > now:
-        pump.timers.add(step.expires, step)
+    if step.held_at or step.expires > now:
+        pump.timers.add(max(step.expires, now + 1), step)
         return
     decision = pump.state.decide(step.message.thread, step.message)
     control.expire(decision, step)

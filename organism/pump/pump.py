@@ -167,8 +167,7 @@ class Pump:
 
     def is_paused(self, message: Message) -> bool:
         """Whether the message's agent, its thread or the organism is paused."""
-        state = self.state
-        return state.boxes.paused or message.thread.paused or state.boxes.boxes[message.to].paused
+        return self.state.routing.is_paused(message)
 
     async def settled(self) -> None:
         """Wait until all that is decided by now is on disk, or known to be lost."""

@@ -23,7 +23,7 @@ STATE_FIELDS: Final = (
     "short_lives",
 )
 MESSAGE_FIELDS: Final = ("position", "correlation", "starts", "failures", "deaths", "running", "next_at", "after")
-STEP_FIELDS: Final = ("ok", "error", "content_at", "open", "effect", "key", "approval", "expires", "unknown")
+STEP_FIELDS: Final = ("ok", "error", "content_at", "open", "effect", "key", "approval", "expires", "held_at", "unknown")
 
 
 def dump(state: Routing) -> bytes:

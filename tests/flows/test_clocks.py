@@ -102,7 +102,6 @@ async def test_an_ask_to_somebody_who_is_not_held_up_ages(world: MakeWorld) -> N
     assert recorded.data["error"]["code"] == "timeout"
 
 
-@pytest.mark.xfail(reason="the time held up is known to the process alone, and lost with it", strict=True)
 @pytest.mark.parametrize("what", ["last", "middle", "thread", "organism"])
 async def test_an_ask_that_was_held_up_over_a_restart_does_not_age_either(world: MakeWorld, what: str) -> None:
     time = TurnedTime()
