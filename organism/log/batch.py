@@ -55,7 +55,7 @@ class Intake:
         self._salts = salts
 
     def take(self, unit: Unit) -> None:
-        """Add the unit to the batch, or raise (``StalePosition``, ``TypeError`` for what is no JSON) and change nothing."""
+        """Add the unit, or raise and change nothing: ``StalePosition``, or ``TypeError`` for what is no JSON."""
         if unit.expect:
             self.heads.check(unit.expect)
         first = self.last + 1

@@ -11,13 +11,15 @@ from organism.log.driver import Connection, Driver, Failure
 from organism.log.encode import REMEDY
 from organism.log.place import Place
 
-CACHE_KIB: Final = 16 * 1024
+LOG_CACHE_KIB: Final = 2048
+"""A log grows at its end: more would hold pages that nobody asks for again."""
+VIEWS_CACHE_KIB: Final = 4096
+BESIDE_CACHE_KIB: Final = 512
 SETTINGS: Final = (
     "PRAGMA trusted_schema = OFF",
     "PRAGMA cell_size_check = ON",
     "PRAGMA mmap_size = 0",
     "PRAGMA wal_autocheckpoint = 0",
-    f"PRAGMA cache_size = -{CACHE_KIB}",
 )
 
 
@@ -32,6 +34,7 @@ class Connector:
         """The one that writes commits: a commit is on the disk when its statement returns."""
         connection = self._open(self.place.log)
         connection.execute("PRAGMA synchronous = FULL")
+        connection.execute(f"PRAGMA cache_size = -{LOG_CACHE_KIB}")
         return connection
 
     def add_views(self, connection: Connection) -> None:
@@ -43,6 +46,7 @@ class Connector:
         """The one that writes rows and reads everything. A row that a power cut takes is folded again from the log."""
         connection = self._open(self.place.views)
         connection.execute("PRAGMA synchronous = NORMAL")
+        connection.execute(f"PRAGMA cache_size = -{VIEWS_CACHE_KIB}")
         self._attach(connection, self.place.log, "log", mode="ro")
         return connection
 
@@ -50,6 +54,8 @@ class Connector:
         """One that reads both files and writes neither."""
         connection = self.to_views()
         connection.execute("PRAGMA query_only = ON")
+        for schema in ("main", "log"):
+            connection.execute(f"PRAGMA {schema}.cache_size = -{BESIDE_CACHE_KIB}")
         return connection
 
     def to_file(self, path: Path) -> Connection:

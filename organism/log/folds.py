@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from types import MappingProxyType
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import orjson
 
@@ -16,7 +16,7 @@ from organism.errors import OrganismError
 from organism.log.log import ReadModel, Row
 from organism.model.events import Event
 
-GENERATION_ROWS: Final = 1024
+GENERATION_ROWS: Final = 512
 ERASED: Final = b'{"erased":true}'
 
 MISSING: Final[Row] = MappingProxyType({})  # type: ignore[assignment] # it is only ever compared
@@ -24,16 +24,9 @@ MISSING: Final[Row] = MappingProxyType({})  # type: ignore[assignment] # it is o
 LoadRow = Callable[[str, str], Row | None]
 
 
-class Written(NamedTuple):
-    """A row as it is kept: public JSON, private JSON (empty if there is none), the values of its declared columns.
-
-    ``content_at`` is the position of the event whose content completes it, 0 for a model without content.
-    """
-
-    public: bytes
-    private: bytes
-    content_at: int
-    columns: tuple[Any, ...]
+Written = tuple[bytes, bytes, int, list[Any]]
+"""A row as it is kept: its public JSON; its private JSON (empty if there is none); the position of the event whose
+content completes it (0 for a model without content); the values of its declared columns."""
 
 
 def write_row(model: ReadModel, row: Row) -> Written:
@@ -41,15 +34,18 @@ def write_row(model: ReadModel, row: Row) -> Written:
 
     A column may hold a private field: ``x`` is then ``_x``. Of a final row only what is public is kept.
     """
+    columns = []
+    for name in model.columns:
+        value = row[name] if name in row else row.get(f"_{name}")
+        columns.append(f"|{'|'.join(value)}|" if type(value) is list else value)
     content_at = row["position"] if model.with_content else 0
-    columns = tuple([_column(row[name] if name in row else row.get(f"_{name}")) for name in model.columns])
     hidden = [name for name in row if name[0] == "_"]
     if not hidden:
-        return Written(orjson.dumps(row), b"", content_at, columns)
+        return orjson.dumps(row), b"", content_at, columns
     private = {name: row.pop(name) for name in hidden}
     public = orjson.dumps(row)
     row.update(private)
-    return Written(public, b"" if model.is_final else orjson.dumps(private), content_at, columns)
+    return public, b"" if model.is_final else orjson.dumps(private), content_at, columns
 
 
 def read_row(public: bytes, private: bytes) -> Row:
@@ -63,14 +59,6 @@ def read_row(public: bytes, private: bytes) -> Row:
 def with_payload(public: bytes, payload: bytes | None) -> bytes:
     """The row completed by its content; None was erased."""
     return b'%b,"payload":%b}' % (public[:-1], ERASED if payload is None else payload)
-
-
-def _column(value: Any) -> Any:
-    """What SQLite compares: a list of names is joined and enclosed by ``|``."""
-    kind = type(value)
-    if kind is list or kind is tuple:
-        return f"|{'|'.join(value)}|"
-    return int(value) if kind is bool else value
 
 
 class RowCache:

@@ -9,11 +9,11 @@ from typing import Final
 
 from organism.log.batch import Batch, Intake
 from organism.log.chain import GENESIS, RandomBytes, Salts
-from organism.log.folds import Folds, with_payload
+from organism.log.folds import Folds
 from organism.log.heads import Heads
 from organism.log.journal import Journal
 from organism.log.log import EventFilter, Page, Query, ReadModel, Row, Verification
-from organism.log.shelf import Ledger, Shelf
+from organism.log.shelf import Ledger, Shelf, finish
 from organism.log.tail import wants
 from organism.log.upcast import Upcaster
 from organism.model.events import Event
@@ -72,13 +72,7 @@ class MemoryLog(Journal):
         """The public JSON of one row, or None."""
         self._shelf.take(self._folds)
         written = self._shelf.find(model, key)
-        if written is None:
-            return None
-        return (
-            with_payload(written.public, self._ledger.payload(written.content_at))
-            if written.content_at
-            else written.public
-        )
+        return None if written is None else finish(written, self._ledger.payload)
 
     async def rows(self, model: str, query: Query) -> Page:
         """A page of rows."""

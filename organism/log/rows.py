@@ -74,14 +74,17 @@ class Rows:
     async def row(self, model: str, key: str) -> bytes | None:
         """The public JSON of one row, or None."""
         written = self.folds.written(model, key)
-        if written is None or not written.content_at:
-            return None if written is None else written.public
-        return with_payload(written.public, await self._worker.run(self._views.payload, written.content_at))
+        if written is None:
+            return None
+        public, _, content_at, _ = written
+        if not content_at:
+            return public
+        return with_payload(public, await self._worker.run(self._views.payload, content_at))
 
     async def private_row(self, model: str, key: str) -> Row | None:
         """A copy of one row with its private fields."""
         written = self.folds.written(model, key)
-        return None if written is None else read_row(written.public, written.private)
+        return None if written is None else read_row(*written[:2])
 
     async def flushed(self) -> None:
         """Return once all that is committed now was flushed, or could not be."""

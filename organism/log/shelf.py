@@ -160,7 +160,7 @@ class Shelf:
     def load(self, model: str, key: str) -> Row | None:
         """One row with its private fields."""
         written = self.find(model, key)
-        return None if written is None else read_row(written.public, written.private)
+        return None if written is None else read_row(*written[:2])
 
     def page(self, name: str, query: Query, payload: PayloadAt) -> Page:
         """A page of rows."""
@@ -169,16 +169,22 @@ class Shelf:
             (key, written)
             for key, written in self._rows[name].items()
             if all(_holds(model, written, where) for where in query.where)
-            and (not query.text or _has_text(payload(written.content_at), query.text))
+            and (not query.text or _has_text(payload(written[2]), query.text))
         ]
         chosen.sort(key=lambda pair: _order(model, query.order_by, pair), reverse=query.descending)
         shown = [written for _, written in chosen[query.offset : query.offset + query.limit]]
-        texts = [w.public if not w.content_at else with_payload(w.public, payload(w.content_at)) for w in shown]
+        texts = [finish(written, payload) for written in shown]
         return Page(b"[%b]" % b",".join(texts), len(texts), len(chosen))
 
 
+def finish(written: Written, payload: PayloadAt) -> bytes:
+    """The row as it is shown."""
+    public, _, content_at, _ = written
+    return with_payload(public, payload(content_at)) if content_at else public
+
+
 def _value(model: ReadModel, written: Written, name: str) -> Any:
-    return written.columns[list(model.columns).index(known_column(model, name))]
+    return written[3][list(model.columns).index(known_column(model, name))]
 
 
 def _order(model: ReadModel, order_by: str, pair: tuple[str, Written]) -> tuple[Any, ...]:

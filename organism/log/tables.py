@@ -66,11 +66,11 @@ def flush_parameters(folds: Folds, streams: Sequence[tuple[str, int]]) -> Parame
             if row is None:
                 deleted.append(key)
                 continue
-            kept = write_row(cache.model, row)
-            middle = at + len(kept.public)
-            written.append((key, at, len(kept.public), middle, len(kept.private), kept.content_at, *kept.columns))
-            blob += (kept.public, kept.private)
-            at = middle + len(kept.private)
+            public, private, content_at, columns = write_row(cache.model, row)
+            middle = at + len(public)
+            written.append((key, at, len(public), middle, len(private), content_at, *columns))
+            blob += (public, private)
+            at = middle + len(private)
         lists += (_text(written), _text(deleted))
     return (folds.position, _text(streams), b"".join(blob), *lists)
 
