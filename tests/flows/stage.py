@@ -26,7 +26,7 @@ PARTED = frozenset({"message_handled", "message_dropped", "message_dead"})
 
 def play(o: Running) -> dict[str, Any]:
     """The names in the module of the handlers as they run now."""
-    return o.organism.settings.listeners[0].handler.__globals__  # type: ignore[union-attr]
+    return o.organism.settings.listeners[0].handler.__globals__  # type: ignore[union-attr]  # each listener of a world has a handler
 
 
 def open_gate(o: Running, name: str) -> None:

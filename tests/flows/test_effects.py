@@ -242,4 +242,4 @@ async def test_a_replayed_dead_letter_runs_its_effects_anew_under_keys_of_its_ow
         first = await o.inject("payer", {"text": "bad"}, wait=True)
         again = await o.do(ReplayDeadLetter(message_id=first.message_id, json={"text": "good"}))
         assert await o.tenant.ended(first.thread_id, 10)
-        assert play(o)["TRACE"] == [f"{first.message_id}/pay", f"{again.message_id}/pay"]  # type: ignore[union-attr]
+        assert play(o)["TRACE"] == [f"{first.message_id}/pay", f"{again.message_id}/pay"]  # type: ignore[union-attr]  # it is there
