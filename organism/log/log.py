@@ -27,7 +27,7 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class ReadModel:
-    """A fold of the log that the engine keeps as rows, in the append's own transaction.
+    """A fold of the log that the engine keeps as rows, never behind what a read may expect (L4).
 
     The engine knows nothing else of it.
 
