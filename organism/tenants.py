@@ -10,7 +10,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Final
 
-from organism.errors import OrganismError
+from organism.errors import OrganismError, Unavailable
 from organism.log.log import Log
 from organism.model.clock import Clock
 from organism.model.commands import Command, Done, Injected, Reloaded
@@ -107,7 +107,7 @@ class Tenant:
         """The state can't be trusted any more: stop everything of it and fold the log anew."""
         if self.recovering:
             return
-        self.recovering = True
+        self.recovering = self.pump.is_over = True
         self._drop_all()
         if self.on_broken is not None:
             self.on_broken(error)
@@ -115,14 +115,27 @@ class Tenant:
         self._recovery = asyncio.get_running_loop().create_task(self._recover(counts_as_death=is_ours))
 
     async def _recover(self, *, counts_as_death: bool) -> None:
-        """Wait until the log takes writes again, then begin a new life. A log's failure is no message's fault."""
-        while not self.log.available:  # noqa: ASYNC110 - the port has no word for "available again": it is rare
-            await asyncio.sleep(POLL_SECONDS)
+        """Begin a new life once the log takes writes again, and once more if it fails meanwhile.
+
+        A log's failure is no message's fault.
+        """
+        while self.recovering:
+            while not self.log.available:  # noqa: ASYNC110 - the port has no word for "available again": it is rare
+                await asyncio.sleep(POLL_SECONDS)
+            try:
+                await self._begin_anew(counts_as_death=counts_as_death)
+                self.recovering = False
+            except Unavailable:
+                self.pump.is_over = True
+                self._drop_all()
+
+    async def _begin_anew(self, *, counts_as_death: bool) -> None:
+        await self.pump.settled()
         endings = self.pump.endings
         await self._fold(self.pump.state.rules)
         self.pump.endings = endings
         await recover.begin_life(self.pump, self._life, clean=not counts_as_death)
-        self.recovering = False
+        self.pump.tell_ended([thread_id for thread_id in endings if self.operator.active(thread_id) is None])
 
     def _drop_all(self) -> None:
         """What the handlers still do comes to nothing."""

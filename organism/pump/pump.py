@@ -8,10 +8,10 @@ Everything is decided on the folded state and written as a unit; what it makes p
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 
-from organism.errors import OrganismError
+from organism.errors import LogUnavailable, OrganismError
 from organism.log.log import Log
 from organism.model.events import Unit
 from organism.model.thread import Message
@@ -41,6 +41,7 @@ class Pump:
         self.outcome_of: actor.OutcomeOf = actor.outcome_of
         self.workers = Workers(partial(actor.run, self))
         self.decided = self.told = 0
+        self.is_over = False
         self._loop = asyncio.get_running_loop()
         self.resumes = Signal()
         self.rests = Signal()
@@ -56,6 +57,8 @@ class Pump:
             return
         unit.then = self._then
         try:
+            if self.is_over:  # its state was given up, for one that the log gives anew
+                raise LogUnavailable
             self.log.append(unit)
         except (OrganismError, TypeError) as error:  # a TypeError: what came from a handler is no JSON
             self._lost(unit, error)
@@ -97,12 +100,17 @@ class Pump:
             _hand_over(unit)
         for message in unit.starts:
             self._begin(message, unit.at)
-        for thread_id in unit.ends:
+        if unit.ends:
+            self.tell_ended(unit.ends)
+        if unit.tell is not None:
+            unit.tell(unit)
+
+    def tell_ended(self, thread_ids: Iterable[str]) -> None:
+        """Wake those who wait for the end of these threads."""
+        for thread_id in thread_ids:
             for waiter in self.endings.pop(thread_id, ()):
                 if not waiter.done():
                     waiter.set_result(True)
-        if unit.tell is not None:
-            unit.tell(unit)
 
     # -- actor
 

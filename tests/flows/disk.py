@@ -9,6 +9,8 @@ from typing import Any
 from organism.log.driver import Connection, Cursor, Failure, Parameters, Pysqlite
 
 HELD_SECONDS = 20.0
+WRITES = ("INSERT INTO commits", "UPDATE meta", "PRAGMA main.wal_checkpoint")
+"""What a broken disk refuses: reads go on."""
 
 
 class Fault(Enum):
@@ -68,7 +70,7 @@ class Watched:
 
     def execute(self, sql: str, parameters: Parameters = (), /) -> Cursor:
         disk = self._disk
-        if disk.broken:
+        if disk.broken and sql.startswith(WRITES):
             raise BrokenDisk("it is still broken")
         if not sql.startswith("INSERT INTO commits"):
             return self._connection.execute(sql, parameters)

@@ -1,0 +1,270 @@
+"""A commit that fails: unknown is called unknown, the state is folded anew, nothing is lost or doubled (G1, G2, G6)."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from organism.bootstrap import Parts
+from organism.errors import CommitUnknown, LogUnavailable, ThreadKilled
+from organism.model.commands import Idempotency, Inject, Injected, KillThread, PauseAgent, ResumeAgent
+from organism.testing import Running
+from tests.flows.disk import Disk, Fault
+from tests.flows.stage import at_gate, decided, folded_anew, folded_live, open_gate, play
+from tests.flows.world import MakeWorld
+
+SOURCE = """
+async def worker(payload: Ask, metadata: HandlerMetadata):
+    TRACE.append(payload.text)
+    await gate(payload.text)
+    return HandlerResponse(Ask(payload.text), to="echo")
+
+async def echo(payload: Ask, metadata: HandlerMetadata):
+    return HandlerResponse(Told(payload.text), to="console")
+
+async def asker(payload: Ask, metadata: HandlerMetadata):
+    told = await metadata.ask("echo2", Ask(payload.text))
+    return HandlerResponse.respond(told)
+
+async def echo2(payload: Ask, metadata: HandlerMetadata):
+    await gate("echo2")
+    return HandlerResponse.respond(Told(payload.text))
+
+async def payer(payload: Ask, metadata: HandlerMetadata):
+    try:
+        paid = await metadata.effect("pay", pay, kind=payload.text)
+    except EffectFailed:
+        paid = "failed"
+    return HandlerResponse.respond(Told(paid))
+
+async def pay(key: str):
+    TRACE.append(key)
+    await gate("pay")
+    return "paid"
+"""
+LISTENERS = {
+    "worker": {"peers": ["echo"]},
+    "echo": {"peers": ["console"]},
+    "asker": {"peers": ["echo2"]},
+    "echo2": {},
+    "payer": {},
+}
+FAULTS = pytest.mark.parametrize("fault", list(Fault), ids=[fault.name for fault in Fault])
+ONCE = Idempotency("key-1", "POST", "/inject", "digest")
+
+
+async def mend(o: Running, disk: Disk) -> None:
+    """The disk works again; wait until all goes on."""
+    disk.mend()
+    await o.until("organism_started", life=2)
+    while o.tenant.recovering:
+        await asyncio.wait([asyncio.get_running_loop().create_future()], timeout=0.005)
+
+
+@FAULTS
+async def test_the_caller_is_told_that_it_is_unknown_and_the_same_key_does_it_once(
+    world: MakeWorld, fault: Fault
+) -> None:
+    disk = Disk()
+    inject = Inject(to="worker", json={"text": "x"}, idempotency=ONCE)
+    async with world(SOURCE, LISTENERS).running(parts=Parts(driver=disk)) as o:
+        disk.fail(fault)
+        with pytest.raises(CommitUnknown):
+            await o.do(inject)
+        with pytest.raises(LogUnavailable):
+            await o.do(inject)
+        assert await o.log.row("agents", "worker") is not None
+        await mend(o, disk)
+        done = await o.do(inject)
+        assert isinstance(done, Injected)
+        open_gate(o, "x")
+        assert await o.tenant.ended(done.thread_id, 10)
+        assert await o.replies(done.thread_id) == ({"text": "x"},)
+        assert len(await o.events("thread_created")) == 1
+        assert await o.do(inject) == done
+
+
+@FAULTS
+async def test_what_ran_starts_again_and_ends_once(world: MakeWorld, fault: Fault) -> None:
+    disk = Disk()
+    async with world(SOURCE, LISTENERS, retry={"attempts": 1}).running(parts=Parts(driver=disk)) as o:
+        outcomes = [await o.inject("worker", {"text": str(n)}) for n in range(3)]
+        asked = await o.inject("asker", {"text": "asked"})
+        for name in ("0", "1", "2", "echo2"):
+            await at_gate(o, name)
+        await o.pump.settled()
+        disk.fail(fault)
+        open_gate(o, "0")
+        while not o.tenant.recovering:
+            await asyncio.wait([asyncio.get_running_loop().create_future()], timeout=0.005)
+        await mend(o, disk)
+        for name in ("1", "2", "echo2"):
+            open_gate(o, name)
+        for outcome in (*outcomes, asked):
+            assert await o.tenant.ended(outcome.thread_id, 10)
+        assert [await o.replies(outcome.thread_id) for outcome in (*outcomes, asked)] == [
+            ({"text": text},) for text in ("0", "1", "2", "asked")
+        ]
+        assert await folded_live(o) == await folded_anew(o.log)
+        assert await o.events("message_dead") == []
+
+
+@FAULTS
+async def test_a_kill_that_is_unknown_is_done_or_not_done_and_can_be_said_again(world: MakeWorld, fault: Fault) -> None:
+    disk = Disk()
+    async with world(SOURCE, LISTENERS).running(parts=Parts(driver=disk)) as o:
+        injected = await o.inject("worker", {"text": "x"})
+        await at_gate(o, "x")
+        await o.pump.settled()
+        kill = KillThread(thread_id=injected.thread_id)
+        disk.fail(fault)
+        with pytest.raises(CommitUnknown):
+            await o.do(kill)
+        await mend(o, disk)
+        assert (await o.thread(injected.thread_id))["status"] == ("killed" if fault is Fault.AFTER else "active")
+        await o.do(kill)
+        assert len(await o.events("thread_killed")) == 1
+        with pytest.raises(ThreadKilled):
+            await o.inject("worker", {"text": "y"}, thread_id=injected.thread_id)
+
+
+@FAULTS
+async def test_a_pause_that_is_unknown_leaves_pump_and_log_of_one_mind(world: MakeWorld, fault: Fault) -> None:
+    disk = Disk()
+    async with world(SOURCE, LISTENERS).running(parts=Parts(driver=disk)) as o:
+        disk.fail(fault)
+        with pytest.raises(CommitUnknown):
+            await o.do(PauseAgent(agent="worker"))
+        await mend(o, disk)
+        assert o.pump.state.boxes.boxes["worker"].paused is (fault is Fault.AFTER)
+        await o.do(ResumeAgent(agent="worker"))
+        outcome = await o.inject("worker", {"text": "x"})
+        await at_gate(o, "x")
+        open_gate(o, "x")
+        assert await o.tenant.ended(outcome.thread_id, 10)
+
+
+@FAULTS
+@pytest.mark.parametrize("kind", ["idempotent", "unsafe"])
+async def test_an_effect_whose_record_is_unknown_is_repeated_or_waits_by_its_kind(
+    world: MakeWorld, fault: Fault, kind: str
+) -> None:
+    disk = Disk()
+    async with world(SOURCE, LISTENERS).running(parts=Parts(driver=disk)) as o:
+        injected = await o.inject("payer", {"text": kind})
+        await at_gate(o, "pay")
+        await o.pump.settled()
+        disk.fail(fault)
+        open_gate(o, "pay")
+        while not o.tenant.recovering:
+            await asyncio.wait([asyncio.get_running_loop().create_future()], timeout=0.005)
+        await mend(o, disk)
+        waits = fault is Fault.BEFORE and kind == "unsafe"
+        if waits:
+            assert await o.log.row("indeterminate", f"{injected.message_id}:1") is not None
+            assert (await o.thread(injected.thread_id))["status"] == "active"
+        else:
+            assert await o.tenant.ended(injected.thread_id, 10)
+            assert await o.replies(injected.thread_id) == ({"text": "paid"},)
+        runs = 2 if fault is Fault.BEFORE and kind == "idempotent" else 1
+        assert play(o)["TRACE"] == [f"{injected.message_id}/pay"] * runs
+
+
+@FAULTS
+async def test_whatever_was_accepted_around_a_failure_is_handled(world: MakeWorld, fault: Fault) -> None:
+    disk = Disk()
+    accepted: list[str] = []
+    async with world(SOURCE, LISTENERS).running(parts=Parts(driver=disk)) as o:
+        under_load = [asyncio.create_task(_press(o, accepted)) for _ in range(4)]
+        while len(accepted) < 10:
+            await asyncio.wait(under_load, timeout=0.005)
+        disk.fail(fault)
+        while not o.tenant.recovering:
+            await asyncio.wait(under_load, timeout=0.001)
+        await mend(o, disk)
+        enough = len(accepted) + 40
+        while len(accepted) < enough:
+            await asyncio.wait(under_load, timeout=0.005)
+        for task in under_load:
+            task.cancel()
+        await asyncio.gather(*under_load, return_exceptions=True)
+        for thread in accepted:
+            assert await o.tenant.ended(thread, 10)
+        replies = [await o.replies(thread) for thread in accepted]
+        assert [len(each) for each in replies] == [1] * len(accepted)
+        assert await folded_live(o) == await folded_anew(o.log)
+
+
+async def _press(o: Running, accepted: list[str]) -> None:
+    """Inject as fast as it goes, and go on after every refusal."""
+    open_gate(o, "load")
+    while True:
+        try:
+            accepted.append((await o.inject("worker", {"text": "load"})).thread_id)
+        except (CommitUnknown, LogUnavailable):
+            await asyncio.wait([asyncio.get_running_loop().create_future()], timeout=0.001)
+
+
+async def test_a_follower_never_sees_what_was_not_written(world: MakeWorld) -> None:
+    disk = Disk()
+    seen: list[tuple[int, str]] = []
+    async with world(SOURCE, LISTENERS).running(parts=Parts(driver=disk)) as o:
+        following = asyncio.create_task(_follow(o, seen))
+        await o.inject("echo", {"text": "before"}, wait=True)
+        disk.fail(Fault.BEFORE)
+        with pytest.raises(CommitUnknown):
+            await o.inject("echo", {"text": "lost"})
+        await mend(o, disk)
+        await o.inject("echo", {"text": "after"}, wait=True)
+        await o.pump.settled()
+        events = await o.events()
+    await following
+    assert seen[: len(events)] == [(event.position, event.type) for event in events]
+
+
+async def _follow(o: Running, seen: list[tuple[int, str]]) -> None:
+    async for events in o.log.follow(0):
+        seen.extend((event.position, event.type) for event in events)
+
+
+@FAULTS
+async def test_a_disk_that_fails_again_at_the_first_commit_after_its_mending_is_survived_too(
+    world: MakeWorld, fault: Fault
+) -> None:
+    disk = Disk()
+    async with world(SOURCE, LISTENERS).running(parts=Parts(driver=disk)) as o:
+        disk.fail(fault)
+        with pytest.raises(CommitUnknown):
+            await o.inject("worker", {"text": "x"})
+        disk.fail(fault)
+        disk.mend()
+        while disk.fault is not None:
+            await asyncio.wait([asyncio.get_running_loop().create_future()], timeout=0.005)
+        await mend(o, disk)
+        outcome = await o.inject("worker", {"text": "y"})
+        await at_gate(o, "y")
+        open_gate(o, "y")
+        assert await o.tenant.ended(outcome.thread_id, 10)
+        assert await folded_live(o) == await folded_anew(o.log)
+
+
+@FAULTS
+async def test_who_waits_for_the_end_of_a_thread_hears_of_it_though_the_commit_was_unknown(
+    world: MakeWorld, fault: Fault
+) -> None:
+    disk = Disk()
+    async with world(SOURCE, LISTENERS).running(parts=Parts(driver=disk)) as o:
+        waiting = asyncio.create_task(o.inject("asker", {"text": "x"}, wait=True, seconds=20))
+        await at_gate(o, "echo2")
+        await o.pump.settled()
+        disk.hold()
+        open_gate(o, "echo2")
+        await decided(o)
+        disk.fail(fault)
+        disk.release()
+        while not o.tenant.recovering:
+            await asyncio.wait([asyncio.get_running_loop().create_future()], timeout=0.005)
+        open_gate(o, "echo2")
+        await mend(o, disk)
+        assert (await waiting).replies == ({"text": "x"},)
