@@ -5,13 +5,15 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Awaitable, Callable, Coroutine
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from organism.log.log import Log
 from organism.model.handler import HandlerMetadata
 from organism.pump.recall import Unreadable, payload_of
 from organism.pump.situation import Situation
 from organism.pump.steps import Handling
+
+T = TypeVar("T")
 
 
 class Stop(Protocol):
@@ -64,12 +66,12 @@ async def _run(pump: Stop, handling: Handling) -> None:
             pump.finished(handling, answer)
 
 
-def guarded(act: Callable[[], None], broken: Callable[[Exception], None]) -> None:
+def guarded(act: Callable[[T], None], broken: Callable[[T, Exception], None], unit: T) -> None:
     """Do what a unit on disk makes possible; a fault of the pump itself makes it fold its state anew."""
     try:
-        act()
+        act(unit)
     except Exception as error:  # noqa: BLE001 - given to whoever folds the state anew, who records it
-        broken(error)
+        broken(unit, error)
 
 
 OutcomeOf = Callable[[Awaitable[Any]], Coroutine[Any, Any, tuple[Any, Exception | None]]]

@@ -81,7 +81,7 @@ class Pump:
         self.told += 1
         self._settles.fire()
         if error is None:
-            actor.guarded(partial(self._act, unit), partial(self._lost, unit))
+            actor.guarded(self._act, self._lost, unit)
         else:
             self._lost(unit, error)
 

@@ -6,7 +6,7 @@ A refusal tells the sender little and the operator all (spec 1.4).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 
 from organism.config.settings import Listener
 from organism.model.ids import CONSOLE
@@ -29,8 +29,7 @@ class Refused:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class Sender:
+class Sender(NamedTuple):
     """Who sends, in which depth, with how many messages of the thread open already."""
 
     listener: Listener | None
