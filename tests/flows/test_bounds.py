@@ -22,7 +22,7 @@ async def sink(payload: Ask, metadata: HandlerMetadata):
 
 async def test_a_full_mailbox_refuses_injections_and_takes_what_agents_send(world: MakeWorld) -> None:
     made = world(FAN, {"fan": {"peers": ["sink"]}, "sink": {}}, limits={"max_queue_per_agent": 3})
-    async with made.running() as o:
+    async with made.running(on_disk=False) as o:
         await o.do(PauseAgent(agent="sink"))
         fan = await o.inject("fan", {"text": "7"})
         await o.until("message_handled", agent="fan")
@@ -42,7 +42,7 @@ async def test_an_injection_to_a_group_needs_room_in_each_mailbox(world: MakeWor
         {"sink": {"broadcast": True}, "full": {"handler": "sink", "broadcast": True}},
         limits={"max_queue_per_agent": 1},
     )
-    async with made.running() as o:
+    async with made.running(on_disk=False) as o:
         await o.do(PauseAgent(agent="full"))
         await o.inject("sink", {"text": "x"})
         with pytest.raises(MailboxFull, match="full has 1"):
@@ -51,7 +51,7 @@ async def test_an_injection_to_a_group_needs_room_in_each_mailbox(world: MakeWor
 
 async def test_an_injection_into_a_thread_with_too_much_open_is_refused(world: MakeWorld) -> None:
     made = world(FAN, {"sink": {}}, limits={"max_open_per_thread": 2})
-    async with made.running() as o:
+    async with made.running(on_disk=False) as o:
         await o.do(PauseAgent(agent="sink"))
         first = await o.inject("sink", {"text": "1"})
         await o.inject("sink", {"text": "2"}, thread_id=first.thread_id)
@@ -86,7 +86,7 @@ async def test_a_payload_is_as_large_as_its_receiver_takes(
         {"sender": {"peers": ["taker"]}, "taker": keys},
         limits=limits,
     )
-    async with made.running() as o:
+    async with made.running(on_disk=False) as o:
         if fits:
             outcome = await o.inject("taker", {"text": "x" * size}, wait=True)
             assert outcome.replies == ({"text": "taken"},)
@@ -101,7 +101,7 @@ async def test_a_payload_is_as_large_as_its_receiver_takes(
 
 async def test_payloads_beyond_the_window_wait_in_the_log_alone(world: MakeWorld) -> None:
     made = world(FAN, {"fan": {"peers": ["sink"]}, "sink": {}})
-    async with made.running() as o:
+    async with made.running(on_disk=False) as o:
         await o.do(PauseAgent(agent="sink"))
         count = WINDOW + 44
         fan = await o.inject("fan", {"text": str(count)})
@@ -136,7 +136,7 @@ async def test_a_handler_runs_as_long_as_it_may(
 ) -> None:
     time = TurnedTime()
     made = world(SLOW, {"slow": keys}, limits=limits, retry={"attempts": 1})
-    async with made.running(parts=time.parts()) as o:
+    async with made.running(on_disk=False, parts=time.parts()) as o:
         await o.inject("slow", {"text": "x"})
         await at_gate(o, "slow")
         time.turn(seconds - 0.5)
@@ -153,7 +153,7 @@ async def test_a_handler_runs_as_long_as_it_may(
 async def test_an_ask_waits_as_long_as_it_may(world: MakeWorld, limits: dict[str, float], seconds: float) -> None:
     time = TurnedTime()
     made = world(SLOW, {"asker": {"peers": ["slow"]}, "slow": {"timeout_s": 1000}}, limits=limits)
-    async with made.running(parts=time.parts()) as o:
+    async with made.running(on_disk=False, parts=time.parts()) as o:
         thread = (await o.inject("asker", {"text": "x"})).thread_id
         await at_gate(o, "slow")
         time.turn(seconds - 0.5)
@@ -173,7 +173,7 @@ async def test_an_approval_waits_a_day_by_default(world: MakeWorld) -> None:
         """,
         {"approver": {}},
     )
-    async with made.running(parts=time.parts()) as o:
+    async with made.running(on_disk=False, parts=time.parts()) as o:
         thread = (await o.inject("approver", {"text": "x"})).thread_id
         requested = await o.until("approval_requested")
         time.turn(86_399)
@@ -192,7 +192,7 @@ async def test_retries_wait_twice_as_long_each_time_up_to_a_bound(world: MakeWor
         {"broken": {}},
         retry={"attempts": 5, "base_delay_s": 2, "max_delay_s": 7},
     )
-    async with made.running(parts=time.parts()) as o:
+    async with made.running(on_disk=False, parts=time.parts()) as o:
         await o.inject("broken", {"text": "x"})
         delays = [await _next_delay(o, time, attempt) for attempt in range(1, 5)]
         await o.until("message_dead")
@@ -215,7 +215,7 @@ async def failing(payload: Ask, metadata: HandlerMetadata):
 
 async def test_an_agent_whose_last_handlings_all_failed_pauses_itself(world: MakeWorld) -> None:
     made = world(FAILING, {"failing": {}}, retry={"attempts": 1}, limits={"pause_after_failures": 2})
-    async with made.running() as o:
+    async with made.running(on_disk=False) as o:
         for text in ("bad", "good", "bad"):
             await o.inject("failing", {"text": text}, wait=True)
         assert await o.events("agent_paused") == []
@@ -231,7 +231,7 @@ async def test_an_agent_whose_last_handlings_all_failed_pauses_itself(world: Mak
 
 async def test_by_default_no_number_of_failures_pauses_an_agent(world: MakeWorld) -> None:
     made = world(FAILING, {"failing": {}}, retry={"attempts": 1})
-    async with made.running() as o:
+    async with made.running(on_disk=False) as o:
         for _ in range(6):
             await o.inject("failing", {"text": "bad"}, wait=True)
         assert await o.events("agent_paused") == []
@@ -246,7 +246,7 @@ async def test_a_message_may_go_as_deep_as_the_limit_says(world: MakeWorld) -> N
         {"digger": {}},
         limits={"max_depth": 4},
     )
-    async with made.running() as o:
+    async with made.running(on_disk=False) as o:
         outcome = await o.inject("digger", {"text": ""}, wait=True)
         depths = [event.data["depth"] for event in await o.events("message_sent") if event.data["from"] != "system"]
         refused = (await o.events("message_refused", thread=outcome.thread_id))[0].data

@@ -31,7 +31,7 @@ MEMBERS: dict[str, dict[str, Any]] = {"left": {"broadcast": True}, "right": {"br
 
 async def test_an_injection_to_one_of_a_group_is_a_message_to_each_of_the_same_cause(world: MakeWorld) -> None:
     made = world(GROUP, MEMBERS)
-    async with made.running() as o:
+    async with made.running(on_disk=False) as o:
         injected = await o.inject("left", {"text": "x"})
         open_gate(o, "left")
         open_gate(o, "right")
@@ -47,7 +47,7 @@ async def test_an_injection_to_one_of_a_group_is_a_message_to_each_of_the_same_c
 
 async def test_what_an_agent_sends_to_one_of_a_group_has_one_cause(world: MakeWorld) -> None:
     made = world(GROUP, {"caller": {"peers": ["left", "right"]}, **MEMBERS})
-    async with made.running() as o:
+    async with made.running(on_disk=False) as o:
         injected = await o.inject("caller", {"text": "x"})
         open_gate(o, "left")
         open_gate(o, "right")
@@ -59,7 +59,7 @@ async def test_what_an_agent_sends_to_one_of_a_group_has_one_cause(world: MakeWo
 
 async def test_listeners_of_one_class_that_are_no_group_are_told_apart_by_name(world: MakeWorld) -> None:
     made = world(GROUP, {"left": {"broadcast": True}, "right": {}})
-    async with made.running() as o:
+    async with made.running(on_disk=False) as o:
         injected = await o.inject("left", {"text": "x"})
         open_gate(o, "left")
         assert await o.tenant.ended(injected.thread_id, 10)
@@ -71,7 +71,7 @@ async def test_groups_of_different_classes_do_not_meet(world: MakeWorld) -> None
         GROUP.replace("async def right(payload: Ask", "async def right(payload: Told"),
         {"left": {"broadcast": True}, "right": {"broadcast": True, "payload_class": "Told"}},
     )
-    async with made.running() as o:
+    async with made.running(on_disk=False) as o:
         injected = await o.inject("left", {"text": "x"})
         open_gate(o, "left")
         assert await o.tenant.ended(injected.thread_id, 10)
@@ -83,7 +83,7 @@ async def test_an_ask_takes_the_first_reply_and_later_ones_end_unread(
     world: MakeWorld, first: str, second: str
 ) -> None:
     made = world(GROUP, {"asker": {"peers": ["left", "right"]}, **MEMBERS})
-    async with made.running() as o:
+    async with made.running(on_disk=False) as o:
         injected = await o.inject("asker", {"text": "x"})
         await at_gate(o, second)
         open_gate(o, first)
@@ -97,7 +97,7 @@ async def test_an_ask_takes_the_first_reply_and_later_ones_end_unread(
 
 async def test_a_group_of_which_one_member_is_no_peer_is_refused_whole(world: MakeWorld) -> None:
     made = world(GROUP, {"caller": {"peers": ["left"]}, **MEMBERS})
-    async with made.running() as o:
+    async with made.running(on_disk=False) as o:
         await o.inject("caller", {"text": "x"}, wait=True)
         refused = (await o.events("message_refused"))[0].data
         assert not [event for event in await o.events("message_sent") if event.data["to"] in MEMBERS]
@@ -111,7 +111,7 @@ async def test_an_ask_of_a_group_goes_on_while_one_of_it_can_still_answer(world:
         {"asker": {"peers": ["left", "right"]}, **MEMBERS},
         retry={"attempts": 1},
     )
-    async with made.running() as o:
+    async with made.running(on_disk=False) as o:
         injected = await o.inject("asker", {"text": "x"})
         open_gate(o, "left")
         await o.until("message_dead", agent="left")

@@ -75,7 +75,7 @@ async def test_whatever_a_handler_does_ends_its_own_message_and_nothing_else(wor
     made = world(
         OTHERS.format(body=body), {"bad": {"peers": ["echo"]}, "bystander": {}, "echo": {}}, retry={"attempts": 1}
     )
-    async with made.running() as o:
+    async with made.running(on_disk=False) as o:
         bystander = await o.inject("bystander", {"text": "x"})
         bad = await o.inject("bad", {"text": "x"}, wait=True, seconds=10)
         open_gate(o, "bystander")

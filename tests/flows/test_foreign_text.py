@@ -44,7 +44,7 @@ def talking(world: MakeWorld) -> World:
 
 @pytest.mark.parametrize("text", NASTY.values(), ids=NASTY.keys())
 async def test_a_text_arrives_as_it_was_sent_whatever_it_looks_like(world: MakeWorld, text: str) -> None:
-    async with talking(world).running() as o:
+    async with talking(world).running(on_disk=False) as o:
         outcome = await o.inject("worker", {"text": text}, wait=True)
         assert play(o)["TRACE"] == [(text, "console"), (text, "worker")]
     assert outcome.replies == ({"text": text},)
@@ -52,7 +52,7 @@ async def test_a_text_arrives_as_it_was_sent_whatever_it_looks_like(world: MakeW
 
 @pytest.mark.parametrize("text", ["\x00", "a\x0bb", "\ufffe", "\x1b[0m"])
 async def test_what_xml_cannot_carry_is_refused_from_people(world: MakeWorld, text: str) -> None:
-    async with talking(world).running() as o:
+    async with talking(world).running(on_disk=False) as o:
         head = o.log.head
         with pytest.raises(InvalidPayload):
             await o.inject("worker", {"text": text})
@@ -73,7 +73,7 @@ def injected(meta: str, thread_id: str | None = None) -> Inject:
     "meta", ["", "<from>console</from>", "<to>worker</to>", "<from>console</from><to>worker</to><thread></thread>"]
 )
 async def test_an_envelope_may_say_what_is_so_or_leave_it_out(world: MakeWorld, meta: str) -> None:
-    async with talking(world).running() as o:
+    async with talking(world).running(on_disk=False) as o:
         await o.do(injected(meta))
         await o.until("message_handled", agent="echo")
         assert play(o)["TRACE"][0] == ("hello", "console")
@@ -92,7 +92,7 @@ async def test_an_envelope_may_say_what_is_so_or_leave_it_out(world: MakeWorld, 
 async def test_one_that_claims_another_sender_receiver_or_thread_is_refused_and_recorded(
     world: MakeWorld, meta: str, field: str, claimed: str
 ) -> None:
-    async with talking(world).running() as o:
+    async with talking(world).running(on_disk=False) as o:
         with pytest.raises(SpoofAttempt):
             await o.do(injected(meta))
         attempts = await o.events("spoof_attempt")
@@ -101,7 +101,7 @@ async def test_one_that_claims_another_sender_receiver_or_thread_is_refused_and_
 
 
 async def test_a_bare_document_is_taken_like_json(world: MakeWorld) -> None:
-    async with talking(world).running() as o:
+    async with talking(world).running(on_disk=False) as o:
         await o.do(Inject(to="worker", xml=b"<Ask><text>bare</text></Ask>"))
         await o.until("message_handled", agent="echo")
         assert play(o)["TRACE"][0] == ("bare", "console")
@@ -124,7 +124,7 @@ async def test_a_bare_document_is_taken_like_json(world: MakeWorld) -> None:
 async def test_a_document_that_is_not_what_the_receiver_takes_is_refused_and_leaves_no_trace(
     world: MakeWorld, document: bytes
 ) -> None:
-    async with talking(world).running() as o:
+    async with talking(world).running(on_disk=False) as o:
         head = o.log.head
         with pytest.raises(InvalidPayload):
             await o.do(Inject(to="worker", xml=document))
@@ -154,7 +154,7 @@ async def test_sender_and_thread_of_a_recorded_message_are_the_pump_s(world: Mak
         """,
         {"worker": {"peers": ["console"]}},
     )
-    async with made.running() as o:
+    async with made.running(on_disk=False) as o:
         outcome = await o.inject("worker", {"text": "x"}, wait=True)
         sent = (await o.events("message_sent"))[1].data
         xml = await recorded(o, sent["message"])
@@ -164,7 +164,7 @@ async def test_sender_and_thread_of_a_recorded_message_are_the_pump_s(world: Mak
 
 
 async def test_the_content_of_an_event_stands_beside_it_under_a_salted_digest(world: MakeWorld) -> None:
-    async with talking(world).running() as o:
+    async with talking(world).running(on_disk=False) as o:
         outcome = await o.inject("worker", {"text": "guess me"}, wait=True)
         again = await o.inject("worker", {"text": "guess me"}, wait=True)
         sent = [event for event in await o.events("message_sent") if event.data["to"] == "worker"]

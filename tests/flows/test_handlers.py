@@ -23,7 +23,7 @@ async def test_metadata_says_who_sent_it_and_who_one_is(world: MakeWorld) -> Non
         """,
         {"outer": {"agent": True, "peers": ["tool"]}, "tool": {}},
     )
-    async with made.running() as o:
+    async with made.running(on_disk=False) as o:
         await o.inject("outer", {"text": "tool"}, wait=True)
         trace = play(o)["TRACE"]
         assert trace == [("console", "outer", False, 1), ("outer", None, False, 1)]
@@ -41,7 +41,7 @@ async def test_a_listener_may_call_itself_without_naming_itself_a_peer(world: Ma
         """,
         {"counter": {}},
     )
-    async with made.running() as o:
+    async with made.running(on_disk=False) as o:
         await o.inject("counter", {"text": ""}, wait=True)
         assert play(o)["TRACE"] == [("", False), ("x", True), ("xx", True)]
 
@@ -60,7 +60,7 @@ async def test_a_call_token_is_opaque_and_the_same_for_a_call_and_the_replies_in
         """,
         {"front": {"peers": ["back"]}, "back": {}},
     )
-    async with made.running() as o:
+    async with made.running(on_disk=False) as o:
         first = await o.inject("front", {"text": "x"}, wait=True)
         asked, called, replied = play(o)["TRACE"]
         await o.inject("front", {"text": "x"}, thread_id=first.thread_id, wait=True)
@@ -77,7 +77,7 @@ async def test_the_deadline_is_when_its_running_time_would_be_over(world: MakeWo
         """,
         {"worker": {"timeout_s": 12}},
     )
-    async with made.running() as o:
+    async with made.running(on_disk=False) as o:
         await o.inject("worker", {"text": "x"}, wait=True)
         started = (await o.events("message_started"))[0]
         assert play(o)["TRACE"][0].timestamp() * 1_000_000 == pytest.approx(started.at + 12_000_000, abs=1)
@@ -95,7 +95,7 @@ async def test_an_agent_is_told_how_its_peers_are_used_and_a_tool_is_not(world: 
         """,
         {"worker": {"agent": True, "peers": ["peer"]}, "tool": {"handler": "worker", "peers": ["peer"]}, "peer": {}},
     )
-    async with made.running() as o:
+    async with made.running(on_disk=False) as o:
         await o.inject("worker", {"text": "x"}, wait=True)
         await o.inject("tool", {"text": "x"}, wait=True)
         usage, nothing = play(o)["TRACE"]
@@ -137,7 +137,7 @@ async def test_a_reply_whose_class_the_annotation_does_not_name_ends_unread_and_
     world: MakeWorld, annotation: str, to: str, seen: list[str], outcome: str
 ) -> None:
     made = world(ANNOTATED.format(annotation=annotation), {"front": {"peers": ["back", "odd"]}, "back": {}, "odd": {}})
-    async with made.running() as o:
+    async with made.running(on_disk=False) as o:
         result = await o.inject("front", {"text": to}, wait=True)
         assert play(o)["TRACE"] == seen
         ends = [event.data["outcome"] for event in await o.events("message_handled") if event.data["agent"] == "front"]
@@ -149,7 +149,7 @@ async def test_a_reply_whose_class_the_annotation_does_not_name_ends_unread_and_
 @pytest.mark.parametrize("json", [{"text": 1}, {"words": "x"}, [], "x"])
 async def test_only_the_payload_class_can_be_injected(world: MakeWorld, json: Any) -> None:
     made = world(ANNOTATED.format(annotation="Ask | Told"), {"front": {}, "strict": {"handler": "back"}})
-    async with made.running() as o:
+    async with made.running(on_disk=False) as o:
         with pytest.raises(InvalidPayload):
             await o.inject("front", json)
 
@@ -163,7 +163,7 @@ async def test_a_class_that_the_annotation_names_as_a_reply_cannot_be_sent_as_a_
         + ANNOTATED.format(annotation="Ask | Told").replace("\n", "\n        "),
         {"sender": {"peers": ["front"]}, "front": {}},
     )
-    async with made.running() as o:
+    async with made.running(on_disk=False) as o:
         await o.inject("sender", {"text": "x"}, wait=True)
         refused = (await o.events("message_refused"))[0].data
     assert (refused["code"], refused["why"]) == ("validation", "schema")
@@ -182,7 +182,7 @@ async def test_a_list_fans_out_in_order_and_none_ends_the_branch(world: MakeWorl
         """,
         {"fan": {"peers": ["sink"]}, "sink": {}},
     )
-    async with made.running() as o:
+    async with made.running(on_disk=False) as o:
         outcome = await o.inject("fan", {"text": "x"}, wait=True)
         sent = [(event.data["to"], event.data["from"]) for event in await o.events("message_sent")]
     assert sent == [("fan", "console"), ("sink", "fan"), ("console", "fan"), ("sink", "fan")]
@@ -214,7 +214,7 @@ async def test_whom_a_listener_may_address(world: MakeWorld, peers: list[str], t
         """,
         {"sender": {"peers": peers}, "other": {}},
     )
-    async with made.running() as o:
+    async with made.running(on_disk=False) as o:
         await o.inject("sender", {"text": to}, wait=True)
         sent = [event.data["to"] for event in await o.events("message_sent") if event.data["from"] == "sender"]
         refused = [event.data["why"] for event in await o.events("message_refused")]
@@ -234,7 +234,7 @@ async def test_console_is_no_listener_and_takes_any_payload(world: MakeWorld) ->
         """,
         {"sender": {"peers": ["console"]}},
     )
-    async with made.running() as o:
+    async with made.running(on_disk=False) as o:
         with pytest.raises(NotFound):
             await o.inject("console", {"text": "x"})
         outcome = await o.inject("sender", {"text": "x"}, wait=True)
@@ -257,7 +257,7 @@ async def test_an_answer_to_an_injection_reaches_console_though_it_is_no_peer(
         """,
         {"worker": {"peers": peers}, "other": {}},
     )
-    async with made.running() as o:
+    async with made.running(on_disk=False) as o:
         assert (await o.inject("worker", {"text": "x"}, wait=True)).replies == ({"text": "x"},)
 
 
@@ -291,7 +291,7 @@ async def test_a_send_that_fits_no_schema_is_refused_and_disturbs_nobody(
         """,
         {"bad": {"peers": ["other", "console"]}, "other": {"payload_class": "Told"}},
     )
-    async with made.running() as o:
+    async with made.running(on_disk=False) as o:
         outcome = await o.inject("bad", {"text": "x"}, wait=True)
         refused = await o.events("message_refused")
         lives = await o.events("organism_started")

@@ -43,7 +43,7 @@ async def test_in_a_thread_an_agent_handles_one_message_at_a_time_in_order_of_po
         """,
         {"fan": {"peers": ["worker"]}, "worker": {"max_concurrent": 5}},
     )
-    async with made.running() as o:
+    async with made.running(on_disk=False) as o:
         await o.inject("fan", {"text": "x"}, wait=True)
         steps = starts_of(await o.events(), "worker")
         assert play(o)["TRACE"] == [str(n) for n in range(8)]
@@ -62,7 +62,7 @@ async def test_a_message_that_waits_for_its_retry_holds_its_line_and_no_other(wo
         {"worker": {"max_concurrent": 1}},
         retry={"base_delay_s": 0.2, "max_delay_s": 0.2},
     )
-    async with made.running() as o:
+    async with made.running(on_disk=False) as o:
         first = await o.inject("worker", {"text": "fails"})
         await o.inject("worker", {"text": "behind"}, thread_id=first.thread_id)
         await o.until("message_retried")
@@ -84,7 +84,7 @@ async def test_no_more_handlers_run_than_the_limits_allow(
     world: MakeWorld, limits: dict[str, int], keys: dict[str, int], most: int
 ) -> None:
     made = world(COUNTER, {"worker": keys}, limits=limits)
-    async with made.running() as o:
+    async with made.running(on_disk=False) as o:
         outcomes = [await o.inject("worker", {"text": str(n)}) for n in range(9)]
         await at_gate(o, str(most - 1))
         for n in range(9):
@@ -97,7 +97,7 @@ async def test_no_more_handlers_run_than_the_limits_allow(
 async def test_twenty_handlers_run_at_once_by_default_in_the_whole_organism(world: MakeWorld) -> None:
     agents = {f"worker{n}": {"handler": "worker"} for n in range(5)}
     made = world(COUNTER, agents)
-    async with made.running() as o:
+    async with made.running(on_disk=False) as o:
         outcomes = [await o.inject(f"worker{n % 5}", {"text": str(n)}) for n in range(25)]
         await at_gate(o, "19")
         for n in range(25):
@@ -128,7 +128,7 @@ async def test_what_waited_in_a_step_goes_on_before_anything_new_starts(world: M
         WAITING.format(step='await metadata.ask("echo", Ask("x"))'),
         {"asker": {"peers": ["echo"], "max_concurrent": 1}, "echo": {}},
     )
-    async with made.running() as o:
+    async with made.running(on_disk=False) as o:
         waits = await o.inject("asker", {"text": "waits"})
         await at_gate(o, "echo")
         await o.inject("asker", {"text": "holds"})
@@ -157,7 +157,7 @@ async def test_a_waiting_handler_gives_back_its_slot_and_opens_its_line(world: M
         {"asker": {"peers": ["echo"], "max_concurrent": 1}, "echo": {}},
         limits={"max_concurrent_handlers": 2},
     )
-    async with made.running() as o:
+    async with made.running(on_disk=False) as o:
         waits = await o.inject("asker", {"text": "waits"})
         await o.until("step_started")
         same = await o.inject("asker", {"text": "same line"}, thread_id=waits.thread_id)
@@ -184,7 +184,7 @@ async def test_two_that_wait_in_one_line_go_on_one_at_a_time(world: MakeWorld) -
         """,
         {"asker": {"peers": ["echo"]}, "echo": {"max_concurrent": 5}},
     )
-    async with made.running() as o:
+    async with made.running(on_disk=False) as o:
         first = await o.inject("asker", {"text": "1"})
         for _ in range(3):
             await o.inject("asker", {"text": "2"}, thread_id=first.thread_id)
@@ -206,7 +206,7 @@ async def test_agents_take_turns_for_the_slots_of_the_organism(world: MakeWorld)
         {"fan": {"peers": ["busy"]}, "busy": {}, "calm": {"handler": "busy"}},
         limits={"max_concurrent_handlers": 1},
     )
-    async with made.running() as o:
+    async with made.running(on_disk=False) as o:
         await o.do(PauseAgent(agent="busy"))
         fan = await o.inject("fan", {"text": "x"})
         await o.until("message_handled", agent="fan")
@@ -219,7 +219,7 @@ async def test_agents_take_turns_for_the_slots_of_the_organism(world: MakeWorld)
 
 async def test_a_line_whose_head_waits_delays_no_other_line_of_the_agent(world: MakeWorld) -> None:
     made = world(COUNTER, {"worker": {"max_concurrent": 2}})
-    async with made.running() as o:
+    async with made.running(on_disk=False) as o:
         stuck = await o.inject("worker", {"text": "stuck"})
         for n in range(3):
             await o.inject("worker", {"text": f"behind{n}"}, thread_id=stuck.thread_id)
@@ -232,7 +232,7 @@ async def test_a_line_whose_head_waits_delays_no_other_line_of_the_agent(world: 
 
 async def test_positions_are_dense_and_rising(world: MakeWorld) -> None:
     made = world(COUNTER, {"worker": {}})
-    async with made.running() as o:
+    async with made.running(on_disk=False) as o:
         for n in range(5):
             open_gate(o, str(n))
         await asyncio.gather(*(o.inject("worker", {"text": str(n)}, wait=True) for n in range(5)))
@@ -243,7 +243,7 @@ async def test_positions_are_dense_and_rising(world: MakeWorld) -> None:
 async def test_each_start_is_in_the_unit_of_what_made_it_possible(world: MakeWorld) -> None:
     """So it costs no commit of its own: the head after an injection that can start covers the start."""
     made = world(COUNTER, {"worker": {"max_concurrent": 1}})
-    async with made.running() as o:
+    async with made.running(on_disk=False) as o:
         first = await o.inject("worker", {"text": "1"})
         assert [event.data["message"] for event in await o.events("message_started")] == [first.message_id]
         second = await o.inject("worker", {"text": "2"})

@@ -30,7 +30,7 @@ LISTENERS: dict[str, dict[str, Any]] = {"worker": {}, "former": {"payload_class"
 
 async def test_a_handling_ends_on_the_version_it_began_with_and_the_next_takes_the_new_one(world: MakeWorld) -> None:
     made = world(OLD, LISTENERS)
-    async with made.running() as o:
+    async with made.running(on_disk=False) as o:
         running = await o.inject("worker", {"text": "gate"})
         await at_gate(o, "gate")
         before = play(o)
@@ -49,7 +49,7 @@ async def test_the_result_names_what_was_added_removed_and_updated_and_is_an_eve
     made = world(
         OLD, {"gone": {"handler": "worker"}, "worker": {}, "same": {"handler": "former", "payload_class": "Form"}}
     )
-    async with made.running() as o:
+    async with made.running(on_disk=False) as o:
         made.write(
             OLD, {"worker": {"max_concurrent": 2}, "same": made.listeners["same"], "fresh": {"handler": "worker"}}
         )
@@ -64,7 +64,7 @@ async def test_the_result_names_what_was_added_removed_and_updated_and_is_an_eve
 
 async def test_changed_code_alone_is_an_update(world: MakeWorld) -> None:
     made = world(OLD, LISTENERS)
-    async with made.running() as o:
+    async with made.running(on_disk=False) as o:
         made.write(NEW)
         assert (await o.organism.reload()).updated == ("worker", "former")
         assert (await o.organism.reload()).updated == ()
@@ -72,7 +72,7 @@ async def test_changed_code_alone_is_an_update(world: MakeWorld) -> None:
 
 async def test_a_removed_listener_takes_nothing_more_and_an_added_one_does(world: MakeWorld) -> None:
     made = world(OLD, LISTENERS)
-    async with made.running() as o:
+    async with made.running(on_disk=False) as o:
         made.write(OLD, {"former": LISTENERS["former"], "fresh": {"handler": "worker"}})
         await o.organism.reload()
         with pytest.raises(NotFound):
@@ -92,7 +92,7 @@ async def wait_paused(o: Running, agent: str, text: str) -> tuple[str, str]:
 
 async def test_a_waiting_message_whose_listener_is_gone_becomes_a_dead_letter(world: MakeWorld) -> None:
     made = world(OLD, LISTENERS)
-    async with made.running() as o:
+    async with made.running(on_disk=False) as o:
         thread, message = await wait_paused(o, "former", "kept")
         made.write(OLD, {"worker": {}})
         await o.organism.reload()
@@ -111,7 +111,7 @@ async def test_a_waiting_message_whose_listener_is_gone_becomes_a_dead_letter(wo
 
 async def test_a_message_in_a_running_line_is_checked_again_too(world: MakeWorld) -> None:
     made = world(OLD, LISTENERS)
-    async with made.running() as o:
+    async with made.running(on_disk=False) as o:
         running = await o.inject("worker", {"text": "gate"})
         await at_gate(o, "gate")
         gates = play(o)["GATES"]
@@ -126,7 +126,7 @@ async def test_a_message_in_a_running_line_is_checked_again_too(world: MakeWorld
 
 async def test_a_waiting_message_that_no_longer_fits_becomes_a_dead_letter(world: MakeWorld) -> None:
     made = world(OLD, LISTENERS)
-    async with made.running() as o:
+    async with made.running(on_disk=False) as o:
         thread, message = await wait_paused(o, "former", "words")
         made.write(OLD.replace('class Form:\n    text: str = ""', "class Form:\n    text: int = 0"))
         await o.organism.reload()
@@ -139,7 +139,7 @@ async def test_a_waiting_message_that_no_longer_fits_becomes_a_dead_letter(world
 
 async def test_a_waiting_message_that_still_fits_is_delivered_as_the_new_class(world: MakeWorld) -> None:
     made = world(OLD, LISTENERS)
-    async with made.running() as o:
+    async with made.running(on_disk=False) as o:
         thread, _ = await wait_paused(o, "former", "words")
         wider = OLD.replace(
             'class Form:\n    text: str = ""', 'class Form:\n    text: str = ""\n    more: str = "more"'
@@ -162,7 +162,7 @@ def plain(payload: Ask, metadata: HandlerMetadata):
 
 async def test_a_bad_reload_names_every_fault_and_changes_nothing(world: MakeWorld) -> None:
     made = world(OLD, LISTENERS)
-    async with made.running() as o:
+    async with made.running(on_disk=False) as o:
         open_gate(o, "x")
         head = o.log.head
         made.write(BAD, {"worker": {"peers": ["nobody"]}, "plain": {}, "other": {"handler": "missing", "surprise": 1}})
@@ -179,7 +179,7 @@ async def test_a_bad_reload_names_every_fault_and_changes_nothing(world: MakeWor
 
 async def test_a_reload_that_cannot_import_its_code_changes_nothing(world: MakeWorld) -> None:
     made = world(OLD, LISTENERS)
-    async with made.running() as o:
+    async with made.running(on_disk=False) as o:
         open_gate(o, "x")
         made.write("this is no Python")
         with pytest.raises(ConfigInvalid):
@@ -198,7 +198,7 @@ async def test_what_a_running_handler_sends_is_routed_by_the_rules_that_hold_whe
         return HandlerResponse.respond(Told("taken"))
     """
     made = world(source, {"sender": {"peers": ["taker"]}, "taker": {}})
-    async with made.running() as o:
+    async with made.running(on_disk=False) as o:
         thread = (await o.inject("sender", {"text": "x"})).thread_id
         await at_gate(o, "sender")
         gates = play(o)["GATES"]
@@ -212,7 +212,7 @@ async def test_what_a_running_handler_sends_is_routed_by_the_rules_that_hold_whe
 
 async def test_limits_that_a_reload_changes_hold_from_then_on(world: MakeWorld) -> None:
     made = world(OLD, {"worker": {"max_concurrent": 1}})
-    async with made.running() as o:
+    async with made.running(on_disk=False) as o:
         for n in range(2):
             await o.inject("worker", {"text": f"gate{n}"})
         await at_gate(o, "gate0")

@@ -61,7 +61,7 @@ async def nudges(o: Running, *texts: str, agent: str = "planner") -> list[str]:
 
 
 async def test_it_nudges_at_each_later_delivery_until_it_is_complete(world: MakeWorld) -> None:
-    async with planning(world).running() as o:
+    async with planning(world).running(on_disk=False) as o:
         seen = await nudges(o, "until Told", "", "send teller", "", "done 0", "")
     assert seen == ["", "", "", "look at it", "look at it", "look at it", ""]
 
@@ -82,13 +82,13 @@ async def test_it_nudges_at_each_later_delivery_until_it_is_complete(world: Make
 async def test_it_waits_for_the_exact_type_from_that_listener_or_from_any(
     world: MakeWorld, wanted: str, sent: str, *, is_nudged: bool
 ) -> None:
-    async with planning(world).running() as o:
+    async with planning(world).running(on_disk=False) as o:
         seen = await nudges(o, f"until {wanted}", sent, "")
     assert bool(seen[-1]) is is_nudged
 
 
 async def test_a_reminder_is_its_own_agent_s_and_its_own_thread_s(world: MakeWorld) -> None:
-    async with planning(world).running() as o:
+    async with planning(world).running(on_disk=False) as o:
         seen = await nudges(o, "until Told", "send teller", "other: x", "other: done 0", "")
         assert seen == ["", "", "look at it", "", "", "look at it"]
         seen.clear()
@@ -96,7 +96,7 @@ async def test_a_reminder_is_its_own_agent_s_and_its_own_thread_s(world: MakeWor
 
 
 async def test_two_reminders_nudge_together_and_are_completed_apart(world: MakeWorld) -> None:
-    async with planning(world).running() as o:
+    async with planning(world).running(on_disk=False) as o:
         seen = await nudges(o, "until Told", "until Told", "send teller", "done 0", "", "done 1", "")
         full = play(o)["IDS"]
     assert seen[-4:] == ["look at it", "look at it", "look at it", ""]
@@ -118,7 +118,7 @@ async def test_it_outlives_a_restart(world: MakeWorld) -> None:
 async def test_what_the_listener_of_reminders_does_not_take_is_refused_like_any_send(
     world: MakeWorld, text: str, refused: list[str]
 ) -> None:
-    async with planning(world).running() as o:
+    async with planning(world).running(on_disk=False) as o:
         outcome = await o.inject("planner", {"text": text}, wait=True)
         codes = [event.data["code"] for event in await o.events("message_refused")]
         assert outcome.thread is not None
