@@ -41,6 +41,7 @@ class Crew:
         self.views = Views(models, "views" if self._is_alone else "main")
         self.units = Units(options.upcaster)
         self._beside: Connection | None = None
+        self._is_renewing = False
         self.writer = self._hire("log-writer")
         self.reader = self.writer if self._is_alone else self._hire("log-reader")
 
@@ -62,22 +63,24 @@ class Crew:
         then.
         """
         if self._is_alone:
-            truth = await self.writer.run(self._renew_log, claim)
-            await self.reader.run(self._open_shared)
-            return truth
+            return await self.writer.run(self._renew_alone, claim)
         if not entirely:
             return await self.writer.run(self._renew_log, claim)
         closed, gate = threading.Event(), threading.Event()
+        self._is_renewing = True
         self._close_beside()
         reading = self.reader.begin(self._stand_aside, closed, gate)
         try:
             return await self.writer.run(self._renew_log, claim, closed)
         finally:
+            self._is_renewing = False
             gate.set()
             await reading
 
     def near(self, work: Callable[..., T], *arguments: Any) -> T:
-        """Run ``work(connection, *arguments)`` at once."""
+        """Run ``work(connection, *arguments)`` at once; raises ``LogUnavailable`` while everything is closed."""
+        if self._is_renewing:
+            raise LogUnavailable("The log looks at its disk anew.")
         if self._is_alone:
             return self.writer.wait_for(lambda: work(self.commits.connection, *arguments))
         try:
@@ -120,6 +123,13 @@ class Crew:
             closed.wait(RENEWAL_SECONDS)
         self.commits.close()
         return self._open_log(lambda connection: _after_checkpoint(connection, claim))
+
+    def _renew_alone(self, claim: Claim) -> Truth:
+        """The only connection is there for readers again before it is known whether it can write."""
+        self.commits.close()
+        self.commits.use(self._connector.to_log())
+        self._open_shared()
+        return _after_checkpoint(self.commits.connection, claim)
 
     def _open_shared(self) -> None:
         if self._is_alone:

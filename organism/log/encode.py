@@ -87,7 +87,6 @@ def hand_over(
             event.thread, event.cause, event.correlation = thread, cause, correlation
 
 
-def streams_of(events: Sequence[Event]) -> list[tuple[str, int]]:
-    """(stream, first position of the unit) for each stream that a unit's events touch."""
-    first = events[0].position
-    return [(stream, first) for stream in {event.thread or ORGANISM_STREAM for event in events}]
+def heads_of(events: Iterable[Event]) -> dict[str, int]:
+    """Each stream that the events touch, with the position of its last event among them."""
+    return {event.thread or ORGANISM_STREAM: event.position for event in events}

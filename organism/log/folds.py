@@ -134,13 +134,13 @@ Touch = tuple[Callable[[Event], Sequence[str]], Callable[[str, Row | None, Event
 class Folds:
     """All read models. ``owed`` are committed events that no row has seen; ``position`` is how far the rows are."""
 
-    __slots__ = ("_by_type", "_is_whole", "caches", "owed", "position")
+    __slots__ = ("_by_type", "caches", "is_whole", "owed", "position")
 
     def __init__(self, models: Sequence[ReadModel], load: LoadRow, position: int) -> None:
         self.caches = {model.name: RowCache(model, load) for model in models}
         self.owed: list[Event] = []
         self.position = position
-        self._is_whole = True
+        self.is_whole = True
         by_type: dict[str, list[Touch]] = {}
         for model in models:
             for kind, keys in model.keys.items():
@@ -149,22 +149,22 @@ class Folds:
 
     def owe(self, events: Sequence[Event]) -> None:
         """These are on the disk now."""
-        if self._is_whole:
+        if self.is_whole:
             self.owed += events
 
     def settle(self) -> None:
         """Fold what is owed. Raises for good once a fold has failed: half-made rows are neither shown nor written."""
-        if not self._is_whole:
+        if not self.is_whole:
             raise OrganismError("A read model could not take an event; its rows are made anew at the next start.")
         owed, self.owed = self.owed, []
-        self._is_whole = False
+        self.is_whole = False
         for event in owed:
             for keys, apply, cache in self._by_type.get(event.type, ()):
                 dirty = cache.dirty
                 for key in keys(event):
                     row = dirty.get(key, MISSING)
                     dirty[key] = apply(key, cache.before(key) if row is MISSING else row, event)
-        self._is_whole = True
+        self.is_whole = True
         if owed:
             self.position = owed[-1].position
 

@@ -55,6 +55,11 @@ class Heads:
         if len(self._young) > GENERATION_STREAMS:
             self._turn()
 
+    def update(self, heads: Mapping[str, int]) -> None:
+        """``put`` for each of them."""
+        for stream, position in heads.items():
+            self.put(stream, position)
+
     def known(self, stream: str) -> int | None:
         """What is in memory of the stream's head; None if nothing is."""
         head = self._young.get(stream)

@@ -14,7 +14,7 @@ from organism.log.connect import Connector
 from organism.log.crew import Crew
 from organism.log.disk import Disk
 from organism.log.driver import Connection
-from organism.log.encode import decode, streams_of
+from organism.log.encode import decode, heads_of
 from organism.log.folds import Folds
 from organism.log.heads import Heads
 from organism.log.log import ReadModel
@@ -24,7 +24,6 @@ from organism.log.rows import Rows
 from organism.log.units import Units
 from organism.log.upcast import Upcaster
 from organism.log.views import load_row, newest_snapshot
-from organism.model.events import ORGANISM_STREAM
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,18 +72,23 @@ def _head_of(connection: Connection, options: Options, stream: str) -> int:
 
 async def catch_up(crew: Crew, rows: Rows, head: int, upcaster: Upcaster) -> None:
     """Fold what the rows do not have yet: the last moments before a stop, or everything after they were deleted."""
+    if not rows.folds.is_whole:
+        return
     rows.folds.settle()
     known = rows.folds.position
     begin = await crew.reader.run(crew.units.begin_of, known + 1) - 1
     while known < head and (portion := await crew.reader.run(crew.units.raw, begin, head)):
         begin = portion[-1][0]
-        for _, body in portion:
+        streams: list[tuple[str, int]] = []
+        for first, body in portion:
             events = decode(orjson.loads(body), upcaster)
             rows.folds.owe([event for event in events if event.position > known])
-            rows.owe(streams_of(events))
-            for event in events:
-                rows.heads.put(event.thread or ORGANISM_STREAM, event.position)
-        await rows.flushed()
+            heads = heads_of(events)
+            rows.heads.update(heads)
+            streams += [(stream, first) for stream in heads]
+        rows.owe(streams)
+        await rows.settle()
+    await rows.flushed()
 
 
 async def _greatest(crew: Crew, rows: Rows, head: int) -> None:

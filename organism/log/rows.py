@@ -57,8 +57,8 @@ class Rows:
 
     async def read(self, work: Callable[..., T], *arguments: Any) -> T:
         """``work(*arguments)`` in the worker, with every row and stream that follows from what is committed."""
-        await self._can_flush()
-        self.flush()
+        self.folds.settle()
+        await self.settle()
         result = await self._worker.run(work, *arguments)
         if not self._is_stuck:
             return result
@@ -88,8 +88,7 @@ class Rows:
 
     async def flushed(self) -> None:
         """Return once all that is committed now was flushed, or could not be."""
-        await self._can_flush()
-        self.flush()
+        await self.settle()
         if self._flushing is not None:
             await asyncio.shield(self._flushing)
 
@@ -101,12 +100,15 @@ class Rows:
             self._flushing = self._loop.create_future()
             self._worker.post(partial(self._flushed, streams, self.folds.position), self._views.flush, owed)
 
-    async def _can_flush(self) -> None:
-        """Wait for the flush that is under way if it does not hold everything."""
+    async def settle(self) -> None:
+        """Return once the flush that holds all that is committed now is posted, after the one that may be under way."""
         while self._flushing is not None and self._is_owing():
             await asyncio.shield(self._flushing)
+        self.flush()
 
     def _is_owing(self) -> bool:
+        if not self.folds.is_whole:
+            return False  # the rows are half made: they are made anew at the next start
         self.folds.settle()
         return bool(self._streams) or self.folds.is_dirty()
 

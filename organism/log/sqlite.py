@@ -84,10 +84,17 @@ class SqliteLog(Journal, Reads):
 
     async def _recover(self, error: Exception) -> None:
         """Wait until the disk can be written again, take in what turned out to be written, go on."""
-        try:
-            truth = await self._disk.regain(error)
-            await catch_up(self._crew, self._rows, truth.position, self._upcaster)
-        except (Fenced, LogDamaged) as final:
-            self._refusal = partial(type(final), final.message)
-        else:
+        if self._folds.is_whole:
+            self._folds.settle()  # it may look for rows, which it cannot while every connection is closed
+        while True:
+            try:
+                truth = await self._disk.regain(error)
+                await catch_up(self._crew, self._rows, truth.position, self._upcaster)
+            except LogUnavailable as again:
+                error = again
+                continue
+            except (Fenced, LogDamaged) as final:
+                self._refusal = partial(type(final), final.message)
+                return
             self._admit(truth.position, truth.at)
+            return

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from organism.errors import CommitUnknown, Fenced, LogDamaged, LogUnavailable, StalePosition
-from organism.log.log import EventFilter, Query
+from organism.errors import CommitUnknown, Fenced, LogDamaged, LogUnavailable, OrganismError, StalePosition
+from organism.log.log import EventFilter, Query, ReadModel, Row
 from organism.log.sqlite import SqliteLog
-from organism.model.events import Unit
-from tests.log.engines import as_tuples, created, found_out, open_durable, sent, unit
+from organism.model.events import Event, Unit
+from tests.log.engines import MESSAGES, THREADS, as_tuples, created, found_out, open_durable, sent, unit
 from tests.log.faulty import FaultyDriver, Plan
 
 
@@ -237,4 +237,27 @@ async def test_a_log_closes_while_its_disk_is_broken(tmp_path: Path) -> None:
     log = await open_durable(tmp_path / "log")
     assert log.head == 1
     assert await log.row("threads", "thr-1") is not None
+    await log.close()
+
+
+async def test_a_read_model_that_falls_shows_nothing_half_made_and_stops_nobody(tmp_path: Path) -> None:
+    def fall(key: str, row: Row | None, event: Event) -> Row:
+        if event.data["message"] == "msg-2":
+            raise RuntimeError("the model's fault")
+        return {"id": key, "position": event.position}
+
+    broken = ReadModel("messages", 7, MESSAGES.keys, fall)
+    log = await open_durable(tmp_path / "log", models=(THREADS, broken))
+    await log.commit(unit("thr-1", created(), sent("msg-1")))
+    assert (await log.rows("messages", Query())).count == 1
+    await log.commit(unit("thr-1", sent("msg-2")))
+    with pytest.raises(RuntimeError):
+        await log.rows("messages", Query())
+    assert await log.commit(unit("thr-1", sent("msg-3"), expect={"thr-1": 3})) == 4
+    with pytest.raises(OrganismError, match="read model"):
+        await log.rows("messages", Query())
+    assert [event.position for event in await log.read()] == [1, 2, 3, 4]
+    await log.close()
+    log = await open_durable(tmp_path / "log")
+    assert (await log.rows("messages", Query())).count == 3
     await log.close()

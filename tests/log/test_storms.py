@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 import shutil
 from collections.abc import Iterator
@@ -105,4 +106,24 @@ async def test_g6_a_disk_that_fails_once_makes_nobody_lie(
     storm.fail_at = 0
     log = await open_durable(tmp_path / "log", ApswDriver(storm.name))
     assert await messages(log) == found
+    await log.close()
+
+
+async def test_g6_a_full_disk_stops_the_writers_alone_until_there_is_room(storm: Storm, tmp_path: Path) -> None:
+    log = await open_durable(tmp_path / "log", ApswDriver(storm.name))
+    await log.commit(unit("thr-1", created(), sent("msg-1")))
+    back: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+    log.on_lost = back.set_result
+    storm.error, storm.is_lasting, storm.fail_at = apsw.FullError, True, storm.calls + 1
+    with pytest.raises(CommitUnknown):
+        await log.commit(unit("thr-1", sent("msg-2", "x" * 9000)))
+    with pytest.raises(LogUnavailable):
+        log.append(unit("thr-1", sent("msg-3")))
+    assert await messages(log) == ["msg-1"]
+    assert (await log.rows("messages", Query())).count == 1
+    storm.fail_at = 0
+    head = await back
+    assert await log.commit(unit("thr-1", sent("msg-4"))) == head + 1
+    assert (await messages(log))[0] == "msg-1"
+    assert (await log.verify()).damage == ()
     await log.close()
