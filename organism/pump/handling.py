@@ -158,7 +158,24 @@ class Run:
                 return
             self._suspend(step)
             self.pump.write(self._decide())
-        await self.waiters[step.number]
+        try:
+            await self.waiters[step.number]
+        except asyncio.CancelledError:
+            await self._give_up(step)
+            raise
+
+    async def _give_up(self, step: Step) -> None:
+        """The handler waits for this answer no more: before it goes on it has its slot and its line again."""
+        if self.dead or self.waiters.pop(step.number, None) is None:
+            return
+        if step.ok is None:
+            self.pending -= 1
+            if not self.pending:
+                self.pump.state.boxes.go_on(self.message)
+                self.pump.write(self._decide())
+        if not self.pending and not self.has_slot:
+            self.turn = asyncio.get_running_loop().create_future()
+            await self.turn
 
     async def _gate(self) -> None:
         """While its agent, its thread or the organism is paused, a handler waits at its next step."""

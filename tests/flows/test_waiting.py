@@ -1,0 +1,203 @@
+"""What waits in a step: calls that come back, answers that come late, ends that come first (spec 1.4, 1.5, G14)."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import pytest
+
+from organism.errors import NotFound
+from organism.model.commands import (
+    Command,
+    KillThread,
+    PauseAgent,
+    PauseOrganism,
+    PauseThread,
+    ResolveApproval,
+    ResumeAgent,
+    ResumeOrganism,
+    ResumeThread,
+)
+from tests.flows.stage import TurnedTime, at_gate, folded_anew, folded_live, open_gate, play
+from tests.flows.world import MakeWorld
+
+ASKING = """
+async def asker(payload: Ask, metadata: HandlerMetadata):
+    TRACE.append("begins " + payload.text)
+    {body}
+    TRACE.append("ends " + payload.text)
+    return HandlerResponse.respond(Told(str(told)))
+
+async def slow(payload: Ask, metadata: HandlerMetadata):
+    await gate("slow")
+    return HandlerResponse.respond(Told("slow"))
+"""
+LISTENERS: dict[str, dict[str, Any]] = {"asker": {"peers": ["slow"], "max_concurrent": 1}, "slow": {"timeout_s": 1000}}
+TIMELY = """try:
+        told = await metadata.ask("slow", Ask("x"), timeout={seconds})
+    except AskError as error:
+        told = error.code"""
+ASK = 'told = await metadata.ask("slow", Ask("x"))'
+
+
+async def test_a_handler_may_ask_itself_though_it_has_one_slot(world: MakeWorld) -> None:
+    body = 'told = await metadata.ask("asker", Ask("inner")) if payload.text == "outer" else 0'
+    async with world(ASKING.format(body=body), LISTENERS).running() as o:
+        await o.inject("asker", {"text": "outer"}, wait=True)
+        assert play(o)["TRACE"] == ["begins outer", "begins inner", "ends inner", "ends outer"]
+
+
+async def test_what_a_handler_left_behind_can_take_no_step_any_more(world: MakeWorld) -> None:
+    body = (
+        "\n    async def later():"
+        '\n        await gate("later")'
+        '\n        try:\n            await metadata.ask("slow", Ask("x"))'
+        "\n        except BaseException as error:\n            TRACE.append(type(error).__name__)"
+        "\n    KEPT.append(asyncio.create_task(later()))"
+        "\n    told = 0"
+    )
+    async with world("KEPT = []\n" + ASKING.format(body=body), LISTENERS).running() as o:
+        outcome = await o.inject("asker", {"text": "x"}, wait=True)
+        open_gate(o, "later")
+        await play(o)["KEPT"][0]
+        assert play(o)["TRACE"] == ["begins x", "ends x", "CancelledError"]
+        assert await o.events("step_started") == []
+        assert (await o.thread(outcome.thread_id))["status"] == "completed"
+
+
+async def test_one_that_gives_up_its_wait_goes_on_alone_in_its_line(world: MakeWorld) -> None:
+    body = (
+        'if payload.text == "behind":\n        told = 0\n    else:'
+        "\n        try:\n            async with asyncio.timeout(0.05):"
+        '\n                told = await metadata.ask("slow", Ask("x"))'
+        '\n        except TimeoutError:\n            told = "gave up"'
+        '\n        await gate("gave up")'
+    )
+    async with world(ASKING.format(body=body), LISTENERS).running() as o:
+        first = await o.inject("asker", {"text": "first"})
+        await at_gate(o, "gave up")
+        await o.inject("asker", {"text": "behind"}, thread_id=first.thread_id)
+        await o.pump.settled()
+        open_gate(o, "gave up")
+        open_gate(o, "slow")
+        assert await o.tenant.ended(first.thread_id, 10)
+        assert play(o)["TRACE"] == ["begins first", "ends first", "begins behind", "ends behind"]
+        assert o.pump.state.boxes.running == 0
+        assert await folded_live(o) == await folded_anew(o.log)
+
+
+async def test_an_answer_that_comes_after_its_time_ends_unread(world: MakeWorld) -> None:
+    time = TurnedTime()
+    body = TIMELY.format(seconds=5)
+    async with world(ASKING.format(body=body), LISTENERS).running(parts=time.parts()) as o:
+        thread = (await o.inject("asker", {"text": "x"})).thread_id
+        await at_gate(o, "slow")
+        time.turn(6)
+        await o.until("message_handled", agent="asker")
+        assert (await o.thread(thread))["status"] == "active"
+        open_gate(o, "slow")
+        assert await o.tenant.ended(thread, 10)
+        ends = [event.data["outcome"] for event in await o.events("message_handled")]
+        assert await o.replies(thread) == ({"text": "timeout"},)
+    assert ends == ["delivered", "done", "unread", "done"]
+
+
+PAUSES = {
+    "agent": (PauseAgent(agent="asker"), ResumeAgent(agent="asker")),
+    "organism": (PauseOrganism(), ResumeOrganism()),
+    "thread": None,
+}
+
+
+@pytest.mark.parametrize("order", list(itertools.permutations(PAUSES)), ids="-".join)
+@pytest.mark.parametrize("body", ["await gate('first'); " + ASK, ASK])
+async def test_of_several_pauses_the_last_resume_lets_it_go_on(
+    world: MakeWorld, order: tuple[str, ...], body: str
+) -> None:
+    """Whether the handler comes to its step in the pause, or its answer comes in the pause."""
+    async with world(ASKING.format(body=body), LISTENERS).running(on_disk=False) as o:
+        thread = (await o.inject("asker", {"text": "x"})).thread_id
+        await at_gate(o, "first" if "first" in body else "slow")
+        of_thread: tuple[Command, Command] = (PauseThread(thread_id=thread), ResumeThread(thread_id=thread))
+        for name in PAUSES:
+            await o.do((PAUSES[name] or of_thread)[0])
+        open_gate(o, "first")
+        open_gate(o, "slow")
+        resumed = 0
+        for name in order:
+            assert "ends x" not in play(o)["TRACE"]
+            resumed = (await o.do((PAUSES[name] or of_thread)[1])).position
+        assert await o.tenant.ended(thread, 10)
+        handled = await o.until("message_handled", agent="asker", outcome="done")
+    assert handled.position > resumed
+
+
+async def test_a_handler_that_a_pause_holds_at_its_step_can_be_killed(world: MakeWorld) -> None:
+    async with world(ASKING.format(body="await gate('first'); " + ASK), LISTENERS).running() as o:
+        thread = (await o.inject("asker", {"text": "x"})).thread_id
+        await at_gate(o, "first")
+        await o.do(PauseAgent(agent="asker"))
+        open_gate(o, "first")
+        await o.inject("slow", {"text": "meanwhile"})
+        await o.do(KillThread(thread_id=thread))
+        await o.do(ResumeAgent(agent="asker"))
+        other = await o.inject("asker", {"text": "other"})
+        open_gate(o, "slow")
+        assert await o.tenant.ended(other.thread_id, 10)
+        assert o.pump.state.boxes.running == 0
+        assert "ends x" not in play(o)["TRACE"]
+
+
+async def test_a_handler_whose_listener_is_removed_while_it_waits_goes_on_to_its_end(world: MakeWorld) -> None:
+    made = world(ASKING.format(body=ASK), LISTENERS)
+    async with made.running() as o:
+        thread = (await o.inject("asker", {"text": "x"})).thread_id
+        await at_gate(o, "slow")
+        gates = play(o)["GATES"]
+        made.write(ASKING.format(body=ASK), {"slow": LISTENERS["slow"]})
+        await o.organism.reload()
+        gates["slow"].set()
+        assert await o.tenant.ended(thread, 10)
+        assert await o.replies(thread) == ({"text": "Told(text='slow')"},)
+
+
+APPROVING = """
+async def approver(payload: Ask, metadata: HandlerMetadata):
+    approval = await metadata.approve({"pay": 5})
+    TRACE.append("went on")
+    return HandlerResponse.respond(Told(f"{approval.decision} {approval.edits} {approval.comment!r} by {approval.by}"))
+"""
+
+
+@pytest.mark.parametrize("decision", ["approve", "reject"])
+async def test_a_human_s_word_reaches_the_handler_and_in_a_pause_it_waits(world: MakeWorld, decision: str) -> None:
+    async with world(APPROVING, {"approver": {}}).running() as o:
+        thread = (await o.inject("approver", {"text": "x"})).thread_id
+        approval = (await o.until("approval_requested")).data["approval"]
+        await o.do(PauseAgent(agent="approver"))
+        await o.do(ResolveApproval(approval=approval, decision=decision, edits=[1], comment="so"))  # type: ignore[arg-type]
+        assert play(o)["TRACE"] == []
+        await o.do(ResumeAgent(agent="approver"))
+        assert await o.tenant.ended(thread, 10)
+        assert await o.replies(thread) == ({"text": f"{decision} [1] 'so' by default"},)
+        with pytest.raises(NotFound):
+            await o.do(ResolveApproval(approval="apr-nowhere", decision="approve"))
+
+
+async def test_time_goes_on_for_asks_and_approvals_while_the_process_is_down(world: MakeWorld) -> None:
+    time = TurnedTime()
+    body = TIMELY.format(seconds=50)
+    made = world(ASKING.format(body=body) + APPROVING, {**LISTENERS, "approver": {}}, limits={"approval_expires_s": 50})
+    async with made.running(parts=time.parts()) as o:
+        asked = await o.inject("asker", {"text": "x"})
+        approved = await o.inject("approver", {"text": "x"})
+        await at_gate(o, "slow")
+        await o.until("approval_requested")
+        await o.crash()
+    time.turn(60)
+    async with made.running(parts=time.parts(2)) as o:
+        await o.until("message_handled", agent="asker")
+        assert await o.replies(asked.thread_id) == ({"text": "timeout"},)
+        assert await o.tenant.ended(approved.thread_id, 10)
+        assert await o.replies(approved.thread_id) == ({"text": "expired None '' by "},)
