@@ -120,7 +120,7 @@ def _greet(organism: Organism, data: Path, url: str, page_token: str) -> None:
     if organism.status == "paused":
         console.print(
             "It is paused: an operator paused it, or its last lives all ended soon without handling a message.\n"
-            "Look at `organism threads`, kill the thread that does it, then `organism resume`."
+            "Look at `organism threads`, kill the thread that does it, then `organism resume --all`."
         )
     if sys.stdout.isatty():
         console.print(f"Open {url}/#token={page_token}")
