@@ -32,7 +32,8 @@ class Connection(Protocol):
 
     def interrupt(self) -> None: ...
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """Let it go; never raises."""
 
 
 class Failure(Enum):
