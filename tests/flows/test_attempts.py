@@ -249,6 +249,21 @@ async def test_a_step_that_does_not_fit_its_record_stops_the_handling_and_names_
     assert now.startswith(f" now it is {words[1]} with input ")
 
 
+async def test_a_handler_that_swallows_its_divergence_answers_nothing(world: MakeWorld) -> None:
+    made = world(
+        DIVERGING.format(first="await metadata.now()", second="pass", swallow="pass"), {"worker": {}, "echo": {}}
+    )
+    async with made.running() as o:
+        injected = await o.inject("worker", {"text": "x"})
+        await at_gate(o, "end")
+        await o.crash()
+    made.write(DIVERGING.format(first="await metadata.uuid()", second="return None", swallow="pass"))
+    async with made.running() as o:
+        assert await o.tenant.ended(injected.thread_id, 10)
+        assert [event.data["code"] for event in await o.events("message_dead")] == ["replay_diverged"]
+        assert await o.replies(injected.thread_id) == ()
+
+
 async def test_more_steps_than_are_recorded_are_no_divergence(world: MakeWorld) -> None:
     made = world(
         DIVERGING.format(first="await metadata.now()", second="pass", swallow="raise"), {"worker": {}, "echo": {}}

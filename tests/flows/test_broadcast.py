@@ -95,6 +95,23 @@ async def test_an_ask_takes_the_first_reply_and_later_ones_end_unread(
     assert [reply["outcome"] for reply in replies] == ["answered", "done", "unread"]
 
 
+async def test_a_later_reply_ends_unread_while_the_asker_still_runs_too(world: MakeWorld) -> None:
+    source = GROUP.replace(
+        "return HandlerResponse.respond(told)", 'await gate("asker")\n    return HandlerResponse.respond(told)'
+    )
+    async with world(source, {"asker": {"peers": ["left", "right"]}, **MEMBERS}).running(on_disk=False) as o:
+        injected = await o.inject("asker", {"text": "x"})
+        open_gate(o, "left")
+        await at_gate(o, "asker")
+        open_gate(o, "right")
+        late = await o.until("message_handled", agent="asker", outcome="unread")
+        open_gate(o, "asker")
+        assert await o.tenant.ended(injected.thread_id, 10)
+        assert await o.replies(injected.thread_id) == ({"text": "left"},)
+        assert len(await o.events("step_recorded")) == 1
+    assert late.data["agent"] == "asker"
+
+
 async def test_a_group_of_which_one_member_is_no_peer_is_refused_whole(world: MakeWorld) -> None:
     made = world(GROUP, {"caller": {"peers": ["left"]}, **MEMBERS})
     async with made.running(on_disk=False) as o:

@@ -89,14 +89,15 @@ async def waiter(payload: Ask, metadata: HandlerMetadata):
             await metadata.approve({})
         if payload.text == "unsafe":
             await metadata.effect("pay", pay, kind="unsafe")
-        if payload.text == "stubborn":
+        if payload.text in {"stubborn", "deaf"}:
             while True:
                 try:
                     await gate("stubborn")
                     break
                 except BaseException:
                     TRACE.append("swallowed")
-            await metadata.effect("pay", pay)
+            if payload.text == "stubborn":
+                await metadata.effect("pay", pay)
     finally:
         TRACE.append("left")
     return HandlerResponse.respond(Told("too late"))
@@ -148,10 +149,12 @@ async def test_an_unsafe_effect_under_way_is_noted_as_unknown(world: MakeWorld) 
     assert (recorded["kind"], recorded["error"]["code"]) == ("effect", "unknown")
 
 
-async def test_nothing_comes_after_it_though_the_handler_swallows_its_cancellation(world: MakeWorld) -> None:
+@pytest.mark.parametrize("text", ["stubborn", "deaf"])
+async def test_nothing_comes_after_it_though_the_handler_swallows_its_cancellation(world: MakeWorld, text: str) -> None:
+    """The one goes on to another step, the other returns its answer."""
     made = waiters(world)
     async with made.running() as o:
-        thread = (await o.inject("waiter", {"text": "stubborn"})).thread_id
+        thread = (await o.inject("waiter", {"text": text})).thread_id
         await at_gate(o, "stubborn")
         position = await kill(o, thread)
         open_gate(o, "stubborn")
