@@ -76,7 +76,8 @@ class Campaign:
             kill = kill or loop.call_later(chance.uniform(0.02, self.plan.longest), life.kill)
             if chance.randrange(self.plan.suicides) == 0:
                 self.stage.wishes.later(killer(f"killer{len(self.kills)}"))
-            await self.stage.load(url, self.plan.wishes_a_life, self._note_life())
+            meddling = self.stage.meddler.meddle(self.stage.api, self.stage.wishes.all)
+            await self.stage.load(url, self.plan.wishes_a_life, self._note_life(), meddling)
         await self._bury(life, kill)
 
     async def _note_life(self) -> None:
@@ -120,6 +121,7 @@ class Campaign:
             "unsafe effects found unfinished that had not": stage.counts["redo"],
             "messages parked with the process": len(ledger.parked),
             "starts that paused themselves": stage.counts["resumed"],
+            "threads killed": len(ledger.killed),
             "frames pushed": sum(len(follower.frames) for follower in stage.followers),
             "times that a follower resumed": sum(follower.resumes for follower in stage.followers),
         }

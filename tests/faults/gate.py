@@ -13,15 +13,17 @@ class Gate:
 
     def __init__(self) -> None:
         self.arrived: list[str] = []
-        self._is_open = asyncio.Event()
+        self._is_open = False
+        self._let: set[str] = set()
         self._news = asyncio.Condition()
 
     async def meet(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """A handler came: it waits until the gate is open. If its process dies, nobody is there to go on."""
-        self.arrived.append((await reader.readline()).decode().strip())
+        tag = (await reader.readline()).decode().strip()
         async with self._news:
+            self.arrived.append(tag)
             self._news.notify_all()
-        await self._is_open.wait()
+            await self._news.wait_for(lambda: self._is_open or tag in self._let)
         writer.write(b"go on\n")
         writer.close()
 
@@ -30,9 +32,22 @@ class Gate:
         async with self._news:
             await self._news.wait_for(lambda: len(self.arrived) >= count)
 
-    def open(self) -> None:
+    async def until_met(self, tag: str, times: int) -> None:
+        """Wait until one with this tag has come so many times."""
+        async with self._news:
+            await self._news.wait_for(lambda: self.arrived.count(tag) >= times)
+
+    async def let(self, tag: str) -> None:
+        """Let those with this tag go on, from now on."""
+        async with self._news:
+            self._let.add(tag)
+            self._news.notify_all()
+
+    async def open(self) -> None:
         """Let everyone go on, those who come later too."""
-        self._is_open.set()
+        async with self._news:
+            self._is_open = True
+            self._news.notify_all()
 
 
 @asynccontextmanager
@@ -41,4 +56,4 @@ async def gate(path: Path) -> AsyncIterator[Gate]:
     made = Gate()
     async with await asyncio.start_unix_server(made.meet, path):
         yield made
-        made.open()
+        await made.open()

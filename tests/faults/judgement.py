@@ -27,7 +27,10 @@ async def judged(stage: Stage) -> Ledger:
     rows = await _rest(stage)
     ledger = await _made_anew(stage, rows)
     stage.faults += stage.chain_faults()
-    stage.faults += judge(Evidence(stage.wishes.all, ledger, read_lines(stage.effects), stage.followers, ATTEMPTS))
+    lines = read_lines(stage.effects)
+    stage.faults += judge(
+        Evidence(stage.wishes.all, ledger, lines, stage.followers, frozenset(stage.meddler.killed), ATTEMPTS)
+    )
     return ledger
 
 
@@ -71,7 +74,7 @@ async def _rows_at_rest(stage: Stage, life: Life, url: str) -> dict[str, Any]:
         async with asyncio.timeout(REST_SECONDS):
             await life.unless_it_ends(follower.until(lambda: not follower.active))
     except TimeoutError:
-        stage.faults.append(f"threads that never came to their end: {sorted(follower.active)}")
+        stage.faults.append(f"{len(follower.active)} threads never came to their end, {await _standing(stage)}")
     rows = {name: await stage.api.rows(name) for name in ROWS}
     head = (await stage.api.get("/organism"))["position"]
     await life.unless_it_ends(follower.until_position(head))
@@ -79,6 +82,15 @@ async def _rows_at_rest(stage: Stage, life: Life, url: str) -> dict[str, Any]:
         stage.faults.append(f"the graceful stop ended otherwise: {life.said[-20:]}")
     await asyncio.gather(*following)
     return rows
+
+
+async def _standing(stage: Stage) -> str:
+    """How everything stands, for whoever has to find out why it does not go on."""
+    organism = await stage.api.get("/organism")
+    shown = ("name", "state", "paused", "queue_depth")
+    agents = [tuple(row[name] for name in shown) for row in await stage.api.rows("agents")]
+    in_doubt = [row["id"] for row in await stage.api.rows("indeterminate")]
+    return f"the organism is {organism['status']}, its agents are {agents}, in doubt are {in_doubt}"
 
 
 async def _made_anew(stage: Stage, rows: dict[str, Any]) -> Ledger:

@@ -9,6 +9,8 @@ from typing import Any, Final
 from tests.faults.frames import Shown, agents_in, promised
 from tests.faults.taste import Taste
 
+EVERYONE: Final = "*"
+
 
 @dataclass(slots=True)
 class Entry:
@@ -46,7 +48,7 @@ class Ledger:
     """What the events say.
 
     ``lives`` are the positions at which a life began, ``parked`` the messages parked with the process and the deaths
-    at which each had run, ``oddities`` what no log can say.
+    at which each had run, ``paused`` the agents that are, ``oddities`` what no log can say.
     """
 
     def __init__(self) -> None:
@@ -56,6 +58,8 @@ class Ledger:
         self.effects: dict[tuple[str, int], Effect] = {}
         self.lives: list[int] = []
         self.parked: dict[str, int] = {}
+        self.killed: set[str] = set()
+        self.paused: set[str] = set()
         self._frames: list[tuple[Shown, frozenset[str]]] = []
 
     def take(self, events: Iterable[dict[str, Any]]) -> None:
@@ -64,6 +68,8 @@ class Ledger:
             if event["position"] != self.head + 1:
                 self.oddities.append(f"position {event['position']} follows {self.head}")
             self.head = event["position"]
+            if event["thread_id"] in self.killed and event["type"] != "call_answered":
+                self.odd(event, f"comes after the thread {event['thread_id']} was killed")
             reader = READERS.get(event["type"])
             if reader is not None:
                 reader(self, event)
@@ -75,11 +81,15 @@ class Ledger:
         """What a follower must have been shown up to a position."""
         return [frame for frame, agents in self._frames if frame[0] <= until and taste.wants(frame[1], agents)]
 
+    def odd(self, event: dict[str, Any], what: str) -> None:
+        """This event is not as it can be."""
+        self.oddities.append(f"position {event['position']}: {event['type']} {what}")
+
     def entry(self, event: dict[str, Any]) -> Entry:
         """The message that an event speaks of."""
         message = event["data"]["message"]
         if message not in self.entries:
-            self.oddities.append(f"position {event['position']}: {event['type']} of {message}, which was never sent")
+            self.odd(event, f"speaks of {message}, which was never sent")
             self.entries[message] = Entry(message, event["position"], "", "", "", {})
         return self.entries[message]
 
@@ -93,6 +103,8 @@ def _sent(ledger: Ledger, event: dict[str, Any]) -> None:
 def _started(ledger: Ledger, event: dict[str, Any]) -> None:
     entry = ledger.entry(event)
     entry.starts += 1
+    if entry.to in ledger.paused or EVERYONE in ledger.paused:
+        ledger.odd(event, f"of {entry.id} for {entry.to}, which is paused")
     entry.is_running = True
 
 
@@ -138,6 +150,18 @@ def _step_ended(ledger: Ledger, event: dict[str, Any]) -> None:
         effect.ends.append(data.get("outcome", "failed" if "error" in data else "recorded"))
 
 
+def _thread_killed(ledger: Ledger, event: dict[str, Any]) -> None:
+    ledger.killed.add(event["thread_id"])
+
+
+def _paused(ledger: Ledger, event: dict[str, Any]) -> None:
+    ledger.paused.add(event["data"].get("agent", EVERYONE))
+
+
+def _resumed(ledger: Ledger, event: dict[str, Any]) -> None:
+    ledger.paused.discard(event["data"].get("agent", EVERYONE))
+
+
 READERS: Final[dict[str, Callable[[Ledger, dict[str, Any]], None]]] = {
     "message_sent": _sent,
     "message_started": _started,
@@ -146,6 +170,11 @@ READERS: Final[dict[str, Callable[[Ledger, dict[str, Any]], None]]] = {
     "message_dropped": _ended,
     "message_dead": _ended,
     "organism_started": _life_began,
+    "thread_killed": _thread_killed,
+    "agent_paused": _paused,
+    "agent_resumed": _resumed,
+    "organism_paused": _paused,
+    "organism_resumed": _resumed,
     "step_started": _step_started,
     "step_recorded": _step_ended,
     "step_resolved": _step_ended,

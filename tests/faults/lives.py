@@ -91,7 +91,9 @@ class Life:
         except TimeoutError:
             self.kill()
             said = "\n".join(self.said)
-            raise AssertionError(f"The server neither served nor ended in {START_SECONDS} s. It said:\n{said}") from None
+            raise AssertionError(
+                f"The server neither served nor ended in {START_SECONDS} s. It said:\n{said}"
+            ) from None
 
     async def serving(self) -> str:
         """Where it serves. Raises ``AssertionError`` with what it said if it died before."""

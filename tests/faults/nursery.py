@@ -50,10 +50,13 @@ def _turn(selector: selectors.BaseSelector, living: set[int]) -> bool:
         line = sys.stdin.buffer.readline()
         if not line:
             return False
+        wanted = orjson.loads(line)
+        output = os.open(wanted["output"], os.O_WRONLY)  # open before it lives: its end is the end of its output
         pid = os.fork()
         if pid == 0:
             selector.close()
-            _live(orjson.loads(line))
+            _live(wanted, output)
+        os.close(output)
         living.add(pid)
         selector.register(os.pidfd_open(pid), selectors.EVENT_READ, pid)
         _tell({"pid": pid})
@@ -65,9 +68,8 @@ def _tell(said: dict[str, Any]) -> None:
     sys.stdout.buffer.flush()
 
 
-def _live(wanted: dict[str, Any]) -> NoReturn:
+def _live(wanted: dict[str, Any], output: int) -> NoReturn:
     """Become what the command would be: its arguments, environment and output, and no other open file."""
-    output = os.open(wanted["output"], os.O_WRONLY)
     for stream in (0, 1, 2):
         os.dup2(output, stream)
     os.closerange(3, MOST_FILES)

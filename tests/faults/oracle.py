@@ -26,12 +26,16 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """All that the outside has. ``attempts`` is the organism's ``retry.attempts``."""
+    """All that the outside has.
+
+    ``killed`` are the threads that the server said were killed, ``attempts`` is the organism's ``retry.attempts``.
+    """
 
     wishes: Sequence[Wish]
     ledger: Ledger
     lines: Sequence[Line]
     followers: Sequence[Follower]
+    killed: frozenset[str] = frozenset()
     attempts: int = 3
 
 
@@ -48,7 +52,7 @@ def judge(evidence: Evidence) -> list[str]:
 
 
 def _the_log_makes_sense(evidence: Evidence) -> Iterator[str]:
-    """Its positions are dense, and it speaks of no message that was never sent."""
+    """Dense positions, no message that was never sent, nothing after a kill, no start in a pause."""
     yield from evidence.ledger.oddities
 
 
@@ -100,9 +104,10 @@ def _each_message_ends_once(evidence: Evidence) -> Iterator[str]:
 
 
 def _each_wish_comes_true_once(evidence: Evidence) -> Iterator[str]:
-    """Its results are on the console, each once; a branch that was parked with the process has none."""
+    """Its results are on the console, each once; what was killed, or parked with the process, may lack some."""
     found = _grouped((entry.payload["tag"], entry) for entry in evidence.ledger.entries.values() if entry.to == CONSOLE)
     broken = {evidence.ledger.entries[message].thread for message in evidence.ledger.parked}
+    broken.update(evidence.ledger.killed)
     threads = {entry.payload["tag"]: entry.thread for entry in _from_console(evidence)}
     for wish in evidence.wishes:
         results = [_result(entry) for entry in found.get(wish.tag, [])]
@@ -157,6 +162,10 @@ def _only_what_ran_at_its_deaths_is_parked(evidence: Evidence) -> Iterator[str]:
             yield f"{message} to {evidence.ledger.entries[message].to} is parked after {deaths} deaths"
 
 
+def _what_was_killed_stays_so(evidence: Evidence) -> Iterator[str]:
+    yield from (f"{thread} is not killed in the log" for thread in evidence.killed - evidence.ledger.killed)
+
+
 def _followers_saw_the_log(evidence: Evidence) -> Iterator[str]:
     for follower in evidence.followers:
         yield from (f"{follower.taste.name}: {fault}" for fault in follower.faults)
@@ -193,5 +202,6 @@ LAWS: Final = (
     _an_effect_has_one_key,
     _what_is_recorded_has_run,
     _only_what_ran_at_its_deaths_is_parked,
+    _what_was_killed_stays_so,
     _followers_saw_the_log,
 )

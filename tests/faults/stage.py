@@ -14,6 +14,7 @@ from tests.faults.client import Client, Gone
 from tests.faults.follower import Follower
 from tests.faults.ledger import Ledger
 from tests.faults.lives import Life, Nursery, Setting
+from tests.faults.meddler import Meddler
 from tests.faults.oracle import read_lines
 from tests.faults.taste import Taste
 from tests.faults.wishes import Wishes
@@ -38,6 +39,7 @@ class Stage:
         self.setting = Setting(folder / "data", environment={"PLAY_EFFECTS": str(self.effects)})
         self.chance = random.Random(seed)
         self.wishes = Wishes(random.Random(seed + 1))
+        self.meddler = Meddler(random.Random(seed + 2))
         self.followers = [Follower(taste) for taste in TASTES]
         self.counts: Counter[str] = Counter()
         self.faults: list[str] = []
@@ -57,11 +59,14 @@ class Stage:
         await asyncio.gather(*work, *(follower.follow(url) for follower in self.followers))
 
     async def operate(self, share: float) -> None:
-        """What an operator does with a server that is back: resume it if it paused itself, resolve effects."""
+        """What an operator does with a server that is back: resume what is paused, resolve what is in doubt."""
         try:
             if (await self.api.get("/organism"))["status"] == "paused":
                 (await self.api.call("POST", "/organism/resume")).expect(200)
                 self.counts["resumed"] += 1
+            for row in await self.api.rows("agents"):
+                if row["paused"] and self.chance.random() < share:
+                    (await self.api.call("POST", f"/agents/{row['name']}/resume")).expect(200)
             for row in await self.api.rows("indeterminate"):
                 if self.chance.random() < share:
                     await self._resolve(row)
@@ -69,11 +74,11 @@ class Stage:
             return
 
     async def _resolve(self, row: dict[str, Any]) -> None:
-        """Look outside whether it happened, and say so."""
+        """Look outside whether it happened, and say so. The question may be gone by now: its thread was killed."""
         key = f"{row['message_id']}/{row['key']}"
         happened = any(line.key == key for line in read_lines(self.effects))
         said: dict[str, Any] = {"outcome": "done", "result": {"key": key}} if happened else {"outcome": "redo"}
-        (await self.api.call("POST", f"/indeterminate/{row['id']}/resolve", said)).expect(200, 409)
+        (await self.api.call("POST", f"/indeterminate/{row['id']}/resolve", said)).expect(200, 404, 409)
         self.counts[said["outcome"]] += 1
 
     async def until_quiet(self, life: Life) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import signal
 from contextlib import suppress
 from typing import Any
@@ -53,7 +54,7 @@ async def test_a_message_that_kills_the_process_is_parked_and_the_innocent_besid
         stage.setting = stage.setting.having(GATE, str(stage.folder / "gate"))
         life = await begin_with_a_killer_among_the_innocent(stage, at)
         await kill_by_message(stage, life)
-        at.open()
+        await at.open()
         for _ in range(ATTEMPTS - 1):
             await die_by_itself(stage)
         life = await stage.serve()
@@ -68,6 +69,38 @@ async def test_a_message_that_kills_the_process_is_parked_and_the_innocent_besid
     ]
     outcomes = [entry.payload["tag"] for entry in ledger.entries.values() if entry.to == "console"]
     assert sorted(outcomes) == [f"after {number}" for number in range(3)] + [f"before {number}" for number in range(3)]
+    await life.stop()
+
+
+async def die_at_the_gate(stage: Stage, at: Gate, tag: str) -> None:
+    """A life that is killed when one with this tag has come to the gate."""
+    met = at.arrived.count(tag)
+    life = await stage.serve()
+    await life.unless_it_ends(at.until_met(tag, met + 1))
+    life.kill()
+    await life.end()
+
+
+async def test_a_suspect_that_waits_for_another_suspect_is_no_deadlock(stage: Stage) -> None:
+    """The seeker ran at two deaths before it asked, and what it asked for at two more, while it only waited."""
+    async with gate(stage.folder / "gate") as at:
+        stage.setting = stage.setting.having(GATE, str(stage.folder / "gate"))
+        life = await stage.serve()
+        thread = (await inject(stage, "seeker", "seeker"))["thread_id"]
+        await at.until_met("seeker", 1)
+        life.kill()
+        await life.end()
+        await die_at_the_gate(stage, at, "seeker")
+        await at.let("seeker")
+        await die_at_the_gate(stage, at, "keeper")
+        await die_at_the_gate(stage, at, "keeper")
+        await at.open()
+        life = await stage.serve()
+        async with asyncio.timeout(20):
+            await stage.until_quiet(life)
+    entries = (await stage.ledger()).entries.values()
+    assert [(entry.to, entry.deaths) for entry in entries if entry.deaths] == [("seeker", 2), ("keeper", 2)]
+    assert (await stage.api.get(f"/threads/{thread}"))["status"] == "completed"
     await life.stop()
 
 

@@ -136,9 +136,25 @@ async def killer(payload: Task, metadata: HandlerMetadata) -> None:
 
 
 async def patient(payload: Task, metadata: HandlerMetadata) -> HandlerResponse:
-    """Runs, in no step, until it is let go by who listens at the gate."""
+    await pass_gate(payload.tag)
+    return outcome(payload.tag, "patient")
+
+
+async def seeker(payload: Task, metadata: HandlerMetadata) -> HandlerResponse:
+    """Asks somebody who keeps it waiting, after it has waited itself."""
+    await pass_gate(payload.tag)
+    answer: Number = await metadata.ask("keeper", Task("keeper"))
+    return outcome(payload.tag, "sought", value=str(answer.value))
+
+
+async def keeper(payload: Task, metadata: HandlerMetadata) -> HandlerResponse:
+    await pass_gate(payload.tag)
+    return HandlerResponse.respond(Number(1))
+
+
+async def pass_gate(tag: str) -> None:
+    """Run, in no step, until whoever listens at the gate lets those with this tag go on."""
     reader, writer = await asyncio.open_unix_connection(os.environ[GATE])
-    writer.write(f"{payload.tag}\n".encode())
+    writer.write(f"{tag}\n".encode())
     await reader.readline()
     writer.close()
-    return outcome(payload.tag, "patient")
