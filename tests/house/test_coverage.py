@@ -1,0 +1,20 @@
+"""docs/coverage.md names tests that are there."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+NAMED = re.compile(r"([a-z_/]+/test_[a-z_0-9]+\.py)(?:::(test_\w+))?")
+
+
+def test_each_test_that_the_coverage_names_exists() -> None:
+    named = set(NAMED.findall((ROOT / "docs" / "coverage.md").read_text()))
+    missing = [f"{file}::{name}" for file, name in sorted(named) if not _is_there(ROOT / "tests" / file, name)]
+    assert len(named) > 100
+    assert missing == []
+
+
+def _is_there(file: Path, name: str) -> bool:
+    return file.is_file() and f"def {name}" in file.read_text()
