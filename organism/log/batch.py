@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from hashlib import sha256
 
-from organism.log.chain import Salts, link, seal
-from organism.log.encode import encode
+from organism.log.chain import Salts, link
+from organism.log.encode import SealedContent, encode
 from organism.log.heads import Heads
-from organism.model.events import ORGANISM_STREAM, Event, Unit
-
-SealedContent = tuple[int, str, bytes, bytes, bytes]
-"""Position, owner, salt, JSON, XML."""
+from organism.model.events import Event, Unit
 
 
 class Batch:
@@ -59,25 +56,25 @@ class Intake:
         if unit.expect:
             self.heads.check(unit.expect)
         first = self.last + 1
-        contents, streams = self._stamp(unit, first)
-        body = encode(unit, first)
+        body, contents, streams = encode(unit, first, self._salts)
         unit.expect = {}  # it may name units, and those others: a chain through the whole past
         unit.first = first
-        unit.last = self.last = first + len(unit.events) - 1
-        batch = self.batch
+        unit.last = self.last = last = first + len(unit.events) - 1
+        batch, heads = self.batch, self.heads
         batch.units.append(unit)
         batch.firsts.append(first)
         batch.bodies.append(body)
         batch.digests.append(sha256(body).digest())
-        batch.last = unit.last
-        batch.size += len(body)
+        batch.last = last
+        size = len(body)
         for content in contents:
             batch.contents.append(content)
-            batch.size += len(content[3]) + len(content[4])
+            size += len(content[3]) + len(content[4])
+        batch.size += size
         for stream, position in streams.items():
             if stream not in batch.heads:
-                batch.before[stream] = self.heads.known(stream)
-            self.heads.put(stream, position)
+                batch.before[stream] = heads.known(stream)
+            heads.put(stream, position)
             batch.heads[stream] = position
             batch.streams.append((stream, first))
 
@@ -92,28 +89,3 @@ class Intake:
             self.heads.restore(batch.before)
             for unit in batch.units:
                 unit.first = unit.last = -1
-
-    def _stamp(self, unit: Unit, first: int) -> tuple[list[SealedContent], dict[str, int]]:
-        """Give the events their positions and what they share; gives their contents, and stream → its last position."""
-        thread, cause, correlation, actor, at = unit.thread, unit.cause, unit.correlation, unit.actor, unit.at
-        contents: list[SealedContent] = []
-        streams: dict[str, int] = {}
-        position = first
-        for event in unit.events:
-            event.position = position
-            event.at = at
-            event.actor = actor
-            if event.thread is None:
-                event.thread = thread
-            if event.cause is None:
-                event.cause = cause
-            if event.correlation is None:
-                event.correlation = correlation
-            streams[event.thread or ORGANISM_STREAM] = position
-            content = event.content
-            if content is not None:
-                salt = self._salts.next()
-                event.data["content"] = seal(salt, content.json, content.xml)
-                contents.append((position, content.owner, salt, content.json, content.xml))
-            position += 1
-        return contents, streams

@@ -13,7 +13,7 @@ from typing import Any, Final
 import orjson
 
 from organism.errors import LogDamaged
-from organism.log.chain import digest
+from organism.log.chain import Salts, digest, seal
 from organism.log.upcast import Upcaster
 from organism.model.events import ORGANISM_STREAM, SCHEMA_VERSION, Actor, Event, Unit
 
@@ -22,17 +22,40 @@ SHARED_FIELDS: Final = 2
 REMEDY: Final = "Run `organism log verify --data DIR` to see how far it is whole, then restore a backup."
 
 
-def encode(unit: Unit, first: int) -> bytes:
-    """The row's bytes. The events must be stamped already: what they share with the unit is written once."""
-    thread, cause, correlation, actor = unit.thread, unit.cause, unit.correlation, unit.actor
-    listed: list[tuple[Any, ...]] = [
-        (event.type, event.data)
-        if event.thread is thread and event.cause is cause and event.correlation is correlation
-        else (event.type, event.data, event.thread, event.cause, event.correlation)
-        for event in unit.events
-    ]
+SealedContent = tuple[int, str, bytes, bytes, bytes]
+"""Position, owner, salt, JSON, XML."""
+
+
+def encode(unit: Unit, first: int, salts: Salts) -> tuple[bytes, list[SealedContent], dict[str, int]]:
+    """Give the unit's events their positions and what they share with it, and seal their contents.
+
+    Gives the row, the contents, and each stream that the unit touches with the position of its last event there.
+    One walk over the events does it all, since each message pays for it.
+    """
+    thread, cause, correlation, actor, at = unit.thread, unit.cause, unit.correlation, unit.actor, unit.at
+    contents: list[SealedContent] = []
+    listed: list[tuple[Any, ...]] = []
+    streams: dict[str, int] = {}
+    position = first
+    for event in unit.events:
+        event.position, event.at, event.actor = position, at, actor
+        event.thread = own_thread = event.thread or thread
+        event.cause = own_cause = event.cause or cause
+        event.correlation = own_correlation = event.correlation or correlation
+        content = event.content
+        if content is not None:
+            salt = salts.next()
+            event.data["content"] = seal(salt, content.json, content.xml)
+            contents.append((position, content.owner, salt, content.json, content.xml))
+        if own_thread is thread and own_cause is cause and own_correlation is correlation:
+            listed.append((event.type, event.data))
+        else:
+            listed.append((event.type, event.data, own_thread, own_cause, own_correlation))
+        streams[own_thread or ORGANISM_STREAM] = position
+        position += 1
     who = None if actor is None else (actor.tenant, actor.user, actor.request_id)
-    return orjson.dumps((first, SCHEMA_VERSION, unit.at, thread, cause, correlation, who, listed))
+    body = orjson.dumps((first, SCHEMA_VERSION, at, thread, cause, correlation, who, listed))
+    return body, contents, streams
 
 
 def parse(first: int, sealed: Any, body: Any) -> list[Any]:

@@ -68,10 +68,11 @@ class RowCache:
     above ``greatest`` was never written: ids rise with time, so a new message needs no look-up.
     """
 
-    __slots__ = ("_load", "_old", "_young", "dirty", "greatest", "leaving", "model")
+    __slots__ = ("_is_final", "_load", "_old", "_young", "dirty", "greatest", "leaving", "model")
 
     def __init__(self, model: ReadModel, load: LoadRow) -> None:
         self.model = model
+        self._is_final = model.is_final
         self._load = load
         self.dirty: dict[str, Row | None] = {}
         self.leaving: dict[str, Row | None] = {}
@@ -81,7 +82,13 @@ class RowCache:
 
     def before(self, key: str) -> Row | None:
         """The row for the next event, if it is not dirty. A final row is never asked for again."""
-        return None if self.model.is_final else self.find(key)
+        if self._is_final:
+            return None
+        for rows in (self.leaving, self._young, self._old):
+            row = rows.get(key, MISSING)
+            if row is not MISSING:
+                return row
+        return None if key > self.greatest else self._load(self.model.name, key)
 
     def find(self, key: str) -> Row | None:
         """The row as it stands, from memory or from its table."""
@@ -158,8 +165,9 @@ class Folds:
             raise OrganismError("A read model could not take an event; its rows are made anew at the next start.")
         owed, self.owed = self.owed, []
         self.is_whole = False
+        touches = self._by_type
         for event in owed:
-            for keys, apply, cache in self._by_type.get(event.type, ()):
+            for keys, apply, cache in touches.get(event.type, ()):
                 dirty = cache.dirty
                 for key in keys(event):
                     row = dirty.get(key, MISSING)

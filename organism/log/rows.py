@@ -17,7 +17,7 @@ from organism.log.worker import Worker
 T = TypeVar("T")
 FLUSH_SECONDS: Final = 0.05
 """So long may rows lag behind the log when nobody reads."""
-FLUSH_STREAMS: Final = 512
+FLUSH_STREAMS: Final = 1024
 """So many units are written without waiting for that time: a flush of more would hold up the loop."""
 STUCK_SECONDS: Final = 1.0
 """So long after a flush that failed the next one is tried."""

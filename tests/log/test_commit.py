@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
+from organism.log.disk import USED_WAL_BYTES
 from organism.log.heads import GENERATION_STREAMS, Heads
 from organism.model.events import Unit
-from tests.log.engines import created, open_durable, sent, unit
+from tests.log.engines import anchor, created, open_durable, sent, unit
 from tests.log.faulty import FaultyDriver, Plan
 
 
@@ -78,4 +80,20 @@ async def test_a_unit_knows_its_positions_at_once(tmp_path: Path) -> None:
     for each in made:
         log.append(each)
     assert [(each.first, each.last) for each in made] == [(1, 2), (3, 3)]
+    await log.close()
+
+
+async def test_a_wal_with_room_behind_its_end_is_read_to_its_end(tmp_path: Path) -> None:
+    place, copy = tmp_path / "log", tmp_path / "copy"
+    log = await open_durable(place)
+    while (place / "log.sqlite-wal").stat().st_size < USED_WAL_BYTES * 8:
+        await log.commit(unit("thr-1", sent(f"msg-{log.head:04}", "x" * 20_000)))
+    assert (place / "log.sqlite-wal").read_bytes().endswith(bytes(100_000))
+    last = await log.commit(unit("thr-1", sent("msg-last")))
+    anchor(log)
+    shutil.copytree(place, copy)  # what a kill would leave
+    await log.close()
+    log = await open_durable(copy)
+    assert log.head == last
+    assert (await log.verify()).damage == ()
     await log.close()
