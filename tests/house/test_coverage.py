@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-NAMED = re.compile(r"([a-z_/]+/test_[a-z_0-9]+\.py)(?:::(test_\w+))?")
+NAMED = re.compile(r"([a-z0-9_/]+/test_[a-z_0-9]+\.py)(?:::(test_\w+))?")
 
 
 def test_each_test_that_the_coverage_names_exists() -> None:
