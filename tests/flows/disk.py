@@ -35,16 +35,22 @@ class Disk(Pysqlite):
     def __init__(self) -> None:
         self.fault: Fault | None = None
         self.broken = False
-        self.released = threading.Event()
-        self.released.set()
+        self.turns: threading.Semaphore | None = None
 
     def hold(self) -> None:
         """Commits that begin from now on wait."""
-        self.released.clear()
+        self.turns = threading.Semaphore(0)
+
+    def let_one(self) -> None:
+        """One of them goes on."""
+        assert self.turns is not None
+        self.turns.release()
 
     def release(self) -> None:
-        """They go on."""
-        self.released.set()
+        """All of them go on."""
+        turns, self.turns = self.turns, None
+        assert turns is not None
+        turns.release()
 
     def fail(self, fault: Fault) -> None:
         """Break the next commit."""
@@ -74,7 +80,9 @@ class Watched:
             raise BrokenDisk("it is still broken")
         if not sql.startswith("INSERT INTO commits"):
             return self._connection.execute(sql, parameters)
-        disk.released.wait(HELD_SECONDS)
+        turns = disk.turns
+        if turns is not None:
+            turns.acquire(timeout=HELD_SECONDS)
         return self._commit(sql, parameters)
 
     def _commit(self, sql: str, parameters: Parameters) -> Cursor:

@@ -255,7 +255,7 @@ async def test_who_waits_for_the_end_of_a_thread_hears_of_it_though_the_commit_w
 ) -> None:
     disk = Disk()
     async with world(SOURCE, LISTENERS).running(parts=Parts(driver=disk)) as o:
-        waiting = asyncio.create_task(o.inject("asker", {"text": "x"}, wait=True, seconds=20))
+        waiting = asyncio.create_task(o.inject("echo2", {"text": "x"}, wait=True, seconds=20))
         await at_gate(o, "echo2")
         await o.pump.settled()
         disk.hold()
