@@ -164,6 +164,7 @@ async def test_nothing_comes_after_it_though_the_handler_swallows_its_cancellati
         await o.until("message_handled", after=position)
         trace = play(o)["TRACE"]
         events = await o.events(thread=thread)
+        assert len(await o.events("organism_started")) == 1
     assert trace[0] == "swallowed"
     assert "paid" not in trace
     assert events[-1].position == position

@@ -225,7 +225,10 @@ async def test_a_retry_that_is_due_waits_for_the_one_of_its_line_that_went_on(wo
         await time.ticked(o)
         open_gate(o, "first")
         assert await o.tenant.ended(thread, 10)
+        handled = await o.until("message_handled", agent="worker", outcome="done")
+        again = await o.until("message_started", agent="worker", attempt=2)
         assert play(o)["TRACE"] == ["first begins", "second begins", "first ends", "second begins", "second ends"]
+    assert again.position > handled.position
 
 
 async def test_agents_take_turns_for_the_slots_of_the_organism(world: MakeWorld) -> None:
