@@ -13,6 +13,7 @@ from typing import Any, Final
 import orjson
 
 from organism.log.log import Log, Query
+from organism.model.events import Event
 from organism.model.thread import Message
 from organism.projections.routing import Routing
 from organism.pump import control, failing, snapshot
@@ -46,12 +47,13 @@ async def fold(log: Log) -> Routing:
     routing = snapshot.load(kept[1]) if kept is not None else Routing()
     begun_at = routing.position
     apply, threads = routing.apply, routing.threads
-    async for events in log.raw(routing.position):
-        for event in events:
-            apply(event)
-            thread = threads.get(event.thread)  # type: ignore[arg-type]  # None is no thread's id
-            if thread is not None:
-                thread.head = event.position
+
+    def take(event: Event) -> None:
+        apply(event)
+        if event.thread in threads:
+            threads[event.thread].head = event.position
+
+    await log.fold(routing.position, take)
     if routing.position - begun_at > SNAPSHOT_EVENTS:
         await log.save_snapshot(SNAPSHOT, routing.position, snapshot.dump(routing))
     return routing
