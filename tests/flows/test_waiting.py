@@ -176,7 +176,7 @@ async def test_a_human_s_word_reaches_the_handler_and_in_a_pause_it_waits(world:
         thread = (await o.inject("approver", {"text": "x"})).thread_id
         approval = (await o.until("approval_requested")).data["approval"]
         await o.do(PauseAgent(agent="approver"))
-        await o.do(ResolveApproval(approval=approval, decision=decision, edits=[1], comment="so"))  # type: ignore[arg-type]
+        await o.do(ResolveApproval(approval=approval, decision=decision, edits=[1], comment="so"))  # type: ignore[arg-type]  # a parameter
         assert play(o)["TRACE"] == []
         await o.do(ResumeAgent(agent="approver"))
         assert await o.tenant.ended(thread, 10)
