@@ -12,6 +12,7 @@ import orjson
 
 from organism.bootstrap import Parts
 from organism.testing import Running, running
+from tests.flows import lawful
 
 HEAD = """
 from __future__ import annotations
@@ -69,10 +70,12 @@ class World:
 
     @asynccontextmanager
     async def running(self, *, on_disk: bool = True, parts: Parts | None = None) -> AsyncIterator[Running]:
-        """Start it."""
+        """Start it; whatever a test plays must have kept the laws."""
         async with running(self.config, self.data if on_disk else None, parts) as organism:
             try:
                 yield organism
+                if not organism.crashed and organism.organism.status != "stopping":
+                    lawful.check_open(await organism.events())
             finally:
                 open_all(organism)
 
