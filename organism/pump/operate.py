@@ -98,7 +98,10 @@ class Operator:
         return c.Injected(**body) if "message_id" in body else c.Done(**body)
 
     def answer(self, decision: Decision, command: c.Command, body: dict[str, Any], back: int) -> None:
-        """Record the answer in the act's own unit; ``back`` is how far before this event the answer's position lies."""
+        """Record the answer in the act's own unit; ``back`` is how far before this event the answer's position lies.
+
+        Negative: after it.
+        """
         once = command.idempotency
         if once is not None:
             data = {
@@ -198,15 +201,18 @@ async def _finish(
 ) -> c.Done:
     """Write a control decision; one with nothing to do answers with the head, or with where its key is kept."""
     pump = self.pump
-    last = max(0, len(decision.events) - 1)
-    self.answer(decision, command, {}, 1 if decision.events else 0)
+    own = len(decision.events)
+    self.answer(decision, command, {}, -own)
     if not decision.events:
         pump.write(decision)
         return c.Done(pump.log.head)
+    if command.idempotency is not None:  # first, so that nothing comes after a thread_killed
+        decision.events.insert(0, decision.events.pop())
+        own += 1
     unit = await pump.commit(decision)
     if tell is not None:
         tell(unit)
-    return c.Done(unit.events[last].position)
+    return c.Done(unit.events[own - 1].position)
 
 
 def _listener(self: Operator, name: str) -> str:
