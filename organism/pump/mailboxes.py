@@ -18,7 +18,7 @@ SUSPECT_DEATHS: Final = 2
 
 
 class Slots:
-    """The slots that all handlers share. ``suspect`` is the one suspect that may run, until its handling is over."""
+    """The slots that all handlers share. ``suspect`` is the one suspect that runs now."""
 
     __slots__ = ("boxes", "limit", "ready", "running", "suspect")
 
@@ -57,11 +57,13 @@ class Slots:
             self.list(line.box)
 
     def clear_suspicion(self, message: Message) -> None:
-        """The suspect's handling is over: the next one may run."""
+        """The suspect runs no code of its own any more: the next one may run."""
         if self.suspect is not message:
             return
         self.suspect = None
         for box in self.boxes.values():
+            if box.going_on:
+                self.list(box)
             for line in tuple(box.lines.values()):
                 if line.head is not None and line.head.deaths >= SUSPECT_DEATHS:
                     self.offer(line)
@@ -140,6 +142,7 @@ class Mailboxes(Slots):
     def wait(self, message: Message) -> None:
         """The handler waits in a step: its slot is free and its line open, but the line is kept for it."""
         message.line.waiters += 1
+        self.clear_suspicion(message)
         self.free(message)
 
     def go_on(self, message: Message) -> None:
@@ -175,9 +178,11 @@ class Mailboxes(Slots):
                 return
             message = box.going_on.popleft()
             line: Line = message.line
-            if line.busy is not None or line.thread.paused:
+            if line.busy is not None or line.thread.paused or not self.may_run(message):
                 box.going_on.append(message)
                 continue
+            if message.deaths >= SUSPECT_DEATHS:
+                self.suspect = message
             line.busy = message
             line.waiters -= 1
             self.going_on -= 1

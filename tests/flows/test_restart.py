@@ -209,7 +209,7 @@ async def _let_run(o: Running) -> None:
         await at_gate(o, "killer")
 
 
-async def test_a_suspect_that_waits_in_a_step_lets_no_other_suspect_start(world: MakeWorld) -> None:
+async def test_a_suspect_that_goes_on_from_a_step_lets_no_other_suspect_start(world: MakeWorld) -> None:
     made = world(WORKERS, {"asker": {"peers": ["worker"]}, "worker": {}, "other": {"handler": "worker"}})
     async with made.running() as o:
         await o.inject("asker", {"text": "asker"})
