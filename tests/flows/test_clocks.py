@@ -228,3 +228,15 @@ async def test_the_log_s_time_jumps_forward_to_the_wall_clock(world: MakeWorld) 
         injected = await o.inject("slow", {"text": "x"})
         sent = await o.until("message_sent", message=injected.message_id)
     assert sent.at == time.wall_ns // 1000
+
+
+async def test_the_end_of_a_handling_says_how_long_it_took(world: MakeWorld) -> None:
+    time = TurnedTime()
+    made = world(SLOW, {"slow": {}})
+    async with made.running(on_disk=False, parts=time.parts()) as o:
+        await o.inject("slow", {"text": "x"})
+        await o.until("message_started")
+        time.turn(6)
+        open_gate(o, "slow")
+        handled = await o.until("message_handled", agent="slow")
+    assert handled.data["duration"] == 6_000_000
