@@ -209,29 +209,50 @@ async def _let_run(o: Running) -> None:
         await at_gate(o, "killer")
 
 
-async def test_a_suspect_that_goes_on_from_a_step_lets_no_other_suspect_start(world: MakeWorld) -> None:
-    made = world(WORKERS, {"asker": {"peers": ["worker"]}, "worker": {}, "other": {"handler": "worker"}})
+async def test_a_suspect_that_goes_on_from_a_step_waits_for_the_one_that_runs(world: MakeWorld) -> None:
+    source = WORKERS.replace('await metadata.ask("worker"', 'await gate("before")\n    await metadata.ask("worker"')
+    made = world(source, {"asker": {"peers": ["worker"]}, "worker": {}, "other": {"handler": "worker"}})
     async with made.running() as o:
-        await o.inject("asker", {"text": "asker"})
-        await at_gate(o, "asked")
-        open_gate(o, "asked")
-        await at_gate(o, "asker")
+        asker = await o.inject("asker", {"text": "asker"})
         other = await o.inject("other", {"text": "other"})
         await at_gate(o, "other")
         await o.crash()
     async with made.running() as o:
         await at_gate(o, "other")
-        await at_gate(o, "asker")
         await o.crash()
     async with made.running() as o:
-        await at_gate(o, "asker")
-        await o.inject("worker", {"text": "asked"})
-        assert play(o)["TRACE"][:1] == ["asker went on"]
-        assert "other" not in play(o)["TRACE"]
-        open_gate(o, "asker")
+        await at_gate(o, "before")
+        assert play(o)["TRACE"] == []
+        open_gate(o, "before")
         await at_gate(o, "other")
+        open_gate(o, "asked")
+        await o.until("step_recorded", thread=asker.thread_id)
+        await o.inject("worker", {"text": "asked"}, wait=True)
+        assert "asker went on" not in play(o)["TRACE"]
         open_gate(o, "other")
         assert await o.tenant.ended(other.thread_id, 10)
+        await at_gate(o, "asker")
+
+
+async def test_a_suspect_that_waits_for_another_suspect_keeps_it_from_nothing(world: MakeWorld) -> None:
+    """Asker and asked are both suspects: one was asked only after two deaths, the other ran at two."""
+    source = WORKERS.replace('await metadata.ask("worker"', 'await gate("before")\n    await metadata.ask("worker"')
+    made = world(source, {"asker": {"peers": ["worker"]}, "worker": {}}, retry={"attempts": 9})
+    async with made.running() as o:
+        asked = await o.inject("asker", {"text": "asker"})
+        await at_gate(o, "before")
+        await o.crash()
+    for name in ("before", "asked", "asked"):
+        async with made.running() as o:
+            if name == "asked":
+                open_gate(o, "before")
+            await at_gate(o, name)
+            await o.crash()
+    async with made.running() as o:
+        for name in ("before", "asked", "asker"):
+            open_gate(o, name)
+        assert await o.tenant.ended(asked.thread_id, 10)
+        assert (await o.thread(asked.thread_id))["status"] == "completed"
 
 
 async def test_what_waits_in_an_ask_at_a_death_is_not_suspected(world: MakeWorld) -> None:
