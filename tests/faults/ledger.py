@@ -68,7 +68,7 @@ class Ledger:
             if event["position"] != self.head + 1:
                 self.oddities.append(f"position {event['position']} follows {self.head}")
             self.head = event["position"]
-            if event["thread_id"] in self.killed and event["type"] != "call_answered":
+            if event["thread_id"] in self.killed:
                 self.odd(event, f"comes after the thread {event['thread_id']} was killed")
             reader = READERS.get(event["type"])
             if reader is not None:
