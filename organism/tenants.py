@@ -10,7 +10,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Final
 
-from organism.errors import OrganismError, Unavailable
+from organism.errors import Fenced, Unavailable
 from organism.log.log import Log
 from organism.model.clock import Clock
 from organism.model.commands import Command, Done, Injected, Reloaded
@@ -111,7 +111,7 @@ class Tenant:
         self._drop_all()
         if self.on_broken is not None:
             self.on_broken(error)
-        is_ours = not isinstance(error, OrganismError)
+        is_ours = not isinstance(error, Unavailable | Fenced)
         self._recovery = asyncio.get_running_loop().create_task(self._recover(counts_as_death=is_ours))
 
     async def _recover(self, *, counts_as_death: bool) -> None:

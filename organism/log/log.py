@@ -80,10 +80,7 @@ class Query:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """``rows`` is one JSON array of the finished rows, as bytes; ``count`` how many they are.
-
-    ``total`` how many match.
-    """
+    """``rows`` is one JSON array of ``count`` finished rows, as bytes; ``total`` rows match."""
 
     rows: bytes
     count: int
@@ -159,10 +156,7 @@ class History(Protocol):
         """(json, xml) of the content of the event at ``position``; None if there is none or it was erased."""
 
     def raw(self, after: int) -> AsyncIterator[Sequence[Event]]:
-        """Every event after ``after`` without content, in large lists, as fast as the engine can.
-
-        For folds at start.
-        """
+        """Every event after ``after`` without content, in large lists; ``fold`` is faster where none has to be kept."""
 
     async def fold(self, after: int, apply: Callable[[Event], object]) -> None:
         """Hand every event after ``after`` to ``apply``, in order and without content: the fastest way to fold a log.

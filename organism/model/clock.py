@@ -39,20 +39,3 @@ class LogClock:
         now = (monotonic + self._ahead) // 1000
         self._last = max(self._last, now)
         return self._last
-
-
-class TurnableClock:
-    """A clock for tests: it stands still until it is turned."""
-
-    __slots__ = ("_now",)
-
-    def __init__(self, now_us: int = 1_700_000_000_000_000) -> None:
-        self._now = now_us
-
-    def now_us(self) -> int:
-        """See ``Clock``."""
-        return self._now
-
-    def turn(self, seconds: float) -> None:
-        """Move it forward."""
-        self._now += int(seconds * 1_000_000)

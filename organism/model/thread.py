@@ -90,10 +90,7 @@ class Step:
 
 
 class Message:
-    """An open message. ``call`` is, for a request, the call in which it was sent.
-
-    For a reply, the one in which it is handled.
-    """
+    """An open message. ``call`` is the call in which a request was sent, or in which a reply is handled."""
 
     __slots__ = (
         "after",

@@ -87,10 +87,10 @@ class Pump:
 
     def _lost(self, unit: PumpUnit, error: Exception) -> None:
         """The state and the log have parted, or what the unit makes possible went wrong: the state is folded anew."""
+        self.on_broken(error)
         unit.failed = error
         if unit.tell is not None:
             unit.tell(unit)
-        self.on_broken(error)
 
     def _act(self, unit: PumpUnit) -> None:
         """The unit is on disk: start, go on, tell."""

@@ -38,11 +38,8 @@ class Sender(NamedTuple):
 
 
 def may_address(sender: Listener | None, to: str) -> bool:
-    """Whether ``sender`` (None.
-
-    The console, which may address every listener) names ``to`` among its peers, or is it.
-    """
-    return sender is None or sender.any_peer or to in sender.peers or to == sender.name
+    """Whether ``sender`` may send to ``to``; None is the console, which may address every listener."""
+    return sender is None or sender.may_send_to(to)
 
 
 def receivers(rules: Rules, sender: Sender, to: str, payload: object) -> tuple[Listener, ...] | Refused:

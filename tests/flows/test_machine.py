@@ -1,7 +1,4 @@
-"""Random lives: injects, asks, pauses, kills, crashes and reloads in any order keep every law (issue.
-
-State machine).
-"""
+"""Random lives: injects, asks, pauses, kills, crashes and reloads in any order keep every law."""
 
 from __future__ import annotations
 
