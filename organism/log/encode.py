@@ -32,30 +32,39 @@ def encode(unit: Unit, first: int, salts: Salts) -> tuple[bytes, list[SealedCont
     Gives the row, the contents, and each stream that the unit touches with the position of its last event there.
     One walk over the events does it all, since each message pays for it.
     """
-    thread, cause, correlation, actor, at = unit.thread, unit.cause, unit.correlation, unit.actor, unit.at
+    thread, cause, correlation = unit.thread_id, unit.cause, unit.correlation
     contents: list[SealedContent] = []
     listed: list[tuple[Any, ...]] = []
     streams: dict[str, int] = {}
     position = first
     for event in unit.events:
-        event.position, event.at, event.actor = position, at, actor
-        event.thread = own_thread = event.thread or thread
-        event.cause = own_cause = event.cause or cause
-        event.correlation = own_correlation = event.correlation or correlation
+        if not event.at:
+            _share(unit, event)
+        event.position = position
+        own_thread = event.thread
         content = event.content
         if content is not None:
-            salt = salts.next()
-            event.data["content"] = seal(salt, content.json, content.xml)
-            contents.append((position, content.owner, salt, content.json, content.xml))
-        if own_thread is thread and own_cause is cause and own_correlation is correlation:
+            json, xml, salt = content.json, content.xml, salts.next()
+            event.data["content"] = seal(salt, json, xml)
+            contents.append((position, content.owner, salt, json, xml))
+        if own_thread is thread and event.cause is cause and event.correlation is correlation:
             listed.append((event.type, event.data))
         else:
-            listed.append((event.type, event.data, own_thread, own_cause, own_correlation))
+            listed.append((event.type, event.data, own_thread, event.cause, event.correlation))
         streams[own_thread or ORGANISM_STREAM] = position
         position += 1
+    actor = unit.actor
     who = None if actor is None else (actor.tenant, actor.user, actor.request_id)
-    body = orjson.dumps((first, SCHEMA_VERSION, at, thread, cause, correlation, who, listed))
+    body = orjson.dumps((first, SCHEMA_VERSION, unit.at, thread, cause, correlation, who, listed))
     return body, contents, streams
+
+
+def _share(unit: Unit, event: Event) -> None:
+    """The event was made without its unit: give it what it does not say itself."""
+    event.at, event.actor = unit.at, unit.actor
+    event.thread = event.thread or unit.thread_id
+    event.cause = event.cause or unit.cause
+    event.correlation = event.correlation or unit.correlation
 
 
 def parse(first: int, sealed: Any, body: Any) -> list[Any]:

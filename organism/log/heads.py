@@ -33,6 +33,8 @@ class Heads:
         """Raise ``StalePosition`` if any stream has moved on since."""
         for stream, seen in expect.items():
             head = self.of(stream)
+            if head == seen:
+                continue
             first, last = (seen.first, seen.last) if isinstance(seen, Unit) else (seen, seen)
             if not first <= head <= last:
                 raise StalePosition(

@@ -34,8 +34,11 @@ class LogClock:
 
     def now_us(self) -> int:
         """See ``Clock``."""
-        ahead = self._wall_ns() - (monotonic := self._monotonic_ns())
-        self._ahead = max(self._ahead, ahead)
+        monotonic = self._monotonic_ns()
+        ahead = self._wall_ns() - monotonic
+        if ahead > self._ahead:  # noqa: PLR1730 - each decision asks, and a call of max() costs as much as the rest
+            self._ahead = ahead
         now = (monotonic + self._ahead) // 1000
-        self._last = max(self._last, now)
+        if now > self._last:  # noqa: PLR1730 - as above
+            self._last = now
         return self._last

@@ -137,23 +137,35 @@ class Event:
 
     ``thread`` is the thread that it belongs to, or None for the organism's own stream; ``cause`` is the message whose
     handling led to it; ``correlation`` is the message of the injection at the root; ``data`` is JSON-able and depends
-    on the type.
+    on the type. What it shares with its ``unit`` it takes from there, now or, if it was made without one, at the log.
     """
 
     __slots__ = ("actor", "at", "cause", "content", "correlation", "data", "position", "thread", "type")
 
     def __init__(
-        self, kind: str, data: dict[str, Any], content: Content | None = None, thread: str | None = None
+        self,
+        kind: str,
+        data: dict[str, Any],
+        content: Content | None = None,
+        thread: str | None = None,
+        unit: Unit | None = None,
     ) -> None:
         self.type = kind
         self.data = data
         self.content = content
-        self.thread = thread
         self.position = 0
-        self.at = 0
-        self.cause: str | None = None
-        self.correlation: str | None = None
-        self.actor: Actor | None = None
+        if unit is None:
+            self.thread = thread
+            self.at = 0
+            self.cause: str | None = None
+            self.correlation: str | None = None
+            self.actor: Actor | None = None
+        else:
+            self.thread = thread or unit.thread_id
+            self.at = unit.at
+            self.cause = unit.cause
+            self.correlation = unit.correlation
+            self.actor = unit.actor
 
     def __repr__(self) -> str:
         return f"Event({self.position} {self.type} {self.thread} {self.data})"
@@ -162,17 +174,17 @@ class Event:
 class Unit:
     """The events of one decision, written whole or not at all.
 
-    ``thread`` is the thread of every event that names none itself. ``expect`` maps each stream that the decision
+    ``thread_id`` is the thread of every event that names none itself. ``expect`` maps each stream that the decision
     rests on (a thread id or ``ORGANISM_STREAM``) to the position of the last event seen there, or to the unit that
     wrote it, which may still be on its way; 0 means that the stream must be new. ``then`` is called in the loop's
     thread, in order of position, once it is known how it went: with None after the commit, else with the error.
     ``first`` and ``last`` are the positions of its events; they are trusted only after ``then``.
     """
 
-    __slots__ = ("actor", "at", "cause", "correlation", "events", "expect", "first", "last", "then", "thread")
+    __slots__ = ("actor", "at", "cause", "correlation", "events", "expect", "first", "last", "then", "thread_id")
 
-    def __init__(self, thread: str | None, events: list[Event], at: int, expect: dict[str, int | Unit]) -> None:
-        self.thread = thread
+    def __init__(self, thread_id: str | None, events: list[Event], at: int, expect: dict[str, int | Unit]) -> None:
+        self.thread_id = thread_id
         self.events = events
         self.at = at
         self.expect = expect

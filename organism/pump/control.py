@@ -125,9 +125,8 @@ def resolve_effect(decision: Decision, step: Step, outcome: str, result: Any) ->
     data = {"message": message.id, "agent": message.to, "step": step.number, "outcome": outcome}
     event = decision.add("step_resolved", data, content, message.thread.id)
     if content is not None:
-        decision.results.append((step, event))
-        decision.over.append(step)
-        step.is_written = False
+        decision.keep(step, event)
+        decision.end_step(step)
     decision.state.boxes.wake(message)
 
 

@@ -16,7 +16,7 @@ from organism.log.log import Log
 from organism.model.thread import Message, Step
 from organism.pump.signal import Signal
 from organism.pump.timers import Timers
-from organism.pump.unit import Chance, Decision, PumpUnit, State
+from organism.pump.unit import Chance, Decision, State
 
 
 class ReplayDiverged(BaseException):
@@ -36,7 +36,7 @@ class Desk(Protocol):
     def write(self, decision: Decision) -> None:
         """Append the decision."""
 
-    async def commit(self, decision: Decision) -> PumpUnit:
+    async def commit(self, decision: Decision) -> Decision:
         """Append the decision and wait until it is on disk."""
 
     async def settled(self) -> None:

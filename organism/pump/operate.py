@@ -28,7 +28,7 @@ from organism.model import commands as c
 from organism.model.thread import Thread
 from organism.pump import control, inject, replay
 from organism.pump.pump import Pump
-from organism.pump.unit import KEPT, Decision, PumpUnit
+from organism.pump.unit import KEPT, Decision, Tell
 
 KEY_LIFE_US: Final = 24 * 3600 * 1_000_000
 
@@ -197,7 +197,7 @@ async def reopening(pump: Pump, thread_id: str) -> dict[str, Any]:
 
 
 async def _finish(
-    self: Operator, decision: Decision, command: c.Command, tell: Callable[[PumpUnit], None] | None = None
+    self: Operator, decision: Decision, command: c.Command, tell: Tell | None = None
 ) -> c.Done:
     """Write a control decision; one with nothing to do answers with the head, or with where its key is kept."""
     pump = self.pump

@@ -20,7 +20,7 @@ from organism.pump.respond import WrongReturn, outgoing, respond
 from organism.pump.signal import Signal
 from organism.pump.steps import Handling
 from organism.pump.timers import Timers
-from organism.pump.unit import Chance, Decision, PumpUnit, State
+from organism.pump.unit import Chance, Decision, State, Tell
 from organism.pump.workers import Workers
 
 
@@ -49,35 +49,43 @@ class Pump:
 
     # -- log
 
-    def write(self, decision: Decision, tell: Callable[[PumpUnit], None] | None = None) -> None:
-        """Close the decision and append its unit; ``tell`` is called once it is on disk."""
-        unit = decision.unit(tell)
-        if not unit.events:
-            self._act(unit)
+    def write(self, decision: Decision, tell: Tell | None = None) -> None:
+        """Close the decision and append it; ``tell`` is called once it is on disk."""
+        decision.tell = tell
+        decision.then = self._then
+        decision.close()
+        if not decision.events:
+            self._act(decision)
             return
-        unit.then = self._then
         try:
             if self.is_over:  # its state was given up, for one that the log gives anew
                 raise LogUnavailable
-            self.log.append(unit)
+            self.log.append(decision)
         except (OrganismError, TypeError) as error:  # a TypeError: what came from a handler is no JSON
-            self._lost(unit, error)
+            self._lost(decision, error)
             return
         self.decided += 1
+        self._note_heads(decision)
+
+    def _note_heads(self, decision: Decision) -> None:
+        """The threads that are still active have moved on."""
         threads = self.state.routing.threads
-        for event in unit.events:
-            thread = threads.get(event.thread)  # type: ignore[arg-type]  # None is no thread's id
+        thread_id, thread = None, None
+        for event in decision.events:
+            if event.thread is not thread_id:
+                thread_id = event.thread
+                thread = threads.get(thread_id) if thread_id is not None else None
             if thread is not None:
                 thread.head = event.position
 
-    async def commit(self, decision: Decision) -> PumpUnit:
+    async def commit(self, decision: Decision) -> Decision:
         """``write``, then wait until it is on disk. Cancelling the wait does not undo the unit."""
-        done: asyncio.Future[PumpUnit] = asyncio.get_running_loop().create_future()
-        self.write(decision, lambda unit: _settle(done, unit))
+        done: asyncio.Future[Decision] = self._loop.create_future()
+        self.write(decision, partial(_settle, done))
         return await done
 
     def _then(self, unit: Unit, error: Exception | None) -> None:
-        assert isinstance(unit, PumpUnit)  # noqa: S101 - the pump appends no other; narrows the type
+        assert isinstance(unit, Decision)  # noqa: S101 - the pump appends no other; narrows the type
         self.told += 1
         self._settles.fire()
         if error is None:
@@ -85,14 +93,14 @@ class Pump:
         else:
             self._lost(unit, error)
 
-    def _lost(self, unit: PumpUnit, error: Exception) -> None:
+    def _lost(self, unit: Decision, error: Exception) -> None:
         """The state and the log have parted, or what the unit makes possible went wrong: the state is folded anew."""
         self.on_broken(error)
         unit.failed = error
         if unit.tell is not None:
             unit.tell(unit)
 
-    def _act(self, unit: PumpUnit) -> None:
+    def _act(self, unit: Decision) -> None:
         """The unit is on disk: start, go on, tell."""
         for message, event in unit.sent:
             message.position = event.position
@@ -188,7 +196,7 @@ class Pump:
         return any(handling.has_slot for handling in self.handlings)
 
 
-def _hand_over(unit: PumpUnit) -> None:
+def _hand_over(unit: Decision) -> None:
     """Steps that are over are told to their handlers; those that have their slot again go on."""
     for step, event in unit.results:
         step.content_at = event.position
@@ -201,7 +209,7 @@ def _hand_over(unit: PumpUnit) -> None:
             message.handling.go()
 
 
-def _settle(done: asyncio.Future[PumpUnit], unit: PumpUnit) -> None:
+def _settle(done: asyncio.Future[Decision], unit: Decision) -> None:
     if done.done():
         return
     if unit.failed is None:

@@ -176,7 +176,7 @@ def _send_reply(decision: Decision, origin: Origin, sealed: Sealed, token: str) 
     event = decision.add("message_sent", data, Content(origin.message.thread.id, sealed.json, sealed.xml))
     if answers and step is not None:
         step.result = sealed.payload
-        decision.results.append((step, event))
+        decision.keep(step, event)
         deliver_outside(decision, message_id, call.caller, "answered")
         decision.record(step)
     elif call.caller == CONSOLE:

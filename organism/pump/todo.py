@@ -77,7 +77,7 @@ def answer(decision: Decision, message: Message, sealed: Sealed, step: Step | No
     event = decision.add("message_sent", data, Content(message.thread.id, sealed.json, sealed.xml))
     decision.add("message_handled", {"message": reply, "agent": message.to, "outcome": "answered", "duration": 0})
     step.result = sealed.payload
-    decision.results.append((step, event))
+    decision.keep(step, event)
     decision.record(step)
 
 

@@ -1,13 +1,13 @@
-"""A decision in the making: its events, folded as they are added, and what follows from them.
+"""A decision: a unit in the making, its events folded as they are added, and what follows once it is on disk.
 
-A decision begins with ``State.decide``, adds events, and is closed by ``Decision.unit``: the starts that it makes
+A decision begins with ``State.decide``, adds events, and is closed by ``Decision.close``: the starts that it makes
 possible and the end of its thread join the same unit (spec 2.3). Decisions are made in the loop's thread without a
 wait, so each one sees the state that the one before it left.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final, Protocol
 
 from organism.model.events import Actor, Content, Event, Unit
@@ -17,7 +17,7 @@ from organism.projections.routing import FOLDS, Routing
 from organism.pump.mailboxes import Mailboxes
 from organism.pump.rules import Rules
 
-NOBODY: Final[list[Message]] = []
+NOTHING: Final = ()
 KEPT: Final = ("parent", "todos")
 """What of a thread's own outlives its end, for its reopening."""
 NO_REPLY: Final = {"code": "no_reply", "message": "Nothing is left that could answer."}
@@ -55,55 +55,50 @@ class State:
         return Decision(self, thread, cause, actor)
 
 
-class PumpUnit(Unit):
-    """A unit that knows what to do once it is on disk: handlings to start and to go on, and whom to tell."""
-
-    __slots__ = ("ends", "failed", "goers", "over", "results", "sent", "starts", "tell")
-
-    ends: tuple[str, ...]
-    failed: Exception | None
-    goers: list[Message]
-    over: list[Step]
-    results: list[tuple[Step, Event]]
-    sent: list[tuple[Message, Event]]
-    starts: list[Message]
-    tell: Callable[[PumpUnit], None] | None
+Tell = Callable[["Decision"], None]
 
 
-class Decision:
+class Decision(Unit):
     """See the module.
 
-    ``sent`` are its new open messages, ``ended`` those that it closed, ``over`` the steps that it ended.
+    ``sent`` are its new open messages, ``ended`` those that it closed, ``over`` the steps that it ended, ``results``
+    those of them that have a result, ``ends`` the threads that it ended. Once it is on disk, ``starts`` begin,
+    ``goers`` go on, and ``tell`` is called; ``failed`` says why it never will be.
     """
 
     __slots__ = (
-        "actor", "at", "cause", "correlation", "ended", "ends", "events", "expect", "goers", "over", "results", "sent",
-        "state", "thread", "thread_id",
+        "ended", "ends", "failed", "goers", "over", "results", "sent", "starts", "state", "tell", "thread",
     )  # fmt: skip
 
     def __init__(self, state: State, thread: Thread | None, cause: Message | None, actor: Actor | None) -> None:
         self.state = state
         self.thread = thread
-        self.thread_id = thread.id if thread is not None else None
-        self.cause = cause.id if cause is not None else None
-        self.correlation = cause.correlation if cause is not None else None
+        if thread is None:
+            self.thread_id = None
+        else:
+            self.thread_id = thread.id
+        if cause is None:
+            self.cause = self.correlation = None
+        else:
+            self.cause = cause.id
+            self.correlation = cause.correlation
         self.actor = actor
         self.at = state.now()
-        self.events: list[Event] = []
-        self.expect: dict[str, int | Unit] = {}
+        self.events = []
+        self.expect = {}
         self.sent: list[tuple[Message, Event]] = []
         self.ended: list[Message] = []
-        self.ends: tuple[str, ...] = ()
-        self.goers: list[Message] = []
-        self.over: list[Step] = []
-        self.results: list[tuple[Step, Event]] = []
+        self.starts: Sequence[Message] = NOTHING
+        self.goers: Sequence[Message] = NOTHING
+        self.over: Sequence[Step] = NOTHING
+        self.results: Sequence[tuple[Step, Event]] = NOTHING
+        self.ends: Sequence[str] = NOTHING
+        self.tell: Tell | None = None
+        self.failed: Exception | None = None
 
     def add(self, kind: str, data: dict[str, Any], content: Content | None = None, thread: str | None = None) -> Event:
-        """Add an event and fold it; the log gives it its position, and its actor."""
-        event = Event(kind, data, content, thread or self.thread_id)
-        event.at = self.at
-        event.cause = self.cause
-        event.correlation = self.correlation
+        """Add an event and fold it; the log gives it its position."""
+        event = Event(kind, data, content, thread, self)
         self.events.append(event)
         fold = FOLDS.get(kind)
         if fold is not None:
@@ -173,12 +168,20 @@ class Decision:
         event = self.add("step_recorded", data, content, step.message.thread.id)
         step = (step.message.steps or {}).get(step.number, step)  # the fold's own, if it has made one just now
         if content is not None:
-            self.results.append((step, event))
-        step.is_written = False
-        self.over.append(step)
+            self.keep(step, event)
+        self.end_step(step)
         handling = step.message.handling
         if handling is not None and handling.step_over(step):
-            self.goers.append(step.message)
+            self.goers = (*self.goers, step.message)
+
+    def keep(self, step: Step, event: Event) -> None:
+        """The step's result is the content of this event."""
+        self.results = (*self.results, (step, event))
+
+    def end_step(self, step: Step) -> None:
+        """The step is recorded by this unit."""
+        step.is_written = False
+        self.over = (*self.over, step)
 
     def start(self, message: Message) -> None:
         """A message has its slot and its line."""
@@ -197,30 +200,26 @@ class Decision:
         if thread is not self.thread and thread.head:
             self.expect[thread.id] = thread.head
 
-    def unit(self, tell: Callable[[PumpUnit], None] | None = None) -> PumpUnit:
-        """Close the decision: unanswerable asks, what may go on, what may start, the end of the thread."""
+    def close(self) -> None:
+        """Complete the unit: unanswerable asks, what may go on, what may start, the end of the thread."""
         state = self.state
         for message in self.ended:
             ask = message.ask
             if ask is not None and ask.open == 0 and ask.ok is None:
                 self.record(ask, NO_REPLY)
         boxes = state.boxes
-        goers = boxes.goers() if boxes.going_on else NOBODY
-        starts = boxes.starts()
-        for message in starts:
-            self.start(message)
+        if boxes.going_on:
+            self.goers = (*self.goers, *boxes.goers())
+        if boxes.ready:
+            self.starts = boxes.starts()
+            for message in self.starts:
+                self.start(message)
         thread = self.thread
         if thread is not None:
             if thread.open == 0 and thread.id in state.routing.threads:
                 self._end(thread)
             if thread.head:
                 self.expect[thread.id] = thread.head
-        unit = PumpUnit(self.thread_id, self.events, self.at, self.expect)
-        unit.cause, unit.correlation, unit.actor = self.cause, self.correlation, self.actor
-        unit.starts, unit.sent, unit.results, unit.tell = starts, self.sent, self.results, tell
-        unit.over, unit.ends, unit.failed = self.over, self.ends, None
-        unit.goers = [*self.goers, *goers] if self.goers else goers
-        return unit
 
     def _end(self, thread: Thread) -> None:
         kept = {name: value for name in KEPT if (value := getattr(thread, name))}

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from organism.errors import StalePosition, Unavailable
-from organism.pump.unit import PumpUnit
+from organism.pump.unit import Decision
 from organism.testing import Running
 from tests.flows.world import MakeWorld
 
@@ -27,7 +27,7 @@ async def until_begun_anew(o: Running, life: int) -> None:
 
 
 async def test_one_in_what_a_unit_makes_possible_folds_the_state_anew(world: MakeWorld) -> None:
-    def fault(unit: PumpUnit) -> None:
+    def fault(unit: Decision) -> None:
         if unit.failed is None:
             raise LookupError("a fault of the pump")
 
