@@ -15,6 +15,7 @@ from organism.server.cursors import Cursors
 from organism.server.edge import Edge
 from organism.server.hosts import Hosts
 from organism.server.page import load_page
+from organism.server.rights import OPEN
 from organism.server.routes import (
     agents,
     approvals,
@@ -46,8 +47,8 @@ RESOURCES: Final = (
 )
 
 ROUTES: Final[tuple[Route, ...]] = (
-    *(replace(route, path=BASE + route.path) for route in RESOURCES),
-    *(route for route in RESOURCES if route.scope is None),
+    *(replace(route, mount=BASE) for route in RESOURCES),
+    *(route for route in RESOURCES if route.right is OPEN),
 )
 """Every route there is. What needs no token stands at the root too, where probes look for it."""
 

@@ -12,12 +12,12 @@ import hmac
 import os
 import secrets
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from organism.errors import CredentialInUrl, InvalidAuthorization, MissingAuthorization
-from organism.model.ids import DEFAULT_TENANT, TenantId
+from organism.model.ids import DEFAULT_TENANT
+from organism.model.principal import ADMIN, Principal
 
 PAGE_LIFE_SECONDS: Final = 12 * 3600
 TOKEN_FILE: Final = "token"  # noqa: S105 - where it is kept, not what it is
@@ -26,19 +26,6 @@ CREDENTIAL_NAMES: Final = frozenset({"token", "access_token", "api_key", "apikey
 _PREFIX: Final = "org_"
 _PAGE_PREFIX: Final = "page_"
 _SECRET_BYTES: Final = 32
-
-
-@dataclass(frozen=True, slots=True)
-class Principal:
-    """Who holds a token: the tenant that it opens, its name, and its scopes."""
-
-    tenant: TenantId
-    name: str
-    scopes: frozenset[str]
-
-    def may(self, scope: str) -> bool:
-        """Whether this one may do what needs ``scope``."""
-        return "admin" in self.scopes or scope in self.scopes
 
 
 class Tokens:
@@ -52,9 +39,9 @@ class Tokens:
     def principal(self, token: bytes) -> Principal:
         """Whose token it is. Raises ``InvalidAuthorization``: unknown, wrong and expired look the same."""
         if hmac.compare_digest(_digest(self._key, token), self._operator):
-            return Principal(DEFAULT_TENANT, "operator", frozenset({"admin"}))
+            return Principal(DEFAULT_TENANT, "operator", frozenset({ADMIN}))
         if self._is_live_page(token):
-            return Principal(DEFAULT_TENANT, "page", frozenset({"admin"}))
+            return Principal(DEFAULT_TENANT, "page", frozenset({ADMIN}))
         raise InvalidAuthorization(param="headers.authorization")
 
     def page(self) -> str:

@@ -16,10 +16,11 @@ from organism.bootstrap import Organism
 from organism.errors import InvalidField, MissingField, NotFound, UnknownField, UnsupportedMediaType
 from organism.model.commands import Command, Idempotency, Injected
 from organism.model.events import Actor
-from organism.server.auth import Principal
+from organism.model.principal import Principal
 from organism.server.bodies import payload_at
 from organism.server.cursors import Cursors
 from organism.server.headers import JSON, Header
+from organism.server.rights import ROUTES, Right, right_of
 from organism.server.wire import encoded, parse_json
 from organism.tenants import Tenant
 
@@ -63,6 +64,7 @@ class Call:
     """One request, authenticated, its body read. ``headers`` have lower-case names; ``params`` are of the path."""
 
     process: Process
+    right: Right
     tenant: Tenant
     who: Principal
     request_id: str
@@ -88,6 +90,10 @@ class Call:
             if name not in names:
                 takes = f"it takes {', '.join(names)}" if names else "it takes none"
                 raise UnknownField(f"The parameter {name!r} is not known here; {takes}.", param=f"query.{name}")
+
+    def permit(self, **fields: str) -> None:
+        """Raise ``Forbidden`` unless the token may do this to what the body names."""
+        self.right.check(self.who, fields)
 
     def json(self) -> Any:
         """The body's value; an empty body is an empty object."""
@@ -145,16 +151,26 @@ Endpoint = Callable[[Call], Awaitable[Answer]]
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """A line of the route table: ``scope`` is what the token needs; None means that no token is needed.
+    """A line of the route table; what it needs stands in the table of rights, or else there is no such route.
 
     ``by_head`` says that the answer depends on the log alone: the head is its ETag, and an unchanged head is a 304.
+    ``mount`` is what its ``path`` lies below.
     """
 
     method: str
     path: str
-    scope: str | None
     endpoint: Endpoint
     by_head: bool = field(default=False, kw_only=True)
+    mount: str = field(default="", kw_only=True)
+    right: Right = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "right", right_of(ROUTES, f"{self.method} {self.path}"))
+
+    @property
+    def address(self) -> str:
+        """The whole path."""
+        return self.mount + self.path
 
 
 def required(value: str | None, pointer: str, what: str) -> str:

@@ -23,9 +23,11 @@ from organism.model.commands import (
     ResumeThread,
 )
 from organism.model.events import Actor
+from organism.server import rights
 from organism.server.bodies import Name, Names, NoBody, Position
 from organism.server.frames import FRAMES
 from organism.server.push import Filter
+from organism.server.rights import Right, right_of
 
 _CLOSED: Final = ConfigDict(extra="forbid")
 
@@ -151,22 +153,26 @@ class Auth:
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A line of the table: the command's body, and the scope that its token needs."""
+    """A command: its body, and what its token needs."""
 
     body: type[Any]
-    scope: str
+    right: Right
 
 
-COMMANDS: Final[Mapping[str, Kind]] = {
-    "subscribe": Kind(Subscribe, "read"),
-    "inject": Kind(InjectCommand, "inject"),
-    "kill": Kind(Kill, "control"),
-    "pause": Kind(Pause, "control"),
-    "resume": Kind(Resume, "control"),
-    "resolve": Kind(Resolve, "control"),
-    "auth": Kind(Auth, "read"),
-    "ping": Kind(NoBody, "read"),
+BODIES: Final[Mapping[str, type[Any]]] = {
+    "subscribe": Subscribe,
+    "inject": InjectCommand,
+    "kill": Kill,
+    "pause": Pause,
+    "resume": Resume,
+    "resolve": Resolve,
+    "auth": Auth,
+    "ping": NoBody,
 }
+COMMANDS: Final[Mapping[str, Kind]] = {
+    name: Kind(body, right_of(rights.COMMANDS, name)) for name, body in BODIES.items()
+}
+"""Every command there is, with its line of the table of rights."""
 
 
 def one_named(agent: str | None, thread_id: str | None) -> str | None:

@@ -15,14 +15,16 @@ from urllib.parse import parse_qsl
 
 import structlog
 
-from organism.errors import BodyTooLarge, Fault, Forbidden, InvalidField, OrganismError
+from organism.errors import BodyTooLarge, Fault, InvalidField, OrganismError
 from organism.model.ids import DEFAULT_TENANT
+from organism.model.principal import Principal
 from organism.server import headers as fixed
 from organism.server import problems
-from organism.server.auth import Principal, Tokens, refuse_credentials, token_in
+from organism.server.auth import Tokens, refuse_credentials, token_in
 from organism.server.call import Answer, Call, Process, Route
 from organism.server.hosts import Hosts
 from organism.server.page import Page
+from organism.server.rights import OPEN
 from organism.server.table import Table
 
 MAX_BODY_BYTES: Final = 1 << 20
@@ -79,22 +81,23 @@ class Edge:
         if (file := self._page.file(scope["method"], path)) is not None:
             return _unless_known(file, headers)
         route, params = self._table.find(scope["method"], path)
-        who = self._principal(route, headers)
+        who = self._principal(route, params, headers)
         tenant = self._process.organism.tenants[who.tenant]
         head = ((b"etag", b'"%d"' % tenant.log.head),) if route.by_head else ()
         if head and headers.get(b"if-none-match") == head[0][1]:
             return Answer(b"", 304, headers=head)
         body = await _body(receive, headers)
-        call = Call(self._process, tenant, who, request_id, route.method, path, params, query, headers, body)
+        call = Call(
+            self._process, route.right, tenant, who, request_id, route.method, path, params, query, headers, body
+        )
         given = await route.endpoint(call)
         return _unless_known(Answer(given.body, given.status, given.kind, (*given.headers, *head)), headers)
 
-    def _principal(self, route: Route, headers: Mapping[bytes, bytes]) -> Principal:
-        if route.scope is None:
+    def _principal(self, route: Route, params: Mapping[str, str], headers: Mapping[bytes, bytes]) -> Principal:
+        if route.right is OPEN:
             return NOBODY
         who = self._tokens.principal(token_in(headers))
-        if not who.may(route.scope):
-            raise Forbidden(f"This needs a token with the scope {route.scope!r}.", param="headers.authorization")
+        route.right.check_door(who, params)
         return who
 
 

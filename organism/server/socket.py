@@ -17,7 +17,6 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from organism.errors import (
     BadPosition,
-    Forbidden,
     InvalidField,
     InvalidJson,
     MissingAuthorization,
@@ -28,8 +27,9 @@ from organism.errors import (
 )
 from organism.model.commands import Injected
 from organism.model.events import Actor
+from organism.model.principal import Principal
 from organism.server import headers as fixed
-from organism.server.auth import Principal, Tokens, token_in
+from organism.server.auth import Tokens, token_in
 from organism.server.bodies import parsed, payload_at
 from organism.server.call import Process
 from organism.server.commands import COMMANDS, Kind, Subscribe
@@ -37,6 +37,7 @@ from organism.server.edge import headers_of, problem, query_of
 from organism.server.frames import encode
 from organism.server.hosts import Hosts
 from organism.server.push import Tail
+from organism.server.rights import SOCKET
 from organism.server.standing import organism_row, snapshot
 from organism.server.transport import EXTENSION, FrameProtocol
 from organism.server.viewer import Viewer
@@ -104,7 +105,10 @@ class Sockets:
             connection.refuse(None, error)
             await connection.close(NOT_AUTHENTICATED)
             return
-        if not who.may("read"):
+        try:
+            SOCKET.check(who)
+        except OrganismError as error:
+            connection.refuse(None, error)
             await connection.close(NOT_ALLOWED)
             return
         opened = self._open.get(who.name, 0)
@@ -256,8 +260,8 @@ class Session:
             self._connection.refuse(given, OrganismError())
 
     async def _run(self, name: str, body: Any, given: Any) -> None:
-        if not self._who.may(scope := COMMANDS[name].scope):
-            raise Forbidden(f"This needs a token with the scope {scope!r}.")
+        right = COMMANDS[name].right
+        right.check(self._who, {field: getattr(body, field, None) for field in right.objects})
         if isinstance(body, Subscribe):
             self._subscribe(body, given)
         elif name in {"ping", "auth"}:

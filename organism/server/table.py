@@ -22,7 +22,7 @@ class Table:
     def __init__(self, routes: Sequence[Route]) -> None:
         by_path: dict[str, ByMethod] = {}
         for route in routes:
-            by_path.setdefault(route.path, {})[route.method] = route
+            by_path.setdefault(route.address, {})[route.method] = route
         self._plain = {path: methods for path, methods in by_path.items() if "{" not in path}
         self._patterns: list[tuple[Pattern[str], ByMethod]] = [
             (compile_path(path)[0], methods) for path, methods in by_path.items() if "{" in path

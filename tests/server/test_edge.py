@@ -10,6 +10,7 @@ import pytest
 
 from organism.server.app import ROUTES
 from organism.server.edge import MAX_BODY_BYTES
+from organism.server.rights import OPEN
 from tests.server.served import TOKEN, Served
 
 
@@ -22,9 +23,9 @@ async def test_every_answer_has_strict_headers_and_a_request_id(hello: Served) -
 
 
 async def test_no_route_answers_without_a_token(hello: Served) -> None:
-    guarded = [route for route in ROUTES if route.scope is not None]
+    guarded = [route for route in ROUTES if route.right is not OPEN]
     for route in guarded:
-        path = route.path.replace("{id}", "x").replace("{name}", "greeter")
+        path = route.address.replace("{id}", "x").replace("{name}", "greeter")
         answer = await hello.client.request(route.method, path)
         assert (route, answer.status_code) == (route, 401)
         assert answer.json()["error"]["code"] == "missing_authorization"

@@ -71,10 +71,10 @@ async def _control(call: Call, command: type[PauseAgent | ResumeAgent]) -> Answe
 
 
 ROUTES: Final = (
-    Route("GET", "/agents", "read", agents, by_head=True),
-    Route("GET", "/agents/{name}", "read", agent, by_head=True),
-    Route("GET", "/agents/{name}/config", "read", config),
-    Route("GET", "/agents/{name}/schema", "read", schema),
-    Route("POST", "/agents/{name}/pause", "control", pause),
-    Route("POST", "/agents/{name}/resume", "control", resume),
+    Route("GET", "/agents", agents, by_head=True),
+    Route("GET", "/agents/{name}", agent, by_head=True),
+    Route("GET", "/agents/{name}/config", config),
+    Route("GET", "/agents/{name}/schema", schema),
+    Route("POST", "/agents/{name}/pause", pause),
+    Route("POST", "/agents/{name}/resume", resume),
 )

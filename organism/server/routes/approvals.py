@@ -51,6 +51,6 @@ async def resolve(call: Call) -> Answer:
 
 
 ROUTES: Final = (
-    Route("GET", "/approvals", "read", approvals, by_head=True),
-    Route("POST", "/approvals/{id}/resolve", "control", resolve),
+    Route("GET", "/approvals", approvals, by_head=True),
+    Route("POST", "/approvals/{id}/resolve", resolve),
 )

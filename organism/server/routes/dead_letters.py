@@ -41,7 +41,7 @@ async def discard(call: Call) -> Answer:
 
 
 ROUTES: Final = (
-    Route("GET", "/dead-letters", "read", dead_letters, by_head=True),
-    Route("POST", "/dead-letters/{id}/replay", "inject", replay),
-    Route("DELETE", "/dead-letters/{id}", "control", discard),
+    Route("GET", "/dead-letters", dead_letters, by_head=True),
+    Route("POST", "/dead-letters/{id}/replay", replay),
+    Route("DELETE", "/dead-letters/{id}", discard),
 )

@@ -30,7 +30,7 @@ async def errors(_call: Call) -> Answer:
 
 
 ROUTES: Final = (
-    Route("GET", "/healthz", None, healthz),
-    Route("GET", "/readyz", None, readyz),
-    Route("GET", "/errors", None, errors),
+    Route("GET", "/healthz", healthz),
+    Route("GET", "/readyz", readyz),
+    Route("GET", "/errors", errors),
 )

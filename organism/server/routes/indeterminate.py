@@ -38,6 +38,6 @@ async def resolve(call: Call) -> Answer:
 
 
 ROUTES: Final = (
-    Route("GET", "/indeterminate", "read", indeterminate, by_head=True),
-    Route("POST", "/indeterminate/{id}/resolve", "control", resolve),
+    Route("GET", "/indeterminate", indeterminate, by_head=True),
+    Route("POST", "/indeterminate/{id}/resolve", resolve),
 )

@@ -32,6 +32,7 @@ class Wanted:
 async def inject(call: Call) -> Answer:
     """Send a payload from ``console`` to a listener: 202 with its ids, or after ``wait`` 200 with the replies."""
     wanted = _wanted(call)
+    call.permit(to=wanted.to)
     command = Inject(
         to=wanted.to, json=wanted.json, xml=wanted.xml, thread_id=wanted.thread_id, **call.command_fields()
     )
@@ -110,4 +111,4 @@ async def replies_to(log: Log, sent: Injected) -> bytes:
     return b"[" + b",".join(row for row in rows if row is not None) + b"]"
 
 
-ROUTES: Final = (Route("POST", "/inject", "inject", inject),)
+ROUTES: Final = (Route("POST", "/inject", inject),)

@@ -53,4 +53,4 @@ def _shown(event: Event) -> dict[str, Any]:
     return said
 
 
-ROUTES: Final = (Route("GET", "/log", "read", events),)
+ROUTES: Final = (Route("GET", "/log", events),)

@@ -33,6 +33,6 @@ async def message(call: Call) -> Answer:
 
 
 ROUTES: Final = (
-    Route("GET", "/messages", "read", messages, by_head=True),
-    Route("GET", "/messages/{id}", "read", message, by_head=True),
+    Route("GET", "/messages", messages, by_head=True),
+    Route("GET", "/messages/{id}", message, by_head=True),
 )

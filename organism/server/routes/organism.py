@@ -58,9 +58,9 @@ async def stop(call: Call) -> Answer:
 
 
 ROUTES: Final = (
-    Route("GET", "/organism", "read", organism, by_head=True),
-    Route("POST", "/organism/pause", "control", pause),
-    Route("POST", "/organism/resume", "control", resume),
-    Route("POST", "/organism/reload", "admin", reload),
-    Route("POST", "/organism/stop", "admin", stop),
+    Route("GET", "/organism", organism, by_head=True),
+    Route("POST", "/organism/pause", pause),
+    Route("POST", "/organism/resume", resume),
+    Route("POST", "/organism/reload", reload),
+    Route("POST", "/organism/stop", stop),
 )

@@ -82,10 +82,10 @@ async def _control(call: Call, command: type[KillThread | PauseThread | ResumeTh
 
 
 ROUTES: Final = (
-    Route("GET", "/threads/{id}/messages", "read", messages, by_head=True),
-    Route("GET", "/threads/{id}", "read", thread),
-    Route("GET", "/threads", "read", threads, by_head=True),
-    Route("POST", "/threads/{id}/kill", "control", kill),
-    Route("POST", "/threads/{id}/pause", "control", pause),
-    Route("POST", "/threads/{id}/resume", "control", resume),
+    Route("GET", "/threads/{id}/messages", messages, by_head=True),
+    Route("GET", "/threads/{id}", thread),
+    Route("GET", "/threads", threads, by_head=True),
+    Route("POST", "/threads/{id}/kill", kill),
+    Route("POST", "/threads/{id}/pause", pause),
+    Route("POST", "/threads/{id}/resume", resume),
 )

@@ -1,0 +1,81 @@
+"""Who acts, and what they may: scopes, and the principal that a token stands for (spec 7.1).
+
+A grant is a scope, whole (``inject``) or narrowed to one object (``inject:agent:greeter``). What acts on no object, a
+list or a socket, needs the whole scope. ``admin`` stands for every scope, and may be narrowed too.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from organism.model.ids import TenantId
+
+ADMIN: Final = "admin"
+SCOPES: Final = (
+    "read",
+    "inject",
+    "control",
+    "agents:chat",
+    "rag:read",
+    "rag:write",
+    "tools:execute",
+    "tenant_config:read",
+    "tenant_config:write",
+    "act-as",
+    ADMIN,
+)
+KINDS: Final = (
+    "agent",
+    "thread",
+    "message",
+    "dead_letter",
+    "approval",
+    "indeterminate",
+    "session",
+    "index",
+    "tool",
+    "user",
+)
+"""What a scope can be narrowed to."""
+COMMANDS_PER_SECOND: Final = 20
+_NAME: Final = r"[A-Za-z0-9._@:-]{1,128}"
+_GRANT: Final = re.compile(rf"({'|'.join(SCOPES)})(:({'|'.join(KINDS)}):{_NAME})?")
+
+Object = tuple[str, str]
+"""What an operation acts on: its kind and its name."""
+
+
+def is_grant(text: str) -> bool:
+    """Whether it is a scope, whole or narrowed."""
+    return _GRANT.fullmatch(text) is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Principal:
+    """Who holds a token: the tenant that it opens, the token's name, and its grants.
+
+    ``models`` are the models that it may use (None: all). ``rate`` is how many commands it may send a second (None:
+    any number). ``ends`` is when it expires, in seconds since 1970.
+    """
+
+    tenant: TenantId
+    name: str
+    grants: frozenset[str]
+    models: frozenset[str] | None = None
+    is_tenant_admin: bool = False
+    rate: int | None = None
+    ends: float | None = None
+
+    def may(self, scope: str, objects: Iterable[Object] = ()) -> bool:
+        """Whether this one may do what needs ``scope`` and acts on ``objects``; one that is granted is enough."""
+        if ADMIN in self.grants or scope in self.grants:
+            return True
+        return any(f"{each}:{kind}:{name}" in self.grants for kind, name in objects for each in (scope, ADMIN))
+
+    def may_some(self, scope: str) -> bool:
+        """Whether there is anything at all, of whatever narrow kind, that ``scope`` lets this one do."""
+        whole = (scope, ADMIN)
+        return any(grant in whole or grant.startswith((f"{scope}:", f"{ADMIN}:")) for grant in self.grants)
