@@ -3,14 +3,19 @@
     OrganismError
     ├── InvalidRequest          400
     │   ├── InvalidJson, InvalidPayload, MissingField, InvalidField, UnknownField, BadPosition, CredentialInUrl
+    │   └── ModelNotInAllowlist, RecursionDepthExceeded, SessionAgentMismatch, TenantConfigKeyReadonly
     ├── NotAuthenticated        401  (MissingAuthorization, InvalidAuthorization)
     ├── Forbidden               403
     ├── NotFound                404
-    ├── Conflict                409  (ThreadKilled, StalePosition, RequestInProgress, AlreadyResolved)
+    ├── NotAcceptable           406  (ForceNotSupported)
+    ├── Conflict                409
+    │   ├── ThreadKilled, StalePosition, RequestInProgress, AlreadyResolved
+    │   └── SessionBusy, SessionCompactConflict, PreviewStale, ConfirmMismatch, ConfirmExpired, ConfirmUsed
     ├── TooLarge                413  (BodyTooLarge, PayloadTooLarge)
     ├── UnsupportedMediaType    415
     ├── Unprocessable           422  (IdempotencyKeyReused, ConfigInvalid)
-    ├── TooManyRequests         429  (RateLimitExceeded, TooManyFailures)
+    ├── RateLimitExceeded       429  (TooManyFailures, BudgetExhausted)
+    ├── Upstream                502  (UpstreamTimeout 504)
     ├── Unavailable             503  (MailboxFull, LogUnavailable, CommitUnknown, Stopping)
     └── Internal                500  (LogDamaged, LogHeld, Fenced)
 
@@ -103,6 +108,34 @@ class CredentialInUrl(InvalidRequest):
     remediation = "Send it in the Authorization header; it may be in logs now, so make a new one."
 
 
+class ModelNotInAllowlist(InvalidRequest):
+    """The token may not use this model."""
+
+    code = "model_not_in_allowlist"
+    remediation = "Name one of the models that the token allows."
+
+
+class RecursionDepthExceeded(InvalidRequest):
+    """The call comes from too deep in a chain of calls."""
+
+    code = "recursion_depth_exceeded"
+    remediation = "Look for agents that call each other without an end; `limits.max_depth` is the bound."
+
+
+class SessionAgentMismatch(InvalidRequest):
+    """The session belongs to another agent."""
+
+    code = "session_agent_mismatch"
+    remediation = "Begin a session of its own with this agent."
+
+
+class TenantConfigKeyReadonly(InvalidRequest):
+    """This key of the tenant's configuration cannot be changed here."""
+
+    code = "tenant_config_key_readonly"
+    remediation = "The operator changes it in the server's files."
+
+
 class NotAuthenticated(OrganismError):
     """The token is missing or not valid."""
 
@@ -141,6 +174,20 @@ class MethodNotAllowed(OrganismError):
     remediation = "The Allow header names the methods it takes."
 
 
+class NotAcceptable(OrganismError):
+    """The answer does not come in a form that the Accept header names."""
+
+    code, status, type = "not_acceptable", 406, "invalid_request_error"
+    remediation = "Accept one of the forms that the message names, or send no Accept header."
+
+
+class ForceNotSupported(NotAcceptable):
+    """This cannot be forced."""
+
+    code = "force_not_supported"
+    remediation = "Preview it, then confirm with the token that the preview gave."
+
+
 class Conflict(OrganismError):
     """What was asked does not fit the present state."""
 
@@ -172,6 +219,47 @@ class AlreadyResolved(Conflict):
     """It has been resolved already."""
 
     code = "already_resolved"
+
+
+class SessionBusy(Conflict):
+    """The session is in the middle of a turn."""
+
+    code = "session_busy"
+    remediation = "Wait for the turn's end, then send it again."
+
+
+class SessionCompactConflict(Conflict):
+    """The session changed while it was compacted."""
+
+    code = "session_compact_conflict"
+
+
+class PreviewStale(Conflict):
+    """What was previewed has changed since."""
+
+    code = "preview_stale"
+    remediation = "Preview it anew and confirm what it shows now."
+
+
+class ConfirmMismatch(Conflict):
+    """The confirmation was given for another act."""
+
+    code = "confirm_mismatch"
+    remediation = "Preview this very act and confirm with the token of that preview."
+
+
+class ConfirmExpired(Conflict):
+    """The confirmation has expired."""
+
+    code = "confirm_expired"
+    remediation = "Preview it anew and confirm within the time that it names."
+
+
+class ConfirmUsed(Conflict):
+    """The confirmation was used already."""
+
+    code = "confirm_used"
+    remediation = "What it confirmed was done; preview it anew to do it once more."
 
 
 class BodyTooLarge(OrganismError):
@@ -219,6 +307,26 @@ class TooManyFailures(RateLimitExceeded):
     """Too many failed attempts to authenticate."""
 
     code = "too_many_failures"
+
+
+class BudgetExhausted(RateLimitExceeded):
+    """The budget is used up."""
+
+    code = "budget_exhausted"
+    remediation = "Wait for the budget's next period, or raise it."
+
+
+class Upstream(OrganismError):
+    """A service that this one asks answered with an error."""
+
+    code, status, type = "upstream_error", 502, "upstream_error"
+    remediation = "Try again later; the server's log names the service."
+
+
+class UpstreamTimeout(Upstream):
+    """A service that this one asks did not answer in time."""
+
+    code, status = "upstream_timeout", 504
 
 
 class Unavailable(OrganismError):

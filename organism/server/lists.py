@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -115,6 +115,18 @@ def flag(call: Call, name: str) -> bool:
     return said == "true"
 
 
+def choice(call: Call, name: str, allowed: Sequence[str]) -> str:
+    """One of few words from the query, the first of them if none is said. Raises ``InvalidField``."""
+    return allowed_word(name, call.query.get(name, allowed[0]), allowed)
+
+
+def allowed_word(name: str, said: str, allowed: Sequence[str]) -> str:
+    """The word, if it is one of those that are allowed. Raises ``InvalidField``."""
+    if said not in allowed:
+        raise InvalidField(f"`{name}` is one of {', '.join(allowed)}; came {said[:40]!r}.", param=f"query.{name}")
+    return said
+
+
 def since(column: str) -> Filter:
     """A filter on a column of times: at or after an ISO 8601 time."""
     return lambda said: Where(column, ">=", microseconds(said, "query.since"))
@@ -122,13 +134,7 @@ def since(column: str) -> Filter:
 
 def one_of(name: str, *allowed: str) -> Filter:
     """A filter on a column that has few values."""
-
-    def make(said: str) -> Where:
-        if said not in allowed:
-            raise InvalidField(f"`{name}` is one of {', '.join(allowed)}; came {said[:40]!r}.", param=f"query.{name}")
-        return Where(name, "=", said)
-
-    return make
+    return lambda said: Where(name, "=", allowed_word(name, said, allowed))
 
 
 def wants_xml(call: Call) -> bool:

@@ -32,6 +32,9 @@ _TYPICAL: Final = {
     "invalid_field": "query.limit",
     "unknown_field": "/",
     "thread_killed": "/thread_id",
+    "not_acceptable": "headers.accept",
+    "model_not_in_allowlist": "/model",
+    "session_agent_mismatch": "/session_id",
 }
 """Where the fault most often lies, for the codes that have such a place."""
 

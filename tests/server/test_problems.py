@@ -37,6 +37,39 @@ def test_the_table_has_each_code_once_with_what_to_do() -> None:
     assert all(entry["description"] and entry["remediation"] and entry["title"] for entry in table["entries"])
 
 
+CODES = {
+    400: """invalid_json invalid_payload missing_field invalid_field unknown_field bad_position credential_in_url
+            model_not_in_allowlist recursion_depth_exceeded session_agent_mismatch tenant_config_key_readonly""",
+    401: "missing_authorization invalid_authorization",
+    403: "forbidden",
+    404: "not_found",
+    406: "not_acceptable force_not_supported",
+    409: """thread_killed stale_position request_in_progress already_resolved session_busy session_compact_conflict
+            preview_stale confirm_mismatch confirm_expired confirm_used""",
+    413: "body_too_large payload_too_large",
+    415: "unsupported_media_type",
+    422: "idempotency_key_reused config_invalid",
+    429: "rate_limit_exceeded too_many_failures budget_exhausted",
+    502: "upstream_error",
+    504: "upstream_timeout",
+    503: "mailbox_full log_unavailable commit_unknown stopping",
+}
+TYPES = {
+    "invalid_request_error", "authentication_error", "permission_denied", "not_found", "conflict",
+    "rate_limit_exceeded", "upstream_error", "internal_error",
+}  # fmt: skip
+
+
+def test_every_code_of_the_contract_is_listed_with_its_status() -> None:
+    listed = {entry["code"]: entry["http_status"] for entry in problems.table()["entries"]}
+    promised = {code: status for status, codes in CODES.items() for code in codes.split()}
+    assert promised.items() <= listed.items()
+
+
+def test_every_code_is_of_a_type_of_the_contract() -> None:
+    assert {entry["type"] for entry in problems.table()["entries"]} == TYPES
+
+
 def test_an_entry_is_complete() -> None:
     (entry,) = [entry for entry in problems.table()["entries"] if entry["code"] == "thread_killed"]
     assert entry == {

@@ -5,16 +5,19 @@ from __future__ import annotations
 from typing import Final
 
 from organism.config.settings import Listener
+from organism.config.shown import shown_section
 from organism.errors import NotFound
 from organism.model.commands import PauseAgent, ResumeAgent
+from organism.model.principal import ADMIN
 from organism.server.bodies import NoBody, parsed
 from organism.server.call import Answer, Call, Route, answer
 from organism.server.lists import Listing, list_of
-from organism.server.wire import splice
+from organism.server.media import chosen
+from organism.server.wire import encoded, splice
 
 AGENTS: Final = Listing("agents", "ordinal")
-XSD: Final = b"application/xml"
-JSON_SCHEMA: Final = b"application/schema+json"
+XSD: Final = "application/xml"
+JSON_SCHEMA: Final = "application/schema+json"
 
 
 async def agents(call: Call) -> Answer:
@@ -29,20 +32,19 @@ async def agent(call: Call) -> Answer:
 
 
 async def config(call: Call) -> Answer:
-    """The listener's section of organism.yaml."""
+    """The listener's section of organism.yaml, as it was written; the text of its prompt is for ``admin`` alone."""
     call.allow_query()
-    return answer(dict(_listener(call).section))
+    listener = _listener(call)
+    return answer(shown_section(listener, with_prompt=call.who.may(ADMIN, [("agent", listener.name)])))
 
 
 async def schema(call: Call) -> Answer:
     """The listener's payload schema: XSD, or JSON Schema for ``Accept: application/schema+json``."""
     call.allow_query()
     schema = call.process.organism.codec.schema(_listener(call).payload_class.__name__)
-    accepted = call.header(b"accept").lower()
-    vary = ((b"vary", b"accept"),)
-    if "application/schema+json" in accepted or accepted == "application/json":
-        return Answer(answer(schema.json_schema).body, kind=JSON_SCHEMA, headers=vary)
-    return Answer(schema.xsd.encode(), kind=XSD, headers=vary)
+    kind = chosen(call.header(b"accept"), (XSD, JSON_SCHEMA))
+    body = schema.xsd.encode() if kind == XSD else encoded(schema.json_schema)
+    return Answer(body, kind=kind.encode(), headers=((b"vary", b"accept"),))
 
 
 def _listener(call: Call) -> Listener:
@@ -73,8 +75,8 @@ async def _control(call: Call, command: type[PauseAgent | ResumeAgent]) -> Answe
 ROUTES: Final = (
     Route("GET", "/agents", agents, by_head=True),
     Route("GET", "/agents/{name}", agent, by_head=True),
-    Route("GET", "/agents/{name}/config", config),
-    Route("GET", "/agents/{name}/schema", schema),
+    Route("GET", "/agents/{name}/config", config, by_head=True),
+    Route("GET", "/agents/{name}/schema", schema, by_head=True),
     Route("POST", "/agents/{name}/pause", pause),
     Route("POST", "/agents/{name}/resume", resume),
 )

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import Final
 
+import orjson
+
 from organism.log.log import Where
 from organism.server.call import Answer, Call, Route, answer
-from organism.server.lists import Listing, list_of, message_with_xml, since, wants_xml
+from organism.server.lists import MAX_LIMIT, Listing, list_of, message_with_xml, since, wants_xml, with_xml
+from organism.server.wire import splice
 
 MESSAGES: Final = Listing(
     "messages",
@@ -32,7 +35,24 @@ async def message(call: Call) -> Answer:
     return answer(await message_with_xml(call, row) if wants_xml(call) else row)
 
 
+async def why(call: Call) -> Answer:
+    """The message, the message whose handling led to it, and so on up to the injection at the root, which is the last.
+
+    Of a very long path these are the first 500; ``next`` is the message where it goes on.
+    """
+    call.allow_query("xml")
+    found: list[bytes] = []
+    wanted: str | None = call.params["id"]
+    while wanted is not None and len(found) < MAX_LIMIT:
+        found.append(await call.row("messages", wanted))
+        wanted = orjson.loads(found[-1])["cause"]
+    rows = b"[" + b",".join(found) + b"]"
+    shown = await with_xml(call, rows) if wants_xml(call) else rows
+    return answer(splice(b"{}", {"messages": shown, "count": len(found), "next": wanted}))
+
+
 ROUTES: Final = (
     Route("GET", "/messages", messages, by_head=True),
+    Route("GET", "/messages/{id}/why", why, by_head=True),
     Route("GET", "/messages/{id}", message, by_head=True),
 )

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 import orjson
 
+from organism.config.shown import shown_settings
 from organism.model.commands import PauseOrganism, ResumeOrganism
 from organism.server.bodies import NoBody, parsed
 from organism.server.call import Answer, Call, Route, answer
@@ -21,6 +22,12 @@ async def organism(call: Call) -> Answer:
 async def _standing(call: Call) -> dict[str, Any]:
     row = await call.row("organism", "organism")
     return organism_row(row, call.tenant, call.process.organism.status)
+
+
+async def config(call: Call) -> Answer:
+    """The configuration in force: organism.yaml with what it leaves out, without anything secret."""
+    call.allow_query()
+    return answer(shown_settings(call.process.organism.settings))
 
 
 async def pause(call: Call) -> Answer:
@@ -59,6 +66,7 @@ async def stop(call: Call) -> Answer:
 
 ROUTES: Final = (
     Route("GET", "/organism", organism, by_head=True),
+    Route("GET", "/organism/config", config, by_head=True),
     Route("POST", "/organism/pause", pause),
     Route("POST", "/organism/resume", resume),
     Route("POST", "/organism/reload", reload),

@@ -10,7 +10,7 @@ from organism.log.log import Query, Where
 from organism.model.commands import KillThread, PauseThread, ResumeThread
 from organism.server.bodies import NoBody, parsed
 from organism.server.call import Answer, Call, Route, answer
-from organism.server.lists import MAX_LIMIT, Listing, list_of, next_cursor, one_of, since
+from organism.server.lists import MAX_LIMIT, Listing, list_of, next_cursor, one_of, since, wants_xml, with_xml
 from organism.server.wire import splice
 
 STATUSES: Final = ("active", "completed", "error", "killed")
@@ -44,12 +44,13 @@ async def threads(call: Call) -> Answer:
 
 async def thread(call: Call) -> Answer:
     """A thread with its first 500 messages; ``next`` is where ``/threads/{id}/messages`` goes on."""
-    call.allow_query()
+    call.allow_query("xml")
     row = await call.row("threads", call.params["id"])
     query = Query((Where("thread_id", "=", call.params["id"]),), "position", limit=MAX_LIMIT)
     page = await call.tenant.log.rows("messages", query)
     more = next_cursor(call, page, query, call.path + "/messages")
-    return answer(splice(row, {"messages": page.rows, "next": more}), position=orjson.loads(row)["position"])
+    messages = await with_xml(call, page.rows) if wants_xml(call) else page.rows
+    return answer(splice(row, {"messages": messages, "next": more}), position=orjson.loads(row)["position"])
 
 
 async def messages(call: Call) -> Answer:

@@ -1,0 +1,74 @@
+"""What of the configuration is shown: what is listed, and nothing secret."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from hashlib import sha256
+
+import orjson
+import pytest
+
+from organism.config import shown
+from organism.config.sections import Budget, EmbeddingSection, ListenerSection, ModelSection, Price, Spend
+from tests.config.place import GREETER, HEAD, Place
+
+SERVICES = """
+models:
+  fast: {provider: openai, base_url: "https://canary-user:canary-word@models.example:8443/v1?key=canary-query",
+         api_key_env: FAST_KEY, price: {input_usd_per_million: 0.5}}
+embeddings:
+  small: {provider: local, base_url: "https://[canary-broken", dim: 384}
+tools:
+  http_fetch: {hosts: [a.example], token: canary-token}
+"""
+
+
+@pytest.mark.parametrize(
+    ("section", "listed"),
+    [
+        (ListenerSection, shown.LISTENER),
+        (ModelSection, shown.MODEL),
+        (EmbeddingSection, shown.EMBEDDING),
+        (Price, shown.PRICE),
+        (Budget, shown.BUDGET),
+        (Spend, shown.SPEND),
+    ],
+)
+def test_each_key_that_may_be_written_was_thought_of(section: type, listed: tuple[str, ...]) -> None:
+    assert {field.name for field in fields(section)} == set(listed)
+
+
+def test_nothing_secret_is_shown_wherever_it_was_written(place: Place) -> None:
+    place.yaml(HEAD.replace("listeners:", SERVICES + "listeners:") + GREETER)
+    settings = shown.shown_settings(place.load())
+    assert b"canary" not in orjson.dumps(settings)
+    assert settings["models"]["fast"] == {
+        "provider": "openai",
+        "base_url": "https://models.example:8443/v1",
+        "api_key_env": "FAST_KEY",
+        "price": {"input_usd_per_million": 0.5},
+    }
+    assert settings["embeddings"]["small"] == {"provider": "local", "base_url": "", "dim": 384}
+    assert settings["tools"] == {"http_fetch": {}}
+
+
+def test_what_is_left_out_is_shown_as_it_is_in_force(place: Place) -> None:
+    settings = shown.shown_settings(place.load())
+    (listener,) = settings["listeners"]
+    assert settings["limits"]["max_depth"] == 50
+    assert settings["retry"]["attempts"] == 3
+    assert (listener["max_concurrent"], listener["timeout_s"], listener["max_payload_bytes"]) == (5, 30.0, 262144)
+
+
+def test_a_section_is_shown_as_it_was_written(place: Place) -> None:
+    place.yaml(HEAD + GREETER + "    prompt: Be kind.\n    budget: {run: {tokens: 5}}\n")
+    (listener,) = place.load().listeners
+    section = shown.shown_section(listener, with_prompt=True)
+    assert section == dict(listener.section)
+
+
+def test_a_prompt_is_told_by_its_digest_to_those_who_may_not_read_it(place: Place) -> None:
+    place.yaml(HEAD + GREETER + "    prompt: Be kind.\n")
+    (listener,) = place.load().listeners
+    section = shown.shown_section(listener, with_prompt=False)
+    assert section["prompt"] == f"sha256:{sha256(b'Be kind.').hexdigest()}"

@@ -1,0 +1,55 @@
+"""The graph of peers."""
+
+from __future__ import annotations
+
+from tests.flows.world import MakeWorld
+from tests.server.served import Served, served
+
+
+async def test_nodes_are_listeners_and_the_outside_and_edges_are_peers(hello: Served) -> None:
+    graph = await hello.get("/organism/graph")
+    assert [(node["name"], node["kind"]) for node in graph["nodes"]] == [
+        ("greeter", "agent"),
+        ("shouter", "listener"),
+        ("response-handler", "listener"),
+        ("console", "console"),
+    ]
+    assert graph["nodes"][0]["payload_class"] == "handlers.hello.Greeting"
+    assert graph["edges"] == [
+        {"from": "greeter", "to": "shouter"},
+        {"from": "shouter", "to": "response-handler"},
+        {"from": "response-handler", "to": "console"},
+    ]
+
+
+async def test_as_mermaid_it_is_the_text_of_a_flowchart(hello: Served) -> None:
+    answer = await hello.call("GET", "/organism/graph?format=mermaid")
+    assert answer.headers["content-type"] == "text/plain; charset=utf-8"
+    assert answer.text.splitlines() == [
+        "flowchart LR",
+        '    n0(["greeter"])',
+        '    n1["shouter"]',
+        '    n2["response-handler"]',
+        '    n3(("console"))',
+        "    n0 --> n1",
+        "    n1 --> n2",
+        "    n2 --> n3",
+    ]
+
+
+async def test_whoever_may_write_to_all_has_an_edge_to_each_other_listener(world: MakeWorld) -> None:
+    source = "async def one(payload: Ask, metadata):\n    return None\n\n\ntwo = three = one\n"
+    made = world(source, {"one": {"peers": ["*"]}, "two": {"peers": ["system.todo"]}, "three": {}})
+    async with served(made.config) as server:
+        graph = await server.get("/organism/graph")
+    assert [(edge["from"], edge["to"]) for edge in graph["edges"]] == [
+        ("one", "two"),
+        ("one", "three"),
+        ("two", "system.todo"),
+    ]
+    assert graph["nodes"][-1]["kind"] == "system"
+
+
+async def test_another_format_is_refused(hello: Served) -> None:
+    answer = await hello.call("GET", "/organism/graph?format=dot")
+    assert (answer.status_code, answer.json()["error"]["param"]) == (400, "query.format")
