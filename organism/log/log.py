@@ -23,6 +23,8 @@ from organism.model.events import Event, Unit
 
 Row = dict[str, Any]
 """A read model's row: JSON-able fields; those that begin with ``_`` are the fold's own and never leave the engine."""
+FinalRow = tuple[Row, Sequence[Any]]
+"""A row that never changes: its public fields, and the values of the declared columns."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +40,10 @@ class ReadModel:
     ``with_content`` completes each public row by ``"payload"``: the content JSON of the event at ``row["position"]``
     (``{"erased": true}`` after its erasure). A row that ``is_final`` once written is never read back by ``apply``:
     the engine need not keep it in memory. A new ``version`` makes the engine rebuild the rows from the log.
+
+    ``fold(rows, events)`` does in one go what ``keys`` and ``apply`` do event by event, for a model that nearly every
+    event touches. ``rows[key]`` is the row before, or None, and may be changed in place or set; of a final model it
+    is only set, to a ``FinalRow``.
     """
 
     name: str
@@ -48,6 +54,7 @@ class ReadModel:
     indexes: tuple[tuple[str, ...], ...] = ()
     with_content: bool = False
     is_final: bool = False
+    fold: Callable[[dict[str, Any], Sequence[Event]], None] | None = None
 
 
 @dataclass(frozen=True, slots=True)

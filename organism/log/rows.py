@@ -7,7 +7,8 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Final, TypeVar
 
-from organism.log.folds import Folds, read_row, with_payload
+from organism.log.cache import read_row
+from organism.log.folds import Folds, with_payload
 from organism.log.heads import Heads
 from organism.log.log import Page, Query, Row
 from organism.log.tables import flush_parameters, page_statement, total_statement

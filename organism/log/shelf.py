@@ -13,9 +13,10 @@ import orjson
 
 from organism.errors import LogDamaged
 from organism.log.batch import Batch
+from organism.log.cache import Written, read_row
 from organism.log.chain import fits
 from organism.log.encode import REMEDY, decode, hand_over, parse
-from organism.log.folds import Folds, Written, read_row, with_payload, write_row
+from organism.log.folds import Folds, with_payload
 from organism.log.log import Page, Query, ReadModel, Row, Verification, Where
 from organism.log.tables import known_column
 from organism.log.upcast import Upcaster
@@ -150,7 +151,7 @@ class Shelf:
                 if row is None:
                     self._rows[name].pop(key, None)
                 else:
-                    self._rows[name][key] = write_row(cache.model, row)
+                    self._rows[name][key] = cache.write(row)
             cache.left()
 
     def find(self, model: str, key: str) -> Written | None:

@@ -10,7 +10,7 @@ from typing import Any, Final
 import orjson
 
 from organism.log.driver import Parameters
-from organism.log.folds import Folds, write_row
+from organism.log.folds import Folds
 from organism.log.log import Query, ReadModel, Where
 from organism.log.queries import statements
 
@@ -66,7 +66,7 @@ def flush_parameters(folds: Folds, streams: Sequence[tuple[str, int]]) -> Parame
             if row is None:
                 deleted.append(key)
                 continue
-            public, private, content_at, columns = write_row(cache.model, row)
+            public, private, content_at, columns = cache.write(row)
             middle = at + len(public)
             written.append((key, at, len(public), middle, len(private), content_at, *columns))
             blob += (public, private)

@@ -9,9 +9,9 @@ from hashlib import sha256
 from typing import Any, Final, TypeVar
 
 from organism.errors import LogUnavailable
+from organism.log.cache import read_row
 from organism.log.connect import Connector
 from organism.log.driver import Connection, Failure, Parameters
-from organism.log.folds import read_row
 from organism.log.log import Page, ReadModel, Row
 from organism.log.opening import Truth
 from organism.log.queries import statements

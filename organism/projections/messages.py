@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
 
-from organism.log.log import ReadModel, Row
+from organism.log.log import FinalRow, ReadModel, Row
 from organism.model.events import Event
 from organism.model.times import iso
-
-_PRIVATE: Final = ("_sender", "_receiver", "_sent_at")
 
 
 def head(event: Event) -> Row:
@@ -17,10 +14,17 @@ def head(event: Event) -> Row:
 
     Lists, single answers and pushed frames all begin with it and add ``payload``: the content of the event there.
     """
-    row = apply("", None, event)
-    for private in _PRIVATE:
-        del row[private]
-    return row
+    data = event.data
+    return {
+        "id": data["message"],
+        "thread_id": event.thread,
+        "from": data["from"],
+        "to": data["to"],
+        "payload_type": data["type"],
+        "timestamp": iso(event.at),
+        "position": event.position,
+        "cause": event.cause,
+    }
 
 
 def keys(event: Event) -> Sequence[str]:
@@ -30,20 +34,17 @@ def keys(event: Event) -> Sequence[str]:
 
 def apply(_key: str, _row: Row | None, event: Event) -> Row:
     """The row of a message that was sent just now."""
-    data, at = event.data, event.at
-    return {
-        "id": data["message"],
-        "thread_id": event.thread,
-        "from": data["from"],
-        "to": data["to"],
-        "payload_type": data["type"],
-        "timestamp": iso(at),
-        "position": event.position,
-        "cause": event.cause,
-        "_sender": data["from"],
-        "_receiver": data["to"],
-        "_sent_at": at,
-    }
+    data = event.data
+    return {**head(event), "_sender": data["from"], "_receiver": data["to"], "_sent_at": event.at}
+
+
+def fold(rows: dict[str, FinalRow], events: Sequence[Event]) -> None:
+    """``apply`` for each event."""
+    for event in events:
+        if event.type == "message_sent":
+            data = event.data
+            values = (event.position, event.thread, data["from"], data["to"], event.at)
+            rows[data["message"]] = (head(event), values)
 
 
 MODEL = ReadModel(
@@ -61,4 +62,5 @@ MODEL = ReadModel(
     indexes=(("position",), ("thread_id", "position"), ("sender", "position"), ("receiver", "position"), ("sent_at",)),
     with_content=True,
     is_final=True,
+    fold=fold,
 )

@@ -27,13 +27,25 @@ def apply(_key: str, row: Row | None, event: Event) -> Row | None:
         return _started(row, event)
     if row is None:
         return None
-    kind = event.type
-    if kind == "message_sent":
-        row["total_messages"] += 1
-    elif kind in FOLDS:
-        FOLDS[kind](row, event)
+    if event.type in FOLDS:
+        FOLDS[event.type](row, event)
     row["position"] = event.position
     return row
+
+
+def fold(rows: dict[str, Row | None], events: Sequence[Event]) -> None:
+    """``apply`` for each event: most of them only move the position."""
+    row = rows[KEY]
+    for event in events:
+        kind = event.type
+        if kind == "message_sent":
+            if row is not None:
+                row["total_messages"] += 1
+        elif kind in FOLDS or kind == "organism_started":
+            row = apply(KEY, row, event)
+    if row is not None:
+        row["position"] = events[-1].position
+    rows[KEY] = row
 
 
 def _started(row: Row | None, event: Event) -> Row:
@@ -49,6 +61,10 @@ def _started(row: Row | None, event: Event) -> Row:
         "position": event.position,
         "started_at": event.at,
     }
+
+
+def _message_sent(row: Row, _event: Event) -> None:
+    row["total_messages"] += 1
 
 
 def _thread_began(row: Row, _event: Event) -> None:
@@ -78,6 +94,7 @@ def _resumed(row: Row, _event: Event) -> None:
 
 
 FOLDS: Final[Mapping[str, Callable[[Row, Event], None]]] = {
+    "message_sent": _message_sent,
     "thread_created": _thread_began,
     "thread_reopened": _thread_began,
     "thread_completed": _thread_ended,
@@ -88,4 +105,4 @@ FOLDS: Final[Mapping[str, Callable[[Row, Event], None]]] = {
     "organism_resumed": _resumed,
 }
 
-MODEL = ReadModel(name="organism", version=1, keys=dict.fromkeys(EVENT_TYPES, keys), apply=apply)
+MODEL = ReadModel(name="organism", version=1, keys=dict.fromkeys(EVENT_TYPES, keys), apply=apply, fold=fold)

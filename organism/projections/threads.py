@@ -22,17 +22,36 @@ def apply(key: str, row: Row | None, event: Event) -> Row | None:
     """The thread after the event: each one of it is activity and moves its position."""
     if row is None:
         return _born(key, event) if event.type == "thread_created" else None
-    kind = event.type
-    if kind == "message_sent":  # by name, since it stands in every hop: a call through the table costs twice as much
-        _message_sent(row, event)
-    elif kind in FOLDS:
-        FOLDS[kind](row, event)
+    if event.type in FOLDS:
+        FOLDS[event.type](row, event)
     row["position"] = event.position
-    at = event.at
-    if at != row["_last_at"]:
-        row["last_activity"] = iso(at)
-        row["_last_at"] = at
+    _active(row, event.at)
     return row
+
+
+def fold(rows: dict[str, Row | None], events: Sequence[Event]) -> None:
+    """``apply`` for each event: a thread's position and activity move with all of them."""
+    for event in events:
+        key = event.thread
+        if key is None:
+            continue
+        row = rows[key]
+        if row is None:
+            rows[key] = apply(key, None, event)
+            continue
+        kind = event.type
+        if kind == "message_sent":
+            _message_sent(row, event)
+        elif kind in FOLDS:
+            FOLDS[kind](row, event)
+        row["position"] = event.position
+        if event.at != row["_last_at"]:
+            _active(row, event.at)
+
+
+def _active(row: Row, at: int) -> None:
+    row["last_activity"] = iso(at)
+    row["_last_at"] = at
 
 
 def _born(key: str, event: Event) -> Row:
@@ -88,6 +107,7 @@ def _resumed(row: Row, _event: Event) -> None:
 
 
 FOLDS: Final[Mapping[str, Callable[[Row, Event], None]]] = {
+    "message_sent": _message_sent,
     "thread_reopened": _reopened,
     "thread_completed": _completed,
     "thread_failed": _failed,
@@ -103,4 +123,5 @@ MODEL = ReadModel(
     apply=apply,
     columns={"status": "TEXT", "position": "INTEGER", "last_at": "INTEGER", "names": "TEXT"},
     indexes=(("last_at",), ("status", "last_at")),
+    fold=fold,
 )

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import copy
 import json
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 
+from organism.log.folds import Folds
 from organism.log.log import ReadModel, Row
 from organism.model.events import EVENT_TYPES, Event
 from organism.projections import READ_MODELS
@@ -61,6 +64,33 @@ def test_a_row_that_went_to_the_disk_and_back_folds_on_to_the_same_bytes(model: 
             kept[key] = model.apply(key, kept.get(key), event)
     live = {key: json.dumps(row) for key, row in kept.items() if row is not None}
     assert live == {key: json.dumps(row) for key, row in through_json.rows.items()}
+
+
+@each_model
+@given(events=lawful_logs, portion=st.integers(1, 40))
+def test_folding_many_at_once_gives_what_folding_one_by_one_gives(
+    model: ReadModel, events: list[Event], portion: int
+) -> None:
+    at_once = Folds([model], lambda _model, _key: None, 0)
+    one_by_one = Folds([replace(model, fold=None)], lambda _model, _key: None, 0)
+    for begin in range(0, len(events), portion):
+        at_once.owe(events[begin : begin + portion])
+        at_once.settle()
+    for event in events:
+        one_by_one.owe([event])
+        one_by_one.settle()
+    assert written(at_once) == written(one_by_one)
+
+
+def written(folds: Folds) -> dict[str, tuple[object, ...]]:
+    """The rows there are, as they would be kept."""
+    (cache,) = folds.caches.values()
+    return {
+        key: (*kept[:3], *kept[3])
+        for key, row in cache.dirty.items()
+        if row is not None
+        for kept in (cache.write(row),)
+    }
 
 
 @each_model
