@@ -14,14 +14,8 @@ from pydantic_core import ErrorDetails
 from organism.config.faults import Faults, Place
 from organism.config.sections import (
     PATTERNS,
-    EmbeddingSection,
-    ListenerSection,
-    ModelSection,
-    OrganismSection,
-    Root,
     Section,
 )
-from organism.config.settings import Limits, Retry
 from organism.config.yaml import Node
 
 Kind = TypeVar("Kind", bound=Section)
@@ -31,7 +25,7 @@ MAX_SHOWN: Final = 60
 _STRICT: Final = ConfigDict(extra="forbid", strict=True)
 _ADAPTERS: Final[dict[type, TypeAdapter[Any]]] = {
     kind: TypeAdapter(tuple[kind], config=_STRICT)  # type: ignore[valid-type]  # a tuple of one hands its config down
-    for kind in (Root, OrganismSection, Limits, Retry, ModelSection, EmbeddingSection, ListenerSection)
+    for kind in get_args(Section)
 }
 
 _EXPECTED: Final = {

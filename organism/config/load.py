@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 from pathlib import Path
-from typing import Final
 
 from organism.config.code import CheckPayload, Code
 from organism.config.faults import Faults
@@ -17,9 +16,8 @@ from organism.config.listeners import read_listeners
 from organism.config.modules import Importer
 from organism.config.plan import part, read_plan
 from organism.config.settings import Settings
+from organism.config.text import read_text
 from organism.config.yaml import read_yaml
-
-MAX_FILE_BYTES: Final = 256 * 1024
 
 
 def load(path: Path, *, check_payload: CheckPayload, imports: Importer | None = None) -> Settings:
@@ -31,7 +29,12 @@ def load(path: Path, *, check_payload: CheckPayload, imports: Importer | None = 
     time.
     """
     faults = Faults(path.name)
-    text = _read_text(path, faults)
+    text = read_text(
+        path,
+        faults,
+        if_missing="`organism init DIR` writes a first one",
+        if_large="put long prompts into their own files",
+    )
     faults.refuse_if_any()
     root = read_yaml(text, faults)
     if root is None:
@@ -58,21 +61,3 @@ def load(path: Path, *, check_payload: CheckPayload, imports: Importer | None = 
         folder=modules.sources.folder,
         modules=modules,
     )
-
-
-def _read_text(path: Path, faults: Faults) -> str:
-    try:
-        with path.open("rb") as file:
-            raw = file.read(MAX_FILE_BYTES + 1)
-    except OSError as error:
-        faults.add(1, (), f"the file cannot be read: {error.strerror}; `organism init DIR` writes a first one")
-        return ""
-    if len(raw) > MAX_FILE_BYTES:
-        faults.add(1, (), f"expected at most {MAX_FILE_BYTES} bytes, came more; put long prompts into their own files")
-        return ""
-    try:
-        return raw.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = raw.count(b"\n", 0, error.start) + 1
-        faults.add(line, (), f"expected UTF-8, came the byte 0x{raw[error.start]:02x}")
-        return ""

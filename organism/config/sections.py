@@ -20,6 +20,9 @@ _ONE_LINE: Final = r"^[^\x00-\x1f\x7f\x{85}\x{2028}\x{2029}]*$"
 _DOTTED: Final = r"^[^\W\d]\w*(\.[^\W\d]\w*)+$"
 _MODULE: Final = r"^[^\W\d]\w*(\.[^\W\d]\w*)*$"
 _PROMPT_REF: Final = r"^[A-Za-z0-9_.-]+(@[A-Za-z0-9_.-]+)?$"
+TENANT_ID: Final = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$"
+_CALLED: Final = r"^[a-z0-9][a-z0-9-]{0,31}$"
+_DIGEST: Final = r"^[0-9a-f]{64}$"
 
 PATTERNS: Final = {
     NAME_PATTERN: "a name: a letter, then letters, digits, `_`, `.` or `-`",
@@ -28,6 +31,9 @@ PATTERNS: Final = {
     _DOTTED: "a dotted path such as `handlers.hello.greet`",
     _MODULE: "the name of a module such as `handlers`",
     _PROMPT_REF: "a prompt such as `A2@v1`",
+    TENANT_ID: "a tenant's id: at most 63 letters, digits, `.`, `_` or `-`",
+    _CALLED: "a token's name: at most 32 small letters, digits or `-`",
+    _DIGEST: "the SHA-256 of a token as 64 small hex digits, in quotes; `organism token create` makes it",
 }
 """What each pattern means, for people."""
 
@@ -38,6 +44,9 @@ DottedPath = Annotated[str, Field(pattern=_DOTTED, max_length=256)]
 Prefix = Annotated[str, Field(pattern=_MODULE, max_length=256)]
 PromptRef = Annotated[str, Field(pattern=_PROMPT_REF, max_length=256)]
 Amount = Annotated[float, Field(ge=0)]
+TenantName = Annotated[str, Field(pattern=TENANT_ID)]
+TokenName = Annotated[str, Field(pattern=_CALLED)]
+Digest = Annotated[str, Field(pattern=_DIGEST)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,4 +160,50 @@ class Root:
     listeners: tuple[dict[str, Any], ...] = ()
 
 
-Section = OrganismSection | Limits | Retry | ModelSection | EmbeddingSection | ListenerSection | Root
+@dataclass(frozen=True, slots=True)
+class TokenSection:
+    """One token of config/tokens.yaml (spec 7.1). 0 and empty text stand for "not given"."""
+
+    REQUIRED: ClassVar = ("name", "sha256", "scopes")
+
+    name: TokenName = ""
+    sha256: Digest = ""
+    scopes: tuple[str, ...] = ()
+    models: tuple[Text, ...] = ()
+    tenant_admin: bool = False
+    expires: str = ""
+    rate: Count = 0
+
+
+@dataclass(frozen=True, slots=True)
+class TenantSection:
+    """One of ``tenants``."""
+
+    REQUIRED: ClassVar = ("id",)
+
+    id: TenantName = ""
+    defaults: dict[str, Any] = field(default_factory=dict)
+    tokens: tuple[dict[str, Any], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TokensRoot:
+    """The whole of config/tokens.yaml."""
+
+    REQUIRED: ClassVar = ("tenants",)
+
+    tenants: tuple[dict[str, Any], ...] = ()
+
+
+Section = (
+    OrganismSection
+    | Limits
+    | Retry
+    | ModelSection
+    | EmbeddingSection
+    | ListenerSection
+    | Root
+    | TokenSection
+    | TenantSection
+    | TokensRoot
+)

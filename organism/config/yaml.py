@@ -25,6 +25,8 @@ MAX_NODES: Final = 100_000
 MAX_ALIASES: Final = 32
 MAX_DIGITS: Final = 40
 
+ORGANISM: Final = "a mapping with `organism` and `listeners`"
+
 Scalar = str | int | float | bool | None
 
 _CONSTANTS: Final[dict[str, Scalar]] = {
@@ -95,7 +97,7 @@ class _Open:
     depth: int = 1
 
 
-def read_yaml(text: str, faults: Faults) -> Node | None:
+def read_yaml(text: str, faults: Faults, expected: str = ORGANISM) -> Node | None:
     """The tree of the one document in ``text``; None after a fault that ends the reading.
 
     A duplicate key, a tag or a number that cannot be held is a fault too, but the tree goes on without it.
@@ -119,7 +121,7 @@ def read_yaml(text: str, faults: Faults) -> Node | None:
         faults.add(line, (), f"this is not YAML: {str(error).splitlines()[0]}")
         return None
     if builder.root is None:
-        faults.add(1, (), "the file is empty; expected a mapping with `organism` and `listeners`")
+        faults.add(1, (), f"the file is empty; expected {expected}")
     return builder.root
 
 

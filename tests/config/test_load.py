@@ -7,7 +7,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from organism.config.load import MAX_FILE_BYTES, load
+from organism.config.load import load
+from organism.config.text import MAX_FILE_BYTES
 from organism.errors import ConfigInvalid
 from tests.config.place import GREETER, HEAD, Place, takes_all
 

@@ -1,0 +1,29 @@
+"""Reading a configuration's text: bounded, and UTF-8 or nothing (S16)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+from organism.config.faults import Faults
+
+MAX_FILE_BYTES: Final = 256 * 1024
+
+
+def read_text(path: Path, faults: Faults, *, if_missing: str, if_large: str) -> str:
+    """The file's text. What is wrong goes to ``faults``, with what to do about it; then the text is empty."""
+    try:
+        with path.open("rb") as file:
+            raw = file.read(MAX_FILE_BYTES + 1)
+    except OSError as error:
+        faults.add(1, (), f"the file cannot be read: {error.strerror}; {if_missing}")
+        return ""
+    if len(raw) > MAX_FILE_BYTES:
+        faults.add(1, (), f"expected at most {MAX_FILE_BYTES} bytes, came more; {if_large}")
+        return ""
+    try:
+        return raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = raw.count(b"\n", 0, error.start) + 1
+        faults.add(line, (), f"expected UTF-8, came the byte 0x{raw[error.start]:02x}")
+        return ""
