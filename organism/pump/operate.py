@@ -27,6 +27,7 @@ from organism.log.log import EventFilter, Query, Row, Where
 from organism.model import commands as c
 from organism.model.thread import Thread
 from organism.pump import control, inject, replay
+from organism.pump.lookup import indeterminate
 from organism.pump.pump import Pump
 from organism.pump.unit import KEPT, Decision, Tell
 
@@ -144,11 +145,11 @@ class Operator:
             return None, None
         thread = self.active(command.thread_id)
         if thread is None:
-            reopened = await reopening(self.pump, command.thread_id)
+            reopened = await reopening(self.pump, command, command.thread_id)
             thread = self.active(command.thread_id)
             if thread is None:
                 return None, reopened
-        check_position(command, thread)
+        check_position(command, thread.head)
         return thread, None
 
     async def _record_spoof(self, command: c.Inject, error: SpoofAttempt) -> None:
@@ -161,10 +162,10 @@ class Operator:
         return self.pump.state.routing.threads.get(thread_id)
 
 
-def check_position(command: c.Command, thread: Thread) -> None:
-    """``If-Match``: the caller saw the thread as it is."""
-    if command.if_position is not None and command.if_position != thread.head:
-        raise StalePosition(f"The thread is at position {thread.head}; the request was made for {command.if_position}.")
+def check_position(command: c.Command, position: int) -> None:
+    """``If-Match``: the caller saw the thread as it is, at ``position``."""
+    if command.if_position is not None and command.if_position != position:
+        raise StalePosition(f"The thread is at position {position}; the request was made for {command.if_position}.")
 
 
 async def known_thread(pump: Pump, thread_id: str) -> Row:
@@ -176,16 +177,17 @@ async def known_thread(pump: Pump, thread_id: str) -> Row:
     return row
 
 
-async def reopening(pump: Pump, thread_id: str) -> dict[str, Any]:
+async def reopening(pump: Pump, command: c.Command, thread_id: str) -> dict[str, Any]:
     """What a reopening of an ended thread records: its open dead letters, its pause, what outlived its end.
 
-    Raises ``ThreadKilled``.
+    Raises ``ThreadKilled`` or ``StalePosition``.
     """
     row = await known_thread(pump, thread_id)
     if row["status"] == "killed":
         raise ThreadKilled(
             f"Thread {thread_id} was killed; inject without `thread_id` to begin a new one.", param="/thread_id"
         )
+    check_position(command, row["position"])
     page = await pump.log.rows("dead_letters", Query(where=(Where("thread_id", "=", thread_id),), limit=500))
     failed = [letter for letter in orjson.loads(page.rows) if letter["code"] not in replay.REFUSED_CODES]
     ends = EventFilter(threads=(thread_id,), types=("thread_completed", "thread_failed"))
@@ -196,9 +198,7 @@ async def reopening(pump: Pump, thread_id: str) -> dict[str, Any]:
     return {**reopened, "paused": True} if row["paused"] else reopened
 
 
-async def _finish(
-    self: Operator, decision: Decision, command: c.Command, tell: Tell | None = None
-) -> c.Done:
+async def _finish(self: Operator, decision: Decision, command: c.Command, tell: Tell | None = None) -> c.Done:
     """Write a control decision; one with nothing to do answers with the head, or with where its key is kept."""
     pump = self.pump
     own = len(decision.events)
@@ -241,8 +241,10 @@ async def _thread_to_control(self: Operator, command: c.PauseThread | c.ResumeTh
         thread = self.active(command.thread_id)
         if thread is None and row["status"] == "killed":
             raise ThreadKilled(f"Thread {command.thread_id} was killed.")
+        if thread is None:
+            check_position(command, row["position"])
     if thread is not None:
-        check_position(command, thread)
+        check_position(command, thread.head)
     return thread
 
 
@@ -282,12 +284,14 @@ async def _kill(self: Operator, command: c.KillThread) -> c.Done:
     """One unit ends the tree; then its tasks are cancelled, and what they still do comes to nothing."""
     pump = self.pump
     thread = self.active(command.thread_id)
+    position = 0
     if thread is None:
         row = await known_thread(pump, command.thread_id)
         if row["status"] == "killed":
             return c.Done(row["position"])
         thread = self.active(command.thread_id) or Thread(command.thread_id)
-    check_position(command, thread)
+        position = row["position"]
+    check_position(command, thread.head or position)
     decision = pump.state.decide(thread, None, command.actor)
     killed = tuple(member.id for member in control.tree(pump.state, thread))
     running = control.kill(decision, thread)
@@ -306,12 +310,8 @@ async def _kill(self: Operator, command: c.KillThread) -> c.Done:
 
 
 async def _resolve_effect(self: Operator, command: c.ResolveIndeterminate) -> c.Done:
-    message_id, _, number = command.id.rpartition(":")
-    step = self.pump.state.routing.step(message_id, int(number)) if number.isdecimal() else None
-    if step is None:
-        if await self.pump.log.row("messages", message_id) is None:
-            raise NotFound(f"There is no indeterminate effect {command.id!r}.")
-        raise AlreadyResolved("This effect is not indeterminate any more.")
+    step = await indeterminate(self.pump, command.id)
+    check_position(command, step.message.thread.head)
     decision = self.pump.state.decide(step.message.thread, None, command.actor)
     control.resolve_effect(decision, step, command.outcome, command.result)
     return await _finish(self, decision, command)
@@ -323,6 +323,7 @@ async def _resolve_approval(self: Operator, command: c.ResolveApproval) -> c.Don
         if await self.pump.log.row("approvals", command.approval) is None:
             raise NotFound(f"There is no approval {command.approval!r}.")
         raise AlreadyResolved("This approval was resolved already.")
+    check_position(command, step.message.thread.head)
     decision = self.pump.state.decide(step.message.thread, None, command.actor)
     control.resolve_approval(decision, step, command)
     return await _finish(self, decision, command)
@@ -335,8 +336,10 @@ async def _replay(self: Operator, command: c.ReplayDeadLetter) -> c.Injected:
     thread = self.active(letter.thread_id)
     reopened = None
     if thread is None:
-        reopened = await reopening(pump, letter.thread_id)
+        reopened = await reopening(pump, command, letter.thread_id)
         thread = self.active(letter.thread_id)
+    else:
+        check_position(command, thread.head)
     check = replay.prepare(pump.state, letter, command.json)
     decision = pump.state.decide(thread, None, command.actor)
     decision.correlation = letter.correlation or check.message_id
@@ -355,7 +358,10 @@ async def _replay(self: Operator, command: c.ReplayDeadLetter) -> c.Injected:
 
 async def _discard(self: Operator, command: c.DiscardDeadLetter) -> c.Done:
     letter = await replay.read(self.pump, command.message_id)
-    decision = self.pump.state.decide(self.active(letter.thread_id), None, command.actor)
+    row = await known_thread(self.pump, letter.thread_id)
+    thread = self.active(letter.thread_id)
+    check_position(command, row["position"] if thread is None else thread.head)
+    decision = self.pump.state.decide(thread, None, command.actor)
     decision.thread_id = letter.thread_id
     decision.add("message_discarded", {"message": command.message_id, "failed": not letter.was_refused})
     return await _finish(self, decision, command)

@@ -106,11 +106,18 @@ class Call:
             )
         return parse_json(self.body)
 
-    def command_fields(self) -> dict[str, Any]:
-        """What every command takes from the request's headers; keywords for any ``Command``."""
-        return {"actor": self.actor, "idempotency": self._idempotency(), "if_position": self._if_position()}
+    def command_fields(self, *, of_thread: bool = True) -> dict[str, Any]:
+        """What every command takes from the request's headers; keywords for any ``Command``.
 
-    def _idempotency(self) -> Idempotency | None:
+        ``If-Match`` is refused where it guards nothing, since only threads have a position to match.
+        """
+        position = self._if_position()
+        if position is not None and not of_thread:
+            raise InvalidField("If-Match guards a thread; this acts on none.", param="headers.if-match")
+        return {"actor": self.actor, "idempotency": self.idempotency(), "if_position": position}
+
+    def idempotency(self) -> Idempotency | None:
+        """The idempotency key with what it is bound to, if the request has one. Raises ``InvalidField``."""
         key = self.header(b"idempotency-key")
         if not key:
             return None

@@ -43,7 +43,7 @@ async def resume(call: Call) -> Answer:
 async def _control(call: Call, command: type[PauseOrganism | ResumeOrganism]) -> Answer:
     call.allow_query()
     parsed(NoBody, call.json())
-    await call.tenant.do(command(**call.command_fields()))
+    await call.tenant.do(command(**call.command_fields(of_thread=False)))
     return answer(await _standing(call))
 
 

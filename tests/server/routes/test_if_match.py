@@ -1,0 +1,92 @@
+"""``If-Match`` with a thread's position guards every act on the thread against a stale view (spec 3.3)."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from tests.flows.world import MakeWorld
+from tests.server.served import Frames, Served, served
+
+SOURCE = """
+async def asker(payload: Ask, metadata: HandlerMetadata):
+    if payload.text == "bad":
+        raise ValueError("bad")
+    if payload.text == "ask":
+        await metadata.approve({"sum": 3})
+    if payload.text == "pay":
+        async def pay(key: str):
+            await asyncio.sleep(60)
+        await metadata.effect("pay", pay, kind="unsafe")
+    return HandlerResponse.respond(Told("done"))
+"""
+STALE = {"If-Match": '"1"'}
+
+
+@pytest.fixture
+async def acting(world: MakeWorld) -> AsyncIterator[Served]:
+    """One who asks, pays, fails or answers, as it is told."""
+    made = world(SOURCE, {"asker": {"timeout_s": 0.5}}, retry={"attempts": 1})
+    async with served(made.config) as server:
+        yield server
+
+
+async def refused_then_done(server: Served, method: str, path: str, thread: str, **more: Any) -> None:
+    """The act is refused for a stale view, and done for the one that the client has just read."""
+    stale = await server.call(method, path, headers=STALE, **more)
+    assert (path, stale.status_code, stale.json()["error"]["code"]) == (path, 409, "stale_position")
+    seen = (await server.call("GET", f"/threads/{thread}")).headers["etag"]
+    done = await server.call(method, path, headers={"If-Match": seen}, **more)
+    assert (path, done.status_code) in {(path, 200), (path, 202)}
+
+
+@pytest.mark.parametrize("act", ["kill", "pause", "resume"])
+async def test_control_of_an_ended_thread(acting: Served, act: str) -> None:
+    thread = (await acting.inject("asker", {"text": ""}))["thread_id"]
+    await refused_then_done(acting, "POST", f"/threads/{thread}/{act}", thread)
+
+
+@pytest.mark.parametrize("text", ["", "ask"])
+async def test_an_injection_into_a_thread_whether_it_has_ended_or_not(acting: Served, text: str) -> None:
+    thread = (await acting.inject("asker", {"text": text}, wait=0.2))["thread_id"]
+    body = {"to": "asker", "payload": {"text": ""}, "thread_id": thread}
+    await refused_then_done(acting, "POST", "/inject", thread, json=body)
+
+
+async def test_a_decision_on_an_approval(acting: Served) -> None:
+    async with acting.socket("?since=0") as socket:
+        thread = (await acting.inject("asker", {"text": "ask"}, wait=None))["thread_id"]
+        (*_, frame) = await Frames(socket).until("approval")
+    path = f"/approvals/{frame['approval']['id']}/resolve"
+    await refused_then_done(acting, "POST", path, thread, json={"decision": "reject"})
+
+
+async def test_a_word_on_an_indeterminate_effect(acting: Served) -> None:
+    async with acting.socket("?since=0") as socket:
+        thread = (await acting.inject("asker", {"text": "pay"}, wait=None))["thread_id"]
+        (*_, frame) = await Frames(socket).until("indeterminate")
+    path = f"/indeterminate/{frame['indeterminate']['id']}/resolve"
+    await refused_then_done(acting, "POST", path, thread, json={"outcome": "fail"})
+
+
+@pytest.mark.parametrize(("method", "act"), [("POST", "/replay"), ("DELETE", "")])
+async def test_what_becomes_of_a_dead_letter(acting: Served, method: str, act: str) -> None:
+    thread = (await acting.inject("asker", {"text": "bad"}))["thread_id"]
+    (letter,) = (await acting.get("/dead-letters"))["dead_letters"]
+    await refused_then_done(acting, method, f"/dead-letters/{letter['id']}{act}", thread)
+
+
+@pytest.mark.parametrize("path", ["/agents/asker/pause", "/organism/resume"])
+async def test_what_is_no_thread_has_no_position_to_be_guarded_by(acting: Served, path: str) -> None:
+    answer = await acting.call("POST", path, headers={"If-Match": '"1"'})
+    assert (answer.status_code, answer.json()["error"]["param"]) == (400, "headers.if-match")
+
+
+async def test_an_effect_that_never_was_indeterminate_is_not_found(acting: Served) -> None:
+    said = await acting.inject("asker", {"text": ""})
+    for number in ("1", "0", "x", "", "9" * 5000, "\u0661"):
+        path = f"/indeterminate/{said['message_id']}:{number}/resolve"
+        answer = await acting.call("POST", path, json={"outcome": "redo"})
+        assert (number[:9], answer.status_code) == (number[:9], 404)
