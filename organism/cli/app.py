@@ -1,133 +1,152 @@
-"""Every verb of ``organism``. What is heavy is imported by the verb that needs it: ``--help`` is there at once."""
+"""Every verb of ``organism``, as a table. What is heavy is imported by the verb that runs: ``--help`` is quick."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Final, get_type_hints
+import inspect
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import MISSING, dataclass, fields
+from importlib import import_module
+from typing import Any, Final, get_type_hints
 
 import typer
 
 from organism.cli import options as take
-from organism.cli.options import Options, spread
+from organism.cli.exits import MEANINGS, Exit, end
 
-app: Final = typer.Typer(
-    name="organism",
-    help="Durable actors that talk by typed XML, watched and steered live.",
-    epilog=(
-        "Exit codes: 0 done, 1 refused or failed, 2 wrong usage, 3 no server answers, 4 the log is damaged, "
-        "5 the token is not taken."
+
+@dataclass(frozen=True, slots=True)
+class Verb:
+    """A line of the table: its words, the record of its options, ``file:function`` in this folder, and its help."""
+
+    words: str
+    takes: type
+    does: str
+    help: str
+
+
+GROUPS: Final = {
+    "dead-letters": "What failed for good or was refused.",
+    "approvals": "What waits for a person's word.",
+    "indeterminate": "Unsafe effects of which nobody knows whether they happened.",
+    "log": "The log itself.",
+}
+
+VERBS: Final = (
+    Verb("init", take.Init, "init:init", "Write a small working organism into a directory."),
+    Verb("serve", take.Serve, "serve:serve", "Run the organism with its API, WebSocket and page."),
+    Verb("status", take.Remote, "status:status", "Show how the organism stands."),
+    Verb("inject", take.Inject, "inject:inject", "Send a message to an agent."),
+    Verb("tail", take.Tail, "tail:tail", "Watch events live; a lost connection resumes."),
+    Verb("agents", take.Agents, "agents:agents", "List the agents and what they do now, or show one."),
+    Verb("threads", take.Threads, "threads:threads", "List the threads, newest activity first, or show one."),
+    Verb("messages", take.Messages, "messages:messages", "List the newest messages, or show one."),
+    Verb("kill", take.Kill, "control:kill", "End a thread and all that it began."),
+    Verb("pause", take.Control, "control:pause", "Pause an agent, a thread or the whole organism."),
+    Verb("resume", take.Control, "control:resume", "Resume an agent, a thread or the whole organism."),
+    Verb("reload", take.Remote, "control:reload", "Read organism.yaml and the handlers anew: all or nothing."),
+    Verb("stop", take.Remote, "control:stop", "Stop the server gracefully."),
+    Verb("dead-letters list", take.DeadLetters, "dead_letters:listed", "List the open ones, oldest first."),
+    Verb(
+        "dead-letters replay", take.Replay, "dead_letters:replay", "Send one again, as it was or with another payload."
     ),
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    rich_markup_mode=None,
-    context_settings={"help_option_names": ["-h", "--help"]},
+    Verb("dead-letters discard", take.Discard, "dead_letters:discard", "Close one for good."),
+    Verb("approvals list", take.Approvals, "approvals:listed", "List what waits, oldest first."),
+    Verb("approvals resolve", take.Approval, "approvals:resolve", "Approve or reject one."),
+    Verb("indeterminate list", take.Indeterminates, "indeterminate:listed", "List the open ones, oldest first."),
+    Verb("indeterminate resolve", take.Indeterminate, "indeterminate:resolve", "Say what became of one."),
+    Verb("log events", take.Events, "log:events", "Show the events themselves; with --json one a line."),
+    Verb("log verify", take.Offline, "log:verify", "Check every event against the audit chain; needs no server."),
+    Verb("log stats", take.Offline, "log:stats", "Count what the log holds and how large it is; needs no server."),
+    Verb("errors", take.Errors, "errors:errors", "Say what the error codes mean, and what to do."),
 )
-logs: Final = typer.Typer(help="The log itself.", no_args_is_help=True, rich_markup_mode=None)
-app.add_typer(logs, name="log")
+"""Every verb there is, in the order of ``--help``."""
 
 
-def verb(place: typer.Typer = app, name: str | None = None) -> Callable[[Callable[[Options], None]], None]:
-    """Make a function of one options record a command of ``place``."""
-
-    def register(function: Callable[[Options], None]) -> None:
-        kind = get_type_hints(function)["options"]
-        place.command(name or function.__name__)(spread(function, kind))
-
-    return register
-
-
-@verb()
-def serve(options: take.Serve) -> None:
-    """Run the organism with its API, WebSocket and page."""
-    from organism.cli.held import refuse_if_held
-
-    refuse_if_held(options.data)
-
-    from organism.cli.serve import run_server
-
-    run_server(options)
+def made() -> typer.Typer:
+    """The command line."""
+    app = _group(
+        "Durable actors that talk by typed XML, watched and steered live.",
+        name="organism",
+        epilog="\b\nExit codes:\n" + "\n".join(f"  {code:<4d} {meaning}" for code, meaning in MEANINGS.items()),
+    )
+    places = {"": app, **{name: _group(text) for name, text in GROUPS.items()}}
+    for name, place in places.items():
+        if name:
+            app.add_typer(place, name=name)
+    for verb in VERBS:
+        group, _, name = verb.words.rpartition(" ")
+        places[group].command(name, help=verb.help)(_command(verb))
+    return app
 
 
-@verb()
-def inject(options: take.Inject) -> None:
-    """Send a message to an agent."""
-    from organism.cli import verbs
-
-    verbs.inject(options)
-
-
-@verb()
-def agents(options: take.Remote) -> None:
-    """List the agents and what they do now."""
-    from organism.cli import verbs
-
-    verbs.agents(options)
+def _group(text: str, **more: Any) -> typer.Typer:
+    return typer.Typer(
+        help=text,
+        no_args_is_help=True,
+        pretty_exceptions_enable=False,
+        rich_markup_mode=None,
+        context_settings={"help_option_names": ["-h", "--help"]},
+        **more,
+    )
 
 
-@verb()
-def threads(options: take.Threads) -> None:
-    """List the threads, newest activity first."""
-    from organism.cli import verbs
+def _command(verb: Verb) -> Callable[..., None]:
+    """The verb as a function that takes each option by itself, as typer reads options off a signature."""
 
-    verbs.threads(options)
+    def called(**given: Any) -> None:
+        _refuse_broken_text(given)
+        with _ended_cleanly():
+            function_of(verb)(verb.takes(**given))
 
-
-@verb()
-def tail(options: take.Tail) -> None:
-    """Watch events live; a lost connection resumes."""
-    from organism.cli.tail import watch
-
-    watch(options)
+    described: Any = called
+    described.__signature__ = inspect.Signature(_parameters(verb.takes))
+    return called
 
 
-@verb()
-def kill(options: take.Kill) -> None:
-    """End a thread and all that it began."""
-    from organism.cli import verbs
-
-    verbs.kill(options)
-
-
-@verb()
-def pause(options: take.Control) -> None:
-    """Pause an agent, a thread or the whole organism."""
-    from organism.cli import verbs
-
-    verbs.control(options, "pause")
+def function_of(verb: Verb) -> Callable[[Any], None]:
+    """What the verb does; its file is imported now."""
+    file, _, name = verb.does.partition(":")
+    function: Callable[[Any], None] = getattr(import_module(f"organism.cli.{file}"), name)
+    return function
 
 
-@verb()
-def resume(options: take.Control) -> None:
-    """Resume an agent, a thread or the whole organism."""
-    from organism.cli import verbs
-
-    verbs.control(options, "resume")
-
-
-@verb()
-def reload(options: take.Remote) -> None:
-    """Read organism.yaml and the handlers anew: all or nothing."""
-    from organism.cli import verbs
-
-    verbs.reload(options)
+def _parameters(kind: Any) -> list[inspect.Parameter]:
+    """A parameter for each field; what is the verb's own comes before what it shares with others."""
+    hints, own = get_type_hints(kind, include_extras=True), inspect.get_annotations(kind)
+    return [
+        inspect.Parameter(
+            field.name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=inspect.Parameter.empty if field.default is MISSING else field.default,
+            annotation=hints[field.name],
+        )
+        for field in sorted(fields(kind), key=lambda field: field.name not in own)
+    ]
 
 
-@verb()
-def stop(options: take.Remote) -> None:
-    """Stop the server gracefully."""
-    from organism.cli import verbs
+def _refuse_broken_text(given: dict[str, Any]) -> None:
+    """What a shell hands over need not be text: bytes that are no UTF-8 go no further."""
+    for name, value in given.items():
+        try:
+            str(value).encode()
+        except UnicodeEncodeError:
+            raise typer.BadParameter("it is no valid UTF-8.", param_hint=name.upper()) from None
 
-    verbs.stop(options)
 
-
-@verb(logs, "verify")
-def log_verify(options: take.Verify) -> None:
-    """Check every event of the log against the audit chain; also beside a running server."""
-    from organism.cli.log import verify
-
-    verify(options)
+@contextmanager
+def _ended_cleanly() -> Iterator[None]:
+    """Write out what was printed. A reader that is gone, such as ``head``, ends the command without a word."""
+    try:
+        yield
+        sys.stdout.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        end(Exit.PIPE_CLOSED)
 
 
 def main() -> None:
     """Run the command line."""
-    app()
+    made()()

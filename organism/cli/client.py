@@ -1,61 +1,32 @@
-"""The REST client of the verbs: where the server is, its token, and what its answers mean for the exit code."""
+"""The REST client of the verbs: what a server's answers mean for people, and for the exit code."""
 
 from __future__ import annotations
 
-import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Final, NoReturn
 
 import httpx2
 import orjson
-import typer
 
+from organism.cli.exits import OF_STATUS, Exit
 from organism.cli.options import Remote
-from organism.cli.show import fail
+from organism.cli.place import Place, place
+from organism.cli.show import refuse
 from organism.errors import OrganismError
 
-DEFAULT_URL: Final = "http://127.0.0.1:8080"
-REFUSED: Final = 1
-NO_SERVER: Final = 3
-NOT_TAKEN: Final = 5
 TIMEOUT_SECONDS: Final = 75.0
 """Longer than the longest wait that the server grants."""
+PAGE_ROWS: Final = 500
+"""The largest page that the server gives."""
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """A server's address and token; ``token`` is empty if none was found."""
+class Rows:
+    """What came of a list, and how many there are in all."""
 
-    url: str
-    token: str
-
-    @property
-    def headers(self) -> dict[str, str]:
-        """What authenticates a request."""
-        return {"Authorization": f"Bearer {self.token}"} if self.token else {}
-
-
-def place(options: Remote) -> Place:
-    """What was given, else what the data directory knows of the local server."""
-    url = options.url or _local_url(options.data)
-    return Place(url.rstrip("/"), options.token or _local_token(options.data))
-
-
-def _local_url(data: Path) -> str:
-    try:
-        said: str = orjson.loads((data / "server.json").read_bytes())["url"]
-    except (OSError, ValueError, KeyError):
-        return DEFAULT_URL
-    return said
-
-
-def _local_token(data: Path) -> str:
-    try:
-        return (data / "token").read_text("ascii").strip()
-    except (OSError, UnicodeDecodeError):
-        return ""
+    rows: list[Any]
+    total: int
 
 
 class Client:
@@ -64,17 +35,42 @@ class Client:
     def __init__(self, options: Remote) -> None:
         self.place = place(options)
 
-    def get(self, path: str, query: Mapping[str, str] | None = None) -> Any:
-        """The JSON of a GET."""
-        return self._call("GET", path, params=dict(query or {}))
+    def get(self, path: str, query: Mapping[str, Any] | None = None, **more: Any) -> Any:
+        """The JSON of a GET; what is None in the query is left out."""
+        return self._json("GET", path, params=given(query or {}), **more)
+
+    def text(self, path: str) -> str:
+        """The text of a GET."""
+        return self._call("GET", path).text
 
     def post(self, path: str, body: Any = None, **more: Any) -> Any:
         """The JSON of a POST."""
         if body is not None:
             more["json"] = body
-        return self._call("POST", path, **more)
+        return self._json("POST", path, **more)
 
-    def _call(self, method: str, path: str, **more: Any) -> Any:
+    def delete(self, path: str) -> Any:
+        """The JSON of a DELETE."""
+        return self._json("DELETE", path)
+
+    def rows(self, name: str, query: Mapping[str, Any], limit: int, path: str = "") -> Rows:
+        """The first ``limit`` objects of the list ``name``, page by page."""
+        wanted = {**query, "limit": min(limit, PAGE_ROWS)}
+        found = self.get(path or f"/{name}", wanted)
+        rows, total = found[name.replace("-", "_")], found["total"]
+        while found["next"] and len(rows) < limit:
+            found = self.get(path or f"/{name}", {**wanted, "cursor": found["next"]})
+            rows += found[name.replace("-", "_")]
+        return Rows(rows[:limit], total)
+
+    def _json(self, method: str, path: str, **more: Any) -> Any:
+        answer = self._call(method, path, **more)
+        try:
+            return answer.json()
+        except ValueError:
+            not_ours(self.place, answer.status_code)
+
+    def _call(self, method: str, path: str, **more: Any) -> httpx2.Response:
         headers = {**self.place.headers, **more.pop("headers", {})}
         try:
             answer = httpx2.request(
@@ -83,38 +79,46 @@ class Client:
                 headers=headers,
                 timeout=TIMEOUT_SECONDS,
                 trust_env=False,  # a proxy is not on the way to one's own server
-                verify=_authorities(self.place.url),
+                verify=self.place.authorities() or False,
                 **more,
             )
-        except (httpx2.TransportError, httpx2.InvalidURL) as error:
+        except (httpx2.HTTPError, httpx2.InvalidURL) as error:
             no_server(self.place, error)
         if not answer.is_success:
-            _refused(answer)
-        return answer.json()
+            refuse_answer(self.place, answer.status_code, answer.content)
+        return answer
 
 
-def _authorities(url: str) -> ssl.SSLContext | bool:
-    """Who may vouch for the server: those of the system, and of ``SSL_CERT_FILE``."""
-    return ssl.create_default_context() if url.startswith("https") else False
+def refuse_answer(where: Place, status: int, body: bytes) -> NoReturn:
+    """End the command: the server said no, and why."""
+    try:
+        error = orjson.loads(body)["error"]
+        code, message = error["code"], error["message"]
+    except (ValueError, KeyError, TypeError):
+        not_ours(where, status)
+    faults = [f"{fault['param']}: {fault['message']}" for fault in error.get("details", [])]
+    remedy = where.token_remedy() if status in {401, 403} else remedy_of(code)
+    refuse(OF_STATUS.get(status, Exit.FAILED), message, remedy, faults)
+
+
+def not_ours(where: Place, status: int) -> NoReturn:
+    """End the command: something else answers there."""
+    refuse(
+        Exit.NO_SERVER,
+        f"{where.url} answered {status}, but not as an organism does.",
+        "Name the address that `organism serve` printed: --url URL.",
+    )
+
+
+def given(query: Mapping[str, Any]) -> dict[str, Any]:
+    """What has a value."""
+    return {name: value for name, value in query.items() if value is not None}
 
 
 def no_server(where: Place, error: Exception) -> NoReturn:
     """End the command: nobody answers there."""
     reason = str(error) or type(error).__name__
-    fail(f"No server answers at {where.url} ({reason}).", "Start one with `organism serve`, or name it with --url.")
-    raise typer.Exit(NO_SERVER)
-
-
-def _refused(answer: httpx2.Response) -> NoReturn:
-    """End the command: the server said no, and why."""
-    try:
-        error = answer.json()["error"]
-    except (ValueError, KeyError, TypeError):
-        fail(f"{answer.url} answered {answer.status_code}, but not as an organism does.", "Is --url right?")
-        raise typer.Exit(NO_SERVER) from None
-    faults = [f"{fault['param']}: {fault['message']}" for fault in error.get("details", [])]
-    fail(error["message"], remedy_of(error["code"]), faults)
-    raise typer.Exit(NOT_TAKEN if answer.status_code in {401, 403} else REFUSED)
+    refuse(Exit.NO_SERVER, f"No server answers at {where.url} ({reason}).", where.server_remedy())
 
 
 def remedy_of(code: str) -> str:

@@ -1,30 +1,52 @@
-"""Whether another process has the data directory: asked before anything heavy is imported, so answered at once."""
+"""Who has the data directory: asked before anything heavy is imported, so answered at once."""
 
 from __future__ import annotations
 
-import time
+import fcntl
+import os
+import re
+from datetime import datetime
 from pathlib import Path
 from typing import Final
 
-import typer
-
-from organism.errors import LogHeld
+from organism.cli.exits import Exit
 from organism.log.place import Place
 from organism.model.ids import DEFAULT_TENANT
 
-FAILED: Final = 1
+_NOTE: Final = re.compile(r"process (\d+) since (\d+) µs")
+_MICROSECONDS: Final = 1_000_000
+
+
+def holder(data: Path) -> str | None:
+    """The process that holds ``data``, in words; None if nobody does. Nothing is changed, and nobody kept out."""
+    try:
+        handle = os.open(Place(data / "tenants" / DEFAULT_TENANT).lock_path, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return _in_words(os.pread(handle, 200, 0).decode("utf-8", "replace"))
+    finally:
+        os.close(handle)
+    return None
+
+
+def _in_words(said: str) -> str:
+    if (found := _NOTE.search(said)) is None:
+        return "another process"
+    began = datetime.fromtimestamp(int(found[2]) // _MICROSECONDS).astimezone()
+    return f"process {found[1]} since {began:%Y-%m-%d %H:%M:%S}"
 
 
 def refuse_if_held(data: Path) -> None:
     """End the command if a server runs on ``data``. The server's own hold, later, is the one that counts."""
-    place = Place(data / "tenants" / DEFAULT_TENANT)
-    if not place.lock_path.exists():
-        return
-    try:
-        place.hold(lambda: time.time_ns() // 1000)
-    except LogHeld as error:
-        from organism.cli.show import fail
+    who = holder(data)
+    if who is not None:
+        from organism.cli.show import refuse
 
-        fail(error.message, error.remediation)
-        raise typer.Exit(FAILED) from None
-    place.release()
+        refuse(
+            Exit.FAILED,
+            f"{data} is held by {who}.",
+            "Stop it with `organism stop`, or serve another directory: --data DIR.",
+        )

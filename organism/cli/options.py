@@ -2,30 +2,81 @@
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Final, TypeVar, get_type_hints
+from typing import Annotated, Final
 
 import typer
 
-Options = TypeVar("Options")
 LOCAL: Final = Path("data")
+
+Key = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        envvar="ORGANISM_KEY_FILE",
+        help="Where the audit chain's key lies, if not in the data directory.",
+    ),
+]
+Data = Annotated[Path, typer.Option(metavar="DIR", help="The data directory.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
+Limit = Annotated[int, typer.Option(metavar="N", min=1, help="At most so many.")]
+LetterId = Annotated[str, typer.Argument(metavar="MESSAGE", help="The dead letter's id.")]
+OfThread = Annotated[str | None, typer.Option(metavar="THREAD", help="Only those of this thread.")]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Serve:
     """``organism serve``."""
 
-    config: Annotated[Path, typer.Option(help="The organism's configuration.")] = Path("organism.yaml")
-    data: Annotated[Path, typer.Option(help="The data directory.")] = LOCAL
-    host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1"
-    port: Annotated[int, typer.Option(min=0, max=65535, help="The port; 0 takes a free one.")] = 8080
-    tls_cert: Annotated[Path | None, typer.Option(help="A certificate (PEM), with --tls-key.")] = None
-    tls_key: Annotated[Path | None, typer.Option(help="Its key (PEM).")] = None
+    config: Annotated[Path, typer.Option(metavar="FILE", help="The organism's configuration.")] = Path("organism.yaml")
+    data: Data = LOCAL
+    host: Annotated[str, typer.Option(metavar="ADDRESS", help="The address to listen on.")] = "127.0.0.1"
+    port: Annotated[int, typer.Option(metavar="N", min=0, max=65535, help="The port; 0 takes a free one.")] = 8080
+    tls_cert: Annotated[Path | None, typer.Option(metavar="FILE", help="A certificate (PEM), with --tls-key.")] = None
+    tls_key: Annotated[Path | None, typer.Option(metavar="FILE", help="Its key (PEM).")] = None
     behind_proxy: Annotated[bool, typer.Option("--behind-proxy", help="A proxy before this server does TLS.")] = False
-    allowed_host: Annotated[list[str] | None, typer.Option(help="A further name to answer to; may be repeated.")] = None
+    allowed_host: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="A further name to answer to; may be repeated.")
+    ] = None
+    key: Key = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Init:
+    """``organism init``."""
+
+    directory: Annotated[Path, typer.Argument(metavar="DIR", help="Where to write it; made if it is not there.")]
+    json: Json = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Offline:
+    """What the verbs take that read a data directory themselves, with or without a server."""
+
+    data: Data = LOCAL
+    key: Key = None
+    json: Json = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Doctor(Offline):
+    """``organism doctor``."""
+
+    config: Annotated[Path, typer.Option(metavar="FILE", help="The organism's configuration.")] = Path("organism.yaml")
+    host: Annotated[str, typer.Option(metavar="ADDRESS", help="The address to be served on.")] = "127.0.0.1"
+    port: Annotated[int, typer.Option(metavar="N", min=0, max=65535, help="The port to be served on.")] = 8080
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bench:
+    """``organism bench``."""
+
+    seconds: Annotated[float, typer.Option(metavar="S", min=0.1, max=3600, help="How long each load is measured.")] = 3
+    place: Annotated[
+        Path | None, typer.Option("--dir", metavar="DIR", help="The disk to measure; by default the one of TMPDIR.")
+    ] = None
+    json: Json = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,13 +84,15 @@ class Remote:
     """What every verb takes that asks a server."""
 
     url: Annotated[
-        str | None, typer.Option(envvar="ORGANISM_URL", help="The server's address; by default the local one's.")
+        str | None,
+        typer.Option(metavar="URL", envvar="ORGANISM_URL", help="The server's address; by default the local one's."),
     ] = None
     token: Annotated[
-        str | None, typer.Option(envvar="ORGANISM_TOKEN", help="Its token; by default the data directory's.")
+        str | None,
+        typer.Option(metavar="TOKEN", envvar="ORGANISM_TOKEN", help="Its token; by default the local one's."),
     ] = None
-    data: Annotated[Path, typer.Option(help="The data directory of the local server.")] = LOCAL
-    json: Annotated[bool, typer.Option("--json", help="Print JSON for programs.")] = False
+    data: Annotated[Path, typer.Option(metavar="DIR", help="The data directory of the local server.")] = LOCAL
+    json: Json = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,31 +100,72 @@ class Inject(Remote):
     """``organism inject``."""
 
     to: Annotated[str, typer.Argument(metavar="AGENT", help="Whom to send to.")]
-    payload: Annotated[str, typer.Argument(help="JSON or XML; @FILE reads a file, - reads standard input.")] = "-"
-    thread: Annotated[str | None, typer.Option(help="Send into this thread.")] = None
+    payload: Annotated[
+        str, typer.Argument(metavar="PAYLOAD", help="JSON or XML; @FILE reads a file, - reads standard input.")
+    ] = "-"
+    thread: Annotated[str | None, typer.Option(metavar="THREAD", help="Send into this thread.")] = None
     wait: Annotated[
-        float | None, typer.Option(min=0, max=60, help="Wait so many seconds for the thread's end, show the replies.")
+        float | None,
+        typer.Option(metavar="S", min=0, max=60, help="Wait so many seconds for the thread's end, show the replies."),
     ] = None
-    key: Annotated[str | None, typer.Option(help="An idempotency key: the same one sends only once.")] = None
+    key: Annotated[
+        str | None, typer.Option(metavar="KEY", help="An idempotency key: the same one sends only once.")
+    ] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Agents(Remote):
+    """``organism agents``."""
+
+    agent: Annotated[str | None, typer.Argument(metavar="AGENT", help="Only this one, in full.")] = None
+    config: Annotated[bool, typer.Option("--config", help="Its section of organism.yaml.")] = False
+    schema: Annotated[bool, typer.Option("--schema", help="What it takes: the XSD; with --json the JSON Schema.")] = (
+        False
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
 class Threads(Remote):
     """``organism threads``."""
 
-    status: Annotated[str | None, typer.Option(help="Only active, completed, error or killed ones.")] = None
-    agent: Annotated[str | None, typer.Option(help="Only those in which this agent takes part.")] = None
-    limit: Annotated[int, typer.Option(min=1, max=500, help="At most so many.")] = 20
+    thread: Annotated[str | None, typer.Argument(metavar="THREAD", help="Only this one, with its messages.")] = None
+    status: Annotated[
+        str | None, typer.Option(metavar="STATUS", help="Only active, completed, error or killed ones.")
+    ] = None
+    agent: Annotated[str | None, typer.Option(metavar="AGENT", help="Only those in which it takes part.")] = None
+    since: Annotated[
+        str | None, typer.Option(metavar="TIME", help="Only those active since then (2026-01-31T12:00:00Z).")
+    ] = None
+    limit: Limit = 20
+
+
+@dataclass(frozen=True, kw_only=True)
+class Messages(Remote):
+    """``organism messages``."""
+
+    message: Annotated[str | None, typer.Argument(metavar="MESSAGE", help="Only this one, in full.")] = None
+    thread: OfThread = None
+    agent: Annotated[str | None, typer.Option(metavar="AGENT", help="Only those from or to it.")] = None
+    since: Annotated[
+        str | None, typer.Option(metavar="TIME", help="Only those sent since then (2026-01-31T12:00:00Z).")
+    ] = None
+    text: Annotated[str | None, typer.Option(metavar="TEXT", help="Only those whose payload holds it.")] = None
+    xml: Annotated[bool, typer.Option("--xml", help="With their envelopes, as they were recorded.")] = False
+    limit: Limit = 20
 
 
 @dataclass(frozen=True, kw_only=True)
 class Tail(Remote):
     """``organism tail``."""
 
-    since: Annotated[int | None, typer.Option(min=0, help="Begin after this position; 0 is the beginning.")] = None
-    thread: Annotated[list[str] | None, typer.Option(help="Only this thread; may be repeated.")] = None
-    agent: Annotated[list[str] | None, typer.Option(help="Only this agent; may be repeated.")] = None
-    event: Annotated[list[str] | None, typer.Option(help="Only this event; may be repeated.")] = None
+    since: Annotated[
+        int | None, typer.Option(metavar="POSITION", min=0, help="Begin after this position; 0 is the beginning.")
+    ] = None
+    thread: Annotated[list[str] | None, typer.Option(metavar="THREAD", help="Only this thread; may be repeated.")] = (
+        None
+    )
+    agent: Annotated[list[str] | None, typer.Option(metavar="AGENT", help="Only this agent; may be repeated.")] = None
+    event: Annotated[list[str] | None, typer.Option(metavar="EVENT", help="Only this event; may be repeated.")] = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,38 +180,97 @@ class Control(Remote):
     """``organism pause`` and ``organism resume``."""
 
     agent: Annotated[str | None, typer.Argument(metavar="AGENT", help="The agent.")] = None
-    thread: Annotated[str | None, typer.Option(help="A thread instead of an agent.")] = None
+    thread: Annotated[str | None, typer.Option(metavar="THREAD", help="A thread instead of an agent.")] = None
     everything: Annotated[bool, typer.Option("--all", help="The whole organism.")] = False
 
 
 @dataclass(frozen=True, kw_only=True)
-class Verify:
-    """``organism log verify``."""
+class DeadLetters(Remote):
+    """``organism dead-letters list``."""
 
-    data: Annotated[Path, typer.Option(help="The data directory.")] = LOCAL
-    json: Annotated[bool, typer.Option("--json", help="Print JSON for programs.")] = False
+    thread: OfThread = None
+    limit: Limit = 50
 
 
-def spread(verb: Callable[[Options], None], kind: Any) -> Callable[..., None]:
-    """The verb as a function that takes each field of ``kind`` by itself, as typer reads options off a signature."""
+@dataclass(frozen=True, kw_only=True)
+class Replay(Remote):
+    """``organism dead-letters replay``."""
 
-    def called(**given: Any) -> None:
-        verb(kind(**given))
+    message: LetterId
+    payload: Annotated[
+        str | None,
+        typer.Option(metavar="JSON", help="Another payload in its place; @FILE reads a file, - standard input."),
+    ] = None
+    key: Annotated[
+        str | None, typer.Option(metavar="KEY", help="An idempotency key: the same one replays only once.")
+    ] = None
 
-    hints = get_type_hints(kind, include_extras=True)
-    own = inspect.get_annotations(kind)
-    ordered = sorted(fields(kind), key=lambda field: field.name not in own)
-    parameters = [
-        inspect.Parameter(
-            field.name,
-            inspect.Parameter.KEYWORD_ONLY,
-            default=inspect.Parameter.empty if field.default is MISSING else field.default,
-            annotation=hints[field.name],
-        )
-        for field in ordered
-    ]
-    described: Any = called
-    described.__signature__ = inspect.Signature(parameters)
-    described.__doc__ = verb.__doc__
-    described.__name__ = verb.__name__
-    return called
+
+@dataclass(frozen=True, kw_only=True)
+class Discard(Remote):
+    """``organism dead-letters discard``."""
+
+    message: LetterId
+
+
+@dataclass(frozen=True, kw_only=True)
+class Approvals(Remote):
+    """``organism approvals list``."""
+
+    status: Annotated[
+        str, typer.Option(metavar="STATUS", help="pending, approved, rejected, expired, cancelled, or all.")
+    ] = "pending"
+    thread: OfThread = None
+    limit: Limit = 50
+
+
+@dataclass(frozen=True, kw_only=True)
+class Approval(Remote):
+    """``organism approvals resolve``."""
+
+    approval: Annotated[str, typer.Argument(metavar="APPROVAL", help="The approval's id.")]
+    decision: Annotated[str, typer.Argument(metavar="approve|reject", help="The word on it.")]
+    edits: Annotated[
+        str | None,
+        typer.Option(metavar="JSON", help="Approve this instead; @FILE reads a file, - standard input."),
+    ] = None
+    comment: Annotated[str, typer.Option(metavar="TEXT", help="Why.")] = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Indeterminates(Remote):
+    """``organism indeterminate list``."""
+
+    thread: OfThread = None
+    limit: Limit = 50
+
+
+@dataclass(frozen=True, kw_only=True)
+class Indeterminate(Remote):
+    """``organism indeterminate resolve``."""
+
+    effect: Annotated[str, typer.Argument(metavar="EFFECT", help="The effect's id, MESSAGE:STEP.")]
+    outcome: Annotated[str, typer.Argument(metavar="done|redo|fail", help="What became of it.")]
+    result: Annotated[
+        str | None,
+        typer.Option(metavar="JSON", help="What it gave, with done; @FILE reads a file, - standard input."),
+    ] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Events(Remote):
+    """``organism log events``."""
+
+    after: Annotated[int, typer.Option(metavar="POSITION", min=0, help="Only those after it.")] = 0
+    until: Annotated[int | None, typer.Option(metavar="POSITION", min=0, help="Only those up to it.")] = None
+    thread: OfThread = None
+    type: Annotated[str | None, typer.Option(metavar="TYPE", help="Only those of this type.")] = None
+    content: Annotated[bool, typer.Option("--content", help="With the payloads.")] = False
+    limit: Limit = 50
+
+
+@dataclass(frozen=True, kw_only=True)
+class Errors(Remote):
+    """``organism errors``."""
+
+    code: Annotated[str | None, typer.Argument(metavar="CODE", help="Only this one, in full.")] = None

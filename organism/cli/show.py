@@ -1,36 +1,65 @@
-"""What people see: tables, faults, short ids. Programs get JSON."""
+"""What people see: lines, tables and faults. Programs get JSON.
+
+On a terminal there are colours (not with ``NO_COLOR``), and no line is wider than it is; elsewhere lines are plain and
+whole.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Final
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any, Final, NoReturn
 
 import orjson
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
+
+from organism.cli.exits import Exit, end
 
 TONES: Final = {
     "processing": "cyan",
     "waiting": "magenta",
     "paused": "yellow",
+    "pending": "yellow",
     "error": "red",
     "killed": "red",
+    "rejected": "red",
     "active": "cyan",
     "completed": "green",
+    "approved": "green",
     "running": "green",
     "stopping": "yellow",
 }
+GAP: Final = "  "
+NOTE_LEAST: Final = 28
+"""A terminal that leaves fewer columns than this to a table's last cell gets it on a line of its own."""
+
+Cell = str | Text
+
+
+class Plain(Console):
+    """A console on which nothing that comes from a message is taken for markup, and a closed pipe is an error."""
+
+    def __init__(self, *, stderr: bool = False) -> None:
+        super().__init__(stderr=stderr, markup=False, emoji=False, highlight=False, soft_wrap=True)
+        if self.no_color:
+            self._color_system = None
+
+    def on_broken_pipe(self) -> None:
+        """Let it through: whoever runs the verbs ends them all alike."""
+        raise BrokenPipeError
 
 
 def out() -> Console:
-    """Standard output. Nothing that comes from a message is taken for markup."""
-    return Console(markup=False, emoji=False, highlight=False, soft_wrap=True)
+    """Standard output."""
+    return Plain()
 
 
 def fail(message: str, remedy: str = "", faults: Sequence[str] = ()) -> None:
     """Say on standard error what went wrong, each fault on a line of its own, and what to do."""
-    console = Console(stderr=True, markup=False, emoji=False, highlight=False, soft_wrap=True)
+    sys.stdout.flush()
+    console = Plain(stderr=True)
     console.print(Text.assemble(("error: ", "bold red"), message))
     for fault in faults:
         console.print(f"  {fault}")
@@ -38,17 +67,81 @@ def fail(message: str, remedy: str = "", faults: Sequence[str] = ()) -> None:
         console.print(Text.assemble(("next: ", "bold"), remedy))
 
 
+def note(message: str) -> None:
+    """Say something on standard error that is no fault."""
+    Plain(stderr=True).print(Text(message, "dim"))
+
+
+def refuse(code: Exit, message: str, remedy: str = "", faults: Sequence[str] = ()) -> NoReturn:
+    """End the command, and say why."""
+    fail(message, remedy, faults)
+    end(code)
+
+
 def print_json(value: Any) -> None:
     """One JSON value on a line."""
-    print(orjson.dumps(value).decode())  # noqa: T201 - standard output is what the option asks for
+    print(compact(value), flush=True)  # noqa: T201 - standard output is what the option asks for
 
 
-def table(*columns: str) -> Table:
-    """A plain table."""
-    made = Table(box=None, pad_edge=False, header_style="bold")
-    for at, column in enumerate(columns):
-        made.add_column(column, overflow="fold", no_wrap=at == 0)
-    return made
+def compact(value: Any) -> str:
+    """A value as JSON."""
+    return orjson.dumps(value).decode()
+
+
+def table(columns: Sequence[str], rows: Iterable[Sequence[Cell]], empty: str) -> None:
+    """A table; its last column takes what is left of a terminal's line. ``empty`` is said if there are no rows."""
+    lines = [[_text(cell) for cell in row] for row in rows]
+    console = out()
+    if not lines:
+        console.print(empty)
+        return
+    lines.insert(0, [Text(name, "bold") for name in columns])
+    widths = [max(line[at].cell_len for line in lines) for at in range(len(columns) - 1)]
+    taken = sum(widths) + len(GAP) * len(widths)
+    is_apart = console.is_terminal and console.width - taken < NOTE_LEAST
+    for line in lines:
+        for text in _laid_out(line, widths, is_apart=is_apart):
+            print_line(text)
+
+
+def _laid_out(line: Sequence[Text], widths: Sequence[int], *, is_apart: bool) -> Iterable[Text]:
+    *cells, note = line
+    for cell, width in zip(cells, widths, strict=True):
+        cell.pad_right(width - cell.cell_len)
+    if not is_apart:
+        yield Text(GAP).join([*cells, note])
+        return
+    yield Text(GAP).join(cells)
+    if note.plain:
+        yield Text.assemble(GAP, note)
+
+
+def print_line(text: Text) -> None:
+    """One line: cut off at the edge of a terminal, whole elsewhere."""
+    console = out()
+    text.rstrip()
+    if console.is_terminal:
+        text.truncate(console.width, overflow="ellipsis")
+    console.print(text)
+
+
+def _text(cell: Cell) -> Text:
+    """One line of text, whatever it holds."""
+    return cell if isinstance(cell, Text) else Text(" ".join(cell.split()))
+
+
+def tell_more(shown: int, total: int) -> None:
+    """Say so if a list has more than was asked for."""
+    if total > shown:
+        note(f"{shown} of {total}; --limit shows more")
+
+
+def fields(named: Mapping[str, Cell | None]) -> None:
+    """One object: a line for each of its fields that has a value."""
+    width = max(map(len, named))
+    for name, value in named.items():
+        if value:
+            out().print(Text.assemble((name.ljust(width), "bold"), GAP, value))
 
 
 def state(name: str, *, paused: bool = False) -> Text:
@@ -58,5 +151,20 @@ def state(name: str, *, paused: bool = False) -> Text:
 
 
 def moment(at: str | None) -> str:
-    """An ISO time to the second."""
-    return at[:19].replace("T", " ") if at else "-"
+    """An ISO time on the clock of whoever reads it: the time if it is of today, else the day."""
+    if not at:
+        return "-"
+    then = datetime.fromisoformat(at).astimezone()
+    is_today = then.date() == datetime.now().astimezone().date()
+    return f"{then:%H:%M:%S}" if is_today else f"{then:%Y-%m-%d}"
+
+
+def message_line(message: Mapping[str, Any]) -> Text:
+    """A message on its way, and what it says."""
+    route = f"{message['from']} → {message['to']}"
+    return Text.assemble((route, "bold"), " ", message["payload_type"], " ", (compact(message["payload"]), "dim"))
+
+
+def placed(position: int | None, said: Text) -> Text:
+    """A line with the position before it."""
+    return Text.assemble((" " * 9 if position is None else f"{position:>8} ", "dim"), said)

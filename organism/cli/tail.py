@@ -9,51 +9,53 @@ from dataclasses import dataclass
 from typing import Any, Final, NoReturn
 
 import orjson
-import typer
 from rich.text import Text
-from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidURI
+from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidStatus, InvalidURI
 from websockets.sync.client import ClientConnection, connect
 
-from organism.cli.client import NOT_TAKEN, REFUSED, Place, no_server, place
+from organism.cli.client import no_server, refuse_answer, remedy_of
+from organism.cli.exits import Exit, end
 from organism.cli.options import Tail
-from organism.cli.show import fail, out, state
+from organism.cli.place import Place, place
+from organism.cli.show import compact, message_line, note, out, placed, print_json, refuse, state
 
 FIRST_DELAY_SECONDS: Final = 0.5
 MAX_DELAY_SECONDS: Final = 8.0
-NOT_AUTHENTICATED: Final = 4401
-NOT_LET_IN: Final = frozenset({"missing_authorization", "invalid_authorization"})
+NOT_ALLOWED: Final = frozenset({4401, 4403})
+POLICY: Final = 1008
+NOT_LET_IN: Final = frozenset({"missing_authorization", "invalid_authorization", "forbidden"})
 """The close code that follows says it too."""
-QUIET: Final = frozenset({"subscribed", "checkpoint", "fell_behind"})
 
 
 @dataclass(slots=True)
 class Watch:
     """What is watched. ``position`` is the last one that was shown; None begins now."""
 
+    options: Tail
+    wanted: Mapping[str, list[str]]
     place: Place
     position: int | None
-    wanted: Mapping[str, list[str]]
-    as_json: bool
     log: str | None = None
+    is_filtered: bool = False
+    """Whether what comes has passed the filter: what came before the filter was set is sent again."""
 
     @property
     def url(self) -> str:
         """Where to connect, going on after the position if there is one."""
-        base = self.place.url.replace("http", "ws", 1) + "/ws"
+        address = self.place.url.replace("http", "ws", 1) + "/ws"
         if self.position is None:
-            return base
-        return f"{base}?since={self.position}" + (f"&log={self.log}" if self.log else "")
+            return address
+        return f"{address}?since={self.position}" + (f"&log={self.log}" if self.log else "")
 
 
-def watch(options: Tail) -> None:
-    """Show events until interrupted."""
+def tail(options: Tail) -> None:
+    """Show events until interrupted: Ctrl-C is how it ends, and no failure."""
     lists = {"threads": options.thread, "agents": options.agent, "events": options.event}
-    given = {name: names for name, names in lists.items() if names}
-    asked = Watch(place(options), options.since, given, as_json=options.json)
+    wanted = {name: names for name, names in lists.items() if names}
     try:
-        _watch(asked)
+        _watch(Watch(options, wanted, place(options), options.since))
     except KeyboardInterrupt:
-        raise typer.Exit(0) from None
+        end(Exit.DONE)
 
 
 def _watch(asked: Watch) -> NoReturn:
@@ -61,46 +63,73 @@ def _watch(asked: Watch) -> NoReturn:
     delay = FIRST_DELAY_SECONDS
     was_connected = False
     while True:
-        try:
-            with connect(asked.url, additional_headers=asked.place.headers, compression=None, proxy=None) as socket:
-                was_connected, delay = True, FIRST_DELAY_SECONDS
+        socket = _connected(asked, is_first=not was_connected)
+        if socket is not None:
+            if was_connected:
+                note("connected again")
+            was_connected, delay = True, FIRST_DELAY_SECONDS
+            with socket:
                 _follow(asked, socket)
-        except (OSError, InvalidHandshake, InvalidURI) as error:
-            if not was_connected:
-                no_server(asked.place, error)
-        fail(f"connection lost after position {asked.position}; trying again in {delay:.1f} s")
+        note(f"connection lost after position {asked.position}; trying again in {delay:.1f} s")
         time.sleep(delay)
         delay = min(delay * 2, MAX_DELAY_SECONDS)
+        asked.place = place(asked.options)  # a server that was started anew may have another port
+
+
+def _connected(asked: Watch, *, is_first: bool) -> ClientConnection | None:
+    """A connection, or None if there was one before and there is none now."""
+    try:
+        return connect(
+            asked.url,
+            additional_headers=asked.place.headers,
+            ssl=asked.place.authorities(),
+            compression=None,
+            proxy=None,
+            max_size=None,  # the server is trusted, and a payload's JSON can be large
+        )
+    except InvalidStatus as error:
+        if is_first:
+            refuse_answer(asked.place, error.response.status_code, bytes(error.response.body or b""))
+    except (OSError, InvalidHandshake, InvalidURI) as error:
+        if is_first:
+            no_server(asked.place, error)
+    return None
 
 
 def _follow(asked: Watch, socket: ClientConnection) -> None:
     """Show what one connection brings, until it ends."""
+    asked.is_filtered = not asked.wanted
     with suppress(ConnectionClosed):
-        if asked.wanted:
-            again = {} if asked.position is None else {"since": asked.position}
-            socket.send(orjson.dumps({"cmd": "subscribe", **asked.wanted, **again}).decode())
         for text in socket:
-            _take(asked, orjson.loads(text))
-    if socket.close_code == NOT_AUTHENTICATED:
-        fail("The server does not take the token.", "Give it with --token or ORGANISM_TOKEN, or name --data DIR.")
-        raise typer.Exit(NOT_TAKEN)
+            frame = orjson.loads(text)
+            _take(asked, frame)
+            if frame["event"] == "connected" and asked.wanted:
+                command = {"cmd": "subscribe", **asked.wanted, "since": asked.position}
+                socket.send(orjson.dumps(command).decode())
+    if socket.close_code in NOT_ALLOWED:
+        refuse(Exit.NOT_ALLOWED, "The server does not take the token for this.", asked.place.token_remedy())
+    if socket.close_code == POLICY:
+        refuse(Exit.NOT_NOW, f"The server closed the connection: {socket.close_reason or 'too many are open'}.")
 
 
 def _take(asked: Watch, frame: Mapping[str, Any]) -> None:
+    """Note where it stands, and show it."""
     event = frame["event"]
+    if event == "error" and "code" in frame:
+        if frame["code"] not in NOT_LET_IN:
+            refuse(Exit.FAILED, frame["error"], remedy_of(frame["code"]))
+        return
     if event == "connected":
         asked.log = frame["log"]
         asked.position = frame["position"] if asked.position is None else asked.position
+    elif event == "subscribed":
+        asked.is_filtered = True
+    elif not asked.is_filtered:
         return
-    if event == "error" and "code" in frame:
-        if frame["code"] in NOT_LET_IN:
-            return
-        fail(frame["error"])
-        raise typer.Exit(REFUSED)
-    asked.position = max(asked.position or 0, frame.get("position", 0))
-    if asked.as_json:
-        if event not in QUIET:
-            print(orjson.dumps(frame).decode(), flush=True)  # noqa: T201 - standard output is what the option asks for
+    else:
+        asked.position = max(asked.position or 0, frame.get("position", 0))
+    if asked.options.json:
+        print_json(frame)
     elif (line := shown(frame)) is not None:
         out().print(line)
 
@@ -110,15 +139,11 @@ def shown(frame: Mapping[str, Any]) -> Text | None:
     maker = LINES.get(frame["event"])
     if maker is None:
         return None
-    place = f"{frame['position']:>8} " if "position" in frame else " " * 9
-    return Text.assemble((place, "dim"), maker(frame))
+    return placed(frame.get("position"), maker(frame))
 
 
 def _message(frame: Mapping[str, Any]) -> Text:
-    message = frame["message"]
-    payload = orjson.dumps(message["payload"]).decode()
-    route = f"{message['from']} → {message['to']}"
-    return Text.assemble((route, "bold"), " ", message["payload_type"], " ", (payload, "dim"))
+    return message_line(frame["message"])
 
 
 def _thread(frame: Mapping[str, Any]) -> Text:
@@ -149,7 +174,7 @@ def _caught_up(_frame: Mapping[str, Any]) -> Text:
 
 def _other(frame: Mapping[str, Any]) -> Text:
     said = {name: value for name, value in frame.items() if name not in {"event", "position"}}
-    return Text.assemble(frame["event"], " ", (orjson.dumps(said).decode(), "dim"))
+    return Text.assemble(frame["event"], " ", (compact(said), "dim"))
 
 
 LINES: Final = {

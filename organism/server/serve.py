@@ -26,13 +26,14 @@ import uvloop
 from organism.bootstrap import Organism
 from organism.server.app import App
 from organism.server.auth import Tokens, operator_token, server_key
-from organism.server.transport import FrameProtocol, StrictHttpProtocol
+from organism.server.strict import StrictHttpProtocol
+from organism.server.transport import FrameProtocol
 
 GRACE_SECONDS: Final = 10.0
 SHUTDOWN_SECONDS: Final = 5
 MAX_FRAME_BYTES: Final = 256 * 1024
 PING_SECONDS: Final = 20.0
-USER_TIMEOUT_MS: Final = 10_000
+USER_TIMEOUT_MS: Final = 8_000
 BACKLOG: Final = 2048
 NOTICE_FILE: Final = "server.json"
 
@@ -58,7 +59,7 @@ class Address:
 def listen(address: Address) -> socket.socket:
     """The listening socket. Raises ``OSError`` if the address is taken or not this machine's.
 
-    ``TCP_USER_TIMEOUT`` is handed on to each connection: a peer that acknowledges nothing for ten seconds is gone
+    ``TCP_USER_TIMEOUT`` is handed on to each connection: a peer that takes nothing for eight seconds is gone
     (S15).
     """
     family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
@@ -184,13 +185,16 @@ def run(main: Coroutine[Any, Any, Result]) -> Result:
 
 
 @contextlib.contextmanager
-def announced(data: Path, url: str) -> Iterator[None]:
-    """While it lasts, the data directory says where it is served and by which process; the command line looks there."""
+def announced(data: Path, url: str, certificate: str | None = None) -> Iterator[None]:
+    """While it lasts, the data directory says where it is served, by which process and with which certificate (PEM).
+
+    The command line looks there.
+    """
     notice = data / NOTICE_FILE
     draft = notice.with_suffix(".new")
     handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
     with os.fdopen(handle, "wb") as file:
-        file.write(orjson.dumps({"url": url, "pid": os.getpid()}))
+        file.write(orjson.dumps({"url": url, "pid": os.getpid(), "certificate": certificate}))
     draft.replace(notice)
     try:
         yield

@@ -1,0 +1,62 @@
+"""``organism init``: a small working organism, written where nothing is in its way."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from organism.cli.exits import Exit
+from organism.cli.options import Init
+from organism.cli.show import out, print_json, refuse
+
+STARTER: Final = Path(__file__).parent / "starter"
+FILES: Final[Mapping[str, str]] = {
+    "organism.yaml": "organism.yaml",
+    "handlers/__init__.py": "handlers/__init__.py",
+    "handlers/hello.py": "handlers/hello.py",
+    "README.md": "README.md",
+    "gitignore": ".gitignore",
+}
+"""The starter's files, and the names under which they are written."""
+
+
+def init(options: Init) -> None:
+    """Write all files, or none if one of them is there already."""
+    directory = options.directory
+    _refuse_if_in_the_way(directory)
+    try:
+        write_starter(directory)
+    except OSError as error:
+        refuse(Exit.FAILED, f"{error.filename} cannot be written: {error.strerror}.", "Choose another directory.")
+    if options.json:
+        print_json({"directory": str(directory.resolve()), "files": list(FILES.values())})
+        return
+    for name in FILES.values():
+        out().print(f"wrote {directory / name}")
+    enter = "" if directory.resolve() == Path.cwd() else f"cd {shlex.quote(str(directory))} && "
+    out().print(f"\nNext: {enter}organism serve\nThen, in a second terminal there, what README.md says.")
+
+
+def _refuse_if_in_the_way(directory: Path) -> None:
+    """Nothing that is there is written over; a ``handlers`` folder of one's own is nothing to add to either."""
+    if directory.exists() and not directory.is_dir():
+        refuse(Exit.CONFLICT, f"{directory} is a file.", "Name a new directory, or an empty one.")
+    tops = dict.fromkeys(name.partition("/")[0] for name in FILES.values())
+    present = [str(directory / top) for top in tops if (directory / top).exists() or (directory / top).is_symlink()]
+    if present:
+        refuse(
+            Exit.CONFLICT,
+            f"Nothing was written, as this would be in the way: {', '.join(present)}.",
+            "Name a new directory, or an empty one.",
+        )
+
+
+def write_starter(directory: Path) -> None:
+    """Write the files below ``directory``, which is made if it is not there. Raises ``OSError``."""
+    for stored, name in FILES.items():
+        target = directory / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with target.open("x", encoding="utf-8") as file:
+            file.write((STARTER / stored).read_text("utf-8"))

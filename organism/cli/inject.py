@@ -1,0 +1,44 @@
+"""``organism inject``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from organism.cli.client import Client, given
+from organism.cli.options import Inject
+from organism.cli.payloads import parsed, text_of
+from organism.cli.show import fail, message_line, out, print_json, state
+
+PAYLOAD = "PAYLOAD"
+
+
+def inject(options: Inject) -> None:
+    """Send it; with ``--wait``, show the replies."""
+    text = text_of(options.payload, PAYLOAD)
+    headers = {"Idempotency-Key": options.key} if options.key else {}
+    where = given({"to": options.to, "thread_id": options.thread, "wait": options.wait or None})
+    client = Client(options)
+    if text.lstrip().startswith("<"):
+        headers["Content-Type"] = "application/xml"
+        said = client.post("/inject", params=where, content=text.encode(), headers=headers)
+    else:
+        payload = parsed(text, PAYLOAD, "JSON or XML")
+        said = client.post("/inject", {**where, "payload": payload}, headers=headers)
+    if options.json:
+        print_json(said)
+    else:
+        _show(said, waited=options.wait is not None)
+
+
+def _show(said: Mapping[str, Any], *, waited: bool) -> None:
+    console = out()
+    console.print(f"thread   {said['thread_id']}\nmessage  {said['message_id']}\nposition {said['position']}")
+    for reply in said.get("replies", ()):
+        console.print(message_line(reply))
+    if "thread" in said:
+        console.print(state(said["thread"]["status"]))
+        if said["thread"]["error"]:
+            fail(said["thread"]["error"])
+    elif waited:
+        console.print(f"still active; `organism threads {said['thread_id']}` shows what came of it")

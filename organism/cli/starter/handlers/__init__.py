@@ -1,0 +1,1 @@
+"""The handlers that organism.yaml names."""

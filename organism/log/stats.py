@@ -1,0 +1,67 @@
+"""``organism log stats``: counts what a log's directory holds; reads only, also while a server writes there."""
+
+from __future__ import annotations
+
+from collections import Counter
+from contextlib import closing
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import orjson
+
+from organism.errors import LogDamaged, NotFound
+from organism.log.connect import SETTINGS
+from organism.log.driver import Connection, Driver, Pysqlite
+from organism.log.place import Place
+from organism.log.verify import BEFORE_ALL, rows_after
+
+
+@dataclass(slots=True)
+class Stats:
+    """What a log holds. Times are UTC in microseconds since 1970, 0 if there is no event."""
+
+    position: int = 0
+    units: int = 0
+    commits: int = 0
+    first_at: int = 0
+    last_at: int = 0
+    events: Counter[str] = field(default_factory=Counter)
+    threads: int = 0
+    file_bytes: dict[str, int] = field(default_factory=dict)
+
+    def add(self, body: bytes, *, ends_commit: bool) -> None:
+        """Count one more unit. Raises ``LogDamaged`` if it is none."""
+        try:
+            first, _, at, _, _, _, _, listed = orjson.loads(body)
+        except (ValueError, TypeError) as error:
+            raise LogDamaged(f"The unit after position {self.position} is damaged: {error}.") from error
+        self.units += 1
+        self.commits += ends_commit
+        self.position = first + len(listed) - 1
+        self.first_at = self.first_at or at
+        self.last_at = at
+        self.events.update(fields[0] for fields in listed)
+
+
+def count(directory: Path, driver: Driver | None = None) -> Stats:
+    """Count the log in ``directory``. Raises ``NotFound`` if there is none, ``LogDamaged`` if it cannot be read."""
+    place = Place(directory)
+    if not place.log.is_file():
+        raise NotFound(f"{directory} holds no log: expected {place.log.name} there.")
+    driver = driver or Pysqlite()
+    stats = Stats(file_bytes={path.name: path.stat().st_size for path in sorted(directory.iterdir())})
+    try:
+        with closing(driver.connect(str(place.log), read_only=True)) as connection:
+            _count(connection, stats)
+    except driver.errors as error:
+        raise LogDamaged(f"{place.log.name} cannot be read after position {stats.position}: {error}.") from error
+    stats.threads = stats.events["thread_created"]
+    return stats
+
+
+def _count(connection: Connection, stats: Stats) -> None:
+    for setting in SETTINGS:
+        connection.execute(setting)
+    for rows in rows_after(connection, BEFORE_ALL):
+        for _, _, body, chained in rows:
+            stats.add(body, ends_commit=chained is not None)
