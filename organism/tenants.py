@@ -13,8 +13,8 @@ from typing import Final
 from organism.errors import Fenced, Unavailable
 from organism.log.log import Log
 from organism.model.clock import Clock
-from organism.model.commands import Command, Done, Injected, Reloaded
-from organism.model.events import Actor
+from organism.model.commands import Command, Done, Idempotency, Injected, Reloaded
+from organism.model.events import ORGANISM_STREAM, Actor, Content
 from organism.model.ids import Ids
 from organism.pump import recover
 from organism.pump.operate import Operator
@@ -60,6 +60,14 @@ class Tenant:
     async def do(self, command: Command) -> Injected | Done:
         """Carry out a command. Raises an ``OrganismError``."""
         return await self.operator.do(command)
+
+    async def keep_answer(self, once: Idempotency, actor: Actor, status: int, body: bytes) -> None:
+        """Record what a call was answered, once it was carried out. Raises an ``OrganismError``."""
+        decision = self.pump.state.decide(None, None, actor)
+        bound = {"key": once.key, "method": once.method, "path": once.path, "digest": once.digest}
+        data = {**bound, "status": status, "body": {}, "back": 0}
+        decision.add("call_answered", data, Content(ORGANISM_STREAM, body))
+        await self.pump.commit(decision)
 
     async def ended(self, thread_id: str, seconds: float) -> bool:
         """Wait until the thread is not active any more, at most ``seconds``; gives whether it is so."""

@@ -23,6 +23,11 @@ class Idempotency:
     path: str
     digest: str
 
+    @property
+    def name(self) -> str:
+        """What the answer is kept under: neither method nor path has a space in it."""
+        return f"{self.method} {self.path} {self.key}"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Command:

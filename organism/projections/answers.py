@@ -17,16 +17,18 @@ def keys(event: Event) -> Sequence[str]:
 def apply(_key: str, _row: Row | None, event: Event) -> Row:
     """What the first call was bound to and what it got; ``at`` in µs. After 24 hours the key may be used anew.
 
-    The act is in the event's own unit, ``back`` positions before it: so the answer knows its position.
+    The act is in the event's own unit, ``back`` positions before it: so the answer knows its position. ``said_at`` is
+    the position of the event whose content is the whole body, if there is one: it follows in a unit of its own.
     """
     data = event.data
     body = {**data["body"], "position": event.position - data["back"]}
-    return {"digest": data["digest"], "status": data["status"], "body": body, "at": event.at}
+    said_at = event.position if "content" in data else None
+    return {"digest": data["digest"], "status": data["status"], "body": body, "at": event.at, "said_at": said_at}
 
 
 MODEL = ReadModel(
     name="answers",
-    version=1,
+    version=2,
     keys={"call_answered": keys},
     apply=apply,
     columns={"at": "INTEGER"},

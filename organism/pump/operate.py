@@ -54,7 +54,7 @@ class Operator:
         once = command.idempotency
         if once is None:
             return await self._act(command)
-        key = f"{once.method} {once.path} {once.key}"
+        key = once.name
         before = await self._before(key, once)
         if before is not None:
             return before

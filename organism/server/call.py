@@ -21,6 +21,7 @@ from organism.server.bodies import payload_at
 from organism.server.cursors import Cursors
 from organism.server.headers import JSON, Header
 from organism.server.rights import ROUTES, Right, right_of
+from organism.server.tickets import Tickets
 from organism.server.wire import encoded, parse_json
 from organism.tenants import Tenant
 
@@ -49,6 +50,7 @@ class Process(Protocol):
 
     organism: Organism
     cursors: Cursors
+    tickets: Tickets
     life: str
     """A few characters that tell this process's request ids from those of its other lives."""
 
@@ -161,6 +163,7 @@ class Route:
     """A line of the route table; what it needs stands in the table of rights, or else there is no such route.
 
     ``by_head`` says that the answer depends on the log alone: the head is its ETag, and an unchanged head is a 304.
+    ``is_kept`` says that its answers show how something then stands: under an idempotency key they are kept whole.
     ``mount`` is what its ``path`` lies below.
     """
 
@@ -168,6 +171,7 @@ class Route:
     path: str
     endpoint: Endpoint
     by_head: bool = field(default=False, kw_only=True)
+    is_kept: bool = field(default=False, kw_only=True)
     mount: str = field(default="", kw_only=True)
     right: Right = field(init=False)
 

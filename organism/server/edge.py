@@ -20,9 +20,11 @@ from organism.model.ids import DEFAULT_TENANT
 from organism.model.principal import Principal
 from organism.server import headers as fixed
 from organism.server import problems
-from organism.server.auth import Tokens, refuse_credentials, token_in
+from organism.server.auth import refuse_credentials, token_in
 from organism.server.call import Answer, Call, Process, Route
+from organism.server.door import Door
 from organism.server.hosts import Hosts
+from organism.server.kept import Kept
 from organism.server.page import Page
 from organism.server.rights import OPEN
 from organism.server.table import Table
@@ -53,12 +55,13 @@ _log = structlog.get_logger("organism.server")
 class Edge:
     """The ASGI application for HTTP."""
 
-    def __init__(self, process: Process, tokens: Tokens, hosts: Hosts, routes: Sequence[Route], page: Page) -> None:
+    def __init__(self, process: Process, door: Door, hosts: Hosts, routes: Sequence[Route], page: Page) -> None:
         self._process = process
-        self._tokens = tokens
+        self._door = door
         self._hosts = hosts
         self._table = Table(routes)
         self._page = page
+        self._kept = Kept()
         self._numbers = count(1)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -81,22 +84,23 @@ class Edge:
         if (file := self._page.file(scope["method"], path)) is not None:
             return _unless_known(file, headers)
         route, params = self._table.find(scope["method"], path)
-        who = self._principal(route, params, headers)
+        who = self._principal(route, params, headers, address_of(scope))
         tenant = self._process.organism.tenants[who.tenant]
         head = ((b"etag", b'"%d"' % tenant.log.head),) if route.by_head else ()
-        if head and headers.get(b"if-none-match") == head[0][1]:
-            return Answer(b"", 304, headers=head)
         body = await _body(receive, headers)
         call = Call(
             self._process, route.right, tenant, who, request_id, route.method, path, params, query, headers, body
         )
-        given = await route.endpoint(call)
+        once = call.idempotency() if route.is_kept else None
+        given = await (route.endpoint(call) if once is None else self._kept.answer(call, once, route.endpoint))
         return _unless_known(Answer(given.body, given.status, given.kind, (*given.headers, *head)), headers)
 
-    def _principal(self, route: Route, params: Mapping[str, str], headers: Mapping[bytes, bytes]) -> Principal:
+    def _principal(
+        self, route: Route, params: Mapping[str, str], headers: Mapping[bytes, bytes], address: str
+    ) -> Principal:
         if route.right is OPEN:
             return NOBODY
-        who = self._tokens.principal(token_in(headers))
+        who = self._door.by_token(token_in(headers), address)
         route.right.check_door(who, params)
         return who
 
@@ -117,7 +121,13 @@ def headers_of(raw: Sequence[tuple[bytes, bytes]]) -> dict[bytes, bytes]:
     return headers
 
 
-def query_of(raw: bytes) -> dict[str, str]:
+def address_of(scope: Scope) -> str:
+    """Where a connection comes from."""
+    host: str = (scope.get("client") or ("", 0))[0]
+    return host
+
+
+def query_of(raw: bytes, *, takes_ticket: bool = False) -> dict[str, str]:
     """The query's parameters.
 
     Raises ``InvalidField`` for one that stands twice and ``CredentialInUrl`` for a credential.
@@ -129,7 +139,7 @@ def query_of(raw: bytes) -> dict[str, str]:
     except ValueError as error:
         raise InvalidField("The query is percent-encoded UTF-8 of at most 100 parameters.", param="query") from error
     query = dict(pairs)
-    refuse_credentials(query)
+    refuse_credentials(query, takes_ticket=takes_ticket)
     if len(query) < len(pairs):
         names = [name for name, _ in pairs]
         twice = tuple(Fault(f"query.{name}", "stands twice") for name in query if names.count(name) > 1)
@@ -157,11 +167,10 @@ async def _body(receive: Receive, headers: Mapping[bytes, bytes]) -> bytes:
 
 def _unless_known(given: Answer, headers: Mapping[bytes, bytes]) -> Answer:
     """The answer, or a 304 if the client says that it has this very one."""
-    known = headers.get(b"if-none-match")
-    tags = tuple(header for header in given.headers if header[0] == b"etag")
-    if known and given.status == HTTPStatus.OK and any(tag == known for _, tag in tags):
-        return Answer(b"", 304, given.kind, given.headers)
-    return given
+    known = {tag.strip().removeprefix(b"W/") for tag in headers.get(b"if-none-match", b"").split(b",")}
+    tags = {value for name, value in given.headers if name == b"etag"}
+    is_known = bool(tags) and (b"*" in known or not tags.isdisjoint(known))
+    return Answer(b"", 304, given.kind, given.headers) if is_known and given.status == HTTPStatus.OK else given
 
 
 async def _send(scope: Scope, send: Send, given: Answer, request_id: str) -> None:

@@ -9,7 +9,10 @@ from typing import Any, Final
 import orjson
 
 from organism.errors import LogUnavailable, NotFound
-from organism.log.log import Log, Page, Query, Where
+from organism.log.log import Log, Page, Query, Row, Where
+from organism.projections import threads
+from organism.server.frames import public
+from organism.server.push import past_of
 from organism.server.states import States
 from organism.tenants import Tenant
 
@@ -42,6 +45,19 @@ def organism_row(row: bytes, tenant: Tenant, status: str) -> dict[str, Any]:
     if status in {"starting", "stopping"}:
         shown["status"] = status
     return shown
+
+
+async def thread_at(log: Log, thread_id: str, position: int) -> bytes:
+    """A thread as it stood right after one of its own events. Raises ``NotFound``."""
+    row = await log.row("threads", thread_id)
+    if row is None:
+        raise NotFound(f"There is no thread {thread_id[:80]!r}.")
+    if orjson.loads(row)["position"] == position:
+        return row
+    then: Row | None = None
+    for event in await past_of(log, thread_id, position):
+        then = threads.apply(thread_id, then, event)
+    return orjson.dumps(public(then or {}))
 
 
 async def snapshot(log: Log, states: States) -> Snapshot:

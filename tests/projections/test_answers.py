@@ -28,8 +28,17 @@ def test_an_answer_is_found_by_method_path_and_key_and_knows_the_position_of_its
             "status": 202,
             "body": {"message_id": "m", "position": 1},
             "at": AT + 3_000_000,
+            "said_at": None,
         }
     }
+
+
+def test_a_body_that_follows_the_act_is_found_by_its_position() -> None:
+    story = answered()
+    call: dict[str, Any] = {"key": "a b", "method": "POST", "path": "/api/v1/inject", "digest": "abc"}
+    story.tell("call_answered", None, **call, status=200, body={}, back=0, content="digest of the body")
+    (row,) = story.rows("answers").values()
+    assert (row["status"], row["said_at"]) == (200, story.events[-1].position)
 
 
 def test_a_later_answer_under_the_same_key_takes_its_place() -> None:

@@ -77,6 +77,6 @@ ROUTES: Final = (
     Route("GET", "/agents/{name}", agent, by_head=True),
     Route("GET", "/agents/{name}/config", config, by_head=True),
     Route("GET", "/agents/{name}/schema", schema, by_head=True),
-    Route("POST", "/agents/{name}/pause", pause),
-    Route("POST", "/agents/{name}/resume", resume),
+    Route("POST", "/agents/{name}/pause", pause, is_kept=True),
+    Route("POST", "/agents/{name}/resume", resume, is_kept=True),
 )

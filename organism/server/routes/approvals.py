@@ -52,5 +52,5 @@ async def resolve(call: Call) -> Answer:
 
 ROUTES: Final = (
     Route("GET", "/approvals", approvals, by_head=True),
-    Route("POST", "/approvals/{id}/resolve", resolve),
+    Route("POST", "/approvals/{id}/resolve", resolve, is_kept=True),
 )

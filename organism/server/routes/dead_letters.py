@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-import orjson
-
 from organism.log.log import Where
 from organism.model.commands import DiscardDeadLetter, ReplayDeadLetter
 from organism.server.bodies import NoBody, ReplayBody, parsed
@@ -35,13 +33,13 @@ async def discard(call: Call) -> Answer:
     """Close it for good; the answer is its thread as it then stands."""
     call.allow_query()
     parsed(NoBody, call.json())
-    dead = orjson.loads(await call.row("dead_letters", call.params["id"], "dead letter"))
-    await call.tenant.do(DiscardDeadLetter(message_id=call.params["id"], **call.command_fields()))
-    return answer(await call.row("threads", dead["thread_id"]))
+    done = await call.tenant.do(DiscardDeadLetter(message_id=call.params["id"], **call.command_fields()))
+    (discarded,) = await call.tenant.log.read(done.position - 1, done.position)
+    return answer(await call.row("threads", discarded.thread or ""))
 
 
 ROUTES: Final = (
     Route("GET", "/dead-letters", dead_letters, by_head=True),
     Route("POST", "/dead-letters/{id}/replay", replay),
-    Route("DELETE", "/dead-letters/{id}", discard),
+    Route("DELETE", "/dead-letters/{id}", discard, is_kept=True),
 )

@@ -39,5 +39,5 @@ async def resolve(call: Call) -> Answer:
 
 ROUTES: Final = (
     Route("GET", "/indeterminate", indeterminate, by_head=True),
-    Route("POST", "/indeterminate/{id}/resolve", resolve),
+    Route("POST", "/indeterminate/{id}/resolve", resolve, is_kept=True),
 )

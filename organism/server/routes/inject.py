@@ -12,10 +12,12 @@ from organism.model.commands import Inject, Injected
 from organism.model.ids import CONSOLE
 from organism.server.bodies import MAX_WAIT_SECONDS, InjectBody, parsed
 from organism.server.call import Answer, Call, Route, answer, required
+from organism.server.standing import thread_at
 from organism.server.wire import splice
 
 _XML_KINDS: Final = frozenset({"application/xml", "text/xml"})
 _PAGE_EVENTS: Final = 500
+_ENDS: Final = ("thread_completed", "thread_failed", "thread_killed")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,10 +40,11 @@ async def inject(call: Call) -> Answer:
     )
     sent = await call.send(command, "/payload" if wanted.xml is None else "")
     said = {"thread_id": sent.thread_id, "message_id": sent.message_id, "position": sent.position}
-    if wanted.wait_seconds is None or not await _ended(call, sent.thread_id, wanted.wait_seconds):
+    end = None if wanted.wait_seconds is None else await _end(call, sent, wanted.wait_seconds)
+    if end is None:
         return answer(said, 202)
-    replies = await replies_to(call.tenant.log, sent)
-    thread = await call.row("threads", sent.thread_id)
+    replies = await replies_to(call.tenant.log, sent, end)
+    thread = await thread_at(call.tenant.log, sent.thread_id, end)
     return Answer(splice(answer(said).body, {"replies": replies, "thread": thread}))
 
 
@@ -80,6 +83,21 @@ def _wait(said: str | None) -> float | None:
     return seconds
 
 
+async def _end(call: Call, sent: Injected, seconds: float) -> int | None:
+    """Where the thread first ended after the injection, if it has or does in time.
+
+    What is answered is as it was there: so a repetition is answered alike, though the thread has gone on since.
+    """
+    if (end := await _end_after(call.tenant.log, sent)) is None and await _ended(call, sent.thread_id, seconds):
+        return await _end_after(call.tenant.log, sent)
+    return end
+
+
+async def _end_after(log: Log, sent: Injected) -> int | None:
+    found = await log.read(sent.position, wanted=EventFilter((sent.thread_id,), _ENDS), limit=1)
+    return found[0].position if found else None
+
+
 async def _ended(call: Call, thread_id: str, seconds: float) -> bool:
     """Whether the thread ends in time. A stop of the server ends the wait: what it waits for may not come."""
     ended = asyncio.ensure_future(call.tenant.ended(thread_id, seconds))
@@ -92,13 +110,13 @@ async def _ended(call: Call, thread_id: str, seconds: float) -> bool:
         stopping.cancel()
 
 
-async def replies_to(log: Log, sent: Injected) -> bytes:
-    """The messages to ``console`` that the injection caused, as a JSON array, oldest first."""
+async def replies_to(log: Log, sent: Injected, until: int) -> bytes:
+    """The messages to ``console`` that the injection caused up to a position, as a JSON array, oldest first."""
     wanted = EventFilter((sent.thread_id,), ("message_sent",))
     found: list[str] = []
     position = sent.position
     while True:
-        events = await log.read(position, wanted=wanted, limit=_PAGE_EVENTS)
+        events = await log.read(position, until, wanted, _PAGE_EVENTS)
         found += [
             event.data["message"]
             for event in events

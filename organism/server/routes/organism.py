@@ -67,8 +67,8 @@ async def stop(call: Call) -> Answer:
 ROUTES: Final = (
     Route("GET", "/organism", organism, by_head=True),
     Route("GET", "/organism/config", config, by_head=True),
-    Route("POST", "/organism/pause", pause),
-    Route("POST", "/organism/resume", resume),
-    Route("POST", "/organism/reload", reload),
-    Route("POST", "/organism/stop", stop),
+    Route("POST", "/organism/pause", pause, is_kept=True),
+    Route("POST", "/organism/resume", resume, is_kept=True),
+    Route("POST", "/organism/reload", reload, is_kept=True),
+    Route("POST", "/organism/stop", stop, is_kept=True),
 )

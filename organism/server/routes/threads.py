@@ -86,7 +86,7 @@ ROUTES: Final = (
     Route("GET", "/threads/{id}/messages", messages, by_head=True),
     Route("GET", "/threads/{id}", thread),
     Route("GET", "/threads", threads, by_head=True),
-    Route("POST", "/threads/{id}/kill", kill),
-    Route("POST", "/threads/{id}/pause", pause),
-    Route("POST", "/threads/{id}/resume", resume),
+    Route("POST", "/threads/{id}/kill", kill, is_kept=True),
+    Route("POST", "/threads/{id}/pause", pause, is_kept=True),
+    Route("POST", "/threads/{id}/resume", resume, is_kept=True),
 )
