@@ -7,7 +7,7 @@ import gc
 import os
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from importlib.metadata import version as package_version
 from pathlib import Path
@@ -19,7 +19,8 @@ from organism.codec import Codec, PayloadSchema, Terms, UnsupportedPayload
 from organism.config.load import load
 from organism.config.modules import Importer
 from organism.config.settings import Listener, Settings, diff
-from organism.errors import ConfigInvalid
+from organism.config.tokens import TOKENS_FILE, TenantEntry, read_tokens
+from organism.errors import ConfigInvalid, OrganismError
 from organism.log.driver import Driver, Pysqlite
 from organism.log.log import Log
 from organism.log.memory import MemoryLog
@@ -28,7 +29,7 @@ from organism.log.sqlite import SqliteLog
 from organism.model.clock import LogClock
 from organism.model.commands import NOBODY, Reloaded
 from organism.model.events import Actor
-from organism.model.ids import DEFAULT_TENANT
+from organism.model.ids import DEFAULT_TENANT, folder_of
 from organism.projections import READ_MODELS
 from organism.pump.recover import Life
 from organism.pump.rules import Rules, payload_classes
@@ -37,6 +38,8 @@ from organism.tenants import Tenant
 
 COLLECT_AFTER_OBJECTS: Final = 50_000
 VERSION: Final = package_version("organism")
+TENANTS: Final = "tenants"
+PRIVATE_DIRECTORY: Final = 0o700
 
 
 class SystemChance:
@@ -78,16 +81,25 @@ class Parts:
 
 
 class Organism:
-    """The whole process: the configuration and its tenants. ``status`` is starting, running, paused or stopping."""
+    """The whole process: the configuration and its tenants. ``status`` is starting, running, paused or stopping.
+
+    ``closed`` is set when it has stopped.
+    """
 
     def __init__(self, config_path: Path, parts: Parts) -> None:
         self.config_path = config_path
         self.parts = parts
+        self.tokens_path = config_path.parent / TOKENS_FILE
         self.tenants: dict[str, Tenant] = {}
+        self.closed = asyncio.Event()
         self.settings: Settings
+        self.entries: tuple[TenantEntry, ...]
         self._importer = Importer()
         self._stage = "starting"
         self._generation = 0
+        self._data: Path | None = None
+        self._codec: Codec
+        self._changing = asyncio.Lock()
         self._watchdog: Watchdog | None = None
         self._logger = structlog.get_logger("organism")
 
@@ -106,26 +118,50 @@ class Organism:
     async def start(self, data: Path | None) -> None:
         """Load the configuration, open the tenants' logs (None: in memory), begin."""
         self.settings = self._load()
-        rules = self._rules(self.settings)
-        clock = LogClock(self.parts.wall_ns, self.parts.monotonic_ns)
-        log = await open_log(data, DEFAULT_TENANT, clock, self.parts)
-        clock.begin_at(log.last_at)
-        tenant = Tenant(DEFAULT_TENANT, log, clock, self.parts.chance)
-        tenant.on_broken = self._report_broken
-        self.tenants[DEFAULT_TENANT] = tenant
-        await tenant.start(rules, self._life(self.settings))
-        self._watchdog = Watchdog(tenant.writable_pump)
+        self.entries = read_tokens(self.tokens_path)
+        self._codec = self._new_codec(self.settings)
+        self._data = data
+        try:
+            await self.open_tenants((DEFAULT_TENANT, *(entry.id for entry in self.entries)))
+        except OrganismError:
+            await self.stop(0)
+            raise
+        self._watchdog = Watchdog(self.tenants[DEFAULT_TENANT].writable_pump)
         self._watchdog.start()
         spare_collections()
         self._stage = "running"
 
+    async def open_tenants(self, ids: Iterable[str]) -> None:
+        """Open those of the tenants that are not open yet, and take up what is open in them.
+
+        Raises ``LogHeld``, ``LogDamaged``; those before it are open then.
+        """
+        async with self._changing:
+            for tenant_id in ids:
+                if tenant_id not in self.tenants and self._stage != "stopping":
+                    self.tenants[tenant_id] = await self._opened(tenant_id)
+
+    async def _opened(self, tenant_id: str) -> Tenant:
+        clock = LogClock(self.parts.wall_ns, self.parts.monotonic_ns)
+        log = await open_log(self._data, tenant_id, clock, self.parts)
+        clock.begin_at(log.last_at)
+        tenant = Tenant(tenant_id, log, clock, self.parts.chance)
+        tenant.on_broken = self._report_broken
+        await tenant.start(self._rules(), self._life(self.settings))
+        return tenant
+
     def _load(self) -> Settings:
         return load(self.config_path, check_payload=payload_faults, imports=self._importer)
 
-    def _rules(self, settings: Settings) -> Rules:
-        self._generation += 1
+    def _new_codec(self, settings: Settings) -> Codec:
+        """The codec of a new generation. Raises ``ConfigInvalid``."""
         codec = Codec.of(payload_classes(settings), Terms(settings.limits.max_payload_bytes))
-        return Rules(settings, codec, self._generation)
+        self._generation += 1
+        return codec
+
+    def _rules(self) -> Rules:
+        """The rules in force, for one tenant: what its pump learns of reply classes stays with it."""
+        return Rules(self.settings, self._codec, self._generation)
 
     def _life(self, settings: Settings) -> Life:
         return Life(settings.name, VERSION, settings.digest, [describe(listener) for listener in settings.listeners])
@@ -138,19 +174,33 @@ class Organism:
 
         Then nothing has changed.
         """
-        settings = self._load()
-        try:
-            rules = self._rules(settings)
-        except ConfigInvalid:
-            self._importer.take_back(self.settings.modules)
-            raise
-        changes = diff(self.settings, settings)
-        reloaded = Reloaded(changes.added, changes.removed, changes.updated, 0)
-        self.settings = settings
-        positions = [
-            await tenant.reload(rules, self._life(settings), reloaded, actor) for tenant in self.tenants.values()
+        async with self._changing:
+            settings = self._load()
+            try:
+                self._codec = self._new_codec(settings)
+            except ConfigInvalid:
+                self._importer.take_back(self.settings.modules)
+                raise
+            changes = diff(self.settings, settings)
+            self.settings = settings
+            position = await self._reload_tenants(Reloaded(changes.added, changes.removed, changes.updated, 0), actor)
+            return Reloaded(changes.added, changes.removed, changes.updated, position)
+
+    async def _reload_tenants(self, changes: Reloaded, actor: Actor) -> int:
+        """Every tenant takes over the settings, whether or not another's log can say so; gives the operator's position.
+
+        In the logs of the others nobody stands as the cause: who has done it is no business of theirs.
+        """
+        life = self._life(self.settings)
+        told = [
+            tenant.reload(self._rules(), life, changes, actor if tenant.id == DEFAULT_TENANT else NOBODY)
+            for tenant in self.tenants.values()
         ]
-        return Reloaded(changes.added, changes.removed, changes.updated, positions[0])
+        results = await asyncio.gather(*told, return_exceptions=True)
+        for result in results:
+            if isinstance(result, BaseException):
+                raise result
+        return next(result for result in results if isinstance(result, int))
 
     async def stop(self, grace_s: float = 10, *, is_crash: bool = False) -> None:
         """Stop gracefully: what runs gets its grace, nothing accepted is lost (G13). After a crash only let go."""
@@ -159,9 +209,16 @@ class Organism:
         self._stage = "stopping"
         if self._watchdog is not None:
             self._watchdog.stop()
-        if not is_crash:
+        try:
+            if not is_crash:
+                await self._stop_tenants(grace_s)
+        finally:
+            self._importer.close()
+            self.closed.set()
+
+    async def _stop_tenants(self, grace_s: float) -> None:
+        async with self._changing:  # one that is being opened is closed too
             await asyncio.gather(*(tenant.stop(grace_s) for tenant in self.tenants.values()))
-        self._importer.close()
 
 
 def spare_collections() -> None:
@@ -201,7 +258,9 @@ async def open_log(data: Path | None, tenant_id: str, clock: LogClock, parts: Pa
     if data is None:
         return await MemoryLog.open(READ_MODELS, random_bytes=parts.chance.bytes)
     options = Options(key_path=parts.key_path, random_bytes=parts.chance.bytes, driver=parts.driver)
-    return await SqliteLog.open(data / "tenants" / tenant_id, READ_MODELS, clock, options)
+    folder = data / TENANTS
+    folder.mkdir(mode=PRIVATE_DIRECTORY, parents=True, exist_ok=True)
+    return await SqliteLog.open(folder / folder_of(tenant_id), READ_MODELS, clock, options)
 
 
 async def start(config: Path, data: Path | None, parts: Parts | None = None) -> Organism:

@@ -302,6 +302,10 @@ class RateLimitExceeded(OrganismError):
     code, status, type = "rate_limit_exceeded", 429, "rate_limit_exceeded"
     remediation = "Wait as long as Retry-After says."
 
+    def __init__(self, message: str = "", *, param: str | None = None, retry_after_s: int = 1) -> None:
+        super().__init__(message, param=param)
+        self.retry_after_s = retry_after_s
+
 
 class TooManyFailures(RateLimitExceeded):
     """Too many failed attempts to authenticate."""

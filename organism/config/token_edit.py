@@ -16,9 +16,10 @@ from typing import Any, Final
 from ruamel.yaml import YAML
 
 from organism.config.faults import Faults
-from organism.config.tokens import EVERY_MODEL, TOKENS_FILE, TenantEntry, Token, parse_tokens
+from organism.config.tokens import EVERY_MODEL, TOKENS_FILE, TenantEntry, parse_tokens
 from organism.config.yaml import Node, read_yaml
 from organism.errors import ConfigInvalid, Conflict, NotFound
+from organism.model.principal import Principal
 
 _DASH: Final = "- "
 
@@ -55,7 +56,7 @@ def added(text: str, token: NewToken) -> str:
     """
     before = parse_tokens(text)
     tokens = _tokens_of(before, token.tenant)
-    if any(each.principal.name == token.name for each in tokens):
+    if any(each.name == token.name for each in tokens):
         raise Conflict(
             f"The tenant {token.tenant!r} has a token named {token.name!r}; revoke it or choose another name."
         )
@@ -75,7 +76,7 @@ def added(text: str, token: NewToken) -> str:
 def removed(text: str, tenant_id: str, name: str) -> str:
     """The text without the entry. Raises ``NotFound`` if there is none, ``ConfigInvalid`` if the text is not valid."""
     before = parse_tokens(text)
-    names = [each.principal.name for each in _tokens_of(before, tenant_id)]
+    names = [each.name for each in _tokens_of(before, tenant_id)]
     if name not in names:
         raise NotFound(f"The tenant {tenant_id!r} has no token named {name!r}.")
     at = names.index(name)
@@ -88,7 +89,7 @@ def removed(text: str, tenant_id: str, name: str) -> str:
     return _by_lines(lambda: _without_entry(text, tenant_id, at), parse_tokens(whole)) or whole
 
 
-def _tokens_of(tenants: tuple[TenantEntry, ...], tenant_id: str) -> tuple[Token, ...]:
+def _tokens_of(tenants: tuple[TenantEntry, ...], tenant_id: str) -> tuple[Principal, ...]:
     return next((each.tokens for each in tenants if each.id == tenant_id), ())
 
 

@@ -17,19 +17,11 @@ from organism.config.sections import TenantSection, TokenSection, TokensRoot
 from organism.config.text import read_text
 from organism.config.yaml import Node, read_yaml
 from organism.model.ids import TenantId
-from organism.model.principal import ADMIN, COMMANDS_PER_SECOND, KINDS, SCOPES, Principal, is_grant
+from organism.model.principal import ADMIN, COMMANDS_PER_SECOND, KINDS, OPERATOR, PAGE, SCOPES, Principal, is_grant
 
 TOKENS_FILE: Final = Path("config") / "tokens.yaml"
 """Where it lies, beside organism.yaml."""
 EVERY_MODEL: Final = "*"
-
-
-@dataclass(frozen=True, slots=True)
-class Token:
-    """One token: who holds it, and the SHA-256 of its text."""
-
-    principal: Principal
-    sha256: bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +30,7 @@ class TenantEntry:
 
     id: TenantId
     defaults: Mapping[str, Any]
-    tokens: tuple[Token, ...]
+    tokens: tuple[Principal, ...]
 
 
 _Seen = dict[tuple[str, ...], int]
@@ -93,9 +85,12 @@ def _items(owner: Node, way: Place, above: Place = ()) -> Iterator[tuple[Place, 
             yield (*above, *way, index), item
 
 
-def _token(tenant: str, node: Node, place: Place, seen: _Seen, faults: Faults) -> Token:
+def _token(tenant: str, node: Node, place: Place, seen: _Seen, faults: Faults) -> Principal:
     section = held(TokenSection, node, place, faults)
     _once(seen, ("token", tenant, section.name), node, (*place, "name"), faults)
+    if section.name in {OPERATOR, PAGE}:
+        line = node.nearest(("name",)).line
+        faults.add(line, (*place, "name"), f"`{section.name}` is the name of a token that the server makes by itself")
     _once(seen, ("digest", section.sha256), node, (*place, "sha256"), faults)
     for index, scope in enumerate(section.scopes):
         if not is_grant(scope):
@@ -103,16 +98,16 @@ def _token(tenant: str, node: Node, place: Place, seen: _Seen, faults: Faults) -
             faults.add(line, (*place, "scopes", index), _wrong_scope(scope))
     rate = section.rate or (None if ADMIN in section.scopes else COMMANDS_PER_SECOND)
     has_all_models = EVERY_MODEL in section.models or "models" not in dict(node.items())
-    principal = Principal(
+    return Principal(
         TenantId(tenant),
         section.name,
         frozenset(section.scopes),
+        credential=bytes.fromhex(section.sha256),
         models=None if has_all_models else frozenset(section.models),
         is_tenant_admin=section.tenant_admin,
         rate=rate,
         ends=_end(section.expires, node, place, faults),
     )
-    return Token(principal, bytes.fromhex(section.sha256))
 
 
 def _once(seen: _Seen, what: tuple[str, ...], node: Node, place: Place, faults: Faults) -> None:

@@ -7,6 +7,7 @@ what a handler sees. Each has a type of its own and a prefix that tells them apa
 from __future__ import annotations
 
 from collections.abc import Callable
+from hashlib import sha256
 from typing import NewType
 
 MessageId = NewType("MessageId", str)
@@ -22,6 +23,11 @@ CONSOLE = AgentName("console")
 SYSTEM_TODO = AgentName("system.todo")
 """The organism's own listener for todo-until, always a peer."""
 DEFAULT_TENANT = TenantId("default")
+
+
+def folder_of(tenant: str) -> str:
+    """The name of a tenant's directory: a digest, so that no id can name a path; ``default`` keeps its own name."""
+    return tenant if tenant == DEFAULT_TENANT else sha256(tenant.encode()).hexdigest()[:32]
 
 
 def token_of(call: str) -> CallToken:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from organism.model.ids import TenantId
@@ -41,6 +41,9 @@ KINDS: Final = (
 )
 """What a scope can be narrowed to."""
 COMMANDS_PER_SECOND: Final = 20
+OPERATOR: Final = "operator"
+PAGE: Final = "page"
+"""The names of the tokens that the server makes by itself."""
 _NAME: Final = r"[A-Za-z0-9._@:-]{1,128}"
 _GRANT: Final = re.compile(rf"({'|'.join(SCOPES)})(:({'|'.join(KINDS)}):{_NAME})?")
 
@@ -57,13 +60,15 @@ def is_grant(text: str) -> bool:
 class Principal:
     """Who holds a token: the tenant that it opens, the token's name, and its grants.
 
-    ``models`` are the models that it may use (None: all). ``rate`` is how many commands it may send a second (None:
-    any number). ``ends`` is when it expires, in seconds since 1970.
+    ``credential`` tells its token from every other: the SHA-256 of the token's text. ``models`` are the models that it
+    may use (None: all). ``rate`` is how many commands it may send a second (None: any number). ``ends`` is when it
+    expires, in seconds since 1970.
     """
 
     tenant: TenantId
     name: str
     grants: frozenset[str]
+    credential: bytes = field(default=b"", repr=False)
     models: frozenset[str] | None = None
     is_tenant_admin: bool = False
     rate: int | None = None

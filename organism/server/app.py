@@ -12,8 +12,10 @@ from organism.bootstrap import Organism
 from organism.server.auth import Tokens
 from organism.server.call import Route
 from organism.server.cursors import Cursors
+from organism.server.door import Door
 from organism.server.edge import Edge
 from organism.server.hosts import Hosts
+from organism.server.live_tokens import LiveTokens
 from organism.server.page import load_page
 from organism.server.rights import OPEN
 from organism.server.routes import (
@@ -28,7 +30,9 @@ from organism.server.routes import (
     messages,
     organism,
     threads,
+    ws_ticket,
 )
+from organism.server.seats import Seats
 from organism.server.socket import Sockets
 
 BASE: Final = "/api/v1"
@@ -45,6 +49,7 @@ RESOURCES: Final = (
     *approvals.ROUTES,
     *indeterminate.ROUTES,
     *log.ROUTES,
+    *ws_ticket.ROUTES,
     *health.ROUTES,
 )
 
@@ -64,13 +69,21 @@ class App:
         self.life = secrets.token_hex(4)
         self.stopping = asyncio.Event()
         names = Hosts(hosts)
-        self._http = Edge(self, tokens, names, ROUTES, load_page())
-        self._socket = Sockets(self, tokens, names)
+        door = Door(tokens, self._seconds)
+        self.tickets = door.tickets
+        seats = Seats(tokens, self._seconds)
+        self._http = Edge(self, door, names, ROUTES, load_page())
+        self._socket = Sockets(self, door, seats, names)
+        self._looking = asyncio.ensure_future(LiveTokens(running, tokens, seats.review).run())
 
     @property
     def watching(self) -> int:
         """How many clients watch over a WebSocket."""
         return self._socket.watching
+
+    def _seconds(self) -> float:
+        """A clock that does not go back."""
+        return self.organism.parts.monotonic_ns() / 1e9
 
     def request_stop(self) -> None:
         """Begin the graceful stop."""

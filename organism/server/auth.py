@@ -1,9 +1,9 @@
 """Who asks: tokens, and what the one who holds one may do.
 
-There are two kinds here. The *operator's* token is ``ORGANISM_TOKEN``, or was made at the first start and is kept in
-the data directory. The *page's* token is made at each start for the link on the terminal: it carries its own end and a
-MAC under the directory's key, so it lives 12 hours, outlives a restart, and nothing about it is stored. Both are admin
-of ``default``.
+There are three kinds. Those of *config/tokens.yaml* open the tenant under which they stand. The *operator's* token is
+``ORGANISM_TOKEN``, or was made at the first start and is kept in the data directory. The *page's* token is made at each
+start for the link on the terminal: it carries its own end and a MAC under the directory's key, so it lives 12 hours,
+outlives a restart, and nothing about it is stored. These two are admin of ``default``.
 """
 
 from __future__ import annotations
@@ -11,60 +11,89 @@ from __future__ import annotations
 import hmac
 import os
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from hashlib import sha256
 from pathlib import Path
 from typing import Final
 
+from organism.config.tokens import TenantEntry
 from organism.errors import CredentialInUrl, InvalidAuthorization, MissingAuthorization
 from organism.model.ids import DEFAULT_TENANT
-from organism.model.principal import ADMIN, Principal
+from organism.model.principal import ADMIN, OPERATOR, PAGE, Principal
 
 PAGE_LIFE_SECONDS: Final = 12 * 3600
 TOKEN_FILE: Final = "token"  # noqa: S105 - where it is kept, not what it is
 KEY_FILE: Final = "server.key"
-CREDENTIAL_NAMES: Final = frozenset({"token", "access_token", "api_key", "apikey", "key", "authorization", "x-api-key"})
+CREDENTIAL_NAMES: Final = frozenset(
+    {"token", "access_token", "api_key", "apikey", "key", "authorization", "x-api-key", "ticket"}
+)
+TICKET: Final = "ticket"
+"""What may stand in the URL of the WebSocket, and nowhere else."""
 _PREFIX: Final = "org_"
 _PAGE_PREFIX: Final = "page_"
 _SECRET_BYTES: Final = 32
 
 
 class Tokens:
-    """The tokens that this server takes. ``now`` gives seconds since 1970."""
+    """The tokens that this server takes. ``now`` gives seconds since 1970; a clock that goes back revives no token.
+
+    They are found by a MAC of their digest under the server's key: how long a look-up takes says nothing that a guesser
+    could use. Whatever is compared is compared as bytes, in constant time (S2).
+    """
 
     def __init__(self, operator: str, key: bytes, now: Callable[[], float]) -> None:
-        self._operator = _digest(key, operator.encode())
         self._key = key
         self._now = now
+        self._latest = 0.0
+        admin = Principal(DEFAULT_TENANT, OPERATOR, frozenset({ADMIN}), credential=sha256(operator.encode()).digest())
+        self._operator = {self._mark(admin.credential): admin}
+        self._known = self._operator
+
+    def take(self, tenants: Iterable[TenantEntry]) -> None:
+        """From now on these are the tokens of the file."""
+        holders = [who for tenant in tenants for who in tenant.tokens]
+        self._known = {self._mark(who.credential): who for who in holders} | self._operator
 
     def principal(self, token: bytes) -> Principal:
-        """Whose token it is. Raises ``InvalidAuthorization``: unknown, wrong and expired look the same."""
-        if hmac.compare_digest(_digest(self._key, token), self._operator):
-            return Principal(DEFAULT_TENANT, "operator", frozenset({ADMIN}))
-        if self._is_live_page(token):
-            return Principal(DEFAULT_TENANT, "page", frozenset({ADMIN}))
-        raise InvalidAuthorization(param="headers.authorization")
+        """Whose token it is. Raises ``InvalidAuthorization``: unknown, wrong, revoked and expired look the same."""
+        digest = sha256(token).digest()
+        who = self._known.get(self._mark(digest)) or self._page_of(token, digest)
+        if who is None or not hmac.compare_digest(who.credential, digest) or self._has_ended(who):
+            raise InvalidAuthorization(param="headers.authorization")
+        return who
+
+    def current(self, who: Principal) -> Principal:
+        """What its token stands for by now. Raises ``InvalidAuthorization`` if it is revoked or expired."""
+        found = who if who.name == PAGE else self._known.get(self._mark(who.credential))
+        if found is None or self._has_ended(found):
+            raise InvalidAuthorization(param="headers.authorization")
+        return found
 
     def page(self) -> str:
         """A token for the page, good for 12 hours from now."""
         return self._page_token(int(self._now()) + PAGE_LIFE_SECONDS)
 
+    def _mark(self, digest: bytes) -> bytes:
+        return hmac.digest(self._key, b"token " + digest, "sha256")
+
+    def _has_ended(self, who: Principal) -> bool:
+        self._latest = max(self._latest, self._now())
+        return who.ends is not None and who.ends <= self._latest
+
     def _page_token(self, end: int) -> str:
         mac = hmac.new(self._key, f"page {end}".encode(), "sha256").hexdigest()
         return f"{_PAGE_PREFIX}{end:x}_{mac}"
 
-    def _is_live_page(self, token: bytes) -> bool:
-        prefix, _, rest = token.partition(b"_")
-        end_hex, _, _mac = rest.partition(b"_")
+    def _page_of(self, token: bytes, digest: bytes) -> Principal | None:
+        """The page, if it is a genuine token of it."""
+        end_hex, _, _mac = token.removeprefix(_PAGE_PREFIX.encode()).partition(b"_")
         try:
             end = int(end_hex, 16)
         except ValueError:
-            return False
-        genuine = self._page_token(end).encode()
-        return prefix + b"_" == _PAGE_PREFIX.encode() and hmac.compare_digest(token, genuine) and self._now() < end
-
-
-def _digest(key: bytes, token: bytes) -> bytes:
-    return hmac.new(key, token, "sha256").digest()
+            return None
+        if not hmac.compare_digest(token, self._page_token(end).encode()):
+            return None
+        return Principal(DEFAULT_TENANT, PAGE, frozenset({ADMIN}), credential=digest, ends=end)
 
 
 def token_in(headers: Mapping[bytes, bytes]) -> bytes:
@@ -81,10 +110,10 @@ def token_in(headers: Mapping[bytes, bytes]) -> bytes:
     )
 
 
-def refuse_credentials(query: Mapping[str, str]) -> None:
+def refuse_credentials(query: Mapping[str, str], *, takes_ticket: bool = False) -> None:
     """Raise ``CredentialInUrl`` if a parameter is named as credentials are: URLs end up in logs and histories."""
     for name in query:
-        if name.lower() in CREDENTIAL_NAMES:
+        if name.lower() in CREDENTIAL_NAMES and not (takes_ticket and name == TICKET):
             raise CredentialInUrl(param=f"query.{name}")
 
 

@@ -54,7 +54,9 @@ def headers(error: OrganismError) -> list[tuple[bytes, bytes]]:
         return [(b"www-authenticate", b"Bearer")]
     if isinstance(error, MethodNotAllowed):
         return [(b"allow", fault.message.encode()) for fault in error.details]
-    if isinstance(error, Unavailable | RateLimitExceeded):
+    if isinstance(error, RateLimitExceeded):
+        return [(b"retry-after", b"%d" % error.retry_after_s)]
+    if isinstance(error, Unavailable):
         return [(b"retry-after", b"1")]
     return []
 

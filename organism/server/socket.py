@@ -6,8 +6,8 @@ accept ─▶ (token in a header, or ``auth`` within ten seconds) ─▶ ``conne
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import count
 from typing import Any, Final
@@ -17,27 +17,30 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from organism.errors import (
     BadPosition,
+    Forbidden,
     InvalidField,
     InvalidJson,
     MissingAuthorization,
     MissingField,
     OrganismError,
-    TooManyFailures,
+    RateLimitExceeded,
     UnknownField,
 )
 from organism.model.commands import Injected
 from organism.model.events import Actor
 from organism.model.principal import Principal
 from organism.server import headers as fixed
-from organism.server.auth import Tokens, token_in
+from organism.server.auth import TICKET, token_in
 from organism.server.bodies import parsed, payload_at
 from organism.server.call import Process
 from organism.server.commands import COMMANDS, Kind, Subscribe
-from organism.server.edge import headers_of, problem, query_of
+from organism.server.door import Door
+from organism.server.edge import address_of, headers_of, problem, query_of
 from organism.server.frames import encode
 from organism.server.hosts import Hosts
 from organism.server.push import Tail
 from organism.server.rights import SOCKET
+from organism.server.seats import NOT_ALLOWED, NOT_AUTHENTICATED, Seats
 from organism.server.standing import organism_row, snapshot
 from organism.server.transport import EXTENSION, FrameProtocol
 from organism.server.viewer import Viewer
@@ -46,9 +49,6 @@ from organism.tenants import Tenant
 
 AUTH_SECONDS: Final = 10.0
 MAX_UNKNOWN_SOCKETS: Final = 64
-MAX_SOCKETS: Final = 1000
-NOT_AUTHENTICATED: Final = 4401
-NOT_ALLOWED: Final = 4403
 POLICY: Final = 1008
 RESTART: Final = 1012
 
@@ -57,28 +57,29 @@ _log = structlog.get_logger("organism.server")
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What a connection asks for by its URL: to go on after ``since`` in the timeline ``log``."""
+    """What a connection asks for by its URL: to go on after ``since`` in the timeline ``log``, with a ``ticket``."""
 
     since: int | None
     log: str | None
+    ticket: str | None
 
 
 class Sockets:
     """All open sockets: the tail of each tenant that they share, and how many there are."""
 
-    def __init__(self, process: Process, tokens: Tokens, hosts: Hosts) -> None:
+    def __init__(self, process: Process, door: Door, seats: Seats, hosts: Hosts) -> None:
         self.process = process
-        self.tokens = tokens
+        self.seats = seats
+        self._door = door
         self._hosts = hosts
         self._tails: dict[str, Tail] = {}
         self._unknown = 0
-        self._open: dict[str, int] = {}
         self._numbers = count(1)
 
     @property
     def watching(self) -> int:
         """How many authenticated connections there are."""
-        return sum(self._open.values())
+        return self.seats.taken
 
     async def __call__(self, scope: dict[str, Any], receive: Any, send: Any) -> None:
         """Serve one connection, from its handshake to its end."""
@@ -88,60 +89,72 @@ class Sockets:
             headers = headers_of(scope["headers"])
             self._hosts.check_host(headers)
             self._hosts.check_origin(headers)
-            asked = _asked(query_of(scope["query_string"]))
-            if self._unknown >= MAX_UNKNOWN_SOCKETS:
-                raise TooManyFailures("Too many connections wait for their authentication.")
+            asked = _asked(query_of(scope["query_string"], takes_ticket=True))
+            if asked.ticket is None and not {b"authorization", b"x-api-key"} & headers.keys():
+                self._check_room()
         except OrganismError as error:
             await _refuse(socket, error, request_id)
             return
         await socket.accept(headers=list(fixed.STRICT))
         with suppress(WebSocketDisconnect):
-            await self._serve(Connection(socket, scope["extensions"][EXTENSION], request_id), headers, asked)
+            connection = Connection(socket, scope["extensions"][EXTENSION], request_id, address_of(scope))
+            await self._serve(connection, headers, asked)
 
     async def _serve(self, connection: Connection, headers: Mapping[bytes, bytes], asked: Asked) -> None:
         try:
-            who = await self._authenticated(connection, headers)
+            who = await self._authenticated(connection, headers, asked)
         except OrganismError as error:
             connection.refuse(None, error)
             await connection.close(NOT_AUTHENTICATED)
             return
         try:
             SOCKET.check(who)
+            session = Session(self, connection, who)
+            self.seats.take(session)
         except OrganismError as error:
             connection.refuse(None, error)
-            await connection.close(NOT_ALLOWED)
+            await connection.close(NOT_ALLOWED if isinstance(error, Forbidden) else POLICY)
             return
-        opened = self._open.get(who.name, 0)
-        if opened >= MAX_SOCKETS:
-            await connection.close(POLICY)
-            return
-        self._open[who.name] = opened + 1
         try:
-            tenant = self.process.organism.tenants[who.tenant]
-            await Session(self.process, connection, who, tenant, self._tail(tenant)).run(asked)
+            await session.run(asked)
         finally:
-            self._open[who.name] -= 1
+            self.seats.leave(session)
 
-    async def _authenticated(self, connection: Connection, headers: Mapping[bytes, bytes]) -> Principal:
-        """Whose token it is: of a header, or of the first message. Nothing is sent before."""
+    async def _authenticated(self, connection: Connection, headers: Mapping[bytes, bytes], asked: Asked) -> Principal:
+        """Whose ticket or token it is: of the URL, a header, or the first message. Nothing is sent before."""
+        if asked.ticket is not None:
+            return self._door.by_ticket(asked.ticket, connection.address)
         with suppress(MissingAuthorization):
-            return self.tokens.principal(token_in(headers))
-        self._unknown += 1
-        try:
-            async with asyncio.timeout(AUTH_SECONDS):
-                said = await connection.receive()
-        except TimeoutError:
-            raise MissingAuthorization(f"No `auth` came within {AUTH_SECONDS:.0f} seconds.") from None
-        finally:
-            self._unknown -= 1
+            return self._door.by_token(token_in(headers), connection.address)
+        with self._waiting():
+            try:
+                async with asyncio.timeout(AUTH_SECONDS):
+                    said = await connection.receive()
+            except TimeoutError:
+                raise MissingAuthorization(f"No `auth` came within {AUTH_SECONDS:.0f} seconds.") from None
         if not isinstance(said, dict) or said.get("cmd") != "auth":
             raise MissingAuthorization('Send {"cmd":"auth","token":"…"} first, or an Authorization header.')
         _, body, given = _command(said)
-        who = self.tokens.principal(body.token.encode())
+        who = self._door.by_token(body.token.encode(), connection.address)
         connection.answer("ok", given, {"position": self.process.organism.tenants[who.tenant].log.head})
         return who
 
-    def _tail(self, tenant: Tenant) -> Tail:
+    def _check_room(self) -> None:
+        if self._unknown >= MAX_UNKNOWN_SOCKETS:
+            raise RateLimitExceeded("Too many connections wait for their authentication.")
+
+    @contextmanager
+    def _waiting(self) -> Iterator[None]:
+        """One more connection that has not authenticated. Raises ``RateLimitExceeded``."""
+        self._check_room()
+        self._unknown += 1
+        try:
+            yield
+        finally:
+            self._unknown -= 1
+
+    def tail(self, tenant: Tenant) -> Tail:
+        """The tail that all viewers of a tenant share."""
         if tenant.id not in self._tails:
             self._tails[tenant.id] = Tail(tenant.log)
         return self._tails[tenant.id]
@@ -150,9 +163,10 @@ class Sockets:
 class Connection:
     """One accepted WebSocket: JSON in, frames out."""
 
-    def __init__(self, socket: WebSocket, protocol: FrameProtocol, request_id: str) -> None:
+    def __init__(self, socket: WebSocket, protocol: FrameProtocol, request_id: str, address: str) -> None:
         self.protocol = protocol
         self.request_id = request_id
+        self.address = address
         self._socket = socket
 
     async def receive(self) -> Any:
@@ -186,13 +200,14 @@ class Connection:
 class Session:
     """An authenticated connection: one viewer, and the commands of its client."""
 
-    def __init__(self, process: Process, connection: Connection, who: Principal, tenant: Tenant, tail: Tail) -> None:
-        self._process = process
+    def __init__(self, sockets: Sockets, connection: Connection, who: Principal) -> None:
+        self.who = who
+        self._process = sockets.process
+        self._seats = sockets.seats
         self._connection = connection
-        self._who = who
-        self._tenant = tenant
-        self._tail = tail
-        self._viewer = Viewer(tail, connection.protocol, self._hang_up)
+        self._tenant = sockets.process.organism.tenants[who.tenant]
+        self._tail = sockets.tail(self._tenant)
+        self._viewer = Viewer(self._tail, connection.protocol, self._hang_up)
         self._closing: asyncio.Task[None] | None = None
 
     async def run(self, asked: Asked) -> None:
@@ -249,6 +264,7 @@ class Session:
         try:
             said = await self._connection.receive()
             given = said.get("id") if isinstance(said, dict) else None
+            self._seats.note_command(self.who)
             name, body, given = _command(said)
             await self._run(name, body, given)
         except OrganismError as error:
@@ -261,7 +277,7 @@ class Session:
 
     async def _run(self, name: str, body: Any, given: Any) -> None:
         right = COMMANDS[name].right
-        right.check(self._who, {field: getattr(body, field, None) for field in right.objects})
+        right.check(self.who, {field: getattr(body, field, None) for field in right.objects})
         if isinstance(body, Subscribe):
             self._subscribe(body, given)
         elif name in {"ping", "auth"}:
@@ -288,19 +304,23 @@ class Session:
 
     def _hang_up(self) -> None:
         """Nothing more can be pushed: the client shall come again."""
-        self._closing = asyncio.ensure_future(self._connection.close(RESTART))
+        self.dismiss(RESTART)
+
+    def dismiss(self, code: int) -> None:
+        """Close the connection; see ``Guest``."""
+        self._closing = self._closing or asyncio.ensure_future(self._connection.close(code))
 
 
 def _asked(query: Mapping[str, str]) -> Asked:
     for name in query:
-        if name not in {"since", "log"}:
+        if name not in {"since", "log", TICKET}:
             raise UnknownField(
-                f"The parameter {name!r} is not known here; /ws takes since, log.", param=f"query.{name}"
+                f"The parameter {name!r} is not known here; /ws takes since, log, ticket.", param=f"query.{name}"
             )
     since = query.get("since")
     if since is not None and not (since.isascii() and since.isdigit() and len(since) < 20):  # noqa: PLR2004 - digits of 2⁶³
         raise InvalidField(f"`since` is a position, a whole number; came {since[:40]!r}.", param="query.since")
-    return Asked(None if since is None else int(since), query.get("log"))
+    return Asked(None if since is None else int(since), query.get("log"), query.get(TICKET))
 
 
 def _command(said: Any) -> tuple[str, Any, Any]:

@@ -47,7 +47,7 @@ def changes(before: str, after: str) -> tuple[list[str], list[str]]:
 
 
 def names(text: str) -> dict[str, list[str]]:
-    return {tenant.id: [token.principal.name for token in tenant.tokens] for tenant in parse_tokens(text)}
+    return {tenant.id: [token.name for token in tenant.tokens] for tenant in parse_tokens(text)}
 
 
 def test_a_new_token_is_put_after_its_tenants_last_and_no_other_line_changes() -> None:

@@ -25,7 +25,7 @@ def path(tmp_path: Path) -> Path:
 
 def test_the_first_edit_makes_a_file_for_its_owner_alone(path: Path) -> None:
     edit_tokens(path, lambda text: added(text, new("ci")))
-    assert [token.principal.name for token in read_tokens(path)[0].tokens] == ["ci"]
+    assert [token.name for token in read_tokens(path)[0].tokens] == ["ci"]
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert path.read_text().startswith("# Who may use")
 
@@ -64,4 +64,4 @@ def test_edits_at_the_same_time_all_count(path: Path) -> None:
         thread.start()
     for thread in threads:
         thread.join()
-    assert sorted(token.principal.name for token in read_tokens(path)[0].tokens) == sorted(names)
+    assert sorted(token.name for token in read_tokens(path)[0].tokens) == sorted(names)
