@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import lru_cache
 
 from lxml.etree import _Element
 
@@ -34,9 +35,13 @@ class Around:
 
     def text(self, from_: str, to: str, token: str, content: str) -> str:
         """The canonical envelope of the payload whose element holds ``content``."""
-        return "".join(
-            (_HEAD, escaped(from_), _TO, escaped(to), _THREAD, escaped(token), self._before, content, self._after),
-        )
+        return "".join((_between(from_, to), escaped(token), self._before, content, self._after))
+
+
+@lru_cache(maxsize=1024)
+def _between(from_: str, to: str) -> str:
+    """The envelope's begin: the same for all that one listener sends to another."""
+    return "".join((_HEAD, escaped(from_), _TO, escaped(to), _THREAD))
 
 
 def claims(root: _Element) -> dict[str, str]:

@@ -9,15 +9,18 @@ from organism.log.encode import SealedContent, encode
 from organism.log.heads import Heads
 from organism.model.events import Event, Unit
 
+Touched = tuple[str, int, int]
+"""A stream, the first position of a unit that holds events of it, and the position of the last of them."""
+
 
 class Batch:
     """The units of one commit.
 
-    ``streams`` lists (stream, first position of the unit) for each stream that a unit touches.
-    ``heads`` is where each of them is after the commit, ``before`` what was known of it until then.
+    ``streams`` lists (stream, the unit's first position, its last one in that stream) for each stream that a unit
+    touches; ``before`` is what was known of each of them until then.
     """
 
-    __slots__ = ("before", "bodies", "contents", "digests", "firsts", "heads", "last", "size", "streams", "units")
+    __slots__ = ("before", "bodies", "contents", "digests", "firsts", "last", "size", "streams", "units")
 
     def __init__(self) -> None:
         self.units: list[Unit] = []
@@ -25,8 +28,7 @@ class Batch:
         self.bodies: list[bytes] = []
         self.digests: list[bytes] = []
         self.contents: list[SealedContent] = []
-        self.streams: list[tuple[str, int]] = []
-        self.heads: dict[str, int] = {}
+        self.streams: list[Touched] = []
         self.before: dict[str, int | None] = {}
         self.last = 0
         self.size = 0
@@ -66,17 +68,16 @@ class Intake:
         batch.bodies.append(body)
         batch.digests.append(sha256(body).digest())
         batch.last = last
-        size = len(body)
+        batch.size += len(body)
         for content in contents:
             batch.contents.append(content)
-            size += len(content[3]) + len(content[4])
-        batch.size += size
+            batch.size += len(content[3]) + len(content[4])
+        before = batch.before
         for stream, position in streams.items():
-            if stream not in batch.heads:
-                batch.before[stream] = heads.known(stream)
+            if stream not in before:
+                before[stream] = heads.known(stream)
             heads.put(stream, position)
-            batch.heads[stream] = position
-            batch.streams.append((stream, first))
+            batch.streams.append((stream, first, position))
 
     def swap(self) -> Batch:
         """The batch so far; what is taken in from now on goes in the next one."""

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import orjson
 
+from organism.log.batch import Touched
 from organism.log.connect import Connector
 from organism.log.crew import Crew
 from organism.log.disk import Disk
@@ -79,13 +80,13 @@ async def catch_up(crew: Crew, rows: Rows, head: int, upcaster: Upcaster) -> Non
     begin = await crew.reader.run(crew.units.begin_of, known + 1) - 1
     while known < head and (portion := await crew.reader.run(crew.units.raw, begin, head)):
         begin = portion[-1][0]
-        streams: list[tuple[str, int]] = []
+        streams: list[Touched] = []
         for first, body in portion:
             events = decode(orjson.loads(body), upcaster)
             rows.folds.owe([event for event in events if event.position > known])
             heads = heads_of(events)
             rows.heads.update(heads)
-            streams += [(stream, first) for stream in heads]
+            streams += [(stream, first, last) for stream, last in heads.items()]
         rows.owe(streams)
         await rows.settle()
     await rows.flushed()

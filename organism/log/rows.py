@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Final, TypeVar
 
+from organism.log.batch import Touched
 from organism.log.cache import read_row
 from organism.log.folds import Folds, with_payload
 from organism.log.heads import Heads
@@ -37,12 +38,12 @@ class Rows:
         self._views = views
         self.folds = folds
         self.heads = heads
-        self._streams: list[tuple[str, int]] = []
+        self._streams: list[Touched] = []
         self._flushing: asyncio.Future[None] | None = None
         self._timer: asyncio.Handle | None = None
         self._is_stuck = False
 
-    def owe(self, streams: Sequence[tuple[str, int]]) -> None:
+    def owe(self, streams: Sequence[Touched]) -> None:
         """A commit is on the disk: its events wait in the folds, and these are its streams."""
         self._streams += streams
         if self._timer is None:
@@ -113,12 +114,12 @@ class Rows:
         self.folds.settle()
         return bool(self._streams) or self.folds.is_dirty()
 
-    def _flushed(self, streams: list[tuple[str, int]], position: int, _: Any, error: Exception | None) -> None:
+    def _flushed(self, streams: list[Touched], position: int, _: Any, error: Exception | None) -> None:
         self._is_stuck = error is not None
         if error is None:
             self.folds.left()
             self.heads.indexed = position
-            self.heads.greatest = max(self.heads.greatest, max((stream for stream, _ in streams), default=""))
+            self.heads.greatest = max(self.heads.greatest, max((touched[0] for touched in streams), default=""))
         else:
             self.folds.stay()
             self._streams = streams + self._streams

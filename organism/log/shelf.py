@@ -63,7 +63,7 @@ class Ledger:
             self.units.append(Stored(first, sealed, body, chained if first == last else None))
         for position, owner, salt, json, xml in batch.contents:
             self.contents[position] = (owner, salt, json, xml)
-        self._streams.update(batch.heads)
+        self._streams.update((stream, last) for stream, _, last in batch.streams)
 
     def head_of(self, stream: str) -> int:
         """The position of the stream's last event; 0 if there is no such stream."""

@@ -1,9 +1,10 @@
-"""``organism log stats``: counts what a log's directory holds; reads only, also while a server writes there."""
+"""``organism log stats`` and ``doctor``: what a log's directory holds; reads only, also beside a running server."""
 
 from __future__ import annotations
 
 from collections import Counter
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from organism.errors import LogDamaged, NotFound
 from organism.log.connect import SETTINGS
 from organism.log.driver import Connection, Driver, Pysqlite
 from organism.log.place import Place
+from organism.log.queries import statements
 from organism.log.verify import BEFORE_ALL, rows_after
 
 
@@ -45,23 +47,36 @@ class Stats:
 
 def count(directory: Path, driver: Driver | None = None) -> Stats:
     """Count the log in ``directory``. Raises ``NotFound`` if there is none, ``LogDamaged`` if it cannot be read."""
-    place = Place(directory)
-    if not place.log.is_file():
-        raise NotFound(f"{directory} holds no log: expected {place.log.name} there.")
     driver = driver or Pysqlite()
-    stats = Stats(file_bytes={path.name: path.stat().st_size for path in sorted(directory.iterdir())})
-    try:
-        with closing(driver.connect(str(place.log), read_only=True)) as connection:
-            _count(connection, stats)
-    except driver.errors as error:
-        raise LogDamaged(f"{place.log.name} cannot be read after position {stats.position}: {error}.") from error
+    stats = Stats()
+    with _reading(directory, driver, stats) as connection:
+        for rows in rows_after(connection, BEFORE_ALL):
+            for _, _, body, chained in rows:
+                stats.add(body, ends_commit=chained is not None)
+    stats.file_bytes = {path.name: path.stat().st_size for path in sorted(directory.iterdir())}
     stats.threads = stats.events["thread_created"]
     return stats
 
 
-def _count(connection: Connection, stats: Stats) -> None:
-    for setting in SETTINGS:
-        connection.execute(setting)
-    for rows in rows_after(connection, BEFORE_ALL):
-        for _, _, body, chained in rows:
-            stats.add(body, ends_commit=chained is not None)
+def last_at(directory: Path, driver: Driver | None = None) -> int:
+    """When the last event of the log in ``directory`` was, 0 if there is none. Raises as ``count`` does."""
+    driver = driver or Pysqlite()
+    last = Stats()
+    with _reading(directory, driver, last) as connection:
+        for _, _, body, _ in connection.execute(statements("log.sql")["last_unit"]).fetchall():
+            last.add(body, ends_commit=True)
+    return last.last_at
+
+
+@contextmanager
+def _reading(directory: Path, driver: Driver, stats: Stats) -> Iterator[Connection]:
+    place = Place(directory)
+    if not place.log.is_file():
+        raise NotFound(f"{directory} holds no log: expected {place.log.name} there.")
+    try:
+        with closing(driver.connect(str(place.log), read_only=True)) as connection:
+            for setting in SETTINGS:
+                connection.execute(setting)
+            yield connection
+    except driver.errors as error:
+        raise LogDamaged(f"{place.log.name} cannot be read after position {stats.position}: {error}.") from error

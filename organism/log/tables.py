@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import orjson
 
+from organism.log.batch import Touched
 from organism.log.driver import Parameters
 from organism.log.folds import Folds
 from organism.log.log import Query, ReadModel, Where
@@ -55,7 +56,7 @@ def flush_statement(models: Sequence[ReadModel]) -> str:
     return _fill("flush", fields=", ?, ?" * len(models))
 
 
-def flush_parameters(folds: Folds, streams: Sequence[tuple[str, int]]) -> Parameters:
+def flush_parameters(folds: Folds, streams: Sequence[Touched]) -> Parameters:
     """What leaves the memory now, as one row for ``flush_statement``."""
     blob: list[bytes] = []
     at = 1

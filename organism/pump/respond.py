@@ -37,6 +37,8 @@ def outgoing(answer: object) -> tuple[HandlerResponse, ...]:
     """A handler's answer as responses. Raises ``WrongReturn``."""
     if answer is None:
         return ()
+    if type(answer) is HandlerResponse and type(answer.to) is str:  # what nearly every handler gives
+        return (answer,)
     found = answer if isinstance(answer, list) else [answer]
     for item in found:
         if not isinstance(item, HandlerResponse):

@@ -69,18 +69,15 @@ class Workers:
                 if self._queue and not self._is_called:  # should this handler wait, somebody else takes the next
                     self._is_called = True
                     self._loop.call_soon(self._answer_call)
-                await self._run_one(handling, task)
+                handling.task = task
+                await self._run(handling)
+                handling.task = None
                 if (task is not None and task.cancelling()) or copy_context() != clean:
                     self._pass_on()
                     return
             idle: asyncio.Future[None] = self._loop.create_future()
             self._idle.append(idle)
             await idle
-
-    async def _run_one(self, handling: Handling, task: asyncio.Task[None] | None) -> None:
-        handling.task = task
-        await self._run(handling)
-        handling.task = None
 
     def _pass_on(self) -> None:
         if self._queue and not self._is_called:
