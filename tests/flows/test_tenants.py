@@ -1,0 +1,173 @@
+"""Tenants: one organism for each, of one config and one code; they share nothing else (S4)."""
+
+from __future__ import annotations
+
+import stat
+from collections.abc import Mapping
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Any
+
+import orjson
+import pytest
+
+from organism import bootstrap
+from organism.errors import LogHeld
+from organism.log.log import EventFilter
+from organism.log.place import Place
+from organism.model.commands import Inject, PauseAgent, PauseOrganism
+from organism.model.events import Actor, Event
+from organism.model.ids import folder_of
+from organism.tenants import Tenant
+from organism.testing import Running, running
+from tests.flows.world import MakeWorld, World
+
+WAITS = """
+async def greeter(payload: Ask, metadata):
+    await metadata.approve({"text": payload.text})
+
+async def other(payload: Ask, metadata):
+    return HandlerResponse(Told(payload.text), to="console")
+"""
+LISTENERS: Mapping[str, dict[str, Any]] = {"greeter": {}, "other": {"peers": ["console"]}}
+
+
+@dataclass
+class Unheard:
+    """A payload that no listener names."""
+
+    text: str
+
+
+@pytest.fixture
+def shared(world: MakeWorld) -> World:
+    """An organism of three tenants."""
+    made = world(WAITS, dict(LISTENERS))
+    tokens = made.folder / "config" / "tokens.yaml"
+    tokens.parent.mkdir()
+    tokens.write_bytes(orjson.dumps({"tenants": [{"id": "acme"}, {"id": "globex"}]}))
+    return made
+
+
+async def send(tenant: Tenant, to: str) -> str:
+    """Inject, and give the thread."""
+    done = await tenant.do(Inject(to=to, json={"text": tenant.id}))
+    return getattr(done, "thread_id", "")
+
+
+async def events(tenant: Tenant, *types: str) -> list[Event]:
+    return await tenant.log.read(wanted=EventFilter(types=types, content=True), limit=1000)
+
+
+def tenants(o: Running) -> list[Tenant]:
+    return list(o.organism.tenants.values())
+
+
+async def test_each_tenant_has_a_log_with_positions_of_its_own(shared: World) -> None:
+    async with running(shared.config) as o:
+        assert [tenant.id for tenant in tenants(o)] == ["default", "acme", "globex"]
+        acme = o.organism.tenants["acme"]
+        before = {tenant.id: tenant.log.head for tenant in tenants(o)}
+        thread = await send(acme, "other")
+        assert await acme.ended(thread, 10)
+        after = {tenant.id: tenant.log.head for tenant in tenants(o)}
+        assert after["acme"] > before.pop("acme")
+        assert before.items() <= after.items()
+        assert len({tenant.log.timeline for tenant in tenants(o)}) == 3
+        for other in (o.tenant, o.organism.tenants["globex"]):
+            assert await other.log.row("threads", thread) is None
+
+
+async def test_each_tenant_has_a_directory_of_its_own_and_default_keeps_its_name(shared: World) -> None:
+    async with running(shared.config, shared.data):
+        pass
+    place = shared.data / "tenants"
+    assert {each.name for each in place.iterdir()} == {
+        "default",
+        sha256(b"acme").hexdigest()[:32],
+        sha256(b"globex").hexdigest()[:32],
+    }
+    assert stat.S_IMODE(place.stat().st_mode) == 0o700
+    for each in place.rglob("*"):
+        assert stat.S_IMODE(each.stat().st_mode) == (0o700 if each.is_dir() else 0o600), each
+
+
+def test_no_id_can_name_another_tenants_directory() -> None:
+    hashed = folder_of("acme")
+    assert len({folder_of(each) for each in ("acme", "Acme", hashed, "default", "../acme")}) == 5
+    assert folder_of("../acme").isalnum()
+
+
+async def test_the_open_messages_of_all_tenants_are_taken_up_at_the_start(shared: World) -> None:
+    async with running(shared.config, shared.data) as o:
+        for tenant in tenants(o):
+            await tenant.do(PauseAgent(agent="other"))
+            await send(tenant, "other")
+    async with running(shared.config, shared.data) as o:
+        for tenant in tenants(o):
+            assert len(tenant.pump.state.routing.threads) == 1
+            assert tenant.pump.state.routing.threads.keys() <= {event.thread for event in await events(tenant)}
+
+
+async def test_what_waits_in_a_step_goes_on_in_its_own_tenant_after_a_restart(shared: World) -> None:
+    async with running(shared.config, shared.data) as o:
+        acme = o.organism.tenants["acme"]
+        thread = await send(acme, "greeter")
+        async for found in acme.log.follow(0, EventFilter(types=("approval_requested",))):
+            if found:
+                break
+    async with running(shared.config, shared.data) as o:
+        acme = o.organism.tenants["acme"]
+        assert list(acme.pump.state.routing.threads) == [thread]
+        assert not o.tenant.pump.state.routing.threads
+
+
+async def test_a_pause_of_the_organism_acts_inside_its_tenant(shared: World) -> None:
+    async with running(shared.config) as o:
+        acme, globex = o.organism.tenants["acme"], o.organism.tenants["globex"]
+        await acme.do(PauseOrganism())
+        waiting, done = await send(acme, "other"), await send(globex, "other")
+        assert await globex.ended(done, 10)
+        assert waiting in acme.pump.state.routing.threads
+        assert o.organism.status == "running"
+        await globex.do(PauseAgent(agent="other"))
+        assert await o.tenant.ended(await send(o.tenant, "other"), 10)
+
+
+async def test_a_reload_reaches_every_tenant_and_names_its_cause_to_the_operator_alone(shared: World) -> None:
+    async with running(shared.config) as o:
+        shared.write(WAITS, {**LISTENERS, "third": {"handler": "other"}})
+        await o.organism.reload(Actor(request_id="req-1"))
+        for tenant in tenants(o):
+            [event] = await events(tenant, "organism_reloaded")
+            assert event.data["added"] == ["third"]
+            is_named = event.actor is not None and event.actor.request_id == "req-1"
+            assert is_named == (tenant.id == "default")
+            assert await tenant.log.row("agents", "third") is not None
+
+
+async def test_what_one_tenants_pump_learns_stays_with_it(shared: World) -> None:
+    async with running(shared.config) as o:
+        rules = [tenant.pump.state.rules for tenant in tenants(o)]
+        assert len({id(each) for each in rules}) == 3
+        rules[1].learn(Unheard)
+        assert [each.codec.knows(Unheard) for each in rules] == [False, True, False]
+
+
+async def test_a_tenant_that_another_process_holds_ends_the_start_and_lets_the_others_go(shared: World) -> None:
+    held = Place(shared.data / "tenants" / folder_of("globex"))
+    held.hold(lambda: 0)
+    with pytest.raises(LogHeld):
+        await bootstrap.start(shared.config, shared.data)
+    held.release()
+    async with running(shared.config, shared.data) as o:
+        assert len(tenants(o)) == 3
+
+
+async def test_a_tenant_that_comes_later_is_opened_once(shared: World) -> None:
+    async with running(shared.config) as o:
+        await o.organism.open_tenants(["late", "acme"])
+        late = o.organism.tenants["late"]
+        await o.organism.open_tenants(["late"])
+        assert o.organism.tenants["late"] is late
+        assert await late.ended(await send(late, "other"), 10)

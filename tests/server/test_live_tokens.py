@@ -1,0 +1,135 @@
+"""config/tokens.yaml while the server runs: an edit acts within a second, on open sockets too (S1)."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+import structlog
+from websockets.exceptions import ConnectionClosed
+
+from organism import bootstrap
+from organism.errors import ConfigInvalid
+from tests.server.served import Frames, Served, served
+from tests.server.tenanted import Wanted, bearer, hello_with, write_tokens
+
+READER: Wanted = {"acme": {"ci": ["read"], "web": ["read"]}}
+
+
+@asynccontextmanager
+async def open_socket(server: Served, headers: Mapping[str, str]) -> AsyncIterator[Frames]:
+    """A socket that has said how everything stands."""
+    async with server.socket(headers=headers) as socket:
+        frames = Frames(socket)
+        await frames.until("connected")
+        yield frames
+
+
+async def closed(frames: Frames) -> int | None:
+    """The code that the server closes with."""
+    try:
+        while True:
+            await frames.next()
+    except ConnectionClosed as end:
+        return end.rcvd.code if end.rcvd else None
+
+
+async def status(server: Served, tenant: str, name: str) -> int:
+    """Whether a token is taken."""
+    return (await server.call("GET", "/organism", headers=bearer(tenant, name))).status_code
+
+
+async def until_status(server: Served, tenant: str, name: str, wanted: int) -> None:
+    """Ask until the answer is as wanted."""
+    async with asyncio.timeout(10):
+        while await status(server, tenant, name) != wanted:
+            pass
+
+
+async def test_a_revoked_token_is_refused_and_its_sockets_are_closed_within_a_second(tmp_path: Path) -> None:
+    async with (
+        served(hello_with(tmp_path, READER)) as server,
+        open_socket(server, bearer("acme", "ci")) as revoked,
+        open_socket(server, bearer("acme", "web")) as other,
+    ):
+        write_tokens(tmp_path, {"acme": {"web": ["read"]}})
+        begun = time.monotonic()
+        assert await closed(revoked) == 4401
+        assert time.monotonic() - begun < 1
+        assert await status(server, "acme", "ci") == 401
+        assert (await other.ask("ping"))["event"] == "ok"
+
+
+async def test_a_file_that_is_taken_away_revokes_every_token_in_it(tmp_path: Path) -> None:
+    async with served(hello_with(tmp_path, READER)) as server, open_socket(server, bearer("acme", "ci")) as frames:
+        (tmp_path / "config" / "tokens.yaml").unlink()
+        assert await closed(frames) == 4401
+        assert (await server.call("GET", "/organism")).status_code == 200
+
+
+async def test_a_token_that_expires_ends_its_sockets_within_a_second(tmp_path: Path) -> None:
+    end = datetime.now(UTC) + timedelta(seconds=2)
+    entry = {"scopes": ["read"], "expires": end.isoformat()}
+    async with (
+        served(hello_with(tmp_path, {"acme": {"soon": entry}})) as server,
+        open_socket(server, bearer("acme", "soon")) as frames,
+    ):
+        assert await closed(frames) == 4401
+        assert timedelta() <= datetime.now(UTC) - end < timedelta(seconds=1)
+        assert await status(server, "acme", "soon") == 401
+
+
+async def test_another_token_of_the_same_name_does_not_keep_the_old_ones_sockets(tmp_path: Path) -> None:
+    async with served(hello_with(tmp_path, READER)) as server, open_socket(server, bearer("acme", "ci")) as frames:
+        write_tokens(tmp_path, {"acme": {"ci": {"scopes": ["read"], "sha256": "ab" * 32}}})
+        assert await closed(frames) == 4401
+
+
+async def test_a_scope_that_is_taken_away_is_gone_on_open_sockets_too(tmp_path: Path) -> None:
+    before: Wanted = {"acme": {"ci": ["read", "control"]}}
+    async with served(hello_with(tmp_path, before)) as server, open_socket(server, bearer("acme", "ci")) as frames:
+        assert (await frames.ask("pause", agent="greeter"))["event"] == "ok"
+        write_tokens(tmp_path, {"acme": {"ci": ["read"]}})
+        async with asyncio.timeout(10):
+            while (await frames.ask("resume", agent="greeter")).get("code") != "forbidden":
+                pass
+        write_tokens(tmp_path, {"acme": {"ci": ["inject"]}})
+        assert await closed(frames) == 4403
+
+
+async def test_a_new_token_of_a_new_tenant_is_taken_without_a_restart(tmp_path: Path) -> None:
+    async with served(hello_with(tmp_path, READER)) as server:
+        assert await status(server, "globex", "ci") == 401
+        write_tokens(tmp_path, {**READER, "globex": {"ci": ["read"]}})
+        await until_status(server, "globex", "ci", 200)
+
+
+BAD: list[Any] = ["tenants: [", "tenants: [{id: acme, tokens: [{name: ci}]}]", ""]
+
+
+@pytest.mark.parametrize("text", BAD)
+async def test_a_bad_edit_keeps_the_last_good_tokens_and_is_logged(tmp_path: Path, text: str) -> None:
+    async with served(hello_with(tmp_path, READER)) as server:
+        with structlog.testing.capture_logs() as logs:
+            (tmp_path / "config" / "tokens.yaml").write_text(text)
+            async with asyncio.timeout(10):
+                while not logs:
+                    await server.call("GET", "/organism")
+        assert logs[0]["event"] == "tokens_not_taken"
+        assert logs[0]["faults"][0].startswith("tokens.yaml:")
+        assert await status(server, "acme", "ci") == 200
+        write_tokens(tmp_path, {"acme": {"web": ["read"]}})
+        await until_status(server, "acme", "ci", 401)
+
+
+async def test_a_bad_file_is_refused_at_the_start_with_every_fault(tmp_path: Path) -> None:
+    config = hello_with(tmp_path, {"a b": {}, "acme": {"ci": ["raed"]}})
+    with pytest.raises(ConfigInvalid) as refused:
+        await bootstrap.start(config, None)
+    assert len(refused.value.details) == 2

@@ -1,0 +1,125 @@
+"""Sockets of a token: how many, how fast (S15)."""
+
+from __future__ import annotations
+
+from contextlib import AsyncExitStack
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from websockets.exceptions import InvalidStatus
+
+from organism.errors import RateLimitExceeded
+from organism.model.ids import TenantId
+from organism.model.principal import Principal
+from organism.server.auth import Tokens
+from organism.server.seats import MAX_SOCKETS, Seats
+from organism.server.socket import MAX_UNKNOWN_SOCKETS
+from tests.server.served import Frames, Served, served
+from tests.server.tenanted import Wanted, bearer, hello_with
+from tests.server.test_failures import KEY, Turned
+
+
+class Sitting:
+    """A guest that remembers how it was dismissed."""
+
+    def __init__(self, name: str, tenant: str = "acme", rate: int | None = 20) -> None:
+        credential = f"{tenant} {name}".encode()
+        self.who = Principal(TenantId(tenant), name, frozenset({"read"}), credential=credential, rate=rate)
+        self.dismissed: int | None = None
+
+    def dismiss(self, code: int) -> None:
+        self.dismissed = code
+
+
+def seats(clock: Turned) -> Seats:
+    return Seats(Tokens("secret", KEY, clock), clock)
+
+
+def test_a_token_may_have_a_thousand_sockets_and_each_tenant_counts_by_itself() -> None:
+    taken = seats(Turned())
+    guests = [Sitting("ci") for _ in range(MAX_SOCKETS)]
+    for guest in guests:
+        taken.take(guest)
+    with pytest.raises(RateLimitExceeded):
+        taken.take(Sitting("ci"))
+    taken.take(Sitting("ci", "globex"))
+    taken.leave(guests[0])
+    taken.take(Sitting("ci"))
+    assert taken.taken == MAX_SOCKETS + 1
+
+
+def test_a_token_may_send_as_many_commands_a_second_as_its_rate_says() -> None:
+    clock = Turned()
+    taken, who = seats(clock), Sitting("ci", rate=3).who
+    for _ in range(3):
+        clock.now += 0.25
+        taken.note_command(who)
+    with pytest.raises(RateLimitExceeded, match="3 commands a second"):
+        taken.note_command(who)
+    clock.now += 0.5
+    taken.note_command(who)
+    with pytest.raises(RateLimitExceeded):
+        taken.note_command(who)
+
+
+def test_a_token_without_a_rate_may_send_any_number() -> None:
+    taken, who = seats(Turned()), Sitting("boss", rate=None).who
+    for _ in range(1000):
+        taken.note_command(who)
+
+
+def test_whoever_has_no_token_any_more_is_dismissed() -> None:
+    taken, guest = seats(Turned()), Sitting("ci")
+    taken.take(guest)
+    taken.review()
+    assert guest.dismissed == 4401
+
+
+WANTED: Wanted = {
+    "acme": {
+        "ci": ["read"],
+        "quick": {"scopes": ["read"], "rate": 50},
+        "boss": ["admin"],
+        "slow-boss": {"scopes": ["admin"], "rate": 5},
+    }
+}
+
+
+async def burst(server: Served, name: str, count: int) -> list[str]:
+    """Send so many commands over two sockets in turn; the codes of those that were refused."""
+    async with (
+        server.socket(headers=bearer("acme", name)) as first,
+        server.socket(headers=bearer("acme", name)) as second,
+    ):
+        readers = [Frames(first), Frames(second)]
+        answers = [await readers[at % 2].ask("ping") for at in range(count)]
+    return [answer["code"] for answer in answers if answer["event"] == "error"]
+
+
+@pytest.mark.parametrize(("name", "allowed"), [("ci", 20), ("quick", 50), ("boss", 60), ("slow-boss", 5)])
+async def test_commands_beyond_the_rate_are_refused_and_the_connection_lives(
+    tmp_path: Path, name: str, allowed: int
+) -> None:
+    async with served(hello_with(tmp_path, WANTED)) as server:
+        still = server.organism.parts.monotonic_ns()
+        server.organism.parts = replace(server.organism.parts, monotonic_ns=lambda: still)
+        assert await burst(server, name, 60) == ["rate_limit_exceeded"] * (60 - allowed)
+        server.organism.parts = replace(server.organism.parts, monotonic_ns=lambda: still + 1_000_000_000)
+        assert await burst(server, name, 5) == []
+
+
+async def test_sixty_four_connections_may_wait_for_their_authentication_and_valid_tokens_pass_them(
+    hello: Served,
+) -> None:
+    async with AsyncExitStack() as stack:
+        for _ in range(MAX_UNKNOWN_SOCKETS):
+            await stack.enter_async_context(hello.socket(headers={}))
+        with pytest.raises(InvalidStatus) as refused:
+            await stack.enter_async_context(hello.socket(headers={}))
+        assert refused.value.response.status_code == 429
+        async with hello.socket() as socket:
+            assert (await Frames(socket).next())["event"] == "connected"
+        ticket = (await hello.call("POST", "/ws-ticket")).json()["ticket"]
+        async with hello.socket(f"?ticket={ticket}", headers={}) as socket:
+            assert (await Frames(socket).next())["event"] == "connected"
