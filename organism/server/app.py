@@ -17,11 +17,13 @@ from organism.server.edge import Edge
 from organism.server.hosts import Hosts
 from organism.server.live_tokens import LiveTokens
 from organism.server.page import load_page
+from organism.server.push import Tail
 from organism.server.rights import OPEN
 from organism.server.routes import (
     agents,
     approvals,
     dead_letters,
+    events,
     graph,
     health,
     indeterminate,
@@ -34,6 +36,7 @@ from organism.server.routes import (
 )
 from organism.server.seats import Seats
 from organism.server.socket import Sockets
+from organism.tenants import Tenant
 
 BASE: Final = "/api/v1"
 SOCKET: Final = "/ws"
@@ -49,6 +52,7 @@ RESOURCES: Final = (
     *approvals.ROUTES,
     *indeterminate.ROUTES,
     *log.ROUTES,
+    *events.ROUTES,
     *ws_ticket.ROUTES,
     *health.ROUTES,
 )
@@ -71,19 +75,23 @@ class App:
         names = Hosts(hosts)
         door = Door(tokens, self._seconds)
         self.tickets = door.tickets
-        seats = Seats(tokens, self._seconds)
+        self.seats = Seats(tokens, self._seconds)
         self._http = Edge(self, door, names, ROUTES, load_page())
-        self._socket = Sockets(self, door, seats, names)
-        self._looking = asyncio.ensure_future(LiveTokens(running, tokens, seats.review).run())
+        self._socket = Sockets(self, door, self.seats, names)
+        self._looking = asyncio.ensure_future(LiveTokens(running, tokens, self.seats.review).run())
 
     @property
     def watching(self) -> int:
-        """How many clients watch over a WebSocket."""
+        """How many clients watch, over a WebSocket or a stream."""
         return self._socket.watching
 
     def _seconds(self) -> float:
         """A clock that does not go back."""
         return self.organism.parts.monotonic_ns() / 1e9
+
+    def tail(self, tenant: Tenant) -> Tail:
+        """The tail that all who watch a tenant share."""
+        return self._socket.tail(tenant)
 
     def request_stop(self) -> None:
         """Begin the graceful stop."""

@@ -20,13 +20,19 @@ from organism.model.principal import Principal
 from organism.server.bodies import payload_at
 from organism.server.cursors import Cursors
 from organism.server.headers import JSON, Header
+from organism.server.push import Tail
 from organism.server.rights import ROUTES, Right, right_of
+from organism.server.seats import Seats
 from organism.server.tickets import Tickets
 from organism.server.wire import encoded, parse_json
 from organism.tenants import Tenant
 
 _KEY: Final = re.compile(r"[\x21-\x7e]{1,255}")
 _TAG: Final = re.compile(r'(?:W/)?"?(\d{1,19})"?')
+
+
+Receive = Callable[[], Awaitable[dict[str, Any]]]
+Send = Callable[[dict[str, Any]], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +43,18 @@ class Answer:
     status: int = 200
     kind: bytes = JSON
     headers: tuple[Header, ...] = ()
+    stream: Streaming | None = None
+    """What goes on after the body, if anything does."""
+
+
+class Streaming(Protocol):
+    """An answer that has no end yet."""
+
+    async def run(self, receive: Receive, send: Send) -> None:
+        """Send until the end, then end the response."""
+
+    def end(self) -> None:
+        """Come to an end."""
 
 
 def answer(value: Any, status: int = 200, *, position: int | None = None) -> Answer:
@@ -51,8 +69,12 @@ class Process(Protocol):
     organism: Organism
     cursors: Cursors
     tickets: Tickets
+    seats: Seats
     life: str
     """A few characters that tell this process's request ids from those of its other lives."""
+
+    def tail(self, tenant: Tenant) -> Tail:
+        """The tail that all who watch a tenant share."""
 
     def request_stop(self) -> None:
         """Begin the graceful stop."""

@@ -7,7 +7,8 @@ problem with the request's id; what nobody foresaw is logged with its trace and 
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from http import HTTPStatus
 from itertools import count
 from typing import Any, Final
@@ -21,7 +22,7 @@ from organism.model.principal import Principal
 from organism.server import headers as fixed
 from organism.server import problems
 from organism.server.auth import refuse_credentials, token_in
-from organism.server.call import Answer, Call, Process, Route
+from organism.server.call import Answer, Call, Process, Receive, Route, Send
 from organism.server.door import Door
 from organism.server.hosts import Hosts
 from organism.server.kept import Kept
@@ -46,8 +47,6 @@ _DECIDING: Final = frozenset(
 )
 
 Scope = dict[str, Any]
-Receive = Callable[[], Awaitable[dict[str, Any]]]
-Send = Callable[[dict[str, Any]], Awaitable[None]]
 
 _log = structlog.get_logger("organism.server")
 
@@ -74,7 +73,13 @@ class Edge:
         except Exception:  # noqa: BLE001 - the server's edge: it is recorded, and the client gets its id
             _log.exception("request failed", request_id=request_id, method=scope["method"], path=scope["path"])
             given = problem(OrganismError(), request_id)
-        await _send(scope, send, given, request_id)
+        await _send_head(send, given, request_id)
+        if given.stream is None:
+            await send({"type": "http.response.body", "body": b"" if scope["method"] == "HEAD" else given.body})
+            return
+        if scope["method"] == "HEAD":
+            given.stream.end()
+        await given.stream.run(receive, send)
 
     async def _answer(self, scope: Scope, receive: Receive, request_id: str) -> Answer:
         headers = headers_of(scope["headers"])
@@ -93,7 +98,7 @@ class Edge:
         )
         once = call.idempotency() if route.is_kept else None
         given = await (route.endpoint(call) if once is None else self._kept.answer(call, once, route.endpoint))
-        return _unless_known(Answer(given.body, given.status, given.kind, (*given.headers, *head)), headers)
+        return _unless_known(replace(given, headers=(*given.headers, *head)), headers)
 
     def _principal(
         self, route: Route, params: Mapping[str, str], headers: Mapping[bytes, bytes], address: str
@@ -173,14 +178,14 @@ def _unless_known(given: Answer, headers: Mapping[bytes, bytes]) -> Answer:
     return Answer(b"", 304, given.kind, given.headers) if is_known and given.status == HTTPStatus.OK else given
 
 
-async def _send(scope: Scope, send: Send, given: Answer, request_id: str) -> None:
+async def _send_head(send: Send, given: Answer, request_id: str) -> None:
     own = {name for name, _ in given.headers}
+    length = ((b"content-length", b"%d" % len(given.body)),) if given.stream is None else ()
     headers = [
         (b"content-type", given.kind),
-        (b"content-length", b"%d" % len(given.body)),
+        *length,
         (b"x-request-id", request_id.encode()),
         *given.headers,
         *(header for header in fixed.API if header[0] not in own),
     ]
     await send({"type": "http.response.start", "status": given.status, "headers": headers})
-    await send({"type": "http.response.body", "body": b"" if scope["method"] == "HEAD" else given.body})

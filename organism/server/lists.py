@@ -18,6 +18,7 @@ from organism.server.wire import encoded, microseconds, splice
 
 DEFAULT_LIMIT: Final = 50
 MAX_LIMIT: Final = 500
+MAX_POSITION: Final = (1 << 63) - 1
 _MAX_OFFSET: Final = 1 << 40
 _PAGING: Final = ("limit", "offset", "cursor")
 
@@ -97,13 +98,15 @@ def _listing_id(call: Call, path: str = "") -> str:
 def whole(call: Call, name: str, default: int, least: int, most: int) -> int:
     """A whole number from the query. Raises ``InvalidField``."""
     said = call.query.get(name)
-    if said is None:
-        return default
+    return default if said is None else whole_number(said, f"query.{name}", least, most)
+
+
+def whole_number(said: str, place: str, least: int, most: int) -> int:
+    """The number that a text says. Raises ``InvalidField`` that names ``place``."""
     digits = said.removeprefix("-")
     if not (digits.isascii() and digits.isdigit() and len(digits) <= len(str(most))) or not least <= int(said) <= most:
-        raise InvalidField(
-            f"`{name}` is a whole number from {least} to {most}; came {said[:40]!r}.", param=f"query.{name}"
-        )
+        name = place.rpartition(".")[2]
+        raise InvalidField(f"`{name}` is a whole number from {least} to {most}; came {said[:40]!r}.", param=place)
     return int(said)
 
 

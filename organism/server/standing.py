@@ -8,17 +8,17 @@ from typing import Any, Final
 
 import orjson
 
-from organism.errors import LogUnavailable, NotFound
-from organism.log.log import Log, Page, Query, Row, Where
+from organism.errors import BadPosition, LogUnavailable, NotFound
+from organism.log.log import EventFilter, Log, Page, Query, Row, Where
 from organism.projections import threads
 from organism.server.frames import public
-from organism.server.push import past_of
 from organism.server.states import States
 from organism.tenants import Tenant
 
 ACTIVE_SHOWN: Final = 500
 OTHERS_SHOWN: Final = 100
 _ATTEMPTS: Final = 100
+_HISTORY: Final = 1 << 20
 _ACTIVE: Final = Query((Where("status", "=", "active"),), "last_at", descending=True, limit=ACTIVE_SHOWN)
 _OTHERS: Final = Query(
     (Where("status", "in", ["completed", "error", "killed"]),), "last_at", descending=True, limit=OTHERS_SHOWN
@@ -47,7 +47,34 @@ def organism_row(row: bytes, tenant: Tenant, status: str) -> dict[str, Any]:
     return shown
 
 
-async def thread_at(log: Log, thread_id: str, position: int) -> bytes:
+async def connected(tenant: Tenant, states: States, status: str) -> tuple[dict[str, Any], int]:
+    """What ``connected`` says to one who has nothing yet, and the version of the agents' states in it."""
+    standing = await snapshot(tenant.log, states)
+    said = {
+        "position": standing.position,
+        "log": tenant.log.timeline,
+        "organism": organism_row(standing.organism, tenant, status),
+        "agents": standing.agents,
+        "threads": standing.threads,
+        "threads_total": standing.threads_total,
+    }
+    return said, standing.states_at
+
+
+def resumed(log: Log, since: int | None, timeline: str | None) -> int:
+    """``since``, if it is a position of this log. Raises ``BadPosition``."""
+    if timeline is not None and timeline != log.timeline:
+        raise BadPosition(
+            f"The position belongs to the log {timeline[:40]!r}; this is {log.timeline!r}, restored or new."
+        )
+    if since is None:
+        raise BadPosition("`log` says where `since` belongs; send `since` too.", param="query.since")
+    if since > log.head:
+        raise BadPosition(f"The position {since} is ahead of the log; its head is {log.head}.")
+    return since
+
+
+async def thread_as_of(log: Log, thread_id: str, position: int) -> bytes:
     """A thread as it stood right after one of its own events. Raises ``NotFound``."""
     row = await log.row("threads", thread_id)
     if row is None:
@@ -55,7 +82,7 @@ async def thread_at(log: Log, thread_id: str, position: int) -> bytes:
     if orjson.loads(row)["position"] == position:
         return row
     then: Row | None = None
-    for event in await past_of(log, thread_id, position):
+    for event in await log.read(0, position, EventFilter((thread_id,)), _HISTORY):
         then = threads.apply(thread_id, then, event)
     return orjson.dumps(public(then or {}))
 

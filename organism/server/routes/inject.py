@@ -12,7 +12,7 @@ from organism.model.commands import Inject, Injected
 from organism.model.ids import CONSOLE
 from organism.server.bodies import MAX_WAIT_SECONDS, InjectBody, parsed
 from organism.server.call import Answer, Call, Route, answer, required
-from organism.server.standing import thread_at
+from organism.server.standing import thread_as_of
 from organism.server.wire import splice
 
 _XML_KINDS: Final = frozenset({"application/xml", "text/xml"})
@@ -44,7 +44,7 @@ async def inject(call: Call) -> Answer:
     if end is None:
         return answer(said, 202)
     replies = await replies_to(call.tenant.log, sent, end)
-    thread = await thread_at(call.tenant.log, sent.thread_id, end)
+    thread = await thread_as_of(call.tenant.log, sent.thread_id, end)
     return Answer(splice(answer(said).body, {"replies": replies, "thread": thread}))
 
 

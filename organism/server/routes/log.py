@@ -11,9 +11,7 @@ from organism.log.log import EventFilter
 from organism.model.events import EVENT_TYPES, Event
 from organism.model.times import iso
 from organism.server.call import Answer, Call, Route, answer
-from organism.server.lists import DEFAULT_LIMIT, MAX_LIMIT, flag, whole
-
-_MAX_POSITION: Final = (1 << 63) - 1
+from organism.server.lists import DEFAULT_LIMIT, MAX_LIMIT, MAX_POSITION, flag, whole
 
 
 async def events(call: Call) -> Answer:
@@ -22,7 +20,7 @@ async def events(call: Call) -> Answer:
     limit = whole(call, "limit", DEFAULT_LIMIT, 1, MAX_LIMIT)
     head = call.tenant.log.head
     found = await call.tenant.log.read(
-        whole(call, "after", 0, 0, _MAX_POSITION), whole(call, "until", head, 0, _MAX_POSITION), _wanted(call), limit
+        whole(call, "after", 0, 0, MAX_POSITION), whole(call, "until", head, 0, MAX_POSITION), _wanted(call), limit
     )
     more = found[-1].position if len(found) == limit and found[-1].position < head else None
     return answer({"events": [_shown(event) for event in found], "next": more})

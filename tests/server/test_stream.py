@@ -1,0 +1,226 @@
+"""``GET /events``: the twin of the WebSocket by Server-Sent Events."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import orjson
+import pytest
+
+from organism.model.ids import DEFAULT_TENANT
+from organism.model.principal import Principal
+from organism.server import stream
+from organism.server.auth import Tokens
+from organism.server.push import ALL, Tail
+from organism.server.seats import Seats
+from organism.server.stream import Beginning, Stream
+from tests.server.served import PATIENCE_SECONDS, Frames, Served, served
+
+Said = tuple[str | None, dict[str, Any]]
+
+
+class Listening:
+    """A client of the stream: the events one by one, each with its id."""
+
+    def __init__(self, lines: AsyncIterator[str]) -> None:
+        self._lines = lines
+        self.comments = 0
+
+    async def next(self) -> Said:
+        """The next event."""
+        said: dict[str, str] = {}
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            async for line in self._lines:
+                if not line and said:
+                    return said.get("id"), orjson.loads(said["data"])
+                self.comments += line.startswith(":")
+                name, _, value = line.partition(": ")
+                said |= {name: value} if value else {}
+        raise EOFError
+
+    async def until(self, event: str, **fields: Any) -> list[Said]:
+        """The events up to one of this name with these fields, it included."""
+        seen: list[Said] = []
+        while not seen or (seen[-1][1]["event"], fields) != (event, {name: seen[-1][1].get(name) for name in fields}):
+            seen.append(await self.next())
+        return seen
+
+
+@asynccontextmanager
+async def listening(server: Served, query: str = "", **headers: str) -> AsyncIterator[Listening]:
+    """A stream that is open and has been accepted."""
+    given = {**server.bearer, **{name.replace("_", "-"): value for name, value in headers.items()}}
+    async with server.client.stream("GET", f"/api/v1/events{query}", headers=given) as answer:
+        assert (answer.status_code, answer.headers["content-type"]) == (200, "text/event-stream")
+        yield Listening(answer.aiter_lines())
+
+
+async def until_free(server: Served) -> None:
+    """Wait until nobody watches."""
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        while server.serving.app.watching:  # noqa: ASYNC110 - a client that has left is told nothing
+            await asyncio.sleep(0)
+
+
+async def test_the_first_event_is_how_everything_stands(hello: Served) -> None:
+    await hello.inject()
+    async with listening(hello) as events, hello.socket() as socket:
+        name, first = await events.next()
+        same = await Frames(socket).next()
+    assert name == str(first["position"])
+    assert [first.pop("organism")["name"], same.pop("organism")["name"]] == ["hello-world"] * 2
+    assert first == same
+
+
+async def test_it_says_what_the_socket_says_with_the_position_as_id(hello: Served) -> None:
+    async with listening(hello, "?since=0") as events, hello.socket("?since=0") as socket:
+        frames = Frames(socket)
+        await events.until("caught_up")
+        await frames.until("caught_up")
+        await hello.inject()
+        heard = await events.until("thread_updated", status="completed")
+        seen = await frames.until("thread_updated", status="completed")
+    assert [said for _, said in heard if "position" in said] == [frame for frame in seen if "position" in frame]
+    assert all(name == (str(said["position"]) if "position" in said else None) for name, said in heard)
+    assert [said["message"]["to"] for _, said in heard if said["event"] == "message"] == [
+        "greeter",
+        "shouter",
+        "response-handler",
+        "console",
+    ]
+
+
+@pytest.mark.parametrize("query", ["", "?since=1"])
+async def test_a_client_that_comes_again_goes_on_after_the_last_id(hello: Served, query: str) -> None:
+    await hello.inject()
+    async with listening(hello, "?since=0") as events:
+        everything = [said for said in await events.until("caught_up") if said[1]["event"] != "agent_state"]
+    cut = next(name for name, said in everything if said["event"] == "message")
+    assert cut is not None
+    async with listening(hello, query, Last_Event_ID=cut) as events:
+        rest = await events.until("caught_up")
+    at = [name for name, _ in everything].index(cut)
+    assert [said for said in rest[1:] if said[1]["event"] != "agent_state"] == everything[at + 1 :]
+
+
+async def test_it_takes_the_same_filters(hello: Served) -> None:
+    wanted = await hello.inject()
+    await hello.inject()
+    query = f"?since=0&threads={wanted['thread_id']}&agents=shouter,nobody&events=message,thread_created"
+    async with listening(hello, query) as events:
+        heard = [said for _, said in await events.until("caught_up")]
+    assert [(said["event"], said["message"]["from"], said["message"]["to"]) for said in heard[1:-1]] == [
+        ("message", "greeter", "shouter"),
+        ("message", "shouter", "response-handler"),
+    ]
+    assert {said["message"]["thread_id"] for said in heard if said["event"] == "message"} == {wanted["thread_id"]}
+
+
+@pytest.mark.parametrize(
+    ("query", "headers", "code", "param"),
+    [
+        ("?since=x", {}, "invalid_field", "query.since"),
+        ("?since=", {}, "invalid_field", "query.since"),
+        ("?since=-1", {}, "invalid_field", "query.since"),
+        ("?since=99999", {}, "bad_position", None),
+        ("?log=other&since=0", {}, "bad_position", None),
+        ("?log=other", {}, "bad_position", None),
+        ("", {"Last-Event-ID": "soon"}, "invalid_field", "headers.last-event-id"),
+        ("", {"Last-Event-ID": "99999"}, "bad_position", None),
+        ("?events=message,eaten", {}, "invalid_field", "query.events"),
+        ("?agents=", {}, "invalid_field", "query.agents"),
+        ("?batch=true", {}, "unknown_field", "query.batch"),
+    ],
+)
+async def test_what_cannot_be_followed_is_refused_before_it_begins(
+    hello: Served, query: str, headers: dict[str, str], code: str, param: str | None
+) -> None:
+    answer = await hello.call("GET", f"/events{query}", headers=headers)
+    assert (answer.status_code, answer.json()["error"]["code"], answer.json()["error"]["param"]) == (400, code, param)
+    assert hello.serving.app.watching == 0
+
+
+async def test_a_quiet_stream_is_kept_open_by_a_heartbeat(hello: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stream, "HEARTBEAT_SECONDS", 0.01)
+    async with listening(hello, "?since=0&events=error") as events:
+        await events.until("caught_up")
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.5):
+                await events.next()
+    assert events.comments > 1
+
+
+async def test_whoever_leaves_is_forgotten(hello: Served) -> None:
+    async with listening(hello) as events:
+        await events.next()
+        assert hello.serving.app.watching == 1
+    await until_free(hello)
+
+
+async def test_a_head_ends_at_once(hello: Served) -> None:
+    answer = await hello.call("HEAD", "/events")
+    assert (answer.status_code, answer.content) == (200, b"")
+    assert answer.headers["content-type"] == "text/event-stream"
+    await until_free(hello)
+
+
+async def test_a_stop_ends_the_stream_after_the_last_event() -> None:
+    async with served() as server, listening(server) as events:
+        await events.next()
+        await server.call("POST", "/organism/stop")
+        assert (await events.until("organism_state"))[-1][1]["status"] == "stopping"
+        with pytest.raises(EOFError):
+            await events.until("nothing more")
+
+
+async def test_a_token_that_lost_its_right_ends_the_stream(hello: Served) -> None:
+    async with listening(hello) as events:
+        await events.next()
+        for guests in tuple(hello.serving.app.seats._guests.values()):  # noqa: SLF001 - as a revocation does
+            for guest in tuple(guests):
+                guest.dismiss(4401)
+        with pytest.raises(EOFError):
+            await events.until("nothing more")
+
+
+async def test_who_takes_nothing_is_written_nothing_and_then_misses_nothing(hello: Served) -> None:
+    """The client of this one is played: what it takes is up to the test."""
+    taken, gate, sent = asyncio.Event(), asyncio.Event(), []
+
+    async def send(message: dict[str, Any]) -> None:
+        sent.append(message["body"])
+        taken.set()
+        await gate.wait()
+
+    async def receive() -> dict[str, Any]:
+        await asyncio.Event().wait()
+        return {}
+
+    who = Principal(DEFAULT_TENANT, "slow", frozenset({"read"}))
+    seats = Seats(Tokens("other", b"key", time.time), time.monotonic)  # no review: the one who listens has no token
+    flow = Stream(who, seats, Tail(hello.log, window_bytes=1), ALL, Beginning({"position": 0}, 0, 0, announce=False))
+    running = asyncio.ensure_future(flow.run(receive, send))
+    await taken.wait()
+    while not flow.is_blocked:
+        await hello.inject(payload={"name": "x" * 50_000})
+    kept = flow._size  # noqa: SLF001 - what waits is what is bounded
+    for _ in range(5):
+        await hello.inject(payload={"name": "x" * 50_000})
+    assert flow._size == kept  # noqa: SLF001 - as above
+    head = hello.log.head
+    gate.set()
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        while b'"event":"caught_up","position":%d}' % head not in b"".join(sent):
+            taken.clear()
+            await taken.wait()
+    flow.end()
+    await running
+    ids = [int(line[4:]) for line in b"".join(sent).split(b"\n") if line.startswith(b"id: ")]
+    said = [line for line in b"".join(sent).split(b"\n") if line.startswith(b'data: {"event":"message"')]
+    assert ids == sorted(ids)
+    assert len(said) == len(set(said)) == (await hello.get("/organism"))["total_messages"]
+    assert b'"event":"fell_behind"' in b"".join(sent)
