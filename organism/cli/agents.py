@@ -7,12 +7,11 @@ from collections.abc import Mapping
 from typing import Any, Final
 from urllib.parse import quote
 
-import orjson
 import typer
 
 from organism.cli.client import Client
 from organism.cli.options import Agents
-from organism.cli.show import fields, moment, print_json, state, table
+from organism.cli.show import fields, moment, print_document, print_json, state, table
 
 COLUMNS: Final = ("AGENT", "STATE", "WAITING", "MESSAGES", "DESCRIPTION")
 JSON_SCHEMA: Final = {"Accept": "application/schema+json"}
@@ -52,16 +51,10 @@ def _one(client: Client, options: Agents, path: str) -> None:
     elif options.schema:
         print_json(client.get(f"{path}/schema", headers=JSON_SCHEMA))
     elif options.config:
-        _show_config(client.get(f"{path}/config"), options)
+        section = client.get(f"{path}/config")
+        (print_json if options.json else print_document)(section)
     else:
         _show(client.get(path), options)
-
-
-def _show_config(section: Any, options: Agents) -> None:
-    if options.json:
-        print_json(section)
-    else:
-        sys.stdout.write(orjson.dumps(section, option=orjson.OPT_INDENT_2).decode() + "\n")
 
 
 def _show(agent: Mapping[str, Any], options: Agents) -> None:

@@ -37,11 +37,14 @@ GROUPS: Final = {
 VERBS: Final = (
     Verb("init", take.Init, "init:init", "Write a small working organism into a directory."),
     Verb("serve", take.Serve, "serve:serve", "Run the organism with its API, WebSocket and page."),
+    Verb("doctor", take.Doctor, "doctor:doctor", "Find what is wrong here, each with its remedy."),
     Verb("status", take.Remote, "status:status", "Show how the organism stands."),
     Verb("inject", take.Inject, "inject:inject", "Send a message to an agent."),
     Verb("tail", take.Tail, "tail:tail", "Watch events live; a lost connection resumes."),
     Verb("agents", take.Agents, "agents:agents", "List the agents and what they do now, or show one."),
     Verb("threads", take.Threads, "threads:threads", "List the threads, newest activity first, or show one."),
+    Verb("graph", take.Graph, "graph:graph", "Show who may write to whom."),
+    Verb("config", take.Remote, "status:config", "Show the configuration in force, without secrets."),
     Verb("messages", take.Messages, "messages:messages", "List the newest messages, or show one."),
     Verb("kill", take.Kill, "control:kill", "End a thread and all that it began."),
     Verb("pause", take.Control, "control:pause", "Pause an agent, a thread or the whole organism."),
@@ -60,6 +63,7 @@ VERBS: Final = (
     Verb("log events", take.Events, "log:events", "Show the events themselves; with --json one a line."),
     Verb("log verify", take.Offline, "log:verify", "Check every event against the audit chain; needs no server."),
     Verb("log stats", take.Offline, "log:stats", "Count what the log holds and how large it is; needs no server."),
+    Verb("bench", take.Bench, "bench:bench", "Measure how fast this machine and disk carry messages."),
     Verb("errors", take.Errors, "errors:errors", "Say what the error codes mean, and what to do."),
 )
 """Every verb there is, in the order of ``--help``."""
@@ -149,4 +153,4 @@ def _ended_cleanly() -> Iterator[None]:
 
 def main() -> None:
     """Run the command line."""
-    made()()
+    made()(prog_name="organism")

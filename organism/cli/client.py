@@ -39,9 +39,9 @@ class Client:
         """The JSON of a GET; what is None in the query is left out."""
         return self._json("GET", path, params=given(query or {}), **more)
 
-    def text(self, path: str) -> str:
+    def text(self, path: str, query: Mapping[str, Any] | None = None) -> str:
         """The text of a GET."""
-        return self._call("GET", path).text
+        return self._call("GET", path, params=given(query or {})).text
 
     def post(self, path: str, body: Any = None, **more: Any) -> Any:
         """The JSON of a POST."""

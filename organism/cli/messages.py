@@ -6,26 +6,45 @@ from collections.abc import Mapping
 from typing import Any, Final
 from urllib.parse import quote
 
+import typer
+
 from organism.cli.client import Client, Rows
 from organism.cli.options import Messages
 from organism.cli.show import compact, fields, moment, print_json, table, tell_more
 
-COLUMNS: Final = ("MESSAGE", "POSITION", "FROM", "TO", "PAYLOAD")
+COLUMNS: Final = ("MESSAGE", "FROM → TO", "PAYLOAD")
 
 
 def messages(options: Messages) -> None:
     """The newest of them in their order, or one."""
     client = Client(options)
     xml = "true" if options.xml else None
-    if options.message is not None:
-        _one(client.get(f"/messages/{quote(options.message, safe='')}", {"xml": xml}), options)
+    if options.message is not None and not options.why:
+        _one(client.get(_path(options.message), {"xml": xml}), options)
         return
-    found = _newest(client, options, xml)
+    found = _path_of_causes(client, options, xml) if options.why else _newest(client, options, xml)
     if options.json:
         print_json(found.rows)
         return
     table(COLUMNS, map(_row, found.rows), "no such message")
     tell_more(len(found.rows), found.total)
+
+
+def _path(message: str) -> str:
+    return f"/messages/{quote(message, safe='')}"
+
+
+def _path_of_causes(client: Client, options: Messages, xml: str | None) -> Rows:
+    """The message itself comes first, the injection at the root last."""
+    rows: list[Any] = []
+    wanted = options.message
+    if wanted is None:
+        raise typer.BadParameter("name the message whose causes you want: organism messages MESSAGE --why.")
+    while wanted is not None:
+        found = client.get(f"{_path(wanted)}/why", {"xml": xml})
+        rows += found["messages"]
+        wanted = found["next"]
+    return Rows(rows, len(rows))
 
 
 def _newest(client: Client, options: Messages, xml: str | None) -> Rows:
@@ -39,7 +58,7 @@ def _newest(client: Client, options: Messages, xml: str | None) -> Rows:
 
 def _row(message: Mapping[str, Any]) -> tuple[Any, ...]:
     said = f"{message['payload_type']} {compact(message['payload'])}"
-    return (message["id"], str(message["position"]), message["from"], message["to"], message.get("xml") or said)
+    return (message["id"], f"{message['from']} → {message['to']}", message.get("xml") or said)
 
 
 def _one(message: Mapping[str, Any], options: Messages) -> None:

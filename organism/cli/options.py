@@ -114,6 +114,13 @@ class Inject(Remote):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Graph(Remote):
+    """``organism graph``."""
+
+    mermaid: Annotated[bool, typer.Option("--mermaid", help="As a diagram that viewers of Markdown draw.")] = False
+
+
+@dataclass(frozen=True, kw_only=True)
 class Agents(Remote):
     """``organism agents``."""
 
@@ -150,6 +157,7 @@ class Messages(Remote):
         str | None, typer.Option(metavar="TIME", help="Only those sent since then (2026-01-31T12:00:00Z).")
     ] = None
     text: Annotated[str | None, typer.Option(metavar="TEXT", help="Only those whose payload holds it.")] = None
+    why: Annotated[bool, typer.Option("--why", help="The one named, and what led to it, up to the injection.")] = False
     xml: Annotated[bool, typer.Option("--xml", help="With their envelopes, as they were recorded.")] = False
     limit: Limit = 20
 

@@ -83,6 +83,11 @@ def print_json(value: Any) -> None:
     print(compact(value), flush=True)  # noqa: T201 - standard output is what the option asks for
 
 
+def print_document(value: Any) -> None:
+    """A JSON document for people."""
+    sys.stdout.write(orjson.dumps(value, option=orjson.OPT_INDENT_2).decode() + "\n")
+
+
 def compact(value: Any) -> str:
     """A value as JSON."""
     return orjson.dumps(value).decode()

@@ -1,4 +1,4 @@
-"""``organism status``."""
+"""``organism status`` and ``organism config``."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from datetime import timedelta
 
 from organism.cli.client import Client
 from organism.cli.options import Remote
-from organism.cli.show import fields, print_json, state
+from organism.cli.show import fields, print_document, print_json, state
 
 
 def status(options: Remote) -> None:
@@ -29,3 +29,9 @@ def status(options: Remote) -> None:
             "version": said["version"],
         }
     )
+
+
+def config(options: Remote) -> None:
+    """The configuration as the server took it."""
+    said = Client(options).get("/organism/config")
+    (print_json if options.json else print_document)(said)

@@ -1,0 +1,136 @@
+"""``organism bench``: how fast this machine and this disk carry messages.
+
+The starter's organism runs whole, in this process, on a new directory that is removed afterwards; only the web server
+is left out. Each thread is four messages, each of them on the disk before it acts.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Final
+
+from rich.progress import BarColumn, Progress, TextColumn
+
+from organism import bootstrap
+from organism.cli.exits import Exit
+from organism.cli.init import write_starter
+from organism.cli.options import Bench
+from organism.cli.show import Plain, out, print_json, refuse, table
+from organism.model.commands import Inject, Injected
+from organism.model.ids import DEFAULT_TENANT
+from organism.server.serve import run
+from organism.tenants import Tenant
+
+IN_FLIGHT: Final = (1, 64)
+MESSAGES_A_THREAD: Final = 4
+PATIENCE_SECONDS: Final = 60.0
+TICK_SECONDS: Final = 0.1
+SYNCS: Final = 200
+PAGE: Final = bytes(4096)
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What a load came to; the times are those of whole threads."""
+
+    in_flight: int
+    messages_per_second: float
+    p50_ms: float
+    p99_ms: float
+
+
+def bench(options: Bench) -> None:
+    """Measure the disk alone, then each load."""
+    place = options.place or Path(tempfile.gettempdir())
+    try:
+        with tempfile.TemporaryDirectory(dir=place, prefix="organism-bench-") as folder:
+            sync_ms = _sync_ms(Path(folder))
+            measured = _measured(Path(folder), options)
+    except OSError as error:
+        refuse(Exit.FAILED, f"{place} cannot be measured: {error.strerror or error}.", "Name another one: --dir DIR.")
+    if options.json:
+        print_json({"fsync_ms": round(sync_ms, 3), "loads": [asdict(load) for load in measured]})
+        return
+    table(("THREADS AT ONCE", "MESSAGES/S", "A THREAD, MEDIAN", "OF 100 THE SLOWEST"), map(_row, measured), "nothing")
+    out().print(
+        f"\nThe disk of {place} takes {sync_ms:.2f} ms for an fsync; every acknowledged message has waited for one."
+    )
+
+
+def _row(load: Measured) -> tuple[str, ...]:
+    return (
+        str(load.in_flight),
+        f"{load.messages_per_second:,.0f}",
+        f"{load.p50_ms:.2f} ms",
+        f"{load.p99_ms:.2f} ms",
+    )
+
+
+def _sync_ms(folder: Path) -> float:
+    """The median of what a page takes to be on the disk."""
+    taken = []
+    with (folder / "sync").open("wb", buffering=0) as file:
+        for _ in range(SYNCS):
+            began = time.perf_counter()
+            file.write(PAGE)
+            os.fdatasync(file.fileno())
+            taken.append(time.perf_counter() - began)
+    return percentile(taken, 50) * 1000
+
+
+def percentile(values: Sequence[float], percent: int) -> float:
+    """The nearest rank."""
+    ordered = sorted(values)
+    return ordered[(len(ordered) - 1) * percent // 100]
+
+
+def _measured(folder: Path, options: Bench) -> list[Measured]:
+    write_starter(folder)
+    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:>3.0f} %"))
+    console = Plain(stderr=True)
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+        bar = progress.add_task("measuring", total=options.seconds * len(IN_FLIGHT))
+        return run(_loads(folder, options.seconds, lambda: progress.advance(bar, TICK_SECONDS)))
+
+
+async def _loads(folder: Path, seconds: float, tick: Callable[[], None]) -> list[Measured]:
+    organism = await bootstrap.start(folder / "organism.yaml", folder / "data")
+    ticking = asyncio.create_task(_ticking(tick))
+    try:
+        return [await _load(organism.tenants[DEFAULT_TENANT], in_flight, seconds) for in_flight in IN_FLIGHT]
+    finally:
+        ticking.cancel()
+        await organism.stop()
+
+
+async def _ticking(tick: Callable[[], None]) -> None:
+    while True:
+        await asyncio.sleep(TICK_SECONDS)
+        tick()
+
+
+async def _load(tenant: Tenant, in_flight: int, seconds: float) -> Measured:
+    """Keep so many threads under way; a slot begins its next thread when its last one has ended."""
+    taken: list[float] = []
+    began = time.perf_counter()
+    await asyncio.gather(*(_slot(tenant, began + seconds, taken) for _ in range(in_flight)))
+    rate = len(taken) * MESSAGES_A_THREAD / (time.perf_counter() - began)
+    return Measured(in_flight, round(rate, 1), _ms(percentile(taken, 50)), _ms(percentile(taken, 99)))
+
+
+def _ms(seconds: float) -> float:
+    return round(seconds * 1000, 3)
+
+
+async def _slot(tenant: Tenant, until: float, taken: list[float]) -> None:
+    while (began := time.perf_counter()) < until or not taken:
+        sent = await tenant.do(Inject(to="greeter", json={"name": "Dan"}))
+        assert isinstance(sent, Injected)  # noqa: S101 - an Inject is answered by nothing else; narrows the type
+        await tenant.ended(sent.thread_id, PATIENCE_SECONDS)
+        taken.append(time.perf_counter() - began)

@@ -1,0 +1,99 @@
+"""The command line as a whole: quick, documented, and clean in how it ends."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from organism.cli.app import VERBS, function_of
+from organism.cli.exits import MEANINGS
+from tests.cli.command import REPOSITORY, begun, environment, on_terminal, organism
+from tests.server.served import TOKEN, Frames, Served
+
+HEAVY = {"rich", "httpx2", "websockets", "starlette", "uvicorn", "pydantic", "lxml", "pysqlite3", "organism.bootstrap"}
+
+
+def test_help_imports_nothing_heavy() -> None:
+    code = (
+        "import sys\nfrom organism.cli.app import made\nfrom typer.testing import CliRunner\n"
+        "assert CliRunner().invoke(made(), ['--help']).exit_code == 0\nprint(*sys.modules)"
+    )
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True).stdout.split()
+    assert HEAVY & set(loaded) == set()
+
+
+@pytest.mark.parametrize("verb", VERBS, ids=lambda verb: verb.words)
+def test_each_verb_of_the_table_is_there(verb: object) -> None:
+    found = next(each for each in VERBS if each is verb)
+    assert callable(function_of(found))
+
+
+async def test_the_exit_codes_stand_in_the_help_and_in_the_operations_page() -> None:
+    help_text = (await organism("--help", COLUMNS="80")).out
+    page = (REPOSITORY / "docs" / "operations.md").read_text()
+    for code, meaning in MEANINGS.items():
+        assert f"  {code:<4d} {meaning}\n" in help_text
+        assert f"| {code:d} | {meaning} |" in page
+
+
+async def test_every_verb_stands_in_the_operations_page() -> None:
+    page = (REPOSITORY / "docs" / "operations.md").read_text()
+    assert [verb.words for verb in VERBS if f"`organism {verb.words}" not in page] == []
+
+
+async def test_completion_can_be_installed_and_knows_every_verb() -> None:
+    assert "--install-completion" in (await organism("--help")).out
+    typed = {"_ORGANISM_COMPLETE": "complete_bash", "COMP_WORDS": "organism dead-letters re", "COMP_CWORD": "2"}
+    assert (await organism(**typed)).out.split() == ["replay"]
+
+
+async def test_a_reader_that_is_gone_ends_the_command_without_a_word(hello: Served) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    named = environment(ORGANISM_URL=hello.url, ORGANISM_TOKEN=TOKEN)
+    for words in (["agents"], ["agents", "--json"], ["tail", "--since", "0"], ["tail", "--since", "0", "--json"]):
+        process = await begun(*words, env=named, stdout=writing)
+        _, err = await process.communicate()
+        assert (process.returncode, err) == (141, b""), words
+    os.close(writing)
+
+
+async def test_ctrl_c_ends_a_verb_with_130_and_no_trace(hello: Served) -> None:
+    await hello.call("POST", "/agents/shouter/pause")
+    named = environment(ORGANISM_URL=hello.url, ORGANISM_TOKEN=TOKEN)
+    async with hello.socket() as socket:
+        frames = Frames(socket)
+        await frames.until("connected")
+        process = await begun("inject", "greeter", '{"name":"D"}', "--wait", "60", env=named)
+        await frames.until("thread_created")
+        process.send_signal(signal.SIGINT)
+        out, err = await process.communicate()
+    assert (process.returncode, out, err) == (130, b"", b"")
+
+
+async def test_ctrl_c_is_how_tail_ends(hello: Served) -> None:
+    named = environment(ORGANISM_URL=hello.url, ORGANISM_TOKEN=TOKEN)
+    process = await begun("tail", "--since", "0", env=named)
+    assert process.stdout is not None
+    await process.stdout.readline()
+    process.send_signal(signal.SIGINT)
+    _, err = await process.communicate()
+    assert (process.returncode, err) == (0, b"")
+
+
+async def test_arguments_that_are_no_text_are_wrong_usage() -> None:
+    ran = await organism("inject", os.fsdecode(b"\xff"), "{}")
+    assert ran.code == 2
+    assert "UTF-8" in ran.err
+    assert "Traceback" not in ran.err
+
+
+async def test_there_are_colours_on_a_terminal_alone_and_none_with_no_color(hello: Served) -> None:
+    named = {"ORGANISM_URL": hello.url, "ORGANISM_TOKEN": TOKEN}
+    assert "\x1b[" in await on_terminal("agents", **named)
+    assert "\x1b[" not in await on_terminal("agents", NO_COLOR="1", **named)
+    assert "\x1b[" not in (await organism("agents", **named)).out

@@ -1,0 +1,168 @@
+"""The doctor on real directories, ports and servers, each with one real fault."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from organism.bootstrap import Parts
+from organism.cli.init import write_starter
+from organism.testing import running
+from tests.cli.command import Ran, organism
+from tests.e2e.serving import Process, serving
+from tests.server.served import HELLO
+
+
+@pytest.fixture
+async def data(tmp_path: Path) -> Path:
+    """A data directory that is well: a server ran there and was stopped."""
+    async with running(HELLO, tmp_path / "data") as o:
+        await o.inject("greeter", {"name": "Dan"}, wait=True)
+    (tmp_path / "data").chmod(0o700)
+    return tmp_path / "data"
+
+
+@pytest.fixture
+async def server(tmp_path: Path) -> AsyncIterator[Process]:
+    """A server in a process of its own."""
+    async with serving(tmp_path / "data") as process:
+        yield process
+
+
+def open_up(path: Path, mode: int) -> None:
+    """Let others at it."""
+    path.chmod(mode)
+
+
+async def examined(data: Path, *more: str | Path) -> Ran:
+    """The doctor's word, on a port that is free unless ``more`` says otherwise."""
+    return await organism("doctor", "--config", HELLO, "--data", data, "--port", "0", *more, "--json")
+
+
+def faulty(ran: Ran) -> dict[str, str]:
+    """The names of the checks that found a fault, with all that they said."""
+    found = {check["check"]: check for check in ran.json["checks"] if not check["ok"]}
+    assert ran.code == (1 if found else 0)
+    assert ran.json["ok"] == (not found)
+    assert all(fault["remedy"] for check in found.values() for fault in check["faults"])
+    return {name: " ".join(fault["fault"] for fault in check["faults"]) for name, check in found.items()}
+
+
+async def test_what_is_well_is_said_to_be_well(data: Path) -> None:
+    assert faulty(await examined(data)) == {}
+    said = await organism("doctor", "--config", HELLO, "--data", data, "--port", "0")
+    assert (said.code, said.out.splitlines()[-1]) == (0, "All is well.")
+
+
+async def test_nothing_yet_is_well_too(tmp_path: Path) -> None:
+    assert faulty(await examined(tmp_path / "a" / "b")) == {}
+    assert not (tmp_path / "a").exists()
+
+
+async def test_each_fault_is_told_to_people_with_its_remedy(data: Path) -> None:
+    (data / "tenants" / "default" / "key").chmod(0o644)
+    said = await organism("doctor", "--config", HELLO, "--data", data, "--port", "0")
+    assert said.code == 1
+    assert f"  {data}/tenants/default/key is open to other users (mode 0644).\n  next: chmod 600 {data}" in said.out
+    assert said.out.splitlines()[-1] == "1 fault."
+
+
+async def test_every_fault_of_the_configuration_is_told(data: Path, tmp_path: Path) -> None:
+    (tmp_path / "organism.yaml").write_text("organism: {nam: x}\nlisteners: [{name: 1}]\n")
+    said = faulty(await examined(data, "--config", tmp_path / "organism.yaml"))
+    assert list(said) == ["config"]
+    assert "organism.yaml:1" in said["config"]
+    assert "organism.yaml:2" in said["config"]
+
+
+async def test_handlers_that_print_do_not_spoil_the_json(data: Path, tmp_path: Path) -> None:
+    (tmp_path / "loud.py").write_text("print('loud')\n")
+    (tmp_path / "organism.yaml").write_text("organism: {name: x, imports: [loud]}\nlisteners: []\n")
+    ran = await examined(data, "--config", tmp_path / "organism.yaml")
+    assert ran.json["checks"]
+
+
+async def test_a_tokens_file_with_a_fault_is_told(data: Path, tmp_path: Path) -> None:
+    write_starter(tmp_path)
+    (tmp_path / "config").mkdir()
+    (tmp_path / "config" / "tokens.yaml").write_text("tenants: [{idd: x}]\n")
+    said = faulty(await examined(data, "--config", tmp_path / "organism.yaml"))
+    assert "tokens.yaml:1" in said["tokens"]
+
+
+async def test_open_directories_and_files_are_told(data: Path) -> None:
+    (data / "token").write_text("x")
+    open_up(data, 0o755)
+    open_up(data / "token", 0o640)
+    said = faulty(await examined(data))["permissions"]
+    assert f"{data} is open" in said
+    assert f"{data}/token is open" in said
+
+
+async def test_a_file_where_the_directory_should_be_is_told(tmp_path: Path) -> None:
+    (tmp_path / "data").write_text("")
+    assert "is a file" in faulty(await examined(tmp_path / "data"))["data"]
+
+
+async def test_a_place_without_room_that_nobody_can_write_is_told() -> None:
+    said = faulty(await examined(Path("/proc/nowhere")))
+    assert "cannot be written" in said["data"]
+    assert "0 MB are free" in said["disk"]
+
+
+async def test_a_missing_key_is_told_and_one_elsewhere_is_found(data: Path, tmp_path: Path) -> None:
+    key = tmp_path / "elsewhere"
+    (data / "tenants" / "default" / "key").rename(key)
+    assert "key of the audit chain" in faulty(await examined(data))["log"]
+    assert faulty(await examined(data, "--key", key)) == {}
+    key.chmod(0o644)
+    assert list(faulty(await examined(data, "--key", key))) == ["permissions"]
+
+
+async def test_a_log_that_cannot_be_read_is_told(data: Path) -> None:
+    log = data / "tenants" / "default" / "log.sqlite"
+    log.write_bytes(b"no database" * 1000)
+    assert "cannot be read" in faulty(await examined(data))["log"]
+
+
+async def test_a_clock_behind_the_log_is_told(tmp_path: Path) -> None:
+    ahead = Parts(wall_ns=lambda: 4_000_000_000_000_000_000)
+    async with running(HELLO, tmp_path / "data", ahead):
+        pass
+    (tmp_path / "data").chmod(0o700)
+    assert "behind the last event" in faulty(await examined(tmp_path / "data"))["clock"]
+
+
+async def test_a_taken_port_is_told(data: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        said = faulty(await examined(data, "--port", str(taken.getsockname()[1])))
+    assert "is taken by another program" in said["port"]
+    assert "cannot be listened on" in faulty(await examined(data, "--host", "192.0.2.1"))["port"]
+
+
+async def test_a_running_server_is_named_and_its_port_is_no_fault(server: Process) -> None:
+    port = server.url.rsplit(":", 1)[1]
+    ran = await examined(server.data, "--port", port)
+    assert faulty(ran) == {}
+    said = next(check["said"] for check in ran.json["checks"] if check["check"] == "server")
+    assert said.startswith(f"process {server.process.pid} since ")
+    assert server.url in said
+
+
+async def test_a_server_that_hangs_is_told(server: Process) -> None:
+    os.kill(server.process.pid, signal.SIGSTOP)
+    said = faulty(await examined(server.data))["server"]
+    assert f"process {server.process.pid}" in said
+    assert "takes no work" in said
+
+
+async def test_a_killed_server_does_no_harm(server: Process) -> None:
+    await server.end(signal.SIGKILL)
+    ran = await examined(server.data)
+    assert faulty(ran) == {}
+    assert "the last one was killed" in str(ran.json)

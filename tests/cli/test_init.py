@@ -1,0 +1,50 @@
+"""A first organism, written where nothing is in its way."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from organism.cli.init import FILES, STARTER
+from organism.testing import running
+from tests.cli.command import names, organism
+
+
+async def test_init_writes_an_organism_that_works(tmp_path: Path) -> None:
+    ran = await organism("init", tmp_path / "new" / "one")
+    assert ran.code == 0
+    assert f"cd {tmp_path / 'new' / 'one'} && organism serve" in ran.out
+    async with running(tmp_path / "new" / "one" / "organism.yaml") as o:
+        done = await o.inject("greeter", {"name": "Dan"}, wait=True)
+    assert done.replies == ({"text": "HELLO, DAN!"},)
+
+
+async def test_init_says_in_json_what_it_wrote(tmp_path: Path) -> None:
+    ran = await organism("init", tmp_path, "--json")
+    assert ran.json == {"directory": str(tmp_path), "files": list(FILES.values())}
+    assert all((tmp_path / name).is_file() for name in ran.json["files"])
+
+
+@pytest.mark.parametrize("name", ["organism.yaml", "handlers", "README.md", ".gitignore"])
+async def test_init_overwrites_nothing_and_then_writes_nothing(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_text("mine")
+    ran = await organism("init", tmp_path)
+    assert (ran.code, ran.out) == (6, "")
+    assert str(tmp_path / name) in ran.err
+    assert names(tmp_path) == [name]
+    assert (tmp_path / name).read_text() == "mine"
+
+
+async def test_init_refuses_what_is_no_directory(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    assert (await organism("init", tmp_path / "file")).code == 6
+    below = await organism("init", tmp_path / "file" / "below")
+    assert below.code == 1
+    assert "next: " in below.err
+
+
+def test_the_starter_is_short_and_each_file_of_it_is_written() -> None:
+    stored = {str(path.relative_to(STARTER)) for path in STARTER.rglob("*") if path.is_file() and path.suffix != ".pyc"}
+    assert stored == set(FILES)
+    assert len((STARTER / "README.md").read_text().splitlines()) <= 25

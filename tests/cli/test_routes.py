@@ -1,0 +1,116 @@
+"""Every route has a verb, or a reason to have none."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from typer.main import get_command
+from typer.testing import CliRunner
+
+from organism.cli.app import made
+from organism.server.app import RESOURCES
+from organism.server.call import Route
+from organism.server.rights import ROUTES as RIGHTS
+from organism.server.table import Table
+from tests.server.served import TOKEN, Served
+
+LINES = {
+    "GET /errors": "errors",
+    "GET /organism": "status",
+    "GET /organism/config": "config",
+    "GET /organism/graph": "graph",
+    "POST /organism/pause": "pause --all",
+    "POST /organism/resume": "resume --all",
+    "POST /organism/reload": "reload",
+    "POST /organism/stop": "stop",
+    "GET /agents": "agents",
+    "GET /agents/{name}": "agents greeter",
+    "GET /agents/{name}/config": "agents greeter --config",
+    "GET /agents/{name}/schema": "agents greeter --schema",
+    "POST /agents/{name}/pause": "pause greeter",
+    "POST /agents/{name}/resume": "resume greeter",
+    "GET /threads": "threads",
+    "GET /threads/{id}": "threads T",
+    "GET /threads/{id}/messages": "messages --thread T",
+    "POST /threads/{id}/kill": "kill T",
+    "POST /threads/{id}/pause": "pause --thread T",
+    "POST /threads/{id}/resume": "resume --thread T",
+    "GET /messages": "messages",
+    "GET /messages/{id}": "messages M",
+    "GET /messages/{id}/why": "messages M --why",
+    "POST /inject": 'inject greeter {"name":"Dan"}',
+    "GET /dead-letters": "dead-letters list",
+    "POST /dead-letters/{id}/replay": "dead-letters replay M",
+    "DELETE /dead-letters/{id}": "dead-letters discard M",
+    "GET /approvals": "approvals list",
+    "POST /approvals/{id}/resolve": "approvals resolve A approve",
+    "GET /indeterminate": "indeterminate list",
+    "POST /indeterminate/{id}/resolve": "indeterminate resolve M:1 redo",
+    "GET /log": "log events",
+}
+"""A command line for each route. What it names need not be there: that it asks for it is the point."""
+
+REASONS = {
+    "GET /healthz": "a probe's, and whoever gets any answer has learnt it",
+    "GET /readyz": "a probe's; `organism doctor` asks it in passing",
+    "GET /events": "the twin of /ws, which `organism tail` watches",
+    "POST /ws-ticket": "for a page, which can send no header with its handshake",
+    "GET /openapi.json": "a document for programs",
+    "GET /asyncapi.json": "a document for programs",
+    "GET /docs": "a page for browsers",
+    "GET /metrics": "for Prometheus, in its own format",
+}
+
+
+def operations() -> list[str]:
+    """Every route as ``METHOD /path``, below /api/v1."""
+    return [f"{route.method} {route.path}" for route in RESOURCES]
+
+
+def test_every_route_has_a_verb_or_a_reason_to_have_none() -> None:
+    assert [operation for operation in operations() if operation not in LINES and operation not in REASONS] == []
+
+
+def test_no_line_and_no_reason_is_for_a_route_that_is_gone() -> None:
+    assert [operation for operation in LINES if operation not in operations()] == []
+    assert [operation for operation in REASONS if operation not in RIGHTS] == []
+
+
+@pytest.mark.parametrize("operation", LINES)
+async def test_the_verb_asks_for_its_route(operation: str, hello: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+    find = Table.find
+
+    def noted(self: Table, method: str, path: str) -> tuple[Route, Mapping[str, str]]:
+        found = find(self, method, path)
+        asked.append(f"{found[0].method} {found[0].path}")
+        return found
+
+    monkeypatch.setattr(Table, "find", noted)
+    ended = await asyncio.to_thread(run, LINES[operation].split(), hello.url)
+    assert operation in asked
+    assert ended.exit_code in {0, 5}, ended.output
+
+
+def run(words: list[str], url: str) -> Any:
+    """The verb, in this process."""
+    return CliRunner().invoke(made(), words, env={"ORGANISM_URL": url, "ORGANISM_TOKEN": TOKEN})
+
+
+def test_each_verb_has_json() -> None:
+    missing = [
+        words
+        for words, command in leaves(get_command(made()), ())
+        if words != ("serve",) and "--json" not in [name for option in command.params for name in option.opts]
+    ]
+    assert missing == []
+
+
+def leaves(command: Any, words: tuple[str, ...]) -> list[tuple[tuple[str, ...], Any]]:
+    """Every verb below a command, with its words."""
+    if not hasattr(command, "commands"):
+        return [(words, command)]
+    return [leaf for name, below in command.commands.items() for leaf in leaves(below, (*words, name))]
