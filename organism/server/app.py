@@ -16,6 +16,7 @@ from organism.server.door import Door
 from organism.server.edge import Edge
 from organism.server.hosts import Hosts
 from organism.server.live_tokens import LiveTokens
+from organism.server.metrics import Metrics
 from organism.server.page import load_page
 from organism.server.push import Tail
 from organism.server.rights import OPEN
@@ -30,6 +31,7 @@ from organism.server.routes import (
     inject,
     log,
     messages,
+    metrics,
     organism,
     threads,
     ws_ticket,
@@ -60,8 +62,9 @@ RESOURCES: Final = (
 ROUTES: Final[tuple[Route, ...]] = (
     *(replace(route, mount=BASE) for route in RESOURCES),
     *(route for route in RESOURCES if route.right is OPEN),
+    *metrics.ROUTES,
 )
-"""Every route there is. What needs no token stands at the root too, where probes look for it."""
+"""Every route there is. What needs no token stands at the root too, where probes look for it; metrics only there."""
 
 
 class App:
@@ -71,6 +74,7 @@ class App:
         self.organism = running
         self.cursors = Cursors(key)
         self.life = secrets.token_hex(4)
+        self.metrics = Metrics()
         self.stopping = asyncio.Event()
         names = Hosts(hosts)
         door = Door(tokens, self._seconds)

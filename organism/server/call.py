@@ -20,6 +20,7 @@ from organism.model.principal import Principal
 from organism.server.bodies import payload_at
 from organism.server.cursors import Cursors
 from organism.server.headers import JSON, Header
+from organism.server.metrics import Metrics
 from organism.server.push import Tail
 from organism.server.rights import ROUTES, Right, right_of
 from organism.server.seats import Seats
@@ -70,6 +71,7 @@ class Process(Protocol):
     cursors: Cursors
     tickets: Tickets
     seats: Seats
+    metrics: Metrics
     life: str
     """A few characters that tell this process's request ids from those of its other lives."""
 

@@ -133,8 +133,9 @@ def _payloads(frames: bytes) -> Iterator[bytes]:
     """The payloads of finished WebSocket frames, one after the other (RFC 6455, 5.2; see ``wire.frame``)."""
     start = 0
     while start < len(frames):
-        head = _LONG_HEADS.get(frames[start + 1], 2)
-        length = frames[start + 1] if head == 2 else int.from_bytes(frames[start + 2 : start + head])  # noqa: PLR2004
+        said = frames[start + 1]
+        head = _LONG_HEADS.get(said, 2)
+        length = int.from_bytes(frames[start + 2 : start + head]) if said in _LONG_HEADS else said
         start += head + length
         yield frames[start - length : start]
 

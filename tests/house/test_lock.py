@@ -14,7 +14,7 @@ from packaging.version import Version
 
 from tests.house.tree import ROOT, read_repository
 
-IMPORT_NAMES = {"ruamel-yaml": "ruamel"}
+IMPORT_NAMES = {"prometheus-client": "prometheus_client", "ruamel-yaml": "ruamel"}
 # uvicorn loads it by the name given to it.
 UNIMPORTED = {"httptools"}
 # Below these stand faults that were found and mended; no lock may fall back (spec 7, S32).

@@ -1,0 +1,127 @@
+"""Numbers for an operator's monitoring, in the words of Prometheus: read when they are asked for, kept nowhere else.
+
+What stands now is read from the pump and the rows. What became of messages is counted along the log, from the moment
+at which somebody first asks: a process that nobody watches does not count, and a counter may begin at any time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from prometheus_client import CollectorRegistry, ProcessCollector
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.exposition import choose_encoder
+
+from organism.log.log import EventFilter, Log, Query, Where
+from organism.tenants import Tenant
+
+OUTCOMES: Final = ("message_handled", "message_retried", "message_dropped", "message_dead", "message_refused")
+OPEN: Final[Mapping[str, Query]] = {
+    "dead_letters": Query(limit=0),
+    "approvals": Query((Where("status", "=", "pending"),), limit=0),
+    "indeterminate": Query(limit=0),
+}
+"""What waits for a person, by its read model."""
+
+
+@dataclass(frozen=True, slots=True)
+class Gauge:
+    """A number that stands now, with what tells its values apart besides the tenant."""
+
+    name: str
+    help: str
+    label: str = ""
+
+
+GAUGES: Final = (
+    Gauge("organism_log_position", "The head of the log: how many events there are."),
+    Gauge("organism_log_available", "Whether the log takes writes."),
+    Gauge("organism_threads_active", "Threads in which something is open."),
+    Gauge("organism_messages_open", "Messages that have no end yet."),
+    Gauge("organism_handlings_running", "Handlings under way, those that wait in a step too."),
+    Gauge("organism_queue_depth", "Messages that wait for a start.", "agent"),
+    Gauge("organism_waiting_for_people", "Dead letters, approvals and indeterminate effects that are open.", "what"),
+)
+
+
+class Metrics:
+    """The numbers of all tenants."""
+
+    def __init__(self) -> None:
+        self._outcomes: dict[str, Counter[str]] = {}
+        self._following: list[asyncio.Task[None]] = []
+
+    async def shown(self, tenants: Iterable[Tenant], watching: int, accept: str) -> tuple[bytes, str]:
+        """The text, in the form that ``accept`` asks for, and the type of that form."""
+        measured = {tenant.id: await _measured(tenant) for tenant in tenants}
+        for tenant in tenants:
+            self._follow(tenant.id, tenant.log)
+        registry = CollectorRegistry()
+        registry.register(_Families([*_gauges(measured), *self._counters(), _watching(watching)]))
+        ProcessCollector(registry=registry)
+        encode, kind = choose_encoder(accept)
+        return encode(registry), kind
+
+    def _follow(self, tenant: str, log: Log) -> None:
+        if tenant not in self._outcomes:
+            counts = self._outcomes[tenant] = Counter()
+            self._following.append(asyncio.ensure_future(_count(log, counts)))
+
+    def _counters(self) -> Iterator[Metric]:
+        help_text = "What became of messages, since this process was first asked; retried are attempts that failed."
+        family = CounterMetricFamily("organism_messages", help_text, labels=("tenant", "outcome"))
+        for tenant, counts in self._outcomes.items():
+            for outcome, number in counts.items():
+                family.add_metric((tenant, outcome), number)
+        yield family
+
+
+class _Families:
+    """Finished numbers, as a registry collects them."""
+
+    def __init__(self, families: list[Metric]) -> None:
+        self._families = families
+
+    def collect(self) -> Iterable[Metric]:
+        """All of them."""
+        return self._families
+
+
+async def _count(log: Log, counts: Counter[str]) -> None:
+    """Count along the log until it closes."""
+    async for events in log.follow(log.head, EventFilter(types=OUTCOMES)):
+        for event in events:
+            counts[event.data.get("outcome") or event.type.removeprefix("message_")] += 1
+
+
+async def _measured(tenant: Tenant) -> dict[str, list[tuple[str, float]]]:
+    """The values of each gauge, by the value of its label."""
+    state, log = tenant.pump.state, tenant.log
+    boxes = state.boxes.boxes
+    return {
+        "organism_log_position": [("", log.head)],
+        "organism_log_available": [("", log.available)],
+        "organism_threads_active": [("", len(state.routing.threads))],
+        "organism_messages_open": [("", len(state.routing.messages))],
+        "organism_handlings_running": [("", len(tenant.pump.handlings))],
+        "organism_queue_depth": [(name, boxes[name].waiting) for name in state.rules.listeners],
+        "organism_waiting_for_people": [(model, (await log.rows(model, query)).total) for model, query in OPEN.items()],
+    }
+
+
+def _gauges(measured: Mapping[str, Mapping[str, list[tuple[str, float]]]]) -> Iterator[Metric]:
+    for gauge in GAUGES:
+        labels = ("tenant", gauge.label) if gauge.label else ("tenant",)
+        family = GaugeMetricFamily(gauge.name, gauge.help, labels=labels)
+        for tenant, values in measured.items():
+            for value, number in values[gauge.name]:
+                family.add_metric((tenant, value) if gauge.label else (tenant,), number)
+        yield family
+
+
+def _watching(number: int) -> Metric:
+    return GaugeMetricFamily("organism_viewers", "Who watches, over a WebSocket or a stream.", value=number)

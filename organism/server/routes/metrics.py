@@ -1,0 +1,19 @@
+"""Metrics, for Prometheus to scrape."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from organism.server.call import Answer, Call, Route
+
+
+async def metrics(call: Call) -> Answer:
+    """The numbers of the whole process, as text; OpenMetrics for who accepts it."""
+    call.allow_query()
+    process = call.process
+    tenants = tuple(process.organism.tenants.values())
+    body, kind = await process.metrics.shown(tenants, process.seats.taken, call.header(b"accept"))
+    return Answer(body, kind=kind.encode())
+
+
+ROUTES: Final = (Route("GET", "/metrics", metrics),)
