@@ -84,6 +84,18 @@ class Units:
         is_wanted = wants(EventFilter(threads=(stream,)))
         return max(event.position for event in self._decode([unit] if unit else []) if is_wanted(event))
 
+    def position_at(self, at_us: int, head: int) -> int:
+        """The last position up to ``head`` whose event is not after this time."""
+        low, high = 1, head + 1  # every unit before the one at ``low`` is not after it, the one at ``high`` is
+        while low < high:
+            first, _, body = self._connection.execute(_SQL["unit_at"], ((low + high) // 2,)).fetchone()
+            fields = orjson.loads(body)
+            if fields[TIME] <= at_us:
+                low = first + len(fields[LISTED])
+            else:
+                high = first
+        return low - 1
+
     def begin_of(self, position: int) -> int:
         """The first position of the unit that holds ``position``; ``position`` if there is none."""
         row = self._connection.execute(_SQL["unit_at"], (position,)).fetchone()

@@ -8,7 +8,7 @@ from hashlib import sha256
 from typing import Annotated, Any, Final, Literal
 
 import orjson
-from pydantic import ConfigDict, Field, with_config
+from pydantic import ConfigDict, Field, Strict, with_config
 
 from organism.errors import Fault, InvalidField, MissingField
 from organism.model.commands import (
@@ -35,13 +35,17 @@ _CLOSED: Final = ConfigDict(extra="forbid")
 @with_config(_CLOSED)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subscribe:
-    """Replace the filter; with ``since``, go on from that position of the timeline ``log``."""
+    """Replace the filter; with ``since``, go on from that position of the timeline ``log``.
+
+    With ``batch`` what is pushed comes as JSON arrays, one for each commit.
+    """
 
     threads: Names | None = None
     agents: Names | None = None
     events: Names | None = None
     since: Position | None = None
     log: Name | None = None
+    batch: Annotated[bool, Strict()] = False
 
     def filter(self) -> Filter:
         """The three lists. Raises ``InvalidField`` for an event that there is none of."""
@@ -52,7 +56,7 @@ class Subscribe:
         )
         if unknown:
             raise InvalidField(f"Events are {', '.join(sorted(FRAMES))}.", details=unknown)
-        return Filter(_set(self.threads), _set(self.agents), _set(self.events))
+        return Filter(_set(self.threads), _set(self.agents), _set(self.events), as_arrays=self.batch)
 
     def shown(self) -> dict[str, list[str]]:
         """The filter as its answer shows it: the lists that are given."""
@@ -178,7 +182,11 @@ COMMANDS: Final[Mapping[str, Kind]] = {
 def one_named(agent: str | None, thread_id: str | None) -> str | None:
     """The thread, or None if the agent is meant. Raises if none or both are named."""
     if not agent and not thread_id:
-        raise MissingField("Name an `agent` or a `thread_id`.", param="/agent")
+        raise MissingField(
+            "Name an `agent` or a `thread_id`; the whole organism is paused and resumed by POST /api/v1/organism/pause "
+            "and /resume.",
+            param="/agent",
+        )
     if agent and thread_id:
         raise InvalidField("Name an `agent` or a `thread_id`, not both.", param="/thread_id")
     return thread_id

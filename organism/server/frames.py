@@ -36,42 +36,39 @@ class Frame(NamedTuple):
 class Said(NamedTuple):
     """What a maker gives: the frame's fields (finished JSON where they are ``bytes``), and the agents it names."""
 
-    event: str
     fields: Mapping[str, Any]
     agents: frozenset[str] = NOBODY
 
 
 class Folded:
-    """The threads that frames speak of, as they stand at ``position``: the newest few thousand that were touched."""
+    """The threads that frames speak of, as they stand at ``position``: the newest few thousand that were touched.
+
+    ``is_paused`` says whether the whole organism is; None that nobody knows yet.
+    """
 
     def __init__(self, position: int) -> None:
         self.position = position
-        self.is_paused = False
+        self.is_paused: bool | None = None
         self._threads: OrderedDict[str, Row] = OrderedDict()
 
     def unknown(self, events: Sequence[Event]) -> list[str]:
-        """The threads of ``events`` whose past must be learned first."""
-        seen: set[str] = set()
-        missing: list[str] = []
+        """The threads of which ``events`` make frames, and which must be learned first."""
+        seen: dict[str, bool] = {}
         for event in events:
             thread = event.thread
-            if thread is None or thread in seen or event.type not in FOLDED:
-                continue
-            seen.add(thread)
-            if thread not in self._threads and event.type != "thread_created":
-                missing.append(thread)
-        return missing
+            if event.type in THREAD and thread is not None and thread not in self._threads:
+                seen.setdefault(thread, event.type != "thread_created")
+        return [thread for thread, is_older in seen.items() if is_older]
 
-    def learn(self, thread: str, past: Sequence[Event]) -> None:
-        """Take a thread's whole past up to ``position``."""
-        row: Row | None = None
-        for event in past:
-            row = threads.apply(thread, row, event)
-        if row is not None:
-            self._threads[thread] = row
+    def learn(self, thread: str, row: Row) -> None:
+        """Take a thread as it stood at ``position``."""
+        self._threads[thread] = row
 
     def frames(self, events: Sequence[Event]) -> list[Frame]:
-        """The frames of events that follow ``position`` without a gap, whose threads are known."""
+        """The frames of events that follow ``position``, whose threads are known.
+
+        Between them only such events may be missing as neither make a frame nor change one (see ``types_of``).
+        """
         made: list[Frame] = []
         for at, event in enumerate(events, 1):
             row = self._fold(event) if event.type in FOLDED else None
@@ -79,8 +76,8 @@ class Folded:
                 made.append(_message(event))
             elif (maker := MAKERS.get(event.type)) is not None:
                 following = events[at] if at < len(events) else None
-                said = maker(event, Standing(row, following, self.is_paused))
-                made += () if said is None else (_framed(event, said),)
+                said = maker.make(event, Standing(row, following, bool(self.is_paused)))
+                made += () if said is None else (_framed(maker.event, event, said),)
         self.position = events[-1].position if events else self.position
         while len(self._threads) > THREADS_KEPT:
             self._threads.popitem(last=False)
@@ -112,12 +109,17 @@ PAUSES: Final[Mapping[str, bool]] = {"organism_paused": True, "organism_resumed"
 FOLDED: Final = THREAD | {"message_sent", *PAUSES}
 """The events that change what a frame says of a thread; any other only moves its position, which no frame shows."""
 
-Maker = Callable[[Event, Standing], Said | None]
+
+class Maker(NamedTuple):
+    """A line of the frame table: the frame's event, and what its fields are made by."""
+
+    event: str
+    make: Callable[[Event, Standing], Said | None]
 
 
-def _framed(event: Event, said: Said) -> Frame:
-    payload = encode(said.event, {"position": event.position, **said.fields})
-    return Frame(event.position, said.event, event.thread, said.agents, frame(payload))
+def _framed(name: str, event: Event, said: Said) -> Frame:
+    payload = encode(name, {"position": event.position, **said.fields})
+    return Frame(event.position, name, event.thread, said.agents, frame(payload))
 
 
 def encode(event: str, fields: Mapping[str, Any]) -> bytes:
@@ -152,7 +154,7 @@ def _thread_created(event: Event, standing: Standing) -> Said | None:
     first = standing.following
     if first is not None and first.type == "message_sent" and first.thread == event.thread:
         thread["participants"] = [first.data["from"], first.data["to"]]
-    return Said("thread_created", {"thread": thread}, frozenset(thread["participants"]))
+    return Said({"thread": thread}, frozenset(thread["participants"]))
 
 
 def _thread_updated(event: Event, standing: Standing) -> Said | None:
@@ -167,7 +169,7 @@ def _thread_updated(event: Event, standing: Standing) -> Said | None:
         "error": row["error"],
         "last_activity": row["last_activity"],
     }
-    return Said("thread_updated", fields, frozenset(row["participants"]))
+    return Said(fields, frozenset(row["participants"]))
 
 
 def _error(event: Event, _standing: Standing) -> Said:
@@ -181,7 +183,7 @@ def _error(event: Event, _standing: Standing) -> Said:
         "attempt": data["attempt"],
         "next_at": iso(data["next_at"]),
     }
-    return Said("error", fields, frozenset((data["agent"],)))
+    return Said(fields, frozenset((data["agent"],)))
 
 
 def _dead_letter(event: Event, _standing: Standing) -> Said | None:
@@ -189,14 +191,14 @@ def _dead_letter(event: Event, _standing: Standing) -> Said | None:
     if row is None:
         return None
     fields = {"thread_id": event.thread, "agent": row["agent"], "status": "open", "dead_letter": public(row)}
-    return Said("dead_letter", fields, frozenset((row["agent"],)))
+    return Said(fields, frozenset((row["agent"],)))
 
 
 def _dead_letter_closed(event: Event, _standing: Standing) -> Said:
     replayed = event.type == "message_replayed"
     closed = {"id": event.data["dead"] if replayed else event.data["message"]}
     status = "replayed" if replayed else "discarded"
-    return Said("dead_letter", {"thread_id": event.thread, "status": status, "dead_letter": closed})
+    return Said({"thread_id": event.thread, "status": status, "dead_letter": closed})
 
 
 def _approval(event: Event, _standing: Standing) -> Said | None:
@@ -206,15 +208,13 @@ def _approval(event: Event, _standing: Standing) -> Said | None:
     content = event.content
     preview = ERASED if content is None or content.erased else content.json
     shown = splice(orjson.dumps(public(row)), {"preview": preview})
-    return Said(
-        "approval", {"thread_id": event.thread, "agent": row["agent"], "approval": shown}, frozenset((row["agent"],))
-    )
+    return Said({"thread_id": event.thread, "agent": row["agent"], "approval": shown}, frozenset((row["agent"],)))
 
 
 def _approval_closed(event: Event, _standing: Standing) -> Said:
     closed = approvals.apply("", {"status": "pending"}, event)
     status = closed and closed["status"]
-    return Said("approval", {"thread_id": event.thread, "approval": {"id": event.data["approval"], "status": status}})
+    return Said({"thread_id": event.thread, "approval": {"id": event.data["approval"], "status": status}})
 
 
 def _unknown_effect(event: Event, _standing: Standing) -> Said | None:
@@ -229,7 +229,7 @@ def _unknown_effect(event: Event, _standing: Standing) -> Said | None:
         "status": "open",
     }
     fields = {"thread_id": event.thread, "agent": data["agent"], "indeterminate": question}
-    return Said("indeterminate", fields, frozenset((data["agent"],)))
+    return Said(fields, frozenset((data["agent"],)))
 
 
 def _effect_resolved(event: Event, _standing: Standing) -> Said:
@@ -241,59 +241,67 @@ def _effect_resolved(event: Event, _standing: Standing) -> Said:
         "status": data["outcome"],
     }
     fields = {"thread_id": event.thread, "agent": data["agent"], "indeterminate": question}
-    return Said("indeterminate", fields, frozenset((data["agent"],)))
+    return Said(fields, frozenset((data["agent"],)))
 
 
 def _organism_state(event: Event, standing: Standing) -> Said:
     if event.type == "organism_stopped":
-        return Said("organism_state", {"status": "stopping"})
-    return Said("organism_state", {"status": "paused" if standing.is_paused else "running"})
+        return Said({"status": "stopping"})
+    return Said({"status": "paused" if standing.is_paused else "running"})
 
 
 def _reload(event: Event, _standing: Standing) -> Said:
     data = event.data
-    return Said("reload", {"added": data["added"], "removed": data["removed"], "updated": data["updated"]})
+    return Said({"added": data["added"], "removed": data["removed"], "updated": data["updated"]})
 
 
 MAKERS: Final[Mapping[str, Maker]] = {
-    "thread_created": _thread_created,
-    "thread_reopened": _thread_updated,
-    "thread_completed": _thread_updated,
-    "thread_failed": _thread_updated,
-    "thread_killed": _thread_updated,
-    "thread_paused": _thread_updated,
-    "thread_resumed": _thread_updated,
-    "message_retried": _error,
-    "message_dead": _dead_letter,
-    "message_refused": _dead_letter,
-    "message_replayed": _dead_letter_closed,
-    "message_discarded": _dead_letter_closed,
-    "approval_requested": _approval,
-    "approval_resolved": _approval_closed,
-    "approval_expired": _approval_closed,
-    "approval_cancelled": _approval_closed,
-    "step_started": _unknown_effect,
-    "step_resolved": _effect_resolved,
-    "organism_started": _organism_state,
-    "organism_stopped": _organism_state,
-    "organism_paused": _organism_state,
-    "organism_resumed": _organism_state,
-    "organism_reloaded": _reload,
+    "thread_created": Maker("thread_created", _thread_created),
+    "thread_reopened": Maker("thread_updated", _thread_updated),
+    "thread_completed": Maker("thread_updated", _thread_updated),
+    "thread_failed": Maker("thread_updated", _thread_updated),
+    "thread_killed": Maker("thread_updated", _thread_updated),
+    "thread_paused": Maker("thread_updated", _thread_updated),
+    "thread_resumed": Maker("thread_updated", _thread_updated),
+    "message_retried": Maker("error", _error),
+    "message_dead": Maker("dead_letter", _dead_letter),
+    "message_refused": Maker("dead_letter", _dead_letter),
+    "message_replayed": Maker("dead_letter", _dead_letter_closed),
+    "message_discarded": Maker("dead_letter", _dead_letter_closed),
+    "approval_requested": Maker("approval", _approval),
+    "approval_resolved": Maker("approval", _approval_closed),
+    "approval_expired": Maker("approval", _approval_closed),
+    "approval_cancelled": Maker("approval", _approval_closed),
+    "step_started": Maker("indeterminate", _unknown_effect),
+    "step_resolved": Maker("indeterminate", _effect_resolved),
+    "organism_started": Maker("organism_state", _organism_state),
+    "organism_stopped": Maker("organism_state", _organism_state),
+    "organism_paused": Maker("organism_state", _organism_state),
+    "organism_resumed": Maker("organism_state", _organism_state),
+    "organism_reloaded": Maker("reload", _reload),
 }
 """Which events make a frame, and how: the frame table. ``message_sent`` makes a ``message`` (see ``Folded.frames``)."""
 
-FRAMES: Final = frozenset(
-    {
-        "agent_state",
-        "approval",
-        "dead_letter",
-        "error",
-        "indeterminate",
-        "message",
-        "organism_state",
-        "reload",
-        "thread_created",
-        "thread_updated",
-    }
-)
+LATER: Final = frozenset({"run", "usage"})
+"""Frames of events that this version writes none of. A client may ask for them all the same."""
+
+FRAMES: Final = frozenset({"agent_state", "message", *(maker.event for maker in MAKERS.values())}) | LATER
 """The names that a filter's ``events`` may list."""
+
+NAMELESS: Final = frozenset(
+    {"message_replayed", "message_discarded", "approval_resolved", "approval_expired", "approval_cancelled"}
+)
+"""The events of threads whose frames name no agent: a filter by agents lets each of them through."""
+
+
+def types_of(wanted: frozenset[str] | None) -> tuple[str, ...]:
+    """The types of all events that make frames of these names, or change what such a frame says; None: of all."""
+    names = FRAMES if wanted is None else wanted
+    types = {kind for kind, maker in MAKERS.items() if maker.event in names}
+    if "message" in names:
+        types.add("message_sent")
+    if names & {"thread_created", "thread_updated"}:
+        types |= FOLDED
+    if "organism_state" in names:
+        types |= PAUSES.keys()
+    return tuple(sorted(types))

@@ -10,17 +10,20 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final, Protocol
 
 import structlog
 
 from organism.log.log import EventFilter, Log
-from organism.model.events import Event
 from organism.projections.agents import MODEL as AGENTS
 from organism.server.frames import Folded, Frame
+from organism.server.learn import learn
 from organism.server.states import States
+from organism.server.wire import frame as framed
+from organism.server.wire import unframed
 
 WINDOW_BYTES: Final = 4 << 20
 CHUNK_BYTES: Final = 300
@@ -28,14 +31,13 @@ FRAME_BYTES: Final = 400
 """What a chunk and a frame weigh besides their bytes."""
 CHECKPOINT_SECONDS: Final = 5.0
 WITH_CONTENT: Final = EventFilter(content=True)
-_HISTORY: Final = 1 << 20
 
 _log = structlog.get_logger("organism.server")
 
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """What a viewer wants.
+    """What a viewer wants, and whether it wants a commit's frames as one: a JSON array of its events.
 
     A frame passes if for each given list it names nothing of that kind, or something in the list.
     """
@@ -43,6 +45,7 @@ class Filter:
     threads: frozenset[str] | None = None
     agents: frozenset[str] | None = None
     events: frozenset[str] | None = None
+    as_arrays: bool = False
 
     def passes(self, frame: Frame) -> bool:
         """Whether the viewer gets this frame."""
@@ -51,6 +54,14 @@ class Filter:
         if self.threads is not None and frame.thread_id is not None and frame.thread_id not in self.threads:
             return False
         return self.agents is None or not frame.agents or not self.agents.isdisjoint(frame.agents)
+
+    def wire(self, frames: Sequence[Frame]) -> bytes:
+        """The frames that pass, as they are sent; nothing if none does."""
+        if self.threads is not None or self.agents is not None or self.events is not None:
+            frames = [frame for frame in frames if self.passes(frame)]
+        if self.as_arrays and frames:
+            return framed(b"[%b]" % b",".join([unframed(frame.wire) for frame in frames]))
+        return b"".join([frame.wire for frame in frames])
 
 
 ALL: Final = Filter()
@@ -66,21 +77,36 @@ class Chunk:
         self.last = last
         self.frames = frames
         self.size = CHUNK_BYTES + sum(FRAME_BYTES + len(frame.wire) for frame in frames)
-        self._joined: dict[Filter, bytes] = {}
+        self._joined: dict[Filter, bytes] | None = None
 
     def wire(self, wanted: Filter, position: int) -> bytes:
-        """What a viewer at ``position`` is sent of it, joined once for all that want the same."""
+        """What a viewer at ``position`` is sent of it."""
         if position > self.after:
-            return b"".join([frame.wire for frame in self.frames if frame.position > position and wanted.passes(frame)])
+            return wanted.wire([frame for frame in self.frames if frame.position > position])
+        if self._joined is None:
+            return wanted.wire(self.frames)
         joined = self._joined.get(wanted)
         if joined is None:
-            joined = b"".join([frame.wire for frame in self.frames if wanted is ALL or wanted.passes(frame)])
-            self._joined[wanted] = joined
+            joined = self._joined[wanted] = wanted.wire(self.frames)
         return joined
 
-    def forget(self) -> None:
-        """Drop what was joined: whoever was quick has it, and the window shall not hold it twice."""
-        self._joined.clear()
+    @contextmanager
+    def shared(self) -> Iterator[None]:
+        """While it lasts, what is joined once is there for all that want the same; the window shall not keep it."""
+        self._joined = {}
+        yield
+        self._joined = None
+
+    def pieces(self, size: int) -> Iterator[Chunk]:
+        """The same in parts of about so many bytes, for a socket that may have room for no more."""
+        after, part, held = self.after, [], 0
+        for frame in self.frames:
+            part.append(frame)
+            held += len(frame.wire)
+            if held >= size and frame is not self.frames[-1]:
+                yield Chunk(after, frame.position, part)
+                after, part, held = frame.position, [], 0
+        yield Chunk(after, self.last, part)
 
 
 class Audience(Protocol):
@@ -157,9 +183,9 @@ class Tail:
         self._size += chunk.size
         while self._size > self._window_bytes and len(self._window) > 1:
             self._size -= self._window.popleft().size
-        for one in tuple(self._audience):
-            one.offer(chunk)
-        chunk.forget()
+        with chunk.shared():
+            for one in tuple(self._audience):
+                one.offer(chunk)
 
     def _tell_states(self, frames: Sequence[Frame], version: int) -> None:
         for one in tuple(self._audience):
@@ -181,14 +207,3 @@ class Tail:
         self._rest()
         for one in audience:
             one.close()
-
-
-async def learn(log: Log, folded: Folded, events: Sequence[Event]) -> None:
-    """Give ``folded`` the past of every thread that ``events`` touch and that it does not know."""
-    for thread in folded.unknown(events):
-        folded.learn(thread, await past_of(log, thread, folded.position))
-
-
-async def past_of(log: Log, thread: str, until: int) -> list[Event]:
-    """A thread's events up to a position."""
-    return await log.read(0, until, EventFilter(threads=(thread,)), _HISTORY)

@@ -26,13 +26,14 @@ import uvloop
 from organism.bootstrap import Organism
 from organism.server.app import App
 from organism.server.auth import Tokens, operator_token, server_key
-from organism.server.transport import FrameProtocol, StrictHttpProtocol
+from organism.server.strict import StrictHttpProtocol
+from organism.server.transport import FrameProtocol
 
 GRACE_SECONDS: Final = 10.0
 SHUTDOWN_SECONDS: Final = 5
 MAX_FRAME_BYTES: Final = 256 * 1024
 PING_SECONDS: Final = 20.0
-USER_TIMEOUT_MS: Final = 10_000
+USER_TIMEOUT_MS: Final = 8_000
 BACKLOG: Final = 2048
 NOTICE_FILE: Final = "server.json"
 
@@ -58,7 +59,7 @@ class Address:
 def listen(address: Address) -> socket.socket:
     """The listening socket. Raises ``OSError`` if the address is taken or not this machine's.
 
-    ``TCP_USER_TIMEOUT`` is handed on to each connection: a peer that acknowledges nothing for ten seconds is gone
+    ``TCP_USER_TIMEOUT`` is handed on to each connection: a peer that takes nothing for eight seconds is gone
     (S15).
     """
     family = socket.AF_INET6 if ":" in address.host else socket.AF_INET

@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from itertools import count
 from typing import Any, Final
 
@@ -24,20 +23,20 @@ from organism.errors import (
     MissingField,
     OrganismError,
     RateLimitExceeded,
-    UnknownField,
 )
 from organism.model.commands import Injected
 from organism.model.events import Actor
 from organism.model.principal import Principal
 from organism.server import headers as fixed
-from organism.server.auth import TICKET, token_in
+from organism.server.auth import token_in
 from organism.server.bodies import parsed, payload_at
 from organism.server.call import Process
-from organism.server.commands import COMMANDS, Kind, Subscribe
+from organism.server.commands import COMMANDS, Auth, Kind, Subscribe
 from organism.server.door import Door
 from organism.server.edge import address_of, headers_of, problem, query_of
 from organism.server.frames import encode
 from organism.server.hosts import Hosts
+from organism.server.opening import Asked, asked_of
 from organism.server.push import Tail
 from organism.server.rights import SOCKET
 from organism.server.seats import NOT_ALLOWED, NOT_AUTHENTICATED, Seats
@@ -53,15 +52,6 @@ POLICY: Final = 1008
 RESTART: Final = 1012
 
 _log = structlog.get_logger("organism.server")
-
-
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """What a connection asks for by its URL: to go on after ``since`` in the timeline ``log``, with a ``ticket``."""
-
-    since: int | None
-    log: str | None
-    ticket: str | None
 
 
 class Sockets:
@@ -89,7 +79,7 @@ class Sockets:
             headers = headers_of(scope["headers"])
             self._hosts.check_host(headers)
             self._hosts.check_origin(headers)
-            asked = _asked(query_of(scope["query_string"], takes_ticket=True))
+            asked = asked_of(query_of(scope["query_string"], takes_ticket=True))
             if asked.ticket is None and not {b"authorization", b"x-api-key"} & headers.keys():
                 self._check_room()
         except OrganismError as error:
@@ -125,7 +115,7 @@ class Sockets:
         if asked.ticket is not None:
             return self._door.by_ticket(asked.ticket, connection.address)
         with suppress(MissingAuthorization):
-            return self._door.by_token(token_in(headers), connection.address)
+            return self.holder(token_in(headers), connection)
         with self._waiting():
             try:
                 async with asyncio.timeout(AUTH_SECONDS):
@@ -135,9 +125,13 @@ class Sockets:
         if not isinstance(said, dict) or said.get("cmd") != "auth":
             raise MissingAuthorization('Send {"cmd":"auth","token":"…"} first, or an Authorization header.')
         _, body, given = _command(said)
-        who = self._door.by_token(body.token.encode(), connection.address)
+        who = self.holder(body.token.encode(), connection)
         connection.answer("ok", given, {"position": self.process.organism.tenants[who.tenant].log.head})
         return who
+
+    def holder(self, token: bytes, connection: Connection) -> Principal:
+        """Whose token it is. Raises ``InvalidAuthorization``."""
+        return self._door.by_token(token, connection.address)
 
     def _check_room(self) -> None:
         if self._unknown >= MAX_UNKNOWN_SOCKETS:
@@ -202,6 +196,7 @@ class Session:
 
     def __init__(self, sockets: Sockets, connection: Connection, who: Principal) -> None:
         self.who = who
+        self._sockets = sockets
         self._process = sockets.process
         self._seats = sockets.seats
         self._connection = connection
@@ -212,16 +207,21 @@ class Session:
 
     async def run(self, asked: Asked) -> None:
         """Say how things stand, then serve until the client leaves or the log closes."""
+        self._viewer.want(asked.begin.filter())
         try:
             await self._begin(asked)
             while await self._connection.protocol.drained():
                 await self._serve_one()
+        except OrganismError as error:  # of the beginning: the log is closing, or cannot be read just now
+            self._connection.refuse(None, error)
+            await self._connection.close(RESTART)
         finally:
             self._viewer.end()
 
     async def _begin(self, asked: Asked) -> None:
-        if asked.since is not None or asked.log is not None:
-            await self._resume(asked)
+        self._tail.join(self._viewer)  # what comes while the snapshot is read is kept for it
+        if asked.resumes:
+            await self._resume(asked.begin)
             return
         standing = await snapshot(self._tenant.log, self._tail.states)
         fields = {
@@ -235,7 +235,7 @@ class Session:
         self._connection.protocol.write_frames(frame(encode("connected", fields)))
         self._viewer.begin(standing.position, states_at=standing.states_at, announce=False)
 
-    async def _resume(self, asked: Asked) -> None:
+    async def _resume(self, asked: Subscribe) -> None:
         """The client has the state at ``since``; if this log never had that position, it must begin anew."""
         try:
             since = self._position(asked.since, asked.log)
@@ -281,6 +281,8 @@ class Session:
         if isinstance(body, Subscribe):
             self._subscribe(body, given)
         elif name in {"ping", "auth"}:
+            if isinstance(body, Auth):  # the rights stay those of the token that came first
+                self._sockets.holder(body.token.encode(), self._connection)
             self._connection.answer("ok", given, {"position": self._viewer.position})
         else:
             actor = Actor(tenant=self._tenant.id, request_id=self._connection.request_id)
@@ -297,8 +299,8 @@ class Session:
         wanted = body.filter()
         goes_back = body.since is not None or body.log is not None
         position = self._position(body.since, body.log) if goes_back else self._viewer.position
-        self._viewer.filter = wanted
         self._connection.answer("subscribed", given, {"filter": body.shown(), "position": position})
+        self._viewer.want(wanted)
         if goes_back:
             self._viewer.begin(position, announce=True)
 
@@ -309,18 +311,6 @@ class Session:
     def dismiss(self, code: int) -> None:
         """Close the connection; see ``Guest``."""
         self._closing = self._closing or asyncio.ensure_future(self._connection.close(code))
-
-
-def _asked(query: Mapping[str, str]) -> Asked:
-    for name in query:
-        if name not in {"since", "log", TICKET}:
-            raise UnknownField(
-                f"The parameter {name!r} is not known here; /ws takes since, log, ticket.", param=f"query.{name}"
-            )
-    since = query.get("since")
-    if since is not None and not (since.isascii() and since.isdigit() and len(since) < 20):  # noqa: PLR2004 - digits of 2⁶³
-        raise InvalidField(f"`since` is a position, a whole number; came {since[:40]!r}.", param="query.since")
-    return Asked(None if since is None else int(since), query.get("log"), query.get(TICKET))
 
 
 def _command(said: Any) -> tuple[str, Any, Any]:

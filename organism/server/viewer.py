@@ -2,7 +2,7 @@
 
 catching up ──────▶ live ──(its socket has no room)──▶ catching up
     │  from the tail's window if that still reaches back, else from the log
-    └─ a client that takes nothing for ten seconds is cut off (``FrameProtocol.drained``)
+    └─ a client that takes nothing is cut off (``FrameProtocol.drained``)
 """
 
 from __future__ import annotations
@@ -13,12 +13,11 @@ from typing import Any, Final, Protocol
 
 import structlog
 
-from organism.model.events import Event
-from organism.server.frames import Folded, Frame, encode
-from organism.server.push import ALL, WITH_CONTENT, Chunk, Filter, Tail, learn
+from organism.server.frames import Frame, encode
+from organism.server.past import PAGE_BYTES, Past
+from organism.server.push import ALL, Chunk, Filter, Tail
 from organism.server.wire import frame
 
-PAGE_EVENTS: Final = 250
 QUIET_EVENTS: Final = 1000
 
 _log = structlog.get_logger("organism.server")
@@ -62,6 +61,13 @@ class Viewer:
         self._tail.join(self)
         self._fall_back(announce=announce)
 
+    def want(self, wanted: Filter) -> None:
+        """Replace the filter, from ``position`` on. What it newly shows of the agents' states is sent at once."""
+        before, self.filter = self.filter, wanted
+        if self._is_live:
+            states = self._tail.states.since(0)
+            self._socket.write_frames(wanted.wire([state for state in states if not before.passes(state)]))
+
     def end(self) -> None:
         """Watch no more."""
         self._is_live = False
@@ -85,7 +91,7 @@ class Viewer:
     def offer_states(self, frames: Sequence[Frame], version: int) -> None:
         """Some agents' states have changed."""
         if self._is_live:
-            self._socket.write_frames(_joined(frames, self.filter))
+            self._socket.write_frames(self.filter.wire(frames))
             self._states_at = version
 
     def checkpoint(self) -> None:
@@ -115,31 +121,30 @@ class Viewer:
             self._hang_up()
 
     async def _catch_up(self, *, announce: bool) -> None:
-        folded: Folded | None = None
+        past: Past | None = None
         while await self._socket.drained():
             chunks = self._tail.after(self.position)
             if chunks is not None:
-                if self._take_all(chunks):
+                if all(self._take_slowly(chunk) for chunk in chunks):
                     self._go_live(announce=announce)
                     return
                 continue
             if not announce:
                 announce = True
                 self.say("fell_behind", position=self.position)
-            folded = folded or Folded(self.position)
-            await self._read_page(folded)
+            if past is None or past.wanted is not self.filter or past.position != self.position:
+                past = Past(self._tail.log, self.filter, self.position)
+            page = await past.read()
+            if past.wanted is self.filter:
+                self._take_slowly(page)
+            if self.position - self._told >= QUIET_EVENTS:
+                self._told = self.position
+                self.say("checkpoint", position=self.position)
 
-    async def _read_page(self, folded: Folded) -> None:
-        events = _whole(await self._tail.log.read(self.position, wanted=WITH_CONTENT, limit=PAGE_EVENTS))
-        await learn(self._tail.log, folded, events)
-        self._take(Chunk(self.position, events[-1].position, folded.frames(events)))
-        if self.position - self._told >= QUIET_EVENTS:
-            self._told = self.position
-            self.say("checkpoint", position=self.position)
-
-    def _take_all(self, chunks: Sequence[Chunk]) -> bool:
-        for chunk in chunks:
-            self._take(chunk)
+    def _take_slowly(self, chunk: Chunk) -> bool:
+        """Take it piece by piece; False if there was no room for all of it. What is left is read again."""
+        for piece in chunk.pieces(PAGE_BYTES):
+            self._take(piece)
             if self._socket.is_blocked:
                 return False
         return True
@@ -155,19 +160,8 @@ class Viewer:
 
     def _go_live(self, *, announce: bool) -> None:
         self._is_live = True
-        self._socket.write_frames(_joined(self._tail.states.since(self._states_at), self.filter))
+        self._socket.write_frames(self.filter.wire(self._tail.states.since(self._states_at)))
         self._states_at = self._tail.states.version
         if announce:
             self._told = self.position
             self.say("caught_up", position=self.position)
-
-
-def _joined(frames: Sequence[Frame], wanted: Filter) -> bytes:
-    return b"".join([frame.wire for frame in frames if wanted.passes(frame)])
-
-
-def _whole(events: list[Event]) -> list[Event]:
-    """The page without a birth at its end: its frame speaks of the message that follows in the same unit."""
-    if len(events) == PAGE_EVENTS and events[-1].type == "thread_created":
-        return events[:-1]
-    return events

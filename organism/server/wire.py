@@ -100,3 +100,12 @@ def frame(payload: bytes) -> bytes:
     if size < 1 << 16:
         return struct.pack("!BBH", 0x81, 126, size) + payload
     return struct.pack("!BBQ", 0x81, 127, size) + payload
+
+
+def unframed(wire: bytes) -> bytes:
+    """The payload of a frame that ``frame`` made."""
+    return wire[_HEADS.get(wire[1], 2) :]
+
+
+_HEADS: Final = {126: 4, 127: 10}
+"""How long a frame's head is, by the first byte of its length."""

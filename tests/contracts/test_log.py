@@ -12,6 +12,7 @@ import pytest
 
 from organism.errors import LogUnavailable, StalePosition
 from organism.log.log import EventFilter, Log, Query, Where
+from organism.log.units import PORTION_UNITS
 from organism.model.events import ORGANISM_STREAM, Actor, Event, Unit
 from tests.log.apsw_driver import ApswDriver
 from tests.log.engines import as_tuples, created, handled, open_durable, open_twin, sent, unit
@@ -263,6 +264,16 @@ async def test_l4_a_read_gives_its_span_in_both_directions(
     down = await filled.read(*span, wanted, limit, reverse=True)
     assert [event.position for event in up] == positions[:limit]
     assert [event.position for event in down] == positions[::-1][:limit]
+
+
+async def test_l4_what_is_rare_in_a_long_stream_is_found_wherever_it_stands(log: Log) -> None:
+    rare = EventFilter(threads=("thr-1",), types=("thread_completed",))
+    plain = [unit("thr-1", sent(f"msg-{number}")) for number in range(2 * PORTION_UNITS)]
+    for each in (unit("thr-1", created(), Event("thread_completed", {})), *plain):
+        log.append(each)
+    head = await log.commit(unit("thr-1", sent("msg"), Event("thread_completed", {})))
+    assert [event.position for event in await log.read(0, None, rare)] == [2, head]
+    assert [event.position for event in await log.read(0, None, rare, 1, reverse=True)] == [head]
 
 
 async def test_l4_content_comes_with_the_event_when_it_is_wanted(filled: Log) -> None:

@@ -12,6 +12,7 @@ from websockets.protocol import Protocol, Side
 from websockets.protocol import State as WireState
 
 from organism.model.events import EVENT_TYPES, Content, Event
+from organism.projections import threads
 from organism.server.frames import FRAMES, MAKERS, Folded, Frame
 from organism.server.push import Filter
 from tests.projections.folding import Story
@@ -67,7 +68,11 @@ def test_a_fold_that_learns_the_past_makes_the_same_frames(cut: int) -> None:
     whole = Folded(0).frames(events)
     later = Folded(cut)
     assert later.unknown(events[cut:]) == ["t"]
-    later.learn("t", events[:cut])
+    row = None
+    for event in events[:cut]:
+        row = threads.apply("t", row, event)
+    assert row
+    later.learn("t", row)
     assert later.frames(events[cut:]) == [frame for frame in whole if frame.position > cut]
 
 

@@ -64,7 +64,7 @@ async def test_who_stops_reading_is_cut_off_and_delays_nobody(hello: Served, mon
 
 
 async def test_who_reads_slowly_gets_everything(hello: Served) -> None:
-    async with hello.socket(max_size=None, max_queue=1) as slow:
+    async with hello.socket(max_size=None, max_queue=1, close_timeout=0.1) as slow:
         first = orjson.loads(await slow.recv())
         for _ in range(TIMES):
             await hello.inject(payload={"name": BIG})

@@ -1,0 +1,145 @@
+"""The past as one viewer wants it: read page by page, and no more of it than may pass the filter.
+
+The naive way reads every event and filters the frames: who looks for one thread among a million events waits for all
+of them. Here the filter goes down to the log (``planned``). A thread's events lie in an index. Of the agents it is
+known in which threads they take part. What is left out makes no frame that passes, so the frames are those of the naive
+way, which the filter still looks at one by one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Final
+
+import orjson
+
+from organism.log.log import EventFilter, Log, Query, Where
+from organism.model.events import ORGANISM_STREAM, Event
+from organism.server.frames import NAMELESS, Folded, types_of
+from organism.server.learn import learn
+from organism.server.push import WITH_CONTENT, Chunk, Filter
+
+STEP_EVENTS: Final = 8192
+"""So far ahead one look goes that no index helps: others want the log's reading thread too."""
+MANY_THREADS: Final = 500
+"""With more threads to look at, reading everything is as good."""
+MANY_AGENTS: Final = 8
+FIRST_PAGE, LEAST_PAGE, MOST_PAGE = 64, 4, 512
+PAGE_BYTES: Final = 64 << 10
+"""What a page should weigh: about what a socket takes at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What to ask the log for, up to ``until``; None: nothing there can pass.
+
+    ``is_choice`` says that the threads were chosen for this span alone.
+    """
+
+    asked: EventFilter | None
+    until: int
+    is_choice: bool = False
+
+
+class Past:
+    """Reads on from ``position`` for one filter."""
+
+    def __init__(self, log: Log, wanted: Filter, position: int) -> None:
+        self.wanted = wanted
+        self._log = log
+        self._folded = Folded(position)
+        self._plan = Plan(None, position)
+        self._events = FIRST_PAGE
+
+    @property
+    def position(self) -> int:
+        """Everything up to here was read."""
+        return self._folded.position
+
+    async def read(self) -> Chunk:
+        """The next page. What is not in it of the positions that it spans does not pass."""
+        after = self.position
+        if after >= self._plan.until:
+            await self._plan_on(after)
+        events, reached = await self._page(self._plan, after)
+        await learn(self._log, self._folded, events)
+        chunk = Chunk(after, reached, self._folded.frames(events))
+        self._folded.position = reached
+        self._events = _fitting(self._events, chunk.size)
+        return chunk
+
+    async def _plan_on(self, after: int) -> None:
+        """Plan what follows. A thread that one of two plans leaves out has moved on unseen: it is forgotten."""
+        before, self._plan = self._plan, await planned(self._log, self.wanted, after)
+        if before.is_choice or self._plan.is_choice:
+            folded = Folded(after)
+            folded.is_paused, self._folded = self._folded.is_paused, folded
+
+    async def _page(self, plan: Plan, after: int) -> tuple[list[Event], int]:
+        if plan.asked is None:
+            return [], plan.until
+        until = plan.until if plan.asked.threads else min(plan.until, after + STEP_EVENTS)
+        events = await self._log.read(after, until, plan.asked, self._events)
+        reached = events[-1].position if len(events) == self._events else until
+        if events and events[-1].type == "thread_created":  # its frame speaks of the message that follows it
+            born = events[-1].position
+            events += await self._log.read(born, born + 1, WITH_CONTENT)
+            reached = max(reached, events[-1].position)
+        return events, reached
+
+
+def _fitting(events: int, size: int) -> int:
+    """How many events the next page should have, after a page of so many had this size."""
+    if size > 2 * PAGE_BYTES:
+        return max(LEAST_PAGE, events // 2)
+    return min(MOST_PAGE, events * 2) if size < PAGE_BYTES else events
+
+
+async def planned(log: Log, wanted: Filter, after: int) -> Plan:
+    """How to read what follows ``after`` and may pass the filter, up to the head."""
+    head = log.head
+    types = types_of(wanted.events)
+    if not types:
+        return Plan(None, head)
+    asked = replace(WITH_CONTENT, types=types)
+    threads = wanted.threads
+    if is_choice := threads is None and wanted.agents is not None and head - after > STEP_EVENTS:
+        threads = await _threads_of(log, wanted.agents, types, (after, head))
+    if threads is None:
+        return Plan(asked, head)
+    return Plan(replace(asked, threads=(*threads, ORGANISM_STREAM)), head, is_choice)
+
+
+async def _threads_of(
+    log: Log, agents: frozenset[str], types: tuple[str, ...], span: tuple[int, int]
+) -> frozenset[str] | None:
+    """The threads with something in the span that may pass a filter by these agents; None: too many to name.
+
+    A frame that names an agent is of a thread in which that agent takes part.
+    """
+    if len(agents) > MANY_AGENTS:
+        return None
+    found: set[str] = set()
+    moved = Where("position", ">", span[0])
+    for agent in agents:
+        page = await log.rows("threads", Query((moved, Where("names", "has", agent)), limit=MANY_THREADS))
+        found.update(row["id"] for row in orjson.loads(page.rows))
+        if page.total > page.count:
+            return None
+    nameless = EventFilter(types=tuple(NAMELESS.intersection(types)))
+    return await _with_nameless(log, found, nameless, span) if nameless.types else frozenset(found)
+
+
+async def _with_nameless(
+    log: Log, found: set[str], nameless: EventFilter, span: tuple[int, int]
+) -> frozenset[str] | None:
+    """The same, and those of events whose frames name no agent."""
+    after, head = span
+    while after < head:
+        until = min(head, after + STEP_EVENTS)
+        events = await log.read(after, until, nameless, MANY_THREADS)
+        found.update(event.thread for event in events if event.thread is not None)
+        after = events[-1].position if len(events) == MANY_THREADS else until
+        if len(found) > MANY_THREADS:
+            return None
+    return frozenset(found)

@@ -1,0 +1,121 @@
+"""Connections that are no requests: silent ones, slow ones, and heads without an end."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from urllib.parse import urlsplit
+
+import pytest
+
+from organism.server import strict
+from organism.server.strict import HEAD_BYTES
+from tests.server.served import TOKEN, Served
+
+PATIENCE_SECONDS = 10
+HEAD = f"POST /api/v1/inject HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {TOKEN}\r\n"
+BODY = '{"to":"greeter","payload":{"name":"Dan"}}'
+WHOLE = f"{HEAD}Content-Type: application/json\r\nContent-Length: {len(BODY)}\r\n\r\n{BODY}"
+
+
+class Raw:
+    """A connection that sends whatever it is told."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.reader = reader
+        self.writer = writer
+
+    def send(self, text: str) -> None:
+        """Send the text."""
+        self.writer.write(text.encode())
+
+    async def rest(self) -> bytes:
+        """All that comes until the server hangs up; what a reset cuts off is none."""
+        try:
+            return await asyncio.wait_for(self.reader.read(), PATIENCE_SECONDS)
+        except ConnectionResetError:
+            return b""
+
+    async def answer(self) -> bytes:
+        """The head of one answer and its body."""
+        head = await asyncio.wait_for(self.reader.readuntil(b"\r\n\r\n"), PATIENCE_SECONDS)
+        length = next(line for line in head.lower().split(b"\r\n") if line.startswith(b"content-length"))
+        return head + await self.reader.readexactly(int(length.split(b":")[1]))
+
+
+@asynccontextmanager
+async def opened(server: Served) -> AsyncIterator[Raw]:
+    """A bare connection to the server."""
+    url = urlsplit(server.url)
+    reader, writer = await asyncio.open_connection(url.hostname, url.port)
+    yield Raw(reader, writer)
+    writer.close()
+    with suppress(ConnectionError):
+        await writer.wait_closed()
+
+
+@pytest.fixture
+async def connection(hello: Served) -> AsyncIterator[Raw]:
+    """A bare connection to the server."""
+    async with opened(hello) as made:
+        yield made
+
+
+@pytest.fixture
+async def impatient(monkeypatch: pytest.MonkeyPatch, hello: Served) -> AsyncIterator[Raw]:
+    """The same, and the server soon has waited long enough."""
+    monkeypatch.setattr(strict, "SLOW_SECONDS", 0.2)
+    async with opened(hello) as made:
+        yield made
+
+
+@pytest.mark.parametrize(
+    "begun", ["", "GET", HEAD, f"{HEAD}Content-Length: 9\r\n\r\n", f"{HEAD}Content-Length: 9\r\n\r\n{{"]
+)
+async def test_whoever_owes_a_request_is_not_waited_for(impatient: Raw, begun: str) -> None:
+    impatient.send(begun)
+    assert await impatient.rest() == b""
+
+
+async def test_a_second_request_that_is_never_ended_is_not_waited_for_either(impatient: Raw) -> None:
+    impatient.send(WHOLE)
+    assert (await impatient.answer()).startswith(b"HTTP/1.1 202")
+    impatient.send("GET /api/v1/org")
+    assert await impatient.rest() == b""
+
+
+async def test_a_head_in_many_pieces_is_taken(connection: Raw) -> None:
+    for piece in WHOLE.partition("Content"):
+        connection.send(piece)
+        await connection.writer.drain()
+    assert (await connection.answer()).startswith(b"HTTP/1.1 202")
+
+
+async def test_a_head_without_an_end_is_refused(connection: Raw) -> None:
+    connection.send(f"{HEAD}X-Long: ")
+    answer = asyncio.ensure_future(connection.rest())
+    while not answer.done():
+        connection.send("x" * HEAD_BYTES)
+        await asyncio.wait([answer], timeout=0)
+    assert answer.result() == b"" or answer.result().startswith(b"HTTP/1.1 400")
+
+
+async def test_a_head_that_is_too_long_is_refused_with_its_limit(connection: Raw) -> None:
+    connection.send(f"{HEAD}X-Long: {'x' * HEAD_BYTES}\r\n\r\n")
+    said = await connection.rest()
+    assert said.startswith(b"HTTP/1.1 400")
+    assert b'"code":"invalid_field"' in said
+    assert str(HEAD_BYTES).encode() in said
+
+
+async def test_a_head_just_below_the_limit_is_taken(connection: Raw) -> None:
+    connection.send(WHOLE.replace("Content-Type", f"X-Long: {'x' * (HEAD_BYTES - 1000)}\r\nContent-Type"))
+    assert (await connection.answer()).startswith(b"HTTP/1.1 202")
+
+
+async def test_a_pipelined_request_behind_a_large_one_is_not_measured_with_it(connection: Raw) -> None:
+    large = BODY.replace("Dan", "x" * 2 * HEAD_BYTES)
+    connection.send(WHOLE.replace(str(len(BODY)), str(len(large))).replace(BODY, large) + WHOLE)
+    assert (await connection.answer()).startswith(b"HTTP/1.1 202")
+    assert (await connection.answer()).startswith(b"HTTP/1.1 202")
