@@ -253,11 +253,20 @@ def describe(listener: Listener) -> dict[str, Any]:
     }
 
 
+def key_path_of(given: Path | None, tenant_id: str) -> Path | None:
+    """Where a tenant's key lies if not with its log: ``given`` is that of ``default``, the others' lie beside it."""
+    if given is None or tenant_id == DEFAULT_TENANT:
+        return given
+    return given.with_name(f"{given.name}.{folder_of(tenant_id)}")
+
+
 async def open_log(data: Path | None, tenant_id: str, clock: LogClock, parts: Parts) -> Log:
     """A tenant's log: below ``data/tenants/``, or in memory."""
     if data is None:
         return await MemoryLog.open(READ_MODELS, random_bytes=parts.chance.bytes)
-    options = Options(key_path=parts.key_path, random_bytes=parts.chance.bytes, driver=parts.driver)
+    options = Options(
+        key_path=key_path_of(parts.key_path, tenant_id), random_bytes=parts.chance.bytes, driver=parts.driver
+    )
     folder = data / TENANTS
     folder.mkdir(mode=PRIVATE_DIRECTORY, parents=True, exist_ok=True)
     return await SqliteLog.open(folder / folder_of(tenant_id), READ_MODELS, clock, options)

@@ -31,6 +31,7 @@ GROUPS: Final = {
     "dead-letters": "What failed for good or was refused.",
     "approvals": "What waits for a person's word.",
     "indeterminate": "Unsafe effects of which nobody knows whether they happened.",
+    "token": "Who may use the organism; needs no server.",
     "log": "The log itself.",
 }
 
@@ -60,6 +61,9 @@ VERBS: Final = (
     Verb("approvals resolve", take.Approval, "approvals:resolve", "Approve or reject one."),
     Verb("indeterminate list", take.Indeterminates, "indeterminate:listed", "List the open ones, oldest first."),
     Verb("indeterminate resolve", take.Indeterminate, "indeterminate:resolve", "Say what became of one."),
+    Verb("token create", take.CreateToken, "token:create", "Make a token and print it, this once."),
+    Verb("token revoke", take.RevokeToken, "token:revoke", "Take a token away; a running server obeys in a second."),
+    Verb("token list", take.Tokens, "token:listed", "List the tokens of config/tokens.yaml."),
     Verb("log events", take.Events, "log:events", "Show the events themselves; with --json one a line."),
     Verb("log verify", take.Offline, "log:verify", "Check every event against the audit chain; needs no server."),
     Verb("log stats", take.Offline, "log:stats", "Count what the log holds and how large it is; needs no server."),

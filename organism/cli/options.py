@@ -278,6 +278,44 @@ class Events(Remote):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Tokens:
+    """``organism token list``: the tokens stand beside the configuration, no server is asked."""
+
+    config: Annotated[Path, typer.Option(metavar="FILE", help="The organism's configuration.")] = Path("organism.yaml")
+    json: Json = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class RevokeToken(Tokens):
+    """``organism token revoke``."""
+
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The token's name.")]
+    tenant: Annotated[str, typer.Option(metavar="TENANT", help="Whose token it is.")] = "default"
+
+
+@dataclass(frozen=True, kw_only=True)
+class CreateToken(RevokeToken):
+    """``organism token create``."""
+
+    scope: Annotated[
+        list[str] | None,
+        typer.Option(metavar="SCOPE", help="What it may do (read, inject, inject:agent:NAME, …); may be repeated."),
+    ] = None
+    model: Annotated[
+        list[str] | None, typer.Option(metavar="MODEL", help="A model it may use (by default all); may be repeated.")
+    ] = None
+    tenant_admin: Annotated[bool, typer.Option("--tenant-admin", help="It administers its tenant.")] = False
+    expires: Annotated[
+        str | None,
+        typer.Option(metavar="TIME", help="When it ends: 90d, 12h or 2027-01-31T12:00:00Z; by default never."),
+    ] = None
+    rate: Annotated[
+        int,
+        typer.Option(metavar="N", min=0, help="Commands a second on the WebSocket; by default 20, or any with admin."),
+    ] = 0
+
+
+@dataclass(frozen=True, kw_only=True)
 class Errors(Remote):
     """``organism errors``."""
 

@@ -6,12 +6,14 @@ import stat
 from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import sha256
+from pathlib import Path
 from typing import Any
 
 import orjson
 import pytest
 
 from organism import bootstrap
+from organism.bootstrap import Parts
 from organism.errors import LogHeld
 from organism.log.log import EventFilter
 from organism.log.place import Place
@@ -90,6 +92,23 @@ async def test_each_tenant_has_a_directory_of_its_own_and_default_keeps_its_name
     assert stat.S_IMODE(place.stat().st_mode) == 0o700
     for each in place.rglob("*"):
         assert stat.S_IMODE(each.stat().st_mode) == (0o700 if each.is_dir() else 0o600), each
+
+
+def texts(folder: Path, pattern: str) -> dict[str, str]:
+    return {path.name: path.read_text() for path in folder.glob(pattern)}
+
+
+async def test_a_key_that_lies_elsewhere_is_each_tenants_own(shared: World, tmp_path: Path) -> None:
+    parts = Parts(key_path=tmp_path / "chain.key")
+    keys = []
+    for _ in range(2):
+        async with running(shared.config, shared.data, parts) as o:
+            for tenant in tenants(o):
+                assert await tenant.ended(await send(tenant, "other"), 10)
+        keys.append(texts(tmp_path, "chain.key*"))
+    assert keys[0] == keys[1]
+    assert set(keys[0]) == {"chain.key", f"chain.key.{folder_of('acme')}", f"chain.key.{folder_of('globex')}"}
+    assert len(set(keys[0].values())) == 3
 
 
 def test_no_id_can_name_another_tenants_directory() -> None:

@@ -1,0 +1,136 @@
+"""``organism token``: edits config/tokens.yaml, with or without a server. A running one obeys within a second."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import secrets
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, Final
+
+import typer
+
+from organism.cli.exits import Exit
+from organism.cli.options import CreateToken, RevokeToken, Tokens
+from organism.cli.show import moment, note, out, print_json, refuse, table
+from organism.config.token_edit import NewToken, added, removed
+from organism.config.token_file import edit_tokens
+from organism.config.tokens import EVERY_MODEL, TOKENS_FILE, read_tokens
+from organism.errors import ConfigInvalid, Conflict, NotFound, OrganismError
+from organism.model.principal import Principal
+
+PREFIX: Final = "org_"
+SECRET_BYTES: Final = 32
+COLUMNS: Final = ("TENANT", "TOKEN", "EXPIRES", "MODELS", "SCOPES")
+_SPAN: Final = re.compile(r"(\d{1,5})([dhm])")
+_UNITS: Final[Mapping[str, str]] = {"d": "days", "h": "hours", "m": "minutes"}
+
+
+def create(options: CreateToken) -> None:
+    """Make a token, write its digest, and print its text: it is nowhere else."""
+    if not options.scope:
+        raise typer.BadParameter("say what it may do, as --scope read.", param_hint="--scope")
+    token = f"{PREFIX}{options.name}_{secrets.token_hex(SECRET_BYTES)}"
+    new = NewToken(
+        tenant=options.tenant,
+        name=options.name,
+        sha256=hashlib.sha256(token.encode()).hexdigest(),
+        scopes=tuple(dict.fromkeys(options.scope)),
+        models=tuple(options.model or (EVERY_MODEL,)),
+        tenant_admin=options.tenant_admin,
+        expires=_end(options.expires) if options.expires else "",
+        rate=options.rate,
+    )
+    path = _tokens_of(options.config)
+    with _refused(path):
+        edit_tokens(path, lambda text: added(text, new))
+    if options.json:
+        print_json({"token": token, "tenant": new.tenant, "name": new.name, "expires": new.expires or None})
+        return
+    out().print(token)
+    note(f"Keep it now: it is shown this once, {path} has only its digest.")
+
+
+def revoke(options: RevokeToken) -> None:
+    """Take the entry out; whoever holds the token is refused from then on."""
+    path = _tokens_of(options.config)
+    with _refused(path):
+        edit_tokens(path, lambda text: removed(text, options.tenant, options.name))
+    if options.json:
+        print_json({"tenant": options.tenant, "name": options.name, "revoked": True})
+        return
+    out().print(f"revoked {options.name} of {options.tenant}")
+
+
+def listed(options: Tokens) -> None:
+    """Every token of the file, by tenant."""
+    path = _tokens_of(options.config)
+    with _refused(path):
+        tokens = [who for tenant in read_tokens(path) for who in tenant.tokens]
+    if options.json:
+        print_json([_shown(who) for who in tokens])
+        return
+    table(COLUMNS, map(_row, tokens), "no tokens but the operator's")
+
+
+def _shown(who: Principal) -> dict[str, Any]:
+    return {
+        "tenant": who.tenant,
+        "name": who.name,
+        "scopes": sorted(who.grants),
+        "models": None if who.models is None else sorted(who.models),
+        "tenant_admin": who.is_tenant_admin,
+        "expires": _iso(who.ends),
+        "expired": _has_ended(who),
+        "rate": who.rate,
+    }
+
+
+def _row(who: Principal) -> tuple[str, ...]:
+    expires = "expired" if _has_ended(who) else moment(_iso(who.ends)) if who.ends else "never"
+    models = "all" if who.models is None else ", ".join(sorted(who.models)) or "none"
+    return who.tenant, who.name, expires, models, ", ".join(sorted(who.grants))
+
+
+def _iso(ends: float | None) -> str | None:
+    return None if ends is None else datetime.fromtimestamp(ends, UTC).isoformat().replace("+00:00", "Z")
+
+
+def _has_ended(who: Principal) -> bool:
+    return who.ends is not None and who.ends <= datetime.now(UTC).timestamp()
+
+
+def _end(said: str) -> str:
+    """A span from now as a time; any other text as it is, for the file's own check."""
+    if not (span := _SPAN.fullmatch(said)):
+        return said
+    end = datetime.now(UTC).replace(microsecond=0) + timedelta(**{_UNITS[span[2]]: int(span[1])})
+    return end.isoformat().replace("+00:00", "Z")
+
+
+def _tokens_of(config: Path) -> Path:
+    """Where the tokens stand: beside the configuration, which must be there."""
+    if not config.is_file():
+        refuse(Exit.NOT_FOUND, f"There is no {config}.", "Name the organism's configuration: --config FILE.")
+    return config.parent / TOKENS_FILE
+
+
+@contextmanager
+def _refused(path: Path) -> Iterator[None]:
+    """End the command if the file cannot be read, written or changed so."""
+    try:
+        yield
+    except OSError as error:
+        refuse(Exit.FAILED, f"{path} cannot be read or written: {error.strerror}.", "Its owner can.")
+    except ConfigInvalid as error:
+        faults = [f"{fault.pointer}: {fault.message}" for fault in error.details]
+        refuse(Exit.FAILED, error.message, "Correct each fault; nothing was written.", faults)
+    except (Conflict, NotFound) as error:
+        refuse(_exit_of(error), error.message, "`organism token list` shows what there is.")
+
+
+def _exit_of(error: OrganismError) -> Exit:
+    return Exit.CONFLICT if isinstance(error, Conflict) else Exit.NOT_FOUND

@@ -1,0 +1,123 @@
+"""``organism token``: made, shown once, listed and revoked without a server, and obeyed by one that runs."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import re
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from organism.config.tokens import read_tokens
+from organism.model.principal import Principal
+from tests.cli.command import Ran, organism
+from tests.server.served import HELLO, served
+from tests.server.test_live_tokens import open_socket
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    """The hello organism's configuration, with no tokens beside it."""
+    path = tmp_path / "organism.yaml"
+    path.write_bytes(HELLO.read_bytes())
+    return path
+
+
+async def token(config: Path, *arguments: str) -> Ran:
+    return await organism("token", *arguments, "--config", config)
+
+
+def entries(config: Path) -> list[Principal]:
+    return [who for tenant in read_tokens(config.parent / "config" / "tokens.yaml") for who in tenant.tokens]
+
+
+async def test_a_token_is_32_random_bytes_with_a_readable_prefix_shown_once_and_stored_as_its_digest(
+    config: Path,
+) -> None:
+    made = await token(config, "create", "ci", "--scope", "read", "--scope", "inject:agent:greeter")
+    assert made.code == 0
+    text = made.out.strip()
+    assert re.fullmatch(r"org_ci_[0-9a-f]{64}", text)
+    [who] = entries(config)
+    assert who.credential == hashlib.sha256(text.encode()).digest()
+    assert who.grants == {"read", "inject:agent:greeter"}
+    assert text not in (config.parent / "config" / "tokens.yaml").read_text()
+    again = await token(config, "create", "web", "--scope", "read", "--json")
+    assert again.json["token"] != text
+
+
+async def test_what_a_token_is_given_stands_in_the_list(config: Path) -> None:
+    more = ["--tenant", "acme", "--model", "small", "--tenant-admin", "--expires", "90d", "--rate", "7"]
+    assert (await token(config, "create", "ci", "--scope", "read", *more)).code == 0
+    [shown] = (await token(config, "list", "--json")).json
+    end = datetime.fromisoformat(shown.pop("expires"))
+    assert timedelta(days=89) < end - datetime.now(UTC) <= timedelta(days=90)
+    assert shown == {
+        "tenant": "acme",
+        "name": "ci",
+        "scopes": ["read"],
+        "models": ["small"],
+        "tenant_admin": True,
+        "expired": False,
+        "rate": 7,
+    }
+    lines = (await token(config, "list")).out.splitlines()
+    assert lines[0].split() == ["TENANT", "TOKEN", "EXPIRES", "MODELS", "SCOPES"]
+    assert lines[1].split()[:2] == ["acme", "ci"]
+
+
+async def test_no_token_is_no_fault(config: Path) -> None:
+    assert (await token(config, "list")).out == "no tokens but the operator's\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (["create", "ci"], 2, "--scope read"),
+        (["create", "ci", "--scope", "raed"], 1, "did you mean `read`?"),
+        (["create", "a b", "--scope", "read"], 1, "a token's name"),
+        (["create", "ci", "--scope", "read", "--expires", "soon"], 1, "a time with its offset"),
+        (["create", "there", "--scope", "read"], 6, "has a token named 'there'"),
+        (["revoke", "ci"], 5, "no token named 'ci'"),
+        (["revoke", "there", "--tenant", "acme"], 5, "no token named 'there'"),
+    ],
+)
+async def test_what_does_not_fit_is_refused_and_changes_nothing(
+    config: Path, arguments: list[str], code: int, said: str
+) -> None:
+    assert (await token(config, "create", "there", "--scope", "read")).code == 0
+    before = (config.parent / "config" / "tokens.yaml").read_bytes()
+    ran = await token(config, *arguments)
+    assert ran.code == code
+    assert said in ran.err
+    assert (config.parent / "config" / "tokens.yaml").read_bytes() == before
+
+
+async def test_a_file_with_faults_is_told_with_their_lines(config: Path) -> None:
+    (config.parent / "config").mkdir()
+    (config.parent / "config" / "tokens.yaml").write_text("tenants:\n  - id: 5\n")
+    ran = await token(config, "list")
+    assert ran.code == 1
+    assert "tokens.yaml:2:tenants[0].id" in ran.err
+
+
+def test_a_folder_without_an_organism_is_refused(tmp_path: Path) -> None:
+    ran = asyncio.run(token(tmp_path / "organism.yaml", "create", "ci", "--scope", "read"))
+    assert (ran.code, "--config FILE" in ran.err) == (5, True)
+    assert list(tmp_path.iterdir()) == []
+
+
+async def test_a_running_server_takes_a_new_token_and_a_revoked_one_no_more(config: Path) -> None:
+    await token(config, "create", "keeper", "--scope", "read")
+    async with served(config) as server:
+        text = (await token(config, "create", "ci", "--scope", "read")).out.strip()
+        bearer = {"Authorization": f"Bearer {text}"}
+        while (await server.call("GET", "/organism", headers=bearer)).status_code != 200:
+            pass
+        async with open_socket(server, bearer) as frames:
+            assert (await token(config, "revoke", "ci")).out == "revoked ci of default\n"
+            with pytest.raises(Exception, match="4401"):
+                await frames.until("never")
+        assert (await server.call("GET", "/organism", headers=bearer)).status_code == 401
