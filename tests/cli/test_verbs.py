@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from pathlib import Path
 
+import orjson
 import pytest
 
+from organism.cli import client
+from organism.cli.options import Messages
 from tests.cli.command import Ran, organism
 from tests.server.served import TOKEN, Served
 
@@ -103,3 +107,113 @@ async def test_tail_refuses_a_position_that_is_not_there(hello: Served) -> None:
     ran = await ask(hello, "tail", "--since", "99999")
     assert ran.code == 1
     assert "ahead of the log" in ran.err
+
+
+async def test_status_agent_thread_and_message_are_shown_in_full(hello: Served) -> None:
+    sent = await hello.inject()
+    status = await ask(hello, "status")
+    assert "organism  hello-world" in status.out
+    assert (await ask(hello, "status", "--json")).json["total_messages"] == 4
+    agent = (await ask(hello, "agents", "greeter")).out
+    assert "peers        shouter" in agent
+    thread = (await ask(hello, "threads", sent["thread_id"])).out
+    assert 'console → greeter Greeting {"name":"Dan"}' in thread
+    message = (await ask(hello, "messages", sent["message_id"], "--xml")).out
+    assert "<name>Dan</name>" in message
+    assert (await ask(hello, "messages", sent["message_id"], "--json")).json["payload"] == {"name": "Dan"}
+
+
+async def test_the_newest_messages_come_in_their_order_and_why_leads_to_the_injection(hello: Served) -> None:
+    await hello.inject()
+    newest = (await ask(hello, "messages", "--limit", "2", "--json")).json
+    assert [message["to"] for message in newest] == ["response-handler", "console"]
+    why = (await ask(hello, "messages", newest[-1]["id"], "--why", "--json")).json
+    assert [message["to"] for message in why] == ["console", "response-handler", "shouter", "greeter"]
+    said = await ask(hello, "messages", "--text", "Dan!", "--limit", "1")
+    assert "1 of 3; --limit shows more" in said.err
+
+
+async def test_a_list_goes_on_over_its_pages(hello: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    for _ in range(3):
+        await hello.inject()
+    monkeypatch.setattr(client, "PAGE_ROWS", 5)
+    options = Messages(url=hello.url, token=TOKEN)
+    found = await asyncio.to_thread(lambda: client.Client(options).rows("messages", {}, 11))
+    assert (len(found.rows), found.total) == (11, 12)
+    assert [row["position"] for row in found.rows] == sorted({row["position"] for row in found.rows})
+
+
+async def test_events_come_one_a_line(hello: Served) -> None:
+    sent = await hello.inject()
+    ran = await ask(hello, "log", "events", "--type", "message_sent", "--content", "--limit", "3", "--json")
+    events = [orjson.loads(line) for line in ran.out.splitlines()]
+    assert [event["type"] for event in events] == ["message_sent"] * 3
+    assert (events[0]["position"], events[0]["content"]) == (sent["position"], {"name": "Dan"})
+
+
+async def test_a_schema_is_xsd_for_people_and_json_schema_for_programs(hello: Served) -> None:
+    assert (await ask(hello, "agents", "greeter", "--schema")).out.startswith("<xs:schema")
+    assert (await ask(hello, "agents", "greeter", "--schema", "--json")).json["title"] == "Greeting"
+    assert (await ask(hello, "agents", "--schema")).code == 2
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        ("threads thr-none", 5),
+        ("messages msg-none", 5),
+        ("agents nobody", 5),
+        ("pause nobody", 5),
+        ("kill thr-none", 5),
+        ("inject nobody {}", 5),
+        ("errors no_such_code", 5),
+        ("threads --status odd", 1),
+        ("messages --since yesterday", 1),
+        ("log events --type odd", 1),
+        ("messages --why", 2),
+        ("agents greeter --schema --config", 2),
+        ("threads --limit none", 2),
+        ("inject greeter @/no/such/file", 2),
+    ],
+)
+async def test_each_ending_has_its_exit_code_and_says_why(hello: Served, words: str, code: int) -> None:
+    ran = await ask(hello, *words.split())
+    assert (ran.code, ran.out) == (code, "")
+    assert "next: " in ran.err or code == 2
+    assert "Traceback" not in ran.err
+
+
+async def test_what_does_not_fit_the_state_is_exit_6(hello: Served) -> None:
+    await ask(hello, "pause", "--all")
+    thread = (await hello.inject(wait=None))["thread_id"]
+    await ask(hello, "kill", thread)
+    ran = await ask(hello, "inject", "greeter", '{"name":"D"}', "--thread", thread)
+    assert (ran.code, ran.out) == (6, "")
+    assert "begin a new thread" in ran.err
+
+
+async def test_what_can_be_done_later_is_exit_7(hello: Served) -> None:
+    hello.organism.tenants["default"].operator.stopping = True
+    ran = await ask(hello, "inject", "greeter", '{"name":"D"}')
+    assert ran.code == 7
+    assert "stopping" in ran.err
+
+
+@pytest.mark.parametrize("status", ["200 OK", "404 Not Found", "502 Bad Gateway"])
+async def test_something_else_at_the_address_is_exit_3(status: str) -> None:
+    async def page(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(f"HTTP/1.1 {status}\r\nContent-Length: 6\r\nConnection: close\r\n\r\n<html>".encode())
+        writer.close()
+
+    async with await asyncio.start_server(page, "127.0.0.1", 0) as other:
+        url = f"http://127.0.0.1:{other.sockets[0].getsockname()[1]}"
+        for verb in ("agents", "tail"):
+            ran = await organism(verb, "--url", url)
+            assert (ran.code, ran.out) == (3, "")
+            assert "not as an organism does" in ran.err
+
+
+async def test_the_local_token_is_taken_for_any_address_of_this_machine(tmp_path: Path, hello: Served) -> None:
+    (tmp_path / "token").write_text(TOKEN)
+    assert (await organism("agents", "--url", hello.url, "--data", tmp_path)).code == 0
