@@ -22,6 +22,7 @@ Data = Annotated[Path, typer.Option(metavar="DIR", help="The data directory.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 Limit = Annotated[int, typer.Option(metavar="N", min=1, help="At most so many.")]
 LetterId = Annotated[str, typer.Argument(metavar="MESSAGE", help="The dead letter's id.")]
+TokenName = Annotated[str, typer.Argument(metavar="NAME", help="The token's name.")]
 OfThread = Annotated[str | None, typer.Option(metavar="THREAD", help="Only those of this thread.")]
 
 
@@ -289,14 +290,16 @@ class Tokens:
 class RevokeToken(Tokens):
     """``organism token revoke``."""
 
-    name: Annotated[str, typer.Argument(metavar="NAME", help="The token's name.")]
+    name: TokenName
     tenant: Annotated[str, typer.Option(metavar="TENANT", help="Whose token it is.")] = "default"
 
 
 @dataclass(frozen=True, kw_only=True)
-class CreateToken(RevokeToken):
+class CreateToken(Tokens):
     """``organism token create``."""
 
+    name: TokenName
+    tenant: Annotated[str, typer.Option(metavar="TENANT", help="Whose tenant it opens.")] = "default"
     scope: Annotated[
         list[str] | None,
         typer.Option(metavar="SCOPE", help="What it may do (read, inject, inject:agent:NAME, …); may be repeated."),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -50,6 +50,13 @@ async def until_status(server: Served, tenant: str, name: str, wanted: int) -> N
     async with asyncio.timeout(10):
         while await status(server, tenant, name) != wanted:
             pass
+
+
+async def until_logged(server: Served, logs: Sequence[object]) -> None:
+    """Ask for anything until the server has logged something."""
+    async with asyncio.timeout(10):
+        while not logs:
+            await server.call("GET", "/organism")
 
 
 async def test_a_revoked_token_is_refused_and_its_sockets_are_closed_within_a_second(tmp_path: Path) -> None:
@@ -118,9 +125,7 @@ async def test_a_bad_edit_keeps_the_last_good_tokens_and_is_logged(tmp_path: Pat
     async with served(hello_with(tmp_path, READER)) as server:
         with structlog.testing.capture_logs() as logs:
             (tmp_path / "config" / "tokens.yaml").write_text(text)
-            async with asyncio.timeout(10):
-                while not logs:
-                    await server.call("GET", "/organism")
+            await until_logged(server, logs)
         assert logs[0]["event"] == "tokens_not_taken"
         assert logs[0]["faults"][0].startswith("tokens.yaml:")
         assert await status(server, "acme", "ci") == 200
