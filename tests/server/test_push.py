@@ -56,11 +56,15 @@ class Sink:
         await self._room.wait()
         return not self.over.is_set()
 
-    def frames(self) -> list[dict[str, Any]]:
-        """All that was written, as a client reads it."""
+    def whole(self) -> list[Any]:
+        """All that was written, frame by frame, as a client reads it."""
         client = Protocol(Side.CLIENT, state=WireState.OPEN, max_size=None)
         client.receive_data(b"".join(self.written))
         return [orjson.loads(bytes(read.data)) for read in client.events_received() if isinstance(read, WireFrame)]
+
+    def frames(self) -> list[dict[str, Any]]:
+        """The same, event by event."""
+        return [event for frame in self.whole() for event in (frame if isinstance(frame, list) else [frame])]
 
     def positions(self) -> list[int]:
         """The positions of what came from the log."""
@@ -123,6 +127,17 @@ async def world() -> AsyncIterator[World]:
     for viewer in made.viewers:
         viewer.end()
     await made.log.close()
+
+
+@pytest.fixture
+async def agents(world: World) -> World:
+    """The same, after two agents have enrolled."""
+    enrolled = [{"name": name, "description": "", "is_agent": False, "peers": []} for name in "ab"]
+    for listener in enrolled:
+        listener |= {"payload_class": "x.Y", "model": None, "version": "1"}
+    started = {"name": "o", "version": "1", "listeners": enrolled, "life": 1, "clean": True}
+    await world.log.commit(Unit(None, [Event("organism_started", started)], 1_000_000, {}))
+    return world
 
 
 def turn() -> asyncio.Future[None]:
@@ -233,6 +248,40 @@ async def test_a_changed_filter_holds_from_where_the_viewer_is(world: World) -> 
     viewer.want(Filter(events=frozenset({"thread_updated"})))
     await sink.until("thread_updated", await world.say("t"))
     assert len(sink.positions()) == seen + 1
+
+
+async def test_in_arrays_each_commit_is_one_frame(world: World) -> None:
+    sink, viewer = world.watch(wanted=Filter(as_arrays=True))
+    plain, _ = world.watch()
+    head = await world.say("t", "u")
+    last = await world.say("v")
+    await plain.until("thread_updated", last)
+    viewer.checkpoint()
+    arrays = [frame for frame in sink.whole() if isinstance(frame, list)]
+    assert [[frame["position"] for frame in array] for array in arrays] == [[1, 2, 3, 4, 5, 6], [7, 8, 9]]
+    assert [frame for array in arrays for frame in array] == [f for f in plain.frames() if f["event"] != "agent_state"]
+    assert (head, last) == (6, 9)
+
+
+async def test_in_arrays_what_does_not_pass_leaves_no_empty_one(world: World) -> None:
+    sink, _ = world.watch(wanted=Filter(events=frozenset({"error"}), as_arrays=True))
+    plain, _ = world.watch()
+    await plain.until("thread_updated", await world.say("t"))
+    assert sink.whole() == []
+
+
+async def test_in_arrays_the_past_comes_too(world: World) -> None:
+    head = await world.say_often(MOST_PAGE)
+    sink, _ = world.watch(since=3, wanted=Filter(as_arrays=True))
+    await sink.until("caught_up", head)
+    assert sink.positions() == (await truth(world.log))[3:]
+
+
+async def test_what_a_wider_filter_shows_of_the_agents_is_sent_with_it(agents: World) -> None:
+    sink, viewer = agents.watch(wanted=Filter(agents=frozenset({"a"})))
+    await sink.until("agent_state")
+    viewer.want(Filter(agents=frozenset({"a", "b"})))
+    assert [frame["agent"] for frame in sink.frames() if frame["event"] == "agent_state"] == ["a", "b"]
 
 
 async def test_when_the_log_closes_every_viewer_hangs_up_after_the_last_event(world: World) -> None:

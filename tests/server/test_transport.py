@@ -10,10 +10,13 @@ import orjson
 import pytest
 
 from organism.server import transport
+from organism.server.transport import FrameProtocol
 from tests.server.served import TOKEN, Frames, Served
 
 BIG = "x" * 200_000
 TIMES = 10
+LITTLE = 1 << 18
+PING, TEXT_TO_GO_ON, PART_TO_GO_ON = 0x89, 0x01, 0x00
 HANDSHAKE = (
     "GET /ws HTTP/1.1\r\nHost: {host}\r\nAuthorization: Bearer {token}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
     "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n"
@@ -45,6 +48,69 @@ async def stalled(server: Served) -> socket.socket:
     await loop.sock_connect(client, (url.hostname, url.port))
     await loop.sock_sendall(client, HANDSHAKE.format(host=url.netloc, token=TOKEN).encode())
     return client
+
+
+def masked(opcode: int, payload: bytes) -> bytes:
+    """A frame from a client, under a mask of zeros."""
+    return bytes((opcode, 0x80 | len(payload), 0, 0, 0, 0)) + payload
+
+
+@pytest.fixture
+def protocols(monkeypatch: pytest.MonkeyPatch) -> list[FrameProtocol]:
+    """The server's side of each connection that is opened."""
+    opened: list[FrameProtocol] = []
+    run = FrameProtocol.run_asgi
+
+    async def noting(self: FrameProtocol) -> None:
+        opened.append(self)
+        await run(self)
+
+    monkeypatch.setattr(FrameProtocol, "run_asgi", noting)
+    return opened
+
+
+async def test_pings_of_one_that_never_reads_fill_no_memory(hello: Served, protocols: list[FrameProtocol]) -> None:
+    silent = await stalled(hello)
+    await watching(hello, 1)
+    for _ in range(8):
+        await asyncio.get_running_loop().sock_sendall(silent, masked(PING, b"x" * 125) * 8192)
+    assert protocols[0].is_blocked
+    assert protocols[0].transport.get_write_buffer_size() < LITTLE
+    silent.close()
+
+
+async def test_parts_without_bytes_pile_up_nowhere(hello: Served, protocols: list[FrameProtocol]) -> None:
+    client = await stalled(hello)
+    await watching(hello, 1)
+    begin, empty, ping = masked(TEXT_TO_GO_ON, b'{"cmd":'), masked(PART_TO_GO_ON, b""), masked(PING, b"done")
+    await asyncio.get_running_loop().sock_sendall(client, begin + empty * 1000 + ping)
+    async with asyncio.timeout(20):
+        while not protocols[0].frames:
+            await turn()
+    assert len(protocols[0].frames) == 1
+    client.close()
+
+
+async def test_one_that_answers_no_ping_is_gone(hello: Served, protocols: list[FrameProtocol]) -> None:
+    silent = await stalled(hello)
+    await watching(hello, 1)
+    protocols[0].ping_timeout = 0.1
+    protocols[0].send_keepalive_ping()
+    await watching(hello, 0)
+    silent.close()
+
+
+async def test_a_close_that_nobody_answers_ends_in_an_abort(
+    hello: Served, protocols: list[FrameProtocol], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(transport, "CLOSE_SECONDS", 0.1)
+    silent = await stalled(hello)
+    await watching(hello, 1)
+    await protocols[0].send({"type": "websocket.close", "code": 1012})
+    async with asyncio.timeout(20):
+        while not protocols[0].disconnected:
+            await turn()
+    silent.close()
 
 
 async def test_who_stops_reading_is_cut_off_and_delays_nobody(hello: Served, monkeypatch: pytest.MonkeyPatch) -> None:
