@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from itertools import count
+from secrets import token_hex
 from typing import Any, Final
 
 import structlog
@@ -40,7 +40,7 @@ from organism.server.opening import Asked, asked_of
 from organism.server.push import Tail
 from organism.server.rights import SOCKET
 from organism.server.seats import NOT_ALLOWED, NOT_AUTHENTICATED, Seats
-from organism.server.standing import organism_row, snapshot
+from organism.server.standing import connected, resumed
 from organism.server.transport import EXTENSION, FrameProtocol
 from organism.server.viewer import Viewer
 from organism.server.wire import frame, parse_json
@@ -64,7 +64,6 @@ class Sockets:
         self._hosts = hosts
         self._tails: dict[str, Tail] = {}
         self._unknown = 0
-        self._numbers = count(1)
 
     @property
     def watching(self) -> int:
@@ -73,7 +72,7 @@ class Sockets:
 
     async def __call__(self, scope: dict[str, Any], receive: Any, send: Any) -> None:
         """Serve one connection, from its handshake to its end."""
-        request_id = f"ws-{self.process.life}-{next(self._numbers):x}"
+        request_id = f"ws-{token_hex(8)}"
         socket = WebSocket(scope, receive, send)
         try:
             headers = headers_of(scope["headers"])
@@ -223,22 +222,14 @@ class Session:
         if asked.resumes:
             await self._resume(asked.begin)
             return
-        standing = await snapshot(self._tenant.log, self._tail.states)
-        fields = {
-            "position": standing.position,
-            "log": self._tenant.log.timeline,
-            "organism": organism_row(standing.organism, self._tenant, self._process.organism.status),
-            "agents": standing.agents,
-            "threads": standing.threads,
-            "threads_total": standing.threads_total,
-        }
+        fields, states_at = await connected(self._tenant, self._tail.states, self._process.organism.status)
         self._connection.protocol.write_frames(frame(encode("connected", fields)))
-        self._viewer.begin(standing.position, states_at=standing.states_at, announce=False)
+        self._viewer.begin(fields["position"], states_at=states_at, announce=False)
 
     async def _resume(self, asked: Subscribe) -> None:
         """The client has the state at ``since``; if this log never had that position, it must begin anew."""
         try:
-            since = self._position(asked.since, asked.log)
+            since = resumed(self._tenant.log, asked.since, asked.log)
         except BadPosition as error:
             self._connection.refuse(None, error)
             await self._connection.close(POLICY)
@@ -247,22 +238,14 @@ class Session:
         self._connection.protocol.write_frames(frame(encode("connected", fields)))
         self._viewer.begin(since, announce=True)
 
-    def _position(self, since: int | None, log: str | None) -> int:
-        """``since``, if it is a position of this log. Raises ``BadPosition``."""
-        head, timeline = self._tenant.log.head, self._tenant.log.timeline
-        if log is not None and log != timeline:
-            raise BadPosition(f"The position belongs to the log {log[:40]!r}; this is {timeline!r}, restored or new.")
-        if since is None:
-            raise BadPosition("`log` says where `since` belongs; send `since` too.", param="query.since")
-        if since > head:
-            raise BadPosition(f"The position {since} is ahead of the log; its head is {head}.")
-        return since
-
     async def _serve_one(self) -> None:
         """One message in, one answer out; whatever it is, the connection lives."""
         given: Any = None
         try:
             said = await self._connection.receive()
+            if self._closing is not None:  # dismissed: what was on its way when its token ended is not done any more
+                await self._closing
+                return
             given = said.get("id") if isinstance(said, dict) else None
             self._seats.note_command(self.who)
             name, body, given = _command(said)
@@ -298,7 +281,7 @@ class Session:
         """The new filter holds from the answered position on."""
         wanted = body.filter()
         goes_back = body.since is not None or body.log is not None
-        position = self._position(body.since, body.log) if goes_back else self._viewer.position
+        position = resumed(self._tenant.log, body.since, body.log) if goes_back else self._viewer.position
         self._connection.answer("subscribed", given, {"filter": body.shown(), "position": position})
         self._viewer.want(wanted)
         if goes_back:
