@@ -8,8 +8,8 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import MISSING, dataclass, fields
-from importlib import import_module
-from typing import Any, Final, get_type_hints
+from importlib import import_module, metadata
+from typing import Annotated, Any, Final, get_type_hints
 
 import typer
 
@@ -80,6 +80,7 @@ def made() -> typer.Typer:
         name="organism",
         epilog="\b\nExit codes:\n" + "\n".join(f"  {code:<4d} {meaning}" for code, meaning in MEANINGS.items()),
     )
+    app.callback()(_above)
     places = {"": app, **{name: _group(text) for name, text in GROUPS.items()}}
     for name, place in places.items():
         if name:
@@ -88,6 +89,19 @@ def made() -> typer.Typer:
         group, _, name = verb.words.rpartition(" ")
         places[group].command(name, help=verb.help)(_command(verb))
     return app
+
+
+def _show_version(*, is_asked: bool) -> None:
+    if is_asked:
+        typer.echo(metadata.version("organism"))
+        end(Exit.DONE)
+
+
+VERSION: Final = typer.Option("--version", help="Print the version and exit.", is_eager=True, callback=_show_version)
+
+
+def _above(*, version: Annotated[bool, VERSION] = False) -> None:
+    """What stands before any verb."""
 
 
 def _group(text: str, **more: Any) -> typer.Typer:

@@ -55,9 +55,10 @@ class Client:
 
     def rows(self, name: str, query: Mapping[str, Any], limit: int, path: str = "") -> Rows:
         """The first ``limit`` objects of the list ``name``, page by page."""
-        wanted = {**query, "limit": min(limit, PAGE_ROWS)}
+        wanted: dict[str, Any] = {**query, "limit": min(limit, PAGE_ROWS)}
         found = self.get(path or f"/{name}", wanted)
         rows, total = found[name.replace("-", "_")], found["total"]
+        wanted.pop("offset", None)  # the cursor knows where it is
         while found["next"] and len(rows) < limit:
             found = self.get(path or f"/{name}", {**wanted, "cursor": found["next"]})
             rows += found[name.replace("-", "_")]

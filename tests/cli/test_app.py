@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+from importlib import metadata
 
 import pytest
 
@@ -43,6 +44,10 @@ async def test_the_exit_codes_stand_in_the_help_and_in_the_operations_page() -> 
 async def test_every_verb_stands_in_the_operations_page() -> None:
     page = (REPOSITORY / "docs" / "operations.md").read_text()
     assert [verb.words for verb in VERBS if f"`organism {verb.words}" not in page] == []
+
+
+async def test_the_version_is_that_of_the_package() -> None:
+    assert (await organism("--version")).out == f"{metadata.version('organism')}\n"
 
 
 async def test_completion_can_be_installed_and_knows_every_verb() -> None:

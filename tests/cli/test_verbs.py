@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import time
+import resource
 from pathlib import Path
 
 import orjson
@@ -23,12 +23,13 @@ async def ask(server: Served, *arguments: str | Path, stdin: str = "") -> Ran:
 async def test_help_is_there_at_once() -> None:
     took = []
     for _ in range(5):
-        began = time.perf_counter()
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
         ran = await organism("--help")
-        took.append(time.perf_counter() - began)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        took.append(after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime)
         assert ran.code == 0
         assert "Exit codes:" in ran.out
-    assert min(took) < 0.3
+    assert min(took) < 0.3  # of its own time: what other work the machine has is no fault of it
 
 
 async def test_inject_sends_and_shows_the_replies(hello: Served) -> None:
@@ -138,9 +139,12 @@ async def test_a_list_goes_on_over_its_pages(hello: Served, monkeypatch: pytest.
         await hello.inject()
     monkeypatch.setattr(client, "PAGE_ROWS", 5)
     options = Messages(url=hello.url, token=TOKEN)
-    found = await asyncio.to_thread(lambda: client.Client(options).rows("messages", {}, 11))
-    assert (len(found.rows), found.total) == (11, 12)
-    assert [row["position"] for row in found.rows] == sorted({row["position"] for row in found.rows})
+    asking = client.Client(options)
+    everything = await asyncio.to_thread(asking.rows, "messages", {}, 100)
+    assert (len(everything.rows), everything.total) == (12, 12)
+    for offset in (0, 1):
+        found = await asyncio.to_thread(asking.rows, "messages", {"offset": offset}, 11)
+        assert found.rows == everything.rows[offset : offset + 11]
 
 
 async def test_events_come_one_a_line(hello: Served) -> None:
