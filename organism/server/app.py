@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import secrets
 from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any, Final
@@ -73,7 +72,6 @@ class App:
     def __init__(self, running: Organism, tokens: Tokens, key: bytes, hosts: Iterable[str] = ()) -> None:
         self.organism = running
         self.cursors = Cursors(key)
-        self.life = secrets.token_hex(4)
         self.metrics = Metrics()
         self.stopping = asyncio.Event()
         names = Hosts(hosts)
@@ -82,7 +80,7 @@ class App:
         self.seats = Seats(tokens, self._seconds)
         self._http = Edge(self, door, names, ROUTES, load_page())
         self._socket = Sockets(self, door, self.seats, names)
-        self._looking = asyncio.ensure_future(LiveTokens(running, tokens, self.seats.review).run())
+        self._looking = LiveTokens(running, tokens, self.seats.review).begin()
 
     @property
     def watching(self) -> int:

@@ -72,8 +72,6 @@ class Process(Protocol):
     tickets: Tickets
     seats: Seats
     metrics: Metrics
-    life: str
-    """A few characters that tell this process's request ids from those of its other lives."""
 
     def tail(self, tenant: Tenant) -> Tail:
         """The tail that all who watch a tenant share."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from http import HTTPStatus
-from itertools import count
+from secrets import token_hex
 from typing import Any, Final
 from urllib.parse import parse_qsl
 
@@ -61,11 +61,10 @@ class Edge:
         self._table = Table(routes)
         self._page = page
         self._kept = Kept()
-        self._numbers = count(1)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
-        request_id = f"req-{self._process.life}-{next(self._numbers):x}"
+        request_id = f"req-{token_hex(8)}"
         try:
             given = await self._answer(scope, receive, request_id)
         except OrganismError as error:

@@ -32,8 +32,13 @@ class LiveTokens:
         self._seen: Signature = None
         self._take(organism.entries)
 
-    async def run(self) -> None:
-        """Look until the organism is closed."""
+    def begin(self) -> asyncio.Task[None]:
+        """Look from now on, until the organism is closed."""
+        looking = asyncio.ensure_future(self._run())
+        looking.add_done_callback(_report)
+        return looking
+
+    async def _run(self) -> None:
         while not self._organism.closed.is_set():
             try:
                 await self._look()
@@ -61,6 +66,12 @@ class LiveTokens:
         """What is revoked ends at once; what opens a tenant waits until it is open."""
         self._organism.entries = entries
         self._tokens.take(entry for entry in entries if entry.id in self._organism.tenants)
+
+
+def _report(looking: asyncio.Task[None]) -> None:
+    """Nobody foresaw that it could end so: say what no longer holds."""
+    if not looking.cancelled() and (error := looking.exception()) is not None:
+        _log.error("tokens_not_watched", exc_info=error, remedy="restart the server: it obeys no revocation any more")
 
 
 def signature(path: Path) -> Signature:

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import stat
+from dataclasses import replace
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
 
+from organism.config.tokens import TenantEntry
 from organism.errors import CredentialInUrl, InvalidAuthorization, MissingAuthorization
+from organism.model.ids import TenantId
+from organism.model.principal import Principal
 from organism.server.auth import (
     PAGE_LIFE_SECONDS,
     Tokens,
@@ -102,3 +107,48 @@ def test_the_environments_token_goes_before_the_kept_one(tmp_path: Path) -> None
 def test_the_servers_key_is_made_once(tmp_path: Path) -> None:
     assert server_key(tmp_path) == server_key(tmp_path)
     assert len(server_key(tmp_path)) == 32
+
+
+CI = Principal(TenantId("acme"), "ci", frozenset({"read"}), credential=sha256(b"org_ci_1").digest(), ends=1_000_010.0)
+
+
+def acme(*tokens: Principal) -> TenantEntry:
+    return TenantEntry(TenantId("acme"), {}, tokens)
+
+
+def test_a_token_of_the_file_opens_its_tenant_until_it_is_revoked() -> None:
+    tokens = Tokens("secret", KEY, Turned())
+    tokens.take([acme(CI)])
+    assert tokens.principal(b"org_ci_1") is CI
+    assert tokens.principal(b"secret").name == "operator"
+    tokens.take([acme()])
+    with pytest.raises(InvalidAuthorization):
+        tokens.principal(b"org_ci_1")
+    with pytest.raises(InvalidAuthorization):
+        tokens.current(CI)
+
+
+def test_the_digest_of_a_token_is_no_token() -> None:
+    tokens = Tokens("secret", KEY, Turned())
+    tokens.take([acme(CI)])
+    for wrong in (CI.credential, CI.credential.hex().encode()):
+        with pytest.raises(InvalidAuthorization):
+            tokens.principal(wrong)
+
+
+def test_a_token_that_expired_stays_so_though_the_clock_goes_back() -> None:
+    clock = Turned()
+    tokens = Tokens("secret", KEY, clock)
+    tokens.take([acme(CI)])
+    clock.now = 1_000_010.0
+    with pytest.raises(InvalidAuthorization):
+        tokens.principal(b"org_ci_1")
+    clock.now = 1_000_000.0
+    with pytest.raises(InvalidAuthorization):
+        tokens.current(CI)
+
+
+def test_no_entry_of_the_file_can_take_the_operators_place() -> None:
+    tokens = Tokens("secret", KEY, Turned())
+    tokens.take([acme(replace(CI, credential=sha256(b"secret").digest()))])
+    assert tokens.principal(b"secret").name == "operator"
