@@ -22,7 +22,7 @@ def begins_with(shown: dict[str, Any], *names: str) -> bool:
     return tuple(shown)[: len(names)] == names
 
 
-async def test_an_agent(hello: Served) -> None:
+async def test_an_agent_has_the_fields_of_the_seed(hello: Served) -> None:
     await hello.inject()
     agent = await hello.get("/agents/greeter")
     assert begins_with(
@@ -42,7 +42,7 @@ async def test_an_agent(hello: Served) -> None:
     }
 
 
-async def test_a_message(hello: Served) -> None:
+async def test_a_message_has_the_fields_of_the_seed(hello: Served) -> None:
     said = await hello.inject()
     message = (await hello.get(f"/threads/{said['thread_id']}/messages"))["messages"][1]
     assert TIME.fullmatch(message.pop("timestamp"))
@@ -55,7 +55,7 @@ async def test_a_message(hello: Served) -> None:
     }
 
 
-async def test_a_thread(hello: Served) -> None:
+async def test_a_thread_has_the_fields_of_the_seed(hello: Served) -> None:
     said = await hello.inject()
     thread = await hello.get(f"/threads/{said['thread_id']}")
     assert TIME.fullmatch(thread["created_at"])
@@ -70,7 +70,7 @@ async def test_a_thread(hello: Served) -> None:
     assert [message["from"] for message in thread["messages"]] == PARTICIPANTS
 
 
-async def test_an_organism(hello: Served) -> None:
+async def test_the_organism_has_the_fields_of_the_seed(hello: Served) -> None:
     await hello.inject()
     organism = await hello.get("/organism")
     assert isinstance(organism["uptime_seconds"], int)
@@ -137,7 +137,7 @@ async def test_each_control_is_carried_out(hello: Served) -> None:
     assert (await hello.call("POST", "/organism/stop")).status_code == 202
 
 
-async def test_an_injection(hello: Served) -> None:
+async def test_an_injection_is_answered_with_its_ids(hello: Served) -> None:
     first = await hello.call("POST", "/inject", json={"to": "greeter", "payload": {"name": "Dan"}})
     assert tuple(first.json())[:2] == ("thread_id", "message_id")
     into = {"to": "greeter", "payload": {"name": "Dan"}, "thread_id": first.json()["thread_id"]}
