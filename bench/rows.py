@@ -67,6 +67,7 @@ class Pair:
 
 OURS, RIVAL = Figure(Side.OURS), Figure(Side.RIVAL)
 HOPS, RESTART, MEMORY = "bench.measures.hops", "bench.measures.restart", "bench.measures.memory"
+PUSH = "bench.measures.push"
 
 
 def at_least(must: float, aim: float) -> Bounds:
@@ -79,6 +80,10 @@ def at_most(must: float, aim: float) -> Bounds:
 
 def hops(in_flight: int) -> Program:
     return Program(HOPS, in_flight=in_flight)
+
+
+def pushed(what: str) -> Program:
+    return Program(PUSH, arguments=(what,))
 
 
 def against(environment: str, module: str, in_flight: int) -> Program:
@@ -176,6 +181,40 @@ PAIRS = (
         Program(MEMORY, arguments=("subscriber",)),
         Program("bench.limits.bare_subscriber"),
         (Row("memory of a WebSocket subscriber / bare uvicorn's", OURS, RIVAL, at_most(1.5, 1.2)),),
+        most_repeats=3,
+    ),
+    Pair(
+        "push-filters",
+        pushed("subscribers"),
+        pushed("bare-subscribers"),
+        (Row("messages/s to 200 subscribers, filters and cursors / bare starlette loop", OURS, RIVAL, None),),
+    ),
+    Pair(
+        "push-everything",
+        pushed("watchers"),
+        pushed("bare-watchers"),
+        (Row("events/s to 50 subscribers under load / bare starlette, a send an event", OURS, RIVAL, None),),
+    ),
+    Pair(
+        "push-latency",
+        pushed("latency"),
+        pushed("bare-latency"),
+        (Row("p99 from commit to one client, 500 events/s / bare starlette", OURS, RIVAL, None),),
+    ),
+    Pair(
+        "push-stalled",
+        pushed("stalled"),
+        None,
+        (
+            Row(
+                "p99 to one that reads, beside 20 that do not / without them",
+                OURS,
+                Figure(Side.OURS, "without_us"),
+                at_most(1.5, 1.1),
+            ),
+            Row("memory of 20 subscribers that stopped reading", Figure(Side.OURS, "mib"), None, at_most(10, 2), "MiB"),
+            Row("until all they held is free", Figure(Side.OURS, "free_s"), None, at_most(10, 8), "s"),
+        ),
         most_repeats=3,
     ),
     Pair(

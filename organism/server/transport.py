@@ -19,9 +19,9 @@ from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIO
 from websockets.frames import Frame
 from websockets.protocol import OPEN
 
-STUCK_SECONDS: Final = 8.0
+STUCK_SECONDS: Final = 6.0
 """So long may a peer take nothing of what waits for it."""
-LOOKS: Final = 8
+LOOKS: Final = 6
 """How often within that time it is looked at."""
 CLOSE_SECONDS: Final = 5.0
 """So long may a peer leave a close unanswered."""
@@ -99,7 +99,7 @@ class FrameProtocol(WebSocketsSansIOProtocol):
     async def drained(self) -> bool:
         """Wait until there is room again; False if the connection is over.
 
-        A client that takes nothing for eight seconds is cut off; one that is merely slow is not.
+        A client that takes nothing for six seconds is cut off; one that is merely slow is not.
         """
         least, looks = sys.maxsize, 0
         while self.is_blocked:
