@@ -23,6 +23,10 @@ Written = tuple[bytes, bytes, int, Sequence[Any]]
 content completes it (0 for a model without content); the values of its declared columns."""
 
 
+Mark = tuple[str, int, Written | None]
+"""A key, a milestone, and its row as it stood there; None if there was none."""
+
+
 def read_row(public: bytes, private: bytes) -> Row:
     """The row again, with its private fields."""
     row: Row = orjson.loads(public)
@@ -57,16 +61,20 @@ class Dirty(dict[str, Any]):
 class RowCache(ABC):
     """One read model's rows in memory.
 
-    ``dirty`` are newer than the table, ``leaving`` are on their way to it. A key above ``greatest`` was never written:
-    ids rise with time, so a new row needs no look-up.
+    ``dirty`` changed since the last milestone and are newer than the table; ``pending`` are newer too, but changed
+    before it; ``leaving`` are on their way to the table. ``touched`` are the keys that changed since the last milestone
+    and are not dirty any more. A key above ``greatest`` was never written: ids rise with
+    time, so a new row needs no look-up.
     """
 
-    __slots__ = ("_load", "dirty", "greatest", "leaving", "model")
+    __slots__ = ("_load", "dirty", "greatest", "leaving", "model", "pending", "touched")
 
     def __init__(self, model: ReadModel, load: LoadRow) -> None:
         self.model = model
         self._load = load
         self.dirty = Dirty(self._before)
+        self.pending: dict[str, Any] = {}
+        self.touched: set[str] = set()
         self.leaving: dict[str, Any] = {}
         self.greatest = ""
 
@@ -82,9 +90,19 @@ class RowCache(ABC):
     def written(self, key: str) -> Written | None:
         """The row as it stands, from memory or from its table; None if there is none."""
 
+    def is_dirty(self) -> bool:
+        """Whether any row is newer than the table."""
+        return bool(self.dirty or self.pending)
+
+    @abstractmethod
+    def mark(self, milestone: int) -> None:
+        """This is how the rows stand at a milestone: keep those that changed since the last one."""
+
     def leave(self) -> dict[str, Any]:
         """What has to be written now; nothing else may be taken away before ``left``."""
-        self.leaving, self.dirty = self.dirty, Dirty(self._before)
+        self.leaving = self.pending
+        self.leaving.update(self.dirty)
+        self.pending, self.dirty = {}, Dirty(self._before)
         if self.leaving:
             self.greatest = max(self.greatest, *self.leaving)
         return self.leaving
@@ -95,12 +113,22 @@ class RowCache(ABC):
 
     def stay(self) -> None:
         """What ``leave`` gave could not be written: it is still owed."""
-        later, self.dirty = self.dirty, Dirty(self._before)
-        self.dirty.update(self.leaving)
-        self.dirty.update(later)
-        self.leaving = {}
+        self.leaving.update(self.pending)
+        self.pending, self.leaving = self.leaving, {}
 
-    def _before(self, key: str) -> Row | None:
+    def marks(self) -> Sequence[Mark]:
+        """The rows at milestones that have to be written now, oldest milestone first."""
+        return ()
+
+    def _before(self, key: str) -> Any:
+        """The row, if it is not dirty."""
+        for rows in (self.pending, self.leaving):
+            row = rows.get(key, MISSING)
+            if row is not MISSING:
+                return row
+        return self._kept(key)
+
+    def _kept(self, key: str) -> Row | None:
         """The row as its table has it."""
         return None if key > self.greatest else self._load(self.model.name, key)
 
@@ -127,20 +155,25 @@ class FinalRows(RowCache):
 
     def written(self, key: str) -> Written | None:
         """See ``RowCache``."""
-        for rows in (self.dirty, self.leaving):
+        for rows in (self.dirty, self.pending, self.leaving):
             if key in rows:
                 return self.write(rows[key])
-        row = self._before(key)
+        row = self._kept(key)
         return None if row is None else self.write((row, []))
+
+    def mark(self, milestone: int) -> None:
+        """See ``RowCache``. They stand alike at every milestone."""
 
 
 class ChangingRows(RowCache):
     """Rows that change. Those touched lately stay, in two generations that are as their table has them."""
 
-    __slots__ = ("_old", "_young")
+    __slots__ = ("_leaving_marks", "_marks", "_old", "_young")
 
     def __init__(self, model: ReadModel, load: LoadRow) -> None:
         super().__init__(model, load)
+        self._marks: list[Mark] = []
+        self._leaving_marks: list[Mark] = []
         self._young: dict[str, Row | None] = {}
         self._old: dict[str, Row | None] = {}
 
@@ -165,18 +198,47 @@ class ChangingRows(RowCache):
             self._keep(key, row)
         return None if row is None else self.write(row)
 
+    def is_dirty(self) -> bool:
+        """See ``RowCache``."""
+        return bool(self._marks) or super().is_dirty()
+
+    def mark(self, milestone: int) -> None:
+        """See ``RowCache``."""
+        for key in sorted(self.touched.union(self.dirty)):
+            self._marks.append((key, milestone, self.written(key)))
+        self.touched = set()
+        self.pending.update(self.dirty)
+        self.dirty = Dirty(self._before)
+
+    def leave(self) -> dict[str, Any]:
+        """See ``RowCache``."""
+        self.touched.update(self.dirty)
+        self._leaving_marks, self._marks = self._marks, []
+        return super().leave()
+
     def left(self) -> None:
         """See ``RowCache``."""
         for key, row in self.leaving.items():
             self._keep(key, row)
+        self._leaving_marks = []
         super().left()
 
-    def _before(self, key: str) -> Row | None:
-        for rows in (self.leaving, self._young, self._old):
+    def stay(self) -> None:
+        """See ``RowCache``."""
+        self._marks = self._leaving_marks + self._marks
+        self._leaving_marks = []
+        super().stay()
+
+    def marks(self) -> Sequence[Mark]:
+        """See ``RowCache``."""
+        return self._leaving_marks
+
+    def _kept(self, key: str) -> Row | None:
+        for rows in (self._young, self._old):
             row = rows.get(key, MISSING)
             if row is not MISSING:
                 return row
-        return super()._before(key)
+        return super()._kept(key)
 
     def _keep(self, key: str, row: Row | None) -> None:
         self._young[key] = row

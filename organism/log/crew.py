@@ -36,6 +36,7 @@ class Crew:
         self._connector = connector
         self._models = models
         self._is_alone = options.driver.exclusive
+        self.upcaster = options.upcaster
         self._stack = AsyncExitStack()
         self.commits = Commits()
         self.views = Views(models, "views" if self._is_alone else "main")

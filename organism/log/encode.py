@@ -67,6 +67,12 @@ def _share(unit: Unit, event: Event) -> None:
     event.correlation = event.correlation or unit.correlation
 
 
+def hold_order(after: int, rows: Sequence[Sequence[Any]]) -> None:
+    """Raise ``LogDamaged`` if rows that begin after ``after`` do not: a read that goes on from them never ends."""
+    if not isinstance(rows[-1][0], int) or rows[-1][0] <= after:
+        raise LogDamaged(f"What follows position {after} is not in order: a page of the database was changed. {REMEDY}")
+
+
 def parse(first: int, sealed: Any, body: Any) -> list[Any]:
     """The row's fields, once its digest was found right; raises ``LogDamaged`` with the position."""
     if not isinstance(body, bytes) or digest(body) != sealed:

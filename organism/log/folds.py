@@ -15,6 +15,13 @@ from organism.log.log import ReadModel
 from organism.model.events import Event
 
 ERASED: Final = b'{"erased":true}'
+SPAN_EVENTS: Final = 1024
+"""From one milestone to the next: so many events at most are folded to see the rows as of any position."""
+
+
+def milestone_before(position: int) -> int:
+    """The last milestone at or before ``position``."""
+    return position - position % SPAN_EVENTS
 
 
 def with_payload(public: bytes, payload: bytes | None) -> bytes:
@@ -57,21 +64,29 @@ class Folds:
             return
         owed, self.owed = self.owed, []
         self.is_whole = False
+        while owed:
+            milestone = milestone_before(owed[0].position - 1) + SPAN_EVENTS
+            count = milestone - owed[0].position + 1
+            self._fold(owed[:count])
+            if count <= len(owed):
+                for cache in self.caches.values():
+                    cache.mark(milestone)
+            owed = owed[count:]
+        self.is_whole = True
+
+    def _fold(self, owed: Sequence[Event]) -> None:
         for cache in self.caches.values():
             if cache.model.fold is not None:
                 cache.model.fold(cache.dirty, owed)
         by_type = self._by_type
         for event in owed:
             if event.type in by_type:
-                for keys, apply, cache in by_type[event.type]:
-                    for key in keys(event):
-                        cache.take(apply, key, event)
-        self.is_whole = True
+                _touch(by_type[event.type], event)
         self.position = owed[-1].position
 
     def is_dirty(self) -> bool:
         """Whether any row is newer than its table."""
-        return any(cache.dirty for cache in self.caches.values())
+        return any(cache.is_dirty() for cache in self.caches.values())
 
     def left(self) -> None:
         """What the caches let ``leave`` is in the tables."""
@@ -87,3 +102,9 @@ class Folds:
         """One row as it stands, as it would be written; None if there is none."""
         self.settle()
         return self.caches[model].written(key)
+
+
+def _touch(touches: Sequence[Touch], event: Event) -> None:
+    for keys, apply, cache in touches:
+        for key in keys(event):
+            cache.take(apply, key, event)

@@ -11,6 +11,8 @@ L7  What was acknowledged and is changed, missing, swapped or cut is found and l
 L8  After a failed commit nothing is written until the tail was read again from the disk; the error was
     ``CommitUnknown`` for the units of that commit and ``LogUnavailable`` for what came after; reads go on.
 L9  Deleting every read model and opening again gives byte-equal rows.
+L10 Rows read ``at`` a position are what they were when the log ended there, but for content erased since. A final model
+    without content is not read so.
 """
 
 from __future__ import annotations
@@ -75,7 +77,10 @@ class Where:
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A page of a read model's rows. ``text`` finds a text in the content of ``with_content`` models."""
+    """A page of a read model's rows, ``at`` a position if one is given (L10).
+
+    ``text`` finds a text in the content of ``with_content`` models.
+    """
 
     where: tuple[Where, ...] = ()
     order_by: str = ""
@@ -83,6 +88,7 @@ class Query:
     limit: int = 50
     offset: int = 0
     text: str = ""
+    at: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,8 +156,8 @@ class History(Protocol):
         A list may be empty: it says that the positions up to the head passed the filter by.
         """
 
-    async def row(self, model: str, key: str) -> bytes | None:
-        """The public JSON of one row, or None."""
+    async def row(self, model: str, key: str, at: int | None = None) -> bytes | None:
+        """The public JSON of one row, or None; ``at`` a position if one is given (L10)."""
 
     async def rows(self, model: str, query: Query) -> Page:
         """A page of rows."""
@@ -159,11 +165,11 @@ class History(Protocol):
     async def private_row(self, model: str, key: str) -> Row | None:
         """One row with its private fields, for decisions that rest on what is no longer in memory."""
 
+    async def position_at(self, at_us: int) -> int:
+        """The last position whose event is not after this time (µs since 1970); 0 if there is none."""
+
     async def content(self, position: int) -> tuple[bytes, bytes] | None:
         """(json, xml) of the content of the event at ``position``; None if there is none or it was erased."""
-
-    def raw(self, after: int) -> AsyncIterator[Sequence[Event]]:
-        """Every event after ``after`` without content, in large lists; ``fold`` is faster where none has to be kept."""
 
     async def fold(self, after: int, apply: Callable[[Event], object]) -> None:
         """Hand every event after ``after`` to ``apply``, in order and without content: the fastest way to fold a log.

@@ -18,7 +18,6 @@ from organism.log.tail import wants
 from organism.log.upcast import Upcaster
 from organism.model.events import Event
 
-RAW_EVENTS: Final = 1000
 SNAPSHOTS_KEPT: Final = 2
 
 
@@ -68,21 +67,23 @@ class MemoryLog(Journal):
         """
         return self._tail.follow(after, wanted, self.read)
 
-    async def row(self, model: str, key: str) -> bytes | None:
-        """The public JSON of one row, or None."""
-        self._shelf.take(self._folds)
-        written = self._shelf.find(model, key)
+    async def row(self, model: str, key: str, at: int | None = None) -> bytes | None:
+        """The public JSON of one row, or None; ``at`` a position if one is given (L10)."""
+        written = self._shelf.at(at, self._folds, self._ledger).find(model, key)
         return None if written is None else finish(written, self._ledger.payload)
 
     async def rows(self, model: str, query: Query) -> Page:
         """A page of rows."""
-        self._shelf.take(self._folds)
-        return self._shelf.page(model, query, self._ledger.payload)
+        return self._shelf.at(query.at, self._folds, self._ledger).page(model, query, self._ledger.payload)
 
     async def private_row(self, model: str, key: str) -> Row | None:
         """One row with its private fields, for decisions that rest on what is no longer in memory."""
-        self._shelf.take(self._folds)
-        return self._shelf.load(model, key)
+        return self._shelf.at(None, self._folds, self._ledger).load(model, key)
+
+    async def position_at(self, at_us: int) -> int:
+        """The last position whose event is not after this time (µs since 1970); 0 if there is none."""
+        newest_first = self._ledger.events_down(0, self.head)
+        return next((event.position for event in newest_first if event.at <= at_us), 0)
 
     async def content(self, position: int) -> tuple[bytes, bytes] | None:
         """(json, xml) of the content of the event at ``position``; None if there is none or it was erased."""
@@ -90,14 +91,6 @@ class MemoryLog(Journal):
             if event.content is not None and not event.content.erased:
                 return event.content.json, event.content.xml
         return None
-
-    async def raw(self, after: int) -> AsyncIterator[Sequence[Event]]:
-        """Every event after ``after`` without content, in lists, as fast as the engine can."""
-        head = self.head
-        while after < head:
-            events = await self.read(after, head, limit=RAW_EVENTS)
-            yield events
-            after = events[-1].position
 
     async def fold(self, after: int, apply: Callable[[Event], object]) -> None:
         """Hand every event after ``after`` to ``apply``, in order and without content: the fastest way to fold a log.

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable
 from typing import Final
-
-import orjson
 
 from organism.log.crew import Crew
 from organism.log.disk import Disk
-from organism.log.encode import decode, hand_over
+from organism.log.encode import hand_over
 from organism.log.log import EventFilter, Page, Query, Row, Verification
+from organism.log.past import look_back
 from organism.log.rows import Rows
 from organism.log.tail import Tail
 from organism.log.units import END, Span
@@ -21,8 +20,6 @@ from organism.log.views import Snapshot
 from organism.model.events import Event
 
 WITHOUT_CONTENT: Final = EventFilter()
-RAW_UNITS: Final = 128
-"""So many units a list: what was just made is still in the processor's cache when it is folded."""
 
 
 class Reads(ABC):
@@ -38,6 +35,11 @@ class Reads(ABC):
     @abstractmethod
     def head(self) -> int:
         """The position of the last event known to be on disk; 0 for an empty log."""
+
+    @property
+    @abstractmethod
+    def last_at(self) -> int:
+        """The ``at`` of the last event, in µs; 0 for an empty log."""
 
     @property
     @abstractmethod
@@ -67,31 +69,36 @@ class Reads(ABC):
         """
         return self._tail.follow(after, wanted, self.read)
 
-    async def row(self, model: str, key: str) -> bytes | None:
-        """The public JSON of one row, or None."""
-        return await self._rows.row(model, key)
+    async def row(self, model: str, key: str, at: int | None = None) -> bytes | None:
+        """The public JSON of one row, or None; ``at`` a position if one is given (L10)."""
+        if at is None or at >= self.head:
+            return await self._rows.row(model, key)
+        kind = self._rows.model(model)
+        return await look_back(self._crew, self._rows, at, lambda past: past.row(kind, key))
 
     async def rows(self, model: str, query: Query) -> Page:
         """A page of rows."""
-        return await self._rows.page(model, query)
+        if query.at is None or query.at >= self.head:
+            return await self._rows.page(model, query)
+        kind = self._rows.model(model)
+        return await look_back(self._crew, self._rows, query.at, lambda past: past.page(kind, query))
 
     async def private_row(self, model: str, key: str) -> Row | None:
         """One row with its private fields, for decisions that rest on what is no longer in memory."""
         return await self._rows.private_row(model, key)
+
+    async def position_at(self, at_us: int) -> int:
+        """The last position whose event is not after this time (µs since 1970); 0 if there is none."""
+        head = self.head
+        if at_us >= self.last_at:
+            return head
+        return await self._crew.reader.run(self._crew.units.position_at, at_us, head)
 
     async def content(self, position: int) -> tuple[bytes, bytes] | None:
         """(json, xml) of the content of the event at ``position``; None if there is none or it was erased."""
         if not 0 < position <= self.head:
             return None
         return await self._crew.reader.run(self._crew.units.content, position)
-
-    async def raw(self, after: int) -> AsyncIterator[Sequence[Event]]:
-        """Every event after ``after`` without content, in lists, as fast as the engine can."""
-        async for rows in self._portions(after):
-            for at in range(0, len(rows), RAW_UNITS):
-                bodies = [orjson.loads(body) for _, body in rows[at : at + RAW_UNITS]]
-                events = [event for fields in bodies for event in decode(fields, self._upcaster)]
-                yield events if events[0].position > after else [e for e in events if e.position > after]
 
     async def fold(self, after: int, apply: Callable[[Event], object]) -> None:
         """Hand every event after ``after`` to ``apply``, in order and without content: the fastest way to fold a log.

@@ -11,7 +11,7 @@ from organism.log.batch import Touched
 from organism.log.cache import read_row
 from organism.log.folds import Folds, with_payload
 from organism.log.heads import Heads
-from organism.log.log import Page, Query, Row
+from organism.log.log import Page, Query, ReadModel, Row
 from organism.log.tables import flush_parameters, page_statement, total_statement
 from organism.log.views import Views
 from organism.log.worker import Worker
@@ -29,7 +29,7 @@ class Rows:
     """Collects what the commits owe to the disposable file, and writes it there before any read of it.
 
     ``worker`` runs its jobs in order, so a read that is posted after a flush sees it. While the file cannot be
-    written (a full disk), what is owed stays in memory, and each read is laid over it.
+    written (a full disk: it ``is_stuck``), what is owed stays in memory, and each read is laid over it.
     """
 
     def __init__(self, worker: Worker, views: Views, folds: Folds, heads: Heads) -> None:
@@ -41,14 +41,14 @@ class Rows:
         self._streams: list[Touched] = []
         self._flushing: asyncio.Future[None] | None = None
         self._timer: asyncio.Handle | None = None
-        self._is_stuck = False
+        self.is_stuck = False
 
     def owe(self, streams: Sequence[Touched]) -> None:
         """A commit is on the disk: its events wait in the folds, and these are its streams."""
         self._streams += streams
         if self._timer is None:
-            self._timer = self._loop.call_later(STUCK_SECONDS if self._is_stuck else FLUSH_SECONDS, self._tick)
-        elif len(self._streams) > FLUSH_STREAMS and not self._is_stuck:
+            self._timer = self._loop.call_later(STUCK_SECONDS if self.is_stuck else FLUSH_SECONDS, self._tick)
+        elif len(self._streams) > FLUSH_STREAMS and not self.is_stuck:
             self._timer.cancel()
             self._timer = self._loop.call_soon(self._tick)
 
@@ -62,15 +62,19 @@ class Rows:
         self.folds.settle()
         await self.settle()
         result = await self._worker.run(work, *arguments)
-        if not self._is_stuck:
+        if not self.is_stuck:
             return result
         owed = flush_parameters(self.folds, self._streams)
         self.folds.stay()
         return await self._worker.run(self._views.over, owed, work, *arguments)
 
+    def model(self, name: str) -> ReadModel:
+        """The read model of this name."""
+        return self.folds.caches[name].model
+
     async def page(self, model: str, query: Query) -> Page:
         """A page of rows."""
-        kind = self.folds.caches[model].model
+        kind = self.model(model)
         return await self.read(self._views.page, page_statement(kind, query), total_statement(kind, query))
 
     async def row(self, model: str, key: str) -> bytes | None:
@@ -115,7 +119,7 @@ class Rows:
         return bool(self._streams) or self.folds.is_dirty()
 
     def _flushed(self, streams: list[Touched], position: int, _: Any, error: Exception | None) -> None:
-        self._is_stuck = error is not None
+        self.is_stuck = error is not None
         if error is None:
             self.folds.left()
             self.heads.indexed = position

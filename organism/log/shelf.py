@@ -154,6 +154,17 @@ class Shelf:
                     self._rows[name][key] = cache.write(row)
             cache.left()
 
+    def at(self, position: int | None, folds: Folds, ledger: Ledger) -> Shelf:
+        """This shelf, up to date; or one of the rows that the log folds to up to ``position``."""
+        if position is None:
+            self.take(folds)
+            return self
+        shelf = Shelf(list(self._models.values()))
+        anew = Folds(list(self._models.values()), shelf.load, 0)
+        anew.owe(list(ledger.events(0, position)))
+        shelf.take(anew)
+        return shelf
+
     def find(self, model: str, key: str) -> Written | None:
         """One row as it was written."""
         return self._rows[model].get(key)

@@ -11,6 +11,20 @@ CREATE TABLE $table (
 -- index: for one way to search or sort
 CREATE INDEX ${table}_$number ON $table ($fields);
 
+-- past: the rows of a model that change, as they stood at each milestone from `since` on and before `until`
+CREATE TABLE past_$model (
+    key TEXT NOT NULL,
+    since INTEGER NOT NULL,
+    until INTEGER NOT NULL,
+    public BLOB NOT NULL,
+    private BLOB NOT NULL,
+    content_at INTEGER NOT NULL$fields,
+    PRIMARY KEY (key, since)
+) STRICT, WITHOUT ROWID;
+
+-- past_index: for one way to search or sort; it says of each row when it stood so
+CREATE INDEX past_${model}_$number ON past_$model (${fields}since, until);
+
 -- row: one row as it is kept
 SELECT public, private FROM $table WHERE key = ?;
 
@@ -29,13 +43,45 @@ FROM json_each(new.w_$model);
 -- delete: rows that a flush takes away
 DELETE FROM $table WHERE key IN (SELECT value FROM json_each(new.d_$model));
 
+-- end_past: rows that stood at a milestone before the flush's own, and not so at these; each is [key, milestone]
+UPDATE past_$model SET until = ended.value ->> 1 FROM json_each(new.e_$model) AS ended
+WHERE past_$model.key = ended.value ->> 0 AND past_$model.until = $for_ever;
+
+-- write_past: rows at milestones; each is [key, since, until, where and how long …] as in `write`
+INSERT INTO past_$model
+SELECT
+    value ->> 0,
+    value ->> 1,
+    value ->> 2,
+    substr(new.blob, value ->> 3, value ->> 4),
+    substr(new.blob, value ->> 5, value ->> 6),
+    value ->> 7$fields
+FROM json_each(new.p_$model);
+
+-- row_at: one row as it stood at a milestone
+SELECT public, private FROM past_$model WHERE key = ? AND since <= ? AND until > ?;
+
+-- final_row_at: one row of a model that never changes, if it was there at a position
+SELECT public, content_at FROM $table WHERE key = ? AND content_at <= ?;
+
+-- rows_at: the rows as they stood at a position: at the milestone before it, but for those that changed since
+(
+    SELECT key, public, content_at$columns FROM past_$model
+    WHERE since <= ? AND until > ? AND key NOT IN (SELECT value FROM json_each(?))
+    UNION ALL
+    SELECT value ->> 0, CAST(value ->> 1 AS BLOB), value ->> 2$fields FROM json_each(?)
+);
+
+-- final_rows_at: the rows of a model that never change, as they stood at a position
+(SELECT * FROM $table WHERE content_at <= ?);
+
 -- streams: which units hold events of which streams, out of a flush
 INSERT OR IGNORE INTO streams (stream, first) SELECT value ->> 0, value ->> 1 FROM json_each(new.streams);
 
 -- position: how far the rows have come, out of a flush
 UPDATE views_meta SET position = new.position;
 
--- flushes: what a flush is given: for each model what to write (w_) and what to delete (d_)
+-- flushes: what a flush is given: for each model what to write (w_), to delete (d_), to end (e_) and past rows (p_)
 CREATE TEMP VIEW flushes AS SELECT NULL AS position, NULL AS streams, NULL AS blob$fields;
 
 -- flush_spreads: one INSERT writes the rows of all models, the streams and the position, or nothing

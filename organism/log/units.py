@@ -12,7 +12,7 @@ import orjson
 from organism.errors import LogDamaged
 from organism.log.chain import fits
 from organism.log.driver import Connection
-from organism.log.encode import REMEDY, decode, parse
+from organism.log.encode import REMEDY, decode, hold_order, parse
 from organism.log.log import EventFilter
 from organism.log.queries import statements
 from organism.log.tail import wants
@@ -21,7 +21,7 @@ from organism.model.events import Content, Event
 
 END: Final = (1 << 63) - 1
 PORTION_UNITS: Final = 512
-RAW_UNITS: Final = 2048
+FOLD_UNITS: Final = 2048
 _SQL: Final = statements("log.sql")
 
 
@@ -88,12 +88,12 @@ class Units:
         """The last position up to ``head`` whose event is not after this time."""
         low, high = 1, head + 1  # every unit before the one at ``low`` is not after it, the one at ``high`` is
         while low < high:
-            first, _, body = self._connection.execute(_SQL["unit_at"], ((low + high) // 2,)).fetchone()
-            fields = orjson.loads(body)
-            if fields[TIME] <= at_us:
-                low = first + len(fields[LISTED])
+            unit = self._connection.execute(_SQL["unit_at"], ((low + high) // 2,)).fetchone()
+            events = self._decode([unit] if unit else [])
+            if events[0].at <= at_us:
+                low = events[-1].position + 1
             else:
-                high = first
+                high = events[0].position
         return low - 1
 
     def begin_of(self, position: int) -> int:
@@ -106,7 +106,10 @@ class Units:
 
         They are not checked: who folds at start reads what was verified at ``open``.
         """
-        return self._connection.execute(_SQL["bodies"], (after, until, RAW_UNITS)).fetchall()
+        rows = self._connection.execute(_SQL["bodies"], (after, until, FOLD_UNITS)).fetchall()
+        if rows:
+            hold_order(after, rows)
+        return rows
 
     def _portions(self, span: Span, wanted: EventFilter) -> Iterator[list[Event]]:
         fetch = self._of_streams(span, wanted) if wanted.threads else self._of_all(span)

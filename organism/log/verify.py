@@ -8,8 +8,10 @@ from typing import Any, Final
 
 import orjson
 
+from organism.errors import LogDamaged
 from organism.log.chain import GENESIS, digest, fits, link
 from organism.log.driver import Connection
+from organism.log.encode import hold_order
 from organism.log.log import Verification
 from organism.log.place import Anchor
 from organism.log.queries import statements
@@ -72,9 +74,10 @@ def last_position(first: int, body: bytes) -> int:
 
 
 def rows_after(connection: Connection, after: int) -> Iterator[list[tuple[Any, ...]]]:
-    """Every unit that begins after ``after``, in portions."""
+    """Every unit that begins after ``after``, in portions. Raises ``LogDamaged`` where the pages lead in a circle."""
     sql = statements("log.sql")["units_after"]
     while rows := connection.execute(sql, (after, PORTION_UNITS)).fetchall():
+        hold_order(after, rows)
         yield rows
         after = rows[-1][0]
 
@@ -141,6 +144,10 @@ def _seals(first: int, body: bytes) -> Iterator[tuple[int, str]]:
 
 def verify(connection: Connection, key: bytes, after: int, anchor: Anchor | None) -> Verification:
     """Check every commit's hash, every event's digest and every content after ``after``."""
-    state = walk(connection, key, after, anchor)
-    state.damage += contents_fit(connection, after)
+    state = Walk(key)
+    try:
+        state = walk(connection, key, after, anchor)
+        state.damage += contents_fit(connection, after)
+    except LogDamaged as damage:
+        state.damage.append(damage.message)
     return Verification(state.head, state.head - after, state.commits, tuple(state.damage))

@@ -150,9 +150,7 @@ class Views:
 
     def page(self, rows: Statement, total: Statement) -> Page:
         """A page of rows, joined by the database."""
-        joined, count = self.connection.execute(*rows).fetchone() or (b"[]", 0)
-        (matching,) = self.connection.execute(*total).fetchone() or (0,)
-        return Page(bytes(joined), count, matching)
+        return read_page(self.connection, rows, total)
 
     def greatest(self) -> dict[str, str]:
         """The greatest key of each read model; under the empty name the greatest stream."""
@@ -162,8 +160,7 @@ class Views:
 
     def payload(self, position: int) -> bytes | None:
         """The content JSON of the event at ``position``; None if it was erased."""
-        found = self.connection.execute(_SQL["payload"], (position,)).fetchone()
-        return None if found is None else bytes(found[0])
+        return payload_at(self.connection, position)
 
     def save_snapshot(self, snapshot: Snapshot) -> None:
         """Keep it, and the one before it."""
@@ -183,6 +180,19 @@ class Views:
             if sha256(body).digest() == sealed:
                 return Snapshot(name, position, timeline, body)
         return None
+
+
+def read_page(connection: Connection, rows: Statement, total: Statement) -> Page:
+    """A page of rows, joined by the database."""
+    joined, count = connection.execute(*rows).fetchone() or (b"[]", 0)
+    (matching,) = connection.execute(*total).fetchone() or (0,)
+    return Page(bytes(joined), count, matching)
+
+
+def payload_at(connection: Connection, position: int) -> bytes | None:
+    """The content JSON of the event at ``position``; None if it was erased."""
+    found = connection.execute(_SQL["payload"], (position,)).fetchone()
+    return None if found is None else bytes(found[0])
 
 
 def load_row(connection: Connection, model: str, key: str) -> Row | None:

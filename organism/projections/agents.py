@@ -56,17 +56,17 @@ def fold(rows: dict[str, Row | None], events: Sequence[Event]) -> None:
     """``apply`` for each event; the three types of every hop take the short way."""
     for event in events:
         kind = event.type
-        if kind in OF_EVERY_HOP:
-            whose, change = OF_EVERY_HOP[kind]
-            name = event.data[whose]
-            row = rows[name] if name != CONSOLE else None
-            if row is not None:
-                change(row, event)
-                if "_gone" in row and kind not in OPENING:
-                    rows[name] = _unless_gone(row)
-        elif kind in KEYS:
-            for name in KEYS[kind](event):
+        if kind not in OF_EVERY_HOP:
+            for name in KEYS[kind](event) if kind in KEYS else ():
                 rows[name] = apply(name, rows[name], event)
+            continue
+        whose, change = OF_EVERY_HOP[kind]
+        name = event.data[whose]
+        row = rows[name] if name != CONSOLE else None
+        if row is not None:
+            change(row, event)
+            if "_gone" in row and kind not in OPENING:
+                rows[name] = _unless_gone(row)
 
 
 def _unless_gone(row: Row) -> Row | None:

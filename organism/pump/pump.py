@@ -8,13 +8,13 @@ Everything is decided on the folded state and written as a unit; what it makes p
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 
 from organism.errors import LogUnavailable, OrganismError
 from organism.log.log import Log
 from organism.model.events import Unit
-from organism.model.thread import Message
+from organism.model.thread import Message, Thread
 from organism.pump import actor, failing
 from organism.pump.respond import WrongReturn, outgoing, respond
 from organism.pump.signal import Signal
@@ -65,18 +65,7 @@ class Pump:
             self._lost(decision, error)
             return
         self.decided += 1
-        self._note_heads(decision)
-
-    def _note_heads(self, decision: Decision) -> None:
-        """The threads that are still active have moved on."""
-        threads = self.state.routing.threads
-        thread_id, thread = None, None
-        for event in decision.events:
-            if event.thread is not thread_id:
-                thread_id = event.thread
-                thread = threads.get(thread_id) if thread_id is not None else None
-            if thread is not None:
-                thread.head = event.position
+        _note_heads(decision, self.state.routing.threads)
 
     async def commit(self, decision: Decision) -> Decision:
         """``write``, then wait until it is on disk. Cancelling the wait does not undo the unit."""
@@ -194,6 +183,17 @@ class Pump:
     def is_running(self) -> bool:
         """Whether a handler runs; those that wait in a step do not count."""
         return any(handling.has_slot for handling in self.handlings)
+
+
+def _note_heads(decision: Decision, threads: Mapping[str, Thread]) -> None:
+    """The threads that are still active have moved on."""
+    thread_id, thread = None, None
+    for event in decision.events:
+        if event.thread is not thread_id:
+            thread_id = event.thread
+            thread = threads.get(thread_id) if thread_id is not None else None
+        if thread is not None:
+            thread.head = event.position
 
 
 def _hand_over(unit: Decision) -> None:

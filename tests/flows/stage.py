@@ -98,12 +98,14 @@ async def child_of(o: Running, parent: str, to: str, text: str = "") -> str:
 async def folded_anew(log: Log) -> bytes:
     """The state that the log gives from its beginning, with no handler called (G15)."""
     routing = Routing()
-    async for events in log.raw(0):
-        for event in events:
-            routing.apply(event)
-            thread = routing.threads.get(event.thread or "")
-            if thread is not None:
-                thread.head = event.position
+
+    def apply(event: Event) -> None:
+        routing.apply(event)
+        thread = routing.threads.get(event.thread or "")
+        if thread is not None:
+            thread.head = event.position
+
+    await log.fold(0, apply)
     return _comparable(routing)
 
 

@@ -1,0 +1,141 @@
+"""Rows as of any position (organism/log/log.py, L10), on every engine, over more than two milestones."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import orjson
+import pytest
+
+from organism.log.folds import SPAN_EVENTS
+from organism.log.log import Log, Query, Where
+from organism.model.events import Event, Unit
+from tests.contracts.test_log import ENGINES
+from tests.log.engines import START_US, anchor, created, handled, open_durable, sent, unit
+
+LAST = 2 * SPAN_EVENTS + 300
+"""So many events has the story, at least."""
+THREADS = [f"thr-{number:02}" for number in range(30)]
+KEYS = {"messages": "msg-00700", "threads": "thr-07", "agents": "greeter"}
+QUERIES = {
+    "messages": (
+        Query(order_by="position", limit=5, descending=True),
+        Query((Where("thread", "=", "thr-07"),), order_by="position", limit=7),
+        Query(order_by="position", limit=3, text="number 7"),
+    ),
+    "threads": (
+        Query(order_by="last", limit=9, descending=True),
+        Query((Where("sent", ">", 3),), order_by="last", limit=4, offset=2),
+    ),
+    "agents": (Query(),),
+}
+Answers = dict[str, Any]
+
+
+def told(number: int) -> Unit:
+    """The story's unit of this number: threads begin, are killed and begin again, messages come and go."""
+    chance = Random(number)
+    thread = chance.choice(THREADS)
+    events = [sent(f"msg-{number:05}", f"number {number}", chance.choice(["greeter", "shouter", "thr"]))]
+    if chance.random() < 0.5:
+        events.append(handled(f"msg-{number:05}", chance.choice(["greeter", "shouter"])))
+    if chance.random() < 0.05:
+        events.append(Event("thread_killed", {}))
+    return unit(thread, created(), *events, at=START_US + 10 * (number // 2))
+
+
+async def answers(log: Log, at: int | None = None) -> Answers:
+    """What the log says to every question, as of a position if one is given."""
+    found: Answers = {}
+    for model, queries in QUERIES.items():
+        found[model] = await log.row(model, KEYS[model], at)
+        for number, query in enumerate(queries):
+            query_at = Query(query.where, query.order_by, query.descending, query.limit, query.offset, query.text, at)
+            found[f"{model} {number}"] = await log.rows(model, query_at)
+    return found
+
+
+async def tell(log: Log, kept: dict[int, Answers], until: int) -> None:
+    """Tell the story on, and keep what the log says now and then, at each milestone and beside it."""
+    while log.head < until:
+        number = log.head
+        await log.commit(told(number))
+        near = min(log.head % SPAN_EVENTS, -log.head % SPAN_EVENTS) < 4
+        if near or Random(number).random() < 0.04:
+            kept[log.head] = await answers(log)
+
+
+@pytest.fixture(params=ENGINES)
+async def log(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Log]:
+    opened = await ENGINES[request.param](tmp_path / "log")
+    yield opened
+    await opened.close()
+
+
+async def test_l10_each_answer_can_be_had_again_as_of_its_position(log: Log) -> None:
+    kept: dict[int, Answers] = {}
+    await tell(log, kept, LAST)
+    assert len(kept) > 20
+    for position, then in kept.items():
+        assert await answers(log, position) == then
+    assert await answers(log, log.head) == await answers(log)
+    assert await answers(log, log.head + 1) == await answers(log)
+
+
+async def test_l10_before_the_first_event_there_was_nothing(log: Log) -> None:
+    await tell(log, {}, 20)
+    before = await answers(log, 0)
+    assert before["threads"] is None
+    assert [page.total for name, page in before.items() if " " in name] == [0] * 6
+
+
+async def test_l10_a_row_that_was_deleted_is_there_before_and_not_after(log: Log) -> None:
+    for number in range(SPAN_EVENTS):  # beyond a milestone: it was kept, and ended
+        await log.commit(unit("thr-1", created(), sent(f"msg-{number}")))
+    killed = await log.commit(unit("thr-1", Event("thread_killed", {})))
+    await log.commit(unit("thr-2", *(created() for _ in range(SPAN_EVENTS))))
+    assert await log.row("threads", "thr-1") is None
+    assert await log.row("threads", "thr-1", killed) is None
+    assert orjson.loads(await log.row("threads", "thr-1", killed - 1) or b"")["sent"] == SPAN_EVENTS
+    threads = (await log.rows("threads", Query(order_by="last", at=killed - 1))).rows
+    assert [row["id"] for row in orjson.loads(threads)] == ["thr-1"]
+
+
+async def test_the_last_position_of_a_time_is_that_of_the_last_event_not_after_it(log: Log) -> None:
+    await tell(log, {}, 200)
+    times = [(event.position, event.at) for event in await log.read(limit=1000)]
+    for _, at in times[::7]:
+        assert await log.position_at(at) == max(position for position, other in times if other <= at)
+        assert await log.position_at(at - 1) == max((position for position, other in times if other < at), default=0)
+    assert await log.position_at(START_US - 1) == 0
+    assert await log.position_at(START_US * 2) == log.head
+
+
+def nothing(_place: Path) -> None:
+    """The log is opened again as it was closed."""
+
+
+def without_rows(place: Path) -> None:
+    """The disposable file is gone."""
+    for file in place.glob("views.sqlite*"):
+        file.unlink()
+
+
+@pytest.mark.parametrize("meanwhile", [nothing, without_rows])
+async def test_l10_the_past_is_the_same_over_stops_and_rebuilds(
+    tmp_path: Path, meanwhile: Callable[[Path], None]
+) -> None:
+    kept: dict[int, Answers] = {}
+    for until in (350, SPAN_EVENTS - 2, SPAN_EVENTS + 5, 2 * SPAN_EVENTS - 400, LAST):
+        log = await open_durable(tmp_path / "log")
+        await tell(log, kept, until)
+        anchor(log)
+        await log.close()
+        meanwhile(tmp_path / "log")
+    log = await open_durable(tmp_path / "log")
+    for position, then in kept.items():
+        assert await answers(log, position) == then
+    await log.close()
