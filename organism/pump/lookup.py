@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Final
+from typing import Any, Final
 
 import orjson
 
@@ -35,6 +35,11 @@ async def _was_indeterminate(log: Log, message_id: str, number: int) -> bool:
     message = await log.row("messages", message_id)
     if message is None:
         return False
-    wanted = EventFilter((orjson.loads(message)["thread_id"],), ("step_started",))
+    wanted = EventFilter((orjson.loads(message)["thread_id"],), ("step_started", "step_recorded"))
     found = (event.data for event in await log.read(wanted=wanted, limit=_HISTORY))
-    return any("unknown" in data and (data["message"], data["step"]) == (message_id, number) for data in found)
+    return any(_is_in_doubt(data) and (data["message"], data["step"]) == (message_id, number) for data in found)
+
+
+def _is_in_doubt(data: dict[str, Any]) -> bool:
+    """Found so after a death, or by the kill that came while the effect was under way."""
+    return "unknown" in data or data.get("error", {}).get("code") == "unknown"
