@@ -40,7 +40,6 @@ from organism.server.socket import Sockets
 from organism.tenants import Tenant
 
 BASE: Final = "/api/v1"
-SOCKET: Final = "/ws"
 
 RESOURCES: Final = (
     *threads.ROUTES,
@@ -107,7 +106,5 @@ class App:
         """Serve one request or one connection."""
         if scope["type"] == "http":
             await self._http(scope, receive, send)
-        elif scope["path"] == SOCKET:
-            await self._socket(scope, receive, send)
         else:
-            await send({"type": "websocket.close"})
+            await self._socket(scope, receive, send)

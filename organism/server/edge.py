@@ -16,7 +16,7 @@ from urllib.parse import parse_qsl
 
 import structlog
 
-from organism.errors import BodyTooLarge, Fault, InvalidField, OrganismError
+from organism.errors import BodyTooLarge, Fault, InvalidField, OrganismError, UnsupportedMediaType
 from organism.model.ids import DEFAULT_TENANT
 from organism.model.principal import Principal
 from organism.server import headers as fixed
@@ -152,7 +152,12 @@ def query_of(raw: bytes, *, takes_ticket: bool = False) -> dict[str, str]:
 
 
 async def _body(receive: Receive, headers: Mapping[bytes, bytes]) -> bytes:
-    """The whole body, refused as soon as it is known to be too large."""
+    """The whole body, refused as soon as it is known to be too large or of a coding that nobody undoes here."""
+    if (coding := headers.get(b"content-encoding", b"identity").lower()) not in {b"identity", b""}:
+        raise UnsupportedMediaType(
+            f"A body comes as it is, without a Content-Encoding; came {coding.decode('latin-1')[:40]!r}.",
+            param="headers.content-encoding",
+        )
     said = headers.get(b"content-length", b"0")
     if said.isdigit() and int(said) > MAX_BODY_BYTES:
         raise BodyTooLarge(f"A body here has at most {MAX_BODY_BYTES} bytes; {int(said)} are announced.")

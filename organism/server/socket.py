@@ -21,6 +21,7 @@ from organism.errors import (
     InvalidJson,
     MissingAuthorization,
     MissingField,
+    NotFound,
     OrganismError,
     RateLimitExceeded,
 )
@@ -46,6 +47,7 @@ from organism.server.viewer import Viewer
 from organism.server.wire import frame, parse_json
 from organism.tenants import Tenant
 
+PATH: Final = "/ws"
 AUTH_SECONDS: Final = 10.0
 MAX_UNKNOWN_SOCKETS: Final = 64
 POLICY: Final = 1008
@@ -78,13 +80,15 @@ class Sockets:
             headers = headers_of(scope["headers"])
             self._hosts.check_host(headers)
             self._hosts.check_origin(headers)
+            if scope["path"] != PATH:
+                raise NotFound(f"There is no WebSocket at {scope['path'][:200]!r}; it is at {PATH}.")
             asked = asked_of(query_of(scope["query_string"], takes_ticket=True))
             if asked.ticket is None and not {b"authorization", b"x-api-key"} & headers.keys():
                 self._check_room()
         except OrganismError as error:
             await _refuse(socket, error, request_id)
             return
-        await socket.accept(headers=list(fixed.STRICT))
+        await socket.accept(headers=list(fixed.API))
         with suppress(WebSocketDisconnect):
             connection = Connection(socket, scope["extensions"][EXTENSION], request_id, address_of(scope))
             await self._serve(connection, headers, asked)

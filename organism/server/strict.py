@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import asyncio
-from secrets import token_hex
-from typing import Any, Final
+import re
+from typing import Any, Final, NoReturn
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from organism.errors import InvalidRequest
-from organism.server import problems
-from organism.server.headers import API, JSON
+from organism.server.refusal import whole_answer
 
 SLOW_SECONDS: Final = 10.0
 """So long may a request's head take, a body pause, and a new connection say nothing."""
 HEAD_BYTES: Final = 64 << 10
 """What a request's first line and its headers may have together."""
 TOO_LONG: Final = f"The head of a request has at most {HEAD_BYTES} bytes; send a shorter address or fewer headers."
+NO_HTTP: Final = "This is no HTTP/1.1 request that can be read in one way only; send it by an HTTP client."
+NO_TARGET: Final = "The target of a request is a path as /api/v1/organism, or an http address with one."
+NO_CODING: Final = "A body comes as it is or with `Transfer-Encoding: chunked`; no other coding is taken."
+_ABSOLUTE: Final = re.compile(rb"https?://([^/?#]+)(/[^?#]*)?(\?[^#]*)?", re.IGNORECASE)
 
 
 class StrictHttpProtocol(HttpToolsProtocol):
@@ -45,12 +48,13 @@ class StrictHttpProtocol(HttpToolsProtocol):
         super().data_received(data)
         if not self._is_owed or self.transport.is_closing():
             self._stop_clock()
-        elif not self._is_head:
-            self._stop_clock()
-            self._start_clock()
-        elif self._head_bytes > HEAD_BYTES:
+        elif self._is_head and self._head_bytes > HEAD_BYTES:
+            self._fault = TOO_LONG
             self.send_400_response(TOO_LONG)
         elif self._deadline is None:
+            self._start_clock()
+        elif not self._is_head and not self.cycle.response_complete:  # one that is answered gets no more time
+            self._stop_clock()
             self._start_clock()
 
     def on_message_begin(self) -> None:
@@ -63,9 +67,26 @@ class StrictHttpProtocol(HttpToolsProtocol):
         """The head is whole. One that came in few large packets is measured here."""
         self._is_head = False
         if sum(len(name) + len(value) for name, value in self.headers) + len(self.url) > HEAD_BYTES:
-            self._fault = TOO_LONG
-            raise ValueError(TOO_LONG)  # the parser stops, and what follows is the answer to any fault of its
+            self._stop(TOO_LONG)
+        if any(name == b"transfer-encoding" and value.lower() != b"chunked" for name, value in self.headers):
+            self._stop(NO_CODING)
+        if not self.url.startswith((b"/", b"*")):
+            self._take_absolute()
         super().on_headers_complete()
+
+    def _take_absolute(self) -> None:
+        """The target names its host: that one counts, whatever the header says (RFC 9112, 3.2.2)."""
+        target = _ABSOLUTE.fullmatch(self.url)
+        if target is None:
+            self._stop(NO_TARGET)
+        host, path, query = target.groups()
+        self.headers[:] = [(b"host", host), *(header for header in self.headers if header[0] != b"host")]
+        self.url = (path or b"/") + (query or b"")
+
+    def _stop(self, fault: str) -> NoReturn:
+        """Stop the parser; what follows is the answer to any fault of its."""
+        self._fault = fault
+        raise ValueError(fault)
 
     def on_message_complete(self) -> None:
         """The request is whole."""
@@ -77,13 +98,10 @@ class StrictHttpProtocol(HttpToolsProtocol):
         self._is_owed = False
         super().handle_websocket_upgrade()
 
-    def send_400_response(self, msg: str) -> None:
+    def send_400_response(self, msg: str) -> None:  # noqa: ARG002 - uvicorn's words, which say less
         """Say what was wrong, and hang up: nobody knows where the next request would begin."""
         self._is_owed = False
-        body = problems.body(InvalidRequest(self._fault or msg), f"req-{token_hex(8)}")
-        lines = [(b"content-type", JSON), (b"content-length", b"%d" % len(body)), (b"connection", b"close"), *API]
-        head = b"".join(b"%b: %b\r\n" % line for line in lines)
-        self.transport.write(b"HTTP/1.1 400 Bad Request\r\n" + head + b"\r\n" + body)
+        self.transport.write(whole_answer(InvalidRequest(self._fault or NO_HTTP)))
         self.transport.close()
 
     def _start_clock(self) -> None:

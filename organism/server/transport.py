@@ -15,9 +15,10 @@ import termios
 from asyncio.transports import BaseTransport
 from typing import Any, Final, cast
 
-from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 from websockets.frames import Frame
 from websockets.protocol import OPEN
+
+from organism.server.handshake import StrictHandshake
 
 STUCK_SECONDS: Final = 6.0
 """So long may a peer take nothing of what waits for it."""
@@ -30,7 +31,7 @@ SEND_BYTES: Final = 128 << 10
 EXTENSION: Final = "organism.frames"
 
 
-class FrameProtocol(WebSocketsSansIOProtocol):
+class FrameProtocol(StrictHandshake):
     """One WebSocket connection. The app finds it in its scope, under ``extensions`` and the name ``EXTENSION``."""
 
     def connection_made(self, transport: BaseTransport) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 from collections.abc import AsyncIterator
 
 import orjson
@@ -100,6 +101,12 @@ async def test_a_body_that_streams_too_much_is_refused_while_it_streams(hello: S
 @pytest.mark.parametrize("kind", ["", "text/plain", "application/x-www-form-urlencoded"])
 async def test_another_kind_of_body_is_refused(hello: Served, kind: str) -> None:
     answer = await hello.call("POST", "/inject", content=b"{}", headers={"Content-Type": kind})
+    assert (answer.status_code, answer.json()["error"]["code"]) == (415, "unsupported_media_type")
+
+
+async def test_a_body_that_is_encoded_is_refused(hello: Served) -> None:
+    sent = {"Content-Type": "application/json", "Content-Encoding": "gzip"}
+    answer = await hello.call("POST", "/inject", content=gzip.compress(b"{}"), headers=sent)
     assert (answer.status_code, answer.json()["error"]["code"]) == (415, "unsupported_media_type")
 
 

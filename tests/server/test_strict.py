@@ -119,3 +119,72 @@ async def test_a_pipelined_request_behind_a_large_one_is_not_measured_with_it(co
     connection.send(WHOLE.replace(str(len(BODY)), str(len(large))).replace(BODY, large) + WHOLE)
     assert (await connection.answer()).startswith(b"HTTP/1.1 202")
     assert (await connection.answer()).startswith(b"HTTP/1.1 202")
+
+
+async def test_the_rest_of_a_body_that_was_answered_is_not_waited_for(impatient: Raw) -> None:
+    impatient.send(f"{HEAD}Content-Type: application/json\r\nContent-Length: 9999999\r\n\r\n")
+    assert (await impatient.answer()).startswith(b"HTTP/1.1 413")
+    over = asyncio.ensure_future(impatient.rest())
+    while not over.done():
+        impatient.send("x")
+        await asyncio.wait([over], timeout=0.02)
+    assert over.result() == b""
+
+
+GET = f"HTTP/1.1\r\nHost: HEADER\r\nAuthorization: Bearer {TOKEN}\r\n\r\n"
+
+
+@pytest.mark.parametrize(
+    ("target", "status"),
+    [
+        ("http://localhost/api/v1/organism", 200),
+        ("http://127.0.0.1:1/api/v1/agents?limit=1", 200),
+        ("http://evil.example/api/v1/organism", 403),
+        ("http://localhost@evil.example/api/v1/organism", 403),
+        ("http://me:secret@localhost/api/v1/organism", 403),
+        ("http://[::1/api/v1/organism", 403),
+        ("ftp://localhost/api/v1/organism", 400),
+        ("localhost:80", 400),
+    ],
+)
+async def test_a_host_in_the_target_counts_and_the_headers_does_not(connection: Raw, target: str, status: int) -> None:
+    name = "evil.example" if status == 200 else "localhost"
+    connection.send(f"GET {target} {GET.replace('HEADER', name)}")
+    assert (await connection.answer()).startswith(b"HTTP/1.1 %d " % status)
+
+
+@pytest.mark.parametrize("coding", ["gzip, chunked", "gzip", "chunked, chunked", "identity", "xchunked"])
+async def test_a_body_of_another_coding_is_refused(connection: Raw, coding: str) -> None:
+    connection.send(f"{HEAD}Transfer-Encoding: {coding}\r\n\r\n0\r\n\r\n")
+    assert (await connection.rest()).startswith(b"HTTP/1.1 400")
+
+
+UPGRADE = (
+    "Host: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
+    "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("head", "status", "reason"),
+    [
+        (f"GET /ws HTTP/1.1\r\n{UPGRADE.replace('-Key', '-Lock')}", 400, b"missing Sec-WebSocket-Key"),
+        (f"GET /ws HTTP/1.1\r\n{UPGRADE.replace('13', '9')}", 400, b"invalid Sec-WebSocket-Version"),
+        (f"GET /ws HTTP/1.1\r\n{UPGRADE}X: {'x' * 20_000}\r\n", 400, b"a line of it is too long"),
+        (f"GET /ws HTTP/1.1\r\n{UPGRADE}{'X: x' * 300}\r\n".replace("xX", "x\r\nX"), 400, b"there are too many"),
+        (f"GET /ws?since={'9' * 9000} HTTP/1.1\r\n{UPGRADE}", 400, b"a line of it is too long"),
+        (f"POST /ws HTTP/1.1\r\n{UPGRADE}", 400, b"unsupported HTTP method"),
+        (f"GET /elsewhere HTTP/1.1\r\n{UPGRADE}", 404, b"it is at /ws"),
+        (f"GET /ws HTTP/1.1\r\n{UPGRADE.replace('localhost', 'evil')}", 403, b"does not answer to the name"),
+    ],
+)
+async def test_what_is_no_handshake_is_refused_in_the_shape_of_all_answers(
+    connection: Raw, head: str, status: int, reason: bytes
+) -> None:
+    connection.send(f"{head}\r\n")
+    said = await connection.rest()
+    assert said.startswith(b"HTTP/1.1 %d " % status)
+    assert reason in said
+    assert b"nosniff" in said
+    assert b"default-src 'none'" in said
+    assert b'"request_id":"' in said
