@@ -14,8 +14,9 @@ from organism.log.crew import Crew
 from organism.log.driver import Connection
 from organism.log.folds import SPAN_EVENTS, Folds, milestone_before, with_payload
 from organism.log.log import EventFilter, Page, Query, ReadModel, Row
+from organism.log.pages import Moment, page_statement, total_statement
 from organism.log.rows import Rows
-from organism.log.tables import of_model, page_statement, rows_at, total_statement
+from organism.log.tables import of_model
 from organism.log.units import Span, Units
 from organism.log.upcast import Upcaster
 from organism.log.views import payload_at, read_page
@@ -38,8 +39,8 @@ class Past:
     def page(self, model: ReadModel, query: Query) -> Page:
         """A page of rows."""
         forward = {} if model.is_final else self._forward(model)
-        rows = rows_at(model, self._milestone, self._position, forward)
-        page, total = page_statement(model, query, rows), total_statement(model, query, rows)
+        moment = Moment(self._position, self._milestone, forward)
+        page, total = page_statement(model, query, moment), total_statement(model, query, moment)
         return read_page(self._connection, page, total)
 
     def row(self, model: ReadModel, key: str) -> bytes | None:

@@ -12,7 +12,8 @@ from organism.log.cache import read_row
 from organism.log.folds import Folds, with_payload
 from organism.log.heads import Heads
 from organism.log.log import Page, Query, ReadModel, Row
-from organism.log.tables import flush_parameters, page_statement, total_statement
+from organism.log.pages import page_statement, total_statement
+from organism.log.tables import flush_parameters
 from organism.log.views import Views
 from organism.log.worker import Worker
 

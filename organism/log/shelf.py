@@ -18,7 +18,7 @@ from organism.log.chain import fits
 from organism.log.encode import REMEDY, decode, hand_over, parse
 from organism.log.folds import Folds, with_payload
 from organism.log.log import Page, Query, ReadModel, Row, Verification, Where
-from organism.log.tables import known_column
+from organism.log.pages import known_column
 from organism.log.upcast import Upcaster
 from organism.log.verify import Walk
 from organism.model.events import Content, Event

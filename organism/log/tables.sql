@@ -64,16 +64,24 @@ SELECT public, private FROM past_$model WHERE key = ? AND since <= ? AND until >
 -- final_row_at: one row of a model that never changes, if it was there at a position
 SELECT public, content_at FROM $table WHERE key = ? AND content_at <= ?;
 
--- rows_at: the rows as they stood at a position: at the milestone before it, but for those that changed since
+-- kept: rows of a milestone, but for those that changed since
+r.since <= ? AND r.until > ? AND r.key NOT IN (SELECT value FROM json_each(?));
+
+-- forward: rows that changed since a milestone, as a table; each is [key, public, content_at, fields …]
+(SELECT value ->> 0 AS key, CAST(value ->> 1 AS BLOB) AS public, value ->> 2 AS content_at$fields FROM json_each(?));
+
+-- stood: the rows that a page of the past is taken from
 (
-    SELECT key, public, content_at$columns FROM past_$model
-    WHERE since <= ? AND until > ? AND key NOT IN (SELECT value FROM json_each(?))
+    SELECT * FROM (
+        SELECT r.key, r.public, r.content_at$columns FROM past_$model AS r $content $kept ORDER BY $order LIMIT ?
+    )
     UNION ALL
-    SELECT value ->> 0, CAST(value ->> 1 AS BLOB), value ->> 2$fields FROM json_each(?)
+    SELECT r.key, r.public, r.content_at$columns FROM $forward AS r $content $changed
 );
 
--- final_rows_at: the rows of a model that never change, as they stood at a position
-(SELECT * FROM $table WHERE content_at <= ?);
+-- total_at: how many rows matched then
+SELECT (SELECT count(*) FROM past_$model AS r $content $kept)
+    + (SELECT count(*) FROM $forward AS r $content $changed);
 
 -- streams: which units hold events of which streams, out of a flush
 INSERT OR IGNORE INTO streams (stream, first) SELECT value ->> 0, value ->> 1 FROM json_each(new.streams);

@@ -14,9 +14,9 @@ from organism.log.connect import Connector
 from organism.log.driver import Connection, Failure, Parameters
 from organism.log.log import Page, ReadModel, Row
 from organism.log.opening import Truth
+from organism.log.pages import Statement
 from organism.log.queries import statements
 from organism.log.tables import (
-    Statement,
     definition,
     fingerprint,
     flush_definition,
