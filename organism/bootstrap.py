@@ -33,6 +33,7 @@ from organism.model.ids import DEFAULT_TENANT, folder_of
 from organism.projections import READ_MODELS
 from organism.pump.recover import Life
 from organism.pump.rules import Rules, payload_classes
+from organism.pump.share import Share
 from organism.pump.watchdog import Watchdog
 from organism.tenants import Tenant
 
@@ -95,6 +96,7 @@ class Organism:
         self.settings: Settings
         self.entries: tuple[TenantEntry, ...]
         self._importer = Importer()
+        self._share = Share()
         self._stage = "starting"
         self._generation = 0
         self._data: Path | None = None
@@ -120,6 +122,7 @@ class Organism:
         self.settings = self._load()
         self.entries = read_tokens(self.tokens_path)
         self._codec = self._new_codec(self.settings)
+        self._share.resize(self.settings.limits.max_concurrent_handlers)
         self._data = data
         try:
             await self.open_tenants((DEFAULT_TENANT, *(entry.id for entry in self.entries)))
@@ -145,7 +148,7 @@ class Organism:
         clock = LogClock(self.parts.wall_ns, self.parts.monotonic_ns)
         log = await open_log(self._data, tenant_id, clock, self.parts)
         clock.begin_at(log.last_at)
-        tenant = Tenant(tenant_id, log, clock, self.parts.chance)
+        tenant = Tenant(tenant_id, log, clock, self.parts.chance, self._share)
         tenant.on_broken = self._report_broken
         await tenant.start(self._rules(), self._life(self.settings))
         return tenant
@@ -192,6 +195,7 @@ class Organism:
         In the logs of the others nobody stands as the cause: who has done it is no business of theirs.
         """
         life = self._life(self.settings)
+        self._share.resize(self.settings.limits.max_concurrent_handlers)
         told = [
             tenant.reload(self._rules(), life, changes, actor if tenant.id == DEFAULT_TENANT else NOBODY)
             for tenant in self.tenants.values()

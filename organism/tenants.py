@@ -1,6 +1,6 @@
 """A tenant: its log, pump and commands, opened and closed together.
 
-Nothing is shared with another tenant but config and code.
+Nothing is shared with another tenant but config, code and the slots of the process.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from organism.pump.operate import Operator
 from organism.pump.pump import Pump
 from organism.pump.recover import Life
 from organism.pump.rules import Rules
+from organism.pump.share import Share
 from organism.pump.unit import Chance, State
 
 POLL_SECONDS: Final = 0.02
@@ -29,11 +30,12 @@ POLL_SECONDS: Final = 0.02
 class Tenant:
     """One tenant. ``on_broken`` is told once when its state had to be folded anew, with the reason."""
 
-    def __init__(self, tenant_id: str, log: Log, clock: Clock, chance: Chance) -> None:
+    def __init__(self, tenant_id: str, log: Log, clock: Clock, chance: Chance, share: Share) -> None:
         self.id = tenant_id
         self.log = log
         self.clock = clock
         self.chance = chance
+        self._share = share
         self.ids = Ids(chance.bytes, lambda: clock.now_us() // 1000)
         self.recovering = False
         self.on_broken: Callable[[BaseException], None] | None = None
@@ -52,6 +54,7 @@ class Tenant:
         routing = await recover.fold(self.log)
         self.pump = Pump(self.log, State(routing, rules, self.ids, self.clock.now_us), self.chance, self.broken)
         self.operator = Operator(self.pump)
+        self._share.join(self.pump)
 
     def writable_pump(self) -> Pump | None:
         """The pump, if its state and its log take decisions now."""
@@ -93,7 +96,6 @@ class Tenant:
         pump = self.pump
         pump.state.rules = rules
         boxes = pump.state.boxes
-        boxes.limit = rules.limits.max_concurrent_handlers
         for listener in rules.listeners.values():
             boxes.box(listener.name).limit = listener.max_concurrent
             boxes.wake_agent(listener.name)
@@ -147,6 +149,7 @@ class Tenant:
 
     def _drop_all(self) -> None:
         """What the handlers still do comes to nothing."""
+        self._share.leave(self.pump)
         for handling in tuple(self.pump.handlings):
             handling.dead = True
             if handling.task is not None:
@@ -164,7 +167,7 @@ class Tenant:
         """Take nothing new, let what runs end within the grace, let go what waits, say so, close the log."""
         pump = self.pump
         self.operator.stopping = True
-        pump.state.boxes.limit = 0
+        self._share.leave(pump)
         with suppress(TimeoutError):
             async with asyncio.timeout(grace_s):
                 while pump.is_running():

@@ -8,7 +8,7 @@ asks
 from __future__ import annotations
 
 from collections import deque
-from typing import Final
+from typing import Final, Protocol
 
 from organism.model.thread import Message, Thread
 from organism.pump.mailbox import Line, Mailbox
@@ -17,10 +17,21 @@ SUSPECT_DEATHS: Final = 2
 """A message that ran at this many deaths of the process runs alone among its like (G8)."""
 
 
-class Slots:
-    """The slots that all handlers share. ``suspect`` is the one suspect that runs now."""
+class Divider(Protocol):
+    """Who divides slots among several tenants."""
 
-    __slots__ = ("boxes", "limit", "ready", "running", "suspect")
+    def measure(self, boxes: Mailboxes) -> None:
+        """Set ``limit``: how many slots the tenant may hold when the decision at hand is made."""
+
+
+class Slots:
+    """The slots that all handlers share. ``suspect`` is the one suspect that runs now.
+
+    ``share`` sets ``limit`` anew at each decision while other tenants have slots of the same; ``served`` is its note of
+    when the tenant last got one.
+    """
+
+    __slots__ = ("boxes", "limit", "ready", "running", "served", "share", "suspect")
 
     def __init__(self, limit: int) -> None:
         self.boxes: dict[str, Mailbox] = {}
@@ -28,6 +39,8 @@ class Slots:
         self.running = 0
         self.suspect: Message | None = None
         self.ready: deque[Mailbox] = deque()
+        self.share: Divider | None = None
+        self.served = 0
 
     def may_run(self, message: Message | None) -> bool:
         """Whether a suspect that runs does not keep this one from it."""

@@ -208,6 +208,8 @@ class Decision(Unit):
             if ask is not None and ask.open == 0 and ask.ok is None:
                 self.record(ask, NO_REPLY)
         boxes = state.boxes
+        if boxes.share is not None:
+            boxes.share.measure(boxes)
         if boxes.going_on:
             self.goers = (*self.goers, *boxes.goers())
         if boxes.ready:

@@ -1,0 +1,327 @@
+"""The slots of the process are shared fairly among the tenants that have work (S4)."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from itertools import count
+from typing import Any
+
+import orjson
+import pytest
+
+from organism.bootstrap import Organism
+from organism.log.log import EventFilter
+from organism.model.commands import Inject, Injected, KillThread, PauseAgent, PauseOrganism, ResumeOrganism
+from organism.pump.share import wants_slots
+from organism.tenants import Tenant
+from organism.testing import Running, running
+from tests.flows.stage import at_gate, open_gate, play
+from tests.flows.world import MakeWorld, World, open_all
+
+SOURCE = """
+RUNNING = []
+
+async def worker(payload: Ask, metadata: HandlerMetadata):
+    RUNNING.append(payload.text)
+    TRACE.append((payload.text, len(RUNNING)))
+    try:
+        await gate(payload.text)
+    finally:
+        RUNNING.remove(payload.text)
+
+async def quick(payload: Ask, metadata: HandlerMetadata):
+    RUNNING.append(payload.text)
+    TRACE.append((payload.text, len(RUNNING)))
+    for _ in range(len(TRACE) % 3):
+        await asyncio.sleep(0)
+    RUNNING.remove(payload.text)
+
+async def asker(payload: Ask, metadata: HandlerMetadata):
+    await gate(payload.text)
+    await metadata.approve({"text": payload.text})
+"""
+LISTENERS: dict[str, dict[str, Any]] = {
+    name: {"max_concurrent": 50, "peers": ["console"]} for name in ("worker", "quick", "asker")
+}
+MANY = 10_000
+SLOTS = 4
+TURNS = 12
+"""So many turns of the loop, and a log in memory has written all that follows from one event."""
+
+
+@pytest.fixture
+def crowded(world: MakeWorld) -> Any:
+    """Makes an organism of three tenants with so many slots."""
+
+    def make(slots: int) -> World:
+        limits = {"max_concurrent_handlers": slots, "max_queue_per_agent": MANY + 1000}
+        made = world(SOURCE, LISTENERS, limits=limits)
+        tokens = made.folder / "config" / "tokens.yaml"
+        tokens.parent.mkdir()
+        tokens.write_bytes(orjson.dumps({"tenants": [{"id": "acme"}, {"id": "globex"}]}))
+        return made
+
+    return make
+
+
+async def send(tenant: Tenant, text: str, to: str = "worker") -> str:
+    done = await tenant.do(Inject(to=to, json={"text": text}))
+    assert isinstance(done, Injected)
+    return done.thread_id
+
+
+async def crowd(tenant: Tenant, text: str, number: int, to: str = "worker") -> list[str]:
+    return await asyncio.gather(*(send(tenant, text, to) for _ in range(number)))
+
+
+def acme_and_globex(o: Running) -> tuple[Tenant, Tenant]:
+    return o.organism.tenants["acme"], o.organism.tenants["globex"]
+
+
+def held(organism: Organism) -> dict[str, int]:
+    """How many slots each tenant holds, of those that hold any."""
+    found = {name: tenant.pump.state.boxes.running for name, tenant in organism.tenants.items()}
+    return {name: number for name, number in found.items() if number}
+
+
+async def test_a_tenants_message_starts_at_the_next_free_slot_though_another_has_ten_thousand_waiting(
+    crowded: Any,
+) -> None:
+    async with running(crowded(2).config) as o:
+        acme, globex = acme_and_globex(o)
+        await crowd(acme, "acme", MANY)
+        await send(globex, "globex")
+        assert held(o.organism) == {"acme": 2}
+        one = next(iter(acme.pump.handlings))
+        await acme.do(KillThread(thread_id=one.message.thread.id))
+        await at_gate(o, "globex")
+        assert held(o.organism) == {"acme": 1, "globex": 1}
+        assert max(number for _, number in play(o)["TRACE"]) == 2
+        await acme.do(PauseOrganism())
+        open_all(o)
+
+
+async def test_each_of_those_that_have_work_comes_to_an_equal_part(crowded: Any) -> None:
+    async with running(crowded(6).config) as o:
+        acme, globex = acme_and_globex(o)
+        await crowd(acme, "acme", 40)
+        await crowd(globex, "globex", 40)
+        await crowd(o.tenant, "default", 40)
+        assert held(o.organism) == {"acme": 6}
+        for handling in list(acme.pump.handlings):
+            await acme.do(KillThread(thread_id=handling.message.thread.id))
+        for name in ("globex", "default"):
+            await at_gate(o, name)
+        assert held(o.organism) == {"default": 2, "acme": 2, "globex": 2}
+        open_all(o)
+
+
+async def test_with_one_slot_the_tenants_take_turns(crowded: Any) -> None:
+    async with running(crowded(1).config) as o:
+        acme, globex = acme_and_globex(o)
+        await o.tenant.do(PauseOrganism())
+        await send(acme, "first")
+        await crowd(acme, "acme", 20, "quick")
+        threads = await crowd(globex, "globex", 20, "quick")
+        open_gate(o, "first")
+        assert all([await globex.ended(thread, 10) for thread in threads])
+        order = [name for name, _ in play(o)["TRACE"] if name != "first"][:40]
+        assert all({order[n], order[n + 1]} == {"acme", "globex"} for n in range(0, 38, 2))
+
+
+class Moves:
+    """Chance moves in three tenants, each followed until all is done that follows from it."""
+
+    def __init__(self, o: Running, seed: int) -> None:
+        self.o = o
+        self.chance = random.Random(seed)
+        self.number = count()
+        self.tenants = list(o.organism.tenants.values())
+
+    async def make(self) -> None:
+        """One of them."""
+        kinds = (self.send, self.finish, self.kill, self.pause, self.fold_anew)
+        [move] = self.chance.choices(kinds, (20, 20, 3, 3, 1))
+        await move(self.chance.choice(self.tenants))
+        await self.quiet()
+
+    async def quiet(self) -> None:
+        loop = asyncio.get_running_loop()
+        for _ in range(TURNS):
+            turned: asyncio.Future[None] = loop.create_future()
+            loop.call_soon(turned.set_result, None)
+            await turned
+
+    async def send(self, tenant: Tenant) -> None:
+        await send(tenant, f"{tenant.id} {next(self.number)}")
+
+    async def finish(self, tenant: Tenant) -> None:
+        """One of its handlings ends: the slot goes to one of those who hold the fewest of those that wait."""
+        running = [text for text in play(self.o)["RUNNING"] if text.startswith(tenant.id)]
+        if not running:
+            return
+        before = {each.id: each.pump.state.boxes.running for each in self.tenants}
+        before[tenant.id] -= 1
+        waiting = [before[each.id] for each in self.tenants if wants_slots(each.pump.state.boxes)]
+        open_gate(self.o, self.chance.choice(running))
+        await self.quiet()
+        now = held(self.o.organism)
+        assert [number for name, number in before.items() if now.get(name, 0) > number] == sorted(waiting)[:1]
+
+    async def kill(self, tenant: Tenant) -> None:
+        for thread in list(tenant.pump.state.routing.threads)[:1]:
+            await tenant.do(KillThread(thread_id=thread))
+
+    async def pause(self, tenant: Tenant) -> None:
+        await tenant.do(ResumeOrganism() if tenant.pump.state.routing.paused else PauseOrganism())
+
+    async def fold_anew(self, tenant: Tenant) -> None:
+        head = tenant.log.head
+        tenant.broken(ValueError("for once"))
+        async for found in tenant.log.follow(head, EventFilter(types=("organism_started",))):
+            if found:
+                return
+
+    def work(self) -> int:
+        """How many messages run or could."""
+        states = [tenant.pump.state for tenant in self.tenants]
+        return sum(state.boxes.running if state.routing.paused else len(state.routing.messages) for state in states)
+
+
+@pytest.mark.parametrize("seed", range(8))
+async def test_whatever_happens_no_slot_is_idle_while_there_is_work_and_no_more_than_the_limit_run(
+    crowded: Any, seed: int
+) -> None:
+    async with running(crowded(SLOTS).config) as o:
+        moves = Moves(o, seed)
+        for _ in range(150):
+            await moves.make()
+            assert sum(held(o.organism).values()) == min(SLOTS, moves.work()) == len(play(o)["RUNNING"])
+        open_all(o)
+
+
+async def test_a_tenant_that_pauses_leaves_its_part_to_the_others_and_gets_it_back(crowded: Any) -> None:
+    async with running(crowded(4).config) as o:
+        acme, globex = acme_and_globex(o)
+        await crowd(globex, "globex", 30, "quick")
+        await globex.do(PauseOrganism())
+        await globex.pump.settled()
+        await crowd(acme, "acme", 20)
+        assert held(o.organism).get("acme") == 4
+        await globex.do(ResumeOrganism())
+        assert held(o.organism) == {"acme": 4}
+        one = next(iter(acme.pump.handlings))
+        await acme.do(KillThread(thread_id=one.message.thread.id))
+        await globex.log.follow(globex.log.head).__anext__()
+        assert held(o.organism)["acme"] == 3
+        open_all(o)
+
+
+async def test_an_agents_own_pause_and_limit_hold_up_no_other_tenant(crowded: Any) -> None:
+    async with running(crowded(2).config) as o:
+        acme, globex = acme_and_globex(o)
+        await acme.do(PauseAgent(agent="worker"))
+        await crowd(acme, "acme", 10)
+        done = await crowd(globex, "globex", 10, "quick")
+        assert all([await globex.ended(thread, 10) for thread in done])
+        assert held(o.organism) == {}
+
+
+async def test_a_handler_that_waits_in_a_step_gives_its_slot_to_whoever_waits_elsewhere(crowded: Any) -> None:
+    async with running(crowded(1).config) as o:
+        acme, globex = acme_and_globex(o)
+        await send(acme, "asks", "asker")
+        await at_gate(o, "asks")
+        thread = await send(globex, "globex", "quick")
+        open_gate(o, "asks")
+        assert await globex.ended(thread, 10)
+        assert acme.pump.state.routing.threads
+
+
+async def test_what_a_killed_tree_held_is_free_for_others(crowded: Any) -> None:
+    async with running(crowded(1).config) as o:
+        acme, globex = acme_and_globex(o)
+        hung = await send(acme, "hangs")
+        await at_gate(o, "hangs")
+        thread = await send(globex, "globex", "quick")
+        await acme.do(KillThread(thread_id=hung))
+        assert await globex.ended(thread, 10)
+
+
+async def test_a_tenant_whose_state_is_folded_anew_gives_up_what_it_held_and_goes_on(crowded: Any) -> None:
+    async with running(crowded(1).config) as o:
+        acme, globex = acme_and_globex(o)
+        hung = await send(acme, "hangs")
+        await at_gate(o, "hangs")
+        thread = await send(globex, "globex", "quick")
+        acme.broken(ValueError("its state is wrong"))
+        assert await globex.ended(thread, 10)
+        open_gate(o, "hangs")
+        assert await acme.ended(hung, 10)
+        assert held(o.organism) == {}
+
+
+async def test_what_one_that_stops_held_is_divided_among_the_others(crowded: Any) -> None:
+    async with running(crowded(4).config) as o:
+        acme, globex = acme_and_globex(o)
+        await crowd(acme, "acme", 4)
+        for tenant in (globex, o.tenant):
+            await crowd(tenant, tenant.id, 10)
+        await acme.stop(0)
+        del o.organism.tenants["acme"]
+        for tenant in (globex, o.tenant):
+            await at_gate(o, tenant.id)
+        assert held(o.organism) == {"globex": 2, "default": 2}
+        open_all(o)
+
+
+async def test_suspects_run_alone_within_their_tenant_and_hold_up_no_other(crowded: Any) -> None:
+    made = crowded(3)
+    for _ in range(2):
+        async with running(made.config, made.data) as o:
+            acme, _globex = acme_and_globex(o)
+            if not acme.pump.state.routing.messages:
+                await crowd(acme, "hangs", 2)
+            await at_gate(o, "hangs")
+            await acme.crash()
+            del o.organism.tenants["acme"]
+    async with running(made.config, made.data) as o:
+        acme, globex = acme_and_globex(o)
+        assert held(o.organism) == {"acme": 1}
+        thread = await send(globex, "globex", "quick")
+        assert await globex.ended(thread, 10)
+        open_gate(o, "hangs")
+        for waiting in list(acme.pump.state.routing.threads):
+            assert await acme.ended(waiting, 10)
+        assert play(o)["TRACE"].count(("hangs", 2)) == 0
+
+
+async def test_a_tenant_that_comes_later_shares_from_then_on(world: MakeWorld) -> None:
+    made = world(SOURCE, LISTENERS, limits={"max_concurrent_handlers": 2})
+    async with running(made.config) as o:
+        await crowd(o.tenant, "default", 5)
+        assert o.tenant.pump.state.boxes.share is None
+        await o.organism.open_tenants(["late"])
+        late = o.organism.tenants["late"]
+        await send(late, "late")
+        one = next(iter(o.tenant.pump.handlings))
+        await o.tenant.do(KillThread(thread_id=one.message.thread.id))
+        await at_gate(o, "late")
+        assert held(o.organism) == {"default": 1, "late": 1}
+        open_all(o)
+
+
+async def test_a_reload_that_gives_more_slots_gives_them_to_who_waits(crowded: Any) -> None:
+    made = crowded(1)
+    async with running(made.config) as o:
+        acme, globex = acme_and_globex(o)
+        await send(acme, "hangs")
+        await at_gate(o, "hangs")
+        thread = await send(globex, "globex", "quick")
+        made.top["limits"]["max_concurrent_handlers"] = 2
+        made.write(SOURCE)
+        await o.organism.reload()
+        assert await globex.ended(thread, 10)
+        assert held(o.organism) == {"acme": 1}
+        open_all(o)
