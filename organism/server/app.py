@@ -9,8 +9,9 @@ from typing import Any, Final
 
 from organism.bootstrap import Organism
 from organism.server.auth import Tokens
-from organism.server.call import Route
+from organism.server.call import Documents, Route
 from organism.server.cursors import Cursors
+from organism.server.documents.shelf import Shelf
 from organism.server.door import Door
 from organism.server.edge import Edge
 from organism.server.hosts import Hosts
@@ -23,6 +24,7 @@ from organism.server.routes import (
     agents,
     approvals,
     dead_letters,
+    documents,
     events,
     graph,
     health,
@@ -55,6 +57,7 @@ RESOURCES: Final = (
     *events.ROUTES,
     *ws_ticket.ROUTES,
     *health.ROUTES,
+    *documents.ROUTES,
 )
 
 ROUTES: Final[tuple[Route, ...]] = (
@@ -71,6 +74,7 @@ class App:
     def __init__(self, running: Organism, tokens: Tokens, key: bytes, hosts: Iterable[str] = ()) -> None:
         self.organism = running
         self.cursors = Cursors(key)
+        self.documents: Documents = Shelf(ROUTES)
         self.metrics = Metrics()
         self.stopping = asyncio.Event()
         names = Hosts(hosts)

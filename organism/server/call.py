@@ -18,6 +18,7 @@ from organism.model.commands import Command, Idempotency, Injected
 from organism.model.events import Actor
 from organism.model.principal import Principal
 from organism.server.bodies import payload_at
+from organism.server.contract import Contract
 from organism.server.cursors import Cursors
 from organism.server.headers import JSON, Header
 from organism.server.metrics import Metrics
@@ -64,11 +65,19 @@ def answer(value: Any, status: int = 200, *, position: int | None = None) -> Ans
     return Answer(encoded(value), status, headers=tag)
 
 
+class Documents(Protocol):
+    """What is said of the routes and of the socket; see ``documents.shelf``."""
+
+    async def text(self, name: str) -> bytes:
+        """A finished document."""
+
+
 class Process(Protocol):
     """What endpoints need of the running server besides the organism."""
 
     organism: Organism
     cursors: Cursors
+    documents: Documents
     tickets: Tickets
     seats: Seats
     metrics: Metrics
@@ -170,10 +179,11 @@ class Call:
         assert isinstance(sent, Injected)  # noqa: S101 - what sends is answered by nothing else; narrows the type
         return sent
 
-    async def row(self, model: str, key: str, name: str = "") -> bytes:
-        """A row's JSON. Raises ``NotFound``."""
-        if (row := await self.tenant.log.row(model, key)) is None:
-            raise NotFound(f"There is no {name or model.removesuffix('s')} {key[:80]!r}.")
+    async def row(self, model: str, key: str, at: int | None = None) -> bytes:
+        """A row's JSON, as it stood ``at`` a position if one is given. Raises ``NotFound``."""
+        if (row := await self.tenant.log.row(model, key, at)) is None:
+            then = "" if at is None else f" at position {at}"
+            raise NotFound(f"There is no {model.removesuffix('s')} {key[:80]!r}{then}.")
         return row
 
 
@@ -186,7 +196,7 @@ class Route:
 
     ``by_head`` says that the answer depends on the log alone: the head is its ETag, and an unchanged head is a 304.
     ``is_kept`` says that its answers show how something then stands: under an idempotency key they are kept whole.
-    ``mount`` is what its ``path`` lies below.
+    ``mount`` is what its ``path`` lies below. ``contract`` is what the documents say of it.
     """
 
     method: str
@@ -195,6 +205,7 @@ class Route:
     by_head: bool = field(default=False, kw_only=True)
     is_kept: bool = field(default=False, kw_only=True)
     mount: str = field(default="", kw_only=True)
+    contract: Contract = field(kw_only=True)
     right: Right = field(init=False)
 
     def __post_init__(self) -> None:

@@ -14,6 +14,7 @@ import orjson
 from organism.errors import InvalidField
 from organism.log.log import Page, Query, Where
 from organism.server.call import Answer, Call
+from organism.server.moment import AT, moment
 from organism.server.wire import encoded, microseconds, splice
 
 DEFAULT_LIMIT: Final = 50
@@ -41,13 +42,13 @@ class Listing:
     @property
     def takes(self) -> tuple[str, ...]:
         """The names of all parameters."""
-        return (*_PAGING, *self.filters, *(("q",) if self.has_text else ()), *(("xml",) if self.has_xml else ()))
+        return (*_PAGING, AT, *self.filters, *(("q",) if self.has_text else ()), *(("xml",) if self.has_xml else ()))
 
 
 async def list_of(call: Call, listing: Listing, *fixed: Where) -> Answer:
     """The page of rows that the call asks for, with the envelope. ``fixed`` are conditions of the route itself."""
     call.allow_query(*listing.takes)
-    query = _query(call, listing, fixed)
+    query = await _query(call, listing, fixed)
     page = await call.tenant.log.rows(listing.name, query)
     rows = page.rows if listing.reshape is None else listing.reshape(page.rows)
     if wants_xml(call):
@@ -74,11 +75,12 @@ def next_cursor(call: Call, page: Page, query: Query, path: str = "") -> str | N
     return call.process.cursors.seal(_listing_id(call, path), end) if page.count and end < page.total else None
 
 
-def _query(call: Call, listing: Listing, fixed: tuple[Where, ...]) -> Query:
+async def _query(call: Call, listing: Listing, fixed: tuple[Where, ...]) -> Query:
     where = tuple(make(call.query[name]) for name, make in listing.filters.items() if name in call.query)
     limit = whole(call, "limit", DEFAULT_LIMIT, 1, MAX_LIMIT)
     text = call.query.get("q", "")
-    return Query((*fixed, *where), listing.order_by, listing.descending, limit, _offset(call), text)
+    at = await moment(call)
+    return Query((*fixed, *where), listing.order_by, listing.descending, limit, _offset(call), text, at)
 
 
 def _offset(call: Call) -> int:

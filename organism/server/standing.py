@@ -37,11 +37,11 @@ class Snapshot:
     states_at: int
 
 
-def organism_row(row: bytes, tenant: Tenant, status: str) -> dict[str, Any]:
+def organism_row(row: bytes, now_us: int, status: str = "") -> dict[str, Any]:
     """The API's Organism (spec 3.2). ``status`` is what the process says: the log knows running and paused alone."""
     shown: dict[str, Any] = orjson.loads(row)
     started_at = shown.pop("started_at")
-    shown["uptime_seconds"] = max(0, tenant.clock.now_us() - started_at) // 1_000_000
+    shown["uptime_seconds"] = max(0, now_us - started_at) // 1_000_000
     if status in {"starting", "stopping"}:
         shown["status"] = status
     return shown
@@ -53,7 +53,7 @@ async def connected(tenant: Tenant, states: States, status: str) -> tuple[dict[s
     said = {
         "position": standing.position,
         "log": tenant.log.timeline,
-        "organism": organism_row(standing.organism, tenant, status),
+        "organism": organism_row(standing.organism, tenant.clock.now_us(), status),
         "agents": standing.agents,
         "threads": standing.threads,
         "threads_total": standing.threads_total,

@@ -6,13 +6,19 @@ from typing import Final
 
 from organism.config.settings import Listener
 from organism.config.shown import shown_section
-from organism.errors import NotFound
+from organism.errors import NotAcceptable, NotFound
 from organism.model.commands import PauseAgent, ResumeAgent
 from organism.model.principal import ADMIN
 from organism.server.bodies import NoBody, parsed
 from organism.server.call import Answer, Call, Route, answer
+from organism.server.contract import ACT, ACT_REFUSED, Contract, Gives, gives
 from organism.server.lists import Listing, list_of
 from organism.server.media import chosen
+from organism.server.moment import AT, moment
+from organism.server.shapes.lists import AgentList
+from organism.server.shapes.objects import Agent, ControlledAgent
+from organism.server.shapes.standing import Section
+from organism.server.shapes.words import Object
 from organism.server.wire import encoded, splice
 
 AGENTS: Final = Listing("agents", "ordinal")
@@ -27,8 +33,8 @@ async def agents(call: Call) -> Answer:
 
 async def agent(call: Call) -> Answer:
     """One listener."""
-    call.allow_query()
-    return answer(await call.row("agents", call.params["name"], "agent"))
+    call.allow_query(AT)
+    return answer(await call.row("agents", call.params["name"], await moment(call)))
 
 
 async def config(call: Call) -> Answer:
@@ -68,15 +74,25 @@ async def _control(call: Call, command: type[PauseAgent | ResumeAgent]) -> Answe
     call.allow_query()
     parsed(NoBody, call.json())
     done = await call.tenant.do(command(agent=call.params["name"], **call.command_fields(of_thread=False)))
-    row = await call.row("agents", call.params["name"], "agent")
+    row = await call.row("agents", call.params["name"])
     return answer(splice(row, {"position": done.position}))
 
 
+LIST: Final = Contract(gives=gives(AgentList), query=AGENTS.takes)
+ONE: Final = Contract(gives=gives(Agent), query=(AT,), refuses=(NotFound,))
+CONFIG: Final = Contract(gives=gives(Section), refuses=(NotFound,))
+SCHEMA: Final = Contract(
+    gives=(Gives(str, kind=XSD), Gives(Object, kind=JSON_SCHEMA)),
+    headers=("Accept",),
+    refuses=(NotFound, NotAcceptable),
+)
+CONTROL: Final = Contract(gives=gives(ControlledAgent), takes=NoBody, headers=ACT, refuses=ACT_REFUSED)
+
 ROUTES: Final = (
-    Route("GET", "/agents", agents, by_head=True),
-    Route("GET", "/agents/{name}", agent, by_head=True),
-    Route("GET", "/agents/{name}/config", config, by_head=True),
-    Route("GET", "/agents/{name}/schema", schema, by_head=True),
-    Route("POST", "/agents/{name}/pause", pause, is_kept=True),
-    Route("POST", "/agents/{name}/resume", resume, is_kept=True),
+    Route("GET", "/agents", agents, by_head=True, contract=LIST),
+    Route("GET", "/agents/{name}", agent, by_head=True, contract=ONE),
+    Route("GET", "/agents/{name}/config", config, by_head=True, contract=CONFIG),
+    Route("GET", "/agents/{name}/schema", schema, by_head=True, contract=SCHEMA),
+    Route("POST", "/agents/{name}/pause", pause, is_kept=True, contract=CONTROL),
+    Route("POST", "/agents/{name}/resume", resume, is_kept=True, contract=CONTROL),
 )

@@ -6,11 +6,16 @@ from typing import Any, Final
 
 import orjson
 
+from organism.errors import InvalidPayload
 from organism.log.log import Where
 from organism.model.commands import ResolveApproval
 from organism.server.bodies import ApprovalBody, parsed
 from organism.server.call import Answer, Call, Route, answer
+from organism.server.contract import ACT_ON_THREAD, QUESTION_REFUSED, Contract, gives
 from organism.server.lists import Listing, list_of, one_of
+from organism.server.shapes.lists import ApprovalList
+from organism.server.shapes.objects import Approval
+from organism.server.shapes.words import ApprovalStatus
 
 APPROVALS: Final = Listing(
     "approvals",
@@ -50,7 +55,12 @@ async def resolve(call: Call) -> Answer:
     return answer(_shown(orjson.loads(await call.row("approvals", call.params["id"]))))
 
 
+LIST: Final = Contract(gives=gives(ApprovalList), query=APPROVALS.takes, narrow={"status": ApprovalStatus})
+RESOLVE: Final = Contract(
+    gives=gives(Approval), takes=ApprovalBody, headers=ACT_ON_THREAD, refuses=(*QUESTION_REFUSED, InvalidPayload)
+)
+
 ROUTES: Final = (
-    Route("GET", "/approvals", approvals, by_head=True),
-    Route("POST", "/approvals/{id}/resolve", resolve, is_kept=True),
+    Route("GET", "/approvals", approvals, by_head=True, contract=LIST),
+    Route("POST", "/approvals/{id}/resolve", resolve, is_kept=True, contract=RESOLVE),
 )

@@ -8,7 +8,11 @@ from organism.log.log import Where
 from organism.model.commands import DiscardDeadLetter, ReplayDeadLetter
 from organism.server.bodies import NoBody, ReplayBody, parsed
 from organism.server.call import Answer, Call, Route, answer
+from organism.server.contract import ACT_ON_THREAD, SENDING_REFUSED, THREAD_REFUSED, Contract, gives
 from organism.server.lists import Listing, list_of
+from organism.server.shapes.acts import Injected
+from organism.server.shapes.lists import DeadLetterList
+from organism.server.shapes.objects import Thread
 
 DEAD_LETTERS: Final = Listing(
     "dead_letters", "position", filters={"thread_id": lambda thread: Where("thread_id", "=", thread)}, has_text=True
@@ -38,8 +42,14 @@ async def discard(call: Call) -> Answer:
     return answer(await call.row("threads", discarded.thread or ""))
 
 
+LIST: Final = Contract(gives=gives(DeadLetterList), query=DEAD_LETTERS.takes)
+REPLAY: Final = Contract(
+    gives=gives(Injected, status=202), takes=ReplayBody, headers=ACT_ON_THREAD, refuses=SENDING_REFUSED
+)
+DISCARD: Final = Contract(gives=gives(Thread), takes=NoBody, headers=ACT_ON_THREAD, refuses=THREAD_REFUSED)
+
 ROUTES: Final = (
-    Route("GET", "/dead-letters", dead_letters, by_head=True),
-    Route("POST", "/dead-letters/{id}/replay", replay),
-    Route("DELETE", "/dead-letters/{id}", discard, is_kept=True),
+    Route("GET", "/dead-letters", dead_letters, by_head=True, contract=LIST),
+    Route("POST", "/dead-letters/{id}/replay", replay, contract=REPLAY),
+    Route("DELETE", "/dead-letters/{id}", discard, is_kept=True, contract=DISCARD),
 )

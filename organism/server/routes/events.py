@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import Final
 
+from organism.errors import BadPosition, RateLimitExceeded
 from organism.server.call import Answer, Call, Route
 from organism.server.commands import Subscribe
+from organism.server.contract import Contract, Gives
 from organism.server.lists import MAX_POSITION, whole_number
 from organism.server.opening import LISTS, asked_of
+from organism.server.shapes.words import FrameNames, Position
 from organism.server.standing import connected, resumed
 from organism.server.stream import Beginning, Stream
 
@@ -45,4 +48,12 @@ def _last_seen(call: Call, since: int | None) -> int | None:
     return whole_number(said, "headers.last-event-id", 0, MAX_POSITION) if said else since
 
 
-ROUTES: Final = (Route("GET", "/events", events),)
+STREAM: Final = Contract(
+    gives=(Gives(str, kind=KIND.decode()),),
+    query=("since", "log", *LISTS),
+    narrow={"since": Position, "events": FrameNames},
+    headers=("Last-Event-ID",),
+    refuses=(BadPosition, RateLimitExceeded),
+)
+
+ROUTES: Final = (Route("GET", "/events", events, contract=STREAM),)

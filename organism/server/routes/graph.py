@@ -8,7 +8,9 @@ from typing import Any, Final
 from organism.config.settings import Settings
 from organism.model.ids import CONSOLE
 from organism.server.call import Answer, Call, Route, answer
+from organism.server.contract import Contract, Gives, gives
 from organism.server.lists import choice
+from organism.server.shapes.standing import Graph
 
 FORMATS: Final = ("json", "mermaid")
 TEXT: Final = b"text/plain; charset=utf-8"
@@ -74,4 +76,6 @@ def _mermaid(nodes: Sequence[dict[str, Any]], edges: Sequence[dict[str, str]]) -
     return "\n    ".join(("flowchart LR", *drawn)) + "\n"
 
 
-ROUTES: Final = (Route("GET", "/organism/graph", graph, by_head=True),)
+GRAPH: Final = Contract(gives=gives(Graph, Gives(str, kind="text/plain")), query=("format",))
+
+ROUTES: Final = (Route("GET", "/organism/graph", graph, by_head=True, contract=GRAPH),)

@@ -7,6 +7,9 @@ from typing import Final
 from organism.errors import LogUnavailable, Stopping
 from organism.server import problems
 from organism.server.call import Answer, Call, Route, answer
+from organism.server.contract import Contract, gives
+from organism.server.shapes.refusals import ErrorCodes
+from organism.server.shapes.standing import Healthy, Ready
 
 
 async def healthz(_call: Call) -> Answer:
@@ -30,7 +33,7 @@ async def errors(_call: Call) -> Answer:
 
 
 ROUTES: Final = (
-    Route("GET", "/healthz", healthz),
-    Route("GET", "/readyz", readyz),
-    Route("GET", "/errors", errors),
+    Route("GET", "/healthz", healthz, contract=Contract(gives=gives(Healthy))),
+    Route("GET", "/readyz", readyz, contract=Contract(gives=gives(Ready), refuses=(Stopping, LogUnavailable))),
+    Route("GET", "/errors", errors, contract=Contract(gives=gives(ErrorCodes))),
 )

@@ -11,7 +11,10 @@ from organism.log.log import Where
 from organism.model.commands import ResolveIndeterminate
 from organism.server.bodies import IndeterminateBody, parsed
 from organism.server.call import Answer, Call, Route, answer
+from organism.server.contract import ACT_ON_THREAD, QUESTION_REFUSED, Contract, gives
 from organism.server.lists import Listing, list_of
+from organism.server.shapes.lists import IndeterminateList
+from organism.server.shapes.objects import Thread
 
 INDETERMINATE: Final = Listing(
     "indeterminate", "position", filters={"thread_id": lambda thread: Where("thread_id", "=", thread)}
@@ -37,7 +40,10 @@ async def resolve(call: Call) -> Answer:
     return answer(await call.row("threads", message["thread_id"]))
 
 
+LIST: Final = Contract(gives=gives(IndeterminateList), query=INDETERMINATE.takes)
+RESOLVE: Final = Contract(gives=gives(Thread), takes=IndeterminateBody, headers=ACT_ON_THREAD, refuses=QUESTION_REFUSED)
+
 ROUTES: Final = (
-    Route("GET", "/indeterminate", indeterminate, by_head=True),
-    Route("POST", "/indeterminate/{id}/resolve", resolve, is_kept=True),
+    Route("GET", "/indeterminate", indeterminate, by_head=True, contract=LIST),
+    Route("POST", "/indeterminate/{id}/resolve", resolve, is_kept=True, contract=RESOLVE),
 )

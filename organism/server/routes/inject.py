@@ -12,9 +12,14 @@ from organism.model.commands import Inject, Injected
 from organism.model.ids import CONSOLE
 from organism.server.bodies import MAX_WAIT_SECONDS, InjectBody, parsed
 from organism.server.call import Answer, Call, Route, answer, required
+from organism.server.contract import ACT_ON_THREAD, SENDING_REFUSED, Contract, Gives, gives
+from organism.server.shapes.acts import Injected as Sent
+from organism.server.shapes.acts import InjectedAndEnded
 from organism.server.standing import thread_as_of
 from organism.server.wire import splice
 
+OF_XML: Final = ("to", "thread_id", "wait")
+"""What the query says of an XML body; a JSON body says it itself."""
 _XML_KINDS: Final = frozenset({"application/xml", "text/xml"})
 _PAGE_EVENTS: Final = 500
 _ENDS: Final = ("thread_completed", "thread_failed", "thread_killed")
@@ -64,7 +69,7 @@ def _wanted(call: Call) -> Wanted:
 
 def _from_xml(call: Call) -> Wanted:
     """The document is the body; whom it is for stands in the query, since no document is asked about that (S12)."""
-    call.allow_query("to", "thread_id", "wait")
+    call.allow_query(*OF_XML)
     to = required(call.query.get("to"), "query.to", "The receiver (?to=NAME)")
     return Wanted(to, None, call.body, call.query.get("thread_id") or None, _wait(call.query.get("wait")))
 
@@ -129,4 +134,13 @@ async def replies_to(log: Log, sent: Injected, until: int) -> bytes:
     return b"[" + b",".join(row for row in rows if row is not None) + b"]"
 
 
-ROUTES: Final = (Route("POST", "/inject", inject),)
+INJECT: Final = Contract(
+    gives=gives(Sent, Gives(InjectedAndEnded), status=202),
+    query=OF_XML,
+    takes=InjectBody,
+    takes_xml=True,
+    headers=ACT_ON_THREAD,
+    refuses=SENDING_REFUSED,
+)
+
+ROUTES: Final = (Route("POST", "/inject", inject, contract=INJECT),)

@@ -11,12 +11,16 @@ from organism.log.log import EventFilter
 from organism.model.events import EVENT_TYPES, Event
 from organism.model.times import iso
 from organism.server.call import Answer, Call, Route, answer
+from organism.server.contract import Contract, gives
 from organism.server.lists import DEFAULT_LIMIT, MAX_LIMIT, MAX_POSITION, flag, whole
+from organism.server.shapes.lists import Events
+
+TAKES: Final = ("after", "until", "thread", "type", "limit", "content")
 
 
 async def events(call: Call) -> Answer:
     """Events after ``after`` and up to ``until``: ``{events, next}``; ``next`` is the ``after`` of the next page."""
-    call.allow_query("after", "until", "thread", "type", "limit", "content")
+    call.allow_query(*TAKES)
     limit = whole(call, "limit", DEFAULT_LIMIT, 1, MAX_LIMIT)
     head = call.tenant.log.head
     found = await call.tenant.log.read(
@@ -51,4 +55,4 @@ def _shown(event: Event) -> dict[str, Any]:
     return said
 
 
-ROUTES: Final = (Route("GET", "/log", events),)
+ROUTES: Final = (Route("GET", "/log", events, contract=Contract(gives=gives(Events), query=TAKES)),)

@@ -6,9 +6,13 @@ from typing import Final
 
 import orjson
 
+from organism.errors import NotFound
 from organism.log.log import Where
 from organism.server.call import Answer, Call, Route, answer
+from organism.server.contract import Contract, gives
 from organism.server.lists import MAX_LIMIT, Listing, list_of, message_with_xml, since, wants_xml, with_xml
+from organism.server.shapes.lists import MessageList, Why
+from organism.server.shapes.objects import Message
 from organism.server.wire import splice
 
 MESSAGES: Final = Listing(
@@ -51,8 +55,12 @@ async def why(call: Call) -> Answer:
     return answer(splice(b"{}", {"messages": shown, "count": len(found), "next": wanted}))
 
 
+LIST: Final = Contract(gives=gives(MessageList), query=MESSAGES.takes)
+WHY: Final = Contract(gives=gives(Why), query=("xml",), refuses=(NotFound,))
+ONE: Final = Contract(gives=gives(Message), query=("xml",), refuses=(NotFound,))
+
 ROUTES: Final = (
-    Route("GET", "/messages", messages, by_head=True),
-    Route("GET", "/messages/{id}/why", why, by_head=True),
-    Route("GET", "/messages/{id}", message, by_head=True),
+    Route("GET", "/messages", messages, by_head=True, contract=LIST),
+    Route("GET", "/messages/{id}/why", why, by_head=True, contract=WHY),
+    Route("GET", "/messages/{id}", message, by_head=True, contract=ONE),
 )

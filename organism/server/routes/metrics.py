@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from organism.server.call import Answer, Call, Route
+from organism.server.contract import Contract, Gives
 
 
 async def metrics(call: Call) -> Answer:
@@ -16,4 +17,8 @@ async def metrics(call: Call) -> Answer:
     return Answer(body, kind=kind.encode())
 
 
-ROUTES: Final = (Route("GET", "/metrics", metrics),)
+NUMBERS: Final = Contract(
+    gives=(Gives(str, kind="text/plain"), Gives(str, kind="application/openmetrics-text")), headers=("Accept",)
+)
+
+ROUTES: Final = (Route("GET", "/metrics", metrics, contract=NUMBERS),)

@@ -7,21 +7,35 @@ from typing import Any, Final
 import orjson
 
 from organism.config.shown import shown_settings
+from organism.errors import ConfigInvalid, NotFound
 from organism.model.commands import PauseOrganism, ResumeOrganism
 from organism.server.bodies import NoBody, parsed
 from organism.server.call import Answer, Call, Route, answer
+from organism.server.contract import ACT, ACT_REFUSED, Contract, gives
+from organism.server.moment import AT, moment
+from organism.server.shapes.acts import Reloaded, StopBegun
+from organism.server.shapes.objects import Organism
+from organism.server.shapes.standing import Configuration
 from organism.server.standing import organism_row
 
 
 async def organism(call: Call) -> Answer:
     """Its name, status, uptime and counts."""
-    call.allow_query()
-    return answer(await _standing(call))
+    call.allow_query(AT)
+    at = await moment(call)
+    return answer(await _standing(call) if at is None else await _stood(call, at))
+
+
+async def _stood(call: Call, at: int) -> dict[str, Any]:
+    """As it stood when the log ended there: running or paused, and up since the start before."""
+    row = await call.row("organism", "organism", at)
+    (event,) = await call.tenant.log.read(at - 1, at)
+    return organism_row(row, event.at)
 
 
 async def _standing(call: Call) -> dict[str, Any]:
     row = await call.row("organism", "organism")
-    return organism_row(row, call.tenant, call.process.organism.status)
+    return organism_row(row, call.tenant.clock.now_us(), call.process.organism.status)
 
 
 async def config(call: Call) -> Answer:
@@ -64,11 +78,17 @@ async def stop(call: Call) -> Answer:
     return answer({"status": "stopping", "position": call.tenant.log.head}, 202)
 
 
+ONE: Final = Contract(gives=gives(Organism), query=(AT,), refuses=(NotFound,))
+CONFIG: Final = Contract(gives=gives(Configuration))
+CONTROL: Final = Contract(gives=gives(Organism), takes=NoBody, headers=ACT, refuses=ACT_REFUSED)
+RELOAD: Final = Contract(gives=gives(Reloaded), takes=NoBody, headers=ACT, refuses=(ConfigInvalid,))
+STOP: Final = Contract(gives=gives(StopBegun, status=202), takes=NoBody, headers=ACT)
+
 ROUTES: Final = (
-    Route("GET", "/organism", organism, by_head=True),
-    Route("GET", "/organism/config", config, by_head=True),
-    Route("POST", "/organism/pause", pause, is_kept=True),
-    Route("POST", "/organism/resume", resume, is_kept=True),
-    Route("POST", "/organism/reload", reload, is_kept=True),
-    Route("POST", "/organism/stop", stop, is_kept=True),
+    Route("GET", "/organism", organism, by_head=True, contract=ONE),
+    Route("GET", "/organism/config", config, by_head=True, contract=CONFIG),
+    Route("POST", "/organism/pause", pause, is_kept=True, contract=CONTROL),
+    Route("POST", "/organism/resume", resume, is_kept=True, contract=CONTROL),
+    Route("POST", "/organism/reload", reload, is_kept=True, contract=RELOAD),
+    Route("POST", "/organism/stop", stop, is_kept=True, contract=STOP),
 )

@@ -6,11 +6,17 @@ from typing import Final
 
 import orjson
 
+from organism.errors import NotFound
 from organism.log.log import Query, Where
 from organism.model.commands import KillThread, PauseThread, ResumeThread
 from organism.server.bodies import NoBody, parsed
 from organism.server.call import Answer, Call, Route, answer
+from organism.server.contract import ACT_ON_THREAD, THREAD_REFUSED, Contract, gives
 from organism.server.lists import MAX_LIMIT, Listing, list_of, next_cursor, one_of, since, wants_xml, with_xml
+from organism.server.moment import AT, moment
+from organism.server.shapes.lists import MessageList, ThreadList
+from organism.server.shapes.objects import Thread, ThreadWithMessages
+from organism.server.shapes.words import ThreadStatus
 from organism.server.wire import splice
 
 STATUSES: Final = ("active", "completed", "error", "killed")
@@ -44,9 +50,10 @@ async def threads(call: Call) -> Answer:
 
 async def thread(call: Call) -> Answer:
     """A thread with its first 500 messages; ``next`` is where ``/threads/{id}/messages`` goes on."""
-    call.allow_query("xml")
-    row = await call.row("threads", call.params["id"])
-    query = Query((Where("thread_id", "=", call.params["id"]),), "position", limit=MAX_LIMIT)
+    call.allow_query("xml", AT)
+    at = await moment(call)
+    row = await call.row("threads", call.params["id"], at)
+    query = Query((Where("thread_id", "=", call.params["id"]),), "position", limit=MAX_LIMIT, at=at)
     page = await call.tenant.log.rows("messages", query)
     more = next_cursor(call, page, query, call.path + "/messages")
     messages = await with_xml(call, page.rows) if wants_xml(call) else page.rows
@@ -56,7 +63,7 @@ async def thread(call: Call) -> Answer:
 async def messages(call: Call) -> Answer:
     """A thread's messages, oldest first."""
     call.allow_query(*OF_THREAD.takes)
-    await call.row("threads", call.params["id"])
+    await call.row("threads", call.params["id"], await moment(call))
     return await list_of(call, OF_THREAD, Where("thread_id", "=", call.params["id"]))
 
 
@@ -83,11 +90,18 @@ async def _control(call: Call, command: type[KillThread | PauseThread | ResumeTh
     return answer(row, position=orjson.loads(row)["position"])
 
 
+LIST: Final = Contract(gives=gives(ThreadList), query=THREADS.takes, narrow={"status": ThreadStatus})
+ONE: Final = Contract(gives=gives(ThreadWithMessages), query=("xml", AT), is_tagged=True, refuses=(NotFound,))
+MESSAGES: Final = Contract(gives=gives(MessageList), query=OF_THREAD.takes, refuses=(NotFound,))
+CONTROL: Final = Contract(
+    gives=gives(Thread), takes=NoBody, headers=ACT_ON_THREAD, is_tagged=True, refuses=THREAD_REFUSED
+)
+
 ROUTES: Final = (
-    Route("GET", "/threads/{id}/messages", messages, by_head=True),
-    Route("GET", "/threads/{id}", thread),
-    Route("GET", "/threads", threads, by_head=True),
-    Route("POST", "/threads/{id}/kill", kill, is_kept=True),
-    Route("POST", "/threads/{id}/pause", pause, is_kept=True),
-    Route("POST", "/threads/{id}/resume", resume, is_kept=True),
+    Route("GET", "/threads/{id}/messages", messages, by_head=True, contract=MESSAGES),
+    Route("GET", "/threads/{id}", thread, contract=ONE),
+    Route("GET", "/threads", threads, by_head=True, contract=LIST),
+    Route("POST", "/threads/{id}/kill", kill, is_kept=True, contract=CONTROL),
+    Route("POST", "/threads/{id}/pause", pause, is_kept=True, contract=CONTROL),
+    Route("POST", "/threads/{id}/resume", resume, is_kept=True, contract=CONTROL),
 )

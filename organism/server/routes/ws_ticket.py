@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
+from organism.errors import RateLimitExceeded
 from organism.server.bodies import NoBody, parsed
 from organism.server.call import Answer, Call, Route, answer
+from organism.server.contract import Contract, gives
+from organism.server.shapes.acts import Ticket
 from organism.server.tickets import LIFE_SECONDS
 
 
@@ -16,4 +19,6 @@ async def ticket(call: Call) -> Answer:
     return answer({"ticket": call.process.tickets.issue(call.who), "expires_in_seconds": LIFE_SECONDS})
 
 
-ROUTES: Final = (Route("POST", "/ws-ticket", ticket),)
+TICKET: Final = Contract(gives=gives(Ticket), takes=NoBody, refuses=(RateLimitExceeded,))
+
+ROUTES: Final = (Route("POST", "/ws-ticket", ticket, contract=TICKET),)

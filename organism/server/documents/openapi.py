@@ -1,0 +1,167 @@
+"""OpenAPI 3.1 of the route table. Pure: routes in, document out."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Annotated, Any, Final
+
+from pydantic import Field
+
+from organism.server.call import Route
+from organism.server.contract import HEADERS, JSON, XML
+from organism.server.documents.refusals import refusals
+from organism.server.documents.schemas import Schema, Schemas, example
+from organism.server.rights import OPEN, Right
+from organism.server.shapes.refusals import Error
+from organism.server.shapes.words import AgentName
+
+INFO: Final = {
+    "title": "Organism",
+    "version": "1",
+    "summary": "An event-sourced society of agents: inject messages, watch them, control who handles them.",
+    "description": (
+        "JSON in snake_case, times in UTC as ISO 8601. What is not known is refused, never ignored. What is not yours "
+        "and what does not exist look the same: 404. `/ws` is described by `/asyncapi.json`."
+    ),
+    "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
+}
+"""No version of the software: it is nobody's business before a token was shown (S31)."""
+
+SECURITY: Final = {
+    "bearer": {"type": "http", "scheme": "bearer", "description": "`Authorization: Bearer TOKEN`"},
+    "key": {"type": "apiKey", "in": "header", "name": "X-API-Key", "description": "The same token."},
+}
+PATH: Final[Mapping[str, Any]] = {
+    "name": Annotated[AgentName, Field(description="The listener's name.")],
+    "id": Annotated[str, Field(description="Its id, as lists and frames show it.")],
+}
+"""The parameters of paths."""
+
+ANSWERED: Final[Mapping[str, Schema]] = {
+    "X-Request-Id": {"description": "The request's id, which stands in the server's log too.", "required": True},
+    "ETag": {"description": "A thread's position, of all else the head of the log."},
+    "Retry-After": {"description": "How many seconds to wait.", "required": True},
+    "WWW-Authenticate": {"description": "How to authenticate: `Bearer`.", "required": True},
+}
+"""The headers of answers."""
+
+
+def document(routes: Sequence[Route]) -> Schema:
+    """The whole document. Raises ``LookupError`` for a parameter that is described nowhere."""
+    schemas = Schemas([*_kinds(routes), Error])
+    paths: dict[str, dict[str, Schema]] = {}
+    for route in routes:
+        paths.setdefault(route.address, {})[route.method.lower()] = _operation(route, schemas)
+    return {
+        "openapi": "3.1.0",
+        "info": INFO,
+        "servers": [{"url": "/", "description": "This server."}],
+        "tags": [_tag(route) for route in {_resource(route): route for route in routes}.values()],
+        "security": [{name: []} for name in SECURITY],
+        "paths": paths,
+        "components": {
+            "schemas": schemas.components,
+            "headers": {name: {**said, "schema": {"type": "string"}} for name, said in ANSWERED.items()},
+            "securitySchemes": SECURITY,
+        },
+    }
+
+
+def _kinds(routes: Sequence[Route]) -> Iterator[Any]:
+    yield from HEADERS.values()
+    yield from PATH.values()
+    for route in routes:
+        contract = route.contract
+        yield from (form.shape for form in contract.gives)
+        yield from contract.parameters().values()
+        yield from () if contract.takes is None else (contract.takes,)
+
+
+def _operation(route: Route, schemas: Schemas) -> Schema:
+    contract = route.contract
+    summary, _, more = inspect.cleandoc(route.endpoint.__doc__ or "").replace("``", "`").partition("\n")
+    said = {
+        "operationId": f"{_resource(route)}.{route.endpoint.__name__}" if route.mount else route.endpoint.__name__,
+        "tags": [_resource(route)],
+        "summary": summary.rstrip("."),
+        "description": "\n\n".join(filter(None, (" ".join(more.split()), _needs(route.right)))),
+        "parameters": list(_parameters(route, schemas)),
+        "responses": {**_answers(route, schemas), **refusals(route)},
+    }
+    if contract.takes is not None:
+        said["requestBody"] = _body(route, schemas)
+    return said if route.right is not OPEN else {**said, "security": []}
+
+
+def _resource(route: Route) -> str:
+    return route.endpoint.__module__.rpartition(".")[2]
+
+
+def _tag(route: Route) -> Schema:
+    module = inspect.getmodule(route.endpoint)
+    return {"name": _resource(route), "description": " ".join((inspect.getdoc(module) or "").split())}
+
+
+def _needs(right: Right) -> str:
+    if right.scope is None:
+        return ""
+    narrow = "".join(f" or `{right.scope}:{kind}:ID`" for kind in right.objects.values())
+    whose = " of the tenant `default`" if right.of_process else ""
+    return f"Needs a token{whose} with the scope `{right.scope}`{narrow}."
+
+
+def _parameters(route: Route, schemas: Schemas) -> Iterator[Schema]:
+    contract = route.contract
+    in_path = [part[1:-1] for part in route.path.split("/") if part.startswith("{")]
+    headers = (*contract.headers, *(("If-None-Match",) if is_conditional(route) else ()))
+    yield from (_parameter("path", name, schemas.of(PATH[name])) for name in in_path)
+    yield from (_parameter("query", name, schemas.of(kind)) for name, kind in contract.parameters().items())
+    yield from (_parameter("header", name, schemas.of(HEADERS[name])) for name in headers)
+
+
+def _parameter(place: str, name: str, schema: Schema) -> Schema:
+    said = {
+        "name": name,
+        "in": place,
+        "required": place == "path",
+        "description": schema.get("description", ""),
+        "schema": {key: value for key, value in schema.items() if key != "description"},
+    }
+    return said | {"style": "form", "explode": False} if schema.get("type") == "array" else said
+
+
+def is_tagged(route: Route) -> bool:
+    """Whether its answers carry an ETag."""
+    return route.by_head or route.contract.is_tagged
+
+
+def is_conditional(route: Route) -> bool:
+    """Whether it is answered 304 to who has its ETag."""
+    return is_tagged(route) and route.method == "GET"
+
+
+def _answers(route: Route, schemas: Schemas) -> Schema:
+    headers = ("X-Request-Id", *(("ETag",) if is_tagged(route) else ()))
+    shown = {name: {"$ref": f"#/components/headers/{name}"} for name in headers}
+    answers: dict[str, Schema] = {}
+    for form in route.contract.gives:
+        said = schemas.described(form.shape)
+        answer = answers.setdefault(str(form.status), {"description": said, "headers": shown, "content": {}})
+        answer["content"][form.kind] = _media(schemas.of(form.shape), schemas)
+    if is_conditional(route):
+        answers["304"] = {"description": "It is still what you have.", "headers": shown}
+    return answers
+
+
+def _media(schema: Schema, schemas: Schemas) -> Schema:
+    return {"schema": schema, "example": example(schema, schemas.components)}
+
+
+def _body(route: Route, schemas: Schemas) -> Schema:
+    schema = schemas.of(route.contract.takes)
+    content = {JSON: _media(schema, schemas)}
+    if route.contract.takes_xml:
+        content[XML] = {"schema": {"type": "string"}, "example": "<Greeting><name>Dan</name></Greeting>"}
+    is_needed = bool(schemas.resolved(schema).get("required"))
+    return {"required": is_needed, "description": schemas.described(route.contract.takes), "content": content}

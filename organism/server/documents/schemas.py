@@ -1,0 +1,97 @@
+"""Records → JSON Schemas (2020-12), as the documents need them: named once, closed, and without titles."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final
+
+from pydantic import TypeAdapter
+from pydantic.json_schema import GenerateJsonSchema
+
+Schema = dict[str, Any]
+TEMPLATE: Final = "#/components/schemas/{model}"
+
+
+class _Untitled(GenerateJsonSchema):
+    """A field's name says it all: no titles."""
+
+    def field_title_should_be_set(self, schema: Any) -> bool:  # noqa: ARG002 - as pydantic calls it
+        """No."""
+        return False
+
+
+class Schemas:
+    """The schemas of many records. Each record becomes a component; everything else is written where it stands."""
+
+    def __init__(self, kinds: Iterable[Any]) -> None:
+        listed = list(dict.fromkeys(kinds))
+        inputs: list[Any] = [(at, "validation", TypeAdapter(kind)) for at, kind in enumerate(listed)]
+        made, defined = TypeAdapter.json_schemas(inputs, ref_template=TEMPLATE, schema_generator=_Untitled)
+        self._of = {kind: _tidy(made[at, "validation"]) for at, kind in enumerate(listed)}
+        self.components: Mapping[str, Schema] = {
+            name: _tidy(schema) for name, schema in sorted(defined.get("$defs", {}).items())
+        }
+
+    def of(self, kind: Any) -> Schema:
+        """The schema of one of the kinds: a reference, if it is a record."""
+        found: Schema = self._of[kind]
+        return found
+
+    def resolved(self, schema: Schema) -> Schema:
+        """The schema itself, where this is a reference to it."""
+        return self.components[schema["$ref"].rpartition("/")[2]] if "$ref" in schema else schema
+
+    def described(self, kind: Any) -> str:
+        """What a kind says of itself."""
+        said: str = self.resolved(self.of(kind)).get("description", "")
+        return said
+
+
+def example(schema: Schema, components: Mapping[str, Schema]) -> Any:
+    """A value that fits the schema, put together of the examples that stand at its fields."""
+    said = [schema[name] for name in ("const", "default") if name in schema]
+    said += [schema[name][0] for name in ("examples", "enum") if name in schema]
+    if said:
+        return said[0]
+    if (inner := _inner(schema, components)) is not None:
+        return example(inner, components)
+    return _MADE[schema.get("type", "null")](schema, components)
+
+
+def _inner(schema: Schema, components: Mapping[str, Schema]) -> Schema | None:
+    """What the schema refers to, or the first of its choices."""
+    if "$ref" in schema:
+        return components[schema["$ref"].rpartition("/")[2]]
+    choices: list[Schema] = schema.get("anyOf") or schema.get("oneOf") or []
+    return choices[0] if choices else None
+
+
+def _object(schema: Schema, components: Mapping[str, Schema]) -> dict[str, Any]:
+    fields = schema.get("properties", {})
+    shown = {name: field for name, field in fields.items() if field.get("default", ...) is not None}
+    return {name: example(field, components) for name, field in shown.items()}
+
+
+_MADE: Final[Mapping[str, Callable[[Schema, Mapping[str, Schema]], Any]]] = {
+    "object": _object,
+    "array": lambda schema, components: [example(schema["items"], components)],
+    "boolean": lambda *_: False,
+    "string": lambda *_: "text",
+    "integer": lambda *_: 1,
+    "number": lambda *_: 1.0,
+    "null": lambda *_: None,
+}
+
+
+def _tidy(schema: Any) -> Any:
+    """The schema with objects of named fields closed, no titles of classes, and Markdown's marks of code."""
+    if isinstance(schema, list):
+        return [_tidy(part) for part in schema]
+    if not isinstance(schema, dict):
+        return schema
+    tidy = {name: _tidy(part) for name, part in schema.items() if not (name == "title" and isinstance(part, str))}
+    if isinstance(tidy.get("properties"), dict):
+        tidy.setdefault("additionalProperties", False)
+    if isinstance(tidy.get("description"), str):
+        tidy["description"] = " ".join(tidy["description"].replace("``", "`").split())
+    return tidy

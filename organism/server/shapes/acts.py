@@ -1,0 +1,54 @@
+"""What acts are answered with, where it is no object."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+from typing_extensions import TypedDict  # pydantic wants this one below Python 3.12
+
+from organism.server.shapes.objects import Message, Thread
+from organism.server.shapes.words import AgentName, MessageId, Position, ThreadId, shape
+
+
+@shape
+class Injected(TypedDict):
+    """The message is on disk."""
+
+    thread_id: ThreadId
+    message_id: MessageId
+    position: Position
+
+
+@shape
+class InjectedAndEnded(Injected):
+    """The message's thread has ended; all of it is as it stood at that end."""
+
+    replies: Annotated[list[Message], Field(description="The messages to `console` that this injection caused.")]
+    thread: Thread
+
+
+@shape
+class Reloaded(TypedDict):
+    """What a reload changed: the names of listeners."""
+
+    added: list[AgentName]
+    removed: list[AgentName]
+    updated: list[AgentName]
+    position: Position
+
+
+@shape
+class StopBegun(TypedDict):
+    """The graceful stop has begun."""
+
+    status: Literal["stopping"]
+    position: Position
+
+
+@shape
+class Ticket(TypedDict):
+    """Opens `/ws?ticket=…`, once."""
+
+    ticket: Annotated[str, Field(examples=["ticket_GyXq1b5T0dV8yQb"])]
+    expires_in_seconds: Annotated[int, Field(examples=[30])]

@@ -1,0 +1,105 @@
+"""Lists and pages."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, NotRequired
+
+from pydantic import Field
+from typing_extensions import TypedDict  # pydantic wants this one below Python 3.12
+
+from organism.server.shapes.objects import Agent, Approval, DeadLetter, Indeterminate, Message, Thread
+from organism.server.shapes.words import Count, Cursor, EventType, MessageId, Object, Position, ThreadId, Time, shape
+
+
+@shape
+class Page(TypedDict):
+    """What every list says besides its rows."""
+
+    count: Annotated[Count, Field(description="How many are here.")]
+    total: Annotated[Count, Field(description="How many there are.")]
+    limit: Annotated[int, Field(ge=1, le=500, examples=[50])]
+    offset: Annotated[int, Field(ge=0, examples=[0])]
+    next: Annotated[Cursor | None, Field(description="The `cursor` of the next page; null on the last.")]
+
+
+@shape
+class AgentList(Page):
+    """The listeners, in the order of organism.yaml."""
+
+    agents: list[Agent]
+
+
+@shape
+class ThreadList(Page):
+    """Threads, newest activity first."""
+
+    threads: list[Thread]
+
+
+@shape
+class MessageList(Page):
+    """Messages, oldest first."""
+
+    messages: list[Message]
+
+
+@shape
+class DeadLetterList(Page):
+    """Open dead letters, oldest first."""
+
+    dead_letters: list[DeadLetter]
+
+
+@shape
+class ApprovalList(Page):
+    """Approvals, oldest first."""
+
+    approvals: list[Approval]
+
+
+@shape
+class IndeterminateList(Page):
+    """Open questions, oldest first."""
+
+    indeterminate: list[Indeterminate]
+
+
+@shape
+class Why(TypedDict):
+    """How a message came about: it, the one whose handling led to it, and so on; the injection comes last."""
+
+    messages: list[Message]
+    count: Count
+    next: Annotated[MessageId | None, Field(description="Where the path goes on, if it is longer than 500.")]
+
+
+@shape
+class Actor(TypedDict):
+    """Who caused it."""
+
+    tenant: Annotated[str, Field(examples=["default"])]
+    user: str | None
+    request_id: Annotated[str, Field(examples=["req-5f2c9a01d7e84b36"])] | None
+
+
+@shape
+class Event(TypedDict):
+    """One event of the log."""
+
+    position: Position
+    type: EventType
+    at: Time
+    thread_id: Annotated[ThreadId | None, Field(description="Null for what concerns the whole organism.")]
+    cause: Annotated[MessageId | None, Field(description="The message whose handling led to it.")]
+    correlation: Annotated[MessageId | None, Field(description="The message of the injection at the root.")]
+    actor: Actor | None
+    data: Annotated[Object, Field(description="What belongs to this type; docs/design.md lists it to the field.")]
+    content: NotRequired[Annotated[Any, Field(description="With `content=true`: the text that was kept beside it.")]]
+
+
+@shape
+class Events(TypedDict):
+    """A page of the log."""
+
+    events: list[Event]
+    next: Annotated[Position | None, Field(description="The `after` of the next page; null at the end.")]

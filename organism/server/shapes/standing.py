@@ -1,0 +1,98 @@
+"""How it is set up and whether it works: the graph, the configuration, the probes."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+from typing_extensions import TypedDict  # pydantic wants this one below Python 3.12
+
+from organism.config.settings import Limits, Retry
+from organism.server.shapes.words import AgentName, Object, shape
+
+
+@shape
+class Node(TypedDict):
+    """Who writes or is written to."""
+
+    name: AgentName
+    kind: Literal["agent", "listener", "console", "system"]
+    description: Annotated[str, Field(examples=["Greets whoever is named"])] | None
+    payload_class: Annotated[str, Field(examples=["handlers.hello.Greeting"])] | None
+
+
+@shape
+class Edge(TypedDict):
+    """Who may write to whom."""
+
+    from_: Annotated[AgentName, Field(alias="from")]
+    to: Annotated[AgentName, Field(examples=["shouter"])]
+
+
+@shape
+class Graph(TypedDict):
+    """Who may write to whom."""
+
+    nodes: list[Node]
+    edges: list[Edge]
+
+
+@shape
+class OrganismSection(TypedDict):
+    """The section `organism`."""
+
+    name: Annotated[str, Field(examples=["hello-world"])]
+    imports: Annotated[list[str], Field(examples=[["handlers"]])]
+
+
+@shape
+class Section(TypedDict, total=False):
+    """A listener's section of organism.yaml: the keys that stand there."""
+
+    name: AgentName
+    payload_class: Annotated[str, Field(examples=["handlers.hello.Greeting"])]
+    handler: Annotated[str, Field(examples=["handlers.hello.greet"])]
+    description: Annotated[str, Field(examples=["Greets whoever is named"])]
+    agent: bool
+    peers: list[AgentName]
+    prompt: Annotated[str, Field(description="Its text for `admin` alone, else `sha256:…`.", examples=["Greet."])]
+    prompt_ref: Annotated[str, Field(examples=["greeter"])]
+    model: Annotated[str, Field(examples=["default"])]
+    tools: list[Annotated[str, Field(examples=["calculate"])]]
+    budget: Object
+    max_concurrent: Annotated[int, Field(examples=[5])]
+    timeout_s: Annotated[float, Field(examples=[30.0])]
+    max_payload_bytes: Annotated[int, Field(examples=[262144])]
+    broadcast: bool
+    blocking: bool
+    confirm: bool
+    approval: bool
+    invoke: list[Literal["batch", "stream"]]
+
+
+@shape
+class Configuration(TypedDict):
+    """organism.yaml as it is in force, defaults filled in, without anything secret."""
+
+    organism: OrganismSection
+    limits: Limits
+    retry: Retry
+    models: Object
+    embeddings: Object
+    tools: Object
+    fx: Object
+    listeners: list[Section]
+
+
+@shape
+class Healthy(TypedDict):
+    """The process answers."""
+
+    status: Literal["ok"]
+
+
+@shape
+class Ready(TypedDict):
+    """It takes work."""
+
+    status: Literal["running", "paused"]

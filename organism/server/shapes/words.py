@@ -1,0 +1,51 @@
+"""The words that shapes are made of: ids, positions, times and states, each with its bounds and an example."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import ConfigDict, Field, with_config
+
+from organism.model.events import EVENT_TYPES
+
+shape: Final = with_config(ConfigDict(use_attribute_docstrings=True))
+"""Marks a record as a shape: the text below a field describes it."""
+
+AgentName = Annotated[str, Field(examples=["greeter"])]
+ThreadId = Annotated[str, Field(examples=["thr-01a2b3c4"])]
+MessageId = Annotated[str, Field(examples=["msg-01a2b3c4"])]
+Position = Annotated[int, Field(ge=0, lt=1 << 63, description="Where it stands in the log.", examples=[3])]
+Count = Annotated[int, Field(ge=0, examples=[4])]
+Time = Annotated[
+    str,
+    Field(description="UTC, ISO 8601.", examples=["2026-01-15T10:00:00Z"], json_schema_extra={"format": "date-time"}),
+]
+Digest = Annotated[str, Field(description="SHA-256.", examples=["9f86d081884c7d65"])]
+Payload = Annotated[
+    Any,
+    Field(description='Of the receiver\'s schema; `{"erased":true}` once it was erased.', examples=[{"name": "Dan"}]),
+]
+Cursor = Annotated[str, Field(examples=["AAAAAAAyq1b5-0dV8yQb"])]
+PayloadType = Annotated[str, Field(examples=["Greeting"])]
+Reason = Annotated[str, Field(examples=["ValueError: no such name"])]
+Version = Annotated[str, Field(description="Changes with the configuration and the code.", examples=["5f2c9a01"])]
+EventType = Annotated[str, Field(json_schema_extra={"enum": sorted(EVENT_TYPES)}, examples=["message_sent"])]
+FrameNames = Annotated[
+    list[str], Field(description="Only frames of these names, parted by commas.", examples=[["message"]])
+]
+Object = Annotated[dict[str, Any], Field(examples=[{}])]
+
+AgentState = Literal["idle", "processing", "waiting", "paused", "error"]
+ThreadStatus = Literal["completed", "active", "error", "killed"]
+OrganismStatus = Literal["running", "starting", "paused", "stopping"]
+ApprovalStatus = Literal["pending", "approved", "rejected", "expired", "cancelled"]
+ErrorType = Literal[
+    "invalid_request_error",
+    "authentication_error",
+    "permission_denied",
+    "not_found",
+    "conflict",
+    "rate_limit_exceeded",
+    "upstream_error",
+    "internal_error",
+]
