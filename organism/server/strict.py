@@ -15,7 +15,8 @@ SLOW_SECONDS: Final = 10.0
 """So long may a request's head take, a body pause, and a new connection say nothing."""
 HEAD_BYTES: Final = 64 << 10
 """What a request's first line and its headers may have together."""
-TOO_LONG: Final = f"The head of a request has at most {HEAD_BYTES} bytes; send a shorter address or fewer headers."
+HEADERS: Final = 256
+TOO_LONG: Final = f"The head of a request has at most {HEAD_BYTES} bytes and {HEADERS} headers; send fewer of them."
 NO_HTTP: Final = "This is no HTTP/1.1 request that can be read in one way only; send it by an HTTP client."
 NO_TARGET: Final = "The target of a request is a path as /api/v1/organism, or an http address with one."
 NO_CODING: Final = "A body comes as it is or with `Transfer-Encoding: chunked`; no other coding is taken."
@@ -66,7 +67,8 @@ class StrictHttpProtocol(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         """The head is whole. One that came in few large packets is measured here."""
         self._is_head = False
-        if sum(len(name) + len(value) for name, value in self.headers) + len(self.url) > HEAD_BYTES:
+        size = sum(len(name) + len(value) for name, value in self.headers) + len(self.url)
+        if size > HEAD_BYTES or len(self.headers) > HEADERS:
             self._stop(TOO_LONG)
         if any(name == b"transfer-encoding" and value.lower() != b"chunked" for name, value in self.headers):
             self._stop(NO_CODING)

@@ -1,0 +1,52 @@
+"""Hostile HTTP over bare sockets: each gets its documented refusal, and the organism lives (S14, S15, S31)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+
+from organism.server import strict
+from tests.server.hostile.asking import answered, faults_of, lives
+from tests.server.hostile.http import POST, RAW
+from tests.server.served import Served, served
+
+
+@pytest.fixture
+async def impatient(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Served]:
+    """A server that has waited long enough after a second."""
+    monkeypatch.setattr(strict, "SLOW_SECONDS", 1.0)
+    async with served() as server:
+        yield server
+
+
+async def test_every_hostile_request_gets_its_documented_refusal(impatient: Served) -> None:
+    assert len({raw.name for raw in RAW}) == len(RAW) > 200
+    assert await faults_of(answered(impatient, raw) for raw in RAW) == []
+    assert await lives(impatient)
+
+
+async def test_nothing_that_hides_in_a_body_is_taken_for_a_request(impatient: Served) -> None:
+    hidden = "POST /api/v1/organism/pause HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    port = int(impatient.url.rsplit(":", 1)[1])
+    for length in (
+        "Content-Length: 6\r\nTransfer-Encoding: chunked",
+        "Transfer-Encoding: xchunked\r\nContent-Length: 6",
+    ):
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(f"{POST}{length}\r\n\r\n0\r\n\r\nX{hidden}".encode())
+        said = await asyncio.wait_for(reader.read(), 10)
+        writer.close()
+        assert said.count(b"\r\ncontent-length:") == 1
+    assert await lives(impatient)
+
+
+async def test_a_slow_client_and_a_crowd_of_silent_ones_delay_nobody(impatient: Served) -> None:
+    port = int(impatient.url.rsplit(":", 1)[1])
+    silent = [await asyncio.open_connection("127.0.0.1", port) for _ in range(200)]
+    assert await lives(impatient)
+    ends = await asyncio.gather(*(asyncio.wait_for(reader.read(), 10) for reader, _ in silent), return_exceptions=True)
+    for _, writer in silent:
+        writer.close()
+    assert all(end == b"" or isinstance(end, ConnectionError) for end in ends)

@@ -1,0 +1,101 @@
+"""Hostile frames and commands: an ``error`` or a close, and the organism lives in any case (S15)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable
+
+import orjson
+import pytest
+from websockets.exceptions import ConnectionClosedError
+
+from tests.server.hostile.asking import CODES, faults_of, lives
+from tests.server.hostile.http import UPGRADE, WHO
+from tests.server.hostile.texts import STRANGE
+from tests.server.hostile.wishes import BAD_COMMANDS, BAD_FRAMES, BAD_TEXTS
+from tests.server.served import Frames, Served
+
+
+async def refusals(server: Served, said: Iterable[str | bytes]) -> list[str]:
+    """The codes of the errors that these messages got, on one connection, which then still answers."""
+    codes = []
+    async with server.socket() as socket:
+        frames = Frames(socket)
+        await frames.until("connected")
+        for text in said:
+            await socket.send(text)
+            answer = (await frames.until("error"))[-1]
+            assert answer["code"] in CODES, (text, answer)
+            assert CODES[answer["code"]] < 500, (text, answer)
+            codes.append(answer["code"])
+        assert (await frames.ask("ping"))["event"] == "ok"
+    return codes
+
+
+async def test_whatever_is_no_json_gets_an_error_and_the_connection_lives(hello: Served) -> None:
+    assert set(await refusals(hello, BAD_TEXTS)) == {"invalid_json"}
+    assert await lives(hello)
+
+
+async def test_whatever_is_no_command_gets_an_error_and_the_connection_lives(hello: Served) -> None:
+    codes = await refusals(hello, BAD_COMMANDS)
+    assert set(codes) >= {
+        "missing_field",
+        "invalid_field",
+        "unknown_field",
+        "not_found",
+        "bad_position",
+        "invalid_json",
+    }
+    assert (await hello.get("/organism"))["total_messages"] == 0
+    assert await lives(hello)
+
+
+async def test_a_binary_message_gets_an_error_and_the_connection_lives(hello: Served) -> None:
+    assert set(await refusals(hello, [b"", b'{"cmd":"ping"}', b"\xff" * 1000])) == {"invalid_json"}
+
+
+async def test_a_strange_text_as_a_command_or_an_id_does_no_harm(hello: Served) -> None:
+    commands = [orjson.dumps({"cmd": text, "id": text}).decode() for text in STRANGE]
+    named = [orjson.dumps({"cmd": "kill", "thread_id": text or "x", "id": text}).decode() for text in STRANGE]
+    assert set(await refusals(hello, commands)) <= {"invalid_field", "missing_field"}
+    assert set(await refusals(hello, named)) <= {"invalid_field", "not_found"}
+    assert await lives(hello)
+
+
+async def closed_after(server: Served, name: str, frame: bytes) -> str:
+    """What is wrong with how a connection ends after bytes that are no frame."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", int(server.url.rsplit(":", 1)[1]))
+    writer.write(f"GET /ws?since=0 HTTP/1.1\r\n{UPGRADE}{WHO}\r\n".encode())
+    await reader.readuntil(b"\r\n\r\n")
+    writer.write(frame)
+    try:
+        await asyncio.wait_for(reader.read(), 10)
+    except TimeoutError:
+        return f"{name}: the connection lives"
+    except ConnectionError:
+        return ""
+    finally:
+        writer.close()
+    return ""
+
+
+async def test_after_what_is_no_frame_the_connection_ends(hello: Served) -> None:
+    assert await faults_of(closed_after(hello, name, frame) for name, frame in BAD_FRAMES.items()) == []
+    assert await lives(hello)
+
+
+@pytest.mark.parametrize("first", ["", "{", "[]", '{"cmd":"ping"}', '{"cmd":"auth"}', '{"cmd":"auth","token":"x"}'])
+async def test_who_begins_otherwise_than_by_a_good_token_learns_nothing(hello: Served, first: str) -> None:
+    async with hello.socket(headers={}) as socket:
+        await socket.send(first)
+        said = orjson.loads(await socket.recv())
+        assert (said["event"], CODES[said["code"]] in {400, 401}) == ("error", True)
+        with pytest.raises(ConnectionClosedError) as over:
+            await socket.recv()
+        assert over.value.rcvd is not None
+        assert over.value.rcvd.code == 4401
+
+
+def test_there_is_enough_that_is_hostile() -> None:
+    assert len({*BAD_COMMANDS, *BAD_TEXTS, *STRANGE}) > 250
