@@ -18,7 +18,7 @@ import structlog
 from organism.codec import Codec, PayloadSchema, Terms, UnsupportedPayload
 from organism.config.load import load
 from organism.config.modules import Importer
-from organism.config.settings import Listener, Settings, diff
+from organism.config.settings import Changes, Listener, Settings, diff
 from organism.config.tokens import TOKENS_FILE, TenantEntry, read_tokens
 from organism.errors import ConfigInvalid, OrganismError
 from organism.log.driver import Driver, Pysqlite
@@ -27,7 +27,7 @@ from organism.log.memory import MemoryLog
 from organism.log.opening import Options
 from organism.log.sqlite import SqliteLog
 from organism.model.clock import LogClock
-from organism.model.commands import NOBODY, Reloaded
+from organism.model.commands import NOBODY, Idempotency, Reloaded
 from organism.model.events import Actor
 from organism.model.ids import DEFAULT_TENANT, folder_of
 from organism.projections import READ_MODELS
@@ -172,12 +172,15 @@ class Organism:
     def _report_broken(self, error: BaseException) -> None:
         self._logger.error("state_folded_anew", error=repr(error), exc_info=error)
 
-    async def reload(self, actor: Actor = NOBODY) -> Reloaded:
-        """Take over organism.yaml and the handlers as they are now. Raises ``ConfigInvalid``.
+    async def reload(self, actor: Actor = NOBODY, once: Idempotency | None = None) -> Reloaded:
+        """Take over organism.yaml and the handlers as they are now, or give the answer that the key ``once`` had.
 
-        Then nothing has changed.
+        Raises ``ConfigInvalid``, and nothing has changed; ``IdempotencyKeyReused``.
         """
         async with self._changing:
+            operator = self.tenants[DEFAULT_TENANT].operator
+            if once is not None and (before := await operator.answered(once)) is not None:
+                return Reloaded(**before)
             settings = self._load()
             try:
                 self._codec = self._new_codec(settings)
@@ -186,10 +189,10 @@ class Organism:
                 raise
             changes = diff(self.settings, settings)
             self.settings = settings
-            position = await self._reload_tenants(Reloaded(changes.added, changes.removed, changes.updated, 0), actor)
+            position = await self._reload_tenants(changes, actor, once)
             return Reloaded(changes.added, changes.removed, changes.updated, position)
 
-    async def _reload_tenants(self, changes: Reloaded, actor: Actor) -> int:
+    async def _reload_tenants(self, changes: Changes, actor: Actor, once: Idempotency | None) -> int:
         """Every tenant takes over the settings, whether or not another's log can say so; gives the operator's position.
 
         In the logs of the others nobody stands as the cause: who has done it is no business of theirs.
@@ -197,7 +200,7 @@ class Organism:
         life = self._life(self.settings)
         self._share.resize(self.settings.limits.max_concurrent_handlers)
         told = [
-            tenant.reload(self._rules(), life, changes, actor if tenant.id == DEFAULT_TENANT else NOBODY)
+            tenant.reload(self._rules(), life, changes, *((actor, once) if tenant.id == DEFAULT_TENANT else (NOBODY,)))
             for tenant in self.tenants.values()
         ]
         results = await asyncio.gather(*told, return_exceptions=True)

@@ -10,10 +10,11 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Final
 
+from organism.config.settings import Changes
 from organism.errors import Fenced, Unavailable
 from organism.log.log import Log
 from organism.model.clock import Clock
-from organism.model.commands import Command, Done, Idempotency, Injected, Reloaded
+from organism.model.commands import Command, Done, Idempotency, Injected
 from organism.model.events import ORGANISM_STREAM, Actor, Content
 from organism.model.ids import Ids
 from organism.pump import recover
@@ -87,10 +88,12 @@ class Tenant:
         finally:
             expiry.cancel()
 
-    async def reload(self, rules: Rules, life: Life, changes: Reloaded, actor: Actor) -> int:
+    async def reload(
+        self, rules: Rules, life: Life, changes: Changes, actor: Actor, once: Idempotency | None = None
+    ) -> int:
         """Take over new rules: what runs ends by the old ones, what starts from here on takes the new.
 
-        Gives the event's position.
+        ``once`` is answered in the same unit. Gives the event's position.
         """
         self._life = life
         pump = self.pump
@@ -99,19 +102,12 @@ class Tenant:
         for listener in rules.listeners.values():
             boxes.box(listener.name).limit = listener.max_concurrent
             boxes.wake_agent(listener.name)
+        names = {"added": list(changes.added), "removed": list(changes.removed), "updated": list(changes.updated)}
         decision = pump.state.decide(None, None, actor)
-        decision.add(
-            "organism_reloaded",
-            {
-                "added": list(changes.added),
-                "removed": list(changes.removed),
-                "updated": list(changes.updated),
-                "listeners": life.listeners,
-                "config": life.config,
-            },
-        )
+        decision.add("organism_reloaded", {**names, "listeners": life.listeners, "config": life.config})
+        self.operator.answer(decision, once, names, 1)
         recover.forget_pauses(decision, changes.removed)
-        return (await pump.commit(decision)).last
+        return (await pump.commit(decision)).events[0].position
 
     def broken(self, error: BaseException) -> None:
         """The state can't be trusted any more: stop everything of it and fold the log anew."""

@@ -6,6 +6,7 @@ unit, and the same key gives the same answer again, after a crash too.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -150,7 +151,7 @@ class Done:
 class Reloaded:
     """What a reload changed, by name."""
 
-    added: tuple[str, ...]
-    removed: tuple[str, ...]
-    updated: tuple[str, ...]
+    added: Sequence[str]
+    removed: Sequence[str]
+    updated: Sequence[str]
     position: int

@@ -88,22 +88,31 @@ class Operator:
         """The answer that this key already had, if any. Raises what stands against using it again."""
         if key in self._in_progress:
             raise IdempotencyKeyReused if self._in_progress[key] != once.digest else RequestInProgress
-        row = await self.pump.log.private_row("answers", key)
+        body = await self.answered(once)
         if key in self._in_progress:
             raise RequestInProgress
+        if body is None:
+            return None
+        return c.Injected(**body) if "message_id" in body else c.Done(**body)
+
+    async def answered(self, once: c.Idempotency) -> dict[str, Any] | None:
+        """What the key was answered with its position, if it was in the last 24 hours.
+
+        Raises ``IdempotencyKeyReused``.
+        """
+        row = await self.pump.log.private_row("answers", once.name)
         if row is None or row["at"] + KEY_LIFE_US < self.pump.state.now():
             return None
         if row["digest"] != once.digest:
             raise IdempotencyKeyReused
-        body = row["body"]
-        return c.Injected(**body) if "message_id" in body else c.Done(**body)
+        body: dict[str, Any] = row["body"]
+        return body
 
-    def answer(self, decision: Decision, command: c.Command, body: dict[str, Any], back: int) -> None:
+    def answer(self, decision: Decision, once: c.Idempotency | None, body: dict[str, Any], back: int) -> None:
         """Record the answer in the act's own unit; ``back`` is how far before this event the answer's position lies.
 
         Negative: after it.
         """
-        once = command.idempotency
         if once is not None:
             data = {
                 "key": once.key,
@@ -135,7 +144,7 @@ class Operator:
         first = len(decision.events)
         inject.add(decision, prepared)
         body = {"thread_id": decision.thread_id, "message_id": prepared[0].message_id}
-        self.answer(decision, command, body, len(decision.events) - first)
+        self.answer(decision, command.idempotency, body, len(decision.events) - first)
         unit = await self.pump.commit(decision)
         return c.Injected(decision.thread_id or "", prepared[0].message_id, unit.events[first].position)
 
@@ -202,7 +211,7 @@ async def _finish(self: Operator, decision: Decision, command: c.Command, tell: 
     """Write a control decision; one with nothing to do answers with the head, or with where its key is kept."""
     pump = self.pump
     own = len(decision.events)
-    self.answer(decision, command, {}, -own)
+    self.answer(decision, command.idempotency, {}, -own)
     if not decision.events:
         pump.write(decision)
         return c.Done(pump.log.head)
@@ -348,7 +357,7 @@ async def _replay(self: Operator, command: c.ReplayDeadLetter) -> c.Injected:
     position = replay.add(decision, letter, check, edited=command.json is not None)
     self.answer(
         decision,
-        command,
+        command.idempotency,
         {"thread_id": letter.thread_id, "message_id": check.message_id},
         len(decision.events) - position,
     )

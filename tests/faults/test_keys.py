@@ -84,6 +84,24 @@ async def test_a_kill_of_a_thread_is_answered_after_a_kill_of_the_server_as_it_w
     await life.stop()
 
 
+@pytest.mark.parametrize("point", ["committed:2", "delivery:2", "delivered:2"])
+async def test_a_reload_whose_answer_the_kill_took_is_answered_from_the_log_and_not_repeated(
+    stage: Stage, point: str
+) -> None:
+    """The second commit and delivery of the new life are those of the reload; the whole answer follows in a third."""
+    life = await stage.births.bear(stage.setting.dying_at(point))
+    stage.api.url = await life.serving()
+    with pytest.raises(Gone):
+        await stage.api.call("POST", "/organism/reload", key="key")
+    assert await life.end() == -signal.SIGKILL
+    life = await stage.serve()
+    answers = [await stage.api.call("POST", "/organism/reload", key="key") for _ in range(2)]
+    [reloaded] = [event async for event in stage.api.events() if event["type"] == "organism_reloaded"]
+    assert answers[0] == answers[1]
+    assert answers[0].expect(200)["position"] == reloaded["position"]
+    await life.stop()
+
+
 async def test_what_was_refused_is_not_kept_for_its_key(stage: Stage) -> None:
     life = await stage.serve()
     refused: Answer = await stage.api.inject("nobody", PAYLOAD, "key")

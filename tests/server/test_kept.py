@@ -170,7 +170,9 @@ async def test_what_was_done_and_never_answered_is_not_done_again(
             await server.call(method, path, **more)
         repeated = await server.call(method, path, **more)
         again = await server.call(method, path, **more)
+        events = (await server.get("/log?limit=500"))["events"]
         assert repeated.status_code in {200, 202}
+        assert len([event for event in events if event["type"] == "organism_reloaded"]) == path.endswith("/reload")
         assert (again.status_code, again.content) == (repeated.status_code, repeated.content)
 
 

@@ -65,7 +65,7 @@ async def reload(call: Call) -> Answer:
     """Read organism.yaml and the handlers anew: all of it or, with 422, nothing."""
     call.allow_query()
     parsed(NoBody, call.json())
-    done = await call.process.organism.reload(call.actor)
+    done = await call.process.organism.reload(call.actor, call.idempotency())
     changed = {"added": done.added, "removed": done.removed, "updated": done.updated, "position": done.position}
     return Answer(orjson.dumps(changed))
 
