@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from pathlib import Path
 
 import uvloop
@@ -26,7 +27,7 @@ SUBSCRIBERS, WATCHERS, STALLED = 200, 50, 20
 WARM_UP_MESSAGES = 100
 EVENTS_A_SECOND = 500
 STALLED_EVENTS, QUICK_STALLED_EVENTS = 100_000, 20_000
-STALLED_RATE = 400.0
+STALLED_RATE = 800.0
 """Messages a second while some do not read: three events each."""
 FREE_SECONDS, LOOK_SECONDS = 30.0, 0.05
 
@@ -85,9 +86,9 @@ async def stalled(server: Fed, _seconds: float, events: int) -> Measurement:
     count, pid = events // FRAMES_A_MESSAGE, server.process.pid
     client = await listen(server.url, HEADERS, MESSAGE, keeps_times=True)
     without = await _latencies(server, client, Order(0, count, STALLED_RATE))
-    descriptors, before = _descriptors(pid), private_kib(pid)
+    sockets, before = _sockets(pid), private_kib(pid)
     silent = [await stall(server.url, HEADERS) for _ in range(STALLED)]
-    peak, freed = Peak(pid), asyncio.ensure_future(_until_free(pid, descriptors))
+    peak, freed = Peak(pid), asyncio.ensure_future(_until_free(pid, sockets))
     beside = await _latencies(server, client, Order(count, count, STALLED_RATE))
     also = {"without_us": without["p99_us"], "mib": (peak.end() - before) / KIB_A_MIB}
     also["free_s"] = await freed
@@ -115,16 +116,21 @@ class Peak:
         return self.kib
 
 
-async def _until_free(pid: int, descriptors: int) -> float:
-    """Seconds until the server holds no more descriptors than before."""
+async def _until_free(pid: int, sockets: int) -> float:
+    """Seconds until the server holds no more sockets than before."""
     begun = time.perf_counter()
-    while _descriptors(pid) > descriptors and time.perf_counter() - begun < FREE_SECONDS:  # noqa: ASYNC110 - of another process
+    while _sockets(pid) > sockets and time.perf_counter() - begun < FREE_SECONDS:  # noqa: ASYNC110 - of another process
         await asyncio.sleep(LOOK_SECONDS)
     return time.perf_counter() - begun
 
 
-def _descriptors(pid: int) -> int:
-    return sum(1 for _ in Path(f"/proc/{pid}/fd").iterdir())
+def _sockets(pid: int) -> int:
+    """How many sockets a process holds."""
+    held = 0
+    for each in Path(f"/proc/{pid}/fd").iterdir():
+        with suppress(FileNotFoundError):  # it was closed since
+            held += str(each.readlink()).startswith("socket:")
+    return held
 
 
 MEASURES: dict[str, Measure] = {
