@@ -1,4 +1,9 @@
-"""The rows of one read model in memory: newer than its table, on their way to it, or touched lately."""
+"""The rows of one read model in memory: newer than its table, on their way to it, or touched lately.
+
+Rows that change are *milestoned*: a row carries the milestone ``_since`` which it stands as it does, and when it is
+about to change beyond one at which it stood, it is kept as it was. What begins and ends between two milestones is never
+kept, so that the past costs the rows of short threads nothing.
+"""
 
 from __future__ import annotations
 
@@ -13,18 +18,25 @@ from organism.log.log import FinalRow, ReadModel, Row
 from organism.model.events import Event
 
 GENERATION_ROWS: Final = 512
+SPAN_EVENTS: Final = 1024
+"""From one milestone to the next: so many events at most are folded to see the rows as of any position."""
+SINCE: Final = "_since"
 MISSING: Final[Row] = MappingProxyType({})  # type: ignore[assignment] # it is only ever compared
 """Says that a row is not in memory; None says that there is no such row."""
 
 LoadRow = Callable[[str, str], Row | None]
 Apply = Callable[[str, Row | None, Event], Row | None]
-Written = tuple[bytes, bytes, int, Sequence[Any]]
+Written = tuple[bytes, bytes, int, int, Sequence[Any]]
 """A row as it is kept: its public JSON; its private JSON (empty if there is none); the position of the event whose
-content completes it (0 for a model without content); the values of its declared columns."""
+content completes it (0 for a model without content); the milestone since which it stands so (0 for a final row); the
+values of its declared columns."""
+Stood = tuple[str, int, Written]
+"""A key, the milestone until which a row stood, and that row."""
 
 
-Mark = tuple[str, int, Written | None]
-"""A key, a milestone, and its row as it stood there; None if there was none."""
+def milestone_before(position: int) -> int:
+    """The last milestone at or before ``position``."""
+    return position - position % SPAN_EVENTS
 
 
 def read_row(public: bytes, private: bytes) -> Row:
@@ -32,6 +44,13 @@ def read_row(public: bytes, private: bytes) -> Row:
     row: Row = orjson.loads(public)
     if private:
         row.update(orjson.loads(private))
+    return row
+
+
+def folded_row(written: Written) -> Row:
+    """The row as its fold made it."""
+    row = read_row(written[0], written[1])
+    row.pop(SINCE, None)
     return row
 
 
@@ -47,14 +66,14 @@ def columns_of(model: ReadModel, row: Row) -> list[Any]:
 class Dirty(dict[str, Any]):
     """Rows that are newer than their table. Who asks for one is about to change it, so it is from then on."""
 
-    __slots__ = ("_before",)
+    __slots__ = ("_take",)
 
-    def __init__(self, before: Callable[[str], Any]) -> None:
+    def __init__(self, take: Callable[[str], Any]) -> None:
         super().__init__()
-        self._before = before
+        self._take = take
 
     def __missing__(self, key: str) -> Any:
-        row = self[key] = self._before(key)
+        row = self[key] = self._take(key)
         return row
 
 
@@ -62,19 +81,17 @@ class RowCache(ABC):
     """One read model's rows in memory.
 
     ``dirty`` changed since the last milestone and are newer than the table; ``pending`` are newer too, but changed
-    before it; ``leaving`` are on their way to the table. ``touched`` are the keys that changed since the last milestone
-    and are not dirty any more. A key above ``greatest`` was never written: ids rise with
+    before it; ``leaving`` are on their way to the table. A key above ``greatest`` was never written: ids rise with
     time, so a new row needs no look-up.
     """
 
-    __slots__ = ("_load", "dirty", "greatest", "leaving", "model", "pending", "touched")
+    __slots__ = ("_load", "dirty", "greatest", "leaving", "model", "pending")
 
     def __init__(self, model: ReadModel, load: LoadRow) -> None:
         self.model = model
         self._load = load
-        self.dirty = Dirty(self._before)
+        self.dirty = Dirty(self._take)
         self.pending: dict[str, Any] = {}
-        self.touched: set[str] = set()
         self.leaving: dict[str, Any] = {}
         self.greatest = ""
 
@@ -90,22 +107,26 @@ class RowCache(ABC):
     def written(self, key: str) -> Written | None:
         """The row as it stands, from memory or from its table; None if there is none."""
 
-    def is_dirty(self) -> bool:
-        """Whether any row is newer than the table."""
-        return bool(self.dirty or self.pending)
-
     @abstractmethod
-    def mark(self, milestone: int) -> None:
-        """This is how the rows stand at a milestone: keep those that changed since the last one."""
+    def pass_milestone(self) -> None:
+        """All that comes from here on is after the next milestone."""
+
+    def is_dirty(self) -> bool:
+        """Whether any row is newer than its table."""
+        return bool(self.dirty or self.pending)
 
     def leave(self) -> dict[str, Any]:
         """What has to be written now; nothing else may be taken away before ``left``."""
         self.leaving = self.pending
         self.leaving.update(self.dirty)
-        self.pending, self.dirty = {}, Dirty(self._before)
+        self.pending, self.dirty = {}, Dirty(self._take)
         if self.leaving:
             self.greatest = max(self.greatest, *self.leaving)
         return self.leaving
+
+    def stood(self) -> Sequence[Stood]:
+        """The rows of the past that have to be written with those that ``leave`` gave."""
+        return ()
 
     def left(self) -> None:
         """What ``leave`` gave is in the table."""
@@ -116,9 +137,9 @@ class RowCache(ABC):
         self.leaving.update(self.pending)
         self.pending, self.leaving = self.leaving, {}
 
-    def marks(self) -> Sequence[Mark]:
-        """The rows at milestones that have to be written now, oldest milestone first."""
-        return ()
+    def _take(self, key: str) -> Any:
+        """The row, which is about to change."""
+        return self._before(key)
 
     def _before(self, key: str) -> Any:
         """The row, if it is not dirty."""
@@ -151,7 +172,7 @@ class FinalRows(RowCache):
     def write(self, row: FinalRow) -> Written:
         """See ``RowCache``."""
         public, values = row
-        return orjson.dumps(public), b"", self._content_at(public), values
+        return orjson.dumps(public), b"", self._content_at(public), 0, values
 
     def written(self, key: str) -> Written | None:
         """See ``RowCache``."""
@@ -161,19 +182,23 @@ class FinalRows(RowCache):
         row = self._kept(key)
         return None if row is None else self.write((row, []))
 
-    def mark(self, milestone: int) -> None:
-        """See ``RowCache``. They stand alike at every milestone."""
+    def pass_milestone(self) -> None:
+        """See ``RowCache``. A row stands at each milestone after its position."""
 
 
 class ChangingRows(RowCache):
-    """Rows that change. Those touched lately stay, in two generations that are as their table has them."""
+    """Rows that change. Those touched lately stay, in two generations that are as their table has them.
 
-    __slots__ = ("_leaving_marks", "_marks", "_old", "_young")
+    ``milestone`` is the next one: what changes now stands so since then.
+    """
 
-    def __init__(self, model: ReadModel, load: LoadRow) -> None:
+    __slots__ = ("_leaving_stood", "_old", "_stood", "_young", "milestone")
+
+    def __init__(self, model: ReadModel, load: LoadRow, milestone: int) -> None:
         super().__init__(model, load)
-        self._marks: list[Mark] = []
-        self._leaving_marks: list[Mark] = []
+        self.milestone = milestone
+        self._stood: list[Stood] = []
+        self._leaving_stood: list[Stood] = []
         self._young: dict[str, Row | None] = {}
         self._old: dict[str, Row | None] = {}
 
@@ -183,12 +208,13 @@ class ChangingRows(RowCache):
 
     def write(self, row: Row) -> Written:
         """See ``RowCache``."""
+        since = row.setdefault(SINCE, self.milestone)
         values = columns_of(self.model, row)
         hidden = [name for name in row if name[0] == "_"]
         private = {name: row.pop(name) for name in hidden}
         public = orjson.dumps(row)
         row.update(private)
-        return public, orjson.dumps(private) if private else b"", self._content_at(row), values
+        return public, orjson.dumps(private), self._content_at(row), since, values
 
     def written(self, key: str) -> Written | None:
         """See ``RowCache``."""
@@ -198,40 +224,44 @@ class ChangingRows(RowCache):
             self._keep(key, row)
         return None if row is None else self.write(row)
 
-    def is_dirty(self) -> bool:
+    def pass_milestone(self) -> None:
         """See ``RowCache``."""
-        return bool(self._marks) or super().is_dirty()
-
-    def mark(self, milestone: int) -> None:
-        """See ``RowCache``."""
-        for key in sorted(self.touched.union(self.dirty)):
-            self._marks.append((key, milestone, self.written(key)))
-        self.touched = set()
+        for row in self.dirty.values():
+            if row is not None:
+                row.setdefault(SINCE, self.milestone)
         self.pending.update(self.dirty)
-        self.dirty = Dirty(self._before)
+        self.dirty = Dirty(self._take)
+        self.milestone += SPAN_EVENTS
 
     def leave(self) -> dict[str, Any]:
         """See ``RowCache``."""
-        self.touched.update(self.dirty)
-        self._leaving_marks, self._marks = self._marks, []
+        self._leaving_stood, self._stood = self._stood, []
         return super().leave()
+
+    def stood(self) -> Sequence[Stood]:
+        """See ``RowCache``."""
+        return self._leaving_stood
 
     def left(self) -> None:
         """See ``RowCache``."""
         for key, row in self.leaving.items():
             self._keep(key, row)
-        self._leaving_marks = []
+        self._leaving_stood = []
         super().left()
 
     def stay(self) -> None:
         """See ``RowCache``."""
-        self._marks = self._leaving_marks + self._marks
-        self._leaving_marks = []
+        self._stood = self._leaving_stood + self._stood
+        self._leaving_stood = []
         super().stay()
 
-    def marks(self) -> Sequence[Mark]:
-        """See ``RowCache``."""
-        return self._leaving_marks
+    def _take(self, key: str) -> Row | None:
+        """It is kept as it stood, if a milestone has seen it so."""
+        row: Row | None = self._before(key)
+        if row is not None and row[SINCE] < self.milestone:
+            self._stood.append((key, self.milestone, self.write(row)))
+            row[SINCE] = self.milestone
+        return row
 
     def _kept(self, key: str) -> Row | None:
         for rows in (self._young, self._old):

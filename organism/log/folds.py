@@ -10,18 +10,20 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from organism.errors import OrganismError
-from organism.log.cache import Apply, ChangingRows, FinalRows, LoadRow, RowCache, Written
+from organism.log.cache import (
+    SPAN_EVENTS,
+    Apply,
+    ChangingRows,
+    FinalRows,
+    LoadRow,
+    RowCache,
+    Written,
+    milestone_before,
+)
 from organism.log.log import ReadModel
 from organism.model.events import Event
 
 ERASED: Final = b'{"erased":true}'
-SPAN_EVENTS: Final = 1024
-"""From one milestone to the next: so many events at most are folded to see the rows as of any position."""
-
-
-def milestone_before(position: int) -> int:
-    """The last milestone at or before ``position``."""
-    return position - position % SPAN_EVENTS
 
 
 def with_payload(public: bytes, payload: bytes | None) -> bytes:
@@ -39,8 +41,10 @@ class Folds:
     __slots__ = ("_by_type", "caches", "is_whole", "owed", "position")
 
     def __init__(self, models: Sequence[ReadModel], load: LoadRow, position: int) -> None:
+        milestone = milestone_before(position) + SPAN_EVENTS
         self.caches: dict[str, RowCache] = {
-            model.name: (FinalRows if model.is_final else ChangingRows)(model, load) for model in models
+            model.name: FinalRows(model, load) if model.is_final else ChangingRows(model, load, milestone)
+            for model in models
         }
         self.owed: list[Event] = []
         self.position = position
@@ -70,7 +74,7 @@ class Folds:
             self._fold(owed[:count])
             if count <= len(owed):
                 for cache in self.caches.values():
-                    cache.mark(milestone)
+                    cache.pass_milestone()
             owed = owed[count:]
         self.is_whole = True
 

@@ -39,6 +39,8 @@ class ReadModel:
     event)`` gives the row after the event, or None if there is none any more; it depends on nothing else and may
     change ``row`` in place (the engine owns it and drops its copies when a commit fails). ``columns`` names the
     fields that can be searched or sorted by, with their SQL type; ``indexes`` lists tuples of columns.
+    ``text_in`` names another model and a column of it: a text is found in a row if it is in one of that model's rows
+    whose column holds the row's key.
     ``with_content`` completes each public row by ``"payload"``: the content JSON of the event at ``row["position"]``
     (``{"erased": true}`` after its erasure). A row that ``is_final`` once written is never read back by ``apply``:
     the engine need not keep it in memory. A new ``version`` makes the engine rebuild the rows from the log.
@@ -57,6 +59,7 @@ class ReadModel:
     with_content: bool = False
     is_final: bool = False
     fold: Callable[[dict[str, Any], Sequence[Event]], None] | None = None
+    text_in: tuple[str, str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +82,7 @@ class Where:
 class Query:
     """A page of a read model's rows, ``at`` a position if one is given (L10).
 
-    ``text`` finds a text in the content of ``with_content`` models.
+    ``text`` finds a text in the content of ``with_content`` models, and of those that a model names by ``text_in``.
     """
 
     where: tuple[Where, ...] = ()

@@ -8,6 +8,7 @@ from itertools import islice
 from typing import Final
 
 from organism.log.batch import Batch, Intake
+from organism.log.cache import folded_row
 from organism.log.chain import GENESIS, RandomBytes, Salts
 from organism.log.folds import Folds
 from organism.log.heads import Heads
@@ -78,7 +79,8 @@ class MemoryLog(Journal):
 
     async def private_row(self, model: str, key: str) -> Row | None:
         """One row with its private fields, for decisions that rest on what is no longer in memory."""
-        return self._shelf.at(None, self._folds, self._ledger).load(model, key)
+        written = self._shelf.at(None, self._folds, self._ledger).find(model, key)
+        return None if written is None else folded_row(written)
 
     async def position_at(self, at_us: int) -> int:
         """The last position whose event is not after this time (µs since 1970); 0 if there is none."""

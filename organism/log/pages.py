@@ -19,6 +19,8 @@ Statement = tuple[str, list[Any]]
 COMPARISONS: Final = frozenset({"=", "<", "<=", ">", ">="})
 FORWARD_FIELDS_BEGIN: Final = 3
 """The place of the first declared field in a row that was folded on from a milestone."""
+FOR_EVER: Final = (1 << 63) - 1
+"""No position is after it."""
 _SQL: Final = statements("tables.sql")
 
 
@@ -37,7 +39,7 @@ def page_statement(model: ReadModel, query: Query, moment: Moment | None = None)
     content = _SQL["content"] if model.with_content else ""
     order = _order(model, query)
     if moment is None or model.is_final:
-        where, values = _where(model, query, _until(model, moment))
+        where, values = _where(model, query, moment, _until(model, moment))
         table = table_of(model.name)
     else:
         where = ""
@@ -50,33 +52,41 @@ def total_statement(model: ReadModel, query: Query, moment: Moment | None = None
     """How many rows match."""
     content = _content_to_search(model, query)
     if moment is None or model.is_final:
-        where, values = _where(model, query, _until(model, moment))
+        where, values = _where(model, query, moment, _until(model, moment))
         return fill("total", table=table_of(model.name), content=content, where=where), values
-    kept, kept_values = _where(model, query, _kept(moment))
-    changed, changed_values = _where(model, query, None)
-    forward, rows = _forward(model, moment)
-    statement = fill("total_at", model=model.name, content=content, kept=kept, forward=forward, changed=changed)
-    return statement, [*kept_values, *rows, *changed_values]
+    legs = _legs(model, query, moment)
+    statement = fill("total_at", table=table_of(model.name), model=model.name, content=content, **legs.texts)
+    return statement, [*legs.unchanged, *legs.changed, *legs.rest]
 
 
 def _stood(model: ReadModel, query: Query, moment: Moment, order: str) -> Statement:
-    """The rows of the page and of those before it: out of those kept at the milestone, and all that changed since."""
-    content = _content_to_search(model, query)
-    kept, kept_values = _where(model, query, _kept(moment))
-    changed, changed_values = _where(model, query, None)
-    forward, rows = _forward(model, moment)
+    """The rows of the page and of those before it, out of all that stood at the moment."""
+    legs = _legs(model, query, moment)
     columns = "".join(f", r.{column_of(name)}" for name in model.columns)
-    statement = fill(
-        "stood",
-        model=model.name,
-        columns=columns,
-        content=content,
-        kept=kept,
-        order=order,
-        forward=forward,
-        changed=changed,
-    )
-    return statement, [*kept_values, query.limit + query.offset, *rows, *changed_values]
+    content = _content_to_search(model, query)
+    parts = {"table": table_of(model.name), "model": model.name, "columns": columns, "content": content, "order": order}
+    most = query.limit + query.offset
+    return fill("stood", **parts, **legs.texts), [*legs.unchanged, most, *legs.changed, most, *legs.rest]
+
+
+@dataclass(frozen=True, slots=True)
+class Legs:
+    """The rows of a moment come from three places: the texts of their conditions, and each one's values."""
+
+    texts: Mapping[str, str]
+    unchanged: list[Any]
+    changed: list[Any]
+    rest: list[Any]
+
+
+def _legs(model: ReadModel, query: Query, moment: Moment) -> Legs:
+    at, keys = moment.milestone, text_of(list(moment.forward))
+    unchanged, unchanged_values = _where(model, query, moment, (_SQL["unchanged"], [at, keys]))
+    changed, changed_values = _where(model, query, moment, (_SQL["changed"], [at, at, keys]))
+    rest, rest_values = _where(model, query, moment)
+    forward, rows = _forward(model, moment)
+    texts = {"unchanged": unchanged, "changed": changed, "forward": forward, "rest": rest}
+    return Legs(texts, unchanged_values, changed_values, [*rows, *rest_values])
 
 
 def known_column(model: ReadModel, name: str) -> str:
@@ -96,11 +106,6 @@ def _content_to_search(model: ReadModel, query: Query) -> str:
     return _SQL["content"] if model.with_content and query.text else ""
 
 
-def _kept(moment: Moment) -> Statement:
-    """The rows of a milestone that have not changed since."""
-    return _SQL["kept"], [moment.milestone, moment.milestone, text_of(list(moment.forward))]
-
-
 def _until(model: ReadModel, moment: Moment | None) -> Statement | None:
     """The rows of a model that never change, up to a position."""
     if moment is None:
@@ -113,18 +118,28 @@ def _forward(model: ReadModel, moment: Moment) -> Statement:
     """The rows that changed since the milestone, as a table."""
     names = enumerate(model.columns, FORWARD_FIELDS_BEGIN)
     fields = "".join(f", value ->> {place} AS {column_of(name)}" for place, name in names)
-    rows = [(key, row[0].decode(), row[2], *row[3]) for key, row in moment.forward.items() if row is not None]
+    rows = [(key, row[0].decode(), row[2], *row[4]) for key, row in moment.forward.items() if row is not None]
     return fill("forward", fields=fields), [text_of(rows)]
 
 
-def _where(model: ReadModel, query: Query, first: Statement | None) -> Statement:
+def _where(model: ReadModel, query: Query, moment: Moment | None, first: Statement | None = None) -> Statement:
     """All conditions, after the ``first`` one if there is one, and their values."""
     found = [] if first is None else [first]
     found += [_condition(model, where) for where in query.where]
     if query.text:
-        found.append((_SQL["text"], [orjson.dumps(query.text).decode()[1:-1]]))
+        found.append(_text(model, query, moment))
     where = f"WHERE {' AND '.join(part for part, _ in found)}" if found else ""
     return where, [value for _, given in found for value in given]
+
+
+def _text(model: ReadModel, query: Query, moment: Moment | None) -> Statement:
+    """The content holds the text, or that of a row of ``text_in`` does."""
+    said = orjson.dumps(query.text).decode()[1:-1]
+    if model.text_in is None:
+        return _SQL["text"], [said]
+    other, column = model.text_in
+    until = FOR_EVER if moment is None else moment.position
+    return fill("text_in", table=table_of(other), column=column_of(column)), [until, said]
 
 
 def _condition(model: ReadModel, where: Where) -> Statement:

@@ -20,7 +20,6 @@ from organism.log.folds import Folds
 from organism.log.heads import Heads
 from organism.log.log import ReadModel
 from organism.log.opening import Claimant, Clock, Options, Truth, make_log
-from organism.log.past import Past
 from organism.log.place import Place
 from organism.log.rows import Rows
 from organism.log.units import Units
@@ -61,7 +60,6 @@ async def open_parts(directory: Path, models: Sequence[ReadModel], clock: Clock,
             Heads(partial(crew.near, _head_of, options)),
         )
         await _greatest(crew, rows, position)
-        await _touched(crew, rows, models, options.upcaster, position)
         await catch_up(crew, rows, truth.position, options.upcaster)
         disk = Disk(crew, connector, claimant.key, truth)
         return Parts(options, truth, crew, disk, rows, stack.pop_all())
@@ -92,16 +90,6 @@ async def catch_up(crew: Crew, rows: Rows, head: int, upcaster: Upcaster) -> Non
         rows.owe(streams)
         await rows.settle()
     await rows.flushed()
-
-
-async def _touched(crew: Crew, rows: Rows, models: Sequence[ReadModel], upcaster: Upcaster, position: int) -> None:
-    """Tell the caches what changed since the last milestone: at the next one it has to be kept."""
-
-    def look() -> dict[str, set[str]]:
-        return Past(crew.views.connection, upcaster, position).touched(models)
-
-    for name, keys in (await crew.reader.run(look)).items():
-        rows.folds.caches[name].touched |= keys
 
 
 async def _greatest(crew: Crew, rows: Rows, head: int) -> None:

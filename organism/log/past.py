@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, TypeVar
 
-from organism.log.cache import Written, read_row
+from organism.log.cache import SPAN_EVENTS, Written, milestone_before, read_row
 from organism.log.crew import Crew
 from organism.log.driver import Connection
-from organism.log.folds import SPAN_EVENTS, Folds, milestone_before, with_payload
+from organism.log.folds import Folds, with_payload
 from organism.log.log import EventFilter, Page, Query, ReadModel, Row
 from organism.log.pages import Moment, page_statement, total_statement
 from organism.log.rows import Rows
@@ -48,7 +48,7 @@ class Past:
         written = self._final(model, key) if model.is_final else self.fold([model]).written(model.name, key)
         if written is None:
             return None
-        public, _, content_at, _ = written
+        public, _, content_at, _, _ = written
         return with_payload(public, payload_at(self._connection, content_at)) if content_at else public
 
     def fold(self, models: Sequence[ReadModel]) -> Folds:
@@ -62,22 +62,18 @@ class Past:
         folds.settle()
         return folds
 
-    def touched(self, models: Sequence[ReadModel]) -> dict[str, set[str]]:
-        """For each model the keys of the rows that changed since the milestone."""
-        changing = [model for model in models if not model.is_final]
-        return {name: set(cache.dirty) for name, cache in self.fold(changing).caches.items()}
-
     def _forward(self, model: ReadModel) -> Mapping[str, Written | None]:
         cache = self.fold([model]).caches[model.name]
         return {key: None if row is None else cache.write(row) for key, row in cache.dirty.items()}
 
     def _load(self, model: str, key: str) -> Row | None:
-        found = self._connection.execute(of_model("row_at", model), (key, self._milestone, self._milestone)).fetchone()
+        at = self._milestone
+        found = self._connection.execute(of_model("row_at", model), (key, at, key, at, at)).fetchone()
         return None if found is None else read_row(*found)
 
     def _final(self, model: ReadModel, key: str) -> Written | None:
         found = self._connection.execute(of_model("final_row_at", model.name), (key, self._position)).fetchone()
-        return None if found is None else (found[0], b"", found[1], ())
+        return None if found is None else (found[0], b"", found[1], 0, ())
 
 
 async def look_back(crew: Crew, rows: Rows, at: int, look: Callable[[Past], T]) -> T:

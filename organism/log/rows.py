@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any, Final, TypeVar
 
 from organism.log.batch import Touched
-from organism.log.cache import read_row
+from organism.log.cache import folded_row
 from organism.log.folds import Folds, with_payload
 from organism.log.heads import Heads
 from organism.log.log import Page, Query, ReadModel, Row
@@ -83,7 +83,7 @@ class Rows:
         written = self.folds.written(model, key)
         if written is None:
             return None
-        public, _, content_at, _ = written
+        public, _, content_at, _, _ = written
         if not content_at:
             return public
         return with_payload(public, await self._worker.run(self._views.payload, content_at))
@@ -91,7 +91,7 @@ class Rows:
     async def private_row(self, model: str, key: str) -> Row | None:
         """A copy of one row with its private fields."""
         written = self.folds.written(model, key)
-        return None if written is None else read_row(*written[:2])
+        return None if written is None else folded_row(written)
 
     async def flushed(self) -> None:
         """Return once all that is committed now was flushed, or could not be."""

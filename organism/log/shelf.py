@@ -177,26 +177,40 @@ class Shelf:
     def page(self, name: str, query: Query, payload: PayloadAt) -> Page:
         """A page of rows."""
         model = self._models[name]
+        has_text = self._finder(model, query.text, payload)
         chosen = [
             (key, written)
             for key, written in self._rows[name].items()
-            if all(_holds(model, written, where) for where in query.where)
-            and (not query.text or _has_text(payload(written[2]), query.text))
+            if all(_holds(model, written, where) for where in query.where) and has_text(key, written)
         ]
         chosen.sort(key=lambda pair: _order(model, query.order_by, pair), reverse=query.descending)
         shown = [written for _, written in chosen[query.offset : query.offset + query.limit]]
         texts = [finish(written, payload) for written in shown]
         return Page(b"[%b]" % b",".join(texts), len(texts), len(chosen))
 
+    def _finder(self, model: ReadModel, text: str, payload: PayloadAt) -> Callable[[str, Written], bool]:
+        """What says whether the text is found in a row."""
+        if not text:
+            return lambda _key, _written: True
+        if model.text_in is None:
+            return lambda _key, written: _has_text(payload(written[2]), text)
+        other, column = model.text_in
+        named = {
+            _value(self._models[other], written, column)
+            for written in self._rows[other].values()
+            if _has_text(payload(written[2]), text)
+        }
+        return lambda key, _written: key in named
+
 
 def finish(written: Written, payload: PayloadAt) -> bytes:
     """The row as it is shown."""
-    public, _, content_at, _ = written
+    public, _, content_at, _, _ = written
     return with_payload(public, payload(content_at)) if content_at else public
 
 
 def _value(model: ReadModel, written: Written, name: str) -> Any:
-    return written[3][list(model.columns).index(known_column(model, name))]
+    return written[4][list(model.columns).index(known_column(model, name))]
 
 
 def _order(model: ReadModel, order_by: str, pair: tuple[str, Written]) -> tuple[Any, ...]:

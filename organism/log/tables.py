@@ -10,19 +10,17 @@ from typing import Any, Final
 import orjson
 
 from organism.log.batch import Touched
-from organism.log.cache import Mark, Written
+from organism.log.cache import Written
 from organism.log.driver import Parameters
 from organism.log.folds import Folds
 from organism.log.log import ReadModel
 from organism.log.queries import statements
 
-FIELDS_BEGIN: Final = 6
+FIELDS_BEGIN: Final = 7
 """The place of the first declared field in a row of a flush."""
 PAST_FIELDS_BEGIN: Final = 8
 """The same in a past row of a flush."""
-FOR_EVER: Final = (1 << 63) - 1
-"""The end of a past row that stands as it is now."""
-LAYOUT: Final = 2
+LAYOUT: Final = 3
 """Changes with what this file and tables.sql make of a model."""
 _SQL: Final = statements("tables.sql")
 
@@ -45,31 +43,20 @@ def definition(model: ReadModel) -> list[str]:
     for number, parts in enumerate(model.indexes):
         columns = ", ".join(column_of(part) for part in parts)
         made.append(fill("index", table=table_of(model.name), number=str(number), fields=columns))
-    return made if model.is_final else [*made, *_past_definition(model, fields)]
-
-
-def _past_definition(model: ReadModel, fields: str) -> list[str]:
-    indexes = (*model.indexes, ())  # the last one counts all rows
-    columns = ["".join(f"{column_of(part)}, " for part in parts) for parts in indexes]
-    return [
-        fill("past", model=model.name, fields=fields),
-        *(
-            fill("past_index", model=model.name, number=str(number), fields=listed)
-            for number, listed in enumerate(columns)
-        ),
-    ]
+    past = (fill("past", model=model.name, fields=fields), fill("past_index", model=model.name))
+    return made if model.is_final else [*made, *past]
 
 
 def flush_definition(models: Sequence[ReadModel]) -> list[str]:
     """The view that takes a flush, and its trigger."""
-    names = "".join(f", NULL AS {kind}_{model.name}" for model in models for kind in "wdep")
+    names = "".join(f", NULL AS {kind}_{model.name}" for model in models for kind in "wdp")
     steps = [_SQL["streams"], *(step for model in models for step in _flush_steps(model)), _SQL["position"]]
     return [fill("flushes", fields=names), fill("flush_spreads", steps=";\n".join(steps))]
 
 
 def flush_statement(models: Sequence[ReadModel]) -> str:
     """The INSERT that ``flush_definition`` waits for."""
-    return fill("flush", fields=", ?, ?, ?, ?" * len(models))
+    return fill("flush", fields=", ?, ?, ?" * len(models))
 
 
 def flush_parameters(folds: Folds, streams: Sequence[Touched]) -> Parameters:
@@ -83,9 +70,8 @@ def flush_parameters(folds: Folds, streams: Sequence[Touched]) -> Parameters:
                 deleted.append(key)
             else:
                 written.append((key, *blob.put(cache.write(row))))
-        ended, past = _spans(cache.marks())
-        stood = [(key, since, until, *blob.put(row)) for key, since, until, row in past]
-        lists += (text_of(written), text_of(deleted), text_of(ended), text_of(stood))
+        stood = [(key, until, *blob.put(row)) for key, until, row in cache.stood()]
+        lists += (text_of(written), text_of(deleted), text_of(stood))
     return (folds.position, text_of(streams), b"".join(blob.parts), *lists)
 
 
@@ -100,24 +86,11 @@ class _Blob:
 
     def put(self, row: Written) -> tuple[Any, ...]:
         """Where the two texts of a row lie, and the rest of it."""
-        public, private, content_at, columns = row
+        public, private, content_at, since, columns = row
         begin, middle = self._end, self._end + len(public)
         self._end = middle + len(private)
         self.parts += (public, private)
-        return (begin, len(public), middle, len(private), content_at, *columns)
-
-
-def _spans(marks: Sequence[Mark]) -> tuple[list[tuple[str, int]], list[tuple[str, int, int, Written]]]:
-    """(key, milestone) of the rows that stood until the first mark of their key; (key, since, until, row) of these."""
-    ended: dict[str, int] = {}
-    until: dict[tuple[str, int], int] = {}
-    last: dict[str, int] = {}
-    for key, milestone, _ in marks:
-        ended.setdefault(key, milestone)
-        until[key, last.get(key, 0)] = milestone
-        last[key] = milestone
-    past = [(key, at, until.get((key, at), FOR_EVER), row) for key, at, row in marks if row is not None]
-    return list(ended.items()), past
+        return (begin, len(public), middle, len(private), content_at, since, *columns)
 
 
 def _flush_steps(model: ReadModel) -> list[str]:
@@ -127,12 +100,7 @@ def _flush_steps(model: ReadModel) -> list[str]:
     ]
     if model.is_final:
         return steps
-    fields = _taken(model, PAST_FIELDS_BEGIN)
-    return [
-        *steps,
-        fill("end_past", model=model.name, for_ever=str(FOR_EVER)),
-        fill("write_past", model=model.name, fields=fields),
-    ]
+    return [*steps, fill("write_past", model=model.name, fields=_taken(model, PAST_FIELDS_BEGIN))]
 
 
 def _taken(model: ReadModel, begin: int) -> str:

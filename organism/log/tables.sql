@@ -1,29 +1,31 @@
 -- What is made for each read model: `$table` is its table, `$fields` its declared columns (organism/log/tables.py).
 
--- table: one row a key; `public` is what the API shows, `private` the fold's own, `content_at` where its payload lies
+-- table: one row a key; `public` is what the API shows, `private` the fold's own, `content_at` where its payload lies,
+-- `since` the milestone since which it stands so
 CREATE TABLE $table (
     key TEXT PRIMARY KEY,
     public BLOB NOT NULL,
     private BLOB NOT NULL,
-    content_at INTEGER NOT NULL$fields
+    content_at INTEGER NOT NULL,
+    since INTEGER NOT NULL$fields
 ) STRICT, WITHOUT ROWID;
 
--- index: for one way to search or sort
-CREATE INDEX ${table}_$number ON $table ($fields);
+-- index: for one way to search or sort; it says since when a row stands so
+CREATE INDEX ${table}_$number ON $table ($fields, since);
 
--- past: the rows of a model that change, as they stood at each milestone from `since` on and before `until`
+-- past: rows of a model that have changed since, as they stood at the milestones from `since` on and before `until`
 CREATE TABLE past_$model (
     key TEXT NOT NULL,
-    since INTEGER NOT NULL,
-    until INTEGER NOT NULL,
     public BLOB NOT NULL,
     private BLOB NOT NULL,
-    content_at INTEGER NOT NULL$fields,
+    content_at INTEGER NOT NULL,
+    since INTEGER NOT NULL,
+    until INTEGER NOT NULL$fields,
     PRIMARY KEY (key, since)
 ) STRICT, WITHOUT ROWID;
 
--- past_index: for one way to search or sort; it says of each row when it stood so
-CREATE INDEX past_${model}_$number ON past_$model (${fields}since, until);
+-- past_index: those that stood at a milestone
+CREATE INDEX past_${model}_until ON past_$model (until, since);
 
 -- row: one row as it is kept
 SELECT public, private FROM $table WHERE key = ?;
@@ -37,51 +39,58 @@ SELECT
     value ->> 0,
     substr(new.blob, value ->> 1, value ->> 2),
     substr(new.blob, value ->> 3, value ->> 4),
-    value ->> 5$fields
+    value ->> 5,
+    value ->> 6$fields
 FROM json_each(new.w_$model);
 
 -- delete: rows that a flush takes away
 DELETE FROM $table WHERE key IN (SELECT value FROM json_each(new.d_$model));
 
--- end_past: rows that stood at a milestone before the flush's own, and not so at these; each is [key, milestone]
-UPDATE past_$model SET until = ended.value ->> 1 FROM json_each(new.e_$model) AS ended
-WHERE past_$model.key = ended.value ->> 0 AND past_$model.until = $for_ever;
-
--- write_past: rows at milestones; each is [key, since, until, where and how long …] as in `write`
-INSERT INTO past_$model
+-- write_past: rows that stood until a milestone; each is [key, until, and the rest as in `write`]
+REPLACE INTO past_$model
 SELECT
     value ->> 0,
-    value ->> 1,
-    value ->> 2,
-    substr(new.blob, value ->> 3, value ->> 4),
-    substr(new.blob, value ->> 5, value ->> 6),
-    value ->> 7$fields
+    substr(new.blob, value ->> 2, value ->> 3),
+    substr(new.blob, value ->> 4, value ->> 5),
+    value ->> 6,
+    value ->> 7,
+    value ->> 1$fields
 FROM json_each(new.p_$model);
 
 -- row_at: one row as it stood at a milestone
+SELECT public, private FROM $table WHERE key = ? AND since <= ?
+UNION ALL
 SELECT public, private FROM past_$model WHERE key = ? AND since <= ? AND until > ?;
 
 -- final_row_at: one row of a model that never changes, if it was there at a position
 SELECT public, content_at FROM $table WHERE key = ? AND content_at <= ?;
 
--- kept: rows of a milestone, but for those that changed since
+-- unchanged: rows that have stood so since a milestone or longer, but for those that changed right after it
+r.since <= ? AND r.key NOT IN (SELECT value FROM json_each(?));
+
+-- changed: rows that stood at a milestone and have changed since, but for those that changed right after it
 r.since <= ? AND r.until > ? AND r.key NOT IN (SELECT value FROM json_each(?));
 
 -- forward: rows that changed since a milestone, as a table; each is [key, public, content_at, fields …]
 (SELECT value ->> 0 AS key, CAST(value ->> 1 AS BLOB) AS public, value ->> 2 AS content_at$fields FROM json_each(?));
 
--- stood: the rows that a page of the past is taken from
+-- stood: the rows that a page of the past is taken from; each of the first two gives no more than the page may need
 (
     SELECT * FROM (
-        SELECT r.key, r.public, r.content_at$columns FROM past_$model AS r $content $kept ORDER BY $order LIMIT ?
+        SELECT r.key, r.public, r.content_at$columns FROM $table AS r $content $unchanged ORDER BY $order LIMIT ?
     )
     UNION ALL
-    SELECT r.key, r.public, r.content_at$columns FROM $forward AS r $content $changed
+    SELECT * FROM (
+        SELECT r.key, r.public, r.content_at$columns FROM past_$model AS r $content $changed ORDER BY $order LIMIT ?
+    )
+    UNION ALL
+    SELECT r.key, r.public, r.content_at$columns FROM $forward AS r $content $rest
 );
 
 -- total_at: how many rows matched then
-SELECT (SELECT count(*) FROM past_$model AS r $content $kept)
-    + (SELECT count(*) FROM $forward AS r $content $changed);
+SELECT (SELECT count(*) FROM $table AS r $content $unchanged)
+    + (SELECT count(*) FROM past_$model AS r $content $changed)
+    + (SELECT count(*) FROM $forward AS r $content $rest);
 
 -- streams: which units hold events of which streams, out of a flush
 INSERT OR IGNORE INTO streams (stream, first) SELECT value ->> 0, value ->> 1 FROM json_each(new.streams);
@@ -89,7 +98,7 @@ INSERT OR IGNORE INTO streams (stream, first) SELECT value ->> 0, value ->> 1 FR
 -- position: how far the rows have come, out of a flush
 UPDATE views_meta SET position = new.position;
 
--- flushes: what a flush is given: for each model what to write (w_), to delete (d_), to end (e_) and past rows (p_)
+-- flushes: what a flush is given: for each model what to write (w_), to delete (d_), and of the past (p_)
 CREATE TEMP VIEW flushes AS SELECT NULL AS position, NULL AS streams, NULL AS blob$fields;
 
 -- flush_spreads: one INSERT writes the rows of all models, the streams and the position, or nothing
@@ -117,6 +126,12 @@ SELECT count(*) FROM $table AS r $content $where;
 
 -- text: the content holds a text, A–Z and a–z alike
 instr(lower(CAST(c.json AS TEXT)), lower(?)) > 0;
+
+-- text_in: a row of another model that names this one holds it; at a position, only if it was there then
+EXISTS (
+    SELECT 1 FROM $table AS t JOIN content AS c ON c.position = t.content_at
+    WHERE t.$column = r.key AND t.content_at <= ? AND instr(lower(CAST(c.json AS TEXT)), lower(?)) > 0
+);
 
 -- one_of: a field is in a list
 $field IN (SELECT value FROM json_each(?));

@@ -29,6 +29,7 @@ QUERIES = {
     "threads": (
         Query(order_by="last", limit=9, descending=True),
         Query((Where("sent", ">", 3),), order_by="last", limit=4, offset=2),
+        Query(order_by="last", limit=4, text="number 17"),
     ),
     "agents": (Query(),),
 }
@@ -89,7 +90,7 @@ async def test_l10_before_the_first_event_there_was_nothing(log: Log) -> None:
     await tell(log, {}, 20)
     before = await answers(log, 0)
     assert before["threads"] is None
-    assert [page.total for name, page in before.items() if " " in name] == [0] * 6
+    assert [page.total for name, page in before.items() if " " in name] == [0] * 7
 
 
 async def test_l10_a_row_that_was_deleted_is_there_before_and_not_after(log: Log) -> None:

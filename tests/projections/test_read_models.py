@@ -27,6 +27,7 @@ def test_every_read_model_of_the_design_is_there_once() -> None:
         "agents",
         "organism",
         "dead_letters",
+        "closed_letters",
         "approvals",
         "indeterminate",
         "answers",
@@ -86,7 +87,7 @@ def written(folds: Folds) -> dict[str, tuple[object, ...]]:
     """The rows there are, as they would be kept."""
     (cache,) = folds.caches.values()
     return {
-        key: (*kept[:3], *kept[3])
+        key: (*kept[:4], *kept[4])
         for key, row in cache.dirty.items()
         if row is not None
         for kept in (cache.write(row),)
