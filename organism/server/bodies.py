@@ -25,7 +25,7 @@ Position = Annotated[int, Strict(), Field(ge=0, lt=1 << 63)]
 @with_config(_CLOSED)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoBody:
-    """A command that says all by its path."""
+    """A command that needs no fields."""
 
 
 @with_config(_CLOSED)
@@ -33,8 +33,8 @@ class NoBody:
 class InjectBody:
     """``POST /inject``: ``wait`` is in seconds."""
 
-    to: Name
-    payload: Any
+    to: Annotated[Name, Field(examples=["greeter"])]
+    payload: Annotated[Any, Field(examples=[{"name": "Dan"}])]
     thread_id: Name | None = None
     wait: Wait | None = None
 

@@ -69,8 +69,8 @@ class Subscribe:
 class InjectCommand:
     """Send a payload from ``console`` to a listener."""
 
-    to: Name
-    payload: Any
+    to: Annotated[Name, Field(examples=["greeter"])]
+    payload: Annotated[Any, Field(examples=[{"name": "Dan"}])]
     thread_id: Name | None = None
     idempotency_key: Annotated[str, Field(pattern=r"^[\x21-\x7e]{1,255}\z")] | None = None
 
@@ -87,7 +87,7 @@ class InjectCommand:
 class Kill:
     """End a thread's whole tree."""
 
-    thread_id: Name
+    thread_id: Annotated[Name, Field(examples=["thr-01a2b3c4"])]
 
     def command(self, actor: Actor) -> Command:
         """The command."""
@@ -135,7 +135,7 @@ class Resume:
 class Resolve:
     """Decide an approval."""
 
-    approval: Name
+    approval: Annotated[Name, Field(examples=["apr-01a2b3c4"])]
     decision: Literal["approve", "reject"]
     edits: Any = None
     comment: Annotated[str, Field(max_length=10_000)] = ""
@@ -152,7 +152,7 @@ class Resolve:
 class Auth:
     """The first message of a client that could send no header."""
 
-    token: Name
+    token: Annotated[Name, Field(examples=["org_9f86d081"])]
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,7 @@ from organism.log.log import Log
 from organism.model.ids import DEFAULT_TENANT
 from organism.server.auth import Tokens
 from organism.server.serve import Address, Secrets, Serving, listen
+from tests.server.held import CheckedClient, CheckedSocket
 
 HELLO = Path(__file__).parents[2] / "organism.yaml"
 TOKEN = "org_for_tests"
@@ -68,7 +69,9 @@ class Served:
         """A WebSocket with the token; ``async with`` it."""
         url = self.url.replace("http", "ws", 1) + "/ws" + query
         given = self.bearer if headers is None else headers
-        return connect(url, additional_headers=given, compression=None, proxy=None, **more)
+        return connect(
+            url, additional_headers=given, compression=None, proxy=None, create_connection=CheckedSocket, **more
+        )
 
 
 @dataclass
@@ -111,7 +114,7 @@ async def served(config: Path = HELLO, data: Path | None = None, hosts: tuple[st
     running = asyncio.ensure_future(serving.run(answers.set))
     try:
         await asyncio.wait({running, asyncio.ensure_future(answers.wait())}, return_when=asyncio.FIRST_COMPLETED)
-        async with httpx2.AsyncClient(base_url=serving.url, trust_env=False, verify=NO_TLS, timeout=30) as client:
+        async with CheckedClient(base_url=serving.url, trust_env=False, verify=NO_TLS, timeout=30) as client:
             yield Served(serving, organism, client)
     finally:
         serving.stop()

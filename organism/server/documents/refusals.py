@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from organism.errors import (
+    BadPosition,
     BodyTooLarge,
     CommitUnknown,
     CredentialInUrl,
@@ -31,12 +32,11 @@ from organism.server.rights import OPEN
 
 Kinds = tuple[type[OrganismError], ...]
 
-ANY: Final[Kinds] = (InvalidField, CredentialInUrl, Forbidden, BodyTooLarge, OrganismError)
+ANY: Final[Kinds] = (InvalidField, UnknownField, CredentialInUrl, Forbidden, BodyTooLarge, OrganismError)
 WITH_TOKEN: Final[Kinds] = (
     MissingAuthorization,
     InvalidAuthorization,
     TooManyFailures,
-    UnknownField,
     LogUnavailable,
     LogDamaged,
     Stopping,
@@ -52,6 +52,7 @@ def kinds_of(route: Route) -> Iterator[type[OrganismError]]:
     yield from WITH_TOKEN if route.right is not OPEN else ()
     yield from WITH_BODY if contract.takes is not None else ()
     yield from WITH_KEY if "Idempotency-Key" in contract.headers else ()
+    yield from (BadPosition,) if "at" in contract.query else ()
     yield from contract.refuses
 
 

@@ -9,7 +9,7 @@ from typing import Final
 import orjson
 
 from organism.server.call import Route
-from organism.server.documents import openapi
+from organism.server.documents import asyncapi, openapi
 
 
 class Shelf:
@@ -30,4 +30,8 @@ def _openapi(routes: Sequence[Route]) -> bytes:
     return orjson.dumps(openapi.document(routes), option=orjson.OPT_INDENT_2)
 
 
-MAKERS: Final[Mapping[str, Callable[[Sequence[Route]], bytes]]] = {"openapi": _openapi}
+def _asyncapi(_routes: Sequence[Route]) -> bytes:
+    return orjson.dumps(asyncapi.document(), option=orjson.OPT_INDENT_2)
+
+
+MAKERS: Final[Mapping[str, Callable[[Sequence[Route]], bytes]]] = {"openapi": _openapi, "asyncapi": _asyncapi}

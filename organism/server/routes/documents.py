@@ -16,10 +16,19 @@ async def openapi(call: Call) -> Answer:
     return _tagged(await call.process.documents.text("openapi"))
 
 
+async def asyncapi(call: Call) -> Answer:
+    """The socket `/ws`, its frames and commands, as AsyncAPI 3.0."""
+    call.allow_query()
+    return _tagged(await call.process.documents.text("asyncapi"))
+
+
 def _tagged(body: bytes) -> Answer:
     return Answer(body, headers=((b"etag", b'"%b"' % sha256(body).hexdigest()[:32].encode()),))
 
 
 DOCUMENT: Final = Contract(gives=gives(Object), is_tagged=True)
 
-ROUTES: Final = (Route("GET", "/openapi.json", openapi, contract=DOCUMENT),)
+ROUTES: Final = (
+    Route("GET", "/openapi.json", openapi, contract=DOCUMENT),
+    Route("GET", "/asyncapi.json", asyncapi, contract=DOCUMENT),
+)

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import ConfigDict, Field, with_config
 
 from organism.model.events import EVENT_TYPES
+from organism.server.frames import FRAMES
 
 shape: Final = with_config(ConfigDict(use_attribute_docstrings=True))
 """Marks a record as a shape: the text below a field describes it."""
@@ -30,9 +31,8 @@ PayloadType = Annotated[str, Field(examples=["Greeting"])]
 Reason = Annotated[str, Field(examples=["ValueError: no such name"])]
 Version = Annotated[str, Field(description="Changes with the configuration and the code.", examples=["5f2c9a01"])]
 EventType = Annotated[str, Field(json_schema_extra={"enum": sorted(EVENT_TYPES)}, examples=["message_sent"])]
-FrameNames = Annotated[
-    list[str], Field(description="Only frames of these names, parted by commas.", examples=[["message"]])
-]
+FrameName = Annotated[str, Field(json_schema_extra={"enum": sorted(FRAMES)}, examples=["message"])]
+FrameNames = Annotated[list[FrameName], Field(description="Only frames of these names, parted by commas.")]
 Object = Annotated[dict[str, Any], Field(examples=[{}])]
 
 AgentState = Literal["idle", "processing", "waiting", "paused", "error"]

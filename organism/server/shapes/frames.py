@@ -1,0 +1,334 @@
+"""The frames of ``/ws`` and the events of ``GET /events`` (spec 3.4): one record for each form that a frame may have.
+
+The tables at the end say which frames there are; the tests hold them to those of ``frames.MAKERS`` and to what is sent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Final, Literal, NotRequired
+
+from pydantic import Field
+from typing_extensions import TypedDict  # pydantic wants this one below Python 3.12
+
+from organism.server.shapes.objects import Agent, Approval, DeadLetterHead, Message, Organism, Thread
+from organism.server.shapes.refusals import Fault
+from organism.server.shapes.words import (
+    AgentName,
+    AgentState,
+    Count,
+    FrameNames,
+    MessageId,
+    Position,
+    Reason,
+    ThreadId,
+    ThreadStatus,
+    Time,
+    shape,
+)
+
+Timeline = Annotated[str, Field(description="The name of this log's timeline.", examples=["9f86d081884c7d65"])]
+Echo = Annotated[Any, Field(description="That of the command, if it had one.", examples=[1])]
+
+
+@shape
+class MessageSent(TypedDict):
+    """A message was sent."""
+
+    event: Literal["message"]
+    position: Position
+    message: Message
+
+
+@shape
+class ThreadCreated(TypedDict):
+    """A thread begins."""
+
+    event: Literal["thread_created"]
+    position: Position
+    thread: Thread
+
+
+@shape
+class ThreadUpdated(TypedDict):
+    """A thread ended, goes on, was paused, resumed or killed."""
+
+    event: Literal["thread_updated"]
+    position: Position
+    thread_id: ThreadId
+    status: ThreadStatus
+    message_count: Count
+    paused: bool
+    error: Reason | None
+    last_activity: Time
+
+
+@shape
+class AttemptFailed(TypedDict):
+    """An attempt to handle a message failed; another one follows."""
+
+    event: Literal["error"]
+    position: Position
+    thread_id: ThreadId
+    agent: AgentName
+    error: Reason
+    timestamp: Time
+    message_id: MessageId
+    attempt: Count
+    next_at: Time
+
+
+@shape
+class DeadLetterOpened(TypedDict):
+    """A message failed for good, or a send was refused."""
+
+    event: Literal["dead_letter"]
+    position: Position
+    thread_id: ThreadId
+    agent: AgentName
+    status: Literal["open"]
+    dead_letter: DeadLetterHead
+
+
+@shape
+class ClosedDeadLetter(TypedDict):
+    """Which one it was."""
+
+    id: MessageId
+
+
+@shape
+class DeadLetterClosed(TypedDict):
+    """A dead letter was sent again or discarded."""
+
+    event: Literal["dead_letter"]
+    position: Position
+    thread_id: ThreadId
+    status: Literal["replayed", "discarded"]
+    dead_letter: ClosedDeadLetter
+
+
+@shape
+class ApprovalRequested(TypedDict):
+    """Something waits for a human's word."""
+
+    event: Literal["approval"]
+    position: Position
+    thread_id: ThreadId
+    agent: AgentName
+    approval: Approval
+
+
+@shape
+class ClosedApproval(TypedDict):
+    """Which one it was, and what became of it."""
+
+    id: Annotated[str, Field(examples=["apr-01a2b3c4"])]
+    status: Literal["approved", "rejected", "expired", "cancelled"]
+
+
+@shape
+class ApprovalClosed(TypedDict):
+    """An approval waits no more."""
+
+    event: Literal["approval"]
+    position: Position
+    thread_id: ThreadId
+    approval: ClosedApproval
+
+
+@shape
+class Question(TypedDict):
+    """An unsafe effect of which nobody knows whether it happened, or what an operator said of it."""
+
+    id: Annotated[str, Field(description="`MESSAGE:STEP`.", examples=["msg-01a2b3c4:1"])]
+    message_id: MessageId
+    step: Count
+    status: Literal["open", "done", "redo", "fail"]
+
+
+@shape
+class EffectInDoubt(TypedDict):
+    """An effect was found begun and not finished, or somebody said what became of it."""
+
+    event: Literal["indeterminate"]
+    position: Position
+    thread_id: ThreadId
+    agent: AgentName
+    indeterminate: Question
+
+
+@shape
+class OrganismChanged(TypedDict):
+    """The organism was started, paused, resumed or stopped."""
+
+    event: Literal["organism_state"]
+    position: Position
+    status: Literal["running", "paused", "stopping"]
+
+
+@shape
+class ReloadDone(TypedDict):
+    """The configuration was read anew: the names of listeners."""
+
+    event: Literal["reload"]
+    position: Position
+    added: list[AgentName]
+    removed: list[AgentName]
+    updated: list[AgentName]
+
+
+@shape
+class AgentChanged(TypedDict):
+    """What an agent does now. It is a view and no event of the log: the latest wins."""
+
+    event: Literal["agent_state"]
+    agent: AgentName
+    state: AgentState
+    current_thread: ThreadId | None
+    paused: bool
+    queue_depth: Count
+
+
+@shape
+class Connected(TypedDict):
+    """The first frame: how everything stands at this position."""
+
+    event: Literal["connected"]
+    position: Position
+    log: Timeline
+    organism: Organism
+    agents: list[Agent]
+    threads: Annotated[list[Thread], Field(description="The newest 500 active ones and the newest 100 others.")]
+    threads_total: Count
+
+
+@shape
+class Resumed(TypedDict):
+    """The first frame for a client that has the state already."""
+
+    event: Literal["connected"]
+    position: Position
+    log: Timeline
+
+
+@shape
+class Checkpoint(TypedDict):
+    """So far the log has come, where the filter is quiet."""
+
+    event: Literal["checkpoint"]
+    position: Position
+
+
+@shape
+class FellBehind(TypedDict):
+    """You read slowly, and are served from the log now."""
+
+    event: Literal["fell_behind"]
+    position: Position
+
+
+@shape
+class CaughtUp(TypedDict):
+    """You are live."""
+
+    event: Literal["caught_up"]
+    position: Position
+
+
+@shape
+class FilterSaid(TypedDict, total=False):
+    """The lists that were given."""
+
+    threads: list[ThreadId]
+    agents: list[AgentName]
+    events: FrameNames
+
+
+@shape
+class Subscribed(TypedDict):
+    """The filter holds from this position on."""
+
+    event: Literal["subscribed"]
+    id: NotRequired[Echo]
+    filter: FilterSaid
+    position: Position
+
+
+@shape
+class CommandInjected(TypedDict):
+    """The message is on disk."""
+
+    event: Literal["injected"]
+    id: NotRequired[Echo]
+    thread_id: ThreadId
+    message_id: MessageId
+    position: Position
+
+
+@shape
+class CommandDone(TypedDict):
+    """It is done."""
+
+    event: Literal["ok"]
+    id: NotRequired[Echo]
+    position: Position
+
+
+@shape
+class CommandRefused(TypedDict):
+    """What was wrong. It is told from a failed attempt by its code."""
+
+    event: Literal["error"]
+    id: Annotated[Any, Field(description="That of the command, or null.", examples=[1])]
+    code: Annotated[str, Field(examples=["not_found"])]
+    error: Annotated[str, Field(examples=["There is no agent 'nobody'."])]
+    param: str | None
+    details: NotRequired[list[Fault]]
+    request_id: Annotated[str, Field(examples=["ws-5f2c9a01d7e84b36"])]
+
+
+PUSHED: Final[Mapping[str, tuple[Any, ...]]] = {
+    "message": (MessageSent,),
+    "thread_created": (ThreadCreated,),
+    "thread_updated": (ThreadUpdated,),
+    "error": (AttemptFailed,),
+    "dead_letter": (DeadLetterOpened, DeadLetterClosed),
+    "approval": (ApprovalRequested, ApprovalClosed),
+    "indeterminate": (EffectInDoubt,),
+    "organism_state": (OrganismChanged,),
+    "reload": (ReloadDone,),
+    "agent_state": (AgentChanged,),
+}
+"""What is pushed to all whose filter it passes, by the name of its event."""
+
+SAID: Final[Mapping[str, tuple[Any, ...]]] = {
+    "connected": (Connected, Resumed),
+    "checkpoint": (Checkpoint,),
+    "fell_behind": (FellBehind,),
+    "caught_up": (CaughtUp,),
+}
+"""What is said to one connection alone."""
+
+ANSWERED: Final[Mapping[str, Any]] = {
+    "subscribe": Subscribed,
+    "inject": CommandInjected,
+    "kill": CommandDone,
+    "pause": CommandDone,
+    "resume": CommandDone,
+    "resolve": CommandDone,
+    "auth": CommandDone,
+    "ping": CommandDone,
+}
+"""What answers each command that is not refused."""
+
+ADDRESS: Final[Mapping[str, Any]] = {
+    "since": Annotated[Position, Field(description="Go on after this position; the client has the state.")],
+    "log": Annotated[Timeline, Field(description="The timeline that `since` belongs to.")],
+    "threads": Annotated[str, Field(description="Only these threads, parted by commas.")],
+    "agents": Annotated[str, Field(description="Only these agents, parted by commas.")],
+    "events": Annotated[str, Field(description="Only frames of these names, parted by commas.")],
+    "batch": Annotated[Literal["true", "false"], Field(description="What is pushed comes as arrays.")],
+    "ticket": Annotated[str, Field(description="Of `POST /api/v1/ws-ticket`: once, within 30 seconds.")],
+}
+"""What may stand in the query of the socket's address."""
