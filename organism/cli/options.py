@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Final
+from typing import Annotated, Final, Literal
 
 import typer
 
@@ -40,6 +40,14 @@ class Serve:
     allowed_host: Annotated[
         list[str] | None, typer.Option(metavar="NAME", help="A further name to answer to; may be repeated.")
     ] = None
+    allowed_origin: Annotated[
+        list[str] | None,
+        typer.Option(metavar="URL", help="A server whose pages may read the answers; may be repeated."),
+    ] = None
+    log_level: Annotated[
+        Literal["debug", "info", "warning", "error"],
+        typer.Option(help="From where on things are logged; `info` has a line for each request."),
+    ] = "warning"
     key: Key = None
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import logging
 import os
 import re
 import socket
@@ -16,7 +15,6 @@ from shlex import quote
 from typing import Any, Final
 
 import orjson
-import structlog
 
 from organism import bootstrap
 from organism.bootstrap import Organism, Parts
@@ -24,6 +22,8 @@ from organism.cli.exits import Exit
 from organism.cli.options import Serve
 from organism.cli.show import compact, out, refuse
 from organism.errors import InvalidRequest, OrganismError
+from organism.model.redact import Redactor
+from organism.server.logs import configure_logs
 from organism.server.serve import NOTICE_FILE, Address, Serving, announced, listen, run, secrets_of
 
 PRIVATE_DIRECTORY: Final = 0o700
@@ -35,9 +35,11 @@ CERTIFICATE: Final = re.compile("-----BEGIN CERTIFICATE-----.*?-----END CERTIFIC
 def run_server(options: Serve) -> None:
     """Serve until a signal or ``organism stop``; exit 1 with the reason if that cannot begin."""
     hosts = tuple(options.allowed_host or ())
-    address = Address(options.host, options.port, options.tls_cert, options.tls_key, hosts)
+    origins = tuple(options.allowed_origin or ())
+    address = Address(options.host, options.port, options.tls_cert, options.tls_key, hosts, origins)
     certificate = _certificate(address)
-    _log_json()
+    redactor = Redactor()
+    configure_logs(sys.stderr, redactor, options.log_level)
     try:
         run(_serve(options, address, certificate))
     except OrganismError as error:
@@ -59,25 +61,6 @@ def _certificate(address: Address) -> str | None:
             "Give a certificate and its own key, both PEM, the key without a passphrase.",
         )
     return found and found[0]
-
-
-def _log_json() -> None:
-    """The server's own log: one JSON object a line, on standard error (S31)."""
-    said: list[structlog.typing.Processor] = [
-        structlog.processors.add_log_level,
-        structlog.processors.TimeStamper(fmt="iso", utc=True),
-        structlog.processors.format_exc_info,
-    ]
-    structlog.configure(
-        processors=[*said, structlog.processors.JSONRenderer()],
-        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
-        cache_logger_on_first_use=True,
-    )
-    others = logging.StreamHandler()
-    others.setFormatter(
-        structlog.stdlib.ProcessorFormatter(structlog.processors.JSONRenderer(), foreign_pre_chain=said)
-    )
-    logging.basicConfig(handlers=[others], level=logging.WARNING)
 
 
 async def _serve(options: Serve, address: Address, certificate: str | None) -> None:

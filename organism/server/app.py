@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any, Final
 
@@ -71,18 +70,17 @@ ROUTES: Final[tuple[Route, ...]] = (
 class App:
     """The ASGI application of one organism. ``stopping`` is set when the graceful stop begins."""
 
-    def __init__(self, running: Organism, tokens: Tokens, key: bytes, hosts: Iterable[str] = ()) -> None:
+    def __init__(self, running: Organism, tokens: Tokens, key: bytes, hosts: Hosts) -> None:
         self.organism = running
         self.cursors = Cursors(key)
         self.documents: Documents = Shelf(ROUTES)
         self.metrics = Metrics()
         self.stopping = asyncio.Event()
-        names = Hosts(hosts)
         door = Door(tokens, self._seconds)
         self.tickets = door.tickets
         self.seats = Seats(tokens, self._seconds)
-        self._http = Edge(self, door, names, ROUTES, load_page())
-        self._socket = Sockets(self, door, self.seats, names)
+        self._http = Edge(self, door, hosts, ROUTES, load_page())
+        self._socket = Sockets(self, door, self.seats, hosts)
         self._looking = LiveTokens(running, tokens, self.seats.review).begin()
 
     @property

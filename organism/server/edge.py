@@ -7,6 +7,7 @@ problem with the request's id; what nobody foresaw is logged with its trace and 
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from http import HTTPStatus
@@ -16,11 +17,12 @@ from urllib.parse import parse_qsl
 
 import structlog
 
-from organism.errors import BodyTooLarge, Fault, InvalidField, OrganismError, UnsupportedMediaType
+from organism.errors import BodyTooLarge, Fault, InvalidField, OrganismError, Stopping, UnsupportedMediaType
 from organism.model.ids import DEFAULT_TENANT
 from organism.model.principal import Principal
 from organism.server import headers as fixed
 from organism.server import problems
+from organism.server.access import Access
 from organism.server.auth import refuse_credentials, token_in
 from organism.server.call import Answer, Call, Process, Receive, Route, Send
 from organism.server.door import Door
@@ -64,36 +66,45 @@ class Edge:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
-        request_id = f"req-{token_hex(8)}"
+        access = Access(f"req-{token_hex(8)}", scope["method"])
+        given = await self._given(scope, receive, access)
         try:
-            given = await self._answer(scope, receive, request_id)
-        except OrganismError as error:
-            given = problem(error, request_id)
-        except Exception:  # noqa: BLE001 - the server's edge: it is recorded, and the client gets its id
-            _log.exception("request failed", request_id=request_id, method=scope["method"], path=scope["path"])
-            given = problem(OrganismError(), request_id)
-        await _send_head(send, given, request_id)
-        if given.stream is None:
-            await send({"type": "http.response.body", "body": b"" if scope["method"] == "HEAD" else given.body})
-            return
-        if scope["method"] == "HEAD":
-            given.stream.end()
-        await given.stream.run(receive, send)
+            own = replace(given, headers=(*given.headers, *self._hosts.origins.headers(scope["headers"])))
+            await _send_head(send, own, access.request_id)
+            await _send_body(receive, send, given, scope["method"])
+        finally:
+            access.end(given.status)
 
-    async def _answer(self, scope: Scope, receive: Receive, request_id: str) -> Answer:
+    async def _given(self, scope: Scope, receive: Receive, access: Access) -> Answer:
+        """The answer, or the problem that there is instead."""
+        try:
+            return await self._answer(scope, receive, access)
+        except OrganismError as error:
+            return problem(error, access.request_id)
+        except asyncio.CancelledError:  # the server ends, and did not wait for this any longer
+            return problem(Stopping(), access.request_id)
+        except Exception:  # noqa: BLE001 - the server's edge: it is recorded, and the client gets its id
+            _log.exception("request failed", request_id=access.request_id, method=access.method, route=access.route)
+            return problem(OrganismError(), access.request_id)
+
+    async def _answer(self, scope: Scope, receive: Receive, access: Access) -> Answer:
         headers = headers_of(scope["headers"])
         self._hosts.check_host(headers)
+        if allowed := self._hosts.origins.preflight(scope["method"], headers):
+            return Answer(b"", 204, headers=allowed)
         query = query_of(scope["query_string"])
         path = scope["path"]
         if (file := self._page.file(scope["method"], path)) is not None:
             return _unless_known(file, headers)
         route, params = self._table.find(scope["method"], path)
+        access.route = route.address
         who = self._principal(route, params, headers, address_of(scope))
+        access.tenant = who.tenant if who is not NOBODY else None
         tenant = self._process.organism.tenants[who.tenant]
         head = ((b"etag", b'"%d"' % tenant.log.head),) if route.by_head else ()
         body = await _body(receive, headers)
         call = Call(
-            self._process, route.right, tenant, who, request_id, route.method, path, params, query, headers, body
+            self._process, route.right, tenant, who, access.request_id, route.method, path, params, query, headers, body
         )
         once = call.idempotency() if route.is_kept else None
         given = await (route.endpoint(call) if once is None else self._kept.answer(call, once, route.endpoint))
@@ -180,6 +191,15 @@ def _unless_known(given: Answer, headers: Mapping[bytes, bytes]) -> Answer:
     tags = {value for name, value in given.headers if name == b"etag"}
     is_known = bool(tags) and (b"*" in known or not tags.isdisjoint(known))
     return Answer(b"", 304, given.kind, given.headers) if is_known and given.status == HTTPStatus.OK else given
+
+
+async def _send_body(receive: Receive, send: Send, given: Answer, method: str) -> None:
+    if given.stream is None:
+        await send({"type": "http.response.body", "body": b"" if method == "HEAD" else given.body})
+        return
+    if method == "HEAD":
+        given.stream.end()
+    await given.stream.run(receive, send)
 
 
 async def _send_head(send: Send, given: Answer, request_id: str) -> None:

@@ -11,14 +11,19 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from organism.errors import Forbidden
+from organism.server.cors import Origins
 
 LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
 class Hosts:
-    """The names that are served: the loopback ones, that of ``--host``, and those of ``--allowed-host``."""
+    """The names that are served: the loopback ones, that of ``--host``, and those of ``--allowed-host``.
 
-    def __init__(self, names: Iterable[str]) -> None:
+    Beside the server's own page those of the listed ``origins`` may open its socket.
+    """
+
+    def __init__(self, names: Iterable[str], origins: Origins | None = None) -> None:
+        self.origins = origins or Origins()
         self._names = LOOPBACK | {name.lower() for name in names}
 
     def check_host(self, headers: Mapping[bytes, bytes]) -> None:
@@ -34,7 +39,7 @@ class Hosts:
     def check_origin(self, headers: Mapping[bytes, bytes]) -> None:
         """Raise ``Forbidden`` for a browser's page that this server did not serve. Programs send no Origin."""
         said = headers.get(b"origin")
-        if said is None:
+        if said is None or self.origins.knows(said):
             return
         origin = urlsplit(said.decode("latin-1").lower())
         if (

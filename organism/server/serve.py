@@ -26,6 +26,8 @@ import uvloop
 from organism.bootstrap import Organism
 from organism.server.app import App
 from organism.server.auth import Tokens, operator_token, server_key
+from organism.server.cors import Origins
+from organism.server.hosts import Hosts
 from organism.server.strict import StrictHttpProtocol
 from organism.server.transport import FrameProtocol
 
@@ -42,13 +44,17 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where to listen. ``allowed_hosts`` are further names that requests may be meant for."""
+    """Where to listen. ``allowed_hosts`` are further names that requests may be meant for.
+
+    ``allowed_origins`` are the other servers whose pages may read the answers.
+    """
 
     host: str = "127.0.0.1"
     port: int = 8080
     tls_cert: Path | None = None
     tls_key: Path | None = None
     allowed_hosts: tuple[str, ...] = ()
+    allowed_origins: tuple[str, ...] = ()
 
     @property
     def scheme(self) -> str:
@@ -125,7 +131,8 @@ class Serving:
         self._organism = running
         self._listening = listening
         self._loop = asyncio.get_running_loop()
-        self.app = App(running, secrets.tokens, secrets.key, (address.host, *address.allowed_hosts))
+        hosts = Hosts((address.host, *address.allowed_hosts), Origins(address.allowed_origins))
+        self.app = App(running, secrets.tokens, secrets.key, hosts)
         self._server = GracefulServer(_config(self.app, address), self._signalled)
 
     async def run(self, ready: Callable[[], None] = lambda: None) -> None:

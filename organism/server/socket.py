@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from http import HTTPStatus
 from secrets import token_hex
 from typing import Any, Final
 
@@ -29,6 +30,7 @@ from organism.model.commands import Injected
 from organism.model.events import Actor
 from organism.model.principal import Principal
 from organism.server import headers as fixed
+from organism.server.access import Access
 from organism.server.auth import token_in
 from organism.server.bodies import parsed, payload_at
 from organism.server.call import Process
@@ -74,7 +76,7 @@ class Sockets:
 
     async def __call__(self, scope: dict[str, Any], receive: Any, send: Any) -> None:
         """Serve one connection, from its handshake to its end."""
-        request_id = f"ws-{token_hex(8)}"
+        access = Access(f"ws-{token_hex(8)}", "GET", PATH)
         socket = WebSocket(scope, receive, send)
         try:
             headers = headers_of(scope["headers"])
@@ -86,11 +88,12 @@ class Sockets:
             if asked.ticket is None and not {b"authorization", b"x-api-key"} & headers.keys():
                 self._check_room()
         except OrganismError as error:
-            await _refuse(socket, error, request_id)
+            await _refuse(socket, error, access.request_id)
+            access.end(error.status)
             return
         await socket.accept(headers=list(fixed.API))
         with suppress(WebSocketDisconnect):
-            connection = Connection(socket, scope["extensions"][EXTENSION], request_id, address_of(scope))
+            connection = Connection(socket, scope["extensions"][EXTENSION], access, address_of(scope))
             await self._serve(connection, headers, asked)
 
     async def _serve(self, connection: Connection, headers: Mapping[bytes, bytes], asked: Asked) -> None:
@@ -99,7 +102,9 @@ class Sockets:
         except OrganismError as error:
             connection.refuse(None, error)
             await connection.close(NOT_AUTHENTICATED)
+            connection.access.end(error.status)
             return
+        connection.access.tenant = who.tenant
         try:
             SOCKET.check(who)
             session = Session(self, connection, who)
@@ -107,11 +112,13 @@ class Sockets:
         except OrganismError as error:
             connection.refuse(None, error)
             await connection.close(NOT_ALLOWED if isinstance(error, Forbidden) else POLICY)
+            connection.access.end(error.status)
             return
         try:
             await session.run(asked)
         finally:
             self.seats.leave(session)
+            connection.access.end(HTTPStatus.SWITCHING_PROTOCOLS)
 
     async def _authenticated(self, connection: Connection, headers: Mapping[bytes, bytes], asked: Asked) -> Principal:
         """Whose ticket or token it is: of the URL, a header, or the first message. Nothing is sent before."""
@@ -160,9 +167,10 @@ class Sockets:
 class Connection:
     """One accepted WebSocket: JSON in, frames out."""
 
-    def __init__(self, socket: WebSocket, protocol: FrameProtocol, request_id: str, address: str) -> None:
+    def __init__(self, socket: WebSocket, protocol: FrameProtocol, access: Access, address: str) -> None:
         self.protocol = protocol
-        self.request_id = request_id
+        self.access = access
+        self.request_id = access.request_id
         self.address = address
         self._socket = socket
 

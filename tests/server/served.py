@@ -103,10 +103,12 @@ class Frames:
 
 
 @asynccontextmanager
-async def served(config: Path = HELLO, data: Path | None = None, hosts: tuple[str, ...] = ()) -> AsyncIterator[Served]:
+async def served(
+    config: Path = HELLO, data: Path | None = None, hosts: tuple[str, ...] = (), origins: tuple[str, ...] = ()
+) -> AsyncIterator[Served]:
     """Start the organism of ``config``, in memory or on ``data``, behind a server; stop both at the end."""
     organism = await bootstrap.start(config, data)
-    address = Address(port=0, allowed_hosts=hosts)
+    address = Address(port=0, allowed_hosts=hosts, allowed_origins=origins)
     key = secrets.token_bytes(32)
     tokens = Tokens(TOKEN, key, time.time)
     serving = Serving(organism, address, listen(address), Secrets(tokens, key))

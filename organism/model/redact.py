@@ -1,0 +1,105 @@
+"""The one redactor (S30): what is secret is replaced before it is shown, told or kept.
+
+Three things are secret: the live values of this installation (its tokens and keys, wherever they stand), the values of
+fields that are named as secrets are, and texts that look like a credential of a known kind. Payloads are kept as they
+came but for the first kind; what is shown or logged loses all three.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from json import dumps
+from typing import Any, Final
+
+MASK: Final = "[redacted]"
+SHORTEST: Final = 8
+"""A shorter value is no secret worth the name, and would be found in half of all texts."""
+NAMED: Final = re.compile(
+    r"(?i)(^|[-_.])(pass(word|wd|phrase)?|secrets?|tokens?|credentials?|authorization|cookie|(api|access|private)[-_]?key)$"
+)
+TOKEN: Final = re.compile(r"\b(?:org|page)_[\w.-]{0,200}?[0-9a-f]{64}\b")
+"""A token of ours, whichever installation it opens."""
+_LOOKS: Final = re.compile(
+    "|".join(
+        (
+            TOKEN.pattern,
+            r"(?P<scheme>(?i:\b(?:bearer|basic)\s+))[A-Za-z0-9._~+/=-]{8,}",
+            r"(?P<query>(?i:[?&](?:token|access_token|api_?key|key|ticket|password|secret)=))[^&\s\"'<>]+",
+            r"(?P<site>\b[a-z][a-z0-9+.-]*://)[^/\s:@\"'<>]*:[^/\s@\"'<>]+(?=@)",
+            r"\bsk-[A-Za-z0-9_-]{16,}",
+            r"\b(?:AKIA|ASIA)[0-9A-Z]{16}\b",
+            r"\bgh[pousr]_[A-Za-z0-9]{36,}",
+            r"\bxox[abeoprs]-[A-Za-z0-9-]{10,}",
+            r"\beyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*",
+            r"-----BEGIN [A-Z ]*PRIVATE KEY-----[\s\S]*?(?:-----END [A-Z ]*PRIVATE KEY-----|$)",
+        )
+    )
+)
+_KEPT: Final = ("scheme", "query", "site")
+
+
+class Redactor:
+    """Knows the live secrets. ``is_live`` says of a text of a token's form whether this installation takes it."""
+
+    def __init__(self, secrets: Iterable[str] = (), is_live: Callable[[str], bool] = lambda _: False) -> None:
+        self._secrets: list[str] = []
+        self._forms: list[bytes] = []
+        self.is_live = is_live
+        self.learn(*secrets)
+
+    def learn(self, *secrets: str) -> None:
+        """These are live secrets too; a longer one is looked for before one that is a part of it."""
+        new = {secret for secret in secrets if len(secret) >= SHORTEST}.difference(self._secrets)
+        if new:
+            self._secrets = sorted({*self._secrets, *new}, key=len, reverse=True)
+            self._forms = [form for secret in self._secrets for form in _forms(secret)]
+
+    def holds(self, finished: bytes) -> bool:
+        """Whether a live secret is in finished JSON or XML. Cheap: every commit pays for it."""
+        for form in self._forms:
+            if form in finished:
+                return True
+        if b"org_" not in finished and b"page_" not in finished:
+            return False
+        return any(map(self.is_live, TOKEN.findall(finished.decode("utf-8", "replace"))))
+
+    def kept(self, finished: bytes) -> bytes:
+        """Finished JSON or XML as it may be kept: without live secrets, else as it came."""
+        for form in self._forms:
+            finished = finished.replace(form, MASK.encode())
+        if b"org_" not in finished and b"page_" not in finished:
+            return finished
+        return TOKEN.sub(lambda found: MASK if self.is_live(found[0]) else found[0], finished.decode()).encode()
+
+    def text(self, text: str) -> str:
+        """A text as it may be shown or logged."""
+        for secret in self._secrets:
+            text = text.replace(secret, MASK)
+        return _LOOKS.sub(_masked, text)
+
+    def shown(self, finished: bytes) -> bytes:
+        """Finished JSON as it may be shown."""
+        return _LOOKS.sub(_masked, self.kept(finished).decode("utf-8", "replace")).encode()
+
+    def value(self, value: Any, name: str = "") -> Any:
+        """JSON as it may be shown or logged, with what stands under the names of secrets gone too."""
+        if isinstance(value, str):
+            return MASK if value and NAMED.search(name) else self.text(value)
+        if isinstance(value, Mapping):
+            return {self.text(str(key)): self.value(inner, str(key)) for key, inner in value.items()}
+        if isinstance(value, list | tuple):
+            return [self.value(inner, name) for inner in value]
+        return value
+
+
+def _forms(secret: str) -> Iterable[bytes]:
+    """The secret as it is written into JSON and into XML."""
+    in_json = dumps(secret, ensure_ascii=False)[1:-1]
+    in_xml = secret.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return dict.fromkeys(form.encode("utf-8", "replace") for form in (secret, in_json, in_xml))
+
+
+def _masked(found: re.Match[str]) -> str:
+    """The mask, behind what of the finding is no secret and says what it was."""
+    return "".join(found[name] or "" for name in _KEPT) + MASK

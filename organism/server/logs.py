@@ -1,0 +1,85 @@
+"""The server's own log: one JSON object a line, or on a terminal a line for people. Nobody can forge one (S31).
+
+JSON escapes whatever could end a line or move a cursor; the lines for people do the same by hand. Each entry passes
+the redactor first, those of libraries too.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import MutableMapping
+from typing import Any, Final, TextIO
+
+import structlog
+from structlog.typing import Processor
+
+from organism.model.redact import Redactor
+
+LEVELS: Final = ("debug", "info", "warning", "error")
+_FIRST: Final = ("timestamp", "level", "event")
+
+Entry = MutableMapping[str, Any]
+
+
+def configure_logs(stream: TextIO, redactor: Redactor, level: str = "warning") -> None:
+    """What is logged from ``level`` on goes to the stream from now on, in lines for people if it is a terminal."""
+    least = getattr(logging, level.upper())
+    shared: list[Processor] = [
+        structlog.processors.add_log_level,
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+        structlog.processors.format_exc_info,
+        Redacting(redactor),
+    ]
+    written: Processor = line_for_people if stream.isatty() else line_of_json
+    structlog.configure(
+        processors=[*shared, written],
+        wrapper_class=structlog.make_filtering_bound_logger(least),
+        logger_factory=structlog.WriteLoggerFactory(stream),
+        cache_logger_on_first_use=False,
+    )
+    others = logging.StreamHandler(stream)
+    others.setFormatter(
+        structlog.stdlib.ProcessorFormatter(
+            foreign_pre_chain=shared, processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, written]
+        )
+    )
+    logging.basicConfig(handlers=[others], level=max(least, logging.WARNING), force=True)
+    logging.captureWarnings(capture=True)
+
+
+class Redacting:
+    """Takes what is secret out of an entry; whatever is no JSON becomes its text before that."""
+
+    def __init__(self, redactor: Redactor) -> None:
+        self._redactor = redactor
+
+    def __call__(self, _logger: Any, _name: str, entry: Entry) -> Entry:
+        """The entry as it may be written."""
+        own = {key: value for key, value in entry.items() if key.startswith("_")}  # structlog's, which it takes out
+        said = {key: value for key, value in entry.items() if key not in own}
+        plain = json.loads(json.dumps(said, default=repr, skipkeys=True))
+        return {**own, **self._redactor.value(plain)}
+
+
+def line_of_json(_logger: Any, _name: str, entry: Entry) -> str:
+    """One JSON object in ASCII: newline, ESC and U+2028 stand in it as escapes."""
+    ordered = {key: entry[key] for key in (*_FIRST, *entry) if key in entry}
+    return json.dumps(ordered)
+
+
+def line_for_people(_logger: Any, _name: str, entry: Entry) -> str:
+    """``time level event field=value …``, with the trace below if there is one, each of its lines indented."""
+    trace = str(entry.pop("exception", ""))
+    time, level, event = (visible(str(entry.pop(key, ""))) for key in _FIRST)
+    fields = [f"{visible(key)}={visible(_plain(value))}" for key, value in entry.items()]
+    return "\n    ".join((" ".join((time, f"{level:<7}", event, *fields)), *map(visible, trace.splitlines())))
+
+
+def visible(text: str) -> str:
+    """The text with all that moves a cursor or ends a line written as an escape."""
+    return "".join(letter if letter.isprintable() else letter.encode("unicode_escape").decode() for letter in text)
+
+
+def _plain(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
