@@ -10,6 +10,7 @@ import hashlib
 import json
 import shutil
 import sys
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, closing
 from pathlib import Path
@@ -18,6 +19,7 @@ import pysqlite3
 
 from bench.places import LOG_FILE, VIEWS_FILE
 from organism import __file__ as package
+from organism.log.log import Query
 from organism.model.commands import PauseAgent
 from organism.testing import Running, running
 
@@ -51,6 +53,15 @@ async def chain(started: Running, key: str) -> None:
 async def open_thread(started: Running, key: str) -> str:
     """Begins a thread, and gives its id as soon as it is on disk."""
     return (await started.inject("greeter", {"name": key})).thread_id
+
+
+async def page_of_the_past(started: Running, where: float) -> float:
+    """How long the first fifty threads take as they stood at a position: at ``where`` of 1 of the log."""
+    log = started.tenant.log
+    at = 1 + int(where * (log.head - 1))
+    began = time.perf_counter()
+    await log.rows("threads", Query(order_by="last_at", descending=True, at=at))
+    return time.perf_counter() - began
 
 
 async def hold_up(started: Running) -> None:

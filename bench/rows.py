@@ -163,6 +163,17 @@ PAIRS = (
         prepare=Program(RESTART, arguments=("build",)),
     ),
     Pair(
+        "past",
+        Program(RESTART, arguments=("past",)),
+        None,
+        (
+            Row("50 threads as of any position of 1,000,000, p50", OURS, None, at_most(0.2, 0.1), "s"),
+            Row("the same, p99", Figure(Side.OURS, "p99_s"), None, None, "s"),
+        ),
+        prepare=Program(RESTART, arguments=("build",)),
+        most_repeats=3,
+    ),
+    Pair(
         "agent",
         Program(MEMORY, arguments=("agent",)),
         None,

@@ -1,7 +1,9 @@
-"""The product's start on a log of a million events: by folding all of them (`fold`), and from a snapshot (`snapshot`).
+"""The product on a log of a million events.
 
-`build` makes the log, by the load of the other rows, unless it is there. The time is that of the start alone, from the
-first line of the config to ready for work, in a process that has imported everything; the file is in the page cache.
+Its start by folding all of them (`fold`), its start from a snapshot (`snapshot`), and a page of threads as of any
+position (`past`). `build` makes the log, by the load of the other rows, unless it is there. The time of a start is that
+of the start alone, from the first line of the config to ready for work, in a process that has imported everything; the
+file is in the page cache.
 """
 
 from __future__ import annotations
@@ -9,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import time
 from pathlib import Path
+from random import Random
 
 import uvloop
 
@@ -19,6 +22,7 @@ from bench.places import events_wanted, log_folder
 EVENTS_A_CHAIN = 13
 """About; what counts is what lies in the log afterwards."""
 IN_FLIGHT = 128
+LOOKS = 101
 
 
 async def build(folder: Path, events: int) -> Measurement:
@@ -62,13 +66,22 @@ async def snapshot(folder: Path) -> Measurement:
     return Measurement("organism", "s", await start_seconds(folder), {"events": count})
 
 
+async def past(folder: Path) -> Measurement:
+    """The first fifty threads, newest activity first, at positions drawn from the whole log."""
+    places = Random(1)
+    async with ours.organism(folder) as started:
+        seconds = [await ours.page_of_the_past(started, places.random()) for _ in range(LOOKS)]
+    ordered = sorted(seconds)
+    return Measurement("organism", "s", ordered[LOOKS // 2], {"p99_s": ordered[-2]})
+
+
 async def measure(what: str, *, is_quick: bool) -> Measurement:
     folder = log_folder(is_quick=is_quick)
     if what == "build":
         return await build(folder, events_wanted(is_quick=is_quick))
-    return await (fold(folder) if what == "fold" else snapshot(folder))
+    return await {"fold": fold, "snapshot": snapshot, "past": past}[what](folder)
 
 
 if __name__ == "__main__":
-    options = arguments(__doc__, what=("build", "fold", "snapshot"))
+    options = arguments(__doc__, what=("build", "fold", "snapshot", "past"))
     print(uvloop.run(measure(options.what, is_quick=options.quick)).line())
