@@ -41,6 +41,7 @@ def _requested(event: Event) -> Row:
         "requested_at": iso(event.at),
         "expires_at": iso(data["expires_at"]),
         "position": event.position,
+        "_asked_at": event.at,
     }
 
 
@@ -52,10 +53,16 @@ def _end(event: Event) -> str:
 
 MODEL = ReadModel(
     name="approvals",
-    version=1,
+    version=2,
     keys=dict.fromkeys(("approval_requested", "approval_resolved", "approval_expired", "approval_cancelled"), keys),
     apply=apply,
-    columns={"position": "INTEGER", "status": "TEXT", "thread_id": "TEXT"},
+    columns={
+        "position": "INTEGER",
+        "status": "TEXT",
+        "thread_id": "TEXT",
+        "agent": "TEXT",
+        "asked_at": "INTEGER",
+    },
     indexes=(("position",), ("status", "position"), ("thread_id", "position")),
     with_content=True,
 )

@@ -47,6 +47,7 @@ def _died(event: Event) -> Row:
         "attempts": data["attempts"],
         "timestamp": iso(event.at),
         "position": data["sent"],
+        "_died_at": event.at,
     }
 
 
@@ -65,12 +66,13 @@ def _refused(event: Event) -> Row:
         "attempts": 0,
         "timestamp": iso(event.at),
         "position": event.position,
+        "_died_at": event.at,
     }
 
 
 MODEL = ReadModel(
     name="dead_letters",
-    version=1,
+    version=2,
     keys={
         "message_dead": own_id,
         "message_refused": own_id,
@@ -78,7 +80,7 @@ MODEL = ReadModel(
         "message_discarded": own_id,
     },
     apply=apply,
-    columns={"position": "INTEGER", "thread_id": "TEXT"},
+    columns={"position": "INTEGER", "thread_id": "TEXT", "agent": "TEXT", "died_at": "INTEGER"},
     indexes=(("position",), ("thread_id", "position")),
     with_content=True,
 )

@@ -42,14 +42,15 @@ def apply(key: str, row: Row | None, event: Event) -> Row | None:
         "key": data["key"],
         "since": iso(event.at),
         "position": event.position,
+        "_found_at": event.at,
     }
 
 
 MODEL = ReadModel(
     name="indeterminate",
-    version=1,
+    version=2,
     keys={"step_started": found, "step_recorded": recorded, "step_resolved": named},
     apply=apply,
-    columns={"position": "INTEGER", "thread_id": "TEXT"},
+    columns={"position": "INTEGER", "thread_id": "TEXT", "agent": "TEXT", "found_at": "INTEGER"},
     indexes=(("position",), ("thread_id", "position")),
 )

@@ -124,4 +124,5 @@ MODEL = ReadModel(
     columns={"status": "TEXT", "position": "INTEGER", "last_at": "INTEGER", "names": "TEXT"},
     indexes=(("last_at",), ("status", "last_at")),
     fold=fold,
+    text_in=("messages", "thread_id"),
 )

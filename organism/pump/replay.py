@@ -11,7 +11,7 @@ from typing import Any, Final
 import orjson
 
 from organism.codec import Sealed
-from organism.errors import InvalidRequest, NotFound
+from organism.errors import AlreadyResolved, InvalidRequest, NotFound
 from organism.model.events import Content, Event
 from organism.model.ids import CONSOLE, token_of
 from organism.pump.pump import Pump
@@ -46,9 +46,12 @@ class Again:
 
 
 async def read(pump: Pump, message_id: str) -> Letter:
-    """The dead letter. Raises ``NotFound``, also when it was replayed or discarded, or its content was erased."""
+    """The dead letter. Raises ``NotFound``, also if its content was erased, or ``AlreadyResolved``."""
     row = await pump.log.private_row("dead_letters", message_id)
     content = await pump.log.content(row["position"]) if row is not None else None
+    closed = await pump.log.private_row("closed_letters", message_id) if row is None else None
+    if closed is not None:
+        raise AlreadyResolved(f"This dead letter was {closed['status']} already.")
     if row is None or content is None:
         raise NotFound(f"There is no open dead letter {message_id!r}.")
     was_refused = row["code"] in REFUSED_CODES

@@ -10,7 +10,7 @@ from typing import Any
 import orjson
 import pytest
 
-from organism.log.folds import SPAN_EVENTS
+from organism.log.cache import SPAN_EVENTS
 from organism.log.log import Log, Query, Where
 from organism.model.events import Event, Unit
 from tests.contracts.test_log import ENGINES

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from organism.errors import InvalidPayload, NotFound, ThreadKilled
+from organism.errors import AlreadyResolved, InvalidPayload, NotFound, ThreadKilled
 from organism.model.commands import DiscardDeadLetter, Inject, KillThread, ReplayDeadLetter
 from tests.flows.world import MakeWorld
 
@@ -57,7 +57,7 @@ async def caller(payload: Ask | Told, metadata: HandlerMetadata):
         assert await o.tenant.ended(outcome.thread_id, 10)
         assert (await o.thread(outcome.thread_id))["status"] == "completed"
         assert (await o.replies(outcome.thread_id))[-1] == {"text": "caller got [1, 2, 3, 1]"}
-        with pytest.raises(NotFound):
+        with pytest.raises(AlreadyResolved, match="replayed already"):
             await o.do(ReplayDeadLetter(message_id=dead))
     assert again.position > outcome.position
 
@@ -69,6 +69,11 @@ async def test_a_discarded_dead_letter_is_gone(world: MakeWorld) -> None:
         dead = (await o.events("message_dead"))[0].data["message"]
         await o.do(DiscardDeadLetter(message_id=dead))
         assert await o.log.row("dead_letters", dead) is None
+        for act in (ReplayDeadLetter, DiscardDeadLetter):
+            with pytest.raises(AlreadyResolved, match="discarded already"):
+                await o.do(act(message_id=dead))
+            with pytest.raises(NotFound):
+                await o.do(act(message_id="msg-none"))
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 import pytest
 
-from organism.errors import InvalidRequest, NotFound, StalePosition
+from organism.errors import AlreadyResolved, InvalidRequest, NotFound, StalePosition
 from organism.log.log import Query
 from organism.model.commands import (
     DiscardDeadLetter,
@@ -133,7 +133,7 @@ async def test_a_replay_makes_an_ended_thread_active_again_and_happens_once(worl
         first = await o.inject("worker", {"text": "bad"}, wait=True)
         replay = ReplayDeadLetter(message_id=first.message_id, json={"text": "good"})
         results = await asyncio.gather(o.do(replay), o.do(replay), return_exceptions=True)
-        assert [type(result) for result in results].count(NotFound) == 1
+        assert [type(result) for result in results].count(AlreadyResolved) == 1
         assert await o.tenant.ended(first.thread_id, 10)
         assert play(o)["TRACE"] == ["bad", "good"]
         assert await dead_letters(o) == []

@@ -74,6 +74,7 @@ THREADS = ReadModel(
     _thread,
     {"first": "INTEGER", "sent": "INTEGER", "last": "INTEGER"},
     (("last",),),
+    text_in=("messages", "thread"),
 )
 AGENTS = ReadModel("agents", 1, {"message_sent": _named("to"), "message_handled": _named("agent")}, _agent)
 MODELS = (MESSAGES, THREADS, AGENTS)

@@ -41,12 +41,17 @@ def public(row: Row) -> Row:
     return {field: value for field, value in row.items() if not field.startswith("_")}
 
 
-def fold(model: ReadModel, events: Iterable[Event]) -> dict[str, Row]:
-    """The public rows after the events."""
+def kept(model: ReadModel, events: Iterable[Event]) -> dict[str, Row]:
+    """The rows after the events, with the fold's own fields."""
     rows = Rows(model)
     for event in events:
         rows.take(event)
-    return {key: public(row) for key, row in rows.rows.items()}
+    return rows.rows
+
+
+def fold(model: ReadModel, events: Iterable[Event]) -> dict[str, Row]:
+    """The public rows after the events."""
+    return {key: public(row) for key, row in kept(model, events).items()}
 
 
 def model_named(name: str) -> ReadModel:

@@ -9,7 +9,7 @@ from hypothesis import given
 
 from organism.model.events import Event
 from organism.projections import approvals
-from tests.projections.folding import AT, Story, fold
+from tests.projections.folding import AT, Story, fold, kept
 from tests.projections.moves import lawful_logs
 
 
@@ -76,3 +76,10 @@ def test_the_fold_equals_a_recount_of_the_whole_log(events: list[Event]) -> None
             decision = event.data.get("decision")
             expected[event.data["approval"]] = words[decision] if decision else event.type.removeprefix("approval_")
     assert {key: row["status"] for key, row in fold(approvals.MODEL, events).items()} == expected
+
+
+@given(lawful_logs)
+def test_each_is_found_by_its_agent_and_by_when_it_was_asked(events: list[Event]) -> None:
+    asked = {e.data["approval"]: (e.data["agent"], e.at) for e in events if e.type == "approval_requested"}
+    rows = kept(approvals.MODEL, events)
+    assert {key: (row["agent"], row["_asked_at"]) for key, row in rows.items()} == asked

@@ -6,7 +6,7 @@ from hypothesis import given
 
 from organism.model.events import Event
 from organism.projections import dead_letters
-from tests.projections.folding import Story, fold
+from tests.projections.folding import Story, fold, kept
 from tests.projections.moves import lawful_logs
 
 
@@ -85,3 +85,12 @@ def test_the_fold_equals_a_recount_of_the_whole_log(events: list[Event]) -> None
         told = events[row["position"] - 1]
         assert (told.data["message"], told.type in {"message_sent", "message_refused"}) == (message, True)
         assert (row["from"], row["to"], row["thread_id"]) == (told.data["from"], told.data["to"], told.thread)
+
+
+@given(lawful_logs)
+def test_each_is_found_by_its_agent_and_by_when_it_died(events: list[Event]) -> None:
+    died = {e.data["message"]: e for e in events if e.type in {"message_dead", "message_refused"}}
+    rows = kept(dead_letters.MODEL, events)
+    for message, row in rows.items():
+        agent = "agent" if died[message].type == "message_dead" else "from"
+        assert (row["agent"], row["_died_at"]) == (died[message].data[agent], died[message].at)

@@ -8,7 +8,7 @@ from hypothesis import given
 
 from organism.model.events import Event
 from organism.projections import indeterminate
-from tests.projections.folding import Story, fold
+from tests.projections.folding import Story, fold, kept
 from tests.projections.moves import lawful_logs
 
 
@@ -79,3 +79,17 @@ def test_the_fold_equals_a_recount_of_the_whole_log(events: list[Event]) -> None
             last[f"{event.data['message']}:{event.data['step']}"] = event
     expected = {key for key, event in last.items() if event.type == "step_started" and "unknown" in event.data}
     assert set(fold(indeterminate.MODEL, events)) == expected
+
+
+@given(lawful_logs)
+def test_each_is_found_by_its_agent_and_by_when_it_was_first_found(events: list[Event]) -> None:
+    found: dict[str, tuple[str, int]] = {}
+    for event in events:
+        if event.type.startswith("step_"):
+            key = f"{event.data['message']}:{event.data['step']}"
+            if event.type == "step_started" and "unknown" in event.data:
+                found.setdefault(key, (event.data["agent"], event.at))
+            elif event.type != "step_started":
+                found.pop(key, None)
+    rows = kept(indeterminate.MODEL, events)
+    assert {key: (row["agent"], row["_found_at"]) for key, row in rows.items()} == found

@@ -122,13 +122,13 @@ BODIES: dict[str, Any] = {
     "/indeterminate/{id}/resolve": {"outcome": "redo"},
 }
 FILTERS: dict[str, tuple[str, ...]] = {
-    "/threads": ("agent", "cursor", "status", "since"),
+    "/threads": ("agent", "cursor", "status", "since", "q"),
     "/messages": ("agent", "cursor", "q"),
     "/threads/OWN/messages": ("agent", "cursor", "q"),
     "/agents": ("cursor",),
-    "/dead-letters": ("thread_id", "cursor", "q"),
-    "/approvals": ("thread_id", "cursor", "status"),
-    "/indeterminate": ("thread_id", "cursor"),
+    "/dead-letters": ("thread_id", "agent", "cursor", "q"),
+    "/approvals": ("thread_id", "agent", "cursor", "status"),
+    "/indeterminate": ("thread_id", "agent", "cursor"),
     "/log": ("thread", "type"),
     "/events": ("log", "since"),
 }

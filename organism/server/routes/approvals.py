@@ -12,7 +12,7 @@ from organism.model.commands import ResolveApproval
 from organism.server.bodies import ApprovalBody, parsed
 from organism.server.call import Answer, Call, Route, answer
 from organism.server.contract import ACT_ON_THREAD, QUESTION_REFUSED, Contract, gives
-from organism.server.lists import Listing, list_of, one_of
+from organism.server.lists import Listing, list_of, one_of, since
 from organism.server.shapes.lists import ApprovalList
 from organism.server.shapes.objects import Approval
 from organism.server.shapes.words import ApprovalStatus
@@ -23,6 +23,8 @@ APPROVALS: Final = Listing(
     filters={
         "status": one_of("status", "pending", "approved", "rejected", "expired", "cancelled"),
         "thread_id": lambda thread: Where("thread_id", "=", thread),
+        "agent": lambda name: Where("agent", "=", name),
+        "since": since("asked_at"),
     },
     reshape=lambda rows: orjson.dumps([_shown(row) for row in orjson.loads(rows)]),
 )

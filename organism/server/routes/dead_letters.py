@@ -4,18 +4,26 @@ from __future__ import annotations
 
 from typing import Final
 
+from organism.errors import AlreadyResolved
 from organism.log.log import Where
 from organism.model.commands import DiscardDeadLetter, ReplayDeadLetter
 from organism.server.bodies import NoBody, ReplayBody, parsed
 from organism.server.call import Answer, Call, Route, answer
-from organism.server.contract import ACT_ON_THREAD, SENDING_REFUSED, THREAD_REFUSED, Contract, gives
-from organism.server.lists import Listing, list_of
+from organism.server.contract import ACT_ON_THREAD, QUESTION_REFUSED, SENDING_REFUSED, Contract, gives
+from organism.server.lists import Listing, list_of, since
 from organism.server.shapes.acts import Injected
 from organism.server.shapes.lists import DeadLetterList
 from organism.server.shapes.objects import Thread
 
 DEAD_LETTERS: Final = Listing(
-    "dead_letters", "position", filters={"thread_id": lambda thread: Where("thread_id", "=", thread)}, has_text=True
+    "dead_letters",
+    "position",
+    filters={
+        "thread_id": lambda thread: Where("thread_id", "=", thread),
+        "agent": lambda name: Where("agent", "=", name),
+        "since": since("died_at"),
+    },
+    has_text=True,
 )
 
 
@@ -44,9 +52,12 @@ async def discard(call: Call) -> Answer:
 
 LIST: Final = Contract(gives=gives(DeadLetterList), query=DEAD_LETTERS.takes)
 REPLAY: Final = Contract(
-    gives=gives(Injected, status=202), takes=ReplayBody, headers=ACT_ON_THREAD, refuses=SENDING_REFUSED
+    gives=gives(Injected, status=202),
+    takes=ReplayBody,
+    headers=ACT_ON_THREAD,
+    refuses=(*SENDING_REFUSED, AlreadyResolved),
 )
-DISCARD: Final = Contract(gives=gives(Thread), takes=NoBody, headers=ACT_ON_THREAD, refuses=THREAD_REFUSED)
+DISCARD: Final = Contract(gives=gives(Thread), takes=NoBody, headers=ACT_ON_THREAD, refuses=QUESTION_REFUSED)
 
 ROUTES: Final = (
     Route("GET", "/dead-letters", dead_letters, by_head=True, contract=LIST),

@@ -12,12 +12,18 @@ from organism.model.commands import ResolveIndeterminate
 from organism.server.bodies import IndeterminateBody, parsed
 from organism.server.call import Answer, Call, Route, answer
 from organism.server.contract import ACT_ON_THREAD, QUESTION_REFUSED, Contract, gives
-from organism.server.lists import Listing, list_of
+from organism.server.lists import Listing, list_of, since
 from organism.server.shapes.lists import IndeterminateList
 from organism.server.shapes.objects import Thread
 
 INDETERMINATE: Final = Listing(
-    "indeterminate", "position", filters={"thread_id": lambda thread: Where("thread_id", "=", thread)}
+    "indeterminate",
+    "position",
+    filters={
+        "thread_id": lambda thread: Where("thread_id", "=", thread),
+        "agent": lambda name: Where("agent", "=", name),
+        "since": since("found_at"),
+    },
 )
 
 

@@ -30,6 +30,7 @@ THREADS: Final = Listing(
         "agent": lambda name: Where("names", "has", name),
         "since": since("last_at"),
     },
+    has_text=True,
 )
 OF_THREAD: Final = Listing(
     "messages",

@@ -195,7 +195,10 @@ async def test_dead_letters_are_listed_with_their_payload_replayed_and_discarded
         (letter,) = (await server.get("/dead-letters"))["dead_letters"]
         gone = await server.call("DELETE", f"/dead-letters/{letter['id']}")
         assert (gone.status_code, gone.json()["id"]) == (200, letter["thread_id"])
-        assert (await server.call("DELETE", f"/dead-letters/{letter['id']}")).status_code == 404
+        for method, act in (("DELETE", ""), ("POST", "/replay")):
+            again = await server.call(method, f"/dead-letters/{letter['id']}{act}")
+            assert (again.status_code, again.json()["error"]["code"]) == (409, "already_resolved")
+            assert (await server.call(method, f"/dead-letters/msg-none{act}")).status_code == 404
 
 
 async def test_an_approval_is_listed_and_resolved_once(world: MakeWorld) -> None:

@@ -1,0 +1,78 @@
+"""The filters that lists of what waits for people take, and the text that a list of threads takes (spec 3.3)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.flows.world import MakeWorld
+from tests.server.served import Frames, Served, served
+
+SOURCE = """
+async def troubled(payload: Ask, metadata: HandlerMetadata):
+    if payload.text == "fail":
+        raise ValueError("as it was told")
+    if payload.text == "ask":
+        await metadata.approve({"sum": 3})
+    async def pay(key: str):
+        await asyncio.sleep(60)
+    await metadata.effect("pay", pay, kind="unsafe")
+
+async def other(payload: Ask, metadata: HandlerMetadata):
+    return await troubled(payload, metadata)
+"""
+KINDS = {  # a list: what to say so that it has a row, the event that tells of it, and where the row says when it began
+    "dead_letters": ("fail", "dead_letter", "timestamp"),
+    "approvals": ("ask", "approval", "requested_at"),
+    "indeterminate": ("pay", "indeterminate", "since"),
+}
+
+
+async def waiting(server: Served, name: str) -> list[dict[str, Any]]:
+    """Let each of the two agents leave a row in the list, one after the other."""
+    text, event, _ = KINDS[name]
+    async with server.socket("?since=0") as socket:
+        frames = Frames(socket)
+        for agent in ("troubled", "other"):
+            await server.inject(agent, {"text": text}, wait=None)
+            await frames.until(event)
+    rows: list[dict[str, Any]] = (await server.get(f"/{name.replace('_', '-')}"))[name]
+    return rows
+
+
+@pytest.mark.parametrize("name", KINDS)
+async def test_what_waits_for_people_is_found_by_its_agent_and_by_when_it_began(world: MakeWorld, name: str) -> None:
+    keys = {"timeout_s": 0.2}
+    async with served(world(SOURCE, {"troubled": keys, "other": keys}, retry={"attempts": 1}).config) as server:
+        first, second = await waiting(server, name)
+        path = f"/{name.replace('_', '-')}"
+        since = second[KINDS[name][2]]
+        for query, found in (
+            ("agent=troubled", [first]),
+            ("agent=other", [second]),
+            ("agent=nobody", []),
+            (f"since={first[KINDS[name][2]]}", [first, second]),
+            (f"since={since}", [second]),
+            ("since=2100-01-01T00:00:00Z", []),
+            (f"agent=troubled&since={since}", []),
+            (f"agent=other&at={second['position']}", [second] if name == "approvals" else None),
+        ):
+            page = await server.get(f"{path}?{query}")
+            assert found is None or (page[name], page["total"]) == (found, len(found)), query
+
+
+async def test_a_text_finds_the_threads_in_one_of_whose_payloads_it_stands(hello: Served) -> None:
+    zaphod = await hello.inject(payload={"name": "Zaphod"})
+    ford = await hello.inject(payload={"name": "Ford"})
+    found = {query: await hello.get(f"/threads?{query}") for query in ("q=zaphod", "q=hello", "q=nobody", "q=%25")}
+    assert {query: [row["id"] for row in page["threads"]] for query, page in found.items()} == {
+        "q=zaphod": [zaphod["thread_id"]],
+        "q=hello": [ford["thread_id"], zaphod["thread_id"]],
+        "q=nobody": [],
+        "q=%25": [],
+    }
+    assert [page["total"] for page in found.values()] == [1, 2, 0, 0]
+    assert (await hello.get("/threads?q=hello&status=killed"))["total"] == 0
+    assert (await hello.get(f"/threads?q=ford&at={ford['position'] - 2}"))["total"] == 0
+    assert (await hello.get(f"/threads?q=ford&at={ford['position']}"))["total"] == 1
