@@ -21,6 +21,7 @@ _KINDS: Final[Mapping[str, bytes]] = MappingProxyType(
     }
 )
 _PACKAGE: Final = Path(__file__).resolve().parent.parent
+DOCS_STYLE: Final = _PACKAGE / "server" / "documents" / "docs.css"
 PLACES: Final = (_PACKAGE / "web", _PACKAGE.parent / "web" / "dist")
 """Where the built page lies: in an installed package, in a checkout."""
 
@@ -37,11 +38,15 @@ class Page:
 
 
 def load_page(places: tuple[Path, ...] = PLACES) -> Page:
-    """The page of the first place that has one; a server without it serves the API alone."""
+    """The page of the first place that has one, and the style of ``/docs``.
+
+    A server without a page serves the API alone.
+    """
+    own = {"/docs.css": _file(DOCS_STYLE)}
     for place in places:
         if (place / "index.html").is_file():
-            return Page(_files(place))
-    return Page({})
+            return Page(own | _files(place))
+    return Page(own)
 
 
 def _files(place: Path) -> dict[str, Answer]:

@@ -49,7 +49,7 @@ ANSWERED: Final[Mapping[str, Schema]] = {
 
 def document(routes: Sequence[Route]) -> Schema:
     """The whole document. Raises ``LookupError`` for a parameter that is described nowhere."""
-    schemas = Schemas([*_kinds(routes), Error])
+    schemas = schemas_of(routes)
     paths: dict[str, dict[str, Schema]] = {}
     for route in routes:
         paths.setdefault(route.address, {})[route.method.lower()] = _operation(route, schemas)
@@ -66,6 +66,11 @@ def document(routes: Sequence[Route]) -> Schema:
             "securitySchemes": SECURITY,
         },
     }
+
+
+def schemas_of(routes: Sequence[Route]) -> Schemas:
+    """The schemas of all that these routes take and give."""
+    return Schemas([*_kinds(routes), Error])
 
 
 def _kinds(routes: Sequence[Route]) -> Iterator[Any]:
@@ -115,9 +120,11 @@ def _parameters(route: Route, schemas: Schemas) -> Iterator[Schema]:
     contract = route.contract
     in_path = [part[1:-1] for part in route.path.split("/") if part.startswith("{")]
     headers = (*contract.headers, *(("If-None-Match",) if is_conditional(route) else ()))
-    yield from (_parameter("path", name, schemas.of(PATH[name])) for name in in_path)
-    yield from (_parameter("query", name, schemas.of(kind)) for name, kind in contract.parameters().items())
-    yield from (_parameter("header", name, schemas.of(HEADERS[name])) for name in headers)
+    listed = [("path", name, PATH[name]) for name in in_path]
+    listed += [("query", name, kind) for name, kind in contract.parameters().items()]
+    listed += [("header", name, HEADERS[name]) for name in headers]
+    for place, name, kind in listed:
+        yield {**_parameter(place, name, schemas.of(kind)), "description": schemas.described(kind)}
 
 
 def _parameter(place: str, name: str, schema: Schema) -> Schema:
@@ -125,7 +132,6 @@ def _parameter(place: str, name: str, schema: Schema) -> Schema:
         "name": name,
         "in": place,
         "required": place == "path",
-        "description": schema.get("description", ""),
         "schema": {key: value for key, value in schema.items() if key != "description"},
     }
     return said | {"style": "form", "explode": False} if schema.get("type") == "array" else said

@@ -9,7 +9,7 @@ from typing import Final
 import orjson
 
 from organism.server.call import Route
-from organism.server.documents import asyncapi, openapi
+from organism.server.documents import asyncapi, openapi, page
 
 
 class Shelf:
@@ -34,4 +34,12 @@ def _asyncapi(_routes: Sequence[Route]) -> bytes:
     return orjson.dumps(asyncapi.document(), option=orjson.OPT_INDENT_2)
 
 
-MAKERS: Final[Mapping[str, Callable[[Sequence[Route]], bytes]]] = {"openapi": _openapi, "asyncapi": _asyncapi}
+def _docs(routes: Sequence[Route]) -> bytes:
+    return page.page(openapi.document(routes))
+
+
+MAKERS: Final[Mapping[str, Callable[[Sequence[Route]], bytes]]] = {
+    "openapi": _openapi,
+    "asyncapi": _asyncapi,
+    "docs": _docs,
+}

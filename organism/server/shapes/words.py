@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any, Final, Literal
 
 from pydantic import ConfigDict, Field, with_config
+from typing_extensions import TypeAliasType  # the one of typing comes with Python 3.12
 
 from organism.model.events import EVENT_TYPES
 from organism.server.frames import FRAMES
@@ -30,22 +31,57 @@ Cursor = Annotated[str, Field(examples=["AAAAAAAyq1b5-0dV8yQb"])]
 PayloadType = Annotated[str, Field(examples=["Greeting"])]
 Reason = Annotated[str, Field(examples=["ValueError: no such name"])]
 Version = Annotated[str, Field(description="Changes with the configuration and the code.", examples=["5f2c9a01"])]
-EventType = Annotated[str, Field(json_schema_extra={"enum": sorted(EVENT_TYPES)}, examples=["message_sent"])]
-FrameName = Annotated[str, Field(json_schema_extra={"enum": sorted(FRAMES)}, examples=["message"])]
+EventType = TypeAliasType(
+    "EventType",
+    Annotated[
+        str,
+        Field(
+            description="The type of an event.",
+            json_schema_extra={"enum": sorted(EVENT_TYPES)},
+            examples=["message_sent"],
+        ),
+    ],
+)
+FrameName = TypeAliasType(
+    "FrameName",
+    Annotated[
+        str, Field(description="The name of a frame.", json_schema_extra={"enum": sorted(FRAMES)}, examples=["message"])
+    ],
+)
 FrameNames = Annotated[list[FrameName], Field(description="Only frames of these names, parted by commas.")]
 Object = Annotated[dict[str, Any], Field(examples=[{}])]
 
-AgentState = Literal["idle", "processing", "waiting", "paused", "error"]
-ThreadStatus = Literal["completed", "active", "error", "killed"]
-OrganismStatus = Literal["running", "starting", "paused", "stopping"]
-ApprovalStatus = Literal["pending", "approved", "rejected", "expired", "cancelled"]
-ErrorType = Literal[
-    "invalid_request_error",
-    "authentication_error",
-    "permission_denied",
-    "not_found",
-    "conflict",
-    "rate_limit_exceeded",
-    "upstream_error",
-    "internal_error",
-]
+AgentState = TypeAliasType(
+    "AgentState",
+    Annotated[Literal["idle", "processing", "waiting", "paused", "error"], Field(description="What an agent does.")],
+)
+ThreadStatus = TypeAliasType(
+    "ThreadStatus",
+    Annotated[Literal["completed", "active", "error", "killed"], Field(description="How a thread stands.")],
+)
+OrganismStatus = TypeAliasType(
+    "OrganismStatus",
+    Annotated[Literal["running", "starting", "paused", "stopping"], Field(description="How the organism stands.")],
+)
+ApprovalStatus = TypeAliasType(
+    "ApprovalStatus",
+    Annotated[
+        Literal["pending", "approved", "rejected", "expired", "cancelled"], Field(description="How an approval stands.")
+    ],
+)
+ErrorType = TypeAliasType(
+    "ErrorType",
+    Annotated[
+        Literal[
+            "invalid_request_error",
+            "authentication_error",
+            "permission_denied",
+            "not_found",
+            "conflict",
+            "rate_limit_exceeded",
+            "upstream_error",
+            "internal_error",
+        ],
+        Field(description="The kind of an error."),
+    ],
+)

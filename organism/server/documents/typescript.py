@@ -1,0 +1,129 @@
+"""The types of the wire in TypeScript: each shape an interface, the frames and commands as unions, the routes as a map.
+
+Pure and deterministic: ``scripts/schemas`` writes it to ``web/src/wire.ts``, and a test compares the two.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+import orjson
+
+from organism.server.call import Route
+from organism.server.commands import COMMANDS
+from organism.server.documents import asyncapi, openapi
+from organism.server.documents.schemas import Schema, Schemas
+from organism.server.shapes.frames import ANSWERED
+
+HEAD: Final = """\
+// The wire: what goes over REST and over /ws. Made by scripts/schemas of the server's own contract; not to be edited.
+// A field with a question mark may be missing; one that may be empty says null.
+"""
+WIDTH: Final = 120
+
+_PLAIN: Final[Mapping[str, str]] = {
+    "string": "string",
+    "integer": "number",
+    "number": "number",
+    "boolean": "boolean",
+    "null": "null",
+}
+
+
+def text(routes: Sequence[Route]) -> str:
+    """The whole file."""
+    components = {**openapi.schemas_of(routes).components, **asyncapi.components()}
+    parts = [
+        HEAD,
+        *(_declared(name, schema) for name, schema in sorted(components.items())),
+        _union("Pushed", "What is pushed to all whose filter it passes.", map(_name, asyncapi.pushed_kinds())),
+        _union("Frame", "Whatever may come over the socket.", map(_name, asyncapi.frame_kinds())),
+        _union("Command", "Whatever may be sent over the socket.", map(asyncapi.command_name, COMMANDS)),
+        _answers(),
+        _routes(routes),
+    ]
+    return "\n".join(parts)
+
+
+def _name(kind: Any) -> str:
+    name: str = kind.__name__
+    return name
+
+
+def _declared(name: str, schema: Schema) -> str:
+    comment = _comment(schema, "")
+    if schema.get("type") != "object":
+        return f"{comment}export type {name} = {type_of(schema)};\n"
+    return f"{comment}export interface {name} {_fields(schema)}\n"
+
+
+def _fields(schema: Schema, indent: str = "") -> str:
+    """The body of an interface."""
+    needed = schema.get("required", ())
+    lines = [
+        f"{_comment(field, indent + '  ')}{indent}  {name}{'' if name in needed else '?'}: {type_of(field)};\n"
+        for name, field in schema.get("properties", {}).items()
+    ]
+    listed = "".join(lines)
+    return f"{{\n{listed}{indent}}}" if lines else "{}"
+
+
+def _comment(schema: Schema, indent: str) -> str:
+    said = schema.get("description", "").replace("*/", "* /")
+    return f"{indent}/** {said} */\n" if said else ""
+
+
+def type_of(schema: Schema) -> str:
+    """The schema as a type."""
+    if "$ref" in schema:
+        named: str = schema["$ref"].rpartition("/")[2]
+        return named
+    if "const" in schema or "enum" in schema:
+        return _one_of([_literal(value) for value in schema.get("enum", [schema.get("const")])])
+    if "anyOf" in schema:
+        return _one_of([type_of(choice) for choice in schema["anyOf"]])
+    if schema.get("type") == "array":
+        item = type_of(schema["items"])
+        return f"Array<{item}>" if "|" in item else f"{item}[]"
+    if schema.get("type") == "object":
+        return "Record<string, unknown>"
+    return _PLAIN.get(schema.get("type", ""), "unknown")
+
+
+def _one_of(choices: Sequence[str]) -> str:
+    listed = list(dict.fromkeys(choices))
+    line = " | ".join(listed)
+    return line if len(line) < WIDTH // 2 else "".join(f"\n    | {choice}" for choice in listed)
+
+
+def _literal(value: Any) -> str:
+    return orjson.dumps(value).decode()
+
+
+def _union(name: str, said: str, members: Iterator[str]) -> str:
+    listed = "".join(f"\n  | {member}" for member in members)
+    return f"/** {said} */\nexport type {name} ={listed};\n"
+
+
+def _answers() -> str:
+    lines = "".join(f"  {cmd}: {_name(kind)};\n" for cmd, kind in ANSWERED.items())
+    return f"/** What answers each command, unless it is a CommandRefused. */\nexport interface Answers {{\n{lines}}}\n"
+
+
+def _routes(routes: Sequence[Route]) -> str:
+    """Each route: what its query and its body take, and what it answers."""
+    schemas = openapi.schemas_of(routes)
+    lines = "".join(_route(route, schemas) for route in routes)
+    said = "/** Every route, by its method and path. Refused, it answers an Error. */"
+    return f"{said}\nexport interface Routes {{\n{lines}}}\n"
+
+
+def _route(route: Route, schemas: Schemas) -> str:
+    contract = route.contract
+    taken = {"properties": {name: schemas.of(kind) for name, kind in contract.parameters().items()}}
+    answer = _one_of([type_of(schemas.of(form.shape)) for form in contract.gives])
+    body = "undefined" if contract.takes is None else type_of(schemas.of(contract.takes))
+    said = [f"    query: {_fields(taken, '    ')};\n", f"    body: {body};\n", f"    answer: {answer};\n"]
+    fields = "".join(said)
+    return f'  "{route.method} {route.address}": {{\n{fields}  }};\n'
