@@ -260,11 +260,11 @@ def describe(listener: Listener) -> dict[str, Any]:
     }
 
 
-def key_path_of(given: Path | None, tenant_id: str) -> Path | None:
-    """Where a tenant's key lies if not with its log: ``given`` is that of ``default``, the others' lie beside it."""
-    if given is None or tenant_id == DEFAULT_TENANT:
+def key_path_of(given: Path | None, folder: str) -> Path | None:
+    """Where the key of a tenant's folder lies if not there: ``given`` is that of ``default``, others' lie beside it."""
+    if given is None or folder == DEFAULT_TENANT:
         return given
-    return given.with_name(f"{given.name}.{folder_of(tenant_id)}")
+    return given.with_name(f"{given.name}.{folder}")
 
 
 async def open_log(data: Path | None, tenant_id: str, clock: LogClock, parts: Parts) -> Log:
@@ -272,7 +272,7 @@ async def open_log(data: Path | None, tenant_id: str, clock: LogClock, parts: Pa
     if data is None:
         return await MemoryLog.open(READ_MODELS, random_bytes=parts.chance.bytes)
     options = Options(
-        key_path=key_path_of(parts.key_path, tenant_id), random_bytes=parts.chance.bytes, driver=parts.driver
+        key_path=key_path_of(parts.key_path, folder_of(tenant_id)), random_bytes=parts.chance.bytes, driver=parts.driver
     )
     folder = data / TENANTS
     folder.mkdir(mode=PRIVATE_DIRECTORY, parents=True, exist_ok=True)

@@ -24,16 +24,15 @@ from organism.cli import checks
 from organism.cli.checks import Entry, Fault, Finding
 from organism.cli.exits import Exit, end
 from organism.cli.held import holder
+from organism.cli.logs import TenantLog, logs_in
 from organism.cli.options import Doctor, Remote
 from organism.cli.place import notice_of, place
 from organism.cli.show import out, print_json
 from organism.config.load import load
 from organism.config.tokens import TOKENS_FILE, read_tokens
 from organism.errors import ConfigInvalid, LogDamaged, NotFound
-from organism.log.place import Place
 from organism.log.stats import last_at
 from organism.log.version import SQLITE_VERSION
-from organism.model.ids import DEFAULT_TENANT
 
 SAMPLES: Final = 2000
 PATIENCE_SECONDS: Final = 5.0
@@ -155,36 +154,43 @@ def _entry(path: Path) -> Entry:
 
 
 def _private(options: Doctor) -> Iterator[Path]:
-    """The data directory, those of its tenants, every file below them, and the key that lies elsewhere."""
+    """The data directory, those of its tenants, every file below them, and the keys that lie elsewhere."""
     data = options.data
     if data.is_dir():
         yield data
         yield from (path for path in sorted(data.glob("tenants/*")) if path.is_dir())
         yield from (path for path in sorted(data.rglob("*")) if path.is_file())
-    if options.key is not None and options.key.is_file():
-        yield options.key
+    yield from (log.key for log in logs_in(options) if log.key is not None and log.key.is_file())
 
 
 def _log(options: Doctor) -> Finding:
-    """Whether the log can be opened, as far as its key, its anchor and its last event tell."""
-    files = Place(options.data / "tenants" / DEFAULT_TENANT, options.key)
-    if not files.log.is_file():
-        return Finding("none yet")
+    """Whether every log can be opened, as far as its key, its anchor and its last event tell."""
+    found = [(log.tenant, _opened(log)) for log in logs_in(options)]
+    said = ", ".join(finding.said if len(found) == 1 else f"{tenant} {finding.said}" for tenant, finding in found)
+    faults = tuple(fault for _, finding in found for fault in finding.faults)
+    return Finding(f"{said}; `organism log verify` checks all of it" if said else "none yet", faults)
+
+
+def _opened(log: TenantLog) -> Finding:
     try:
-        files.read_key()
-        position = files.read_anchor().position
-        last_at(files.directory)
+        log.place.read_key()
+        position = log.place.read_anchor().position
+        last_at(log.directory)
     except LogDamaged as error:
-        return Finding(str(files.log), (Fault(error.message, error.remediation),))
-    return Finding(f"anchored at position {position}; `organism log verify` checks all of it")
+        return Finding("damaged", (Fault(error.message, error.remediation),))
+    return Finding(f"anchored at position {position}")
 
 
 def _clock(options: Doctor) -> Finding:
-    try:
-        last = last_at(options.data / "tenants" / DEFAULT_TENANT)
-    except (NotFound, LogDamaged):
-        last = 0
+    last = max(map(_last_at, logs_in(options)), default=0)
     return checks.clock([time.time_ns() // 1000 for _ in range(SAMPLES)], last)
+
+
+def _last_at(log: TenantLog) -> int:
+    try:
+        return last_at(log.directory)
+    except (NotFound, LogDamaged):
+        return 0
 
 
 def _server(options: Doctor) -> Finding:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -11,34 +11,46 @@ from rich.text import Text
 
 from organism.cli.client import PAGE_ROWS, Client, given
 from organism.cli.exits import Exit
+from organism.cli.logs import TenantLog, logs_to_read
 from organism.cli.options import Events, Offline
 from organism.cli.show import compact, fields, moment, out, placed, print_json, print_line, refuse, table
-from organism.errors import LogDamaged, NotFound
+from organism.errors import LogDamaged
 from organism.log.log import Verification
 from organism.log.offline import verify_directory
 from organism.log.stats import Stats, count
 from organism.model.ids import DEFAULT_TENANT
 
-NAME_IT: Final = "Name the directory that `organism serve` was given: --data DIR."
 RESTORE: Final = "Stop the server, keep the directory as it is, and restore a backup."
 _MICROSECONDS: Final = 1_000_000
 
 
 def verify(options: Offline) -> None:
-    """Walk the whole chain; exit 1 and name every damage if something does not fit."""
-    data = options.data
+    """Walk the whole chain of every log; exit 1 and name every damage if something does not fit."""
+    found = [(log.tenant, _verification(log)) for log in logs_to_read(options)]
+    for tenant, whole in found:
+        if options.json:
+            print_json({"tenant": tenant, **_verified(whole)})
+        elif not whole.damage:
+            said = f"whole: {whole.events} events in {whole.commits} commits, up to position {whole.position}"
+            out().print(said if len(found) == 1 else f"{tenant}: {said}")
+    damaged = [tenant for tenant, verified in found if verified.damage]
+    if damaged:
+        which = "log" if len(found) == 1 else f"log of {', '.join(damaged)}"
+        refuse(Exit.FAILED, f"The {which} in {options.data} is damaged.", RESTORE, _damages(found))
+
+
+def _verification(log: TenantLog) -> Verification:
     try:
-        found = verify_directory(data / "tenants" / DEFAULT_TENANT, options.key)
-    except NotFound as error:
-        refuse(Exit.NOT_FOUND, error.message, NAME_IT)
+        return verify_directory(log.directory, log.key)
     except LogDamaged as error:
-        found = Verification(0, 0, 0, (error.message,))
-    if options.json:
-        print_json(_verified(found))
-    if found.damage:
-        refuse(Exit.FAILED, f"The log in {data} is damaged.", RESTORE, found.damage)
-    if not options.json:
-        out().print(f"whole: {found.events} events in {found.commits} commits, up to position {found.position}")
+        return Verification(0, 0, 0, (error.message,))
+
+
+def _damages(found: Sequence[tuple[str, Verification]]) -> list[str]:
+    """Every damage, with the tenant before it if there are several."""
+    return [
+        damage if len(found) == 1 else f"{tenant}: {damage}" for tenant, verified in found for damage in verified.damage
+    ]
 
 
 def _verified(found: Verification) -> dict[str, object]:
@@ -51,17 +63,23 @@ def _verified(found: Verification) -> dict[str, object]:
 
 
 def stats(options: Offline) -> None:
-    """Count events by their types, commits and bytes."""
+    """Count events by their types, commits and bytes, of every log."""
+    found = [(log.tenant, _stats(log)) for log in logs_to_read(options)]
+    for number, (tenant, counted) in enumerate(found):
+        if options.json:
+            print_json({"tenant": tenant, **_counted(counted)})
+            continue
+        if len(found) > 1:
+            out().print("" if number == 0 else "\n", Text(tenant, "bold"), sep="")
+        _show(counted)
+
+
+def _stats(log: TenantLog) -> Stats:
     try:
-        found = count(options.data / "tenants" / DEFAULT_TENANT)
-    except NotFound as error:
-        refuse(Exit.NOT_FOUND, error.message, NAME_IT)
+        return count(log.directory)
     except LogDamaged as error:
-        refuse(Exit.FAILED, error.message, "`organism log verify` says what is damaged, and where.")
-    if options.json:
-        print_json(_counted(found))
-    else:
-        _show(found)
+        whose = "" if log.tenant == DEFAULT_TENANT else f"Tenant {log.tenant}: "
+        refuse(Exit.FAILED, f"{whose}{error.message}", "`organism log verify` says what is damaged, and where.")
 
 
 def _counted(found: Stats) -> dict[str, Any]:

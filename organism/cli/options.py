@@ -65,6 +65,8 @@ class Offline:
 
     data: Data = LOCAL
     key: Key = None
+    tenant: Annotated[str | None, typer.Option(metavar="ID", help="Only that tenant's log; by default all.")] = None
+    config: Annotated[Path, typer.Option(metavar="FILE", help="The organism's configuration.")] = Path("organism.yaml")
     json: Json = False
 
 
@@ -72,7 +74,6 @@ class Offline:
 class Doctor(Offline):
     """``organism doctor``."""
 
-    config: Annotated[Path, typer.Option(metavar="FILE", help="The organism's configuration.")] = Path("organism.yaml")
     host: Annotated[str, typer.Option(metavar="ADDRESS", help="The address to be served on.")] = "127.0.0.1"
     port: Annotated[int, typer.Option(metavar="N", min=0, max=65535, help="The port to be served on.")] = 8080
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from organism.errors import LogDamaged, LogUnavailable, OrganismError
+from organism.errors import LogDamaged, LogUnavailable, NotFound, OrganismError
 from organism.log.driver import Connection, Driver, Failure
 from organism.log.encode import REMEDY
 from organism.log.place import Place
@@ -21,6 +23,22 @@ SETTINGS: Final = (
     "PRAGMA mmap_size = 0",
     "PRAGMA wal_autocheckpoint = 0",
 )
+
+
+@contextmanager
+def looking(place: Place, driver: Driver) -> Iterator[Connection]:
+    """A connection that reads the log and writes nothing, also beside a running server. Raises ``NotFound``.
+
+    Of a log that was stopped it leaves no ``-wal`` and ``-shm`` behind: SQLite makes them for any reader, and takes
+    them away again only if that one could write too. One that was killed keeps its WAL as it is.
+    """
+    if not place.log.is_file():
+        raise NotFound(f"{place.directory} holds no log: expected {place.log.name} there.")
+    was_stopped = not place.wal.exists()
+    with closing(driver.connect(str(place.log), read_only=not was_stopped)) as connection:
+        for setting in (*SETTINGS, "PRAGMA query_only = ON"):
+            connection.execute(setting)
+        yield connection
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from contextlib import closing
 from pathlib import Path
 
-from organism.errors import NotFound
-from organism.log.connect import SETTINGS
+from organism.log.connect import looking
 from organism.log.driver import Driver, Pysqlite
 from organism.log.log import Verification
 from organism.log.place import Place
@@ -20,14 +18,9 @@ def verify_directory(directory: Path, key_path: Path | None = None, driver: Driv
     if the key or the anchor is missing, so that nothing can be said.
     """
     place = Place(directory, key_path)
-    if not place.log.is_file():
-        raise NotFound(f"{directory} holds no log: expected {place.log.name} there.")
-    key, anchor = place.read_key(), place.read_anchor()
     driver = driver or Pysqlite()
     try:
-        with closing(driver.connect(str(place.log), read_only=True)) as connection:
-            for setting in SETTINGS:
-                connection.execute(setting)
-            return verify(connection, key, 0, anchor)
+        with looking(place, driver) as connection:
+            return verify(connection, place.read_key(), 0, place.read_anchor())
     except driver.errors as error:
         return Verification(0, 0, 0, (f"{place.log.name} cannot be read: {error}",))

@@ -55,16 +55,22 @@ class Truth:
 
 
 def make_log(connector: Connector, options: Options) -> None:
-    """Make a new log: key and first anchor, then the tables at once. One that was begun and not made is begun again."""
+    """Make a new log: first anchor and key, then the tables at once. One that was begun and not made is gone on with.
+
+    The anchor comes first: a key beside it is this log's own, any other is refused.
+    """
     place = connector.place
     place.make_private(place.log)
     with closing(connector.to_file(place.log)) as connection:
         if connection.execute(_SQL["is_made"]).fetchone() != (0,):
             return
-        if place.anchor_path.exists() and (anchored := place.read_anchor().position):
+        if not place.anchor_path.exists():
+            place.refuse_key()
+        elif anchored := place.read_anchor().position:
             raise LogDamaged(f"{place.log} is empty, and its anchor knows it up to position {anchored}. {REMEDY}")
-        place.make_key(options.random_bytes)
         place.write_anchor(Anchor(0, GENESIS), is_synced=True)
+        if not place.key_path.exists():
+            place.make_key(options.random_bytes)
         connection.execute("PRAGMA journal_mode = WAL").fetchall()
         connection.execute("BEGIN IMMEDIATE")
         for statement in statements("schema.sql").values():

@@ -38,6 +38,7 @@ class Place:
     def __init__(self, directory: Path, key_path: Path | None = None) -> None:
         self.directory = directory
         self.log = directory / "log.sqlite"
+        self.wal = directory / "log.sqlite-wal"
         self.views = directory / "views.sqlite"
         self.anchor_path = directory / "anchor"
         self.lock_path = directory / "lock"
@@ -80,10 +81,19 @@ class Place:
             path.unlink(missing_ok=True)
 
     def make_key(self, random_bytes: RandomBytes) -> bytes:
-        """A new key for a new log, on the disk before the first commit is."""
+        """A new key for a new log, on the disk before the first commit is. A key that is there is never overwritten."""
+        self.refuse_key()
         key = random_bytes(KEY_BYTES)
         _put(self.key_path, key.hex().encode() + b"\n")
         return key
+
+    def refuse_key(self) -> None:
+        """Raise ``LogDamaged`` if there is a key: it may be all that can tell whether another log is whole."""
+        if self.key_path.exists():
+            raise LogDamaged(
+                f"{self.key_path} is there and {self.log} is new: it may be the key of another log, so it is not "
+                "overwritten. Put the log back that it belongs to, or move the file away, or name another: --key FILE."
+            )
 
     def read_key(self) -> bytes:
         """The key; raises ``LogDamaged`` if it is missing or is none."""

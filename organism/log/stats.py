@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import orjson
 
-from organism.errors import LogDamaged, NotFound
-from organism.log.connect import SETTINGS
+from organism.errors import LogDamaged
+from organism.log.connect import looking
 from organism.log.driver import Connection, Driver, Pysqlite
 from organism.log.place import Place
 from organism.log.queries import statements
@@ -71,12 +71,8 @@ def last_at(directory: Path, driver: Driver | None = None) -> int:
 @contextmanager
 def _reading(directory: Path, driver: Driver, stats: Stats) -> Iterator[Connection]:
     place = Place(directory)
-    if not place.log.is_file():
-        raise NotFound(f"{directory} holds no log: expected {place.log.name} there.")
     try:
-        with closing(driver.connect(str(place.log), read_only=True)) as connection:
-            for setting in SETTINGS:
-                connection.execute(setting)
+        with looking(place, driver) as connection:
             yield connection
     except driver.errors as error:
         raise LogDamaged(f"{place.log.name} cannot be read after position {stats.position}: {error}.") from error

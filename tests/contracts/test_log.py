@@ -237,16 +237,6 @@ async def test_l4_a_page_has_the_rows_that_were_asked_for(filled: Log, query: Qu
     assert page.total == (3 if query.limit == 1 else len(expected))
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"), [("WORD", ["thr-1"]), ("r", ["thr-1"]), ("o", ["thr-1", "thr-2"]), ("%", [])]
-)
-async def test_l4_a_text_is_found_in_a_row_by_the_rows_of_another_model_that_name_it(
-    filled: Log, text: str, expected: list[str]
-) -> None:
-    page = await filled.rows("threads", Query(text=text))
-    assert (ids(page.rows), page.total) == (expected, len(expected))
-
-
 async def test_l4_a_column_that_is_not_declared_is_refused(filled: Log) -> None:
     with pytest.raises(ValueError, match="messages has the columns"):
         await filled.rows("messages", Query(order_by="body; DROP TABLE units"))

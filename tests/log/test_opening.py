@@ -149,6 +149,31 @@ async def test_the_key_may_lie_elsewhere(tmp_path: Path) -> None:
     await again.close()
 
 
+async def test_a_new_log_does_not_overwrite_the_key_of_another(tmp_path: Path) -> None:
+    options = Options(key_path=tmp_path / "log.key")
+    log = await SqliteLog.open(tmp_path / "log", MODELS, FixedClock(), options)
+    await log.close()
+    key = options.key_path.read_bytes() if options.key_path else b""
+    for place in (tmp_path / "new", tmp_path / "new", tmp_path / "log"):
+        if place.name == "log":
+            for name in ("log.sqlite", "anchor"):
+                (place / name).unlink()
+        with pytest.raises(LogDamaged, match="is new: it may be the key of another log"):
+            await SqliteLog.open(place, MODELS, FixedClock(), options)
+    assert (tmp_path / "log.key").read_bytes() == key
+
+
+async def test_a_log_that_was_begun_and_not_made_is_gone_on_with_under_its_key(tmp_path: Path) -> None:
+    log = await open_durable(tmp_path / "log")
+    await log.close()
+    key = (tmp_path / "log" / "key").read_bytes()
+    (tmp_path / "log" / "log.sqlite").unlink()
+    (tmp_path / "log" / "anchor").write_bytes(b'{"position":0,"hash":"%b"}' % (b"00" * 32))
+    again = await open_durable(tmp_path / "log")
+    assert (again.head, (tmp_path / "log" / "key").read_bytes()) == (0, key)
+    await again.close()
+
+
 async def test_a_log_keeps_its_timeline_and_its_last_time(tmp_path: Path) -> None:
     log = await open_durable(tmp_path / "log")
     timeline = log.timeline

@@ -1,0 +1,123 @@
+"""``organism log verify``, ``log stats`` and ``doctor`` over the logs of several tenants."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import orjson
+import pytest
+
+from organism.bootstrap import Parts
+from organism.model.commands import Inject
+from organism.model.ids import folder_of
+from organism.testing import running
+from tests.cli.command import Ran, organism
+from tests.server.tenanted import hello_with
+
+OTHERS = ("acme", "globex")
+
+
+@pytest.fixture
+async def config(tmp_path: Path) -> Path:
+    """The hello organism of three tenants, each with one thread; it ran, its keys lie elsewhere, and it was stopped."""
+    config = hello_with(tmp_path, {tenant: {"any": ("admin",)} for tenant in OTHERS})
+    async with running(config, tmp_path / "data", Parts(key_path=tmp_path / "chain.key")) as o:
+        for tenant in o.organism.tenants.values():
+            done = await tenant.do(Inject(to="greeter", json={"name": tenant.id}))
+            assert await tenant.ended(getattr(done, "thread_id", ""), 10)
+    (tmp_path / "data").chmod(0o700)
+    return config
+
+
+def folder(config: Path, tenant: str) -> Path:
+    return config.parent / "data" / "tenants" / folder_of(tenant)
+
+
+async def asked(config: Path, *words: str) -> Ran:
+    here = ("--data", config.parent / "data", "--key", config.parent / "chain.key", "--config", config)
+    return await organism(*words, *here)
+
+
+def files(config: Path) -> dict[Path, bytes]:
+    return {path: path.read_bytes() for path in sorted(config.parent.rglob("*")) if path.is_file()}
+
+
+def lines(ran: Ran) -> list[dict[str, object]]:
+    return [orjson.loads(line) for line in ran.out.splitlines()]
+
+
+async def test_every_tenants_log_is_verified_and_named_the_operators_first(config: Path) -> None:
+    said = await asked(config, "log", "verify")
+    assert (said.code, [line.partition(": whole: ")[0] for line in said.out.splitlines()]) == (
+        0,
+        ["default", *sorted(OTHERS, key=folder_of)],
+    )
+    found = lines(await asked(config, "log", "verify", "--json"))
+    assert {(each["tenant"], each["damage"] == [], each["events"] == each["position"]) for each in found} == {
+        (tenant, True, True) for tenant in ("default", *OTHERS)
+    }
+
+
+async def test_one_tenants_log_can_be_asked_for(config: Path) -> None:
+    (only,) = lines(await asked(config, "log", "verify", "--tenant", "globex", "--json"))
+    assert only["tenant"] == "globex"
+    (counted,) = lines(await asked(config, "log", "stats", "--tenant", "acme", "--json"))
+    assert (counted["tenant"], counted["threads"]) == ("acme", 1)
+    nobody = await asked(config, "log", "verify", "--tenant", "nobody")
+    assert (nobody.code, nobody.out) == (5, "")
+    assert "Tenant nobody has no log" in nobody.err
+
+
+async def test_what_is_damaged_is_named_with_its_tenant_and_the_rest_is_verified(config: Path) -> None:
+    shutil.copy(folder(config, "acme") / "anchor", folder(config, "globex") / "anchor")
+    ran = await asked(config, "log", "verify")
+    assert ran.code == 1
+    assert {line.partition(":")[0] for line in ran.out.splitlines()} == {"default", "acme"}
+    assert "globex: position" in ran.err
+    assert "acme:" not in ran.err
+
+
+async def test_the_log_of_a_tenant_that_no_list_names_goes_by_its_directory(config: Path) -> None:
+    (config.parent / "config" / "tokens.yaml").unlink()
+    found = lines(await asked(config, "log", "verify", "--json"))
+    assert [each["tenant"] for each in found] == ["default", *sorted(map(folder_of, OTHERS))]
+    assert all(each["damage"] == [] for each in found)
+
+
+async def test_every_tenants_log_is_counted(config: Path) -> None:
+    found = lines(await asked(config, "log", "stats", "--json"))
+    assert {each["tenant"]: each["threads"] for each in found} == dict.fromkeys(("default", *OTHERS), 1)
+    said = (await asked(config, "log", "stats")).out
+    assert all(f"{tenant}\n" in said for tenant in ("default", *OTHERS))
+
+
+async def test_the_doctor_looks_at_every_tenants_log_and_key(config: Path) -> None:
+    well = await asked(config, "doctor", "--port", "0", "--json")
+    assert well.json["ok"], well.out
+    keys = sorted(config.parent.glob("chain.key*"))
+    keys[1].chmod(0o640)
+    (folder(config, "acme") / "anchor").unlink()
+    ill = await asked(config, "doctor", "--port", "0", "--json")
+    faults = {check["check"]: check["faults"] for check in ill.json["checks"] if check["faults"]}
+    assert set(faults) == {"permissions", "log"}
+    assert str(keys[1]) in faults["permissions"][0]["fault"]
+    assert folder_of("acme") in faults["log"][0]["fault"]
+
+
+async def test_whoever_reads_a_log_that_was_stopped_leaves_nothing_behind(config: Path) -> None:
+    before = files(config)
+    for words in (("log", "verify"), ("log", "stats"), ("doctor", "--port", "0")):
+        assert (await asked(config, *words)).code == 0
+        assert files(config) == before
+
+
+async def test_a_key_that_is_there_is_never_overwritten_by_a_new_log(config: Path, tmp_path: Path) -> None:
+    keys = {path: path.read_bytes() for path in config.parent.glob("chain.key*")}
+    shutil.rmtree(folder(config, "acme"))
+    ran = await organism(
+        "serve", "--config", config, "--data", tmp_path / "data", "--port", "0", "--key", tmp_path / "chain.key"
+    )
+    assert (ran.code, ran.out) == (1, "")
+    assert f"chain.key.{folder_of('acme')} is there" in ran.err
+    assert {path: path.read_bytes() for path in config.parent.glob("chain.key*")} == keys
