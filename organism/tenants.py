@@ -65,6 +65,14 @@ class Tenant:
         """Carry out a command. Raises an ``OrganismError``."""
         return await self.operator.do(command)
 
+    def receivers(self, name: str) -> tuple[str, ...]:
+        """Who gets what is sent to ``name``: all of its broadcast group, or itself."""
+        rules = self.pump.state.rules
+        listener = rules.listeners.get(name)
+        if listener is None or not listener.broadcast:
+            return (name,)
+        return tuple(member.name for member in rules.receivers(listener))
+
     async def keep_answer(self, once: Idempotency, actor: Actor, status: int, body: bytes) -> None:
         """Record what a call was answered, once it was carried out. Raises an ``OrganismError``."""
         decision = self.pump.state.decide(None, None, actor)

@@ -34,7 +34,7 @@ from organism.server.access import Access
 from organism.server.auth import token_in
 from organism.server.bodies import parsed, payload_at
 from organism.server.call import Process
-from organism.server.commands import COMMANDS, Auth, Kind, Subscribe
+from organism.server.commands import COMMANDS, Auth, InjectCommand, Kind, Subscribe
 from organism.server.door import Door
 from organism.server.edge import address_of, headers_of, problem, query_of
 from organism.server.frames import encode
@@ -273,6 +273,9 @@ class Session:
     async def _run(self, name: str, body: Any, given: Any) -> None:
         right = COMMANDS[name].right
         right.check(self.who, {field: getattr(body, field, None) for field in right.objects})
+        if isinstance(body, InjectCommand):
+            for receiver in self._tenant.receivers(body.to):
+                right.check(self.who, {"to": receiver})
         if isinstance(body, Subscribe):
             self._subscribe(body, given)
         elif name in {"ping", "auth"}:

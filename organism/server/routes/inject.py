@@ -39,7 +39,8 @@ class Wanted:
 async def inject(call: Call) -> Answer:
     """Send a payload from ``console`` to a listener: 202 with its ids, or after ``wait`` 200 with the replies."""
     wanted = _wanted(call)
-    call.permit(to=wanted.to)
+    for receiver in call.tenant.receivers(wanted.to):
+        call.permit(to=receiver)
     command = Inject(
         to=wanted.to, json=wanted.json, xml=wanted.xml, thread_id=wanted.thread_id, **call.command_fields()
     )
