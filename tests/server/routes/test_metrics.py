@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable
+from pathlib import Path
 
 from prometheus_client.parser import text_string_to_metric_families
 
 from tests.flows.world import MakeWorld
 from tests.server.served import PATIENCE_SECONDS, Served, served
+from tests.server.tenanted import bearer, hello_with
 
 Numbers = dict[str, float]
 
@@ -81,3 +84,37 @@ async def test_metrics_stand_at_the_root_alone_and_need_a_token(hello: Served) -
     assert (await hello.call("GET", "//metrics", headers={"Authorization": ""})).status_code == 401
     assert (await hello.call("GET", "/metrics")).status_code == 404
     assert (await hello.call("GET", "//metrics?x=1")).status_code == 400
+
+
+async def test_every_tenants_numbers_are_told_apart_to_the_operator_alone(tmp_path: Path) -> None:
+    config = hello_with(tmp_path, {"acme": {"boss": ["admin"]}, "globex": {"boss": ["admin"]}})
+    async with served(config) as server:
+        await labelled(server)
+        await server.call("POST", "/agents/shouter/pause", headers=bearer("acme", "boss"))
+        body = {"to": "greeter", "payload": {"name": "Dan"}}
+        await server.call("POST", "/inject", json={**body, "wait": 10}, headers=bearer("globex", "boss"))
+        await server.call("POST", "/inject", json={**body, "wait": 0.01}, headers=bearer("acme", "boss"))
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            while total(found := await labelled(server), "organism_messages_total") < 5:
+                pass
+        refused = await server.call("GET", "//metrics", headers=bearer("acme", "boss"))
+    tenants = ("default", "acme", "globex")
+    assert [found["organism_messages_open", tenant] for tenant in tenants] == [0, 1, 0]
+    assert [found["organism_queue_depth", tenant] for tenant in tenants] == [0, 1, 0]
+    assert [found["organism_messages_total", tenant] for tenant in tenants] == [0, 1, 4]
+    assert (refused.status_code, "globex" in refused.text) == (403, False)
+
+
+def total(found: Counter[tuple[str, str]], name: str) -> int:
+    """The sum over all tenants."""
+    return sum(number for (each, _), number in found.items() if each == name)
+
+
+async def labelled(server: Served) -> Counter[tuple[str, str]]:
+    """The sum of each name's numbers by tenant."""
+    answer = await server.call("GET", "//metrics")
+    found = Counter[tuple[str, str]]()
+    for family in text_string_to_metric_families(answer.text):
+        for sample in family.samples:
+            found[sample.name, sample.labels.get("tenant", "")] += int(sample.value)
+    return found
