@@ -18,6 +18,7 @@ import structlog
 from organism.codec import Codec, PayloadSchema, Terms, UnsupportedPayload
 from organism.config.load import load
 from organism.config.modules import Importer
+from organism.config.secrets import live_secrets
 from organism.config.settings import Changes, Listener, Settings, diff
 from organism.config.tokens import TOKENS_FILE, TenantEntry, read_tokens
 from organism.errors import ConfigInvalid, OrganismError
@@ -28,8 +29,9 @@ from organism.log.opening import Options
 from organism.log.sqlite import SqliteLog
 from organism.model.clock import LogClock
 from organism.model.commands import NOBODY, Idempotency, Reloaded
-from organism.model.events import Actor
+from organism.model.events import EVENT_TYPES, Actor
 from organism.model.ids import DEFAULT_TENANT, folder_of
+from organism.model.redact import Redactor
 from organism.projections import READ_MODELS
 from organism.pump.recover import Life
 from organism.pump.rules import Rules, payload_classes
@@ -79,6 +81,7 @@ class Parts:
     chance: SystemChance | SeededChance = field(default_factory=SystemChance)
     key_path: Path | None = None
     driver: Driver = field(default_factory=Pysqlite)
+    redactor: Redactor = field(default_factory=Redactor)
 
 
 class Organism:
@@ -148,17 +151,22 @@ class Organism:
         clock = LogClock(self.parts.wall_ns, self.parts.monotonic_ns)
         log = await open_log(self._data, tenant_id, clock, self.parts)
         clock.begin_at(log.last_at)
+        log.conceal(self.parts.redactor)
         tenant = Tenant(tenant_id, log, clock, self.parts.chance, self._share)
         tenant.on_broken = self._report_broken
         await tenant.start(self._rules(), self._life(self.settings))
         return tenant
 
     def _load(self) -> Settings:
-        return load(self.config_path, check_payload=payload_faults, imports=self._importer)
+        settings = load(self.config_path, check_payload=payload_faults, imports=self._importer)
+        self.parts.redactor.learn(*live_secrets(settings, os.environ))
+        return settings
 
     def _new_codec(self, settings: Settings) -> Codec:
         """The codec of a new generation. Raises ``ConfigInvalid``."""
         codec = Codec.of(payload_classes(settings), Terms(settings.limits.max_payload_bytes))
+        names = (*EVENT_TYPES, *(listener.name for listener in settings.listeners))
+        self.parts.redactor.spare("\n".join((*names, *(schema.xsd for schema in codec.schemas))))
         self._generation += 1
         return codec
 

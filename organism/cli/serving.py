@@ -41,7 +41,7 @@ def run_server(options: Serve) -> None:
     redactor = Redactor()
     configure_logs(sys.stderr, redactor, options.log_level)
     try:
-        run(_serve(options, address, certificate))
+        run(_serve(options, address, certificate, redactor))
     except OrganismError as error:
         faults = [f"{fault.pointer}: {fault.message}" for fault in error.details]
         refuse(Exit.FAILED, error.message, error.remediation, faults)
@@ -63,11 +63,11 @@ def _certificate(address: Address) -> str | None:
     return found and found[0]
 
 
-async def _serve(options: Serve, address: Address, certificate: str | None) -> None:
+async def _serve(options: Serve, address: Address, certificate: str | None, redactor: Redactor) -> None:
     data = options.data
     with _listen(address, data) as listening:
         _make(data)
-        organism = await bootstrap.start(options.config, data, Parts(key_path=options.key))
+        organism = await bootstrap.start(options.config, data, Parts(key_path=options.key, redactor=redactor))
         secrets = secrets_of(data, os.environ)
         serving = Serving(organism, address, listening, secrets)
         with announced(data, serving.url, certificate):

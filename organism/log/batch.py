@@ -5,6 +5,7 @@ from __future__ import annotations
 from hashlib import sha256
 
 from organism.log.chain import Salts, link
+from organism.log.conceal import Redactor, conceal, is_held
 from organism.log.encode import SealedContent, encode
 from organism.log.heads import Heads
 from organism.model.events import Event, Unit
@@ -43,14 +44,18 @@ class Batch:
 
 
 class Intake:
-    """Takes units in: checks what they expect, gives positions, encodes. ``last`` is the last position given."""
+    """Takes units in: checks what they expect, gives positions, encodes. ``last`` is the last position given.
 
-    __slots__ = ("_salts", "batch", "heads", "last")
+    ``redactor`` knows what must not be written; None: nothing is secret here.
+    """
+
+    __slots__ = ("_salts", "batch", "heads", "last", "redactor")
 
     def __init__(self, heads: Heads, salts: Salts, last: int) -> None:
         self.heads = heads
         self.last = last
         self.batch = Batch()
+        self.redactor: Redactor | None = None
         self._salts = salts
 
     def take(self, unit: Unit) -> None:
@@ -59,6 +64,10 @@ class Intake:
             self.heads.check(unit.expect)
         first = self.last + 1
         body, contents, streams = encode(unit, first, self._salts)
+        redactor = self.redactor
+        if redactor is not None and is_held(redactor, unit, body, contents):
+            conceal(unit, redactor)
+            body, contents, streams = encode(unit, first, self._salts)
         unit.expect = {}  # it may name units, and those others: a chain through the whole past
         unit.first = first
         unit.last = self.last = last = first + len(unit.events) - 1

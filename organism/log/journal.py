@@ -10,6 +10,7 @@ from typing import Final
 
 from organism.errors import LogUnavailable, OrganismError
 from organism.log.batch import Batch, Intake
+from organism.log.conceal import Redactor
 from organism.log.folds import Folds
 from organism.log.tail import Tail
 from organism.model.events import Unit
@@ -64,6 +65,10 @@ class Journal(ABC):
     def available(self) -> bool:
         """Whether it takes writes now."""
         return self._refusal is None
+
+    def conceal(self, redactor: Redactor) -> None:
+        """Write no secret that the redactor knows."""
+        self._intake.redactor = redactor
 
     def append(self, unit: Unit) -> None:
         """Queue the unit for the next commit; its outcome comes by ``unit.then``.

@@ -21,6 +21,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from organism.log.conceal import Redactor
 from organism.model.events import Event, Unit
 
 Row = dict[str, Any]
@@ -198,6 +199,9 @@ class Log(History, Protocol):
     @property
     def available(self) -> bool:
         """Whether it takes writes now."""
+
+    def conceal(self, redactor: Redactor) -> None:
+        """Write no secret that the redactor knows, from the next unit on."""
 
     def append(self, unit: Unit) -> None:
         """Queue the unit for the next commit; its outcome comes by ``unit.then``.

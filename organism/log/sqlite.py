@@ -50,6 +50,11 @@ class SqliteLog(Journal, Reads):
         """
         return cls(await open_parts(directory, models, clock, options or Options()))
 
+    async def save_snapshot(self, name: str, position: int, body: bytes) -> None:
+        """Keep a disposable snapshot of a fold at ``position``, without secrets (the last two are kept)."""
+        redactor = self._intake.redactor
+        await super().save_snapshot(name, position, redactor.kept(body) if redactor is not None else body)
+
     async def close(self) -> None:
         """Write what is queued, anchor the head, release the place."""
         if self._tail.is_closed:

@@ -72,11 +72,12 @@ class App:
 
     def __init__(self, running: Organism, tokens: Tokens, key: bytes, hosts: Hosts) -> None:
         self.organism = running
+        self.redactor = running.parts.redactor
         self.cursors = Cursors(key)
         self.documents: Documents = Shelf(ROUTES)
         self.metrics = Metrics()
         self.stopping = asyncio.Event()
-        door = Door(tokens, self._seconds)
+        door = Door(tokens, self._seconds, self.redactor.learn)
         self.tickets = door.tickets
         self.seats = Seats(tokens, self._seconds)
         self._http = Edge(self, door, hosts, ROUTES, load_page())

@@ -62,6 +62,11 @@ class Tokens:
             raise InvalidAuthorization(param="headers.authorization")
         return who
 
+    def is_live(self, text: str) -> bool:
+        """Whether it is one of the tokens that are taken now; nobody comes in by asking."""
+        digest = sha256(text.encode()).digest()
+        return self._mark(digest) in self._known or self._page_of(text.encode(), digest) is not None
+
     def current(self, who: Principal) -> Principal:
         """What its token stands for by now. Raises ``InvalidAuthorization`` if it is revoked or expired."""
         found = who if who.name == PAGE else self._known.get(self._mark(who.credential))

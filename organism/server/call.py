@@ -17,6 +17,7 @@ from organism.errors import InvalidField, MissingField, NotFound, UnknownField, 
 from organism.model.commands import Command, Idempotency, Injected
 from organism.model.events import Actor
 from organism.model.principal import Principal
+from organism.model.redact import Redactor
 from organism.server.bodies import payload_at
 from organism.server.contract import Contract
 from organism.server.cursors import Cursors
@@ -81,6 +82,7 @@ class Process(Protocol):
     tickets: Tickets
     seats: Seats
     metrics: Metrics
+    redactor: Redactor
 
     def tail(self, tenant: Tenant) -> Tail:
         """The tail that all who watch a tenant share."""
@@ -151,19 +153,21 @@ class Call:
 
     def idempotency(self) -> Idempotency | None:
         """The idempotency key with what it is bound to, if the request has one. Raises ``InvalidField``."""
-        key = self.header(b"idempotency-key")
-        if not key:
+        if b"idempotency-key" not in self.headers:
             return None
+        self._if_position()  # one that cannot be read is refused, though the answer may be one that was kept
+        key = self.header(b"idempotency-key")
         if not _KEY.fullmatch(key):
             raise InvalidField(
                 "An Idempotency-Key is 1 to 255 visible ASCII characters.", param="headers.idempotency-key"
             )
+        refuse_secret(self.process.redactor, key, "headers.idempotency-key")
         asked = self.body + repr(sorted(self.query.items())).encode() if self.query else self.body
         return Idempotency(key, self.method, self.path, hashlib.sha256(asked).hexdigest())
 
     def _if_position(self) -> int | None:
         said = self.header(b"if-match")
-        if not said or said == "*":
+        if b"if-match" not in self.headers or said == "*":
             return None
         if not (match := _TAG.fullmatch(said)):
             raise InvalidField(
@@ -215,6 +219,12 @@ class Route:
     def address(self) -> str:
         """The whole path."""
         return self.mount + self.path
+
+
+def refuse_secret(redactor: Redactor, key: str, pointer: str) -> None:
+    """Raise ``InvalidField`` for an idempotency key that holds a live secret: keys are kept to be found again."""
+    if redactor.holds(key.encode()) or redactor.holds_token(key.encode()):
+        raise InvalidField("A token or key of this server is no idempotency key; make one by chance.", param=pointer)
 
 
 def required(value: str | None, pointer: str, what: str) -> str:

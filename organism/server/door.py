@@ -12,20 +12,29 @@ from organism.server.tickets import Tickets
 
 
 class Door:
-    """Lets in by token or ticket. ``now`` gives seconds of a clock that does not go back."""
+    """Lets in by token or ticket. ``now`` gives seconds of a clock that does not go back.
 
-    def __init__(self, tokens: Tokens, now: Callable[[], float]) -> None:
+    ``learn`` is told each token that opened: until then only its digest is known.
+    """
+
+    def __init__(self, tokens: Tokens, now: Callable[[], float], learn: Callable[[str], None]) -> None:
         self.tokens = tokens
+        self._learn = learn
+        self._learned: set[bytes] = set()
         self.tickets = Tickets(now)
         self._failures = Failures(now)
 
     def by_token(self, token: bytes, address: str) -> Principal:
         """Whose token it is. Raises ``InvalidAuthorization``, or ``TooManyFailures`` after many of them."""
         try:
-            return self.tokens.principal(token)
+            who = self.tokens.principal(token)
         except InvalidAuthorization:
             self._failures.note(address, token)
             raise
+        if who.credential not in self._learned:
+            self._learned.add(who.credential)
+            self._learn(token.decode("utf-8", "replace"))
+        return who
 
     def by_ticket(self, ticket: str, address: str) -> Principal:
         """Who asked for the ticket, as the token stands now. Raises as ``by_token`` does."""

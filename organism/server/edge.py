@@ -20,6 +20,7 @@ import structlog
 from organism.errors import BodyTooLarge, Fault, InvalidField, OrganismError, Stopping, UnsupportedMediaType
 from organism.model.ids import DEFAULT_TENANT
 from organism.model.principal import Principal
+from organism.model.redact import Redactor
 from organism.server import headers as fixed
 from organism.server import problems
 from organism.server.access import Access
@@ -80,12 +81,15 @@ class Edge:
         try:
             return await self._answer(scope, receive, access)
         except OrganismError as error:
-            return problem(error, access.request_id)
+            return self._problem(error, access)
         except asyncio.CancelledError:  # the server ends, and did not wait for this any longer
-            return problem(Stopping(), access.request_id)
+            return self._problem(Stopping(), access)
         except Exception:  # noqa: BLE001 - the server's edge: it is recorded, and the client gets its id
             _log.exception("request failed", request_id=access.request_id, method=access.method, route=access.route)
-            return problem(OrganismError(), access.request_id)
+            return self._problem(OrganismError(), access)
+
+    def _problem(self, error: OrganismError, access: Access) -> Answer:
+        return problem(error, access.request_id, self._process.redactor)
 
     async def _answer(self, scope: Scope, receive: Receive, access: Access) -> Answer:
         headers = headers_of(scope["headers"])
@@ -108,7 +112,8 @@ class Edge:
         )
         once = call.idempotency() if route.is_kept else None
         given = await (route.endpoint(call) if once is None else self._kept.answer(call, once, route.endpoint))
-        return _unless_known(replace(given, headers=(*given.headers, *head)), headers)
+        whole = replace(given, headers=(*given.headers, *head))
+        return _unless_known(whole, headers) if route.method == "GET" else whole  # an act was done, whoever knows it
 
     def _principal(
         self, route: Route, params: Mapping[str, str], headers: Mapping[bytes, bytes], address: str
@@ -120,9 +125,11 @@ class Edge:
         return who
 
 
-def problem(error: OrganismError, request_id: str) -> Answer:
-    """The answer that says what was wrong."""
-    return Answer(problems.body(error, request_id), error.status, headers=tuple(problems.headers(error)))
+def problem(error: OrganismError, request_id: str, redactor: Redactor) -> Answer:
+    """The answer that says what was wrong, with nothing secret of what came."""
+    return Answer(
+        redactor.shown(problems.body(error, request_id)), error.status, headers=tuple(problems.headers(error))
+    )
 
 
 def headers_of(raw: Sequence[tuple[bytes, bytes]]) -> dict[bytes, bytes]:

@@ -131,6 +131,8 @@ class Serving:
         self._organism = running
         self._listening = listening
         self._loop = asyncio.get_running_loop()
+        running.parts.redactor.learn(secrets.key.hex())
+        running.parts.redactor.is_live = secrets.tokens.is_live
         hosts = Hosts((address.host, *address.allowed_hosts), Origins(address.allowed_origins))
         self.app = App(running, secrets.tokens, secrets.key, hosts)
         self._server = GracefulServer(_config(self.app, address), self._signalled)

@@ -29,11 +29,12 @@ from organism.errors import (
 from organism.model.commands import Injected
 from organism.model.events import Actor
 from organism.model.principal import Principal
+from organism.model.redact import Redactor
 from organism.server import headers as fixed
 from organism.server.access import Access
 from organism.server.auth import token_in
 from organism.server.bodies import parsed, payload_at
-from organism.server.call import Process
+from organism.server.call import Answer, Process, refuse_secret
 from organism.server.commands import COMMANDS, Auth, InjectCommand, Kind, Subscribe
 from organism.server.door import Door
 from organism.server.edge import address_of, headers_of, problem, query_of
@@ -88,12 +89,14 @@ class Sockets:
             if asked.ticket is None and not {b"authorization", b"x-api-key"} & headers.keys():
                 self._check_room()
         except OrganismError as error:
-            await _refuse(socket, error, access.request_id)
+            await _refuse(socket, problem(error, access.request_id, self.process.redactor), access.request_id)
             access.end(error.status)
             return
         await socket.accept(headers=list(fixed.API))
         with suppress(WebSocketDisconnect):
-            connection = Connection(socket, scope["extensions"][EXTENSION], access, address_of(scope))
+            connection = Connection(
+                socket, scope["extensions"][EXTENSION], access, address_of(scope), self.process.redactor
+            )
             await self._serve(connection, headers, asked)
 
     async def _serve(self, connection: Connection, headers: Mapping[bytes, bytes], asked: Asked) -> None:
@@ -167,8 +170,11 @@ class Sockets:
 class Connection:
     """One accepted WebSocket: JSON in, frames out."""
 
-    def __init__(self, socket: WebSocket, protocol: FrameProtocol, access: Access, address: str) -> None:
+    def __init__(
+        self, socket: WebSocket, protocol: FrameProtocol, access: Access, address: str, redactor: Redactor
+    ) -> None:
         self.protocol = protocol
+        self._redactor = redactor
         self.access = access
         self.request_id = access.request_id
         self.address = address
@@ -187,14 +193,15 @@ class Connection:
     def answer(self, event: str, given: Any, fields: Mapping[str, Any]) -> None:
         """Answer a command; its ``id`` is echoed if it had one."""
         echoed = {} if given is None else {"id": given}
-        self.protocol.write_frames(frame(encode(event, {**echoed, **fields})))
+        self.protocol.write_frames(frame(self._redactor.kept(encode(event, {**echoed, **fields}))))
 
     def refuse(self, given: Any, error: OrganismError) -> None:
         """Answer a command with what was wrong."""
         fields: dict[str, Any] = {"id": given, "code": error.code, "error": error.message, "param": error.param}
         if error.details:
             fields["details"] = [{"param": fault.pointer, "message": fault.message} for fault in error.details]
-        self.protocol.write_frames(frame(encode("error", {**fields, "request_id": self.request_id})))
+        said = encode("error", {**fields, "request_id": self.request_id})
+        self.protocol.write_frames(frame(self._redactor.shown(said)))
 
     async def close(self, code: int) -> None:
         """Close with a code."""
@@ -283,6 +290,8 @@ class Session:
                 self._sockets.holder(body.token.encode(), self._connection)
             self._connection.answer("ok", given, {"position": self._viewer.position})
         else:
+            if isinstance(body, InjectCommand) and body.idempotency_key:
+                refuse_secret(self._process.redactor, body.idempotency_key, "/idempotency_key")
             actor = Actor(tenant=self._tenant.id, request_id=self._connection.request_id)
             with payload_at("/payload"):
                 done = await self._tenant.do(body.command(actor))
@@ -325,9 +334,8 @@ def _command(said: Any) -> tuple[str, Any, Any]:
     return str(name), body, given
 
 
-async def _refuse(socket: WebSocket, error: OrganismError, request_id: str) -> None:
+async def _refuse(socket: WebSocket, said: Answer, request_id: str) -> None:
     """Refuse the handshake with the HTTP answer that says why."""
-    said = problem(error, request_id)
     headers = [(b"content-type", said.kind), (b"x-request-id", request_id.encode()), *said.headers, *fixed.API]
     await socket.send({"type": "websocket.http.response.start", "status": said.status, "headers": headers})
     await socket.send({"type": "websocket.http.response.body", "body": said.body})

@@ -104,10 +104,14 @@ class Frames:
 
 @asynccontextmanager
 async def served(
-    config: Path = HELLO, data: Path | None = None, hosts: tuple[str, ...] = (), origins: tuple[str, ...] = ()
+    config: Path = HELLO,
+    data: Path | None = None,
+    hosts: tuple[str, ...] = (),
+    origins: tuple[str, ...] = (),
+    parts: bootstrap.Parts | None = None,
 ) -> AsyncIterator[Served]:
     """Start the organism of ``config``, in memory or on ``data``, behind a server; stop both at the end."""
-    organism = await bootstrap.start(config, data)
+    organism = await bootstrap.start(config, data, parts)
     address = Address(port=0, allowed_hosts=hosts, allowed_origins=origins)
     key = secrets.token_bytes(32)
     tokens = Tokens(TOKEN, key, time.time)

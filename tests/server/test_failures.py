@@ -27,7 +27,7 @@ class Turned:
 
 
 def door(clock: Turned) -> Door:
-    return Door(Tokens("org_secret", KEY, clock), clock)
+    return Door(Tokens("org_secret", KEY, clock), clock, lambda _: None)
 
 
 def fail(at: Door, token: bytes, address: str = "10.0.0.1") -> int:

@@ -41,7 +41,8 @@ async def config(call: Call) -> Answer:
     """The listener's section of organism.yaml, as it was written; the text of its prompt is for ``admin`` alone."""
     call.allow_query()
     listener = _listener(call)
-    return answer(shown_section(listener, with_prompt=call.who.may(ADMIN, [("agent", listener.name)])))
+    shown = shown_section(listener, with_prompt=call.who.may(ADMIN, [("agent", listener.name)]))
+    return answer(call.process.redactor.shown(encoded(shown)))
 
 
 async def schema(call: Call) -> Answer:
@@ -83,7 +84,6 @@ ONE: Final = Contract(gives=gives(Agent), query=(AT,), refuses=(NotFound,))
 CONFIG: Final = Contract(gives=gives(Section), refuses=(NotFound,))
 SCHEMA: Final = Contract(
     gives=(Gives(str, kind=XSD), Gives(Object, kind=JSON_SCHEMA)),
-    headers=("Accept",),
     refuses=(NotFound, NotAcceptable),
 )
 CONTROL: Final = Contract(gives=gives(ControlledAgent), takes=NoBody, headers=ACT, refuses=ACT_REFUSED)

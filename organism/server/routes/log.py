@@ -9,6 +9,7 @@ import orjson
 from organism.errors import InvalidField
 from organism.log.log import EventFilter
 from organism.model.events import EVENT_TYPES, Event
+from organism.model.redact import Redactor
 from organism.model.times import iso
 from organism.server.call import Answer, Call, Route, answer
 from organism.server.contract import Contract, gives
@@ -27,7 +28,7 @@ async def events(call: Call) -> Answer:
         whole(call, "after", 0, 0, MAX_POSITION), whole(call, "until", head, 0, MAX_POSITION), _wanted(call), limit
     )
     more = found[-1].position if len(found) == limit and found[-1].position < head else None
-    return answer({"events": [_shown(event) for event in found], "next": more})
+    return answer({"events": [_shown(event, call.process.redactor) for event in found], "next": more})
 
 
 def _wanted(call: Call) -> EventFilter:
@@ -38,7 +39,8 @@ def _wanted(call: Call) -> EventFilter:
     return EventFilter((thread,) if thread else (), (kind,) if kind else (), flag(call, "content"))
 
 
-def _shown(event: Event) -> dict[str, Any]:
+def _shown(event: Event, redactor: Redactor) -> dict[str, Any]:
+    """The event; what looks like a credential is shown in nothing but a payload, which stands as it came."""
     actor = event.actor
     said = {
         "position": event.position,
@@ -48,7 +50,7 @@ def _shown(event: Event) -> dict[str, Any]:
         "cause": event.cause,
         "correlation": event.correlation,
         "actor": actor and {"tenant": actor.tenant, "user": actor.user, "request_id": actor.request_id},
-        "data": event.data,
+        "data": orjson.Fragment(redactor.shown(orjson.dumps(event.data))),
     }
     if event.content is not None:
         said["content"] = {"erased": True} if event.content.erased else orjson.loads(event.content.json)

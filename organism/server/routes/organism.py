@@ -41,7 +41,8 @@ async def _standing(call: Call) -> dict[str, Any]:
 async def config(call: Call) -> Answer:
     """The configuration in force: organism.yaml with what it leaves out, without anything secret."""
     call.allow_query()
-    return answer(shown_settings(call.process.organism.settings))
+    shown = orjson.dumps(shown_settings(call.process.organism.settings))
+    return answer(call.process.redactor.shown(shown))
 
 
 async def pause(call: Call) -> Answer:

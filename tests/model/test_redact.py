@@ -1,0 +1,119 @@
+"""The redactor: live secrets, named fields and looks are gone, and all else stays as it is (S30)."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from organism.model.redact import MASK, Redactor
+
+SECRET = 'canary & "four" <seven>\\é-4711'
+TOKEN = "org_laptop_" + "0a" * 32
+
+LOOKS = [
+    TOKEN,
+    "page_18c_" + "f" * 64,
+    "sk-proj-abcdefghijklmnop1234",
+    "AKIAIOSFODNN7EXAMPLE",
+    "ghp_" + "a1B2" * 9,
+    "xoxb-1234567890-abc",
+    "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.c2lnbmF0dXJl",
+    "-----BEGIN RSA PRIVATE KEY-----\nMIIEow\n-----END RSA PRIVATE KEY-----",
+]
+
+
+@pytest.mark.parametrize("secret", LOOKS)
+def test_what_looks_like_a_credential_is_not_shown(secret: str) -> None:
+    said = Redactor().text(f"before {secret} after")
+    assert said == f"before {MASK} after"
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("Authorization: Bearer abcdefgh1234", f"Authorization: Bearer {MASK}"),
+        ("basic dXNlcjpwYXNzd29yZA==", f"basic {MASK}"),
+        ("GET /x?limit=1&api_key=abc&q=2", f"GET /x?limit=1&api_key={MASK}&q=2"),
+        ("postgres://me:hunter2@db/x", f"postgres://{MASK}@db/x"),
+    ],
+)
+def test_what_stands_around_a_credential_stays(text: str, shown: str) -> None:
+    assert Redactor().text(text) == shown
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Hello, Dan!",
+        "msg-01a2b3c4d5e6f708",
+        "a" * 64,
+        "the token count is 4711",
+        "http://localhost:8080/api/v1",
+        "a bearer of news",
+        "mailto:me@example.org",
+        "10:30 basic salary",
+    ],
+)
+def test_all_else_is_shown_as_it_is(text: str) -> None:
+    assert Redactor(["another-secret-of-mine"]).text(text) == text
+
+
+@pytest.mark.parametrize(
+    "name", ["password", "api_key", "API-Key", "client_secret", "token", "access_token", "Authorization", "db.passwd"]
+)
+def test_what_stands_under_the_name_of_a_secret_is_not_shown(name: str) -> None:
+    assert Redactor().value({name: "x", "deep": [{name: "y"}]}) == {name: MASK, "deep": [{name: MASK}]}
+
+
+@pytest.mark.parametrize(
+    "name", ["tokens", "api_key_env", "tokenizer", "passenger", "max_tokens_per_thread", "keyboard"]
+)
+def test_a_number_or_a_name_that_only_resembles_one_is_shown(name: str) -> None:
+    value = {name: 5, "password": "", "api_key_env": "OPENAI_API_KEY", "tokenizer": "x"}
+    assert Redactor().value(value) == value
+
+
+def test_a_live_secret_is_found_in_json_and_in_xml_as_it_is_written_there() -> None:
+    redactor = Redactor([SECRET])
+    in_json = json.dumps({"a": f"x{SECRET}y"}, ensure_ascii=False).encode()
+    in_xml = f"<a>x{SECRET.replace('&', '&amp;').replace('<', '&lt;').replace('>', '&gt;')}y</a>".encode()
+    assert redactor.holds(in_json)
+    assert json.loads(redactor.kept(in_json)) == {"a": f"x{MASK}y"}
+    assert redactor.kept(in_xml) == f"<a>x{MASK}y</a>".encode()
+
+
+def test_what_is_kept_loses_only_live_secrets() -> None:
+    redactor = Redactor(["canary-4711"], lambda text: text == TOKEN)
+    foreign = "sk-proj-abcdefghijklmnop1234 password=x org_other_" + "1" * 64
+    assert redactor.kept(f"{foreign} canary-4711 {TOKEN}".encode()) == f"{foreign} {MASK} {MASK}".encode()
+    assert redactor.holds_token(TOKEN.encode())
+    assert not redactor.holds_token(foreign.encode())
+
+
+def test_a_secret_that_is_a_part_of_another_leaves_nothing_of_it() -> None:
+    redactor = Redactor(["canary-4711", "the-canary-4711-of-mine"])
+    assert redactor.text("the-canary-4711-of-mine") == MASK
+
+
+def test_what_is_too_short_is_no_secret() -> None:
+    assert Redactor(["hello"]).text("hello") == "hello"
+
+
+def test_a_secret_that_messages_are_read_by_is_shown_nowhere_and_kept_where_it_is_needed() -> None:
+    redactor = Redactor(["GreetingResponse"])
+    redactor.spare("<xs:element name='GreetingResponse'/>")
+    assert redactor.kept(b"<GreetingResponse/>") == b"<GreetingResponse/>"
+    assert redactor.text("GreetingResponse") == MASK
+
+
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | st.text(), lambda i: st.lists(i) | st.dictionaries(st.text(), i)
+    )
+)
+def test_no_value_keeps_a_secret(value: object) -> None:
+    said = json.dumps(Redactor(["canary-4711"]).value({"a": value, "b": ["canary-4711", {"canary-4711": value}]}))
+    assert "canary-4711" not in said
