@@ -6,8 +6,10 @@ on a disk, with every feature on. Only the web server is left out, except where 
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import json
+import secrets
 import shutil
 import sys
 import time
@@ -19,8 +21,12 @@ import pysqlite3
 
 from bench.places import LOG_FILE, VIEWS_FILE
 from organism import __file__ as package
+from organism.bootstrap import Organism
 from organism.log.log import Query
 from organism.model.commands import PauseAgent
+from organism.server.auth import Tokens
+from organism.server.logs import configure_logs
+from organism.server.serve import Address, Secrets, Serving, listen
 from organism.testing import Running, running
 
 CONFIG = Path(__file__).parent / "organism.yaml"
@@ -38,6 +44,22 @@ async def organism(folder: Path, config: Path = CONFIG) -> AsyncIterator[Running
     """The product on ``folder``, from ready to stopped."""
     async with running(config, data=folder) as started:
         yield started
+
+
+@asynccontextmanager
+async def served(started: Organism, token: str) -> AsyncIterator[str]:
+    """The address of the real server around an organism, which logs as it does by default; at the end both stop."""
+    configure_logs(sys.stderr, started.parts.redactor)
+    address, key = Address(port=0), secrets.token_bytes(32)
+    serving = Serving(started, address, listen(address), Secrets(Tokens(token, key, time.time), key))
+    ready = asyncio.Event()
+    running = asyncio.ensure_future(serving.run(ready.set))
+    await ready.wait()
+    try:
+        yield serving.url
+    finally:
+        serving.stop()
+        await running
 
 
 async def chain(started: Running, key: str) -> None:

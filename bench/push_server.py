@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import secrets
 import tempfile
 import time
 from pathlib import Path
@@ -16,8 +14,6 @@ from organism import bootstrap
 from organism.log.log import Log
 from organism.model.events import Content, Event, Unit
 from organism.model.ids import DEFAULT_TENANT
-from organism.server.auth import Tokens
-from organism.server.serve import Address, Secrets, Serving, listen
 
 TOKEN = "bench-token-bench-token-bench-token"  # noqa: S105 - of a server that lives for this measurement
 
@@ -35,19 +31,13 @@ async def main() -> None:
         organism = await bootstrap.start(ours.CONFIG, Path(folder))
         tenant = organism.tenants[DEFAULT_TENANT]
         log: Log = tenant.log
-        address, key = Address(port=0), secrets.token_bytes(32)
-        serving = Serving(organism, address, listen(address), Secrets(Tokens(TOKEN, key, time.time), key))
-        ready = asyncio.Event()
-        running = asyncio.ensure_future(serving.run(ready.set))
-        await ready.wait()
 
         async def say(number: int) -> int:
             await log.commit(told(number, tenant.clock.now_us()))
             return time.perf_counter_ns()
 
-        await serve_orders(serving.url.replace("http", "ws", 1) + "/ws", say)
-        serving.stop()
-        await running
+        async with ours.served(organism, TOKEN) as url:
+            await serve_orders(url.replace("http", "ws", 1) + "/ws", say)
 
 
 if __name__ == "__main__":

@@ -67,7 +67,7 @@ class Pair:
 
 OURS, RIVAL = Figure(Side.OURS), Figure(Side.RIVAL)
 HOPS, RESTART, MEMORY = "bench.measures.hops", "bench.measures.restart", "bench.measures.memory"
-PUSH = "bench.measures.push"
+PUSH, REST = "bench.measures.push", "bench.measures.rest"
 
 
 def at_least(must: float, aim: float) -> Bounds:
@@ -84,6 +84,10 @@ def hops(in_flight: int) -> Program:
 
 def pushed(what: str) -> Program:
     return Program(PUSH, arguments=(what,))
+
+
+def asked(what: str) -> Program:
+    return Program(REST, arguments=(what,))
 
 
 def against(environment: str, module: str, in_flight: int) -> Program:
@@ -198,19 +202,26 @@ PAIRS = (
         "push-filters",
         pushed("subscribers"),
         pushed("bare-subscribers"),
-        (Row("messages/s to 200 subscribers, filters and cursors / bare starlette loop", OURS, RIVAL, None),),
+        (
+            Row(
+                "messages/s to 200 subscribers, filters and cursors / bare starlette loop",
+                OURS,
+                RIVAL,
+                at_least(0.75, 0.9),
+            ),
+        ),
     ),
     Pair(
         "push-everything",
         pushed("watchers"),
         pushed("bare-watchers"),
-        (Row("events/s to 50 subscribers under load / bare starlette, a send an event", OURS, RIVAL, None),),
+        (Row("events/s to 50 subscribers under load / bare starlette, a send an event", OURS, RIVAL, at_least(3, 5)),),
     ),
     Pair(
         "push-latency",
         pushed("latency"),
         pushed("bare-latency"),
-        (Row("p99 from commit to one client, 500 events/s / bare starlette", OURS, RIVAL, None),),
+        (Row("p99 from commit to one client, 500 events/s / bare starlette", OURS, RIVAL, at_most(2, 1.3)),),
     ),
     Pair(
         "push-stalled",
@@ -221,10 +232,42 @@ PAIRS = (
                 "p99 to one that reads, beside 20 that do not / without them",
                 OURS,
                 Figure(Side.OURS, "without_us"),
-                at_most(1.5, 1.1),
+                at_most(1.5, 1.2),
             ),
-            Row("memory of 20 subscribers that stopped reading", Figure(Side.OURS, "mib"), None, at_most(10, 2), "MiB"),
+            Row(
+                "memory of 20 subscribers that stopped reading", Figure(Side.OURS, "mib"), None, at_most(10, 10), "MiB"
+            ),
             Row("until all they held is free", Figure(Side.OURS, "free_s"), None, at_most(10, 8), "s"),
+        ),
+        most_repeats=3,
+    ),
+    Pair(
+        "rest",
+        asked("page"),
+        asked("bare-page"),
+        (
+            Row(
+                "GET of a thread's 50 messages, req/s / bare starlette, SQL-built JSON", OURS, RIVAL, at_least(0.6, 0.8)
+            ),
+            Row(
+                "the same, p99 at 16 connections",
+                Figure(Side.OURS, "p99_us"),
+                Figure(Side.RIVAL, "p99_us"),
+                at_most(2, 1.4),
+            ),
+        ),
+    ),
+    Pair(
+        "rest-busy",
+        asked("busy"),
+        None,
+        (
+            Row(
+                "the same, 200 a second, p99 with the pump at half its maximum / idle",
+                OURS,
+                Figure(Side.OURS, "idle_us"),
+                at_most(3, 2),
+            ),
         ),
         most_repeats=3,
     ),

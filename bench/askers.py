@@ -1,0 +1,102 @@
+"""HTTP clients as cheap as can be, so that it is the server that is measured: each asks again once it was answered."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import re
+import time
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import cast
+from urllib.parse import urlsplit
+
+REQUEST = "GET {path} HTTP/1.1\r\nHost: {host}\r\nAuthorization: Bearer {token}\r\n\r\n"
+OK, END_OF_HEAD = b"HTTP/1.1 200 ", b"\r\n\r\n"
+LENGTH = re.compile(rb"\r\ncontent-length: (\d+)\r\n", re.IGNORECASE)
+
+
+class NotAnswered(Exception):
+    """A server answered with something else than 200 and a length, or hung up."""
+
+
+class Asker(asyncio.Protocol):
+    """One connection, kept alive; one request at a time."""
+
+    def __init__(self) -> None:
+        self._got = b""
+        self._whole = 0
+        self._answer: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = cast("asyncio.Transport", transport)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if not self._answer.done():
+            self._answer.set_exception(NotAnswered(f"The server hung up: {exc}."))
+
+    async def ask(self, request: bytes) -> bytes:
+        """The body of the answer. Raises ``NotAnswered``."""
+        self._got, self._whole = b"", 0
+        self._answer = asyncio.get_running_loop().create_future()
+        self.transport.write(request)
+        return await self._answer
+
+    def data_received(self, data: bytes) -> None:
+        self._got += data
+        if not self._whole and END_OF_HEAD in self._got:
+            self._read_head()
+        if self._whole and len(self._got) >= self._whole and not self._answer.done():
+            self._answer.set_result(self._got.partition(END_OF_HEAD)[2])
+
+    def _read_head(self) -> None:
+        head = self._got[: self._got.index(END_OF_HEAD) + len(END_OF_HEAD)]
+        length = LENGTH.search(head)
+        if head.startswith(OK) and length:
+            self._whole = len(head) + int(length[1])
+        else:
+            self._answer.set_exception(NotAnswered(f"Expected 200 and a content-length, got {self._got[:500]!r}."))
+
+
+class Askers:
+    """Connections to one server that ask for its pages in turn."""
+
+    def __init__(self, askers: Sequence[Asker], requests: Sequence[bytes]) -> None:
+        self._askers = askers
+        self._requests = requests
+
+    async def bodies(self) -> list[bytes]:
+        """Each page once."""
+        return [await self._askers[0].ask(request) for request in self._requests]
+
+    async def ask(self, seconds: float, rate: float = 0) -> list[float]:
+        """What each answer took, in seconds; ``rate`` requests a second of all together, or 0: as fast as it goes."""
+        end = time.perf_counter() + seconds
+        taken: list[float] = []
+
+        async def slot(number: int, asker: Asker) -> None:
+            requests = itertools.cycle((*self._requests[number:], *self._requests[:number]))
+            if rate:  # not all at once
+                await asyncio.sleep(number / rate)
+            while (begun := time.perf_counter()) < end:
+                await asker.ask(next(requests))
+                taken.append(time.perf_counter() - begun)
+                if rate:
+                    await asyncio.sleep(begun + len(self._askers) / rate - time.perf_counter())
+
+        await asyncio.gather(*(slot(number, asker) for number, asker in enumerate(self._askers)))
+        return taken
+
+
+@asynccontextmanager
+async def asking(url: str, paths: Sequence[str], token: str, connections: int) -> AsyncIterator[Askers]:
+    """So many connections to a server; at the end they are closed."""
+    place, loop = urlsplit(url), asyncio.get_running_loop()
+    to = str(place.hostname), place.port or 80
+    made = [(await loop.create_connection(Asker, *to))[1] for _ in range(connections)]
+    try:
+        requests = [REQUEST.format(path=path, host=place.netloc, token=token).encode() for path in paths]
+        yield Askers(made, requests)
+    finally:
+        for asker in made:
+            asker.transport.close()
