@@ -9,12 +9,17 @@ from functools import cache
 from typing import Annotated, Any, Final, Literal, TypeVar
 
 from pydantic import ConfigDict, Field, Strict, TypeAdapter, ValidationError, with_config
+from pydantic.config import JsonDict
 from pydantic_core import ErrorDetails
 
 from organism.errors import Fault, InvalidField, InvalidPayload, InvalidRequest, MissingField, UnknownField
 
 MAX_WAIT_SECONDS: Final = 60.0
 _CLOSED: Final = ConfigDict(extra="forbid")
+_RESULT_OF_DONE: Final[JsonDict] = {
+    "anyOf": [{"properties": {"outcome": {"const": "done"}}}, {"properties": {"result": {"type": "null"}}}]
+}
+"""What ``IndeterminateBody`` says in words, for who reads its schema."""
 
 Name = Annotated[str, Field(min_length=1, max_length=200)]
 Names = Annotated[list[Name], Field(max_length=1000)]
@@ -57,7 +62,7 @@ class ApprovalBody:
     comment: Annotated[str, Field(max_length=10_000)] = ""
 
 
-@with_config(_CLOSED)
+@with_config(ConfigDict(extra="forbid", json_schema_extra=_RESULT_OF_DONE))
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndeterminateBody:
     """``POST /indeterminate/{id}/resolve``: ``result`` belongs to ``done``."""

@@ -103,6 +103,7 @@ HEADERS: Final[Mapping[str, Any]] = {
     "If-Match": Annotated[
         str,
         Field(
+            pattern=r'^(\*|(W/)?"?[0-9]{1,19}"?)$',
             description="The thread's ETag: if it has moved on since, 409 `stale_position`, and nothing is done.",
             examples=['"3"'],
         ),
@@ -113,9 +114,8 @@ HEADERS: Final[Mapping[str, Any]] = {
     "Last-Event-ID": Annotated[
         str, Field(description="The position that the client has; goes before `since`.", examples=["3"])
     ],
-    "Accept": Annotated[str, Field(description="Which form is wanted.", examples=["application/schema+json"])],
 }
-"""Every header of a request that a route looks at, besides those of authentication and content."""
+"""Every header of a request that a route looks at, besides those of authentication and of content and its forms."""
 
 ACT: Final = ("Idempotency-Key",)
 ACT_ON_THREAD: Final = ("Idempotency-Key", "If-Match")

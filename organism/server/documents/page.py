@@ -30,7 +30,8 @@ def element(name: str, /, *inner: str, **attributes: str) -> Html:
     """An element. What in it is no ``Html`` is text, and escaped; ``class_`` is ``class``."""
     said = "".join(f' {key.rstrip("_")}="{escape(value)}"' for key, value in attributes.items())
     text = "".join(part if isinstance(part, Html) else escape(part) for part in inner)
-    return Html(f"<{name}{said}>" if name in _BARE else f"<{name}{said}>{text}</{name}>")
+    end = () if name in _BARE else (text, "</", name, ">")
+    return Html("".join(("<", name, said, ">", *end)))
 
 
 def page(document: Schema) -> bytes:

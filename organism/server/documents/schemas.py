@@ -53,7 +53,7 @@ def example(schema: Schema, components: Mapping[str, Schema]) -> Any:
     said += [schema[name][0] for name in ("examples", "enum") if name in schema]
     if said:
         return said[0]
-    if (inner := _inner(schema, components)) is not None:
+    if "type" not in schema and (inner := _inner(schema, components)) is not None:
         return example(inner, components)
     return _MADE[schema.get("type", "null")](schema, components)
 
@@ -90,7 +90,7 @@ def _tidy(schema: Any) -> Any:
     if not isinstance(schema, dict):
         return schema
     tidy = {name: _tidy(part) for name, part in schema.items() if not (name == "title" and isinstance(part, str))}
-    if isinstance(tidy.get("properties"), dict):
+    if tidy.get("type") == "object" and isinstance(tidy.get("properties"), dict):
         tidy.setdefault("additionalProperties", False)
     if isinstance(tidy.get("description"), str):
         tidy["description"] = " ".join(tidy["description"].replace("``", "`").split())

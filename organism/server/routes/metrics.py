@@ -17,8 +17,6 @@ async def metrics(call: Call) -> Answer:
     return Answer(body, kind=kind.encode())
 
 
-NUMBERS: Final = Contract(
-    gives=(Gives(str, kind="text/plain"), Gives(str, kind="application/openmetrics-text")), headers=("Accept",)
-)
+NUMBERS: Final = Contract(gives=(Gives(str, kind="text/plain"), Gives(str, kind="application/openmetrics-text")))
 
 ROUTES: Final = (Route("GET", "/metrics", metrics, contract=NUMBERS),)

@@ -90,3 +90,16 @@ async def test_an_effect_that_never_was_indeterminate_is_not_found(acting: Serve
         path = f"/indeterminate/{said['message_id']}:{number}/resolve"
         answer = await acting.call("POST", path, json={"outcome": "redo"})
         assert (number[:9], answer.status_code) == (number[:9], 404)
+
+
+async def test_an_act_is_never_answered_by_what_the_client_has(hello: Served) -> None:
+    thread = (await hello.inject())["thread_id"]
+    answer = await hello.call("POST", f"/threads/{thread}/pause", headers={"If-None-Match": "*"})
+    assert (answer.status_code, answer.json()["id"]) == (200, thread)
+
+
+async def test_a_key_or_a_guard_that_is_empty_is_refused(hello: Served) -> None:
+    thread = (await hello.inject())["thread_id"]
+    for header in ("Idempotency-Key", "If-Match"):
+        answer = await hello.call("POST", f"/threads/{thread}/pause", headers={header: ""})
+        assert (answer.status_code, answer.json()["error"]["param"]) == (400, f"headers.{header.lower()}")

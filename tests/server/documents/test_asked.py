@@ -1,0 +1,72 @@
+"""A real server is asked whatever its OpenAPI says can be asked, and what it says cannot: schemathesis, all checks.
+
+Which 400 a request with every field in order may still get: a cursor that this server has not sealed, a moment that is
+yet to come, and an injection that says in the query what its JSON body says itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from organism.server import failures
+from organism.server.app import ROUTES
+from tests.server.served import TOKEN, Served
+
+SCHEMATHESIS: Final = Path(sys.executable).with_name("schemathesis")
+NOT_ASKED: Final = {
+    "/api/v1/organism/stop": "it would stop the server",
+    "/api/v1/events": "its answer has no end",
+}
+"""What other tests ask."""
+ACCEPTED: Final = ["2xx", "3xx", 401, 403, 404, 409, 422, 429]
+"""Of a request with every field in order; 422 is a key that was used with another body."""
+BOUND: Final = [route.address for route in ROUTES if {"cursor", "at"} & set(route.contract.query)]
+
+
+def settings(sent: dict[str, Any]) -> str:
+    """The settings, with the ids of something that is there."""
+    ids = {"threads": sent["thread_id"], "messages": sent["message_id"]}
+    lines = ["[checks.positive_data_acceptance]", f"expected-statuses = {json.dumps(ACCEPTED)}"]
+    for resource, found in ids.items():
+        lines += ["[[operations]]", f'include-path-regex = "^/api/v1/{resource}/"', "[operations.parameters]"]
+        lines += [f"id = {json.dumps(found)}"]
+    for path in [*BOUND, "/api/v1/inject"]:
+        lines += ["[[operations]]", f'include-path = "{path}"', "[operations.checks.positive_data_acceptance]"]
+        lines += [f"expected-statuses = {json.dumps([*ACCEPTED, 400])}"]
+    return "\n".join(lines)
+
+
+async def asked(server: Served, folder: Path, examples: int) -> tuple[int, str]:
+    """Run it; gives its exit code and what it said."""
+    sent = await server.inject()
+    config = folder / "schemathesis.toml"
+    config.write_text(settings(sent))
+    process = await asyncio.create_subprocess_exec(
+        *(SCHEMATHESIS, "--config-file", config, "run", f"{server.url}/openapi.json"),
+        *("--checks", "all", "--phases", "examples,coverage,fuzzing", "--max-examples", str(examples), "--seed", "1"),
+        *("--generation-deterministic", "--request-timeout", "20", "--no-color"),
+        *("--warnings", "off", "--header", f"Authorization: Bearer {TOKEN}"),
+        *(part for path in NOT_ASKED for part in ("--exclude-path", path)),
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
+        cwd=folder,
+    )
+    said, _ = await process.communicate()
+    return process.returncode or 0, said.decode()
+
+
+@pytest.mark.timeout(600)
+async def test_whatever_can_be_asked_is_answered_as_described(
+    hello: Served, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(failures, "FAILURES", 1_000_000)  # that who guesses is slowed down is another test's matter
+    code, said = await asked(hello, tmp_path, 50)
+    assert code == 0, said[-20_000:]
+    assert "Examples" in said
+    assert (await hello.get("/organism"))["status"] in {"running", "paused"}
