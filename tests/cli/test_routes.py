@@ -60,8 +60,6 @@ REASONS = {
     "POST /ws-ticket": "for a page, which can send no header with its handshake",
     "GET /openapi.json": "a document for programs",
     "GET /asyncapi.json": "a document for programs",
-    "GET /docs": "a page for a browser",
-    "GET /asyncapi.json": "a document for programs",
     "GET /docs": "a page for browsers",
     "GET /metrics": "for Prometheus, in its own format",
 }
