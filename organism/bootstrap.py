@@ -7,11 +7,11 @@ import gc
 import os
 import random
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from importlib.metadata import version as package_version
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import structlog
 
@@ -72,6 +72,34 @@ class SeededChance:
         return self._random.random()
 
 
+class Tracing(Protocol):
+    """Who follows the logs and tells of them elsewhere."""
+
+    async def follow(self, tenant: str, log: Log, after: int) -> None:
+        """Follow one tenant's log until it closes."""
+
+    def close(self) -> None:
+        """Send what is left; may wait for the network."""
+
+
+def tracing_of(environment: Mapping[str, str], service: str) -> Tracing | None:
+    """Spans for OpenTelemetry, if the environment asks for them and the extra ``otel`` is installed.
+
+    Raises ``ConfigInvalid`` if they are asked for and cannot be had.
+    """
+    if not any(name.startswith("OTEL_") for name in environment):
+        return None
+    try:
+        from organism import tracing
+    except ImportError:
+        return None
+    try:
+        processor = tracing.processor_of(environment)
+    except LookupError as error:
+        raise ConfigInvalid(str(error.args[0])) from error
+    return None if processor is None else tracing.Tracing(processor, service)
+
+
 @dataclass(frozen=True, slots=True)
 class Parts:
     """What a test may put in the place of the machine's own."""
@@ -82,6 +110,7 @@ class Parts:
     key_path: Path | None = None
     driver: Driver = field(default_factory=Pysqlite)
     redactor: Redactor = field(default_factory=Redactor)
+    tracing: Callable[[str], Tracing | None] = lambda _: None
 
 
 class Organism:
@@ -106,6 +135,8 @@ class Organism:
         self._codec: Codec
         self._changing = asyncio.Lock()
         self._watchdog: Watchdog | None = None
+        self._tracing: Tracing | None = None
+        self._followers: list[asyncio.Task[None]] = []
         self._logger = structlog.get_logger("organism")
 
     @property
@@ -127,6 +158,7 @@ class Organism:
         self._codec = self._new_codec(self.settings)
         self._share.resize(self.settings.limits.max_concurrent_handlers)
         self._data = data
+        self._tracing = self.parts.tracing(self.settings.name)
         try:
             await self.open_tenants((DEFAULT_TENANT, *(entry.id for entry in self.entries)))
         except OrganismError:
@@ -152,6 +184,10 @@ class Organism:
         log = await open_log(self._data, tenant_id, clock, self.parts)
         clock.begin_at(log.last_at)
         log.conceal(self.parts.redactor)
+        if self._tracing is not None:
+            follower = asyncio.ensure_future(self._tracing.follow(tenant_id, log, log.head))
+            follower.add_done_callback(report_untraced)
+            self._followers.append(follower)
         tenant = Tenant(tenant_id, log, clock, self.parts.chance, self._share)
         tenant.on_broken = self._report_broken
         await tenant.start(self._rules(), self._life(self.settings))
@@ -234,6 +270,15 @@ class Organism:
     async def _stop_tenants(self, grace_s: float) -> None:
         async with self._changing:  # one that is being opened is closed too
             await asyncio.gather(*(tenant.stop(grace_s) for tenant in self.tenants.values()))
+            await asyncio.gather(*self._followers, return_exceptions=True)  # they end with their logs
+        if self._tracing is not None:
+            await asyncio.to_thread(self._tracing.close)
+
+
+def report_untraced(follower: asyncio.Task[None]) -> None:
+    """Say that a log is followed no longer, if that is not because it has closed."""
+    if not follower.cancelled() and (error := follower.exception()) is not None:
+        structlog.get_logger("organism").error("tracing_ended", error=repr(error), exc_info=error)
 
 
 def spare_collections() -> None:

@@ -10,6 +10,7 @@ import ssl
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from shlex import quote
 from typing import Any, Final
@@ -17,7 +18,7 @@ from typing import Any, Final
 import orjson
 
 from organism import bootstrap
-from organism.bootstrap import Organism, Parts
+from organism.bootstrap import Organism, Parts, tracing_of
 from organism.cli.exits import Exit
 from organism.cli.options import Serve
 from organism.cli.show import compact, out, refuse
@@ -67,7 +68,8 @@ async def _serve(options: Serve, address: Address, certificate: str | None, reda
     data = options.data
     with _listen(address, data) as listening:
         _make(data)
-        organism = await bootstrap.start(options.config, data, Parts(key_path=options.key, redactor=redactor))
+        parts = Parts(key_path=options.key, redactor=redactor, tracing=partial(tracing_of, os.environ))
+        organism = await bootstrap.start(options.config, data, parts)
         secrets = secrets_of(data, os.environ)
         serving = Serving(organism, address, listening, secrets)
         with announced(data, serving.url, certificate):

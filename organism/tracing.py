@@ -1,0 +1,168 @@
+"""OpenTelemetry spans that mirror causes, made of the log's own events (extra ``otel``).
+
+A span is one message's handling, from its first start to its end; its parent is the handling in which it was sent, its
+trace the injection at the root. Both ids are digests of the log's ids, so a trace goes on after a restart, and nothing
+of it is kept anywhere. A follower makes them of what is committed: the pump knows nothing of it (law 2).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from hashlib import sha256
+from importlib.metadata import entry_points
+from typing import Final
+
+import orjson
+from opentelemetry.sdk.resources import SERVICE_NAME, Resource
+from opentelemetry.sdk.trace import Event as SpanEvent
+from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor
+from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter
+from opentelemetry.trace import SpanContext, SpanKind, Status, StatusCode, TraceFlags
+
+from organism.log.log import EventFilter, Log
+from organism.model.events import Event
+
+TYPES: Final = (
+    "message_sent",
+    "message_started",
+    "message_retried",
+    "message_handled",
+    "message_dead",
+    "message_dropped",
+)
+ENDS: Final = frozenset({"message_handled", "message_dead", "message_dropped"})
+ASKING: Final = ("OTEL_TRACES_EXPORTER", "OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
+"""One of these variables asks for spans."""
+EXPORTERS: Final = "opentelemetry_traces_exporter"
+OTLP: Final = {"otlp": "otlp_proto_http"}
+_TRACE_BYTES: Final = 16
+_SPAN_BYTES: Final = 8
+
+
+@dataclass(slots=True)
+class Handling:
+    """What is known of a handling that has not ended."""
+
+    sender: str
+    type: str
+    cause: str | None
+    began_us: int = 0
+    attempts: int = 0
+    failures: list[SpanEvent] = field(default_factory=list)
+
+
+def processor_of(environment: Mapping[str, str]) -> SpanProcessor | None:
+    """What takes the spans, as the ``OTEL_…`` variables have it; None if they ask for none.
+
+    Raises ``LookupError`` for an exporter that is not installed.
+    """
+    is_off = environment.get("OTEL_SDK_DISABLED", "").lower() == "true"
+    name = environment.get(ASKING[0], "otlp")
+    if is_off or name == "none" or not any(environment.get(variable) for variable in ASKING):
+        return None
+    found = next(iter(entry_points(group=EXPORTERS, name=OTLP.get(name, name))), None)
+    if found is None:
+        raise LookupError(f"There is no exporter {name!r}; install its package, for otlp opentelemetry-exporter-otlp.")
+    make: Callable[[], SpanExporter] = found.load()
+    return BatchSpanProcessor(make())
+
+
+class Tracing:
+    """Makes spans of the logs of all tenants, and hands them to the processor."""
+
+    def __init__(self, processor: SpanProcessor, service: str) -> None:
+        self._processor = processor
+        own = Resource.create()  # of OTEL_SERVICE_NAME and OTEL_RESOURCE_ATTRIBUTES
+        is_named = not str(own.attributes[SERVICE_NAME]).startswith("unknown_service")
+        self._resource = own if is_named else own.merge(Resource({SERVICE_NAME: service}))
+
+    async def follow(self, tenant: str, log: Log, after: int) -> None:
+        """Until the log closes: a span for each handling that ends behind ``after``."""
+        spans = Spans(tenant, self._resource)
+        async for events in log.follow(after, EventFilter(types=TYPES)):
+            for event in events:
+                if event.type == "message_started" and not spans.knows(event.data["message"]):
+                    spans.recall(await log.row("messages", event.data["message"]))
+                for span in spans.take(event):
+                    self._processor.on_end(span)
+
+    def close(self) -> None:
+        """Send what is left."""
+        self._processor.shutdown()
+
+
+class Spans:
+    """Folds one tenant's events into spans; remembers the handlings that are open."""
+
+    def __init__(self, tenant: str, resource: Resource) -> None:
+        self._tenant = tenant
+        self._resource = resource
+        self._open: dict[str, Handling] = {}
+
+    def knows(self, message: str) -> bool:
+        """Whether it saw the message being sent."""
+        return message in self._open
+
+    def recall(self, row: bytes | None) -> None:
+        """A message that was sent in an earlier life, as its row has it."""
+        if row is not None:
+            said = orjson.loads(row)
+            self._open[said["id"]] = Handling(said["from"], said["payload_type"], said["cause"])
+
+    def take(self, event: Event) -> Iterator[ReadableSpan]:
+        """The event; gives the span that it ends."""
+        data = event.data
+        if event.type == "message_sent":
+            self._open[data["message"]] = Handling(data["from"], data["type"], event.cause)
+        elif event.type in ENDS:
+            ended = self._open.pop(data["message"], None)
+            if ended is not None and ended.began_us:
+                yield self._span(ended, event)
+        elif (handling := self._open.get(data["message"])) is not None:
+            _go_on(handling, event)
+
+    def _span(self, handling: Handling, end: Event) -> ReadableSpan:
+        data, trace = end.data, _trace_id(end.correlation or "")
+        failed = end.type == "message_dead"
+        return ReadableSpan(
+            name=f"{data['agent']} {handling.type}",
+            context=_context(trace, data["message"]),
+            parent=_context(trace, handling.cause) if handling.cause else None,
+            resource=self._resource,
+            attributes={
+                "organism.tenant": self._tenant,
+                "organism.thread": end.thread or "",
+                "organism.message": data["message"],
+                "organism.agent": data["agent"],
+                "organism.from": handling.sender,
+                "organism.payload_type": handling.type,
+                "organism.attempts": handling.attempts,
+                "organism.outcome": data.get("outcome", end.type.removeprefix("message_")),
+                "organism.position": end.position,
+            },
+            events=handling.failures,
+            kind=SpanKind.CONSUMER,
+            status=Status(StatusCode.ERROR, data["code"]) if failed else Status(StatusCode.OK),
+            start_time=handling.began_us * 1000,
+            end_time=end.at * 1000,
+        )
+
+
+def _go_on(handling: Handling, event: Event) -> None:
+    """An attempt begins, or has failed."""
+    if event.type == "message_started":
+        handling.began_us = handling.began_us or event.at
+        handling.attempts = event.data["attempt"]
+    else:
+        said = {"attempt": event.data["attempt"], "error": event.data["error"]}
+        handling.failures.append(SpanEvent("retry", said, timestamp=event.at * 1000))
+
+
+def _trace_id(correlation: str) -> int:
+    return int.from_bytes(sha256(correlation.encode()).digest()[:_TRACE_BYTES])
+
+
+def _context(trace: int, message: str) -> SpanContext:
+    span = int.from_bytes(sha256(message.encode()).digest()[:_SPAN_BYTES])
+    return SpanContext(trace, span, is_remote=False, trace_flags=TraceFlags(TraceFlags.SAMPLED))
