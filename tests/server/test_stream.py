@@ -19,6 +19,7 @@ from organism.server.auth import Tokens
 from organism.server.push import ALL, Tail
 from organism.server.seats import Seats
 from organism.server.stream import Beginning, Stream
+from tests.server.held import contract
 from tests.server.served import PATIENCE_SECONDS, TOKEN, Frames, Served, served
 
 Said = tuple[str | None, dict[str, Any]]
@@ -37,6 +38,7 @@ class Listening:
         async with asyncio.timeout(PATIENCE_SECONDS):
             async for line in self._lines:
                 if not line and said:
+                    contract().check_frame(said["data"])
                     return said.get("id"), orjson.loads(said["data"])
                 self.comments += line.startswith(":")
                 name, _, value = line.partition(": ")

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
+from structlog.testing import capture_logs
 
 from organism.server import failures
 from organism.server.app import ROUTES
@@ -61,12 +62,29 @@ async def asked(server: Served, folder: Path, examples: int) -> tuple[int, str]:
     return process.returncode or 0, said.decode()
 
 
-@pytest.mark.timeout(600)
-async def test_whatever_can_be_asked_is_answered_as_described(
-    hello: Served, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(failures, "FAILURES", 1_000_000)  # that who guesses is slowed down is another test's matter
-    code, said = await asked(hello, tmp_path, 50)
+@pytest.fixture
+def guessing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who guesses tokens is not slowed down: that it is so is another test's matter."""
+    monkeypatch.setattr(failures, "FAILURES", 1_000_000)
+
+
+async def check_whatever_can_be_asked(server: Served, folder: Path, examples: int) -> None:
+    with capture_logs() as logged:
+        code, said = await asked(server, folder, examples)
     assert code == 0, said[-20_000:]
-    assert "Examples" in said
-    assert (await hello.get("/organism"))["status"] in {"running", "paused"}
+    reached = {(entry.get("method"), entry.get("route")) for entry in logged}
+    assert {(route.method, route.address) for route in ROUTES if route.address not in NOT_ASKED} <= reached
+    assert (await server.get("/organism"))["status"] in {"running", "paused"}
+
+
+@pytest.mark.usefixtures("guessing")
+@pytest.mark.timeout(600)
+async def test_whatever_can_be_asked_is_answered_as_described(hello: Served, tmp_path: Path) -> None:
+    await check_whatever_can_be_asked(hello, tmp_path, 50)
+
+
+@pytest.mark.long
+@pytest.mark.usefixtures("guessing")
+@pytest.mark.timeout(7200)
+async def test_and_so_it_is_a_thousand_times(hello: Served, tmp_path: Path) -> None:
+    await check_whatever_can_be_asked(hello, tmp_path, 1000)
