@@ -20,7 +20,7 @@ from organism.codec.limits import ENVELOPE, MAX_DEPTH, XSI
 from organism.errors import InvalidPayload
 
 ROOT = Path(__file__).parents[2]
-CORPUS = ROOT.parent / "shared" / "corpora" / "xml-attacks"
+CORPUS = Path(os.environ.get("ORGANISM_CORPORA", "nowhere")) / "xml-attacks"
 QUICK_S = 2.0
 
 
