@@ -34,7 +34,7 @@ async def test_a_dead_letter_is_discarded_once(needy: Served) -> None:
     letter = await left(needy, "bad", "dead_letter")
     assert (await ask(needy, "dead-letters", "discard", letter["id"])).out == f"{letter['thread_id']} error\n"
     again = await ask(needy, "dead-letters", "discard", letter["id"])
-    assert (again.code, again.out) == (5, "")
+    assert (again.code, again.out) == (6, "")
 
 
 async def test_an_approval_is_resolved_with_edits_and_once(needy: Served) -> None:
