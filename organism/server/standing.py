@@ -3,26 +3,26 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import orjson
 
-from organism.errors import BadPosition, LogUnavailable, NotFound
+from organism.errors import BadPosition, NotFound
 from organism.log.log import EventFilter, Log, Page, Query, Row, Where
 from organism.projections import threads
 from organism.server.frames import public
-from organism.server.states import States
+from organism.server.states import EVERYONE, States
 from organism.tenants import Tenant
 
 ACTIVE_SHOWN: Final = 500
 OTHERS_SHOWN: Final = 100
-_ATTEMPTS: Final = 100
 _HISTORY: Final = 1 << 20
 _ACTIVE: Final = Query((Where("status", "=", "active"),), "last_at", descending=True, limit=ACTIVE_SHOWN)
 _OTHERS: Final = Query(
     (Where("status", "in", ["completed", "error", "killed"]),), "last_at", descending=True, limit=OTHERS_SHOWN
 )
+_SHOWN: Final = (("threads", _ACTIVE), ("threads", _OTHERS), ("agents", EVERYONE))
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,25 +90,21 @@ async def thread_as_of(log: Log, thread_id: str, position: int) -> bytes:
 async def snapshot(log: Log, states: States) -> Snapshot:
     """How everything stands at one position.
 
-    The organism's row moves with every event. Read before and after the rest, it proves that nothing came in between;
-    begun in one turn of the loop, the reads of an engine that queues them agree at the first attempt.
+    It is read as of the position that the organism's row names. What is read as of the head may see more, if the log
+    moves on meanwhile; then it is read again, and is of the past by now. The states are those of then or later.
     """
-    for _ in range(_ATTEMPTS):
-        before, active, others, agents, after = await asyncio.gather(
-            log.row("organism", "organism"),
-            log.rows("threads", _ACTIVE),
-            log.rows("threads", _OTHERS),
-            states.read(),
-            log.row("organism", "organism"),
+    organism = await log.row("organism", "organism")
+    if organism is None:
+        raise NotFound("The organism has not started yet.")
+    position, states_at = orjson.loads(organism)["position"], states.version
+    while True:
+        is_past = log.head > position
+        active, others, agents = await asyncio.gather(
+            *(log.rows(model, replace(query, at=position)) for model, query in _SHOWN)
         )
-        if before is None:
-            raise NotFound("The organism has not started yet.")
-        if before == after:
-            position = orjson.loads(before)["position"]
-            return Snapshot(
-                position, before, agents, _joined(active, others), active.total + others.total, states.version
-            )
-    raise LogUnavailable("The log moved on faster than it could be read; connect again.")
+        if is_past or log.head == position:
+            total = active.total + others.total
+            return Snapshot(position, organism, agents.rows, _joined(active, others), total, states_at)
 
 
 def _joined(first: Page, second: Page) -> bytes:
