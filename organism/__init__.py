@@ -1,9 +1,9 @@
 """Organism: an event-sourced society of agents that people can watch and steer live.
 
 This is the front door for authors of handlers; all they need stands in ``__all__``. Behind it, each floor imports
-only downward: ``cli`` and ``testing``, ``server``, ``bootstrap``, ``tenants``, ``tracing`` and ``pump``,
-``projections``, ``log``, ``codec`` and ``config``, ``model``, ``errors``. The way of a message
-is told in ``docs/way-of-a-message.md``.
+only downward: ``cli`` and ``testing``, ``server``, ``bootstrap``, ``tenants``, ``agents``, ``tools`` and ``tracing``,
+``pump``, ``projections``, ``log``, ``codec`` and ``config``, ``model``, ``errors``. The way of a message is told in
+``docs/way-of-a-message.md``.
 """
 
 from organism.model.handler import (

@@ -1,0 +1,1 @@
+"""Agents that think: prompts as data, models behind one gateway, the turn loop."""

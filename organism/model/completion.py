@@ -1,0 +1,127 @@
+"""A model's call and what came of it: the vocabulary of ``metadata.complete``, the gateway and the providers.
+
+A provider gives a call's ``Part``s as they come: deltas of text and thought, whole tool calls, ``Usage`` at most once,
+and one ``Finish`` last. A ``Completion`` is what they add up to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any, Literal, TypedDict
+
+from organism.model.tool import ToolSpec
+
+FinishReason = Literal["stop", "length", "tool_calls", "content_filter"]
+CostSource = Literal["upstream", "price", "zero"]
+CompleteCode = Literal[
+    "model_not_in_allowlist",
+    "recursion_depth_exceeded",
+    "rate_limit_exceeded",
+    "budget_exhausted",
+    "leak_refused",
+    "upstream_error",
+    "upstream_timeout",
+]
+
+ChatMessage = Mapping[str, Any]
+"""A message as OpenAI-compatible servers take it: ``role``, ``content``, ``tool_calls``, ``tool_call_id``."""
+
+
+class CompleteOptions(TypedDict, total=False):
+    """What ``complete`` may be told besides its messages.
+
+    ``model`` is a name of ``models`` in organism.yaml; without it the listener's own is called. ``block`` is the id of
+    the run's message that the text is shown under while it comes; without it nobody sees it before it is whole.
+    """
+
+    model: str
+    tools: tuple[ToolSpec, ...]
+    response_format: Mapping[str, Any] | None
+    temperature: float
+    max_tokens: int | None
+    block: str
+
+
+@dataclass(frozen=True, slots=True)
+class ModelRequest:
+    """One call as a provider gets it: ``model`` is the provider's own name for it, ``timeout_s`` bounds all of it."""
+
+    model: str
+    messages: tuple[ChatMessage, ...]
+    tools: tuple[ToolSpec, ...] = ()
+    response_format: Mapping[str, Any] | None = None
+    temperature: float = 0.0
+    max_tokens: int | None = None
+    timeout_s: float = 120.0
+
+
+@dataclass(frozen=True, slots=True)
+class TextDelta:
+    """The next characters of the answer."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ThoughtDelta:
+    """The next characters of what the model thinks aloud."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """A call that the model asks for. ``input`` is its arguments as JSON.
+
+    Where the arguments were no JSON object, ``input`` is None and ``raw`` is their text.
+    """
+
+    id: str
+    name: str
+    input: Mapping[str, Any] | None
+    raw: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What the call used. ``cost_usd`` is the provider's own figure, if it gives one."""
+
+    input_tokens: int
+    output_tokens: int
+    cost_usd: Decimal | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Finish:
+    """Why the model stopped; the last part."""
+
+    reason: FinishReason
+
+
+Part = TextDelta | ThoughtDelta | ToolCall | Usage | Finish
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """What a model answered. ``model`` is the name in ``models`` that answered in the end, after fallbacks."""
+
+    model: str
+    text: str = ""
+    thought: str = ""
+    tool_calls: tuple[ToolCall, ...] = ()
+    finish: FinishReason = "stop"
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cost_usd: Decimal = Decimal(0)
+    cost_source: CostSource = "zero"
+
+
+class CompleteError(Exception):
+    """A model's call gave no answer. ``code`` says why, in the words of the API's error list."""
+
+    def __init__(self, code: CompleteCode, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message

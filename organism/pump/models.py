@@ -1,0 +1,62 @@
+"""What the pump asks of whoever calls models for it; the gateway of ``organism/agents`` answers.
+
+A model call is two decisions with the call between them. The first reserves what the call may cost at most, in the unit
+that begins its step; the second settles what it did cost, in the unit that records its step. So what is spent is never
+known later than what was answered, and a call that dies in between is found by its reservation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from organism.config.settings import Listener
+from organism.model.completion import ChatMessage, CompleteOptions, Completion, Part
+from organism.model.thread import Message
+from organism.pump.unit import Decision
+
+
+@dataclass(frozen=True, slots=True)
+class ModelCall:
+    """One ``complete`` of a handling: step ``step`` of ``message``, for ``listener`` under the rules it began with."""
+
+    message: Message
+    listener: Listener
+    step: int
+    messages: Sequence[ChatMessage]
+    options: CompleteOptions
+
+    @property
+    def key(self) -> str:
+        """The name of its reservation; the same after a restart."""
+        return f"{self.message.id}/{self.step}"
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a call ended: the ``completion``, or the error that it is recorded as. ``attempts`` counts what was sent."""
+
+    completion: Completion | None
+    error: dict[str, str] | None
+    attempts: int
+    duration_us: int
+
+
+class Models(Protocol):
+    """Calls models. ``reserve`` and ``settle`` decide and never wait; ``call`` waits and decides nothing."""
+
+    def reserve(self, decision: Decision, call: ModelCall) -> None:
+        """Add ``budget_reserved`` to the decision that begins the step.
+
+        Raises ``CompleteError`` if the call is refused (allow-list, depth, rate, budget, leak); nothing was added then.
+        """
+
+    async def call(self, call: ModelCall, tell: Callable[[Part], None]) -> Outcome:
+        """Make the call, with its retries and fallbacks; ``tell`` hears its parts as they come.
+
+        Raises nothing but ``CancelledError``.
+        """
+
+    def settle(self, decision: Decision, call: ModelCall, outcome: Outcome) -> None:
+        """Add ``model_called`` and ``budget_settled`` to the decision that records the step."""
