@@ -7,6 +7,7 @@ import json
 from dataclasses import dataclass
 from typing import Any, Final
 
+from organism.config.budgets import budget_of
 from organism.config.check import held, near
 from organism.config.code import Code, Named
 from organism.config.faults import Faults, Place, written
@@ -109,7 +110,7 @@ def _listener(entry: Entry, limits: Limits, code: Code, faults: Faults) -> Liste
         prompt_ref=section.prompt_ref or None,
         model=section.model or None,
         tools=section.tools,
-        budget=plain.get("budget", {}),
+        budget=budget_of(section.budget),
         confirm=section.confirm,
         approval=section.approval,
         invoke=section.invoke,

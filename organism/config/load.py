@@ -40,8 +40,9 @@ def load(path: Path, *, check_payload: CheckPayload, imports: Importer | None = 
     if root is None:
         raise faults.refusal()
     importer = imports or Importer()
-    plan = read_plan(root, importer.allows, faults)
-    with importer.fresh(path.parent.resolve(), plan.prefixes or ()) as modules:
+    folder = path.parent.resolve()
+    plan = read_plan(root, folder, importer.allows, faults)
+    with importer.fresh(folder, plan.prefixes or ()) as modules:
         code = Code(modules, plan.prefixes, check_payload, faults)
         listeners = read_listeners(part(root, "listeners"), plan.limits, code, faults)
         code.complete()
@@ -51,7 +52,7 @@ def load(path: Path, *, check_payload: CheckPayload, imports: Importer | None = 
         imports=plan.organism.imports,
         limits=plan.limits,
         retry=plan.retry,
-        models=plan.sections.models,
+        models=plan.models,
         embeddings=plan.sections.embeddings,
         tools=plan.sections.tools,
         fx=plan.sections.fx,

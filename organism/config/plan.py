@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
-from organism.config.check import held, near
-from organism.config.faults import Faults, Place
-from organism.config.sections import EmbeddingSection, ModelSection, OrganismSection, Root
-from organism.config.settings import Limits, Retry
+from organism.config.check import held
+from organism.config.faults import Faults
+from organism.config.models import read_models
+from organism.config.sections import EmbeddingSection, OrganismSection, Root
+from organism.config.settings import Limits, Model, Retry
 from organism.config.yaml import Node
 
 
@@ -21,13 +23,15 @@ class Plan:
     organism: OrganismSection
     limits: Limits
     retry: Retry
+    models: Mapping[str, Model]
     prefixes: tuple[str, ...] | None
 
 
-def read_plan(root: Node, allows: Callable[[str], bool], faults: Faults) -> Plan:
+def read_plan(root: Node, folder: Path, allows: Callable[[str], bool], faults: Faults) -> Plan:
     """Read and check them; ``allows`` says whether the running organism may import below a prefix (S16)."""
     sections = held(Root, root, (), faults)
-    _check_models(root, sections, faults)
+    for name in sections.embeddings:
+        held(EmbeddingSection, root.nearest(("embeddings", name)), ("embeddings", name), faults)
     retry = _retry(part(root, "retry"), faults)
     limits = part(root, "limits")
     organism = part(root, "organism")
@@ -36,6 +40,7 @@ def read_plan(root: Node, allows: Callable[[str], bool], faults: Faults) -> Plan
         organism=held(OrganismSection, organism, ("organism",), faults) if organism else OrganismSection(),
         limits=held(Limits, limits, ("limits",), faults) if limits else Limits(),
         retry=retry,
+        models=read_models(part(root, "models"), folder, faults),
         prefixes=_prefixes(organism, allows, faults) if organism else None,
     )
 
@@ -76,17 +81,3 @@ def _retry(node: Node | None, faults: Faults) -> Retry:
         expected = f"expected at least base_delay_s ({retry.base_delay_s:g})"
         faults.add(line, ("retry", "max_delay_s"), f"{expected}, came {retry.max_delay_s:g}")
     return retry
-
-
-def _check_models(root: Node, sections: Root, faults: Faults) -> None:
-    for name in sections.models:
-        place: Place = ("models", name)
-        node = root.nearest(place)
-        model = held(ModelSection, node, place, faults)
-        for other in model.fallback:
-            if other not in sections.models:
-                line = node.nearest(("fallback",)).line
-                known = list(sections.models)
-                faults.add(line, (*place, "fallback"), f"there is no model `{other}`{near(other, known)}")
-    for name in sections.embeddings:
-        held(EmbeddingSection, root.nearest(("embeddings", name)), ("embeddings", name), faults)

@@ -12,7 +12,17 @@ from typing import Annotated, Any, ClassVar, Final
 
 from pydantic import Field
 
-from organism.config.settings import Count, InvokeMode, Limits, PayloadBytes, Retry, Seconds
+from organism.config.settings import (
+    CONTEXT_WINDOW,
+    MODEL_TIMEOUT_S,
+    Count,
+    InvokeMode,
+    Limits,
+    PayloadBytes,
+    Provider,
+    Retry,
+    Seconds,
+)
 
 NAME_PATTERN: Final = r"^[A-Za-z][A-Za-z0-9_.-]*$"
 _NOT_BLANK: Final = r"\S"
@@ -43,7 +53,8 @@ Title = Annotated[str, Field(min_length=1, pattern=_ONE_LINE, max_length=128)]
 DottedPath = Annotated[str, Field(pattern=_DOTTED, max_length=256)]
 Prefix = Annotated[str, Field(pattern=_MODULE, max_length=256)]
 PromptRef = Annotated[str, Field(pattern=_PROMPT_REF, max_length=256)]
-Amount = Annotated[float, Field(ge=0)]
+Amount = Annotated[float, Field(ge=0, le=1_000_000_000)]
+Number = Annotated[int, Field(ge=0, le=1_000_000_000)]
 TenantName = Annotated[str, Field(pattern=TENANT_ID)]
 TokenName = Annotated[str, Field(pattern=_CALLED)]
 Digest = Annotated[str, Field(pattern=_DIGEST)]
@@ -60,7 +71,7 @@ class OrganismSection:
 
 
 @dataclass(frozen=True, slots=True)
-class Price:
+class PriceSection:
     """What a model costs."""
 
     input_usd_per_million: Amount = 0.0
@@ -69,19 +80,21 @@ class Price:
 
 @dataclass(frozen=True, slots=True)
 class ModelSection:
-    """One of ``models`` (spec 4.3)."""
+    """One of ``models`` (spec 4.3). Empty text stands for "not given"."""
 
     REQUIRED: ClassVar = ("provider",)
 
-    provider: Text = ""
+    provider: Provider = "builtin"
     model: Text = ""
     base_url: Text = ""
     api_key_env: Text = ""
-    context_window: Count = 1
-    price: Price = field(default_factory=Price)
-    max_concurrent: Count = 1
-    rate_limit_tpm: Annotated[int, Field(ge=1)] = 1
+    context_window: Annotated[int, Field(ge=1, le=1_000_000_000)] = CONTEXT_WINDOW
+    price: PriceSection = field(default_factory=PriceSection)
+    max_concurrent: Number = 0
+    rate_limit_tpm: Number = 0
     fallback: tuple[Text, ...] = ()
+    timeout_s: Seconds = MODEL_TIMEOUT_S
+    script: Text = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,21 +113,21 @@ class EmbeddingSection:
 
 
 @dataclass(frozen=True, slots=True)
-class Spend:
-    """An upper bound of what may be spent."""
+class SpendSection:
+    """Upper bounds of what may be spent. -1 stands for "not given": 0 is a bound like any other."""
 
-    tokens: Annotated[int, Field(ge=0)] = 0
-    usd: Amount = 0.0
-    calls: Annotated[int, Field(ge=0)] = 0
-    seconds: Amount = 0.0
+    tokens: Number = -1
+    usd: Amount = -1.0
+    calls: Number = -1
+    seconds: Amount = -1.0
 
 
 @dataclass(frozen=True, slots=True)
-class Budget:
+class BudgetSection:
     """Bounds for one run and for one day (spec 4.1)."""
 
-    run: Spend = field(default_factory=Spend)
-    day: Spend = field(default_factory=Spend)
+    run: SpendSection = field(default_factory=SpendSection)
+    day: SpendSection = field(default_factory=SpendSection)
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +151,7 @@ class ListenerSection:
     prompt_ref: PromptRef = ""
     model: Text = ""
     tools: tuple[Name, ...] = ()
-    budget: Budget = field(default_factory=Budget)
+    budget: BudgetSection = field(default_factory=BudgetSection)
     confirm: bool = False
     approval: bool = False
     invoke: tuple[InvokeMode, ...] = ()

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from decimal import Decimal
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import Field
 
@@ -23,6 +24,11 @@ PayloadBytes = Annotated[int, Field(ge=1, le=16 * 1024 * 1024)]
 Handler = Callable[[Any, Any], Any]
 """``async def (payload, metadata)``, or a plain ``def`` where the listener is ``blocking``."""
 InvokeMode = Literal["batch", "stream"]
+Provider = Literal["openai", "anthropic", "builtin", "scripted", "replay", "local"]
+
+MODEL_TIMEOUT_S: Final = 120.0
+CONTEXT_WINDOW: Final = 8192
+"""Tokens that a model takes if its section does not say it: no model of today takes fewer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +55,55 @@ class Retry:
     attempts: Annotated[int, Field(ge=1, le=1000)] = 3
     base_delay_s: Annotated[float, Field(ge=0, le=86_400)] = 0.2
     max_delay_s: Annotated[float, Field(ge=0, le=86_400)] = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Spend:
+    """Upper bounds of what may be spent; None is no bound, 0 forbids."""
+
+    tokens: int | None = None
+    usd: Decimal | None = None
+    calls: int | None = None
+    seconds: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """What one run may spend, and what all runs of a day may (spec 4.1)."""
+
+    run: Spend = Spend()
+    day: Spend = Spend()
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """What a model costs, in US dollars for a million tokens."""
+
+    input_usd_per_million: Decimal = Decimal(0)
+    output_usd_per_million: Decimal = Decimal(0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Model:
+    """One of ``models`` (spec 4.3).
+
+    ``model`` is what the provider calls it. The key lies in the environment, under the name ``api_key_env``.
+    ``max_concurrent`` and ``rate_limit_tpm`` (tokens a minute) are 0 where there is no such limit. ``fallback`` names
+    models that are asked in its place when it fails; following them never leads in a circle. ``script`` is the
+    (absolute) file from which a scripted model answers.
+    """
+
+    provider: Provider
+    model: str
+    base_url: str | None = None
+    api_key_env: str | None = None
+    context_window: int = CONTEXT_WINDOW
+    price: Price = Price()
+    max_concurrent: int = 0
+    rate_limit_tpm: int = 0
+    fallback: tuple[str, ...] = ()
+    timeout_s: float = MODEL_TIMEOUT_S
+    script: Path | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,7 +137,7 @@ class Listener:
     prompt_ref: str | None
     model: str | None
     tools: tuple[str, ...]
-    budget: Mapping[str, Any]
+    budget: Budget
     confirm: bool
     approval: bool
     invoke: tuple[InvokeMode, ...]
@@ -98,7 +153,7 @@ class Listener:
 class Settings:
     """One organism.yaml as it was loaded, with the handler modules of that load.
 
-    ``models``, ``embeddings``, ``tools`` and ``fx`` are plain mappings whose shape was checked. ``source_text`` is
+    ``embeddings``, ``tools`` and ``fx`` are plain mappings whose shape was checked. ``source_text`` is
     the file to the letter, ``digest`` the SHA-256 over it and over the modules' sources, ``folder`` where it lies
     (absolute).
     """
@@ -107,7 +162,7 @@ class Settings:
     imports: tuple[str, ...]
     limits: Limits
     retry: Retry
-    models: Mapping[str, Any]
+    models: Mapping[str, Model]
     embeddings: Mapping[str, Any]
     tools: Mapping[str, Any]
     fx: Mapping[str, Any]

@@ -6,13 +6,15 @@ Each section has the list of the keys that are shown. What is not listed stays h
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import asdict
 from hashlib import sha256
+from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit, urlunsplit
 
-from organism.config.settings import Listener, Settings
+from organism.config.settings import Listener, Model, Settings
 
 SPEND: Final = ("tokens", "usd", "calls", "seconds")
 LISTENER: Final = (
@@ -22,7 +24,7 @@ LISTENER: Final = (
 )  # fmt: skip
 MODEL: Final = (
     "provider", "model", "base_url", "api_key_env", "context_window", "price", "max_concurrent", "rate_limit_tpm",
-    "fallback",
+    "fallback", "timeout_s", "script",
 )  # fmt: skip
 EMBEDDING: Final = ("provider", "model", "base_url", "api_key_env", "dim", "batch", "default")
 PRICE: Final = ("input_usd_per_million", "output_usd_per_million")
@@ -38,8 +40,8 @@ def shown_settings(settings: Settings) -> dict[str, Any]:
         "organism": {"name": settings.name, "imports": list(settings.imports)},
         "limits": asdict(settings.limits),
         "retry": asdict(settings.retry),
-        "models": {name: _service(section, MODEL) for name, section in settings.models.items()},
-        "embeddings": {name: _service(section, EMBEDDING) for name, section in settings.embeddings.items()},
+        "models": {name: _model(model, settings.folder) for name, model in settings.models.items()},
+        "embeddings": {name: _embedding(section) for name, section in settings.embeddings.items()},
         "tools": {name: {} for name in settings.tools},
         "fx": dict(settings.fx),
         "listeners": [_in_force(listener) for listener in settings.listeners],
@@ -82,13 +84,20 @@ def _budget(budget: Mapping[str, Any]) -> dict[str, Any]:
     return {span: _listed(spend, SPEND) for span, spend in _listed(budget, BUDGET).items()}
 
 
-def _service(section: Mapping[str, Any], keys: tuple[str, ...]) -> dict[str, Any]:
-    """A model or an embedding: its key is named by its variable, never shown."""
-    shown = _listed(section, keys)
+def _model(model: Model, folder: Path) -> dict[str, Any]:
+    """Its section with the defaults; its key is named by its variable, never shown."""
+    section = {key: value for key, value in asdict(model).items() if value is not None}
+    section["price"] = {key: float(amount) for key, amount in _listed(section["price"], PRICE).items()}
+    section["fallback"] = list(model.fallback)
+    if model.script is not None:
+        section["script"] = os.path.relpath(model.script, folder)
+    return _listed(section, MODEL)
+
+
+def _embedding(section: Mapping[str, Any]) -> dict[str, Any]:
+    shown = _listed(section, EMBEDDING)
     if "base_url" in shown:
         shown["base_url"] = _address(shown["base_url"])
-    if "price" in shown:
-        shown["price"] = _listed(shown["price"], PRICE)
     return shown
 
 

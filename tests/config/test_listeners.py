@@ -1,9 +1,11 @@
 from __future__ import annotations
 
 import json
+from decimal import Decimal
 
 import pytest
 
+from organism.config.settings import Budget, Spend
 from organism.model.agent import Prompt
 from tests.config.place import GREETER, HEAD, Place
 
@@ -17,7 +19,7 @@ def test_a_listener_has_the_defaults_of_the_limits(place: Place) -> None:
     assert (greeter.peers, greeter.any_peer, greeter.is_agent) == ((), False, False)
     assert (greeter.broadcast, greeter.blocking, greeter.confirm, greeter.approval) == (False, False, False, False)
     assert (greeter.prompt, greeter.prompt_ref, greeter.model) == (None, None, None)
-    assert (greeter.tools, greeter.budget, greeter.invoke) == ((), {}, ())
+    assert (greeter.tools, greeter.budget, greeter.invoke) == ((), Budget(), ())
 
 
 def test_every_key_of_a_listener_is_taken(place: Place) -> None:
@@ -49,7 +51,7 @@ def test_every_key_of_a_listener_is_taken(place: Place) -> None:
     assert greeter.any_peer
     assert (greeter.prompt, greeter.prompt_ref, greeter.model) == ("You are a friendly greeter.", "A2@v1", "builtin")
     assert greeter.tools == ("calculator",)
-    assert greeter.budget == {"run": {"tokens": 100, "usd": 0.5}, "day": {"calls": 3, "seconds": 60}}
+    assert greeter.budget == Budget(Spend(tokens=100, usd=Decimal("0.5")), Spend(calls=3, seconds=60))
     assert (greeter.max_concurrent, greeter.timeout_s, greeter.max_payload_bytes) == (2, 1.5, 1000)
     assert (greeter.broadcast, greeter.confirm, greeter.approval) == (True, True, True)
     assert greeter.invoke == ("batch", "stream")

@@ -57,11 +57,6 @@ def test_raw_sections_are_given_as_they_stand(place: Place) -> None:
     place.yaml(
         MINIMAL
         + """
-models:
-  gpt-4.1-mini: {provider: openai, model: x, base_url: "http://y", api_key_env: KEY, context_window: 8192,
-    price: {input_usd_per_million: 0.15, output_usd_per_million: 1}, max_concurrent: 4, rate_limit_tpm: 100,
-    fallback: [tiny]}
-  tiny: {provider: builtin}
 embeddings:
   nomic: {provider: openai, model: nomic, base_url: "http://y", api_key_env: KEY, dim: 768, batch: 16, default: true}
 tools: {http_fetch: {hosts: [example.org]}, wikipedia: {base_url: "http://z"}}
@@ -69,7 +64,6 @@ fx: {eur_per_usd: 0.92}
 """
     )
     loaded = place.load()
-    assert loaded.models["gpt-4.1-mini"]["price"] == {"input_usd_per_million": 0.15, "output_usd_per_million": 1}
     assert loaded.embeddings["nomic"]["dim"] == 768
     assert loaded.tools == {"http_fetch": {"hosts": ["example.org"]}, "wikipedia": {"base_url": "http://z"}}
     assert loaded.fx == {"eur_per_usd": 0.92}
@@ -111,10 +105,6 @@ fx: {eur_per_usd: 0.92}
         ("retry: {base_delay_s: 11}", "2:retry.max_delay_s", "expected at least base_delay_s (11), came 10"),
         ("models: []", "2:models", "expected a mapping, came a list"),
         ("models: {a: builtin}", "2:models.a", 'expected a mapping, came "builtin" (text)'),
-        ("models: {a: {}}", "2:models.a.provider", "`provider` is missing"),
-        ("models:\n  a:\n    provider: x\n    price: {usd: 1}", "5:models.a.price.usd", "unknown key `usd`"),
-        ("models: {a: {provider: x, fallback: [b]}}", "2:models.a.fallback", "there is no model `b`"),
-        ("models: {a: {provider: x, context_window: 0}}", "2:models.a.context_window", "expected at least 1"),
         ("embeddings: {a: {provider: x, dim: -1}}", "2:embeddings.a.dim", "expected at least 1, came -1"),
         ("embeddings: {a: {provider: x, dims: 1}}", "2:embeddings.a.dims", "unknown key `dims`; did you mean `dim`?"),
         ("tools: {http_fetch: []}", "2:tools.http_fetch", "expected a mapping, came a list"),

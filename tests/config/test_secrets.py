@@ -10,7 +10,7 @@ import pytest
 from organism.config.load import load
 from organism.config.modules import Importer
 from organism.config.secrets import live_secrets
-from organism.config.settings import Settings
+from organism.config.settings import Model, Settings
 
 HELLO = Path(__file__).parents[2] / "organism.yaml"
 
@@ -37,12 +37,14 @@ def test_any_other_is_none(settings: Settings, name: str) -> None:
 
 
 def test_a_variable_that_a_model_takes_its_key_from_is_one_whatever_its_name(settings: Settings) -> None:
-    named = replace(settings, models={"m": {"provider": "x", "api_key_env": "PLAIN"}})
-    assert live_secrets(named, {"PLAIN": "canary-1", "OTHER": "canary-2"}) == {"canary-1"}
+    named = replace(settings, models={"m": Model(provider="openai", model="m", api_key_env="PLAIN")})
+    named = replace(named, embeddings={"e": {"provider": "openai", "api_key_env": "SIMPLE"}})
+    environment = {"PLAIN": "canary-1", "SIMPLE": "canary-2", "OTHER": "canary-3"}
+    assert live_secrets(named, environment) == {"canary-1", "canary-2"}
 
 
 def test_fields_that_are_named_as_secrets_are_and_credentials_in_addresses_are_secrets(settings: Settings) -> None:
-    models = {"m": {"base_url": "https://me:canary-1@models.example/v1", "headers": {"Authorization": "canary-2"}}}
+    embeddings = {"m": {"base_url": "https://me:canary-1@models.example/v1", "headers": {"Authorization": "canary-2"}}}
     tools = {
         "t": {
             "deep": [{"api_key": "canary-3"}],
@@ -51,5 +53,5 @@ def test_fields_that_are_named_as_secrets_are_and_credentials_in_addresses_are_s
             "bad": "http://[",
         }
     }
-    named = replace(settings, models=models, tools=tools)
+    named = replace(settings, embeddings=embeddings, tools=tools)
     assert live_secrets(named, {}) == {"canary-1", "canary-2", "canary-3", "canary-4"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import fields
 from hashlib import sha256
 
@@ -9,15 +10,23 @@ import orjson
 import pytest
 
 from organism.config import shown
-from organism.config.sections import Budget, EmbeddingSection, ListenerSection, ModelSection, Price, Spend
+from organism.config.sections import (
+    BudgetSection,
+    EmbeddingSection,
+    ListenerSection,
+    ModelSection,
+    PriceSection,
+    SpendSection,
+)
 from tests.config.place import GREETER, HEAD, Place
 
 SERVICES = """
 models:
-  fast: {provider: openai, base_url: "https://canary-user:canary-word@models.example:8443/v1?key=canary-query",
-         api_key_env: FAST_KEY, price: {input_usd_per_million: 0.5}}
+  fast: {provider: openai, base_url: "https://models.example:8443/v1", api_key_env: FAST_KEY,
+         price: {input_usd_per_million: 0.5}}
 embeddings:
   small: {provider: local, base_url: "https://[canary-broken", dim: 384}
+  large: {provider: openai, base_url: "https://canary-user:canary-word@models.example:8443/v1?key=canary-query"}
 tools:
   http_fetch: {hosts: [a.example], token: canary-token}
 """
@@ -29,9 +38,9 @@ tools:
         (ListenerSection, shown.LISTENER),
         (ModelSection, shown.MODEL),
         (EmbeddingSection, shown.EMBEDDING),
-        (Price, shown.PRICE),
-        (Budget, shown.BUDGET),
-        (Spend, shown.SPEND),
+        (PriceSection, shown.PRICE),
+        (BudgetSection, shown.BUDGET),
+        (SpendSection, shown.SPEND),
     ],
 )
 def test_each_key_that_may_be_written_was_thought_of(section: type, listed: tuple[str, ...]) -> None:
@@ -45,9 +54,16 @@ def test_nothing_secret_is_shown_wherever_it_was_written(place: Place) -> None:
     assert settings["models"]["fast"] == {
         "provider": "openai",
         "base_url": "https://models.example:8443/v1",
+        "model": "fast",
         "api_key_env": "FAST_KEY",
-        "price": {"input_usd_per_million": 0.5},
+        "context_window": 8192,
+        "price": {"input_usd_per_million": 0.5, "output_usd_per_million": 0.0},
+        "max_concurrent": 0,
+        "rate_limit_tpm": 0,
+        "fallback": [],
+        "timeout_s": 120.0,
     }
+    assert settings["embeddings"]["large"]["base_url"] == "https://models.example:8443/v1"
     assert settings["embeddings"]["small"] == {"provider": "local", "base_url": "", "dim": 384}
     assert settings["tools"] == {"http_fetch": {}}
 
@@ -58,6 +74,19 @@ def test_what_is_left_out_is_shown_as_it_is_in_force(place: Place) -> None:
     assert settings["limits"]["max_depth"] == 50
     assert settings["retry"]["attempts"] == 3
     assert (listener["max_concurrent"], listener["timeout_s"], listener["max_payload_bytes"]) == (5, 30.0, 262144)
+
+
+def test_models_that_are_shown_can_be_loaded_again_and_are_the_same(place: Place) -> None:
+    place.write("scripts/play.yaml", "")
+    models = """
+models:
+  played: {provider: scripted, script: scripts/play.yaml, fallback: [fast]}
+  fast: {provider: openai, base_url: "https://models.example/v1", price: {input_usd_per_million: 0.1}}
+"""
+    place.yaml(HEAD.replace("listeners:", models + "listeners:") + GREETER)
+    first = place.load()
+    place.write("organism.yaml", json.dumps(shown.shown_settings(first)))
+    assert place.load().models == first.models
 
 
 def test_a_section_is_shown_as_it_was_written(place: Place) -> None:

@@ -90,9 +90,9 @@ async def heard(world: MakeWorld, monkeypatch: pytest.MonkeyPatch) -> AsyncItera
     for at, canary in enumerate(CANARIES):
         monkeypatch.setenv(f"CANARY_{at}_TOKEN", canary)
     tools = {"search": {"api_key": IN_CONFIG[0]}}
-    models = {"m": {"provider": "openai", "model": "m", "base_url": f"https://me:{IN_CONFIG[1]}@models.example/v1"}}
+    embeddings = {"e": {"provider": "openai", "base_url": f"https://me:{IN_CONFIG[1]}@models.example/v1"}}
     listeners: dict[str, dict[str, Any]] = {"echo": {"peers": ["console"]}, "fails": {}, "asks": {"peers": ["console"]}}
-    made = world(SOURCE, listeners, tools=tools, models=models, retry={"attempts": 1})
+    made = world(SOURCE, listeners, tools=tools, embeddings=embeddings, retry={"attempts": 1})
     write_tokens(made.folder, {"default": {"used": ["admin"], "never": ["admin"]}})
     redactor = Redactor()
     with logged(redactor, level="debug") as said:
