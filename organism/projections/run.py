@@ -1,0 +1,160 @@
+"""The fold of a run: from its entries to the messages of the turn. Batch answers, histories and the page are this fold.
+
+It takes any stream, one that was cut or came from elsewhere too: what it does not know it leaves out. Entries are
+those of ``model/run.py``. Source: seed 003.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Final
+
+from organism.model.run import RunEntry
+
+Message = dict[str, Any]
+
+
+class _Block:
+    """A message while its text comes: joined once, since adding to a text again and again is quadratic."""
+
+    __slots__ = ("length", "message", "parts")
+
+    def __init__(self, message: Message) -> None:
+        self.message = message
+        self.parts: list[str] = []
+        self.length = 0
+
+    def write(self) -> None:
+        """Put what has come so far into the message."""
+        self.message["content"] = "".join(self.parts)
+
+
+class Fold:
+    """A run so far; ``add`` takes its next entry, ``result`` gives what it has become."""
+
+    __slots__ = ("_calls", "_open", "_requests", "messages", "stop_reason")
+
+    def __init__(self) -> None:
+        self.messages: list[Message] = []
+        self.stop_reason: str | None = None
+        self._open: dict[Any, _Block] = {}
+        self._calls: dict[Any, Message] = {}
+        self._requests: dict[Any, dict[str, Any]] = {}
+
+    def add(self, entry: RunEntry) -> None:
+        """Take the next entry."""
+        take = _TAKES.get(entry.get("type"))
+        data = entry.get("data")
+        if take is not None:
+            take(self, data if isinstance(data, dict) else {})
+
+    def result(self, stop_reason: str | None = None) -> dict[str, Any]:
+        """``messages``, ``stop_reason``, ``pending_interaction``; a reason given here stands above the entries'."""
+        for block in self._open.values():
+            block.write()
+        reason = stop_reason if stop_reason is not None else self.stop_reason
+        pending = next(reversed(self._requests.values()), None) if reason == "paused" else None
+        if pending is not None:
+            pending = {**pending, "tool": pending.get("tool", _tool_of(pending.get("payload")))}
+        return {"messages": self.messages, "stop_reason": reason, "pending_interaction": pending}
+
+    def _message(self, data: dict[str, Any]) -> None:
+        self.messages.append({"role": "assistant", "content": data.get("text", "")})
+
+    def _message_start(self, data: dict[str, Any]) -> None:
+        """A block begins; one that begins again, since its model call was made again, is told anew in its own place."""
+        name = data.get("id")
+        begun = self._open.get(name)
+        if begun is None:
+            message = {"role": "assistant", "content": ""}
+            self.messages.append(message)
+        else:
+            message = begun.message
+        self._open[name] = _Block(message)
+
+    def _message_delta(self, data: dict[str, Any]) -> None:
+        block = self._open.get(data.get("id"))
+        if block is None:
+            return
+        delta, offset = data.get("delta"), data.get("offset")
+        if not isinstance(delta, str):
+            return
+        if offset is not None and offset < block.length:
+            delta = delta[block.length - offset :]
+        block.parts.append(delta)
+        block.length += len(delta)
+
+    def _message_end(self, data: dict[str, Any]) -> None:
+        block = self._open.pop(data.get("id"), None)
+        if block is not None:
+            block.write()
+
+    def _tool_call(self, data: dict[str, Any]) -> None:
+        name, raw = data.get("id"), data.get("rawInput")
+        given = raw if raw is not None else data.get("input")
+        known = self._calls.get(name)
+        if known is not None:
+            known["input"] = given if given is not None else known["input"]
+            return
+        call = {"role": "tool", "content": "", "tool_call_id": name, "tool_name": data.get("name"), "input": given}
+        self._calls[name] = call
+        self.messages.append(call)
+
+    def _tool_result(self, data: dict[str, Any]) -> None:
+        result = {"role": "tool", "content": data.get("output", ""), "tool_call_id": data.get("id")}
+        result["is_error"] = bool(data.get("isError"))
+        self.messages.append(result)
+
+    def _interaction_request(self, data: dict[str, Any]) -> None:
+        name = data.get("id")
+        self._requests.pop(name, None)
+        self._requests[name] = data
+
+    def _interaction_response(self, data: dict[str, Any]) -> None:
+        self._requests.pop(data.get("id"), None)
+
+    def _done(self, data: dict[str, Any]) -> None:
+        reason = data.get("stopReason")
+        self.stop_reason = reason if reason is not None else self.stop_reason
+
+
+_TAKES: Final[dict[str | None, Callable[[Fold, dict[str, Any]], None]]] = {
+    "message": Fold._message,  # noqa: SLF001 - its own table
+    "message_start": Fold._message_start,  # noqa: SLF001
+    "message_delta": Fold._message_delta,  # noqa: SLF001
+    "message_end": Fold._message_end,  # noqa: SLF001
+    "tool_call": Fold._tool_call,  # noqa: SLF001
+    "tool_result": Fold._tool_result,  # noqa: SLF001
+    "interaction_request": Fold._interaction_request,  # noqa: SLF001
+    "interaction_response": Fold._interaction_response,  # noqa: SLF001
+    "done": Fold._done,  # noqa: SLF001
+}
+"""Thoughts, data, files, usage, errors and what is not known make no message."""
+
+
+def fold(events: Iterable[RunEntry], stop_reason: str | None = None) -> dict[str, Any]:
+    """``{messages, stop_reason, pending_interaction}`` of a whole run, with the terminal result's reason, if known."""
+    run = Fold()
+    add = run.add
+    for event in events:
+        add(event)
+    return run.result(stop_reason)
+
+
+def trim_to_trailing_unit(messages: Sequence[Message]) -> list[Message]:
+    """The last message; of a turn that ends in tools all of that run, with the one message that began it."""
+    start = len(messages) - 1
+    while start > 0 and messages[start]["role"] == "tool":
+        start -= 1
+    return list(messages[max(start, 0) :])
+
+
+def _tool_of(payload: Any) -> str | None:
+    """The name of the tool that somebody has to answer for: its own, else the best label of the call."""
+    if not isinstance(payload, dict):
+        return None
+    call = payload.get("toolCall")
+    names = [payload.get("toolName")]
+    if isinstance(call, dict):
+        names += [call.get("name"), call.get("title"), call.get("kind")]
+    return next((name for name in names if isinstance(name, str) and name), None)

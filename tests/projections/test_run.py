@@ -1,0 +1,206 @@
+"""The fold of a run: batch = fold(stream), and its trim (spec 4.4, seed 003)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from organism.model.run import REQUIRED
+from organism.projections.run import fold, trim_to_trailing_unit
+
+Entry = dict[str, Any]
+
+
+def entry(type_: str, **data: Any) -> Entry:
+    return {"type": type_, "data": data}
+
+
+def block(name: str, *deltas: str) -> list[Entry]:
+    """A message that came in deltas."""
+    told: list[Entry] = [entry("message_start", id=name)]
+    length = 0
+    for delta in deltas:
+        told.append(entry("message_delta", id=name, delta=delta, offset=length))
+        length += len(delta)
+    return [*told, entry("message_end", id=name)]
+
+
+def done(reason: str | None = "stop") -> Entry:
+    return entry("done") if reason is None else entry("done", stopReason=reason)
+
+
+def texts(*entries: Entry) -> list[str]:
+    return [message["content"] for message in fold(entries)["messages"]]
+
+
+CALL = entry("tool_call", id="t1", name="search", input={"q": "x"})
+ASKED = entry("interaction_request", id="a1", kind="approval", payload={"toolName": "delete"})
+
+
+def test_a_turn_of_text_is_one_message() -> None:
+    assert fold([*block("m1", "hello ", "world"), done()]) == {
+        "messages": [{"role": "assistant", "content": "hello world"}],
+        "stop_reason": "stop",
+        "pending_interaction": None,
+    }
+
+
+def test_nothing_folds_to_nothing() -> None:
+    assert fold([]) == {"messages": [], "stop_reason": None, "pending_interaction": None}
+
+
+def test_a_whole_message_stands_as_it_is() -> None:
+    assert texts(entry("message", text="hi")) == ["hi"]
+
+
+def test_a_message_keeps_the_place_of_its_start() -> None:
+    late = [entry("message_start", id="m1"), CALL, entry("message_delta", id="m1", delta="text", offset=0)]
+    assert [message["content"] for message in fold(late)["messages"]] == ["text", ""]
+
+
+def test_messages_that_come_at_once_do_not_mix() -> None:
+    one, other = block("m1", "a", "b"), block("m2", "c", "d")
+    mixed = [each for pair in zip(one, other, strict=True) for each in pair]
+    assert texts(*mixed) == ["ab", "cd"]
+
+
+@pytest.mark.parametrize("late", [[], block("m1", "said")])
+def test_a_delta_for_an_unknown_or_ended_message_is_dropped(late: list[Entry]) -> None:
+    before = texts(*late)
+    assert texts(*late, entry("message_delta", id="m1", delta="more", offset=0)) == before
+
+
+@pytest.mark.parametrize(
+    ("offset", "text"),
+    [(None, "abcdbcdE"), (4, "abcdbcdE"), (1, "abcdE"), (0, "abcd"), (3, "abcdcdE")],
+    ids=["none", "at the end", "before it", "from the beginning", "one before the end"],
+)
+def test_of_a_delta_that_was_partly_heard_only_what_is_new_is_added(offset: int | None, text: str) -> None:
+    again = entry("message_delta", id="m1", delta="bcdE", **({} if offset is None else {"offset": offset}))
+    start = [entry("message_start", id="m1"), entry("message_delta", id="m1", delta="abcd", offset=0)]
+    assert texts(*start, again) == [text]
+
+
+def test_a_block_that_begins_again_is_told_anew_in_its_place() -> None:
+    cut = [entry("message_start", id="m1"), entry("message_delta", id="m1", delta="The answ", offset=0)]
+    assert texts(*cut, CALL, *block("m1", "The answer")) == ["The answer", ""]
+
+
+def test_a_tool_run_is_its_call_and_its_result_in_order() -> None:
+    run = [*block("m1", "let me see"), CALL, entry("tool_result", id="t1", output="42", isError=False), done()]
+    assert fold(run)["messages"][1:] == [
+        {"role": "tool", "content": "", "tool_call_id": "t1", "tool_name": "search", "input": {"q": "x"}},
+        {"role": "tool", "content": "42", "tool_call_id": "t1", "is_error": False},
+    ]
+
+
+def test_the_result_of_a_call_that_was_not_seen_stands_too() -> None:
+    messages = fold([entry("tool_result", id="t9", output="boom", isError=True)])["messages"]
+    assert messages == [{"role": "tool", "content": "boom", "tool_call_id": "t9", "is_error": True}]
+
+
+def test_a_call_that_is_told_again_has_its_new_input_its_first_name_and_its_place() -> None:
+    again = entry("tool_call", id="t1", name="Searching the web", input={"q": "y"})
+    messages = fold([CALL, entry("tool_result", id="t1", output="ok", isError=False), again])["messages"]
+    assert [(each.get("tool_name"), each.get("input")) for each in messages] == [("search", {"q": "y"}), (None, None)]
+
+
+@pytest.mark.parametrize(("raw", "given"), [(None, {"a": 1}), ({"b": 2}, {"b": 2}), ("{bad", "{bad"), ({}, {})])
+def test_the_raw_input_stands_where_there_is_one(raw: Any, given: Any) -> None:
+    assert fold([entry("tool_call", id="t", name="ls", input={"a": 1}, rawInput=raw)])["messages"][0]["input"] == given
+
+
+def test_the_reason_of_the_last_done_that_names_one_stands() -> None:
+    assert fold([done("length"), done(None)])["stop_reason"] == "length"
+
+
+def test_the_reason_of_the_terminal_result_stands_above_it() -> None:
+    assert fold([ASKED, done(None)], stop_reason="paused")["pending_interaction"]["id"] == "a1"
+    assert fold([done("stop")], stop_reason="killed")["stop_reason"] == "killed"
+
+
+@pytest.mark.parametrize(
+    ("payload", "tool"),
+    [
+        ({"toolName": "delete", "toolCall": {"name": "x"}}, "delete"),
+        ({"toolName": "", "toolCall": {"name": "rm", "title": "Remove"}}, "rm"),
+        ({"toolCall": {"title": "Delete a file", "kind": "edit"}}, "Delete a file"),
+        ({"toolCall": {"kind": "edit"}}, "edit"),
+        ({"toolCallId": "t1"}, None),
+        ("no object", None),
+    ],
+)
+def test_a_paused_run_waits_for_the_tool_that_its_request_names(payload: Any, tool: str | None) -> None:
+    asked = entry("interaction_request", id="a1", kind="approval", payload=payload)
+    pending = fold([asked, done("paused")])["pending_interaction"]
+    assert pending == {"id": "a1", "kind": "approval", "payload": payload, "tool": tool}
+
+
+def test_of_several_requests_the_last_unanswered_one_is_pending() -> None:
+    other = entry("interaction_request", id="a2", kind="approval", payload={})
+    answer = entry("interaction_response", id="a2")
+    assert fold([ASKED, other, done("paused")])["pending_interaction"]["id"] == "a2"
+    assert fold([ASKED, other, answer, done("paused")])["pending_interaction"]["id"] == "a1"
+
+
+def test_nothing_is_pending_in_a_run_that_is_not_paused() -> None:
+    assert fold([ASKED, done("stop")])["pending_interaction"] is None
+
+
+def test_an_error_keeps_the_text_so_far() -> None:
+    cut = [entry("message_start", id="m1"), entry("message_delta", id="m1", delta="work", offset=0)]
+    run = [*cut, entry("error", code="upstream_error", message="boom"), done("error")]
+    assert fold(run)["messages"] == [{"role": "assistant", "content": "work"}]
+
+
+@pytest.mark.parametrize("kind", [*sorted(set(REQUIRED) - {"message", "message_start", "tool_call"}), "later", None, 7])
+def test_no_other_entry_makes_a_message_nor_fails_without_its_data(kind: Any) -> None:
+    said = fold([{"type": kind}, {"type": kind, "data": None}, {"type": kind, "data": "x"}, {"type": kind, "data": {}}])
+    assert {message["role"] for message in said["messages"]} <= {"tool"}
+    assert (kind == "tool_result") == bool(said["messages"])
+
+
+def test_folding_in_two_parts_is_folding_at_once() -> None:
+    run = [*block("m1", "a", "b"), CALL, *block("m2", "c")]
+    assert fold(iter(run)) == fold(run)
+
+
+NAMES = st.sampled_from(["m1", "m2", "t1"])
+ENTRIES = st.one_of(
+    st.builds(lambda n: entry("message_start", id=n), NAMES),
+    st.builds(lambda n, d: entry("message_delta", id=n, delta=d), NAMES, st.text(max_size=5)),
+    st.builds(lambda n: entry("message_end", id=n), NAMES),
+    st.builds(lambda t: entry("message", text=t), st.text(max_size=5)),
+    st.builds(lambda n, i: entry("tool_call", id=n, name="f", input=i), NAMES, st.integers()),
+    st.builds(lambda n, o: entry("tool_result", id=n, output=o, isError=False), NAMES, st.text(max_size=3)),
+)
+
+
+@given(st.lists(st.lists(st.text(max_size=4), max_size=5), max_size=4), st.data())
+def test_a_stream_that_is_heard_again_from_any_point_folds_to_the_same(blocks: list[list[str]], data: Any) -> None:
+    run = [each for number, deltas in enumerate(blocks) for each in block(f"m{number}", *deltas)[:-1]]
+    at = data.draw(st.integers(0, len(run)))
+    again = [each for each in run[:at] if each["type"] == "message_delta"]
+    assert fold([*run[:at], *again, *run[at:]]) == fold(run)
+
+
+@given(st.lists(ENTRIES, max_size=30))
+def test_the_trailing_unit_is_the_end_of_the_messages_and_holds_its_beginning(run: list[Entry]) -> None:
+    messages = fold(run)["messages"]
+    unit = trim_to_trailing_unit(messages)
+    assert unit == messages[len(messages) - len(unit) :]
+    assert bool(unit) == bool(messages)
+    assert all(message["role"] == "tool" for message in unit[1:])
+    assert len(unit) == len(messages) or len(unit) == 0 or unit[0]["role"] == "assistant"
+
+
+@pytest.mark.parametrize(
+    ("roles", "kept"),
+    [("", 0), ("a", 1), ("aa", 1), ("att", 3), ("aatt", 3), ("tt", 2), ("ta", 1), ("attat", 2)],
+)
+def test_the_trim_keeps_the_last_message_or_the_tool_run_with_what_began_it(roles: str, kept: int) -> None:
+    messages = [{"role": "tool" if role == "t" else "assistant", "n": number} for number, role in enumerate(roles)]
+    assert trim_to_trailing_unit(messages) == messages[len(messages) - kept :]
