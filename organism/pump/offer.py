@@ -1,0 +1,31 @@
+"""Offer: a listener as a tool that a model, or a program, may call."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from inspect import cleandoc
+from typing import Any, Final
+
+from organism.codec import Codec
+from organism.config.settings import Listener
+from organism.model.tool import ToolSpec
+
+_ABOUT_ITSELF: Final = frozenset({"$schema", "title", "description"})
+"""What a payload's JSON Schema says of the payload as a whole, and a tool says elsewhere."""
+
+
+def tool_spec(listener: Listener, codec: Codec) -> ToolSpec:
+    """What is offered: the listener's name, its description with the payload's docstring, the payload's JSON Schema."""
+    schema = codec.schema(listener.payload_class.__name__)
+    parameters = {key: value for key, value in schema.json_schema.items() if key not in _ABOUT_ITSELF}
+    return ToolSpec(listener.name, _description(listener, schema.json_schema), parameters)
+
+
+def _description(listener: Listener, schema: Mapping[str, Any]) -> str:
+    said, more = cleandoc(listener.description), schema.get("description", "")
+    return said if not more or more == said else f"{said}\n\n{more}"
+
+
+def call_payload(listener: Listener, codec: Codec, arguments: Mapping[str, Any]) -> object:
+    """The payload of a call with these arguments. Raises ``InvalidPayload``, which names each fault with its place."""
+    return codec.draft(listener.payload_class.__name__, arguments)
