@@ -10,6 +10,7 @@ from contextlib import suppress
 from typing import Any, Final
 
 from tests.faults.client import Gone
+from tests.faults.follower import Follower
 from tests.faults.ledger import Ledger
 from tests.faults.lives import ROOT, Life
 from tests.faults.oracle import Evidence, judge, read_lines
@@ -72,7 +73,7 @@ async def _rows_at_rest(stage: Stage, life: Life, url: str) -> dict[str, Any]:
     follower = stage.followers[0]
     try:
         async with asyncio.timeout(REST_SECONDS):
-            await life.unless_it_ends(follower.until(lambda: not follower.active))
+            await life.unless_it_ends(_rest(stage, follower))
     except TimeoutError:
         stage.faults.append(f"{len(follower.active)} threads never came to their end, {await _standing(stage)}")
     rows = {name: await stage.api.rows(name) for name in ROWS}
@@ -82,6 +83,13 @@ async def _rows_at_rest(stage: Stage, life: Life, url: str) -> dict[str, Any]:
         stage.faults.append(f"the graceful stop ended otherwise: {life.said[-20:]}")
     await asyncio.gather(*following)
     return rows
+
+
+async def _rest(stage: Stage, follower: Follower) -> None:
+    """Wait until nothing is active: not for the follower, and not for the server, of which it may yet have to hear."""
+    while (await stage.api.get("/organism"))["active_threads"] or follower.active:
+        await follower.until_position((await stage.api.get("/organism"))["position"])
+        await follower.until(lambda: not follower.active)
 
 
 async def _standing(stage: Stage) -> str:
