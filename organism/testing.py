@@ -3,6 +3,9 @@
 async with running("organism.yaml") as o:
     outcome = await o.inject("greeter", {"name": "Dan"}, wait=True)
     assert outcome.replies[-1]["message"] == "HELLO, DAN!"
+
+A model of organism.yaml with ``provider: scripted`` answers from a YAML file (docs/agents.md); ``Scripted`` is that
+model for code that asks one directly, made of ``Answer``s or by ``Scripted.read``.
 """
 
 from __future__ import annotations
@@ -16,6 +19,8 @@ from typing import Any
 import orjson
 
 from organism import bootstrap
+from organism.agents.providers.script import Answer, ScriptedCall, ScriptedFault, ScriptedUsage, Text, When
+from organism.agents.providers.scripted import Scripted
 from organism.bootstrap import Organism, Parts
 from organism.log.log import EventFilter, Log, Query, Where
 from organism.model.commands import Command, Done, Inject, Injected
@@ -23,6 +28,19 @@ from organism.model.events import Event
 from organism.model.ids import CONSOLE, DEFAULT_TENANT
 from organism.pump.pump import Pump
 from organism.tenants import Tenant
+
+__all__ = (
+    "Answer",
+    "Outcome",
+    "Running",
+    "Scripted",
+    "ScriptedCall",
+    "ScriptedFault",
+    "ScriptedUsage",
+    "Text",
+    "When",
+    "running",
+)
 
 READ_LIMIT = 100_000
 

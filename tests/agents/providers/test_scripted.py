@@ -1,0 +1,278 @@
+"""The scripted model: which answer is given to which call, how it comes, and what its file may say."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from organism.agents.provider import ProviderError
+from organism.errors import ConfigInvalid
+from organism.model.completion import TextDelta, ToolCall, Usage
+from organism.testing import Scripted
+from tests.agents.providers.asking import Came, ask, called, gathered, request, tool
+
+
+class Waits:
+    """Waits for nothing, and keeps how long it was asked to."""
+
+    def __init__(self) -> None:
+        self.seconds: list[float] = []
+
+    async def __call__(self, seconds: float) -> None:
+        self.seconds.append(seconds)
+
+
+@pytest.fixture
+def waits() -> Waits:
+    return Waits()
+
+
+@pytest.fixture
+def script(tmp_path: Path, waits: Waits) -> Any:
+    def of(text: str) -> Scripted:
+        (tmp_path / "answers.yaml").write_text(text, encoding="utf-8")
+        return Scripted.read(tmp_path / "answers.yaml", waits)
+
+    return of
+
+
+async def refused(scripted: Scripted, /, *texts: Any, **options: Any) -> tuple[ProviderError, Came]:
+    came = Came()
+    with pytest.raises(ProviderError) as caught:
+        await gathered(scripted.stream(request(*texts, **options)), came)
+    return caught.value, came
+
+
+# ── which answer ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("when", "fits", "fits_not"),
+    [
+        ("weather", "How is the WEATHER?", "How is the wind?"),
+        ("{user: weather}", "The weather, please", "The wind, please"),
+        ("{user: {is: Hi}}", " Hi ", "Hi there"),
+        (r"{user: {pattern: '\d+ ?\* ?\d+'}}", "2*21", "2 times 21"),
+        ("{user: {pattern: '^What.*e$'}}", "What time", "What time?"),
+        ("{user: {holds: time, pattern: '^What'}}", "What time?", "Which time?"),
+    ],
+)
+async def test_an_answer_is_chosen_by_the_newest_text_of_the_user(
+    script: Any, when: str, fits: str, fits_not: str
+) -> None:
+    model = script(f"answers:\n- when: {when}\n  text: this\n- text: other\n")
+    assert (await ask(model, fits)).text == "this"
+    assert (await ask(model, fits_not)).text == "other"
+    assert (await ask(model, fits, "I see.", fits_not)).text == "other"
+
+
+@pytest.mark.parametrize("when", ["model: small", "turn: 2", "round: 1", "system: terse", "tools: [clock]"])
+async def test_an_answer_is_chosen_by_what_else_is_known_of_the_call(script: Any, when: str) -> None:
+    model = script(f"answers:\n- when: {{{when}}}\n  text: this\n- text: other\n")
+    fitting: dict[str, Any] = {
+        "model: small": await ask(model, "Hi", model="small"),
+        "turn: 2": await ask(model, "Hi", "Hello.", "Hi"),
+        "round: 1": await ask(model, "Hi", *called(("clock", "noon"))),
+        "system: terse": await ask(model, {"role": "system", "content": "Be TERSE."}, "Hi"),
+        "tools: [clock]": await ask(model, "Hi", tools=[tool("clock"), tool("map")]),
+    }
+    assert {key: came.text for key, came in fitting.items()} == {
+        key: "this" if key == when else "other" for key in fitting
+    }
+
+
+async def test_a_tool_s_result_is_answered_by_what_it_holds(script: Any) -> None:
+    model = script(
+        """
+        answers:
+        - {when: {user: what is, tool_result: "42"}, text: forty-two}
+        - {when: {tool_result: {pattern: "4."}}, text: forty-something}
+        - {when: what is, calls: [{name: calculator, arguments: {expression: 2*21}}]}
+        """
+    )
+    assert (await ask(model, "What is it?")).calls == [ToolCall("call_1_1", "calculator", {"expression": "2*21"})]
+    assert (await ask(model, "What is it?", *called(("calculator", "42")))).text == "forty-two"
+    assert (await ask(model, "And now?", *called(("calculator", "no"), ("calculator", "43")))).text == "forty-something"
+    error, _ = await refused(model, "What is it?", *called(("calculator", "none")))
+    assert "a tool answered “none”" in error.message
+
+
+async def test_an_answer_is_given_as_often_as_it_says(script: Any) -> None:
+    model = script("answers:\n- {fault: 429, times: 2}\n- {text: there, times: 1}\n")
+    assert [(await refused(model, "Hi"))[0].fault for _ in range(2)] == ["rate_limited"] * 2
+    assert (await ask(model, "Hi")).text == "there"
+    assert "2 of its answers were given as often as `times` allows" in (await refused(model, "Hi"))[0].message
+
+
+async def test_a_call_without_an_answer_is_refused_with_the_file_and_with_what_came(script: Any) -> None:
+    model = script("answers:\n- {when: weather, text: fine}\n")
+    error, came = await refused(model, "Tell me " + "more " * 50, model="small", tools=[tool("clock")])
+    assert (error.fault, came.parts) == ("rejected", [])
+    assert error.message.startswith("answers.yaml has no answer for this call: model small; turn 1; round 0; user said")
+    assert "“Tell me more more" in error.message
+    assert "tools clock" in error.message
+    assert len(error.message) < 300
+
+
+async def test_a_pattern_is_looked_for_in_time_linear_in_the_text(script: Any) -> None:
+    model = script("answers:\n- {when: {user: {pattern: '((a|a)*)*((a|b)+)+c$'}}, text: found}\n- text: no\n")
+    assert (await ask(model, "a" * 50_000)).text == "no"
+    assert (await ask(model, "x" + "ab" * 500 + "c")).text == "found"
+
+
+# ── how it comes ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_text_comes_in_pieces_behind_the_thought(script: Any) -> None:
+    came = await ask(script("answers:\n- {thought: hmmm, text: abcdefg, chunk_chars: 3}\n"), "Hi")
+    assert [part.text for part in came.parts if isinstance(part, TextDelta)] == ["abc", "def", "g"]
+    assert came.thought == "hmmm"
+    assert came.finish == "stop"
+
+
+async def test_json_is_written_as_text(script: Any) -> None:
+    came = await ask(script("answers:\n- json: {tone: direct, count: 3, list: [ä]}\n"), "Hi")
+    assert came.text == '{"tone": "direct", "count": 3, "list": ["ä"]}'
+
+
+async def test_calls_end_with_tool_calls_and_have_ids_of_their_own_in_the_talk(script: Any) -> None:
+    model = script("answers:\n- calls: [{name: a}, {name: b, id: mine}, {name: c, raw: '{oops'}]\n")
+    first, second = await ask(model, "Hi"), await ask(model, "Hi", *called(("a", "1")))
+    assert [call.name for call in first.calls] == ["a", "b", "c"]
+    assert (first.calls[2].input, first.calls[2].raw) == (None, "{oops")
+    assert first.calls[1].id == second.calls[1].id == "mine"
+    assert first.calls[0].id != second.calls[0].id
+    assert first.finish == "tool_calls"
+
+
+async def test_usage_is_what_the_script_says_else_an_estimate_or_none(script: Any) -> None:
+    model = script(
+        """
+        answers:
+        - {when: told, usage: {input_tokens: 7, output_tokens: 9, cost_usd: "0.0021"}}
+        - {when: none, text: hello, usage: null}
+        - {text: 12345678, finish: length}
+        """.replace("12345678", '"12345678"')
+    )
+    assert (await ask(model, "told")).usage == Usage(7, 9, Decimal("0.0021"))
+    assert (await ask(model, "none")).usage is None
+    came = await ask(model, "1234")
+    assert came.usage == Usage(5, 2)
+    assert came.finish == "length"
+
+
+async def test_delays_are_waited_out_before_the_first_piece_and_between_pieces(script: Any, waits: Waits) -> None:
+    await ask(script("answers:\n- {text: abc, chunk_chars: 1, delay_s: 2, chunk_delay_s: 0.5}\n"), "Hi")
+    assert waits.seconds == [2, 0.5, 0.5]
+
+
+async def test_no_call_takes_longer_than_its_timeout(script: Any, waits: Waits) -> None:
+    model = script("answers:\n- {text: abc, chunk_chars: 1, delay_s: 2, chunk_delay_s: 2}\n")
+    error, came = await refused(model, "Hi", timeout_s=3)
+    assert (error.fault, came.text, sum(waits.seconds)) == ("timeout", "a", 3)
+
+
+# ── faults ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("fault", "kind"),
+    [
+        ("429", "rate_limited"),
+        ("500", "unavailable"),
+        ("401", "unauthorized"),
+        ("400", "rejected"),
+        ("504", "timeout"),
+        ("malformed", "malformed"),
+        ("unavailable", "unavailable"),
+        ("hang", "timeout"),
+    ],
+)
+async def test_a_fault_comes_instead_of_the_answer(script: Any, fault: str, kind: str) -> None:
+    error, came = await refused(script(f"answers:\n- {{fault: {fault}, text: never}}\n"), "Hi")
+    assert (error.fault, came.parts) == (kind, [])
+
+
+async def test_a_hanging_call_lasts_until_its_timeout(script: Any, waits: Waits) -> None:
+    await refused(script("answers:\n- fault: hang\n"), "Hi", timeout_s=7)
+    assert waits.seconds == [7]
+
+
+async def test_a_fault_says_when_to_try_again_and_what_is_wrong(script: Any) -> None:
+    error, _ = await refused(script("answers:\n- fault: {kind: 429, retry_after_s: 2.5, message: Slow down.}\n"), "Hi")
+    assert (error.retry_after_s, error.message, error.may_retry) == (2.5, "Slow down.", True)
+
+
+@pytest.mark.parametrize(("fault", "text"), [("cut", "abc"), ("{kind: cut, after_chars: 4}", "abcd")])
+async def test_a_stream_is_cut_in_the_middle(script: Any, fault: str, text: str) -> None:
+    error, came = await refused(script(f"answers:\n- {{text: abcdef, fault: {fault}}}\n"), "Hi")
+    assert (error.fault, came.text, came.finish) == ("unavailable", text, None)
+
+
+# ── the file ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_each_fault_of_the_file_is_told_with_its_line_and_key(script: Any) -> None:
+    with pytest.raises(ConfigInvalid) as caught:
+        script(
+            """answers:
+- wen: weather
+- when: {user: {pattern: "(?=x)"}, turn: -1}
+  text: 7
+- calls:
+  - {nam: x}
+- fault: cutt
+- {fault: 418, delay_s: -1, finish: ended}
+- {text: a, json: {}, times: 0, usage: {cost_usd: much}}
+- {tools: x, calls: [{name: x, arguments: [1]}]}
+"""
+        )
+    told = {fault.pointer: fault.message for fault in caught.value.details}
+    assert told == {
+        "answers.yaml:2:answers[0].wen": "unknown key `wen`; did you mean `when`?",
+        "answers.yaml:3:answers[1].when.user.pattern": "this pattern is not taken: groups that look around, have names "
+        "or set flags are not known; use ( ) or (?: )",
+        "answers.yaml:3:answers[1].when.turn": "expected a whole number from 0 on, came -1 (a number)",
+        "answers.yaml:4:answers[1].text": "expected text, came 7 (a number); put it in quotes to make it text",
+        "answers.yaml:6:answers[2].calls[0].nam": "unknown key `nam`; did you mean `name`?",
+        "answers.yaml:6:answers[2].calls[0].name": "`name` is missing",
+        "answers.yaml:7:answers[3].fault": "expected one of unauthorized, rejected, rate_limited, unavailable, "
+        'timeout, malformed, hang, cut, came "cutt" (text); did you mean `cut`?',
+        "answers.yaml:8:answers[4].fault": "expected one of the statuses 400, 401, 403, 404, 408, 413, 422, 429, 500, "
+        "502, 503, 504, 529, came 418 (a number)",
+        "answers.yaml:8:answers[4].delay_s": "expected seconds from 0 to 3600, came -1 (a number)",
+        "answers.yaml:8:answers[4].finish": "expected one of stop, length, tool_calls, content_filter, came "
+        '"ended" (text)',
+        "answers.yaml:9:answers[5].json": "`text` stands here already; leave one of the two out",
+        "answers.yaml:9:answers[5].times": "expected a whole number from 1 on, came 0 (a number)",
+        "answers.yaml:9:answers[5].usage.cost_usd": 'expected US dollars such as "0.0021", came "much" (text)',
+        "answers.yaml:10:answers[6].tools": "unknown key `tools`; known here: when, text, json, thought, calls, "
+        "finish, usage, fault, chunk_chars, delay_s, chunk_delay_s, times",
+        "answers.yaml:10:answers[6].calls[0].arguments": "expected a mapping, came a list; `raw` takes text that is no "
+        "JSON object",
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("", "answers.yaml:1: the file is empty; expected a mapping with `answers`"),
+        ("- text: x", "answers.yaml:1: expected a mapping with `answers`, came a list"),
+        ("answer: []", "answers.yaml:1:answers: `answers` is missing"),
+        ("answers: x", 'answers.yaml:1:answers: expected a list, came "x" (text)'),
+        ("answers: [", "answers.yaml:1: this is not YAML"),
+    ],
+)
+def test_a_file_that_is_no_script_is_refused(script: Any, text: str, told: str) -> None:
+    with pytest.raises(ConfigInvalid) as caught:
+        script(text)
+    assert any(f"{fault.pointer}: {fault.message}".startswith(told) for fault in caught.value.details)
+
+
+def test_a_file_that_is_not_there_is_refused_with_what_to_do(tmp_path: Path) -> None:
+    with pytest.raises(ConfigInvalid) as caught:
+        Scripted.read(tmp_path / "none.yaml")
+    assert "name a YAML file with `answers`" in caught.value.details[0].message
