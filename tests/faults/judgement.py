@@ -73,7 +73,7 @@ async def _rows_at_rest(stage: Stage, life: Life, url: str) -> dict[str, Any]:
     follower = stage.followers[0]
     try:
         async with asyncio.timeout(REST_SECONDS):
-            await life.unless_it_ends(_rest(stage, follower))
+            await life.unless_it_ends(_at_rest(stage, follower))
     except TimeoutError:
         stage.faults.append(f"{len(follower.active)} threads never came to their end, {await _standing(stage)}")
     rows = {name: await stage.api.rows(name) for name in ROWS}
@@ -85,7 +85,7 @@ async def _rows_at_rest(stage: Stage, life: Life, url: str) -> dict[str, Any]:
     return rows
 
 
-async def _rest(stage: Stage, follower: Follower) -> None:
+async def _at_rest(stage: Stage, follower: Follower) -> None:
     """Wait until nothing is active: not for the follower, and not for the server, of which it may yet have to hear."""
     while (await stage.api.get("/organism"))["active_threads"] or follower.active:
         await follower.until_position((await stage.api.get("/organism"))["position"])
