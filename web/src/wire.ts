@@ -842,6 +842,7 @@ export interface Section {
   blocking?: boolean;
   confirm?: boolean;
   approval?: boolean;
+  brings_outside_text?: boolean;
   invoke?: Array<"batch" | "stream">;
 }
 

@@ -67,6 +67,7 @@ class Section(TypedDict, total=False):
     blocking: bool
     confirm: bool
     approval: bool
+    brings_outside_text: bool
     invoke: list[Literal["batch", "stream"]]
 
 
