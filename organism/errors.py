@@ -175,17 +175,27 @@ class MethodNotAllowed(OrganismError):
 
 
 class NotAcceptable(OrganismError):
-    """The answer does not come in a form that the Accept header names."""
+    """The answer does not come in the form that was asked for.
+
+    ``requested`` names that form and ``supported`` those that there are, where they have names.
+    """
 
     code, status, type = "not_acceptable", 406, "invalid_request_error"
-    remediation = "Accept one of the forms that the message names, or send no Accept header."
+    remediation = "Accept one of the forms that the message names, or ask for none."
+
+    def __init__(
+        self, message: str = "", *, param: str | None = None, requested: str = "", supported: tuple[str, ...] = ()
+    ) -> None:
+        super().__init__(message, param=param)
+        self.requested = requested
+        self.supported = supported
 
 
 class ForceNotSupported(NotAcceptable):
-    """This cannot be forced."""
+    """This cannot be forced: it does not take over a turn that runs."""
 
     code = "force_not_supported"
-    remediation = "Preview it, then confirm with the token that the preview gave."
+    remediation = "Send it without `force`."
 
 
 class Conflict(OrganismError):

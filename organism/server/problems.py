@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import orjson
 
-from organism.errors import MethodNotAllowed, OrganismError, RateLimitExceeded, Unavailable
+from organism.errors import MethodNotAllowed, NotAcceptable, OrganismError, RateLimitExceeded, Unavailable
 
 TABLE_VERSION: Final = 1
 
@@ -44,6 +44,8 @@ def body(error: OrganismError, request_id: str) -> bytes:
     said: dict[str, Any] = {"type": error.type, "code": error.code, "message": error.message, "param": error.param}
     if error.details:
         said["details"] = [{"param": fault.pointer, "message": fault.message} for fault in error.details]
+    if isinstance(error, NotAcceptable) and error.requested:
+        said["requested"], said["supported"] = error.requested, error.supported
     said["request_id"] = request_id
     return orjson.dumps({"error": said})
 

@@ -30,6 +30,8 @@ class Refusal(TypedDict):
         Field(description="Where: a JSON pointer into the body, `query.x` or `headers.x`.", examples=["/payload/name"]),
     ]
     details: NotRequired[Annotated[list[Fault], Field(description="Every fault, where there are several.")]]
+    requested: NotRequired[Annotated[str, Field(description="What was asked for and cannot be had.")]]
+    supported: NotRequired[Annotated[list[str], Field(description="What can be had instead.")]]
     request_id: Annotated[str, Field(description="Stands in the server's log, too.", examples=["req-5f2c9a01d7e84b36"])]
 
 

@@ -1,0 +1,1 @@
+"""Invoke over HTTP: what headers and body ask for, and the forms in which a run is told."""

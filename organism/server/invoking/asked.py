@@ -1,0 +1,222 @@
+"""What an invoke asks for: one prelude for every surface (spec 4.5).
+
+Headers are sugar for the flags of the body; a flag that the body names wins. A header's value that is not known counts
+as absent, and so does a flag that is null.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, Final, Literal, TypeVar
+
+from pydantic import ConfigDict, Field, Strict, with_config
+
+from organism.agents.invoke import Flags
+from organism.errors import Fault, InvalidField, MissingField
+from organism.model.agent import Said
+from organism.server.bodies import Name, parsed
+
+Format = Literal["agenta", "vercel"]
+AGENTA: Final[Format] = "agenta"
+FORMATS: Final[Mapping[str, Format]] = {"agenta": AGENTA, "vercel": "vercel"}
+
+JSON: Final = "application/json"
+NDJSON: Final = "application/x-ndjson"
+JSON_LINES: Final = "application/jsonl"
+EVENTS: Final = "text/event-stream"
+STREAMS: Final = (NDJSON, JSON_LINES, EVENTS)
+MAX_MESSAGES: Final = 1000
+
+FORMAT: Final = b"x-ag-messages-format"
+TRANSCRIPT: Final = b"x-ag-messages-transcript"
+CONTROL: Final = b"x-ag-session-control"
+EMBEDS: Final = b"x-ag-workflow-embeds"
+SESSION: Final = b"x-ag-session-id"
+
+_CLOSED: Final = ConfigDict(extra="forbid")
+_OPEN: Final = ConfigDict(extra="ignore")
+
+Flag = Annotated[bool, Strict()] | None
+Value = TypeVar("Value")
+
+
+@with_config(_OPEN)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Piece:
+    """A part of a message; only text is read."""
+
+    type: str
+    text: str = ""
+
+
+@with_config(_OPEN)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TalkMessage:
+    """A message of the talk so far: its text stands in ``content`` or in ``parts``."""
+
+    role: Literal["user", "assistant", "tool"]
+    content: str | list[Piece] | None = None
+    parts: list[Piece] | None = None
+
+    @property
+    def text(self) -> str:
+        """All of its text."""
+        if isinstance(self.content, str):
+            return self.content
+        pieces = (*(self.content or ()), *(self.parts or ()))
+        return "".join(piece.text for piece in pieces if piece.type == "text")
+
+
+@with_config(_CLOSED)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inputs:
+    """What the agent gets: the talk so far, its next message alone, or a payload of its class."""
+
+    messages: Annotated[list[TalkMessage], Field(min_length=1, max_length=MAX_MESSAGES)] | None = None
+    message: str | None = None
+    payload: dict[str, Any] | None = None
+
+
+@with_config(_CLOSED)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Given:
+    """What stands under ``data``."""
+
+    inputs: Inputs
+
+
+@with_config(_CLOSED)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FlagsBody:
+    """What the caller asks for; null is not said."""
+
+    stream: Flag = None
+    trim: Flag = None
+    force: Flag = None
+    resolve: Flag = None
+
+
+@with_config(_CLOSED)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InvokeBody:
+    """``POST /invoke``, and ``POST /agents/{name}/invoke``, where the path names the agent."""
+
+    data: Given
+    agent: Annotated[Name, Field(examples=["concise-de"])] | None = None
+    session_id: Name | None = None
+    flags: FlagsBody | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """An invoke, whatever surface it came by.
+
+    ``payload`` is the input as it is, or None where ``message`` and ``history`` are; it stood at ``place`` of the body.
+    ``kind`` is the media type that a stream would have.
+    """
+
+    agent: str
+    payload: dict[str, Any] | None
+    message: str
+    history: tuple[Said, ...]
+    session_id: str | None
+    flags: Flags
+    format: Format
+    kind: str
+    place: str
+
+
+def asked(named: str | None, body: Any, headers: Mapping[bytes, bytes]) -> Asked:
+    """Read an invoke; ``named`` is the agent of the path, if it names one.
+
+    Raises ``MissingField``, ``UnknownField`` or ``InvalidField`` with every fault.
+    """
+    said = parsed(InvokeBody, body)
+    agent = _agent(named, said.agent)
+    accepted = accepted_kind(_header(headers, b"accept"))
+    form = _of(headers, FORMAT, FORMATS) or AGENTA
+    place, payload, message, history = _inputs(said.data.inputs)
+    return Asked(
+        agent=agent,
+        payload=payload,
+        message=message,
+        history=history,
+        session_id=said.session_id or _header(headers, SESSION) or None,
+        flags=_flags(said.flags or FlagsBody(), accepted, headers),
+        format=form,
+        kind=EVENTS if form != AGENTA else accepted if accepted and accepted != JSON else NDJSON,
+        place=place,
+    )
+
+
+def _agent(named: str | None, said: str | None) -> str:
+    if named is not None and said not in {None, named}:
+        raise InvalidField(f"The path names {named!r}, the body {said!r}; name one.", param="/agent")
+    agent = named or said
+    if agent is None:
+        raise MissingField("Name the agent that shall answer.", param="/agent")
+    return agent
+
+
+def _flags(given: FlagsBody, accepted: str | None, headers: Mapping[bytes, bytes]) -> Flags:
+    stream = None if accepted is None else accepted != JSON
+    trim = _of(headers, TRANSCRIPT, {"full": False, "last": True})
+    force = _of(headers, CONTROL, {"force": True})
+    return Flags(
+        stream=stream if given.stream is None else given.stream,
+        trim=trim if given.trim is None else given.trim,
+        force=force if given.force is None else given.force,
+    )
+
+
+def accepted_kind(accept: str) -> str | None:
+    """Which of our forms the Accept header names, the one of the greatest weight; None if it names none of them."""
+    best, weight = None, 0.0
+    for part in accept.lower().split(",")[:50]:
+        name, *parameters = (piece.strip() for piece in part.split(";"))
+        quality = next((_weight(value[2:]) for value in parameters if value.startswith("q=")), 1.0)
+        if name in {JSON, *STREAMS} and quality > weight:
+            best, weight = name, quality
+    return best
+
+
+def _weight(said: str) -> float:
+    try:
+        weight = float(said)
+    except ValueError:
+        return 0.0
+    return weight if 0 <= weight <= 1 else 0.0
+
+
+def _header(headers: Mapping[bytes, bytes], name: bytes) -> str:
+    return headers.get(name, b"").decode("latin-1").strip()
+
+
+def _of(headers: Mapping[bytes, bytes], name: bytes, values: Mapping[str, Value]) -> Value | None:
+    return values.get(_header(headers, name).lower())
+
+
+def _inputs(inputs: Inputs) -> tuple[str, dict[str, Any] | None, str, tuple[Said, ...]]:
+    """Where the input stands, and what it is. Raises unless there is exactly one."""
+    named = [name for name in ("messages", "message", "payload") if getattr(inputs, name) is not None]
+    if not named:
+        raise MissingField("Give one of `messages`, `message` and `payload`.", param="/data/inputs")
+    if len(named) > 1:
+        faults = tuple(Fault(f"/data/inputs/{name}", "stands beside another input") for name in named)
+        raise InvalidField(f"Give one input; came {', '.join(named)}.", details=faults)
+    place = f"/data/inputs/{named[0]}"
+    if inputs.messages is None:
+        return place, inputs.payload, inputs.message or "", ()
+    message, history = _talk(inputs.messages, place)
+    return place, None, message, history
+
+
+def _talk(messages: Sequence[TalkMessage], place: str) -> tuple[str, tuple[Said, ...]]:
+    """The user's last message, and what was said before it. What tools said stands in the answers made of it."""
+    last = messages[-1]
+    if last.role != "user":
+        pointer = f"{place}/{len(messages) - 1}/role"
+        raise InvalidField(f"The last message is the user's; came one of {last.role!r}.", param=pointer)
+    before = (Said(each.role, each.text) for each in messages[:-1] if each.role != "tool" and each.text)
+    return last.text, tuple(before)

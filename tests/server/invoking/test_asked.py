@@ -1,0 +1,156 @@
+"""What an invoke asks for, by headers and by body: the body wins, the unknown is absent (spec 4.5)."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import Any
+
+import pytest
+
+from organism.agents.invoke import Flags
+from organism.errors import InvalidField, InvalidRequest, MissingField, UnknownField
+from organism.model.agent import Said
+from organism.server.invoking.asked import accepted_kind, asked
+
+HELLO = {"data": {"inputs": {"message": "hello"}}}
+
+ACCEPTS = {
+    "": None,
+    "*/*": None,
+    "text/html": None,
+    "application/json": False,
+    "application/x-ndjson": True,
+    "application/jsonl": True,
+    "text/event-stream": True,
+    "application/json;q=0.5, text/event-stream": True,
+    "text/event-stream;q=0, application/json": False,
+    "text/event-stream;q=much, application/json;q=0.1": False,
+}
+
+
+def flags_of(headers: dict[bytes, bytes], **said: bool | None) -> Flags:
+    return asked("writer", {**HELLO, "flags": said}, headers).flags
+
+
+def inputs(**given: Any) -> Any:
+    return {"data": {"inputs": given}}
+
+
+@pytest.mark.parametrize(("accept", "stream"), ACCEPTS.items())
+def test_the_accept_header_says_whether_to_stream(*, accept: str, stream: bool | None) -> None:
+    assert flags_of({b"accept": accept.encode()}).stream is stream
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "flags"),
+    [
+        (b"x-ag-messages-transcript", b"last", Flags(trim=True)),
+        (b"x-ag-messages-transcript", b"full", Flags(trim=False)),
+        (b"x-ag-messages-transcript", b"most", Flags()),
+        (b"x-ag-session-control", b"force", Flags(force=True)),
+        (b"x-ag-session-control", b"ask", Flags()),
+        (b"x-ag-workflow-embeds", b"resolve", Flags()),
+        (b"x-ag-workflow-embeds", b"never", Flags()),
+        (b"x-ag-messages-history", b"last", Flags()),
+    ],
+)
+def test_a_header_is_sugar_for_a_flag_and_an_unknown_value_is_none(name: bytes, value: bytes, flags: Flags) -> None:
+    assert flags_of({name: value}) == flags
+
+
+HEADERS = {b"accept": b"text/event-stream", b"x-ag-messages-transcript": b"last", b"x-ag-session-control": b"force"}
+
+
+@pytest.mark.parametrize(("stream", "trim", "force"), list(product((None, False, True), repeat=3)))
+def test_a_flag_of_the_body_wins_over_its_header_and_null_is_not_said(
+    *, stream: bool | None, trim: bool | None, force: bool | None
+) -> None:
+    found = flags_of(HEADERS, stream=stream, trim=trim, force=force)
+    assert found == Flags(*(True if said is None else said for said in (stream, trim, force)))
+
+
+@pytest.mark.parametrize("resolve", [None, False, True])
+def test_resolve_is_taken_and_never_reaches_the_handler(*, resolve: bool | None) -> None:
+    assert flags_of({}, resolve=resolve) == Flags()
+
+
+@pytest.mark.parametrize(
+    ("accept", "form", "kind"),
+    [
+        (b"application/jsonl", b"", "application/jsonl"),
+        (b"text/event-stream", b"agenta", "text/event-stream"),
+        (b"", b"", "application/x-ndjson"),
+        (b"application/json", b"", "application/x-ndjson"),
+        (b"application/x-ndjson", b"vercel", "text/event-stream"),
+        (b"application/x-ndjson", b"other", "application/x-ndjson"),
+    ],
+)
+def test_a_stream_comes_as_it_is_accepted_and_the_ui_stream_as_events(accept: bytes, form: bytes, kind: str) -> None:
+    found = asked("writer", {**HELLO, "flags": {"stream": True}}, {b"accept": accept, b"x-ag-messages-format": form})
+    assert (found.kind, found.format) == (kind, "vercel" if form == b"vercel" else "agenta")
+
+
+def test_the_session_of_the_body_wins_over_that_of_the_header() -> None:
+    header = {b"x-ag-session-id": b"of-header"}
+    assert asked("writer", HELLO, header).session_id == "of-header"
+    assert asked("writer", {**HELLO, "session_id": "of-body"}, header).session_id == "of-body"
+    assert asked("writer", HELLO, {}).session_id is None
+
+
+def test_the_agent_stands_in_the_path_or_in_the_body() -> None:
+    assert asked("writer", {**HELLO, "agent": "writer"}, {}).agent == "writer"
+    assert asked(None, {**HELLO, "agent": "writer"}, {}).agent == "writer"
+    with pytest.raises(MissingField) as missing:
+        asked(None, HELLO, {})
+    with pytest.raises(InvalidField) as other:
+        asked("writer", {**HELLO, "agent": "reader"}, {})
+    assert (missing.value.param, other.value.param) == ("/agent", "/agent")
+
+
+def test_a_talk_is_its_last_message_and_what_was_said_before() -> None:
+    talk = [
+        {"role": "user", "content": "My sport is tennis."},
+        {"role": "assistant", "content": ""},
+        {"role": "tool", "content": "noted", "tool_call_id": "t1", "is_error": False},
+        {"role": "assistant", "content": [{"type": "text", "text": "No"}, {"type": "text", "text": "ted."}]},
+        {"id": "u2", "role": "user", "parts": [{"type": "text", "text": "Which?"}, {"type": "file", "url": "x"}]},
+    ]
+    found = asked("writer", inputs(messages=talk), {})
+    assert (found.message, found.payload) == ("Which?", None)
+    assert found.history == (Said("user", "My sport is tennis."), Said("assistant", "Noted."))
+
+
+def test_a_payload_is_taken_as_it_is() -> None:
+    found = asked("greeter", inputs(payload={"name": "Dan"}), {})
+    assert (found.payload, found.place) == ({"name": "Dan"}, "/data/inputs/payload")
+
+
+@pytest.mark.parametrize(
+    ("body", "kind", "param"),
+    [
+        ({}, MissingField, "/data"),
+        ({"data": {}}, MissingField, "/data/inputs"),
+        (inputs(), MissingField, "/data/inputs"),
+        (inputs(message="a", payload={}), InvalidField, "/data/inputs/message"),
+        (inputs(messages=[]), InvalidField, "/data/inputs/messages"),
+        (inputs(messages=[{"role": "assistant", "content": "a"}]), InvalidField, "/data/inputs/messages/0/role"),
+        (inputs(messages=[{"role": "system", "content": "a"}]), InvalidField, "/data/inputs/messages/0/role"),
+        (inputs(message=7), InvalidField, "/data/inputs/message"),
+        (inputs(payload=[1]), InvalidField, "/data/inputs/payload"),
+        (inputs(messge="a"), UnknownField, "/data/inputs/messge"),
+        ({**HELLO, "flags": {"stream": "yes"}}, InvalidField, "/flags/stream"),
+        ({**HELLO, "flags": {"history": True}}, UnknownField, "/flags/history"),
+        ({**HELLO, "sesion": "x"}, UnknownField, "/sesion"),
+        ([], InvalidField, None),
+    ],
+)
+def test_what_does_not_fit_is_refused_by_its_name(body: Any, kind: type[InvalidRequest], param: str | None) -> None:
+    with pytest.raises(InvalidRequest) as refused:
+        asked("writer", body, {})
+    assert isinstance(refused.value, kind)
+    assert (refused.value.param or None) == param
+
+
+def test_among_forms_of_one_weight_the_first_is_taken() -> None:
+    assert accepted_kind("text/event-stream, application/json") == "text/event-stream"
+    assert accepted_kind("application/json, text/event-stream") == "application/json"
