@@ -6,6 +6,8 @@ only downward: ``cli`` and ``testing``, ``server``, ``bootstrap``, ``tenants``, 
 ``docs/way-of-a-message.md``.
 """
 
+from organism.model.agent import Answer, Prompt
+from organism.model.completion import CompleteError, Completion, ToolCall
 from organism.model.handler import (
     Approval,
     AskError,
@@ -18,16 +20,23 @@ from organism.model.handler import (
     TodoRegistered,
     TodoUntil,
 )
+from organism.model.tool import ToolSpec
 
 __all__ = [
+    "Answer",
     "Approval",
     "AskError",
+    "CompleteError",
+    "Completion",
     "EffectError",
     "EffectFailed",
     "HandlerMetadata",
     "HandlerResponse",
+    "Prompt",
     "SystemError",
     "TodoComplete",
     "TodoRegistered",
     "TodoUntil",
+    "ToolCall",
+    "ToolSpec",
 ]

@@ -33,6 +33,7 @@ from organism.model.events import EVENT_TYPES, Actor
 from organism.model.ids import DEFAULT_TENANT, folder_of
 from organism.model.redact import Redactor
 from organism.projections import READ_MODELS
+from organism.pump.models import Models, NoModels
 from organism.pump.recover import Life
 from organism.pump.rules import Rules, payload_classes
 from organism.pump.share import Share
@@ -111,6 +112,7 @@ class Parts:
     driver: Driver = field(default_factory=Pysqlite)
     redactor: Redactor = field(default_factory=Redactor)
     tracing: Callable[[str], Tracing | None] = lambda _: None
+    models: Callable[[str], Models] = lambda _: NoModels()
 
 
 class Organism:
@@ -190,6 +192,7 @@ class Organism:
             self._followers.append(follower)
         tenant = Tenant(tenant_id, log, clock, self.parts.chance, self._share)
         tenant.on_broken = self._report_broken
+        tenant.models = self.parts.models(tenant_id)
         await tenant.start(self._rules(), self._life(self.settings))
         return tenant
 

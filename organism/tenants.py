@@ -18,6 +18,7 @@ from organism.model.commands import Command, Done, Idempotency, Injected
 from organism.model.events import ORGANISM_STREAM, Actor, Content
 from organism.model.ids import Ids
 from organism.pump import recover
+from organism.pump.models import Models, NoModels
 from organism.pump.operate import Operator
 from organism.pump.pump import Pump
 from organism.pump.recover import Life
@@ -29,7 +30,10 @@ POLL_SECONDS: Final = 0.02
 
 
 class Tenant:
-    """One tenant. ``on_broken`` is told once when its state had to be folded anew, with the reason."""
+    """One tenant. ``on_broken`` is told once when its state had to be folded anew, with the reason.
+
+    ``models`` calls models for its handlers; it is set before ``start``.
+    """
 
     def __init__(self, tenant_id: str, log: Log, clock: Clock, chance: Chance, share: Share) -> None:
         self.id = tenant_id
@@ -38,6 +42,7 @@ class Tenant:
         self.chance = chance
         self._share = share
         self.ids = Ids(chance.bytes, lambda: clock.now_us() // 1000)
+        self.models: Models = NoModels()
         self.recovering = False
         self.on_broken: Callable[[BaseException], None] | None = None
         self._recovery: asyncio.Task[None] | None = None
@@ -54,6 +59,7 @@ class Tenant:
     async def _fold(self, rules: Rules) -> None:
         routing = await recover.fold(self.log)
         self.pump = Pump(self.log, State(routing, rules, self.ids, self.clock.now_us), self.chance, self.broken)
+        self.pump.models = self.models
         self.operator = Operator(self.pump)
         self._share.join(self.pump)
 

@@ -5,11 +5,13 @@ A handler is ``async def handle(payload, metadata)``. It answers with a ``Handle
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, Unpack
 from uuid import UUID
+
+from organism.model.completion import ChatMessage, CompleteOptions, Completion
 
 EffectKind = Literal["pure", "idempotent", "unsafe"]
 AskCode = Literal["routing", "validation", "timeout", "dead_letter", "no_reply"]
@@ -123,6 +125,12 @@ class Steps(Protocol):
     async def approve(self, preview: Any) -> Approval:
         """Wait for a human."""
 
+    async def complete(self, messages: Sequence[ChatMessage], options: CompleteOptions) -> Completion:
+        """Call a model and record its answer."""
+
+    async def emit(self, kind: str, data: Mapping[str, Any]) -> None:
+        """Show an entry of the run."""
+
 
 class Situation(Protocol):
     """What is so in one handling; the pump's side of ``HandlerMetadata``."""
@@ -160,18 +168,12 @@ class Situation(Protocol):
         """When its own running time is over if it never waits, in µs since 1970."""
 
 
-class HandlerMetadata:
-    """What a handler knows of its message, and the steps that it may take.
+class Circumstances:
+    """What a handler knows of its message; ``HandlerMetadata`` is this, and the steps."""
 
-    Each step is on disk before its result is given; after a restart a recorded step gives its recorded result. Steps
-    are numbered in the order of their calls, so call them in the same order every time.
-    """
+    __slots__ = ("_situation",)
 
-    __slots__ = ("_situation", "_steps")
-
-    def __init__(self, situation: Situation, steps: Steps) -> None:
-        self._situation = situation
-        self._steps = steps
+    _situation: Situation
 
     @property
     def thread_id(self) -> str:
@@ -213,6 +215,20 @@ class HandlerMetadata:
         """When the handling's own running time is over if it never waits, UTC."""
         return datetime.fromtimestamp(self._situation.deadline_us / 1_000_000, UTC)
 
+
+class HandlerMetadata(Circumstances):
+    """What a handler knows of its message, and the steps that it may take.
+
+    Each step is on disk before its result is given; after a restart a recorded step gives its recorded result. Steps
+    are numbered in the order of their calls, so call them in the same order every time.
+    """
+
+    __slots__ = ("_steps",)
+
+    def __init__(self, situation: Situation, steps: Steps) -> None:
+        self._situation = situation
+        self._steps = steps
+
     async def ask(self, to: str, payload: object, timeout: float | None = None) -> Any:
         """Send ``payload`` to the peer ``to`` and give the payload of its reply.
 
@@ -245,3 +261,21 @@ class HandlerMetadata:
     async def approve(self, preview: Any) -> Approval:
         """Show ``preview`` (JSON) to a human and wait for the decision."""
         return await self._steps.approve(preview)
+
+    async def complete(self, messages: Sequence[ChatMessage], **options: Unpack[CompleteOptions]) -> Completion:
+        """Call a model: the listener's own, or the one that ``model`` names. See ``CompleteOptions``.
+
+        Raises ``CompleteError``, and ``ValueError`` for what is no call. While it waits, the handler's slot is free for
+        others, but no other message of its thread comes to it. What the model said is shown as it comes under the id
+        that ``block`` gives.
+        """
+        return await self._steps.complete(messages, options)
+
+    async def emit(self, kind: str, data: Mapping[str, Any]) -> None:
+        """Show an entry of this handling's run to those who watch, and record it: ``model/run.py`` lists them.
+
+        After a restart, or in a new attempt, an entry that the log holds is not shown again: the first of its type and
+        ``id`` is the first, the second the second. ``done`` is held back until the handling has ended. Raises
+        ``ValueError`` for an unknown type and for data that do not fit it.
+        """
+        await self._steps.emit(kind, data)

@@ -45,3 +45,14 @@ REQUIRED: Final[Mapping[str, tuple[str, ...]]] = {
     "done": ("stopReason",),
 }
 """Every type of an entry, and what its data must hold."""
+
+
+def faults(kind: str, data: object) -> str:
+    """What is wrong with an entry; empty if it is one."""
+    needed = REQUIRED.get(kind)
+    if needed is None:
+        return f"A run has entries of the types {', '.join(REQUIRED)}; {kind!r} came."
+    if not isinstance(data, Mapping):
+        return f"The data of {kind} is a dict with {', '.join(needed)}; {type(data).__name__} came."
+    missing = [name for name in needed if name not in data]
+    return f"The data of {kind} needs {', '.join(needed)}; {', '.join(missing)} is missing." if missing else ""

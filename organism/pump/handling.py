@@ -1,8 +1,7 @@
 """A handling while it runs: its clock, its slot, and the answers that it waits for.
 
 While a handler waits for an answer its slot is free and its line is open; it goes on when the answer is on disk and it
-has
-both again.
+has both again. While it waits for a model its line stays shut: one turn at a time for each agent and thread.
 """
 
 from __future__ import annotations
@@ -14,9 +13,10 @@ from typing import Any, Protocol
 from organism.config.settings import Listener
 from organism.log.log import Log
 from organism.model.thread import Message, Step
+from organism.pump.models import Models
 from organism.pump.signal import Signal
 from organism.pump.timers import Timers
-from organism.pump.unit import Chance, Decision, State
+from organism.pump.unit import Chance, Decision, State, Tell
 
 
 class ReplayDiverged(BaseException):
@@ -31,10 +31,12 @@ class Desk(Protocol):
     chance: Chance
     timers: Timers
     resumes: Signal
+    models: Models
+    on_broken: Callable[[BaseException], None]
     outcome_of: Callable[[Awaitable[Any]], Coroutine[Any, Any, tuple[Any, Exception | None]]]
 
-    def write(self, decision: Decision) -> None:
-        """Append the decision."""
+    def write(self, decision: Decision, tell: Tell | None = None) -> None:
+        """Append the decision; ``tell`` is called once it is on disk."""
 
     async def commit(self, decision: Decision) -> Decision:
         """Append the decision and wait until it is on disk."""
@@ -126,7 +128,8 @@ class Run:
         """Whether its own running time is over."""
         return self.has_slot and now - self.ran_at > self.left_us
 
-    def _next(self) -> int:
+    def next_number(self) -> int:
+        """The number of the step that begins. Raises ``CancelledError`` once the handling is over."""
         if self.dead:
             raise asyncio.CancelledError
         if self.diverged:
@@ -134,30 +137,50 @@ class Run:
         self.number += 1
         return self.number
 
-    def _decide(self) -> Decision:
+    def decide(self) -> Decision:
+        """Begin a decision of this handling. Raises ``CancelledError`` once it is over."""
         if self.dead:
             raise asyncio.CancelledError
         return self.pump.state.decide(self.message.thread, self.message)
 
-    def _suspend(self, step: Step) -> None:
+    def recorded(self, number: int, kind: str, digest: str) -> Step | None:
+        """The record of this step, if there is one. A record that does not fit stops the handling."""
+        step = self.message.steps.get(number) if self.message.steps else None
+        if step is None or (step.kind == kind and step.input == digest):
+            return step
+        recorded, now = f"{step.kind} with input {step.input[:12]}", f"{kind} with input {digest[:12]}"
+        self.diverged = f"Step {number} is recorded as {recorded}; now it is {now}."
+        raise ReplayDiverged(self.diverged)
+
+    def begin(self, decision: Decision, number: int, kind: str, digest: str, more: dict[str, Any]) -> Step:
+        """Say that the step begins."""
+        message = self.message
+        data = {"message": message.id, "agent": message.to, "step": number, "kind": kind, "input": digest, **more}
+        decision.add("step_started", data, thread=message.thread.id)
+        assert message.steps is not None  # noqa: S101 - the fold made it; narrows the type
+        return message.steps[number]
+
+    def suspend(self, step: Step) -> None:
         """From here the handler waits for the step's answer: its slot is free, its clock stands still."""
         self.waiters[step.number] = asyncio.get_running_loop().create_future()
         self.pending += 1
         if self.has_slot:
-            self._lay_down_slot()
+            self._lay_down_slot(keeps_line=step.kind == "complete")
+        elif step.kind != "complete":
+            self.pump.state.boxes.open_line(self.message)
 
-    def _lay_down_slot(self) -> None:
+    def _lay_down_slot(self, *, keeps_line: bool) -> None:
         self.has_slot = False
         self.left_us -= self.pump.state.now() - self.ran_at
-        self.pump.state.boxes.wait(self.message)
+        self.pump.state.boxes.wait(self.message, keeps_line=keeps_line)
 
-    async def _answer(self, step: Step) -> None:
+    async def answer(self, step: Step) -> None:
         """Wait until the step has its result and the handler may go on."""
         if step.number not in self.waiters:
             if step.ok is not None:
                 return
-            self._suspend(step)
-            self.pump.write(self._decide())
+            self.suspend(step)
+            self.pump.write(self.decide())
         try:
             await self.waiters[step.number]
         except asyncio.CancelledError:
@@ -172,18 +195,18 @@ class Run:
             self.pending -= 1
             if not self.pending:
                 self.pump.state.boxes.go_on(self.message)
-                self.pump.write(self._decide())
+                self.pump.write(self.decide())
         if not self.pending and not self.has_slot:
             self.turn = asyncio.get_running_loop().create_future()
             await self.turn
 
-    async def _gate(self) -> None:
+    async def gate(self, *, keeps_line: bool = False) -> None:
         """While its agent, its thread or the organism is paused, a handler waits at its next step."""
         while self.pump.is_paused(self.message) and not self.dead:
             if self.has_slot:
-                self._lay_down_slot()
+                self._lay_down_slot(keeps_line=keeps_line)
                 self.pump.state.boxes.go_on(self.message)
-                self.pump.write(self._decide())
+                self.pump.write(self.decide())
                 self.turn = asyncio.get_running_loop().create_future()
                 await self.turn
             else:

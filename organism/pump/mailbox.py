@@ -11,12 +11,20 @@ from collections import deque
 from organism.model.thread import Message, Thread
 
 
+class Kept:
+    """A line's ``busy`` while its handler waits for a model: without a slot, and nobody else comes to the line."""
+
+    __slots__ = ("message",)
+
+    def __init__(self, message: Message) -> None:
+        self.message = message
+
+
 class Line:
     """One thread's messages for one agent.
 
     ``busy`` is the message whose handler holds the line now; ``waiters`` counts the handlers that wait in a step and
-    come
-    back to it. ``ready`` says that it stands in its mailbox's ring.
+    come back to it. ``ready`` says that it stands in its mailbox's ring.
     """
 
     __slots__ = ("box", "busy", "head", "ready", "tail", "thread", "waiters")
@@ -26,7 +34,7 @@ class Line:
         self.thread = thread
         self.head: Message | None = None
         self.tail: Message | None = None
-        self.busy: Message | None = None
+        self.busy: Message | Kept | None = None
         self.waiters = 0
         self.ready = False
 
@@ -36,6 +44,14 @@ class Line:
         if head is None or self.busy is not None:
             return False
         return not head.next_at and not self.thread.paused and not head.is_indeterminate()
+
+    def is_open_to(self, message: Message) -> bool:
+        """Whether a handler that waited in a step may come back to it."""
+        return self.busy is None or self.is_kept_for(message)
+
+    def is_kept_for(self, message: Message) -> bool:
+        """Whether it stays shut until this message's handler comes back."""
+        return type(self.busy) is Kept and self.busy.message is message
 
     def push(self, message: Message) -> None:
         """Wait at the end."""
@@ -85,8 +101,7 @@ class Mailbox:
     """An agent's lines. ``waiting`` counts messages that wait for a start, ``running`` the slots taken.
 
     ``ring`` holds the lines that may be ready, ``going_on`` the messages whose handlers want to go on; ``listed`` says
-    that
-    it stands in the list of mailboxes that may have something to do.
+    that it stands in the list of mailboxes that may have something to do.
     """
 
     __slots__ = ("going_on", "limit", "lines", "listed", "name", "paused", "ring", "running", "waiting")

@@ -11,7 +11,7 @@ from collections import deque
 from typing import Final, Protocol
 
 from organism.model.thread import Message, Thread
-from organism.pump.mailbox import Line, Mailbox
+from organism.pump.mailbox import Kept, Line, Mailbox
 
 SUSPECT_DEATHS: Final = 2
 """A message that ran at this many deaths of the process runs alone among its like (G8)."""
@@ -152,11 +152,25 @@ class Mailboxes(Slots):
         self.clear_suspicion(message)
         self.free(message)
 
-    def wait(self, message: Message) -> None:
-        """The handler waits in a step: its slot is free and its line open, but the line is kept for it."""
-        message.line.waiters += 1
+    def wait(self, message: Message, *, keeps_line: bool = False) -> None:
+        """The handler waits in a step, and comes back: its slot is free, and its line open unless it keeps that."""
+        line: Line = message.line
+        line.waiters += 1
         self.clear_suspicion(message)
-        self.free(message)
+        if not keeps_line:
+            self.free(message)
+        else:
+            line.busy = Kept(message)
+            line.box.running -= 1
+            self.running -= 1
+            self.list(line.box)
+
+    def open_line(self, message: Message) -> None:
+        """The handler does not keep its line any more, if it did."""
+        line: Line = message.line
+        if line.is_kept_for(message):
+            line.busy = None
+            self.offer(line)
 
     def go_on(self, message: Message) -> None:
         """The step is over: the handler wants its slot and its line again, before anything new."""
@@ -168,6 +182,7 @@ class Mailboxes(Slots):
     def forget_wait(self, message: Message) -> None:
         """The handler that waited in a step will not go on: it was killed or cancelled."""
         self.clear_suspicion(message)
+        self.open_line(message)
         line: Line = message.line
         line.waiters -= 1
         if message in line.box.going_on:
@@ -191,7 +206,7 @@ class Mailboxes(Slots):
                 return
             message = box.going_on.popleft()
             line: Line = message.line
-            if line.busy is not None or line.thread.paused or not self.may_run(message):
+            if not line.is_open_to(message) or line.thread.paused or not self.may_run(message):
                 box.going_on.append(message)
                 continue
             if message.deaths >= SUSPECT_DEATHS:

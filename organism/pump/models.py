@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from organism.config.settings import Listener
-from organism.model.completion import ChatMessage, CompleteOptions, Completion, Part
+from organism.model.completion import ChatMessage, CompleteError, CompleteOptions, Completion, Part
 from organism.model.thread import Message
 from organism.pump.unit import Decision
 
@@ -43,6 +43,15 @@ class Outcome:
     duration_us: int
 
 
+@dataclass(frozen=True, slots=True)
+class Anew:
+    """An attempt failed after some of its parts were told: the answer begins again with the parts that follow."""
+
+
+Told = Part | Anew
+"""What is heard of a call while it runs."""
+
+
 class Models(Protocol):
     """Calls models. ``reserve`` and ``settle`` decide and never wait; ``call`` waits and decides nothing."""
 
@@ -52,11 +61,31 @@ class Models(Protocol):
         Raises ``CompleteError`` if the call is refused (allow-list, depth, rate, budget, leak); nothing was added then.
         """
 
-    async def call(self, call: ModelCall, tell: Callable[[Part], None]) -> Outcome:
-        """Make the call, with its retries and fallbacks; ``tell`` hears its parts as they come.
+    async def call(self, call: ModelCall, tell: Callable[[Told], None]) -> Outcome:
+        """Make the call, with its retries and fallbacks; ``tell`` hears its parts as they come, in the loop's thread.
 
-        Raises nothing but ``CancelledError``.
+        What it hears is shown to people at once: it went through the leak check. Raises nothing but ``CancelledError``.
         """
 
     def settle(self, decision: Decision, call: ModelCall, outcome: Outcome) -> None:
         """Add ``model_called`` and ``budget_settled`` to the decision that records the step."""
+
+
+class NoModels:
+    """Calls none: a pump that nobody gave models refuses each call with words that help."""
+
+    def reserve(self, _decision: Decision, call: ModelCall) -> None:
+        """See ``Models``."""
+        raise CompleteError(
+            "model_not_in_allowlist",
+            f"{call.listener.name} called a model, and no models are connected here: name them under `models` in "
+            "organism.yaml, or give the test its own (`Parts.models`).",
+        )
+
+    async def call(self, _call: ModelCall, _tell: Callable[[Told], None]) -> Outcome:
+        """See ``Models``; nothing that was refused is called."""
+        raise NotImplementedError
+
+    def settle(self, _decision: Decision, _call: ModelCall, _outcome: Outcome) -> None:
+        """See ``Models``; nothing that was refused is settled."""
+        raise NotImplementedError

@@ -16,6 +16,7 @@ from organism.log.log import Log
 from organism.model.events import Unit
 from organism.model.thread import Message, Thread
 from organism.pump import actor, failing
+from organism.pump.models import Models, NoModels
 from organism.pump.respond import WrongReturn, outgoing, respond
 from organism.pump.signal import Signal
 from organism.pump.steps import Handling
@@ -35,6 +36,7 @@ class Pump:
         self.state = state
         self.chance = chance
         self.on_broken = on_broken
+        self.models: Models = NoModels()
         self.handlings: set[Handling] = set()
         self.timers = Timers(state.now, partial(failing.tick, self), lambda: bool(self.handlings))
         self.endings: dict[str, list[asyncio.Future[bool]]] = {}

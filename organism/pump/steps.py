@@ -7,23 +7,23 @@ fit its record stops the handling. While a handler waits for an answer its slot 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 from uuid import UUID
 
 import orjson
 
 from organism.errors import InvalidPayload
+from organism.model.completion import ChatMessage, CompleteOptions, Completion
 from organism.model.events import Content
 from organism.model.handler import Approval, AskError, EffectError, EffectFailed, EffectKind
 from organism.model.thread import Step
-from organism.pump import recall
-from organism.pump.handling import ReplayDiverged, Run
+from organism.pump import completing, recall, runs
+from organism.pump.handling import Run
 from organism.pump.respond import send
 from organism.pump.route import GENERIC
 from organism.pump.rules import Rules
-from organism.pump.unit import Decision
 from organism.pump.wording import described, shown
 
 EFFECT_KINDS: Final = frozenset({"pure", "idempotent", "unsafe"})
@@ -38,13 +38,13 @@ class Handling(Run):
 
     async def ask(self, to: str, payload: object, timeout_s: float | None) -> Any:
         """See ``HandlerMetadata.ask``."""
-        number = self._next()
+        number = self.next_number()
         digest = _digest("ask", to, _json_or_repr(self.rules, payload))
-        step = self._recorded(number, "ask", digest)
+        step = self.recorded(number, "ask", digest)
         if step is None:
-            await self._gate()
+            await self.gate()
             step = self._send_ask(number, digest, to, payload, timeout_s)
-        await self._answer(step)
+        await self.answer(step)
         if step.error is not None:
             raise AskError(step.error["code"], step.error["message"])  # type: ignore[arg-type]  # only such codes are recorded
         if step.result is None:
@@ -54,11 +54,11 @@ class Handling(Run):
         return step.result
 
     def _send_ask(self, number: int, digest: str, to: str, payload: object, timeout_s: float | None) -> Step:
-        decision = self._decide()
+        decision = self.decide()
         seconds = timeout_s if timeout_s is not None else self.rules.limits.ask_timeout_s
         expires = decision.at + int(min(seconds, LONGEST_SECONDS) * 1_000_000)
-        step = self._begin(decision, number, "ask", digest, {"expires": expires})
-        self._suspend(step)
+        step = self.begin(decision, number, "ask", digest, {"expires": expires})
+        self.suspend(step)
         refused = send(decision, self, to, payload, step)
         if refused is not None:
             decision.record(step, {"code": refused.code, "message": GENERIC[refused.code]})
@@ -70,33 +70,17 @@ class Handling(Run):
         """See ``HandlerMetadata.effect``."""
         if kind not in EFFECT_KINDS:
             raise ValueError(f"kind is one of {', '.join(sorted(EFFECT_KINDS))}; {kind!r} came.")
-        number = self._next()
+        number = self.next_number()
         digest = _digest("effect", kind, key.encode())
-        step = self._recorded(number, "effect", digest)
+        step = self.recorded(number, "effect", digest)
         if step is not None and step.ok is not None:
             _raise_failed(step)
-            return await self._result(step)
+            return await self.result(step)
         if step is None and kind != "pure":
-            decision = self._decide()
-            self._begin(decision, number, "effect", digest, {"effect": kind, "key": key})
+            decision = self.decide()
+            self.begin(decision, number, "effect", digest, {"effect": kind, "key": key})
             await self.pump.commit(decision)
-        return await self._run_effect(number, digest, key, fn)
-
-    async def _run_effect(self, number: int, digest: str, key: str, fn: Callable[[str], Awaitable[Any]]) -> Any:
-        result, error = await self.pump.outcome_of(fn(f"{self.message.id}/{key}"))
-        if error is not None:
-            text = described(error)
-            await self._record(number, "effect", digest, None, {"code": "effect_error", "message": text})
-            raise EffectError(text) from error
-        try:
-            json = orjson.dumps(result)
-            _check_size(self.rules, json)
-        except (TypeError, ValueError) as unfit:
-            text = f"The effect {key!r} gave a result that cannot be kept: {unfit}"
-            await self._record(number, "effect", digest, None, {"code": "effect_failed", "message": text})
-            raise EffectFailed(text) from unfit
-        await self._record(number, "effect", digest, json)
-        return orjson.loads(json)
+        return await _run_effect(self, _Effect(number, digest, key, fn))
 
     async def now(self) -> datetime:
         """See ``HandlerMetadata.now``."""
@@ -113,33 +97,33 @@ class Handling(Run):
         return value
 
     async def _value(self, kind: str, make: Callable[[], Any]) -> Any:
-        number = self._next()
+        number = self.next_number()
         digest = _digest(kind, "", b"")
-        step = self._recorded(number, kind, digest)
+        step = self.recorded(number, kind, digest)
         if step is not None:
-            return await self._result(step)
+            return await self.result(step)
         value = make()
-        await self._record(number, kind, digest, orjson.dumps(value))
+        await self.record(number, kind, digest, orjson.dumps(value))
         return value
 
     async def approve(self, preview: Any) -> Approval:
         """See ``HandlerMetadata.approve``."""
-        number = self._next()
+        number = self.next_number()
         json = orjson.dumps(preview, option=orjson.OPT_SORT_KEYS)
         _check_size(self.rules, json)
         digest = _digest("approve", "", json)
-        step = self._recorded(number, "approve", digest)
+        step = self.recorded(number, "approve", digest)
         if step is None:
-            await self._gate()
+            await self.gate()
             step = self._request_approval(number, digest, json)
-        await self._answer(step)
-        return Approval(**await self._result(step))
+        await self.answer(step)
+        return Approval(**await self.result(step))
 
     def _request_approval(self, number: int, digest: str, preview: bytes) -> Step:
-        decision = self._decide()
+        decision = self.decide()
         approval = decision.state.ids.approval()
         expires = decision.at + int(self.rules.limits.approval_expires_s * 1_000_000)
-        step = self._begin(decision, number, "approve", digest, {"approval": approval, "expires": expires})
+        step = self.begin(decision, number, "approve", digest, {"approval": approval, "expires": expires})
         message = self.message
         data = {
             "approval": approval,
@@ -150,41 +134,61 @@ class Handling(Run):
             "expires_at": expires,
         }
         decision.add("approval_requested", data, Content(message.thread.id, preview))
-        self._suspend(step)
+        self.suspend(step)
         self.pump.write(decision)
         self.pump.timers.add(expires, step)
         return step
 
-    def _recorded(self, number: int, kind: str, digest: str) -> Step | None:
-        """The record of this step, if there is one. A record that does not fit stops the handling."""
-        step = self.message.steps.get(number) if self.message.steps else None
-        if step is None or (step.kind == kind and step.input == digest):
-            return step
-        recorded, now = f"{step.kind} with input {step.input[:12]}", f"{kind} with input {digest[:12]}"
-        self.diverged = f"Step {number} is recorded as {recorded}; now it is {now}."
-        raise ReplayDiverged(self.diverged)
+    async def complete(self, messages: Sequence[ChatMessage], options: CompleteOptions) -> Completion:
+        """See ``HandlerMetadata.complete``."""
+        return await completing.complete(self, messages, options)
 
-    def _begin(self, decision: Decision, number: int, kind: str, digest: str, more: dict[str, Any]) -> Step:
-        message = self.message
-        data = {"message": message.id, "agent": message.to, "step": number, "kind": kind, "input": digest, **more}
-        decision.add("step_started", data, thread=message.thread.id)
-        assert message.steps is not None  # noqa: S101 - the fold made it; narrows the type
-        return message.steps[number]
+    async def emit(self, kind: str, data: Mapping[str, Any]) -> None:
+        """See ``HandlerMetadata.emit``."""
+        await runs.emit(self, kind, data)
 
-    async def _record(
+    async def record(
         self, number: int, kind: str, digest: str, json: bytes | None, error: dict[str, str] | None = None
     ) -> None:
-        decision = self._decide()
+        """A step that nobody else answers has its result."""
+        decision = self.decide()
         message = self.message
         step = (message.steps or {}).get(number) or Step(message, number, kind, digest)
         decision.record(step, error, Content(message.thread.id, json) if json is not None else None)
         await self.pump.commit(decision)
 
-    async def _result(self, step: Step) -> Any:
+    async def result(self, step: Step) -> Any:
         """A step's recorded JSON. It may have been decided just now and be still on its way to the disk."""
         if not step.is_written:
             await self.pump.settled()
         return await recall.result_of(self.pump.log, step)
+
+
+class _Effect(NamedTuple):
+    """An outside effect that is to run, as a step."""
+
+    number: int
+    digest: str
+    key: str
+    fn: Callable[[str], Awaitable[Any]]
+
+
+async def _run_effect(handling: Handling, effect: _Effect) -> Any:
+    number, digest, key, fn = effect
+    result, error = await handling.pump.outcome_of(fn(f"{handling.message.id}/{key}"))
+    if error is not None:
+        text = described(error)
+        await handling.record(number, "effect", digest, None, {"code": "effect_error", "message": text})
+        raise EffectError(text) from error
+    try:
+        json = orjson.dumps(result)
+        _check_size(handling.rules, json)
+    except (TypeError, ValueError) as unfit:
+        text = f"The effect {key!r} gave a result that cannot be kept: {unfit}"
+        await handling.record(number, "effect", digest, None, {"code": "effect_failed", "message": text})
+        raise EffectFailed(text) from unfit
+    await handling.record(number, "effect", digest, json)
+    return orjson.loads(json)
 
 
 def _raise_failed(step: Step) -> None:
