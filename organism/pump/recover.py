@@ -15,12 +15,12 @@ import orjson
 from organism.log.log import Log, Query
 from organism.model.events import Event
 from organism.model.thread import Message
-from organism.projections.routing import Routing
 from organism.pump import control, failing, snapshot
+from organism.pump.folded import Folded
 from organism.pump.pump import Pump
 from organism.pump.unit import Decision, State
 
-SNAPSHOT: Final = "routing/2"
+SNAPSHOT: Final = "routing/3"
 """The name of the fold's snapshots: another one whenever their shape changes."""
 CRASH_LOOP_LIVES: Final = 5
 MANY: Final = 100_000
@@ -41,10 +41,10 @@ class Life:
     listeners: list[dict[str, Any]]
 
 
-async def fold(log: Log) -> Routing:
+async def fold(log: Log) -> Folded:
     """The state at the head: the newest snapshot and what came after it."""
     kept = await log.load_snapshot(SNAPSHOT)
-    routing = snapshot.load(kept[1]) if kept is not None else Routing()
+    routing = snapshot.load(kept[1]) if kept is not None else Folded()
     begun_at = routing.position
     apply, threads = routing.apply, routing.threads
 

@@ -1,4 +1,4 @@
-"""A snapshot of the routing state as JSON. Disposable: the log gives the same state, only later."""
+"""A snapshot of what decisions rest on, as JSON. Disposable: the log gives the same state, only later."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ import orjson
 
 from organism.model.events import Event
 from organism.model.thread import Call, Message, Step, Thread
-from organism.projections.routing import Routing
+from organism.projections import spend
+from organism.pump.folded import Folded
 
 THREAD_FIELDS: Final = ("open", "failed", "reason", "paused", "head", "parent", "todos")
 STATE_FIELDS: Final = (
@@ -26,7 +27,7 @@ MESSAGE_FIELDS: Final = ("position", "correlation", "starts", "failures", "death
 STEP_FIELDS: Final = ("ok", "error", "content_at", "open", "effect", "key", "approval", "expires", "held_at", "unknown")
 
 
-def dump(state: Routing) -> bytes:
+def dump(state: Folded) -> bytes:
     """The state as bytes."""
     calls: dict[str, dict[str, Any]] = {}
     body = {
@@ -36,6 +37,7 @@ def dump(state: Routing) -> bytes:
         "threads": {thread.id: _fields(thread, THREAD_FIELDS) for thread in state.threads.values()},
         "messages": [_dump_message(message, calls) for message in state.messages.values()],
         "calls": calls,
+        "spend": spend.dump(state.spend),
     }
     return orjson.dumps(body)
 
@@ -83,13 +85,14 @@ def _name(step: Step | None) -> list[Any] | None:
     return [step.message.id, step.number] if step is not None else None
 
 
-def load(body: bytes) -> Routing:
+def load(body: bytes) -> Folded:
     """The state again."""
     dumped = orjson.loads(body)
-    state = Routing()
+    state = Folded()
     _set(state, dumped["state"])
     state.paused_agents = set(dumped["paused_agents"])
     state.failures_in_row = dumped["failures_in_row"]
+    state.spend = spend.load(dumped["spend"])
     for thread_id, fields in dumped["threads"].items():
         state.threads[thread_id] = thread = Thread(thread_id)
         _set(thread, fields)
@@ -109,7 +112,7 @@ def _set(item: object, fields: dict[str, Any]) -> None:
         setattr(item, name, value)
 
 
-def _load_message(state: Routing, dumped: dict[str, Any]) -> None:
+def _load_message(state: Folded, dumped: dict[str, Any]) -> None:
     message = Message(Event("message_sent", dumped["sent"]), state.threads[dumped["thread"]])
     _set(message, {name: dumped[name] for name in MESSAGE_FIELDS})
     for number, kind, digest, fields in dumped["steps"]:
@@ -119,7 +122,7 @@ def _load_message(state: Routing, dumped: dict[str, Any]) -> None:
     state.messages[message.id] = message
 
 
-def _load_calls(state: Routing, dumped: dict[str, dict[str, Any]]) -> dict[str | None, Call]:
+def _load_calls(state: Folded, dumped: dict[str, dict[str, Any]]) -> dict[str | None, Call]:
     calls: dict[str | None, Call] = {
         call_id: Call(call_id, fields["caller"], None) for call_id, fields in dumped.items()
     }
@@ -131,7 +134,7 @@ def _load_calls(state: Routing, dumped: dict[str, dict[str, Any]]) -> dict[str |
     return calls
 
 
-def _step(state: Routing, name: list[Any] | None) -> Step | None:
+def _step(state: Folded, name: list[Any] | None) -> Step | None:
     """The step of that name; one whose message has ended is closed, and stays known as an ask."""
     if name is None:
         return None

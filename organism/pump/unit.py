@@ -13,7 +13,7 @@ from typing import Any, Final, Protocol
 from organism.model.events import Actor, Content, Event, Unit
 from organism.model.ids import Ids
 from organism.model.thread import Message, Step, Thread
-from organism.projections.routing import FOLDS, Routing
+from organism.pump.folded import FOLDS, Folded
 from organism.pump.mailboxes import Mailboxes
 from organism.pump.rules import Rules
 
@@ -40,7 +40,7 @@ class State:
 
     __slots__ = ("boxes", "ids", "now", "routing", "rules")
 
-    def __init__(self, routing: Routing, rules: Rules, ids: Ids, now: Callable[[], int]) -> None:
+    def __init__(self, routing: Folded, rules: Rules, ids: Ids, now: Callable[[], int]) -> None:
         self.routing = routing
         self.rules = rules
         self.ids = ids

@@ -12,8 +12,8 @@ from organism.bootstrap import Parts, SeededChance
 from organism.log.log import Log
 from organism.model.commands import Inject
 from organism.model.events import Event
-from organism.projections.routing import Routing
 from organism.pump import inject, snapshot
+from organism.pump.folded import Folded
 from organism.testing import Running
 
 BEGIN_NS = 1_800_000_000_000_000_000
@@ -97,7 +97,7 @@ async def child_of(o: Running, parent: str, to: str, text: str = "") -> str:
 
 async def folded_anew(log: Log) -> bytes:
     """The state that the log gives from its beginning, with no handler called (G15)."""
-    routing = Routing()
+    routing = Folded()
 
     def apply(event: Event) -> None:
         routing.apply(event)
@@ -115,7 +115,7 @@ async def folded_live(o: Running) -> bytes:
     return _comparable(o.pump.state.routing)
 
 
-def _comparable(routing: Routing) -> bytes:
+def _comparable(routing: Folded) -> bytes:
     """What the log knows of the state: the due times that only the running process moves stand apart."""
     dumped = orjson.loads(snapshot.dump(routing))
     for name in ("position", "last_at"):

@@ -1,0 +1,37 @@
+"""Money: exact amounts of US dollars, never floats.
+
+An amount has at most twelve digits behind the point; what is finer is rounded up, so that nothing is ever told or
+reserved too low and every sum is exact. In events and answers an amount is its plain text: ``"0.0123"``.
+"""
+
+from __future__ import annotations
+
+from decimal import ROUND_UP, Decimal
+from typing import Final
+
+NOTHING: Final = Decimal(0)
+MOST: Final = Decimal(1_000_000_000)
+"""No figure beyond this is believed."""
+_FINEST: Final = Decimal("1e-12")
+_MILLION: Final = Decimal(1_000_000)
+
+
+def exact(amount: Decimal) -> Decimal:
+    """The amount with twelve digits behind the point at most."""
+    return amount.quantize(_FINEST, rounding=ROUND_UP)
+
+
+def priced(tokens: int, usd_per_million: Decimal) -> Decimal:
+    """What so many tokens cost."""
+    return exact(tokens * usd_per_million / _MILLION)
+
+
+def is_amount(amount: Decimal) -> bool:
+    """Whether a figure from elsewhere can be one: finite, not negative, and no fantasy."""
+    return amount.is_finite() and NOTHING <= amount <= MOST
+
+
+def plain(amount: Decimal) -> str:
+    """The amount as text without exponent or idle zeros."""
+    text = f"{amount:f}"
+    return (text.rstrip("0").rstrip(".") if "." in text else text) or "0"

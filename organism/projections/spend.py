@@ -1,0 +1,210 @@
+"""The fold of what models cost: what is reserved, and what was spent by each run, thread, agent and the tenant.
+
+A call is reserved before it is made (``budget_reserved``) and settled when it is over (``budget_settled``); in between
+its reservation counts like money spent, whichever day it is. A day is one of UTC; what is settled belongs to the day on
+which it was settled. Of runs and threads that are over nothing need be kept: see ``forget``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Mapping
+from decimal import Decimal
+from typing import Any, Final, NamedTuple
+
+from organism.model.events import Event
+from organism.model.money import NOTHING, plain
+
+DAY_US: Final = 86_400_000_000
+ROOM: Final = 256
+"""So many runs and threads are kept before those that are over are looked for."""
+
+
+class Amount(NamedTuple):
+    """What calls use: tokens, dollars, their number, and time in µs."""
+
+    tokens: int = 0
+    usd: Decimal = NOTHING
+    calls: int = 0
+    duration: int = 0
+
+    def plus(self, other: Amount) -> Amount:
+        """Both together."""
+        tokens, usd, calls, duration = other
+        return Amount(self.tokens + tokens, self.usd + usd, self.calls + calls, self.duration + duration)
+
+    def less(self, other: Amount) -> Amount:
+        """What is left of it without the other."""
+        tokens, usd, calls, duration = other
+        return Amount(self.tokens - tokens, self.usd - usd, self.calls - calls, self.duration - duration)
+
+
+ZERO: Final = Amount()
+
+
+class Account(NamedTuple):
+    """What somebody has spent, and what is held for calls under way."""
+
+    spent: Amount = ZERO
+    held: Amount = ZERO
+
+    @property
+    def used(self) -> Amount:
+        """What is gone, or may be."""
+        return self.spent.plus(self.held)
+
+
+EMPTY: Final = Account()
+
+
+class Held(NamedTuple):
+    """A reservation that is not settled: its thread, and the data of its event."""
+
+    thread: str
+    data: Mapping[str, Any]
+
+
+def amount_of(data: Mapping[str, Any]) -> Amount:
+    """The amount that a reservation or a settlement names: that of one call."""
+    return Amount(data["tokens"], Decimal(data["cost_usd"]), 1, data["duration"])
+
+
+def key_of(data: Mapping[str, Any]) -> str:
+    """The name of the call's reservation."""
+    return f"{data['message']}/{data['step']}"
+
+
+class Spend:
+    """The state. Only ``apply`` and ``forget`` change it.
+
+    ``agents`` and ``tenant`` hold what was spent on ``day``, a number of days since 1970.
+    """
+
+    __slots__ = ("agents", "day", "open", "room", "runs", "tenant", "threads")
+
+    def __init__(self) -> None:
+        self.open: dict[str, Held] = {}
+        self.runs: dict[str, Account] = {}
+        self.threads: dict[str, Account] = {}
+        self.agents: dict[str, Account] = {}
+        self.tenant = EMPTY
+        self.day = 0
+        self.room = ROOM
+
+    def apply(self, event: Event) -> None:
+        """Take one event; types that cost nothing change nothing."""
+        fold = FOLDS.get(event.type)
+        if fold is not None:
+            fold(self, event)
+
+    def run(self, message: str) -> Account:
+        """The account of a message's handling, all its attempts together."""
+        return self.runs.get(message, EMPTY)
+
+    def thread(self, thread: str) -> Account:
+        """The account of a thread since its birth, as long as it is active."""
+        return self.threads.get(thread, EMPTY)
+
+    def agent_on(self, agent: str, at: int) -> Account:
+        """The account of an agent on the day of ``at``."""
+        return self._on(self.agents.get(agent, EMPTY), at)
+
+    def tenant_on(self, at: int) -> Account:
+        """The account of the tenant on the day of ``at``."""
+        return self._on(self.tenant, at)
+
+    def _on(self, account: Account, at: int) -> Account:
+        return account if at // DAY_US <= self.day else Account(ZERO, account.held)
+
+    def is_full(self) -> bool:
+        """Whether it is time to ``forget``."""
+        return len(self.runs) + len(self.threads) >= self.room
+
+    def forget(self, messages: Container[str], threads: Container[str]) -> None:
+        """Let go of runs and threads that are open no more, unless something is held for them still."""
+        self.runs = {key: kept for key, kept in self.runs.items() if key in messages or kept.held.calls}
+        self.threads = {key: kept for key, kept in self.threads.items() if key in threads or kept.held.calls}
+        self.room = max(ROOM, 2 * (len(self.runs) + len(self.threads)))
+
+    def reserved(self, event: Event) -> None:
+        """A call will be made: it may use this much."""
+        self._turn(event.at)
+        held = Held(event.thread or "", event.data)
+        self.open[key_of(event.data)] = held
+        self._book(held, ZERO, amount_of(event.data))
+
+    def settled(self, event: Event) -> None:
+        """The call is over: it has used this much. Only the first word on it counts."""
+        self._turn(event.at)
+        held = self.open.pop(key_of(event.data), None)
+        if held is not None:
+            self._book(held, amount_of(event.data), ZERO.less(amount_of(held.data)))
+
+    def thread_reopened(self, event: Event) -> None:
+        """A thread's bound is for all its lives: it comes back with what it has used."""
+        if tokens := event.data.get("tokens", 0):
+            self.threads[event.thread or ""] = Account(Amount(tokens))
+
+    def _turn(self, at: int) -> None:
+        """A new day: nothing was spent on it yet."""
+        if at // DAY_US > self.day:
+            self.day = at // DAY_US
+            self.agents = {name: Account(ZERO, kept.held) for name, kept in self.agents.items() if kept.held.calls}
+            self.tenant = Account(ZERO, self.tenant.held)
+
+    def _book(self, held: Held, spent: Amount, more_held: Amount) -> None:
+        message, agent = held.data["message"], held.data["agent"]
+        self.runs[message] = _booked(self.run(message), spent, more_held)
+        self.threads[held.thread] = _booked(self.thread(held.thread), spent, more_held)
+        self.agents[agent] = _booked(self.agents.get(agent, EMPTY), spent, more_held)
+        self.tenant = _booked(self.tenant, spent, more_held)
+
+
+def _booked(account: Account, spent: Amount, more_held: Amount) -> Account:
+    return Account(account.spent.plus(spent), account.held.plus(more_held))
+
+
+FOLDS: Final[dict[str, Callable[[Spend, Event], None]]] = {
+    "budget_reserved": Spend.reserved,
+    "budget_settled": Spend.settled,
+    "thread_reopened": Spend.thread_reopened,
+}
+
+
+def dump(state: Spend) -> dict[str, Any]:
+    """The state as JSON."""
+    return {
+        "open": {key: [held.thread, dict(held.data)] for key, held in state.open.items()},
+        "runs": _dumped(state.runs),
+        "threads": _dumped(state.threads),
+        "agents": _dumped(state.agents),
+        "tenant": _dumped({"": state.tenant})[""],
+        "day": state.day,
+        "room": state.room,
+    }
+
+
+def load(body: Mapping[str, Any]) -> Spend:
+    """The state again."""
+    state = Spend()
+    state.open = {key: Held(*held) for key, held in body["open"].items()}
+    state.runs = _loaded(body["runs"])
+    state.threads = _loaded(body["threads"])
+    state.agents = _loaded(body["agents"])
+    state.tenant = _loaded({"": body["tenant"]})[""]
+    state.day = body["day"]
+    state.room = body["room"]
+    return state
+
+
+def _dumped(accounts: Mapping[str, Account]) -> dict[str, list[list[Any]]]:
+    return {
+        key: [[each.tokens, plain(each.usd), each.calls, each.duration] for each in account]
+        for key, account in accounts.items()
+    }
+
+
+def _loaded(accounts: Mapping[str, Any]) -> dict[str, Account]:
+    return {
+        key: Account(*(Amount(tokens, Decimal(usd), calls, duration) for tokens, usd, calls, duration in account))
+        for key, account in accounts.items()
+    }

@@ -1,0 +1,56 @@
+"""What decisions rest on: the open messages and what was spent, two folds that know nothing of each other, as one.
+
+Only what costs money passes through here on its way; all else goes to the routing at once, as if this were not there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from organism.model.events import Event
+from organism.projections import routing
+from organism.projections.routing import Routing
+from organism.projections.spend import Spend
+
+
+class Folded(Routing):
+    """The routing, and beside it the spending. Only ``apply`` and the running pump's decisions change it."""
+
+    __slots__ = ("spend",)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.spend = Spend()
+
+    def apply(self, event: Event) -> None:
+        """Take one event."""
+        fold = FOLDS.get(event.type)
+        if fold is not None:
+            fold(self, event)
+        self.position = event.position
+        self.last_at = event.at
+
+
+def _reserved(state: Folded, event: Event) -> None:
+    if state.spend.is_full():
+        state.spend.forget(state.messages, state.threads)
+    state.spend.reserved(event)
+
+
+def _settled(state: Folded, event: Event) -> None:
+    state.spend.settled(event)
+
+
+def _thread_reopened(state: Folded, event: Event) -> None:
+    routing.FOLDS["thread_reopened"](state, event)
+    state.spend.thread_reopened(event)
+
+
+FOLDS: Final[dict[str, Callable[[Any, Event], None]]] = {
+    **routing.FOLDS,
+    "budget_reserved": _reserved,
+    "budget_settled": _settled,
+    "thread_reopened": _thread_reopened,
+}
+"""The fold of each type that changes the state, as ``Decision.add`` applies it to a ``Folded``."""

@@ -1,0 +1,206 @@
+"""Spend: what a model's call may cost, decided before it is made, and what it did cost, recorded with its answer.
+
+A call is made only if all that it may use fits into what is left of each budget over it, what others hold counted as
+used. So calls at once never spend more than there is. A call that names no length for its answer gets what is left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from typing import Any, Final, NamedTuple
+
+from organism.config.settings import Budget, Price, Spend
+from organism.model.completion import CompleteError, CostSource
+from organism.model.money import plain, priced
+from organism.model.thread import Message
+from organism.projections.spend import Amount, Held, key_of
+from organism.pump.models import ModelCall, Outcome
+from organism.pump.unit import Decision
+
+LEAST_ANSWER: Final = 16
+"""Tokens. A call for which fewer are left is not worth its prompt."""
+LOST: Final = {
+    "code": "lost",
+    "message": "The process died or the thread was killed while the call was under way; all that was reserved counts.",
+}
+_MILLION: Final = Decimal(1_000_000)
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """What a call may use at most, whichever of its models answers; ``price`` is that of the dearest.
+
+    ``is_asked`` says that the caller named the length of the answer: then it is not cut to what is left.
+    """
+
+    model: str
+    provider: str
+    price: Price
+    input_tokens: int
+    output_tokens: int
+    seconds: float
+    is_asked: bool
+
+    @property
+    def least(self) -> int:
+        """Of an answer shorter than that the call is of no use."""
+        return self.output_tokens if self.is_asked else min(self.output_tokens, LEAST_ANSWER)
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What a call has used, and of which model. ``prompt`` is the digest of what was sent."""
+
+    model: str
+    provider: str
+    input_tokens: int
+    output_tokens: int
+    cost_usd: Decimal
+    cost_source: CostSource
+    prompt: str = ""
+
+
+class Bound(NamedTuple):
+    """A budget over a call: whose it is, where it stands, how much it is, and what of it is used or held."""
+
+    whose: str
+    where: str
+    most: Spend
+    used: Amount
+
+
+def bounds(decision: Decision, call: ModelCall, tenant: Budget) -> Iterator[Bound]:
+    """Every budget that the call must fit into."""
+    spend, message, agent = decision.state.routing.spend, call.message, call.listener.name
+    own, thread, at = call.listener.budget, call.message.thread, decision.at
+    most = Spend(tokens=decision.state.rules.limits.max_tokens_per_thread)
+    run = spend.run(message.id).used
+    yield Bound("This run", f"`budget.run` of {agent}", own.run, run)
+    yield Bound("This run", "`budget.run` of the tenant", tenant.run, run)
+    yield Bound("This thread", "`limits.max_tokens_per_thread`", most, spend.thread(thread.id).used)
+    yield Bound(f"{agent} today", f"`budget.day` of {agent}", own.day, spend.agent_on(agent, at).used)
+    yield Bound("The tenant today", "`budget.day` of the tenant", tenant.day, spend.tenant_on(at).used)
+
+
+def fitted(need: Need, budgets: Iterator[Bound]) -> Need:
+    """The need, cut to what is left where it may be. Raises ``CompleteError`` (``budget_exhausted``)."""
+    for bound in budgets:
+        need = _fitted(need, bound)
+    return need
+
+
+def _fitted(need: Need, bound: Bound) -> Need:
+    most, used = bound.most, bound.used
+    if most.calls is not None and used.calls >= most.calls:
+        raise _exhausted(bound, f"{most.calls} calls", f"{used.calls}", "one more")
+    seconds, tokens = need.seconds, need.output_tokens
+    if most.seconds is not None:
+        seconds = min(seconds, most.seconds - used.duration / 1_000_000)
+        if seconds <= 0:
+            raise _exhausted(bound, f"{most.seconds:g} s of calls", f"{used.duration / 1_000_000:g} s", "more")
+    if most.tokens is not None:
+        tokens = min(tokens, most.tokens - used.tokens - need.input_tokens)
+        if tokens < need.least:
+            needs = f"{need.input_tokens + need.least} more"
+            raise _exhausted(bound, f"{most.tokens} tokens", f"{used.tokens}", needs)
+    if most.usd is not None:
+        tokens = min(tokens, _affordable(need, most.usd - used.usd))
+        if tokens < need.least:
+            needs = f"{plain(cost(need.price, need.input_tokens, need.least))} more"
+            raise _exhausted(bound, f"{plain(most.usd)} USD", plain(used.usd), needs)
+    return replace(need, output_tokens=tokens, seconds=seconds)
+
+
+def _affordable(need: Need, left: Decimal) -> int:
+    """How many tokens of an answer can be paid with what is left, once the prompt is paid; below 0: not even that."""
+    left -= priced(need.input_tokens, need.price.input_usd_per_million)
+    if left < 0:
+        return -1
+    price = need.price.output_usd_per_million
+    return int(left * _MILLION // price) if price else need.output_tokens
+
+
+def _exhausted(bound: Bound, most: str, used: str, needs: str) -> CompleteError:
+    left = f"{used} is spent or held for calls under way, and this one may need {needs}"
+    return CompleteError("budget_exhausted", f"{bound.whose} may use {most} ({bound.where}); {left}.")
+
+
+def cost(price: Price, input_tokens: int, output_tokens: int) -> Decimal:
+    """What so many tokens cost, in US dollars."""
+    return priced(input_tokens, price.input_usd_per_million) + priced(output_tokens, price.output_usd_per_million)
+
+
+def reserve(decision: Decision, call: ModelCall, need: Need) -> None:
+    """Hold what the call may use at most. What an earlier try of the same step still holds was spent by it."""
+    settle_lost(decision, call.message, call.step)
+    data = {
+        "message": call.message.id,
+        "agent": call.message.to,
+        "step": call.step,
+        "model": need.model,
+        "provider": need.provider,
+        "input_tokens": need.input_tokens,
+        "output_tokens": need.output_tokens,
+        "tokens": need.input_tokens + need.output_tokens,
+        "cost_usd": plain(cost(need.price, need.input_tokens, need.output_tokens)),
+        "duration": int(need.seconds * 1_000_000),
+    }
+    decision.add("budget_reserved", data, None, call.message.thread.id)
+
+
+def settle(decision: Decision, call: ModelCall, outcome: Outcome, spent: Cost) -> None:
+    """Record the call and what it has used, in place of what was held. One that was settled already stays as it was."""
+    held = decision.state.routing.spend.open.get(call.key)
+    if held is None:
+        return
+    ended = {"attempts": outcome.attempts, "duration": outcome.duration_us, "prompt": spent.prompt}
+    if outcome.error is not None:
+        ended["error"] = outcome.error
+    _settle(decision, held, spent, ended)
+
+
+def settle_lost(decision: Decision, message: Message, step_number: int) -> None:
+    """A call died with its process, or was killed: what was reserved for it counts as spent.
+
+    Nothing is added if the step is no call or was settled: whoever closes a step may call this.
+    """
+    held = decision.state.routing.spend.open.get(key_of({"message": message.id, "step": step_number}))
+    if held is not None:
+        _settle_lost(decision, held)
+
+
+def settle_all_lost(decision: Decision, message: Message) -> None:
+    """The handling of a message ends while calls of it are under way: none of them will be heard any more."""
+    spend = decision.state.routing.spend
+    for held in [held for held in spend.open.values() if held.data["message"] == message.id]:
+        _settle_lost(decision, held)
+
+
+def _settle_lost(decision: Decision, held: Held) -> None:
+    data = held.data
+    cost_usd = Decimal(data["cost_usd"])
+    source: CostSource = "price" if cost_usd else "zero"
+    spent = Cost(data["model"], data["provider"], data["input_tokens"], data["output_tokens"], cost_usd, source)
+    _settle(decision, held, spent, {"attempts": 1, "duration": data["duration"], "error": LOST})
+
+
+def _settle(decision: Decision, held: Held, spent: Cost, ended: dict[str, Any]) -> None:
+    """``model_called`` says what was done, for people; ``budget_settled`` what it comes to, for the budgets."""
+    of = {name: held.data[name] for name in ("message", "agent", "step")}
+    cost_usd = plain(spent.cost_usd)
+    called = {
+        **of,
+        "model": spent.model,
+        "provider": spent.provider,
+        "input_tokens": spent.input_tokens,
+        "output_tokens": spent.output_tokens,
+        "cost_usd": cost_usd,
+        "cost_source": spent.cost_source,
+        **ended,
+    }
+    decision.add("model_called", called, None, held.thread)
+    tokens = spent.input_tokens + spent.output_tokens
+    settled = {**of, "tokens": tokens, "cost_usd": cost_usd, "duration": ended["duration"]}
+    decision.add("budget_settled", settled, None, held.thread)

@@ -1,0 +1,130 @@
+"""Decisions on spending without a pump: a state with agents and threads, calls that are reserved and settled in it."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+from organism.bootstrap import SeededChance, payload_faults
+from organism.codec import Codec, Terms
+from organism.config.load import load
+from organism.config.settings import Budget, Price, Spend
+from organism.model.completion import Completion
+from organism.model.events import Event
+from organism.model.ids import Ids
+from organism.model.thread import Message
+from organism.pump import spend
+from organism.pump.folded import Folded
+from organism.pump.models import ModelCall, Outcome
+from organism.pump.rules import Rules, payload_classes
+from organism.pump.unit import Decision, State
+from tests.flows.world import World
+
+NOON = 1_768_176_000_000_000
+"""2026-01-12T00:00:00Z and twelve hours less: the middle of a day of UTC."""
+PRICE = Price(Decimal("0.5"), Decimal("1.5"))
+ANSWERED = Completion(model="m")
+
+
+def rules_of(folder: Path, listeners: dict[str, dict[str, Any]], **top: Any) -> Rules:
+    """The rules of an organism whose handlers do nothing."""
+    source = "async def idle(payload: Ask, metadata: HandlerMetadata):\n    return None\n"
+    play = World(folder, source, {name: {"handler": "idle", **keys} for name, keys in listeners.items()}, **top)
+    settings = load(play.config, check_payload=payload_faults)
+    return Rules(settings, Codec.of(payload_classes(settings), Terms(settings.limits.max_payload_bytes)), 1)
+
+
+class Purse:
+    """A state, and every event that was decided on it, at a time that tests turn."""
+
+    def __init__(self, rules: Rules, tenant: Budget | None = None) -> None:
+        self.rules = rules
+        self.tenant = tenant or Budget()
+        self.at = NOON
+        self.events: list[Event] = []
+        self._numbers = count(1)
+        self.state = self._state(Folded())
+
+    def _state(self, folded: Folded) -> State:
+        chance = SeededChance(1)
+        return State(folded, self.rules, Ids(chance.bytes, lambda: self.at // 1000), lambda: self.at)
+
+    def restart(self, folded: Folded) -> None:
+        """Go on from another state."""
+        self.state = self._state(folded)
+
+    def take(self, decision: Decision) -> Decision:
+        """What was decided is in the log."""
+        for event in decision.events:
+            event.position = len(self.events) + 1
+            self.events.append(event)
+        return decision
+
+    def begun(self, thread: str, agent: str) -> Message:
+        """A handling that has begun, in a thread that is active from now on."""
+        message_id = f"msg-{next(self._numbers)}"
+        active = self.state.routing.threads.get(thread)
+        decision = self.state.decide(active)
+        if active is None:
+            known = any(event.thread == thread for event in self.events)
+            tokens = sum(e.data["tokens"] for e in self.events if e.type == "budget_settled" and e.thread == thread)
+            kind = "thread_reopened" if known else "thread_created"
+            decision.open_thread(thread, kind, {"tokens": tokens} if known else {})
+        sent = {"message": message_id, "from": "console", "to": agent, "type": "Ask", "depth": 1}
+        decision.add("message_sent", sent)
+        decision.add("message_started", {"message": message_id, "agent": agent, "attempt": 1}, None, thread)
+        self.take(decision)
+        return self.state.routing.messages[message_id]
+
+    def end(self, message: Message) -> None:
+        """The handling is over, and its thread if nothing else is open in it."""
+        decision = self.state.decide(message.thread, message)
+        spend.settle_all_lost(decision, message)
+        decision.add("message_handled", {"message": message.id, "agent": message.to, "outcome": "done"})
+        if message.thread.open == 0:
+            decision.add("thread_completed", {})
+        self.take(decision)
+
+    def call(self, message: Message, step: int) -> ModelCall:
+        """One call of the handling."""
+        return ModelCall(message, self.rules.listeners[message.to], step, (), {})
+
+    def reserve(self, call: ModelCall, **need: Any) -> spend.Need:
+        """Reserve it. Raises ``CompleteError``, and nothing was added."""
+        asked = spend.Need(**{**NEED, **need})
+        decision = self.state.decide(call.message.thread, call.message)
+        fitted = spend.fitted(asked, spend.bounds(decision, call, self.tenant))
+        spend.reserve(decision, call, fitted)
+        self.take(decision)
+        return fitted
+
+    def settle(self, call: ModelCall, prompt: int, answer: int, us: int = 0) -> Decision:
+        """It went well and used so many tokens."""
+        decision = self.state.decide(call.message.thread, call.message)
+        used = spend.Cost("m", "scripted", prompt, answer, spend.cost(PRICE, prompt, answer), "price")
+        spend.settle(decision, call, Outcome(ANSWERED, None, 1, us), used)
+        return self.take(decision)
+
+    def lose(self, message: Message, step: int) -> Decision:
+        """Its process died."""
+        decision = self.state.decide(message.thread, message)
+        spend.settle_lost(decision, message, step)
+        return self.take(decision)
+
+
+NEED: dict[str, Any] = {
+    "model": "m",
+    "provider": "scripted",
+    "price": PRICE,
+    "input_tokens": 100,
+    "output_tokens": 100,
+    "seconds": 10.0,
+    "is_asked": True,
+}
+
+
+def most(**bounds: Any) -> Spend:
+    """A budget in one or more dimensions."""
+    return Spend(**bounds)
