@@ -1,0 +1,87 @@
+"""From a name and a version to a prompt (seed 004, 4): by a file, by nothing else, and without memory."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from organism.agents.prompt import AgentPrompt, AgentPromptInputError
+from organism.config.prompts import BadPrompt, PromptConfig, is_prompt_name, prompt_path, read_prompt
+from organism.config.served import SERVED
+from organism.config.text import MAX_FILE_BYTES
+from organism.errors import ConfigInvalid, Fault
+
+
+class UnknownAgentConfigError(LookupError):
+    """There is no configuration of that name and version."""
+
+
+class AgentFactory:
+    """Makes prompts of ``config/agents/{name}/{version}.json``. A new agent or version is a new file."""
+
+    @classmethod
+    def create(cls, agent_name: str, version: str, input_payload: Mapping[str, Any]) -> AgentPrompt:
+        """The prompt, once the payload has what it expects.
+
+        In a handler the files are those that its organism has loaded; elsewhere they are looked for below the working
+        directory. Raises ``UnknownAgentConfigError``; ``ConfigInvalid`` with all that is wrong with the file;
+        ``AgentPromptInputError``.
+        """
+        if not is_prompt_name(agent_name) or not is_prompt_name(version):
+            expected = "expected names of letters, digits, `_`, `.` and `-`, such as A2 and v1"
+            raise UnknownAgentConfigError(f"{expected}; came {agent_name!r} and {version!r}")
+        served = SERVED.get()
+        config = _read(agent_name, version) if served is None else served.get((agent_name, version))
+        if config is None:
+            raise UnknownAgentConfigError(f"There is no {prompt_path(agent_name, version)}; a reload reads new files.")
+        _check_payload(config, input_payload)
+        return cls.prompt_of(config)
+
+    @classmethod
+    def prompt_of(cls, config: PromptConfig) -> AgentPrompt:
+        """The prompt of a configuration that was read."""
+        return AgentPrompt(
+            agent_name=config.agent_name,
+            version=config.version,
+            mode=config.mode,
+            system_text=config.system_text,
+            purpose_text=config.purpose_text,
+            output_schema=config.output_schema,
+            model_name=config.model_name,
+            enums=config.enums,
+            defaults=config.defaults,
+            temperature=config.temperature,
+            max_output_tokens=config.max_output_tokens,
+        )
+
+
+def _read(name: str, version: str) -> PromptConfig:
+    """Read the file below the working directory."""
+    path = prompt_path(name, version)
+    try:
+        with Path(path).open("rb") as file:
+            raw = file.read(MAX_FILE_BYTES + 1)
+    except OSError as error:
+        raise UnknownAgentConfigError(f"{Path.cwd() / path} cannot be read: {error.strerror}.") from None
+    if len(raw) > MAX_FILE_BYTES:
+        raise _invalid(path, [Fault("", f"expected at most {MAX_FILE_BYTES} bytes, came more")])
+    try:
+        return read_prompt(raw.decode("utf-8-sig"), name, version)
+    except UnicodeDecodeError as error:
+        raise _invalid(path, [Fault("", f"expected UTF-8, came the byte 0x{raw[error.start]:02x}")]) from None
+    except BadPrompt as error:
+        raise _invalid(path, error.faults) from None
+
+
+def _invalid(path: str, faults: list[Fault]) -> ConfigInvalid:
+    return ConfigInvalid(f"{path} is not valid.", details=tuple(faults))
+
+
+def _check_payload(config: PromptConfig, payload: Mapping[str, Any]) -> None:
+    if not isinstance(payload, Mapping):
+        raise AgentPromptInputError(f"Expected input_payload as a dict, came a {type(payload).__name__}.")
+    missing = [key for key in config.input_keys if key not in payload]
+    if missing:
+        who = f"{config.agent_name}@{config.version}"
+        raise AgentPromptInputError(f"{who} expects {', '.join(config.input_keys)}; missing: {', '.join(missing)}.")

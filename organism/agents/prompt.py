@@ -1,0 +1,153 @@
+"""One prompt of AgentStack: its configuration, and the two functions between an agent and a model (seed 004, 5).
+
+It is neutral and holds nothing but its configuration: the same pattern for every agent, nothing of one call kept for
+the next. Whoever calls the model stands between ``compose`` and ``parse_and_validate``.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from copy import deepcopy
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from organism.agents.answers import NoObject, candidates
+from organism.config.answer_schema import TYPES, fit, noting
+from organism.config.json_text import Found
+from organism.config.prompts import Mode, filled, with_enums
+from organism.errors import Fault
+
+JSON_ONLY: Final = (
+    "Return only JSON: one object that matches the schema below. No text before it, none after it, no code fence."
+)
+LAST_SENTENCE: Final = "Reply with a single JSON object only, no extra text, matching the schema."
+
+MAX_TOLD: Final = 20
+
+_PLAIN_KEY: Final = re.compile(r"[\w.-]+")
+_BREAKS: Final = re.compile("[\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+
+
+class AgentPromptInputError(ValueError):
+    """The payload is not what the prompt is composed of."""
+
+
+class AgentPromptValidationError(ValueError):
+    """What the model gave does not fit the prompt's schema; ``faults`` names every field, by its JSON pointer."""
+
+    def __init__(self, who: str, faults: tuple[Fault, ...]) -> None:
+        told = [f"{fault.pointer}: {fault.message}".removeprefix(": ") for fault in faults[:MAX_TOLD]]
+        more = f"; and {len(faults) - MAX_TOLD} more" if len(faults) > MAX_TOLD else ""
+        super().__init__(f"The answer to {who} does not fit: {'; '.join(told)}{more}.")
+        self.faults = faults
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentPrompt:
+    """A prompt as its file configures it. ``max_output_tokens`` None leaves the bound to the model."""
+
+    agent_name: str
+    version: str
+    mode: Mode
+    system_text: str
+    purpose_text: str
+    output_schema: Mapping[str, Any]
+    model_name: str
+    enums: Mapping[str, list[str]] = field(default_factory=dict)
+    defaults: Mapping[str, Any] = field(default_factory=dict)
+    temperature: float = 0.0
+    max_output_tokens: int | None = None
+
+    def compose(self, input_payload: Mapping[str, Any]) -> tuple[list[dict[str, str]], dict[str, Any]]:
+        """The messages for the model, SYSTEM and USER, and the schema of the answer as ``response_format``.
+
+        The schema is a JSON Schema as such; what a provider wraps it in is the client's business. Raises
+        ``AgentPromptInputError`` if the payload is no mapping with names as keys.
+        """
+        lines = _lines(input_payload)
+        system = (
+            self.system_text,
+            self.purpose_text,
+            f"Agent: {self.agent_name}, version {self.version}.",
+            f"{JSON_ONLY}\n{json.dumps(self.output_schema, ensure_ascii=False)}",
+        )
+        user = (lines, self._instruction(), LAST_SENTENCE)
+        messages = [
+            {"role": "system", "content": "\n\n".join(system)},
+            {"role": "user", "content": "\n\n".join(part for part in user if part)},
+        ]
+        return messages, deepcopy(dict(self.output_schema))
+
+    def parse_and_validate(self, raw_output: Any) -> dict[str, Any]:
+        """The answer as a plain dict: the schema's fields, in its order, with the defaults of what is missing.
+
+        ``raw_output`` is the object itself, a ``Completion``, what an OpenAI-compatible server or SDK answers, or a
+        text in which one such object stands, in a fence or between sentences. Of several objects the one that fits is
+        taken; if different ones fit, none is. Raises ``AgentPromptValidationError`` and nothing else.
+        """
+        who = f"{self.agent_name}@{self.version}"
+        try:
+            found = candidates(raw_output)
+        except NoObject as error:
+            raise AgentPromptValidationError(who, error.faults) from None
+        fitted = [self._fitted(each) for each in found]
+        right = [answer for answer, faults in fitted if not faults]
+        if not right:
+            raise AgentPromptValidationError(who, min((faults for _, faults in reversed(fitted)), key=len))
+        if any(answer != right[0] for answer in right):
+            message = f"expected one JSON object, came {len(right)} different ones that fit"
+            raise AgentPromptValidationError(who, (Fault("", message),))
+        return right[0]
+
+    def _fitted(self, found: Found) -> tuple[dict[str, Any], tuple[Fault, ...]]:
+        if found.faults or not isinstance(found.value, dict):
+            return {}, found.faults
+        faults: list[Fault] = []
+        value = filled(found.value, deepcopy(dict(self.defaults)))
+        answer = fit(value, with_enums(self.output_schema, self.enums), "", noting(faults))
+        return answer, tuple(faults)
+
+    def _instruction(self) -> str:
+        """What the mode asks for; the fields come from the configuration."""
+        if self.mode == "Chooser":
+            return "\n".join(f"Choose `{name}` from {_listed(allowed)}." for name, allowed in self.enums.items())
+        fields = "\n".join(_described(name, schema) for name, schema in self.output_schema["properties"].items())
+        if self.mode == "Writer":
+            return f"Fill each field with appropriate text following the purpose:\n{fields}"
+        return f"Extract the information from the input above, or map it, into these fields:\n{fields}"
+
+
+def _lines(payload: Mapping[str, Any]) -> str:
+    """Each entry as ``key = "value"`` in one line of its own: no value can look like another line."""
+    if not isinstance(payload, Mapping):
+        raise AgentPromptInputError(f"Expected input_payload as a dict, came a {type(payload).__name__}.")
+    return "\n".join(f"{_key(key)} = {_text(value)}" for key, value in payload.items())
+
+
+def _key(key: Any) -> str:
+    if not isinstance(key, str):
+        raise AgentPromptInputError(f"Expected the keys of input_payload as text, came {key!r}.")
+    return key if _PLAIN_KEY.fullmatch(key) else _text(key)
+
+
+def _text(value: Any) -> str:
+    """A value as JSON, text in quotes, with every sign escaped that would end a line."""
+    try:
+        written = json.dumps(value, ensure_ascii=False, default=str)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise AgentPromptInputError(f"A value of input_payload cannot be written: {error}.") from None
+    return _BREAKS.sub(lambda sign: f"\\u{ord(sign.group()):04x}", written)
+
+
+def _listed(allowed: list[str]) -> str:
+    return json.dumps(allowed, ensure_ascii=False)
+
+
+def _described(name: str, schema: Mapping[str, Any]) -> str:
+    kinds = [schema["type"]] if isinstance(schema.get("type"), str) else schema.get("type", [])
+    called = " or ".join(TYPES[kind] for kind in kinds) or "any value"
+    described = f": {schema['description']}" if isinstance(schema.get("description"), str) else ""
+    chosen = f", one of {_listed(schema['enum'])}" if "enum" in schema else ""
+    return f"- `{name}` ({called}{chosen}){described}"

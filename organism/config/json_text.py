@@ -1,0 +1,176 @@
+"""JSON as it is read here: nothing twice, nothing JSON has no word for, nothing too deep; every fault has its place.
+
+Python's own reader is lenient: it takes the last of two equal keys, and knows ``NaN``. Here it reads each object as the
+pairs that stand there, and what it read is then walked once, so that each fault is told with its JSON pointer.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+from organism.errors import Fault
+
+MAX_DEPTH: Final = 64
+MAX_DIGITS: Final = 40
+MAX_FAULTS: Final = 50
+MAX_SHOWN: Final = 60
+MAX_FOUND: Final = 1000
+
+_SURROGATE: Final = re.compile("[\ud800-\udfff]")
+_OPENING: Final = re.compile(r"""\{(?=[ \t\r\n]*["}])|\[(?=[ \t\r\n]*["{\[\]tfnNI0-9-])""")
+"""A bracket that may begin an object or a list, and not one of prose."""
+
+
+class NotJson(ValueError):
+    """The text is no JSON that is taken here. ``faults`` says where and why."""
+
+    def __init__(self, faults: list[Fault]) -> None:
+        super().__init__("; ".join(f"{fault.pointer}: {fault.message}".removeprefix(": ") for fault in faults))
+        self.faults = faults
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A list or an object that stands in a text. ``faults`` are what is wrong with it; then ``value`` is not whole."""
+
+    value: dict[str, Any] | list[Any]
+    faults: tuple[Fault, ...]
+
+
+def read_json(text: str) -> Any:
+    """The one value that the text is. Raises ``NotJson``."""
+    try:
+        raw = _decoder(strict=True).decode(text.removeprefix("\ufeff"))
+    except json.JSONDecodeError as error:
+        reason = f"this is not JSON (line {error.lineno}, column {error.colno}): {error.msg}"
+        raise NotJson([Fault("", reason)]) from None
+    except RecursionError:
+        raise NotJson([_too_deep("")]) from None
+    walk = _Walk()
+    value = walk.plain(raw, "", 0)
+    if walk.faults:
+        raise NotJson(walk.faults)
+    return value
+
+
+def found_in(text: str) -> Iterator[Found | Fault]:
+    """The objects and lists that stand in a text, those within others left out; a ``Fault`` for one that breaks off.
+
+    Where one breaks off the search goes on, so that no character is read anew again and again. Python counts the lines
+    up to each such place, so their number has a bound. Raises ``NotJson`` where the rest is not looked at.
+    """
+    decoder = _decoder(strict=False)  # line breaks inside texts are forgiven: models write them
+    at = count = 0
+    while opening := _OPENING.search(text, at):
+        start, count = opening.start(), count + 1
+        if count > MAX_FOUND:
+            raise NotJson([Fault("", f"more than {MAX_FOUND} brackets that may begin an object or a list")])
+        try:
+            raw, at = decoder.raw_decode(text, start)
+        except json.JSONDecodeError as error:
+            at = max(error.pos, start + 1)
+            yield Fault("", f"what begins at character {start + 1} breaks off at {error.pos + 1}: {error.msg}")
+        except RecursionError:
+            raise NotJson([_too_deep("")]) from None
+        else:
+            walk = _Walk()
+            yield Found(walk.plain(raw, "", 0), tuple(walk.faults))
+
+
+def pointer(place: str, step: str | int) -> str:
+    """The JSON pointer of what stands at ``step`` (a key or an index) in what stands at ``place``."""
+    return f"{place}/{str(step).replace('~', '~0').replace('/', '~1')}"
+
+
+def came(value: Any) -> str:
+    """A value and what it is, in few words: ``3 (a number)``, ``"five" (text)``, ``a list``."""
+    if isinstance(value, list | dict):
+        return "a list" if isinstance(value, list) else "an object"
+    text = json.dumps(value[: MAX_SHOWN + 1] if isinstance(value, str) else value, ensure_ascii=False)
+    shown = text if len(text) <= MAX_SHOWN else text[: MAX_SHOWN - 1] + "…"
+    kind = "text" if isinstance(value, str) else "a number"
+    return shown if value is None or isinstance(value, bool) else f"{shown} ({kind})"
+
+
+class _Pairs(list[tuple[str, Any]]):
+    """An object as it stands, each pair of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class _NoNumber:
+    """What stands where a number may stand, and is none that can be held."""
+
+    reason: str
+
+
+def _decoder(*, strict: bool) -> json.JSONDecoder:
+    return json.JSONDecoder(
+        object_pairs_hook=_Pairs, parse_int=_integer, parse_float=_float, parse_constant=_constant, strict=strict
+    )
+
+
+def _integer(text: str) -> int | _NoNumber:
+    if len(text) > MAX_DIGITS:
+        return _NoNumber(f"expected a number of at most {MAX_DIGITS} digits, came one of {len(text)}")
+    return int(text)
+
+
+def _float(text: str) -> float | _NoNumber:
+    number = float(text)
+    return (
+        number if math.isfinite(number) else _NoNumber(f"expected a number that can be held, came {text[:MAX_DIGITS]}")
+    )
+
+
+def _constant(text: str) -> _NoNumber:
+    return _NoNumber(f"expected a value of JSON, came {text}")
+
+
+def _too_deep(place: str) -> Fault:
+    return Fault(place, f"nested deeper than {MAX_DEPTH} levels")
+
+
+class _Walk:
+    """Makes plain values of what was read, and notes what is wrong with them."""
+
+    def __init__(self) -> None:
+        self.faults: list[Fault] = []
+
+    def plain(self, raw: Any, place: str, depth: int) -> Any:
+        if isinstance(raw, _NoNumber):
+            self._add(place, raw.reason)
+            return None
+        if isinstance(raw, str):
+            return self._text(raw, place)
+        if not isinstance(raw, list):
+            return raw
+        if depth >= MAX_DEPTH:
+            self._add(place, _too_deep(place).message)
+            return None
+        if isinstance(raw, _Pairs):
+            return self._object(raw, place, depth)
+        return [self.plain(item, pointer(place, at), depth + 1) for at, item in enumerate(raw)]
+
+    def _object(self, pairs: _Pairs, place: str, depth: int) -> dict[str, Any]:
+        entries: dict[str, Any] = {}
+        for key, raw in pairs:
+            inner = pointer(place, self._text(key, place)[:MAX_SHOWN])
+            if key in entries:
+                self._add(inner, "this key stands here twice")
+            entries[key] = self.plain(raw, inner, depth + 1)
+        return entries
+
+    def _text(self, text: str, place: str) -> str:
+        if text.isascii() or not _SURROGATE.search(text):
+            return text
+        self._add(place, "expected characters, came half of a surrogate pair")
+        return _SURROGATE.sub("\ufffd", text)
+
+    def _add(self, place: str, message: str) -> None:
+        if len(self.faults) < MAX_FAULTS:
+            self.faults.append(Fault(place, message))

@@ -1,0 +1,212 @@
+"""Files of prompts: what is taken, and what is refused, all of it at once, by JSON pointers."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from organism.config.prompts import BadPrompt, read_prompt
+from tests.agents.stack import a2
+
+GONE = object()
+
+
+def changed(path: str, value: Any) -> dict[str, Any]:
+    """The file of A2 with one value in another's place, or gone."""
+    plain = a2()
+    *way, last = path.split("/")[1:]
+    owner = plain
+    for step in way:
+        owner = owner[step]
+    owner[last] = value
+    if value is GONE:
+        del owner[last]
+    return plain
+
+
+def faults(plain: Any) -> dict[str, str]:
+    text = plain if isinstance(plain, str) else json.dumps(plain)
+    with pytest.raises(BadPrompt) as refused:
+        read_prompt(text, "A2", "v1")
+    return {fault.pointer: fault.message for fault in refused.value.faults}
+
+
+def test_the_shipped_file_is_taken() -> None:
+    assert read_prompt(json.dumps(a2()), "A2", "v1").mode == "Chooser"
+
+
+@pytest.mark.parametrize(
+    "key", ["agent_name", "version", "mode", "system_text", "purpose_text", "output_schema", "model_name"]
+)
+def test_each_key_that_must_be_there_is_named(key: str) -> None:
+    assert faults(changed(f"/{key}", GONE)) == {f"/{key}": "is missing"}
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "pointer", "message"),
+    [
+        ("/agent_name", "A3", "/agent_name", 'expected `A2`, as the file\'s path says, came "A3" (text)'),
+        ("/agent_name", 2, "/agent_name", "expected a name of letters, digits"),
+        ("/version", "v2", "/version", 'expected `v1`, as the file\'s path says, came "v2" (text)'),
+        ("/mode", "chooser", "/mode", 'expected Chooser or Writer or Extractor, came "chooser" (text)'),
+        ("/mode", None, "/mode", "expected Chooser or Writer or Extractor, came null"),
+        ("/mode", ["Writer"], "/mode", "expected Chooser or Writer or Extractor, came a list"),
+        ("/system_text", " \n", "/system_text", "expected text that is not blank"),
+        ("/purpose_text", ["a"], "/purpose_text", "expected text that is not blank, came a list"),
+        ("/model_name", "", "/model_name", "expected the name of a model"),
+        ("/model_name", "gpt 4", "/model_name", "expected the name of a model"),
+        ("/temperature", -0.1, "/temperature", "expected a number from 0 to 2, came -0.1 (a number)"),
+        ("/temperature", "0", "/temperature", "expected a number from 0 to 2"),
+        ("/temperature", True, "/temperature", "expected a number from 0 to 2, came true"),
+        ("/max_output_tokens", 0, "/max_output_tokens", "expected a whole number from 1 to 1000000, came 0"),
+        ("/max_output_tokens", 1.5, "/max_output_tokens", "expected a whole number from 1 to 1000000"),
+        ("/input_keys", "task", "/input_keys", "expected a list of different names"),
+        ("/input_keys", ["a", "a"], "/input_keys", "expected a list of different names"),
+        ("/input_keys", ["a", 1], "/input_keys", "expected a list of different names"),
+        ("/temprature", 0, "/temprature", "unknown key `temprature`; did you mean `temperature`?"),
+        ("/provider", "openai", "/provider", "unknown key `provider`"),
+        ("/enums", [], "/enums", "expected an object, came a list"),
+        ("/defaults", None, "/defaults", "expected an object, came null"),
+        ("/output_schema", "object", "/output_schema", 'expected an object, came "object" (text)'),
+        ("/output_schema/type", "array", "/output_schema/type", 'expected "object", came "array" (text)'),
+        ("/output_schema/type", GONE, "/output_schema/type", 'expected "object", came null'),
+        (
+            "/output_schema/properties/tone/type",
+            "text",
+            "/output_schema/properties/tone/type",
+            "expected one or more of",
+        ),
+        (
+            "/output_schema/properties/tone/pattern",
+            ".*",
+            "/output_schema/properties/tone/pattern",
+            "the word `pattern`",
+        ),
+        ("/output_schema/oneOf", [], "/output_schema/oneOf", "the word `oneOf` is not taken here"),
+        ("/output_schema/required", ["tonne"], "/output_schema/required/0", "there is no property `tonne`; did you"),
+    ],
+)
+def test_each_wrong_value_is_refused_where_it_stands(path: str, value: Any, pointer: str, message: str) -> None:
+    found = faults(changed(path, value))
+    assert list(found) == [pointer]
+    assert found[pointer].startswith(message)
+
+
+def test_the_schemas_enum_and_enums_must_be_the_same_in_any_order() -> None:
+    read_prompt(json.dumps(changed("/enums/tone", ["formal", "direct", "friendly"])), "A2", "v1")
+    found = faults(changed("/enums/tone", ["direct", "loud", "formal"]))
+    assert found == {"/enums/tone": '"friendly" (text) is not in `enums`'}
+    assert faults(changed("/enums/tone", ["direct", "friendly", "formal", "loud"])) == {
+        "/enums/tone": '"loud" (text) is not in the schema\'s enum'
+    }
+
+
+def test_enums_need_a_property_and_an_enum_of_the_schema_needs_enums() -> None:
+    assert faults(changed("/enums/tonne", ["direct"])) == {
+        "/enums/tonne": "the schema has no property `tonne`; did you mean `tone`?"
+    }
+    assert faults(changed("/enums/tone", GONE)) == {
+        "/enums/tone": 'is missing: the schema has an enum for it, "direct" (text) …'
+    }
+
+
+def test_a_property_without_an_enum_may_be_bounded_by_enums_alone() -> None:
+    plain = changed("/output_schema/properties/tone/enum", GONE)
+    assert read_prompt(json.dumps(plain), "A2", "v1").enums["tone"] == ["direct", "friendly", "formal"]
+    plain["defaults"]["tone"] = "loud"
+    assert faults(plain) == {
+        "/defaults/tone": 'expected one of "direct", "friendly", "formal", came "loud" (text)',
+    }
+
+
+def test_what_several_are_chosen_from_stands_at_the_items() -> None:
+    several = {"type": "array", "items": {"type": "string", "enum": ["direct", "formal"]}}
+    plain = changed("/output_schema/properties/tone", several)
+    del plain["defaults"]["tone"]
+    assert faults(plain) == {"/enums/tone": '"friendly" (text) is not in the schema\'s enum'}
+    plain["enums"]["tone"] = ["direct", "formal"]
+    assert read_prompt(json.dumps(plain), "A2", "v1").enums["tone"] == ["direct", "formal"]
+
+
+def test_null_may_be_chosen_where_the_schema_takes_it() -> None:
+    plain = changed("/output_schema/properties/tone", {"type": ["string", "null"], "enum": ["direct", None]})
+    plain["enums"]["tone"] = ["direct"]
+    assert read_prompt(json.dumps(plain), "A2", "v1").enums["tone"] == ["direct"]
+
+
+def test_a_schema_has_properties() -> None:
+    for schema in ({"type": "object"}, {"type": "object", "properties": {}}):
+        assert faults({**a2(), "output_schema": schema}) == {
+            "/output_schema/properties": "expected at least one property"
+        }
+
+
+@pytest.mark.parametrize("allowed", [[], "direct", None, ["direct", 1], ["direct", "direct"], [""], {"a": 1}])
+def test_values_to_choose_from_are_different_texts(allowed: Any) -> None:
+    assert faults(changed("/enums/tone", allowed))["/enums/tone"]
+
+
+def test_a_chooser_has_something_to_choose_from() -> None:
+    plain = {**a2(), "enums": {}, "defaults": {}}
+    plain["output_schema"] = {"type": "object", "properties": {"a": {"type": "string"}}}
+    assert faults(plain) == {"/enums": "expected the values to choose from: the mode is Chooser"}
+    assert read_prompt(json.dumps({**plain, "mode": "Writer"}), "A2", "v1").enums == {}
+
+
+@pytest.mark.parametrize(
+    ("name", "default", "message"),
+    [
+        ("tone", "loud", "expected one of"),
+        ("tone", None, "expected text, came null"),
+        ("tonne", "direct", "the schema has no property `tonne`; did you mean `tone`?"),
+        ("a/b~c", "x", "the schema has no property `a/b~c`"),
+    ],
+)
+def test_a_default_must_fit_the_schema(name: str, default: Any, message: str) -> None:
+    plain = a2()
+    plain["defaults"][name] = default
+    ((where, what),) = faults(plain).items()
+    assert where == "/defaults/" + name.replace("~", "~0").replace("/", "~1")
+    assert what.startswith(message)
+
+
+@pytest.mark.parametrize(
+    ("text", "pointer", "message"),
+    [
+        ("", "", "this is not JSON (line 1, column 1): Expecting value"),
+        ("[]", "", "expected an object, came a list"),
+        ("null", "", "expected an object, came null"),
+        ("{\n  // a comment\n}", "", "this is not JSON (line 2, column 3): Expecting property name"),
+        ('{"mode": "Writer",}', "", "this is not JSON (line 1, column"),
+        ("agent_name: A2", "", "this is not JSON (line 1, column 1)"),
+        ('{"mode": "Writer"} {}', "", "this is not JSON (line 1, column 20): Extra data"),
+        ('{"a": {"b/c": 1, "b/c": 2}}', "/a/b~1c", "this key stands here twice"),
+        ('{"a": NaN}', "/a", "expected a value of JSON, came NaN"),
+        ('{"a": "\n"}', "", "this is not JSON (line 1, column 8): Invalid control character"),
+        ('{"a":' * 100 + "1" + "}" * 100, "/a" * 64, "nested deeper than 64 levels"),
+        ("[" * 100_000, "", "nested deeper than 64 levels"),
+        ('{"a": "\\ud800"}', "/a", "expected characters, came half of a surrogate pair"),
+    ],
+)
+def test_what_is_not_json_is_refused(text: str, pointer: str, message: str) -> None:
+    ((where, what),) = faults(text).items()
+    assert where == pointer
+    assert what.startswith(message)
+
+
+def test_all_faults_are_told_at_once() -> None:
+    plain = a2()
+    del plain["purpose_text"]
+    plain["mode"] = "Guesser"
+    plain["temperature"] = 9
+    plain["enums"]["tone"] = ["direct"]
+    plain["defaults"]["confidence"] = 3
+    assert list(faults(plain)) == [
+        "/purpose_text",
+        "/mode",
+        "/temperature",
+        "/enums/tone",
+        "/defaults/confidence",
+    ]
