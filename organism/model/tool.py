@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,3 +14,25 @@ class ToolSpec:
     name: str
     description: str
     parameters: Mapping[str, Any]
+
+
+ToolErrorCode = Literal[
+    "invalid_field",
+    "not_found",
+    "forbidden",
+    "preview_stale",
+    "confirm_mismatch",
+    "confirm_expired",
+    "confirm_used",
+    "upstream_error",
+    "upstream_timeout",
+]
+"""Codes of the API's error list that a tool may answer with."""
+
+
+@dataclass
+class ToolError:
+    """A tool's answer when it could not do what it was asked to. The message says why, and what to do instead."""
+
+    code: ToolErrorCode
+    message: str

@@ -15,8 +15,8 @@ from packaging.version import Version
 from tests.house.tree import ROOT, read_repository
 
 IMPORT_NAMES = {"prometheus-client": "prometheus_client", "ruamel-yaml": "ruamel"}
-# uvicorn loads it by the name given to it.
-UNIMPORTED = {"httptools"}
+# uvicorn loads it by the name given to it; zoneinfo finds its zones in it.
+UNIMPORTED = {"httptools", "tzdata"}
 # Below these stand faults that were found and mended; no lock may fall back (spec 7, S32).
 FLOORS = {"lxml": "6.1.0", "starlette": "0.49.1", "pysqlite3": "0.6.1"}
 

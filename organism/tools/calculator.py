@@ -1,0 +1,85 @@
+"""``calculator``: exact arithmetic, without running anything of what it is given."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import Context, Decimal
+from fractions import Fraction
+from typing import Annotated, Final
+
+from pydantic import Field
+
+from organism.config.shipped import ShippedTool
+from organism.model.handler import HandlerMetadata, HandlerResponse
+from organism.model.tool import ToolError
+from organism.tools.arithmetic import MAX_CHARACTERS, MAX_DIGITS, Unfit, Value, value_of
+
+SHOWN_DIGITS: Final = 30
+PLAIN_DIGITS: Final = 40
+"""A rounded value with more places than this is written with an exponent."""
+
+
+@dataclass
+class Calculator:
+    """Computes an arithmetic expression exactly.
+
+    Knows + - * / // (whole division) % (remainder) ** (power), parentheses, percentages (17% of 2340; 200 + 10% is 220)
+    and abs, ceil, floor, max, min, round(x, digits), sqrt. Numbers are written 1234.5 or 1.2e-3, without separators.
+    """
+
+    expression: Annotated[
+        str, Field(min_length=1, max_length=MAX_CHARACTERS, description="What to compute, such as (2 + 3) * 4.")
+    ]
+
+
+@dataclass
+class Calculated:
+    """``value`` is the result, rounded to 30 digits if ``exact`` is false; ``fraction`` is the exact value then."""
+
+    value: str
+    exact: bool = True
+    fraction: str = ""
+
+
+TOOL: Final = ShippedTool(name="calculator", payload_class=Calculator, replies=(Calculated,), timeout_s=10)
+
+
+async def calculate(payload: Calculator, _metadata: HandlerMetadata) -> HandlerResponse:
+    """Compute it."""
+    try:
+        return HandlerResponse.respond(shown(value_of(payload.expression)))
+    except Unfit as error:
+        return HandlerResponse.respond(ToolError("invalid_field", f"{error}."))
+
+
+def shown(value: Value) -> Calculated:
+    """The value as text: all its digits if there are few enough, else rounded, with the fraction that it is."""
+    number = value.number
+    places = _places(number.denominator)
+    if value.is_exact and places is not None:
+        return Calculated(_plain(number, places))
+    fraction = f"{number.numerator}/{number.denominator}" if value.is_exact else ""
+    return Calculated(_rounded(number), exact=False, fraction=fraction)
+
+
+def _places(denominator: int) -> int | None:
+    """How many places behind the point show all of a fraction; None if no number does, or too many."""
+    twos = (denominator & -denominator).bit_length() - 1
+    rest, fives = denominator >> twos, 0
+    while rest % 5 == 0:
+        rest, fives = rest // 5, fives + 1
+    places = max(twos, fives)
+    return places if rest == 1 and places <= MAX_DIGITS else None
+
+
+def _plain(number: Fraction, places: int) -> str:
+    digits = str(abs(number.numerator) * 10**places // number.denominator).rjust(places + 1, "0")
+    sign = "-" if number < 0 else ""
+    return f"{sign}{digits[:-places]}.{digits[-places:]}" if places else f"{sign}{digits}"
+
+
+def _rounded(number: Fraction) -> str:
+    context = Context(prec=SHOWN_DIGITS)
+    rounded = context.normalize(context.divide(Decimal(number.numerator), Decimal(number.denominator)))
+    plain = f"{rounded:f}"
+    return plain if len(plain) <= PLAIN_DIGITS else f"{rounded:e}"

@@ -1,0 +1,171 @@
+"""``http_fetch``: a page of a listed host, and of nothing else (spec 7.3, S21).
+
+For each step on the way, the first and each redirect: the URL is read strictly, its host stands in the list, it is
+resolved once, every address must be public, and one of these very addresses is connected to.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, Final
+
+from pydantic import Field
+
+from organism.config.host_rules import HostRule, host_rule
+from organism.config.shipped import ShippedTool
+from organism.config.tool_settings import HttpFetch as Terms
+from organism.config.tool_settings import Tools
+from organism.model.addresses import is_public
+from organism.model.handler import HandlerMetadata, HandlerResponse
+from organism.model.tool import ToolError
+from organism.tools.text import cut, decoded
+from organism.tools.urls import MAX_URL, Refused, Target, allowed, followed, target_of
+from organism.tools.web import Got, Net, NoAnswer, Place, got
+
+OFF: Final = "list the hosts that it may ask under `tools.http_fetch.hosts`"
+MOST_ADDRESSES: Final = 3
+"""Of so many addresses of a host one is tried after the other."""
+MOST_TEXT_BYTES: Final = 64 * 1024
+ACCEPT: Final = "text/html, text/*;q=0.9, application/json;q=0.9, */*;q=0.1"
+MOST_LISTED: Final = 10
+MOST_KIND: Final = 200
+_TEXTS: Final = frozenset(
+    {"application/json", "application/xml", "application/javascript", "application/x-ndjson", "application/yaml"}
+)
+_REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
+_SECONDS_MORE: Final = 5.0
+"""A handling has this much longer than its answer from outside."""
+
+
+@dataclass
+class HttpFetch:
+    """Fetches a page by its URL with GET and gives its text. Only listed public hosts can be asked."""
+
+    url: Annotated[
+        str, Field(min_length=1, max_length=MAX_URL, description="Such as https://example.org/page; http or https.")
+    ]
+
+
+@dataclass
+class Fetched:
+    """The answer: ``url`` is where redirects led, ``status`` is HTTP's, ``truncated`` says that there was more."""
+
+    url: str
+    status: int
+    content_type: str
+    text: str
+    truncated: bool = False
+
+
+def tool(tools: Tools) -> ShippedTool:
+    """The tool, off until hosts are listed."""
+    terms = tools.http_fetch
+    return ShippedTool(
+        name="http_fetch",
+        payload_class=HttpFetch,
+        replies=(Fetched,),
+        brings_outside_text=True,
+        timeout_s=(terms or Terms()).timeout_s + _SECONDS_MORE,
+        settings=terms,
+        is_off="" if terms is not None and terms.hosts else OFF,
+    )
+
+
+class Fetcher:
+    """Fetches by the terms of one organism.yaml."""
+
+    def __init__(self, terms: Terms, net: Net) -> None:
+        self._terms = terms
+        self._net = net
+        self._rules: Sequence[HostRule] = [host_rule(line) for line in terms.hosts]
+
+    async def fetch(self, payload: HttpFetch, metadata: HandlerMetadata) -> HandlerResponse:
+        """Fetch it once: a repetition of the handling gets the recorded answer."""
+
+        async def ask(_key: str) -> dict[str, Any]:
+            try:
+                async with asyncio.timeout(self._terms.timeout_s):
+                    return await self._asked(payload.url)
+            except TimeoutError:
+                message = f"There was no whole answer within {self._terms.timeout_s:g} seconds."
+                return {"code": "upstream_timeout", "message": message}
+            except NoAnswer as error:
+                return {"code": error.code, "message": error.message}
+
+        found = await metadata.effect("fetch", ask, kind="pure")
+        return HandlerResponse.respond(ToolError(**found) if "code" in found else Fetched(**found))
+
+    async def _asked(self, url: str) -> dict[str, Any]:
+        target = _target(url)
+        for _ in range(self._terms.max_redirects + 1):
+            answer = await self._one(target)
+            location = answer.headers.get("location")
+            if answer.status not in _REDIRECTS or location is None:
+                return _told(target, answer)
+            target = _target(location, target)
+        raise NoAnswer("upstream_error", f"There were more than {self._terms.max_redirects} redirects.")
+
+    async def _one(self, target: Target) -> Got:
+        if not allowed(target, self._rules):
+            listed = ", ".join(self._terms.hosts[:MOST_LISTED])
+            raise NoAnswer("forbidden", f"{target.authority} is not among the hosts that may be asked: {listed}.")
+        addresses = await self._public_addresses(target)
+        refusals: list[NoAnswer] = []
+        for address in addresses[:MOST_ADDRESSES]:
+            place = Place(target.scheme, address, target.port, target.host, target.authority, target.path)
+            try:
+                return await got(self._net, place, ACCEPT, self._terms.max_bytes)
+            except NoAnswer as error:
+                refusals.append(error)
+        raise refusals[0]
+
+    async def _public_addresses(self, target: Target) -> list[str]:
+        """The host's addresses, by one look-up. Raises ``NoAnswer`` if one of them is not public."""
+        try:
+            is_literal = target.host.startswith("[") or target.host.rpartition(".")[2].isdigit()
+            addresses = [target.host.strip("[]")] if is_literal else await self._net.addresses(target.host, target.port)
+        except (OSError, UnicodeError) as error:
+            raise NoAnswer("upstream_error", f"{target.host} has no address.") from error
+        if not addresses or not all(map(_is_public, addresses)):
+            raise NoAnswer("forbidden", f"{target.host} leads to an address that is not public.")
+        return addresses
+
+
+def _target(url: str, before: Target | None = None) -> Target:
+    try:
+        return target_of(url) if before is None else followed(before, url)
+    except Refused as error:
+        raise NoAnswer("invalid_field", f"The URL cannot be asked: {error}.") from error
+
+
+def _is_public(address: str) -> bool:
+    try:
+        return is_public(address)
+    except ValueError:
+        return False
+
+
+def _told(target: Target, answer: Got) -> dict[str, Any]:
+    """What is told of an answer: its text, if it is text."""
+    kind = answer.headers.get("content-type", "")
+    if not _is_text(kind, answer.body):
+        shown = cut(decoded(kind.encode()[:MOST_KIND], ""), MOST_KIND) or "of no type"
+        raise NoAnswer("upstream_error", f"{target.url} is no text: it is {shown}.")
+    text = decoded(answer.body, kind)
+    told = cut(text, MOST_TEXT_BYTES)
+    return {
+        "url": target.url,
+        "status": answer.status,
+        "content_type": decoded(kind.encode()[:MOST_KIND], ""),
+        "text": told,
+        "truncated": answer.is_cut or len(told) < len(text),
+    }
+
+
+def _is_text(content_type: str, body: bytes) -> bool:
+    kind = content_type.partition(";")[0].strip().lower()
+    if not kind:
+        return b"\0" not in body
+    return kind.startswith("text/") or kind in _TEXTS or kind.endswith(("+json", "+xml"))
