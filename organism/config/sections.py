@@ -15,6 +15,7 @@ from pydantic import Field
 from organism.config.settings import (
     CONTEXT_WINDOW,
     MODEL_TIMEOUT_S,
+    RAG_TOP_K,
     Count,
     InvokeMode,
     Limits,
@@ -22,6 +23,7 @@ from organism.config.settings import (
     Provider,
     Retry,
     Seconds,
+    Taint,
 )
 
 NAME_PATTERN: Final = r"^[A-Za-z][A-Za-z0-9_.-]*$"
@@ -30,6 +32,8 @@ _ONE_LINE: Final = r"^[^\x00-\x1f\x7f\x{85}\x{2028}\x{2029}]*$"
 _DOTTED: Final = r"^[^\W\d]\w*(\.[^\W\d]\w*)+$"
 _MODULE: Final = r"^[^\W\d]\w*(\.[^\W\d]\w*)*$"
 _PROMPT_REF: Final = r"^[A-Za-z0-9_.-]+(@[A-Za-z0-9_.-]+)?$"
+_FILE_NAME: Final = r"^[a-zA-Z0-9_-]+$"
+_INDEX: Final = r"^[A-Za-z0-9._:-]{1,128}$"
 TENANT_ID: Final = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$"
 _CALLED: Final = r"^[a-z0-9][a-z0-9-]{0,31}$"
 _DIGEST: Final = r"^[0-9a-f]{64}$"
@@ -41,6 +45,8 @@ PATTERNS: Final = {
     _DOTTED: "a dotted path such as `handlers.hello.greet`",
     _MODULE: "the name of a module such as `handlers`",
     _PROMPT_REF: "a prompt such as `A2@v1`",
+    _FILE_NAME: "a name of letters, digits, `_` and `-`",
+    _INDEX: "the name of an index: at most 128 letters, digits, `.`, `_`, `:` or `-`",
     TENANT_ID: "a tenant's id: at most 63 letters, digits, `.`, `_` or `-`",
     _CALLED: "a token's name: at most 32 small letters, digits or `-`",
     _DIGEST: "the SHA-256 of a token as 64 small hex digits, in quotes; `organism token create` makes it",
@@ -49,6 +55,8 @@ PATTERNS: Final = {
 
 Text = Annotated[str, Field(min_length=1, pattern=_NOT_BLANK)]
 Name = Annotated[str, Field(pattern=NAME_PATTERN, max_length=128)]
+FileName = Annotated[str, Field(pattern=_FILE_NAME, max_length=128)]
+IndexName = Annotated[str, Field(pattern=_INDEX)]
 Title = Annotated[str, Field(min_length=1, pattern=_ONE_LINE, max_length=128)]
 DottedPath = Annotated[str, Field(pattern=_DOTTED, max_length=256)]
 Prefix = Annotated[str, Field(pattern=_MODULE, max_length=256)]
@@ -158,6 +166,25 @@ class ListenerSection:
 
 
 @dataclass(frozen=True, slots=True)
+class AgentSection:
+    """A file of a conversational agent (spec 4.1). 0, a temperature below it, and empty text stand for "not given"."""
+
+    REQUIRED: ClassVar = ("name", "model", "description", "system_prompt")
+
+    name: FileName = ""
+    model: Text = ""
+    description: Text = ""
+    system_prompt: Text = ""
+    max_tokens: Annotated[int, Field(ge=1, le=1_000_000)] = 0
+    temperature: Annotated[float, Field(ge=0, le=2)] = -1.0
+    tools: tuple[Name, ...] = ()
+    rag_index: IndexName = ""
+    rag_top_k: Annotated[int, Field(ge=1, le=50)] = RAG_TOP_K
+    budget: BudgetSection = field(default_factory=BudgetSection)
+    taint: Taint = "escalate"
+
+
+@dataclass(frozen=True, slots=True)
 class Root:
     """The whole file; what stands behind the keys is held against its own table."""
 
@@ -215,6 +242,7 @@ Section = (
     | ModelSection
     | EmbeddingSection
     | ListenerSection
+    | AgentSection
     | Root
     | TokenSection
     | TenantSection

@@ -25,7 +25,9 @@ Handler = Callable[[Any, Any], Any]
 """``async def (payload, metadata)``, or a plain ``def`` where the listener is ``blocking``."""
 InvokeMode = Literal["batch", "stream"]
 Provider = Literal["openai", "anthropic", "builtin", "scripted", "replay", "local"]
+Taint = Literal["escalate", "allow"]
 
+RAG_TOP_K: Final = 5
 MODEL_TIMEOUT_S: Final = 120.0
 CONTEXT_WINDOW: Final = 8192
 """Tokens that a model takes if its section does not say it: no model of today takes fewer."""
@@ -104,6 +106,28 @@ class Model:
     fallback: tuple[str, ...] = ()
     timeout_s: float = MODEL_TIMEOUT_S
     script: Path | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Agent:
+    """A conversational agent, as its own file describes it (spec 4.1).
+
+    ``max_tokens`` and ``temperature`` are None where the model decides. Of ``rag_index`` the ``rag_top_k`` best
+    passages are put before each prompt. ``taint`` says whether a person must agree to what it does once it has read
+    text from outside (spec 7.3, S20).
+    """
+
+    name: str
+    model: str
+    description: str
+    system_prompt: str
+    max_tokens: int | None = None
+    temperature: float | None = None
+    tools: tuple[str, ...] = ()
+    rag_index: str | None = None
+    rag_top_k: int = RAG_TOP_K
+    budget: Budget = Budget()
+    taint: Taint = "escalate"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,155 @@
+"""Files of agents beside organism.yaml: ``config/agents/{name}.yaml`` and ``{name}/{version}.json`` (spec 4.1).
+
+Where there is no such folder the bundled agents are served. Those are nobody's fault: one whose name, classes or tools
+an organism.yaml has no room for gives way instead of refusing the load.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from organism.config.budgets import budget_of
+from organism.config.check import held
+from organism.config.faults import Faults
+from organism.config.prompts import PROMPT_FOLDER, BadPrompt, PromptConfig, PromptKey, is_prompt_name, read_prompt
+from organism.config.sections import AgentSection
+from organism.config.settings import Agent
+from organism.config.text import read_text
+from organism.config.yaml import Node, read_yaml
+
+MAX_FILES: Final = 1000
+
+_EXPECTED: Final = "a mapping with `name`, `model`, `description` and `system_prompt`"
+
+
+@dataclass(frozen=True, slots=True)
+class AgentEntry:
+    """One agent with where it stands. ``is_bundled``: it came with the organism."""
+
+    agent: Agent
+    node: Node
+    faults: Faults
+    is_bundled: bool = False
+
+    @property
+    def plain(self) -> dict[str, Any]:
+        """The file as it was written."""
+        plain: dict[str, Any] = self.node.plain()
+        return plain
+
+    def add(self, key: str, message: str, *way: str | int) -> None:
+        """Note a fault at the key of the file, or further within."""
+        place = (key, *way)
+        self.faults.add(self.node.nearest(place).line, place, message)
+
+
+@dataclass(frozen=True, slots=True)
+class AgentFiles:
+    """What the files say: agents and prompts by name, and the digest of all that was read."""
+
+    agents: Mapping[str, AgentEntry] = field(default_factory=dict)
+    prompts: Mapping[PromptKey, PromptConfig] = field(default_factory=dict)
+    digest: bytes = b""
+
+
+def read_agent_files(folder: Path, bundled: Path | None, faults: Faults) -> AgentFiles:
+    """Read those beside organism.yaml, which lies in ``folder``, or the bundled ones; all faults are noted."""
+    place = folder / PROMPT_FOLDER
+    if place.is_dir():
+        return _Reader(place, faults).read()
+    if place.exists():
+        faults.of(PROMPT_FOLDER).add(1, (), "expected a folder with the files of agents, came a file")
+    return _Reader(bundled, faults, is_bundled=True).read() if bundled is not None else AgentFiles()
+
+
+class _Reader:
+    """Reads one folder, in the order of names."""
+
+    def __init__(self, folder: Path, faults: Faults, *, is_bundled: bool = False) -> None:
+        self._folder = folder
+        self._faults = faults
+        self._is_bundled = is_bundled
+        self._agents: dict[str, AgentEntry] = {}
+        self._prompts: dict[PromptKey, PromptConfig] = {}
+        self._digest = hashlib.sha256()
+
+    def read(self) -> AgentFiles:
+        """All of them."""
+        for count, path in enumerate(self._files()):
+            file = path.relative_to(self._folder).as_posix()
+            faults = self._faults.of(f"{PROMPT_FOLDER}/{file}")
+            if count >= MAX_FILES:
+                faults.add(1, (), f"expected at most {MAX_FILES} files of agents, came more")
+                break
+            if not path.is_file():
+                faults.add(1, (), "expected a file, came something else or a link to nothing")
+                continue
+            text = read_text(path, faults, if_missing="see that it may be read", if_large="shorten it")
+            self._digest.update(f"{file}:{len(text)}:{text}".encode())
+            if faults.are_none:
+                read = self._prompt if path.suffix == ".json" else self._agent
+                read(text, path, faults)
+        return AgentFiles(self._agents, self._prompts, self._digest.digest())
+
+    def _files(self) -> Iterator[Path]:
+        """The files of agents and prompts. A misplaced one is a fault; what is hidden or of another kind is not."""
+        for path in self._within(self._folder):
+            if path.is_dir():
+                yield from (each for each in self._within(path) if each.suffix == ".json")
+            elif path.suffix == ".yaml":
+                yield path
+            elif path.suffix in {".yml", ".json"}:
+                where = f"{path.stem}.yaml" if path.suffix == ".yml" else f"{path.stem}/v1.json"
+                faults = self._faults.of(f"{PROMPT_FOLDER}/{path.name}")
+                faults.add(1, (), f"this file would not be read: expected it at {PROMPT_FOLDER}/{where}")
+
+    def _within(self, folder: Path) -> list[Path]:
+        try:
+            return sorted(path for path in folder.iterdir() if not path.name.startswith("."))
+        except OSError as error:
+            where = PROMPT_FOLDER if folder == self._folder else f"{PROMPT_FOLDER}/{folder.name}"
+            self._faults.of(where).add(1, (), f"the folder cannot be read: {error.strerror}")
+            return []
+
+    def _prompt(self, text: str, path: Path, faults: Faults) -> None:
+        name, version = key = path.parent.name, path.stem
+        if not is_prompt_name(name) or not is_prompt_name(version):
+            faults.add(1, (), "expected names of letters, digits, `_`, `.` and `-` for the folder and the file")
+            return
+        try:
+            self._prompts[key] = read_prompt(text, name, version)
+        except BadPrompt as error:
+            for fault in error.faults:
+                faults.at(fault.pointer, fault.message)
+
+    def _agent(self, text: str, path: Path, faults: Faults) -> None:
+        node = read_yaml(text, faults, _EXPECTED)
+        if node is None:
+            return
+        section = held(AgentSection, node, (), faults)
+        if not isinstance(node.value, dict):
+            return
+        entry = AgentEntry(_agent_of(section), node, faults, self._is_bundled)
+        if section.name and section.name != path.stem:
+            entry.add("name", f"expected `{path.stem}`, as the file is called, came `{section.name}`")
+        self._agents[path.stem] = entry
+
+
+def _agent_of(section: AgentSection) -> Agent:
+    return Agent(
+        name=section.name,
+        model=section.model,
+        description=section.description,
+        system_prompt=section.system_prompt,
+        max_tokens=section.max_tokens or None,
+        temperature=section.temperature if section.temperature >= 0 else None,
+        tools=section.tools,
+        rag_index=section.rag_index or None,
+        rag_top_k=section.rag_top_k,
+        budget=budget_of(section.budget),
+        taint=section.taint,
+    )
