@@ -1,8 +1,12 @@
-"""What all tests share: how hypothesis looks for its examples."""
+"""What all tests share: how hypothesis looks for its examples, and a server of models to ask."""
 
 from __future__ import annotations
 
 from hypothesis import settings
+
+from tests.agents.peer.fixture import peer, peer_place
+
+__all__ = ["peer", "peer_place"]
 
 # No deadline: a busy machine is no fault of the code. A failing example is printed so that it can be run again.
 settings.register_profile("push", deadline=None, print_blob=True)
