@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ssl
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Iterator
@@ -13,10 +14,11 @@ import httpx2
 import pytest
 
 from tests.agents.peer.answers import Answer, to_json
-from tests.server.served import NO_TLS
 
 ROOT = Path(__file__).parents[3]
 PATIENCE_SECONDS = 30
+NO_TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+"""A context that loads no authorities: they cost more than a test."""
 
 
 class Peer:
