@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 from organism.config.budgets import budget_of
 from organism.config.check import held, near
 from organism.config.code import Code, Named
 from organism.config.faults import Faults, Place, written
-from organism.config.sections import ListenerSection
+from organism.config.sections import NAME_PATTERN, ListenerSection, ShippedSection
 from organism.config.settings import Handler, Limits, Listener, is_reserved
+from organism.config.shipped import ShippedTool, is_own, shipped_listener
 from organism.config.yaml import Node
 from organism.model.agent import Prompt
 from organism.model.ids import CONSOLE, SYSTEM_TODO, AgentName
@@ -24,11 +27,12 @@ _VERSION_DIGITS: Final = 16
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One item of ``listeners``: where it stands, and what of it could be read."""
+    """One item of ``listeners``: where it stands, what of it could be read, and the shipped tool that it is about."""
 
     node: Node
     place: Place
     section: ListenerSection
+    tool: ShippedTool | None = None
 
     def line(self, key: str) -> int:
         """The line of the key, or of the item if the key is not there."""
@@ -42,27 +46,55 @@ class Entry:
         """The dotted path that stands behind the key."""
         return Named(path, self.line(key), (*self.place, key))
 
+    def texts(self, key: str) -> Iterator[tuple[str, int, Place]]:
+        """The texts in the list behind the key, each with its line and place."""
+        items = self.node.nearest((key,)).items() if self.has(key) else ()
+        return ((item.value, item.line, (*self.place, key, at)) for at, item in items if isinstance(item.value, str))
 
-def read_listeners(node: Node | None, limits: Limits, code: Code, faults: Faults) -> tuple[Listener, ...]:
+
+@dataclass(frozen=True, slots=True)
+class Listeners:
+    """Those of the file and the shipped tools that they name; the other shipped tools; those that are off, and why."""
+
+    named: tuple[Listener, ...]
+    shelf: tuple[Listener, ...]
+    off: Mapping[str, str]
+
+
+def read_listeners(
+    node: Node | None, limits: Limits, code: Code, faults: Faults, shipped: Sequence[ShippedTool]
+) -> Listeners:
     """The listeners in the order of the file, without those whose code is at fault; all faults are noted."""
     items = node.value if node is not None and isinstance(node.value, tuple) else ()
+    tools = {tool.name: tool for tool in shipped}
     entries = [
-        Entry(item, place, held(ListenerSection, item, place, faults))
+        _entry(item, ("listeners", index), tools, faults)
         for index, item in enumerate(items)
-        if isinstance(item.value, dict) and (place := ("listeners", index))
+        if isinstance(item.value, dict)
     ]
-    known = _check_names(entries, faults)
+    names = [*_check_names(entries, faults), *tools]
+    off = {tool.name: tool.is_off for tool in shipped if tool.is_off}
     listeners = []
     for entry in entries:
-        _check_peers(entry, known, faults)
+        _check_named(entry, names, off, faults)
         listener = _listener(entry, limits, code, faults)
         if listener is not None:
             listeners.append(listener)
-    return tuple(listeners)
+    return _with_shipped(tuple(listeners), shipped, limits, off)
+
+
+def _entry(item: Node, place: Place, tools: Mapping[str, ShippedTool], faults: Faults) -> Entry:
+    section = item.plain()
+    name = section.get("name")
+    tool = tools.get(name) if isinstance(name, str) and not is_own(section) else None
+    if tool is None:
+        return Entry(item, place, held(ListenerSection, item, place, faults))
+    said = held(ShippedSection, item, place, faults)
+    return Entry(item, place, ListenerSection(**asdict(said)), tool)
 
 
 def _check_names(entries: list[Entry], faults: Faults) -> list[str]:
-    """Note reserved names and those given twice; gives all names that peers may have."""
+    """Note reserved names and those given twice; gives those that are left."""
     first: dict[str, Entry] = {}
     for entry in entries:
         name, line, place = entry.section.name, entry.line("name"), (*entry.place, "name")
@@ -72,23 +104,54 @@ def _check_names(entries: list[Entry], faults: Faults) -> list[str]:
             taken = f"{written(first[name].place)} in line {first[name].line('name')}"
             faults.add(line, place, f"`{name}` is taken: {taken} has it already")
         first.setdefault(name, entry)
-    return [*(name for name in first if name), CONSOLE, SYSTEM_TODO, ANYONE]
+    return [name for name in first if name]
 
 
-def _check_peers(entry: Entry, known: list[str], faults: Faults) -> None:
-    peers = entry.node.nearest(("peers",)).items() if entry.has("peers") else ()
-    for index, peer in peers:
-        if isinstance(peer.value, str) and peer.value not in known:
-            message = f"there is no listener `{peer.value}`{near(peer.value, known)}"
-            faults.add(peer.line, (*entry.place, "peers", index), message)
+def _check_named(entry: Entry, names: list[str], off: Mapping[str, str], faults: Faults) -> None:
+    """Note each peer and each tool that is not there, or cannot be used."""
+    peers = [*names, CONSOLE, SYSTEM_TODO, ANYONE]
+    for key, known, what in (("peers", peers, "listener"), ("tools", names, "tool")):
+        for name, line, place in entry.texts(key):
+            if name not in known and not _is_misshapen(key, name):
+                faults.add(line, place, f"there is no {what} `{name}`{near(name, known)}")
+            elif name in off:
+                faults.add(line, place, f"`{name}` is off: {off[name]}")
+    if entry.tool is not None and entry.tool.is_off:
+        faults.add(entry.line("name"), (*entry.place, "name"), f"`{entry.tool.name}` is off: {entry.tool.is_off}")
+
+
+def _is_misshapen(key: str, name: str) -> bool:
+    """Whether it is told already that this is no name at all."""
+    return key == "tools" and re.fullmatch(NAME_PATTERN, name) is None
+
+
+def _with_shipped(
+    own: tuple[Listener, ...], shipped: Sequence[ShippedTool], limits: Limits, off: Mapping[str, str]
+) -> Listeners:
+    """Own listeners go before shipped ones of their name; and what nobody names gives way to their classes, too."""
+    names = {listener.name for listener in own}
+    wanted = {name for listener in own for name in (*listener.peers, *listener.tools)}
+    classes = {kind.__name__ for listener in own for kind in (listener.payload_class, *listener.accepts)}
+    tools = [shipped_listener(tool, limits) for tool in shipped if tool.name not in names and not tool.is_off]
+    rest = [tool for tool in tools if tool.name not in wanted]
+    return Listeners(
+        named=(*own, *(tool for tool in tools if tool.name in wanted)),
+        shelf=tuple(tool for tool in rest if classes.isdisjoint(_class_names(tool))),
+        off={name: why for name, why in off.items() if name not in names},
+    )
+
+
+def _class_names(tool: Listener) -> set[str]:
+    return {kind.__name__ for kind in (tool.payload_class, *tool.replies)}
 
 
 def _listener(entry: Entry, limits: Limits, code: Code, faults: Faults) -> Listener | None:
-    section = entry.section
+    section, plain = entry.section, entry.node.plain()
+    if entry.tool is not None:
+        return shipped_listener(entry.tool, limits, section, plain)
     found = _code(entry, code, faults)
     if found is None:
         return None
-    plain = entry.node.plain()
     is_thinking = bool(section.prompt or section.prompt_ref or section.model)
     return Listener(
         name=AgentName(section.name),
@@ -116,6 +179,7 @@ def _listener(entry: Entry, limits: Limits, code: Code, faults: Faults) -> Liste
         invoke=section.invoke,
         section=plain,
         version=_version(plain, found.digest),
+        brings_outside_text=section.brings_outside_text,
     )
 
 

@@ -16,17 +16,20 @@ from organism.config.listeners import read_listeners
 from organism.config.modules import Importer
 from organism.config.plan import part, read_plan
 from organism.config.settings import Settings
+from organism.config.shipped import Ship, nothing_shipped
 from organism.config.text import read_text
 from organism.config.yaml import read_yaml
 
 
-def load(path: Path, *, check_payload: CheckPayload, imports: Importer | None = None) -> Settings:
+def load(
+    path: Path, *, check_payload: CheckPayload, imports: Importer | None = None, ship: Ship = nothing_shipped
+) -> Settings:
     """Read the file and import what it names.
 
     ``check_payload`` says what keeps a dataclass from becoming a schema. ``imports`` is the organism's importer, the
-    same at each reload; without one the load stands for itself. Raises ``ConfigInvalid`` with all faults, in the
-    order of their lines, each with the pointer ``organism.yaml:LINE:KEY``. Must not run in two threads at the same
-    time.
+    same at each reload; without one the load stands for itself. ``ship`` gives the shipped tools. Raises
+    ``ConfigInvalid`` with all faults, in the order of their lines, each with the pointer ``organism.yaml:LINE:KEY``.
+    Must not run in two threads at the same time.
     """
     faults = Faults(path.name)
     text = read_text(
@@ -44,7 +47,7 @@ def load(path: Path, *, check_payload: CheckPayload, imports: Importer | None = 
     plan = read_plan(root, folder, importer.allows, faults)
     with importer.fresh(folder, plan.prefixes or ()) as modules:
         code = Code(modules, plan.prefixes, check_payload, faults)
-        listeners = read_listeners(part(root, "listeners"), plan.limits, code, faults)
+        listeners = read_listeners(part(root, "listeners"), plan.limits, code, faults, ship(plan.tools))
         code.complete()
         faults.refuse_if_any()
     return Settings(
@@ -54,9 +57,11 @@ def load(path: Path, *, check_payload: CheckPayload, imports: Importer | None = 
         retry=plan.retry,
         models=plan.models,
         embeddings=plan.sections.embeddings,
-        tools=plan.sections.tools,
+        tools=plan.tools,
         fx=plan.sections.fx,
-        listeners=listeners,
+        listeners=listeners.named,
+        shelf=listeners.shelf,
+        off=listeners.off,
         source_text=text,
         digest=hashlib.sha256(text.encode() + b"\0" + code.digest()).hexdigest(),
         folder=modules.sources.folder,

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
-from urllib.parse import urlsplit
 
+from organism.config.address import wrong_address
 from organism.config.budgets import money
 from organism.config.check import held, near
 from organism.config.faults import Faults, Place
@@ -74,26 +74,8 @@ def _model(entry: _Entry, folder: Path) -> Model:
 def _check_address(entry: _Entry, faults: Faults) -> None:
     """An address that may carry a credential is not told again: whoever reads the fault need not know it."""
     url = entry.section.base_url
-    if url and (wrong := _wrong_address(url)):
+    if url and (wrong := wrong_address(url, "https://models.example/v1")):
         entry.add(faults, "base_url", wrong)
-
-
-def _wrong_address(url: str) -> str | None:
-    expected = "expected an address such as `https://models.example/v1`"
-    if not url.isprintable() or any(sign in url for sign in ' <>"\\'):
-        return f"{expected}, came one with characters that no address has"
-    try:
-        parts = urlsplit(url)
-        is_whole = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        return f"{expected}: http or https, a host, a path"
-    if not is_whole:
-        return f"{expected}: http or https, a host, a path"
-    if "@" in parts.netloc or "?" in url or "#" in url:
-        return (
-            f"{expected}, came one that may carry a credential; put it into a variable and name that by `api_key_env`"
-        )
-    return None
 
 
 def _check_key(entry: _Entry, faults: Faults) -> None:

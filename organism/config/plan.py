@@ -12,6 +12,8 @@ from organism.config.faults import Faults
 from organism.config.models import read_models
 from organism.config.sections import EmbeddingSection, OrganismSection, Root
 from organism.config.settings import Limits, Model, Retry
+from organism.config.tool_settings import Tools
+from organism.config.tools import read_tools
 from organism.config.yaml import Node
 
 
@@ -24,6 +26,7 @@ class Plan:
     limits: Limits
     retry: Retry
     models: Mapping[str, Model]
+    tools: Tools
     prefixes: tuple[str, ...] | None
 
 
@@ -41,6 +44,7 @@ def read_plan(root: Node, folder: Path, allows: Callable[[str], bool], faults: F
         limits=held(Limits, limits, ("limits",), faults) if limits else Limits(),
         retry=retry,
         models=read_models(part(root, "models"), folder, faults),
+        tools=read_tools(part(root, "tools"), faults),
         prefixes=_prefixes(organism, allows, faults) if organism else None,
     )
 

@@ -18,7 +18,7 @@ def live_secrets(settings: Settings, environment: Mapping[str, str]) -> frozense
 
     A variable that an ``api_key_env`` names is one, whatever it is called.
     """
-    sections = (settings.embeddings, settings.tools)
+    sections = (settings.embeddings, settings.tools.section)
     variables = {name for section in sections for name in _named(section, "api_key_env")}
     variables |= {model.api_key_env for model in settings.models.values() if model.api_key_env is not None}
     held = {value.strip() for name, value in environment.items() if name in variables or _VARIABLE.search(name)}

@@ -25,6 +25,7 @@ from organism.config.settings import (
     Seconds,
     Taint,
 )
+from organism.config.tool_settings import HttpFetch, Wikipedia
 
 NAME_PATTERN: Final = r"^[A-Za-z][A-Za-z0-9_.-]*$"
 _NOT_BLANK: Final = r"\S"
@@ -162,7 +163,23 @@ class ListenerSection:
     budget: BudgetSection = field(default_factory=BudgetSection)
     confirm: bool = False
     approval: bool = False
+    brings_outside_text: bool = False
     invoke: tuple[InvokeMode, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ShippedSection:
+    """One of ``listeners`` that has a shipped tool's name and no code: that tool, in other terms."""
+
+    REQUIRED: ClassVar = ("name",)
+
+    name: Name = ""
+    description: Text = ""
+    max_concurrent: Count = 0
+    timeout_s: Seconds = 0.0
+    max_payload_bytes: PayloadBytes = 0
+    confirm: bool = False
+    approval: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,7 +258,10 @@ Section = (
     | Retry
     | ModelSection
     | EmbeddingSection
+    | HttpFetch
+    | Wikipedia
     | ListenerSection
+    | ShippedSection
     | AgentSection
     | Root
     | TokenSection

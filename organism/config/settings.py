@@ -15,6 +15,7 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import Field
 
 from organism.config.modules import ModuleSet
+from organism.config.tool_settings import Tools
 from organism.model.ids import CONSOLE, SYSTEM_TODO, AgentName
 
 Count = Annotated[int, Field(ge=1, le=1_000_000)]
@@ -139,7 +140,9 @@ class Listener:
     names: a reply of any other class goes unread (spec 1.4). ``max_concurrent``, ``timeout_s`` and
     ``max_payload_bytes`` are the listener's own or those of the limits. ``section`` is its part of the YAML.
     ``version`` changes with the section, with the modules of handler and payload class, and with whatever these
-    import under the prefixes.
+    import under the prefixes. ``brings_outside_text`` says that an answer of its may hold text of strangers (spec 7.3).
+    ``replies`` are classes that it is known to answer with. ``is_shipped``: it comes with the organism, and its code is
+    bound to each tenant.
     """
 
     name: AgentName
@@ -167,19 +170,23 @@ class Listener:
     invoke: tuple[InvokeMode, ...]
     section: Mapping[str, Any]
     version: str
+    brings_outside_text: bool = False
+    replies: tuple[type, ...] = ()
+    is_shipped: bool = False
 
     def may_send_to(self, name: str) -> bool:
-        """Whether ``name`` is a peer: so named, by ``"*"``, itself, or ``system.todo``, which always is one."""
-        return self.any_peer or name in self.peers or name in {self.name, SYSTEM_TODO}
+        """Whether ``name`` is a peer: so named, a tool of its, by ``"*"``, itself, or ``system.todo``, always one."""
+        return self.any_peer or name in self.peers or name in self.tools or name in {self.name, SYSTEM_TODO}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     """One organism.yaml as it was loaded, with the handler modules of that load.
 
-    ``embeddings``, ``tools`` and ``fx`` are plain mappings whose shape was checked. ``source_text`` is
-    the file to the letter, ``digest`` the SHA-256 over it and over the modules' sources, ``folder`` where it lies
-    (absolute).
+    ``embeddings`` and ``fx`` are plain mappings whose shape was checked. ``listeners`` are those of the file, then the
+    shipped tools that one of them names; ``shelf`` are the other shipped tools: they take messages, and stand in no
+    list. ``off`` says of shipped tools that cannot be used why not. ``source_text`` is the file to the letter,
+    ``digest`` the SHA-256 over it and over the modules' sources, ``folder`` where it lies (absolute).
     """
 
     name: str
@@ -188,9 +195,11 @@ class Settings:
     retry: Retry
     models: Mapping[str, Model]
     embeddings: Mapping[str, Any]
-    tools: Mapping[str, Any]
+    tools: Tools
     fx: Mapping[str, Any]
     listeners: tuple[Listener, ...]
+    shelf: tuple[Listener, ...]
+    off: Mapping[str, str]
     source_text: str
     digest: str
     folder: Path

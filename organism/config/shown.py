@@ -1,7 +1,7 @@
 """What of the configuration is shown: by an allow-list, so that a key nobody thought of is gone, not masked (S30).
 
-Each section has the list of the keys that are shown. What is not listed stays here: keys of foreign making (those of
-``tools``), and the parts of an address that may carry a credential.
+Each section has the list of the keys that are shown. What is not listed stays here, and so do the parts of an address
+that may carry a credential.
 """
 
 from __future__ import annotations
@@ -15,12 +15,13 @@ from typing import Any, Final
 from urllib.parse import urlsplit, urlunsplit
 
 from organism.config.settings import Listener, Model, Settings
+from organism.config.tool_settings import Tools
 
 SPEND: Final = ("tokens", "usd", "calls", "seconds")
 LISTENER: Final = (
     "name", "payload_class", "handler", "description", "agent", "peers", "prompt", "prompt_ref", "model", "tools",
     "budget", "max_concurrent", "timeout_s", "max_payload_bytes", "broadcast", "blocking", "confirm", "approval",
-    "invoke",
+    "invoke", "brings_outside_text",
 )  # fmt: skip
 MODEL: Final = (
     "provider", "model", "base_url", "api_key_env", "context_window", "price", "max_concurrent", "rate_limit_tpm",
@@ -42,9 +43,9 @@ def shown_settings(settings: Settings) -> dict[str, Any]:
         "retry": asdict(settings.retry),
         "models": {name: _model(model, settings.folder) for name, model in settings.models.items()},
         "embeddings": {name: _embedding(section) for name, section in settings.embeddings.items()},
-        "tools": {name: {} for name in settings.tools},
+        "tools": _tools(settings.tools),
         "fx": dict(settings.fx),
-        "listeners": [_in_force(listener) for listener in settings.listeners],
+        "listeners": [_in_force(listener) for listener in settings.listeners if not listener.is_shipped],
     }
 
 
@@ -71,6 +72,7 @@ def _in_force(listener: Listener) -> dict[str, Any]:
         "blocking": listener.blocking,
         "confirm": listener.confirm,
         "approval": listener.approval,
+        "brings_outside_text": listener.brings_outside_text,
         "invoke": list(listener.invoke),
     }
     return _listed({**shown_section(listener, with_prompt=True), **effective}, LISTENER)
@@ -108,3 +110,10 @@ def _address(url: str) -> str:
     except ValueError:
         return ""
     return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
+
+
+def _tools(tools: Tools) -> dict[str, Any]:
+    """What the shipped tools may reach; what has no record in ``tool_settings`` is not shown."""
+    shown = {"wikipedia": asdict(tools.wikipedia)}
+    fetch = tools.http_fetch
+    return shown if fetch is None else {"http_fetch": {**asdict(fetch), "hosts": list(fetch.hosts)}, **shown}

@@ -13,6 +13,7 @@ import pytest
 from organism.config.load import load
 from organism.config.modules import Importer
 from organism.config.settings import Listener, Settings
+from organism.config.shipped import Ship, nothing_shipped
 from organism.errors import ConfigInvalid
 
 HELLO = """
@@ -86,6 +87,7 @@ class Place:
         self.folder = folder
         self.importer = Importer()
         self.check_payload = takes_all
+        self.ship: Ship = nothing_shipped
         self.write("handlers/__init__.py", "")
         self.write("handlers/hello.py", HELLO)
         self.yaml(HEAD + GREETER)
@@ -102,7 +104,9 @@ class Place:
 
     def load(self) -> Settings:
         """Load it, as a start or a reload does."""
-        return load(self.folder / "organism.yaml", check_payload=self.check_payload, imports=self.importer)
+        return load(
+            self.folder / "organism.yaml", check_payload=self.check_payload, imports=self.importer, ship=self.ship
+        )
 
     def listener(self, name: str = "greeter") -> Listener:
         """Load it and give one listener."""

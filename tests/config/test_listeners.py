@@ -18,6 +18,7 @@ def test_a_listener_has_the_defaults_of_the_limits(place: Place) -> None:
     assert (greeter.max_concurrent, greeter.timeout_s, greeter.max_payload_bytes) == (7, 8, 9)
     assert (greeter.peers, greeter.any_peer, greeter.is_agent) == ((), False, False)
     assert (greeter.broadcast, greeter.blocking, greeter.confirm, greeter.approval) == (False, False, False, False)
+    assert not greeter.brings_outside_text
     assert (greeter.prompt, greeter.prompt_ref, greeter.model) == (None, None, None)
     assert (greeter.tools, greeter.budget, greeter.invoke) == ((), Budget(), ())
 
@@ -32,7 +33,7 @@ def test_every_key_of_a_listener_is_taken(place: Place) -> None:
     prompt: You are a friendly greeter.
     prompt_ref: A2@v1
     model: builtin
-    tools: [calculator]
+    tools: [shouter]
     budget: {run: {tokens: 100, usd: 0.5}, day: {calls: 3, seconds: 60}}
     max_concurrent: 2
     timeout_s: 1.5
@@ -41,7 +42,9 @@ def test_every_key_of_a_listener_is_taken(place: Place) -> None:
     confirm: true
     approval: true
     invoke: [batch, stream]
+    brings_outside_text: true
 """
+        + SHOUTER
     )
     greeter = place.listener()
     assert greeter.name == "greeter"
@@ -50,11 +53,12 @@ def test_every_key_of_a_listener_is_taken(place: Place) -> None:
     assert greeter.peers == ("greeter", "console", "system.todo", "*")
     assert greeter.any_peer
     assert (greeter.prompt, greeter.prompt_ref, greeter.model) == ("You are a friendly greeter.", "A2@v1", "builtin")
-    assert greeter.tools == ("calculator",)
+    assert greeter.tools == ("shouter",)
     assert greeter.budget == Budget(Spend(tokens=100, usd=Decimal("0.5")), Spend(calls=3, seconds=60))
     assert (greeter.max_concurrent, greeter.timeout_s, greeter.max_payload_bytes) == (2, 1.5, 1000)
     assert (greeter.broadcast, greeter.confirm, greeter.approval) == (True, True, True)
     assert greeter.invoke == ("batch", "stream")
+    assert greeter.brings_outside_text
     assert greeter.payload_class_path == "handlers.hello.Greeting"
     assert greeter.handler_path == "handlers.hello.greet"
 
@@ -98,7 +102,7 @@ def test_each_wrong_key_is_refused(place: Place, key: str, message: str) -> None
 @pytest.mark.parametrize(
     ("key", "where", "message"),
     [
-        ("tools: [ok, 'not ok']", "tools[1]", "expected a name: a letter, then letters, digits, `_`, `.` or `-`"),
+        ("tools: [greeter, 'not ok']", "tools[1]", "expected a name: a letter, then letters, digits, `_`, `.` or `-`"),
         ("budget: {week: {}}", "budget.week", "unknown key `week`; known here: day, run"),
         ("budget: {run: {token: 1}}", "budget.run.token", "unknown key `token`; did you mean `tokens`?"),
         ("budget: {day: {usd: -1}}", "budget.day.usd", "expected at least 0, came -1 (a number)"),
@@ -116,7 +120,7 @@ def test_each_wrong_part_of_a_key_is_refused(place: Place, key: str, where: str,
 
 
 def test_every_wrong_item_of_a_list_is_named_and_the_rest_is_still_read(place: Place) -> None:
-    faults = place.faults(HEAD + GREETER + "    tools: [1, ok, 2]\n    peers: [3, console, nobody, 4]\n")
+    faults = place.faults(HEAD + GREETER + "    tools: [1, greeter, 2]\n    peers: [3, console, nobody, 4]\n")
     assert list(faults) == [
         "7:listeners[0].tools[0]",
         "7:listeners[0].tools[2]",

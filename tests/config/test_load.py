@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from organism.config.load import load
 from organism.config.text import MAX_FILE_BYTES
+from organism.config.tool_settings import Tools
 from organism.errors import ConfigInvalid
 from tests.config.place import GREETER, HEAD, Place, takes_all
 
@@ -32,7 +33,8 @@ def test_what_is_left_out_has_the_defaults_of_the_table(place: Place) -> None:
         "pause_after_failures": 0,
     }
     assert asdict(loaded.retry) == {"attempts": 3, "base_delay_s": 0.2, "max_delay_s": 10}
-    assert (loaded.models, loaded.embeddings, loaded.tools, loaded.fx, loaded.listeners) == ({}, {}, {}, {}, ())
+    assert (loaded.models, loaded.embeddings, loaded.fx, loaded.listeners) == ({}, {}, {}, ())
+    assert loaded.tools == Tools()
 
 
 def test_each_limit_can_be_given(place: Place) -> None:
@@ -59,13 +61,11 @@ def test_raw_sections_are_given_as_they_stand(place: Place) -> None:
         + """
 embeddings:
   nomic: {provider: openai, model: nomic, base_url: "http://y", api_key_env: KEY, dim: 768, batch: 16, default: true}
-tools: {http_fetch: {hosts: [example.org]}, wikipedia: {base_url: "http://z"}}
 fx: {eur_per_usd: 0.92}
 """
     )
     loaded = place.load()
     assert loaded.embeddings["nomic"]["dim"] == 768
-    assert loaded.tools == {"http_fetch": {"hosts": ["example.org"]}, "wikipedia": {"base_url": "http://z"}}
     assert loaded.fx == {"eur_per_usd": 0.92}
 
 

@@ -11,6 +11,7 @@ from organism.config.load import load
 from organism.config.modules import Importer
 from organism.config.secrets import live_secrets
 from organism.config.settings import Model, Settings
+from organism.config.tool_settings import Tools
 
 HELLO = Path(__file__).parents[2] / "organism.yaml"
 
@@ -53,5 +54,5 @@ def test_fields_that_are_named_as_secrets_are_and_credentials_in_addresses_are_s
             "bad": "http://[",
         }
     }
-    named = replace(settings, embeddings=embeddings, tools=tools)
+    named = replace(settings, embeddings=embeddings, tools=Tools(section=tools))
     assert live_secrets(named, {}) == {"canary-1", "canary-2", "canary-3", "canary-4"}

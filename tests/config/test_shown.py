@@ -28,7 +28,7 @@ embeddings:
   small: {provider: local, base_url: "https://[canary-broken", dim: 384}
   large: {provider: openai, base_url: "https://canary-user:canary-word@models.example:8443/v1?key=canary-query"}
 tools:
-  http_fetch: {hosts: [a.example], token: canary-token}
+  http_fetch: {hosts: [a.example]}
 """
 
 
@@ -65,7 +65,10 @@ def test_nothing_secret_is_shown_wherever_it_was_written(place: Place) -> None:
     }
     assert settings["embeddings"]["large"]["base_url"] == "https://models.example:8443/v1"
     assert settings["embeddings"]["small"] == {"provider": "local", "base_url": "", "dim": 384}
-    assert settings["tools"] == {"http_fetch": {}}
+    assert settings["tools"] == {
+        "http_fetch": {"hosts": ["a.example"], "timeout_s": 20.0, "max_bytes": 1048576, "max_redirects": 5},
+        "wikipedia": {"base_url": "https://en.wikipedia.org", "timeout_s": 10.0},
+    }
 
 
 def test_what_is_left_out_is_shown_as_it_is_in_force(place: Place) -> None:
