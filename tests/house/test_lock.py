@@ -32,6 +32,13 @@ def declared() -> set[str]:
     return {canonicalize_name(Requirement(text).name) for text in project["dependencies"]}
 
 
+@pytest.fixture(scope="module")
+def extras() -> set[str]:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    texts = [text for extra in project["optional-dependencies"].values() for text in extra]
+    return {canonicalize_name(Requirement(text).name) for text in texts}
+
+
 def _imported() -> set[str]:
     """The first names of all that the package imports."""
     trees = [source.tree for source in read_repository() if source.is_in("organism/")]
@@ -67,6 +74,6 @@ def test_each_dependency_is_imported(declared: set[str]) -> None:
     assert unused == set()
 
 
-def test_each_library_that_is_imported_is_declared(declared: set[str], lock: dict[str, Any]) -> None:
+def test_each_library_that_is_imported_is_declared(declared: set[str], extras: set[str], lock: dict[str, Any]) -> None:
     locked = {IMPORT_NAMES.get(package["name"], package["name"]) for package in lock["package"]} - {"organism"}
-    assert (_imported() & locked) - {IMPORT_NAMES.get(name, name) for name in declared} == set()
+    assert (_imported() & locked) - {IMPORT_NAMES.get(name, name) for name in declared | extras} == set()

@@ -1,0 +1,76 @@
+"""Server-sent events, read as they come: any chunk borders, any line ends, comments and all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+LINE_ENDS: Final = (b"\n", b"\r")
+FIELDS: Final = frozenset({b"data", b"event", b"id", b"retry"})
+ERROR: Final = b"error"
+"""Some servers write an error as a field of its own instead of an event of that name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One event: its name, which may be empty, and its data."""
+
+    name: str
+    data: bytes
+
+
+class Events:
+    """Cuts bytes into events.
+
+    ``held`` counts the bytes of the event that is not whole yet, ``foreign`` the lines that are no part of any.
+    """
+
+    def __init__(self) -> None:
+        self._pieces: list[bytes] = []
+        self._skips_newline = False
+        self._name = ""
+        self._data: list[bytes] = []
+        self.held = 0
+        self.foreign = 0
+
+    def feed(self, chunk: bytes) -> Iterator[Event]:
+        """The events that the chunk ends."""
+        if self._skips_newline and chunk:
+            self._skips_newline = False
+            chunk = chunk.removeprefix(b"\n")
+        self.held += len(chunk)
+        if not any(end in chunk for end in LINE_ENDS):
+            self._pieces.append(chunk)
+            return
+        lines = b"".join((*self._pieces, chunk)).splitlines(keepends=True)
+        self._skips_newline = chunk.endswith(b"\r")
+        self._pieces = [] if lines[-1].endswith(LINE_ENDS) else [lines.pop()]
+        for line in lines:
+            yield from self._line(line.rstrip(b"\r\n"))
+
+    def end(self) -> Iterator[Event]:
+        """The event that nothing stands behind, if there is one."""
+        yield from self._line(b"".join(self._pieces))
+        yield from self._line(b"")
+
+    def _line(self, line: bytes) -> Iterator[Event]:
+        if not line:
+            yield from self._event()
+            return
+        field, _, value = line.partition(b":")
+        value = value.removeprefix(b" ")
+        if field == b"event":
+            self._name = value.decode("utf-8", "replace")
+        elif field in {b"data", ERROR}:
+            self._data.append(value)
+            self._name = "error" if field == ERROR else self._name
+        elif field and field not in FIELDS:
+            self.foreign += 1
+
+    def _event(self) -> Iterator[Event]:
+        name, data = self._name, self._data
+        self._name, self._data = "", []
+        self.held = sum(map(len, self._pieces))
+        if data:
+            yield Event(name, b"\n".join(data))

@@ -1,0 +1,105 @@
+"""How long one call waits, for each thing and in all."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final
+
+from organism.agents.provider import ProviderError
+from organism.agents.providers.wire.access import Waits
+from organism.agents.providers.wire.faults import Faults, Refused
+from organism.agents.providers.wire.transport import (
+    Sdk,
+    failures,
+    is_connect_failure,
+    is_connect_timeout,
+    is_undecodable,
+)
+
+if TYPE_CHECKING:
+    import httpx2
+
+DRAIN_S: Final = 0.1
+"""So long the end of a whole answer is waited for, so that its connection can serve the next call."""
+
+
+class Patience:
+    """The clock of a call: it begins where this is made."""
+
+    def __init__(self, whole_s: float, waits: Waits, faults: Faults) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._whole_s = whole_s
+        self._waits = waits
+        self._faults = faults
+        self._began = self._loop.time()
+        self._end = self._began + whole_s
+        self._is_silent = True
+
+    async def begin(self, sdk: Sdk, path: str, body: bytes) -> httpx2.Response:
+        """The head of the answer. Raises ``Refused`` and ``ProviderError``."""
+        import httpx2
+
+        connect_s = min(self._waits.connect_s, self._whole_s)
+        self._began = self._loop.time()
+        try:
+            async with asyncio.timeout_at(self._first_by()):
+                return await sdk.post(path, body, httpx2.Timeout(None, connect=connect_s))
+        except TimeoutError:
+            raise self._late() from None
+        except Refused:
+            raise
+        except (*sdk.errors, *failures()) as error:
+            raise self._unbegun(error.__cause__ or error, connect_s) from None
+
+    async def next(self, chunks: AsyncGenerator[bytes], *, is_finished: bool) -> bytes | None:
+        """The next bytes, or None at the end. Raises ``ProviderError``, unless the model has finished."""
+        try:
+            async with asyncio.timeout_at(self._next_by(is_finished=is_finished)):
+                chunk = await anext(chunks)
+        except StopAsyncIteration:
+            return None
+        except TimeoutError:
+            missing = self._late()
+        except failures() as error:
+            packed = is_undecodable(error)
+            missing = self._faults.malformed("what cannot be unpacked") if packed else self._faults.cut()
+        else:
+            self._is_silent = False
+            return chunk
+        if is_finished:
+            return None
+        raise missing
+
+    async def drain(self, chunks: AsyncGenerator[bytes]) -> None:
+        """Read to the end, if that comes at once."""
+        with suppress(TimeoutError, *failures()):
+            async with asyncio.timeout(DRAIN_S):
+                async for _ in chunks:
+                    pass
+
+    def _unbegun(self, cause: BaseException, connect_s: float) -> Exception:
+        """What it means that there was no answer; an SDK may have wrapped what came."""
+        if isinstance(cause, Refused):
+            return cause
+        if is_connect_timeout(cause):
+            return self._faults.late("could not be connected to", connect_s)
+        return self._faults.unreachable(cause) if is_connect_failure(cause) else self._faults.hung_up()
+
+    def _first_by(self) -> float:
+        return min(self._end, self._began + self._waits.first_share * self._whole_s)
+
+    def _next_by(self, *, is_finished: bool) -> float:
+        if is_finished:
+            return min(self._end, self._loop.time() + self._waits.end_s)
+        if self._is_silent:
+            return self._first_by()
+        return min(self._end, self._loop.time() + self._waits.next_share * self._whole_s)
+
+    def _late(self) -> ProviderError:
+        if self._loop.time() >= self._end:
+            return self._faults.late("did not end its answer", self._whole_s)
+        if self._is_silent:
+            return self._faults.late("did not begin to answer", self._waits.first_share * self._whole_s)
+        return self._faults.late("did not go on", self._waits.next_share * self._whole_s)

@@ -1,0 +1,108 @@
+"""The connections to a server of models: what is sent along, and what is taken for a failure of theirs."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from organism.agents.providers.wire.access import Access
+from organism.agents.providers.wire.faults import Refused
+
+if TYPE_CHECKING:
+    import httpx2
+
+MOST_ERROR_BYTES: Final = 64 * 1024
+KEPT_CONNECTIONS: Final = 32
+OWN_HEADERS: Final = frozenset(
+    {
+        "accept",
+        "accept-encoding",
+        "anthropic-version",
+        "connection",
+        "content-length",
+        "content-type",
+        "host",
+        "user-agent",
+    }
+)
+"""What is sent, besides the key. The SDKs would add the machine's kind, and whatever their own variables say."""
+UNREAD: Final = {"X-Stainless-Raw-Response": "stream"}
+"""Tells an SDK to give an answer before it is read; it is not sent."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sdk:
+    """The SDK of an API, as far as it is used: it posts a body to a path and gives the answer unread.
+
+    ``errors`` are what it raises when the connection fails.
+    """
+
+    post: Callable[[str, bytes, httpx2.Timeout], Awaitable[httpx2.Response]]
+    close: Callable[[], Awaitable[None]]
+    errors: tuple[type[Exception], ...]
+
+
+def http_client(access: Access) -> httpx2.AsyncClient:
+    """The client under an SDK. It reads no variables, and follows no redirect: a prompt goes where it was sent to."""
+    import httpx2
+
+    key = access.credential()
+
+    async def dress(request: httpx2.Request) -> None:
+        for name in set(request.headers) - OWN_HEADERS:
+            del request.headers[name]
+        if key:
+            request.headers["authorization"] = f"Bearer {key}"
+
+    async def judge(response: httpx2.Response) -> None:
+        if not response.is_success:
+            raise Refused(response.status_code, response.headers, await _beginning(response))
+
+    return httpx2.AsyncClient(
+        trust_env=False,
+        follow_redirects=False,
+        limits=httpx2.Limits(max_connections=None, max_keepalive_connections=KEPT_CONNECTIONS),
+        event_hooks={"request": [dress], "response": [judge]},
+    )
+
+
+async def _beginning(response: httpx2.Response) -> bytes:
+    """As much of an error as is worth reading."""
+    got = b""
+    async for chunk in response.aiter_bytes():
+        got += chunk
+        if len(got) > MOST_ERROR_BYTES:
+            break
+    return got[:MOST_ERROR_BYTES]
+
+
+def failures() -> tuple[type[Exception], ...]:
+    """What reading an answer may raise."""
+    import anyio
+    import httpx2
+
+    closed = (anyio.EndOfStream, anyio.ClosedResourceError, anyio.BrokenResourceError)
+    return (httpx2.HTTPError, httpx2.StreamError, *closed, OSError)
+
+
+def is_undecodable(error: Exception) -> bool:
+    """Whether the answer came, but packed in a way that cannot be undone."""
+    import httpx2
+
+    return isinstance(error, httpx2.DecodingError)
+
+
+def is_connect_timeout(error: BaseException) -> bool:
+    """Whether it took too long to be connected."""
+    import httpx2
+
+    return isinstance(error, httpx2.ConnectTimeout)
+
+
+def is_connect_failure(error: BaseException) -> bool:
+    """Whether there was no connection at all."""
+    import httpx2
+
+    return isinstance(error, httpx2.ConnectError | ssl.SSLError)
