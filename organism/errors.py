@@ -17,7 +17,7 @@
     ├── RateLimitExceeded       429  (TooManyFailures, BudgetExhausted)
     ├── Upstream                502  (UpstreamTimeout 504)
     ├── Unavailable             503  (MailboxFull, LogUnavailable, CommitUnknown, Stopping)
-    └── Internal                500  (LogDamaged, LogHeld, Fenced)
+    └── Internal                500  (HandlingFailed, LogDamaged, LogHeld, Fenced)
 
 The class carries the stable ``code``, the HTTP ``status`` and the wire ``type``; its docstring is the default
 message. What belongs to one occurrence (which field, which position) comes with the instance: ``param`` is a JSON
@@ -341,6 +341,13 @@ class UpstreamTimeout(Upstream):
     """A service that this one asks did not answer in time."""
 
     code, status = "upstream_timeout", 504
+
+
+class HandlingFailed(OrganismError):
+    """The handling of the message failed for good."""
+
+    code = "handling_failed"
+    remediation = "Look at the thread's dead letter for the reason; mend it, then replay it."
 
 
 class Unavailable(OrganismError):

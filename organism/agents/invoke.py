@@ -6,7 +6,7 @@ caller gets; there is no second way to make one.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -64,10 +64,12 @@ def resolved(flags: Flags, modes: tuple[InvokeMode, ...]) -> Shape:
     return Shape(is_stream=flags.stream, is_trimmed=bool(flags.trim))
 
 
-async def outputs(entries: AsyncIterator[RunEntry], shape: Shape) -> dict[str, Any]:
+async def outputs(first: Iterable[RunEntry], rest: AsyncIterator[RunEntry], shape: Shape) -> dict[str, Any]:
     """The batch: the fold of the stream, without what is null; trimmed if that was asked for."""
     run = Fold()
-    async for entry in entries:
+    for entry in first:
+        run.add(entry)
+    async for entry in rest:
         run.add(entry)
     folded = run.result()
     if shape.is_trimmed:

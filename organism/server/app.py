@@ -29,6 +29,7 @@ from organism.server.routes import (
     health,
     indeterminate,
     inject,
+    invoke,
     log,
     messages,
     metrics,
@@ -46,6 +47,7 @@ RESOURCES: Final = (
     *threads.ROUTES,
     *messages.ROUTES,
     *inject.ROUTES,
+    *invoke.ROUTES,
     *agents.ROUTES,
     *organism.ROUTES,
     *graph.ROUTES,
@@ -62,9 +64,11 @@ RESOURCES: Final = (
 ROUTES: Final[tuple[Route, ...]] = (
     *(replace(route, mount=BASE) for route in RESOURCES),
     *(route for route in RESOURCES if route.right is OPEN),
+    *invoke.ROUTES,
     *metrics.ROUTES,
 )
-"""Every route there is. What needs no token stands at the root too, where probes look for it; metrics only there."""
+"""Every route there is. What needs no token stands at the root too, where probes look for it, and so does invoke;
+metrics stand only there."""
 
 
 class App:

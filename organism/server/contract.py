@@ -111,6 +111,15 @@ HEADERS: Final[Mapping[str, Any]] = {
     "If-None-Match": Annotated[
         str, Field(description="An ETag; while it is still that, the answer is 304.", examples=['"3"'])
     ],
+    "x-ag-messages-transcript": Annotated[
+        str, Field(description="`last`: only the last unit of the turn; `full`, or another value: all of it.")
+    ],
+    "x-ag-session-control": Annotated[str, Field(description="`force`: take over the turn that runs.")],
+    "x-ag-messages-format": Annotated[
+        str, Field(description="`vercel`: as the AI SDK's UI messages; `agenta`, or another value: as they are.")
+    ],
+    "x-ag-workflow-embeds": Annotated[str, Field(description="`resolve`, which is also the default.")],
+    "x-ag-session-id": Annotated[str, Field(description="The session; that of the body wins.")],
     "Last-Event-ID": Annotated[
         str, Field(description="The position that the client has; goes before `since`.", examples=["3"])
     ],

@@ -63,9 +63,14 @@ def headers(error: OrganismError) -> list[tuple[bytes, bytes]]:
     return []
 
 
+def kinds() -> dict[str, type[OrganismError]]:
+    """Every kind of error, by its code."""
+    return {kind.code: kind for kind in _tree(OrganismError)}
+
+
 def table() -> dict[str, Any]:
     """Every code there is, with what it means and what to do: ``{version, count, entries}``, by code."""
-    entries = {kind.code: _entry(kind) for kind in _tree(OrganismError)}
+    entries = {code: _entry(kind) for code, kind in kinds().items()}
     return {"version": TABLE_VERSION, "count": len(entries), "entries": [entries[code] for code in sorted(entries)]}
 
 

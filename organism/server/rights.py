@@ -93,6 +93,8 @@ ROUTES: Final[Mapping[str, Right]] = {
     "GET /messages/{id}": Right("read", {"id": "message"}),
     "GET /messages/{id}/why": READ,
     "POST /inject": Right("inject", {"to": "agent"}, in_body=True),
+    "POST /invoke": Right("agents:chat", {"agent": "agent"}, in_body=True),
+    "POST /agents/{name}/invoke": Right("agents:chat", {"name": "agent", "agent": "agent"}),
     "GET /dead-letters": READ,
     "POST /dead-letters/{id}/replay": Right("inject", {"id": "dead_letter"}),
     "DELETE /dead-letters/{id}": Right("control", {"id": "dead_letter"}),

@@ -89,7 +89,7 @@ class Contract:
         kind = answer.headers["content-type"].partition(";")[0]
         assert kind in said["content"], f"{place} comes as {kind}, which is not described"
         schema = said["content"][kind]["schema"]
-        value = orjson.loads(answer.content) if kind.endswith("json") else answer.text
+        value = orjson.loads(answer.content) if kind.endswith(("/json", "+json")) else answer.text
         _hold(self._validator(schema), value, place)
 
     def _validator(self, schema: Schema) -> jsonschema_rs.Validator:

@@ -512,6 +512,21 @@ export interface FilterSaid {
   events?: FrameName[];
 }
 
+/** What the caller asks for; null is not said. */
+export interface FlagsBody {
+  stream?: boolean | null;
+  trim?: boolean | null;
+  force?: boolean | null;
+  resolve?: boolean | null;
+}
+
+/** A run as it was in the end: what is null is left out. */
+export interface Folded {
+  messages: Record<string, unknown>[];
+  stop_reason: string;
+  pending_interaction?: Record<string, unknown>;
+}
+
 /** The name of a frame. */
 export type FrameName = 
     | "agent_state"
@@ -526,6 +541,11 @@ export type FrameName =
     | "thread_created"
     | "thread_updated"
     | "usage";
+
+/** What stands under `data`. */
+export interface Given {
+  inputs: Inputs;
+}
 
 /** Who may write to whom. */
 export interface Graph {
@@ -609,6 +629,28 @@ export interface InjectedAndEnded {
   /** The messages to `console` that this injection caused. */
   replies: Message[];
   thread: Thread;
+}
+
+/** What the agent gets: the talk so far, its next message alone, or a payload of its class. */
+export interface Inputs {
+  messages?: TalkMessage[] | null;
+  message?: string | null;
+  payload?: Record<string, unknown> | null;
+}
+
+/** `POST /invoke`. */
+export interface InvokeBody {
+  agent: string;
+  data: Given;
+  session_id?: string | null;
+  flags?: FlagsBody | null;
+}
+
+/** The turn of an agent, all at once. */
+export interface Invoked {
+  data: Output;
+  session_id: string | null;
+  thread_id: string;
 }
 
 /** End a thread's whole tree. */
@@ -717,6 +759,11 @@ export interface OrganismSection {
 /** How the organism stands. */
 export type OrganismStatus = "running" | "starting" | "paused" | "stopping";
 
+/** What came of it. */
+export interface Output {
+  outputs: Folded;
+}
+
 /** Pause an agent or a thread: one of them is named. */
 export interface PauseCommand {
   cmd: "pause";
@@ -724,6 +771,12 @@ export interface PauseCommand {
   thread_id?: string | null;
   /** Of any kind; the answer carries it too. */
   id?: unknown;
+}
+
+/** A part of a message; only text is read. */
+export interface Piece {
+  type: string;
+  text?: string;
 }
 
 /** A command that needs no fields. */
@@ -757,6 +810,10 @@ export interface Refusal {
   param: string | null;
   /** Every fault, where there are several. */
   details?: Fault[];
+  /** What was asked for and cannot be had. */
+  requested?: string;
+  /** What can be had instead. */
+  supported?: string[];
   /** Stands in the server's log, too. */
   request_id: string;
 }
@@ -876,6 +933,13 @@ export interface Subscribed {
   position: number;
 }
 
+/** A message of the talk so far: its text stands in `content` or in `parts`. */
+export interface TalkMessage {
+  role: "user" | "assistant" | "tool";
+  content?: string | Piece[] | null;
+  parts?: Piece[] | null;
+}
+
 /** A thread. */
 export interface Thread {
   id: string;
@@ -965,6 +1029,14 @@ export interface ThreadWithMessages {
 export interface Ticket {
   ticket: string;
   expires_in_seconds: number;
+}
+
+/** `POST /agents/{name}/invoke`; an `agent` that stands here too is the path's. */
+export interface TurnBody {
+  data: Given;
+  agent?: string | null;
+  session_id?: string | null;
+  flags?: FlagsBody | null;
 }
 
 /** How a message came about: it, the one whose handling led to it, and so on; the injection comes last. */
@@ -1156,6 +1228,16 @@ export interface Routes {
     };
     body: InjectBody;
     answer: Injected | InjectedAndEnded;
+  };
+  "POST /api/v1/invoke": {
+    query: {};
+    body: InvokeBody;
+    answer: Invoked | string;
+  };
+  "POST /api/v1/agents/{name}/invoke": {
+    query: {};
+    body: TurnBody;
+    answer: Invoked | string;
   };
   "GET /api/v1/agents": {
     query: {
@@ -1421,6 +1503,16 @@ export interface Routes {
     query: {};
     body: undefined;
     answer: string;
+  };
+  "POST /invoke": {
+    query: {};
+    body: InvokeBody;
+    answer: Invoked | string;
+  };
+  "POST /agents/{name}/invoke": {
+    query: {};
+    body: TurnBody;
+    answer: Invoked | string;
   };
   "GET /metrics": {
     query: {};

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Final, Literal, TypeVar
 
 from pydantic import ConfigDict, Field, Strict, with_config
+from pydantic.config import JsonDict
 
 from organism.agents.invoke import Flags
 from organism.errors import Fault, InvalidField, MissingField
@@ -36,6 +37,13 @@ SESSION: Final = b"x-ag-session-id"
 
 _CLOSED: Final = ConfigDict(extra="forbid")
 _OPEN: Final = ConfigDict(extra="ignore")
+_INPUTS: Final = ("messages", "message", "payload")
+_ONE_INPUT: Final[JsonDict] = {
+    "oneOf": [{"required": [name], "properties": {name: {"not": {"type": "null"}}}} for name in _INPUTS]
+}
+"""What ``_inputs`` holds to, for who reads the schema; so is what follows for ``_talk``."""
+_SAID_BY_USER: Final[JsonDict] = {"required": ["role"], "properties": {"role": {"const": "user"}}}
+_TALK: Final = Field(min_length=1, max_length=MAX_MESSAGES, json_schema_extra={"contains": _SAID_BY_USER})
 
 Flag = Annotated[bool, Strict()] | None
 Value = TypeVar("Value")
@@ -68,12 +76,12 @@ class TalkMessage:
         return "".join(piece.text for piece in pieces if piece.type == "text")
 
 
-@with_config(_CLOSED)
+@with_config(ConfigDict(extra="forbid", json_schema_extra=_ONE_INPUT))
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inputs:
     """What the agent gets: the talk so far, its next message alone, or a payload of its class."""
 
-    messages: Annotated[list[TalkMessage], Field(min_length=1, max_length=MAX_MESSAGES)] | None = None
+    messages: Annotated[list[TalkMessage], _TALK] | None = None
     message: str | None = None
     payload: dict[str, Any] | None = None
 
@@ -83,7 +91,7 @@ class Inputs:
 class Given:
     """What stands under ``data``."""
 
-    inputs: Inputs
+    inputs: Annotated[Inputs, Field(examples=[{"message": "What can you do?"}])]
 
 
 @with_config(_CLOSED)
@@ -99,11 +107,22 @@ class FlagsBody:
 
 @with_config(_CLOSED)
 @dataclass(frozen=True, slots=True, kw_only=True)
-class InvokeBody:
-    """``POST /invoke``, and ``POST /agents/{name}/invoke``, where the path names the agent."""
+class TurnBody:
+    """``POST /agents/{name}/invoke``; an ``agent`` that stands here too is the path's."""
 
     data: Given
-    agent: Annotated[Name, Field(examples=["concise-de"])] | None = None
+    agent: Name | None = None
+    session_id: Name | None = None
+    flags: FlagsBody | None = None
+
+
+@with_config(_CLOSED)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InvokeBody:
+    """``POST /invoke``."""
+
+    agent: Annotated[Name, Field(examples=["concise-de"])]
+    data: Given
     session_id: Name | None = None
     flags: FlagsBody | None = None
 
@@ -132,8 +151,10 @@ def asked(named: str | None, body: Any, headers: Mapping[bytes, bytes]) -> Asked
 
     Raises ``MissingField``, ``UnknownField`` or ``InvalidField`` with every fault.
     """
-    said = parsed(InvokeBody, body)
-    agent = _agent(named, said.agent)
+    said: InvokeBody | TurnBody = parsed(InvokeBody, body) if named is None else parsed(TurnBody, body)
+    agent = said.agent or named or ""
+    if named is not None and agent != named:
+        raise InvalidField(f"The path names {named!r}, the body {agent!r}; name one.", param="/agent")
     accepted = accepted_kind(_header(headers, b"accept"))
     form = _of(headers, FORMAT, FORMATS) or AGENTA
     place, payload, message, history = _inputs(said.data.inputs)
@@ -148,15 +169,6 @@ def asked(named: str | None, body: Any, headers: Mapping[bytes, bytes]) -> Asked
         kind=EVENTS if form != AGENTA else accepted if accepted and accepted != JSON else NDJSON,
         place=place,
     )
-
-
-def _agent(named: str | None, said: str | None) -> str:
-    if named is not None and said not in {None, named}:
-        raise InvalidField(f"The path names {named!r}, the body {said!r}; name one.", param="/agent")
-    agent = named or said
-    if agent is None:
-        raise MissingField("Name the agent that shall answer.", param="/agent")
-    return agent
 
 
 def _flags(given: FlagsBody, accepted: str | None, headers: Mapping[bytes, bytes]) -> Flags:
@@ -199,7 +211,7 @@ def _of(headers: Mapping[bytes, bytes], name: bytes, values: Mapping[str, Value]
 
 def _inputs(inputs: Inputs) -> tuple[str, dict[str, Any] | None, str, tuple[Said, ...]]:
     """Where the input stands, and what it is. Raises unless there is exactly one."""
-    named = [name for name in ("messages", "message", "payload") if getattr(inputs, name) is not None]
+    named = [name for name in _INPUTS if getattr(inputs, name) is not None]
     if not named:
         raise MissingField("Give one of `messages`, `message` and `payload`.", param="/data/inputs")
     if len(named) > 1:
@@ -213,10 +225,11 @@ def _inputs(inputs: Inputs) -> tuple[str, dict[str, Any] | None, str, tuple[Said
 
 
 def _talk(messages: Sequence[TalkMessage], place: str) -> tuple[str, tuple[Said, ...]]:
-    """The user's last message, and what was said before it. What tools said stands in the answers made of it."""
-    last = messages[-1]
-    if last.role != "user":
-        pointer = f"{place}/{len(messages) - 1}/role"
-        raise InvalidField(f"The last message is the user's; came one of {last.role!r}.", param=pointer)
-    before = (Said(each.role, each.text) for each in messages[:-1] if each.role != "tool" and each.text)
-    return last.text, tuple(before)
+    """The user's last message, and all else that was said. What tools said stands in the answers made of it."""
+    asks = [index for index, each in enumerate(messages) if each.role == "user"]
+    if not asks:
+        raise InvalidField("One of the messages is the user's; it is what the agent answers.", param=place)
+    others = (each for index, each in enumerate(messages) if index != asks[-1])
+    return messages[asks[-1]].text, tuple(
+        Said(each.role, each.text) for each in others if each.role != "tool" and each.text
+    )

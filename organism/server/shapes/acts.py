@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal, NotRequired
 
 from pydantic import Field
 from typing_extensions import TypedDict  # pydantic wants this one below Python 3.12
@@ -26,6 +26,31 @@ class InjectedAndEnded(Injected):
 
     replies: Annotated[list[Message], Field(description="The messages to `console` that this injection caused.")]
     thread: Thread
+
+
+@shape
+class Folded(TypedDict):
+    """A run as it was in the end: what is null is left out."""
+
+    messages: Annotated[list[dict[str, Any]], Field(examples=[[{"role": "assistant", "content": "Hello"}]])]
+    stop_reason: Annotated[str, Field(examples=["stop"])]
+    pending_interaction: NotRequired[dict[str, Any]]
+
+
+@shape
+class Output(TypedDict):
+    """What came of it."""
+
+    outputs: Folded
+
+
+@shape
+class Invoked(TypedDict):
+    """The turn of an agent, all at once."""
+
+    data: Output
+    session_id: str | None
+    thread_id: ThreadId
 
 
 @shape

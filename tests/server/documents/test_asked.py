@@ -1,7 +1,8 @@
 """A real server is asked whatever its OpenAPI says can be asked, and what it says cannot: schemathesis, all checks.
 
 Which 400 a request with every field in order may still get: a cursor that this server has not sealed, a moment that is
-yet to come, and an injection that says in the query what its JSON body says itself.
+yet to come, an injection that says in the query what its JSON body says itself, and words for a listener that takes a
+payload of its own. Some agents cannot stream, and none can be forced: 406.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ NOT_ASKED: Final = {
 ACCEPTED: Final = ["2xx", "3xx", 401, 403, 404, 409, 422, 429]
 """Of a request with every field in order; 422 is a key that was used with another body."""
 BOUND: Final = [route.address for route in ROUTES if {"cursor", "at"} & set(route.contract.query)]
+SENDING: Final = ["/api/v1/inject", *(route.address for route in ROUTES if route.path.endswith("/invoke"))]
 
 
 def settings(sent: dict[str, Any]) -> str:
@@ -37,9 +39,9 @@ def settings(sent: dict[str, Any]) -> str:
     for resource, found in ids.items():
         lines += ["[[operations]]", f'include-path-regex = "^/api/v1/{resource}/"', "[operations.parameters]"]
         lines += [f"id = {json.dumps(found)}"]
-    for path in [*BOUND, "/api/v1/inject"]:
+    for path in [*BOUND, *SENDING]:
         lines += ["[[operations]]", f'include-path = "{path}"', "[operations.checks.positive_data_acceptance]"]
-        lines += [f"expected-statuses = {json.dumps([*ACCEPTED, 400])}"]
+        lines += [f"expected-statuses = {json.dumps([*ACCEPTED, 400, 406])}"]
     return "\n".join(lines)
 
 

@@ -120,6 +120,12 @@ def test_a_talk_is_its_last_message_and_what_was_said_before() -> None:
     assert found.history == (Said("user", "My sport is tennis."), Said("assistant", "Noted."))
 
 
+def test_what_was_said_after_the_users_last_message_is_of_the_talk_too() -> None:
+    talk = [{"role": "user", "content": "Which?"}, {"role": "assistant", "content": "Tennis, since"}]
+    found = asked("writer", inputs(messages=talk), {})
+    assert (found.message, found.history) == ("Which?", (Said("assistant", "Tennis, since"),))
+
+
 def test_a_payload_is_taken_as_it_is() -> None:
     found = asked("greeter", inputs(payload={"name": "Dan"}), {})
     assert (found.payload, found.place) == ({"name": "Dan"}, "/data/inputs/payload")
@@ -133,7 +139,7 @@ def test_a_payload_is_taken_as_it_is() -> None:
         (inputs(), MissingField, "/data/inputs"),
         (inputs(message="a", payload={}), InvalidField, "/data/inputs/message"),
         (inputs(messages=[]), InvalidField, "/data/inputs/messages"),
-        (inputs(messages=[{"role": "assistant", "content": "a"}]), InvalidField, "/data/inputs/messages/0/role"),
+        (inputs(messages=[{"role": "assistant", "content": "a"}]), InvalidField, "/data/inputs/messages"),
         (inputs(messages=[{"role": "system", "content": "a"}]), InvalidField, "/data/inputs/messages/0/role"),
         (inputs(message=7), InvalidField, "/data/inputs/message"),
         (inputs(payload=[1]), InvalidField, "/data/inputs/payload"),

@@ -1,0 +1,136 @@
+"""Invoke: ask an agent and get its turn, at once or as it comes (spec 4.5).
+
+Both surfaces, by the path's name and by the body's, at the root and below /api/v1, are one endpoint with one prelude.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import replace
+from typing import Any, Final
+
+from organism.agents.invoke import Shape, delivers, outputs, resolved
+from organism.config.settings import Listener
+from organism.errors import (
+    BudgetExhausted,
+    ForceNotSupported,
+    HandlingFailed,
+    InvalidField,
+    ModelNotInAllowlist,
+    NotAcceptable,
+    NotFound,
+    RecursionDepthExceeded,
+    Stopping,
+    Upstream,
+    UpstreamTimeout,
+)
+from organism.model.agent import Prompt
+from organism.model.commands import Inject, Injected
+from organism.model.run import RunEntry
+from organism.server.call import Answer, Call, Route, answer
+from organism.server.contract import ACT, SENDING_REFUSED, Contract, Gives, gives
+from organism.server.invoking.asked import (
+    CONTROL,
+    EMBEDS,
+    FORMAT,
+    SESSION,
+    STREAMS,
+    TRANSCRIPT,
+    Asked,
+    InvokeBody,
+    TurnBody,
+    asked,
+)
+from organism.server.invoking.entries import entries_of, refusal
+from organism.server.invoking.telling import RunStream, begun, teller
+from organism.server.invoking.vercel import HEADERS as UI_HEADERS
+from organism.server.invoking.vercel import UiStream, with_parts
+from organism.server.shapes.acts import Invoked
+
+UNBUFFERED: Final = ((b"x-accel-buffering", b"no"),)
+
+
+async def invoke(call: Call) -> Answer:
+    """Ask the agent that the body names."""
+    return await _invoke(call, None)
+
+
+async def invoke_agent(call: Call) -> Answer:
+    """Ask the agent that the path names."""
+    return await _invoke(call, call.params["name"])
+
+
+async def _invoke(call: Call, named: str | None) -> Answer:
+    call.allow_query()
+    wanted = asked(named, call.json(), call.headers)
+    for receiver in call.tenant.receivers(wanted.agent):
+        call.permit(agent=receiver)
+    listener = call.tenant.pump.state.rules.listeners.get(wanted.agent)
+    if listener is None:
+        raise NotFound(f"There is no agent {wanted.agent[:80]!r}.", param="/agent")
+    if wanted.session_id is not None:
+        raise NotFound(f"There is no session {wanted.session_id[:80]!r}.", param="/session_id")
+    shape = resolved(wanted.flags, delivers(listener))
+    command = Inject(to=wanted.agent, json=_payload(wanted, listener), **call.command_fields(of_thread=False))
+    sent = await call.send(command, wanted.place)
+    entries = entries_of(call.tenant, sent)
+    first = await begun(entries)
+    if (refused := refusal(first)) is not None:
+        raise refused
+    return (
+        _stream(wanted, sent, first, entries) if shape.is_stream else await _batch(wanted, shape, sent, first, entries)
+    )
+
+
+def _payload(wanted: Asked, listener: Listener) -> Mapping[str, Any]:
+    """What is sent: the payload as it came, or a prompt made of the talk."""
+    if wanted.payload is not None:
+        return wanted.payload
+    if listener.payload_class is not Prompt:
+        kind = listener.payload_class.__name__
+        raise InvalidField(f"{wanted.agent} takes a {kind}; send it as data.inputs.payload.", param=wanted.place)
+    history = [{"role": said.role, "content": said.content} for said in wanted.history]
+    return {"message": wanted.message, **({"history": history} if history else {})}
+
+
+def _stream(wanted: Asked, sent: Injected, first: list[RunEntry], rest: AsyncIterator[RunEntry]) -> Answer:
+    is_ui = wanted.format == "vercel"
+    tell = UiStream(sent.message_id).lines if is_ui else teller(wanted.kind)
+    headers = (*UNBUFFERED, *(UI_HEADERS if is_ui else ()))
+    return Answer(b"", kind=wanted.kind.encode(), headers=headers, stream=RunStream(first, rest, tell))
+
+
+async def _batch(
+    wanted: Asked, shape: Shape, sent: Injected, first: list[RunEntry], rest: AsyncIterator[RunEntry]
+) -> Answer:
+    folded = await outputs(first, rest, shape)
+    if "stop_reason" not in folded:
+        raise Stopping("The server stops before the run is done; it goes on with the next start.")
+    is_ui = wanted.format == "vercel"
+    if is_ui:
+        folded["messages"] = with_parts(folded["messages"])
+    given = answer({"data": {"outputs": folded}, "session_id": wanted.session_id, "thread_id": sent.thread_id})
+    return Answer(given.body, headers=UI_HEADERS[1:] if is_ui else ())
+
+
+ASK: Final = Contract(
+    gives=gives(Invoked, *(Gives(str, kind=kind) for kind in STREAMS)),
+    takes=InvokeBody,
+    headers=(*ACT, *(name.decode() for name in (TRANSCRIPT, CONTROL, FORMAT, EMBEDS, SESSION))),
+    refuses=(
+        *SENDING_REFUSED,
+        NotAcceptable,
+        ForceNotSupported,
+        ModelNotInAllowlist,
+        RecursionDepthExceeded,
+        BudgetExhausted,
+        Upstream,
+        UpstreamTimeout,
+        HandlingFailed,
+    ),
+)
+
+ROUTES: Final = (
+    Route("POST", "/invoke", invoke, contract=ASK),
+    Route("POST", "/agents/{name}/invoke", invoke_agent, contract=replace(ASK, takes=TurnBody)),
+)

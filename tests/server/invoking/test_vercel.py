@@ -1,0 +1,132 @@
+"""A run as the AI SDK reads it: its stream of parts, and messages with parts (spec 4.5)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+import pytest
+
+from organism.model.run import REQUIRED
+from organism.projections.run import fold
+from organism.server.invoking.vercel import UiStream, with_parts
+
+CALL = ("tool_call", {"id": "t1", "name": "search", "input": {"q": "x"}})
+FOUND = ("tool_result", {"id": "t1", "output": {"n": 1}, "isError": False})
+FAILED = ("tool_result", {"id": "t1", "output": {"why": "no"}, "isError": True})
+DONE = ("done", {"stopReason": "stop"})
+
+
+def entries(*told: tuple[str, dict[str, Any]]) -> list[dict[str, Any]]:
+    return [{"type": kind, "data": data} for kind, data in told]
+
+
+def text_of(*told: tuple[str, dict[str, Any]]) -> bytes:
+    stream = UiStream("msg-1")
+    return b"".join(stream.lines(entry) for entry in entries(*told))
+
+
+def parts(*told: tuple[str, dict[str, Any]]) -> list[Any]:
+    """The parts after the start."""
+    lines = text_of(*told).split(b"\n\n")[:-1]
+    assert all(line.startswith(b"data: ") for line in lines)
+    return [orjson.loads(line[6:]) for line in lines if line != b"data: [DONE]"][1:]
+
+
+def test_a_stream_starts_once_finishes_once_and_says_done_last() -> None:
+    told = text_of(("message", {"text": "hi"}), DONE)
+    assert told.startswith(b'data: {"type":"start","messageId":"msg-1"}\n\n')
+    assert told.endswith(b"data: [DONE]\n\n")
+    assert (told.count(b'"start"'), told.count(b'"finish"'), told.count(b"[DONE]")) == (1, 1, 1)
+
+
+@pytest.mark.parametrize(("block", "word"), [("message", "text"), ("thought", "reasoning")])
+def test_a_block_is_its_start_its_deltas_and_its_end(block: str, word: str) -> None:
+    run = [
+        (f"{block}_start", {"id": "b1"}),
+        (f"{block}_delta", {"id": "b1", "delta": "ab", "offset": 0}),
+        (f"{block}_delta", {"id": "b1", "delta": "bc", "offset": 1}),
+        (f"{block}_end", {"id": "b1"}),
+    ]
+    assert parts(*run) == [
+        {"type": f"{word}-start", "id": "b1"},
+        {"type": f"{word}-delta", "id": "b1", "delta": "ab"},
+        {"type": f"{word}-delta", "id": "b1", "delta": "c"},
+        {"type": f"{word}-end", "id": "b1"},
+    ]
+
+
+def test_whole_messages_are_blocks_of_their_own() -> None:
+    told = parts(("message", {"text": "a"}), ("message", {"text": "b"}))
+    assert [(part["type"], part.get("delta")) for part in told] == [
+        ("text-start", None),
+        ("text-delta", "a"),
+        ("text-end", None),
+        ("text-start", None),
+        ("text-delta", "b"),
+        ("text-end", None),
+    ]
+    assert told[0]["id"] != told[3]["id"]
+
+
+@pytest.mark.parametrize(
+    ("entry", "part"),
+    [
+        (CALL, {"type": "tool-input-available", "toolCallId": "t1", "toolName": "search", "input": {"q": "x"}}),
+        (
+            ("tool_call", {"id": "t1", "name": "f", "input": None, "rawInput": "{"}),
+            {"type": "tool-input-available", "toolCallId": "t1", "toolName": "f", "input": "{"},
+        ),
+        (FOUND, {"type": "tool-output-available", "toolCallId": "t1", "output": {"n": 1}}),
+        (FAILED, {"type": "tool-output-error", "toolCallId": "t1", "errorText": '{"why":"no"}'}),
+        (("data", {"name": "chart", "data": [1]}), {"type": "data-chart", "data": [1]}),
+        (("file", {"url": "u", "mediaType": "image/png"}), {"type": "file", "url": "u", "mediaType": "image/png"}),
+        (("error", {"code": "upstream_error", "message": "boom"}), {"type": "error", "errorText": "boom"}),
+        (DONE, {"type": "finish", "messageMetadata": {"stopReason": "stop"}}),
+    ],
+)
+def test_each_entry_has_its_part(entry: tuple[str, dict[str, Any]], part: dict[str, Any]) -> None:
+    assert parts(entry) == [part]
+
+
+def test_no_type_of_entry_is_without_a_word() -> None:
+    filled = {
+        "id": "x",
+        "text": "t",
+        "delta": "d",
+        "offset": 0,
+        "name": "n",
+        "input": {},
+        "output": "",
+        "isError": False,
+    }
+    filled |= {"data": 1, "url": "", "mediaType": "", "code": "", "message": "", "stopReason": "stop", "kind": ""}
+    silent = [kind for kind, names in REQUIRED.items() if not parts((kind, filled | dict.fromkeys(names, "") | filled))]
+    assert silent == []
+
+
+def test_the_messages_of_a_batch_have_parts() -> None:
+    run = entries(("message", {"text": "let me see"}), CALL, FOUND, ("message", {"text": "1"}))
+    assert with_parts(fold(run)["messages"]) == [
+        {
+            "role": "assistant",
+            "parts": [
+                {"type": "text", "text": "let me see"},
+                {
+                    "type": "tool-search",
+                    "toolCallId": "t1",
+                    "state": "output-available",
+                    "input": {"q": "x"},
+                    "output": {"n": 1},
+                },
+            ],
+        },
+        {"role": "assistant", "parts": [{"type": "text", "text": "1"}]},
+    ]
+
+
+def test_a_failed_tool_and_one_without_its_call_have_parts_too() -> None:
+    failed = with_parts(fold(entries(CALL, FAILED))["messages"])[0]["parts"][0]
+    assert (failed["state"], failed["errorText"]) == ("output-error", '{"why":"no"}')
+    unseen = with_parts(fold(entries(FOUND))["messages"])[0]["parts"]
+    assert unseen == [{"type": "dynamic-tool", "toolCallId": "t1", "state": "output-available", "output": {"n": 1}}]
