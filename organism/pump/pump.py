@@ -212,6 +212,8 @@ def _hand_over(unit: Decision) -> None:
 
 
 def _settle(done: asyncio.Future[Decision], unit: Decision) -> None:
+    """The unit lets the future go, which holds the unit: a cycle for each injection would be left to the collector."""
+    unit.tell = None
     if done.done():
         return
     if unit.failed is None:
