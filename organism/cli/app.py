@@ -41,6 +41,7 @@ VERBS: Final = (
     Verb("doctor", take.Doctor, "doctor:doctor", "Find what is wrong here, each with its remedy."),
     Verb("status", take.Remote, "status:status", "Show how the organism stands."),
     Verb("inject", take.Inject, "inject:inject", "Send a message to an agent."),
+    Verb("chat", take.Chat, "chat:chat", "Ask an agent and read its answer as it comes."),
     Verb("tail", take.Tail, "tail:tail", "Watch events live; a lost connection resumes."),
     Verb("agents", take.Agents, "agents:agents", "List the agents and what they do now, or show one."),
     Verb("threads", take.Threads, "threads:threads", "List the threads, newest activity first, or show one."),

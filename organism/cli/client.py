@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from http import HTTPStatus
 from typing import Any, Final, NoReturn
 
 import httpx2
@@ -48,6 +49,24 @@ class Client:
         if body is not None:
             more["json"] = body
         return self._json("POST", path, **more)
+
+    def lines(self, path: str, body: Any, accepts: Sequence[str], headers: Mapping[str, str]) -> Iterator[str]:
+        """The lines of the answer to a POST as they come, in the first of these forms that can be had."""
+        status, said = 0, b""
+        try:
+            with httpx2.Client(timeout=None, trust_env=False, verify=self.place.authorities() or False) as http:
+                for accept in accepts:
+                    sent = {**self.place.headers, **headers, "Accept": accept}
+                    with http.stream("POST", f"{self.place.url}/api/v1{path}", headers=sent, json=body) as answer:
+                        if answer.is_success:
+                            yield from (line for line in answer.iter_lines() if line)
+                            return
+                        status, said = answer.status_code, answer.read()
+                    if status != HTTPStatus.NOT_ACCEPTABLE:
+                        break
+        except (httpx2.HTTPError, httpx2.InvalidURL) as error:
+            no_server(self.place, error)
+        refuse_answer(self.place, status, said)
 
     def delete(self, path: str) -> Any:
         """The JSON of a DELETE."""

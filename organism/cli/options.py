@@ -124,6 +124,23 @@ class Inject(Remote):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Chat(Remote):
+    """``organism chat``."""
+
+    agent: Annotated[str, typer.Argument(metavar="AGENT", help="Whom to ask.")]
+    message: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="MESSAGE", help="What to say; @FILE reads a file, - standard input. Without it: a talk."
+        ),
+    ] = None
+    session: Annotated[str | None, typer.Option(metavar="SESSION", help="Go on with this session.")] = None
+    key: Annotated[str | None, typer.Option(metavar="KEY", help="An idempotency key: the same one asks only once.")] = (
+        None
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
 class Graph(Remote):
     """``organism graph``."""
 

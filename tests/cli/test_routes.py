@@ -50,12 +50,14 @@ LINES = {
     "GET /indeterminate": "indeterminate list",
     "POST /indeterminate/{id}/resolve": "indeterminate resolve M:1 redo",
     "GET /log": "log events",
+    "POST /agents/{name}/invoke": "chat nobody hello",
 }
 """A command line for each route. What it names need not be there: that it asks for it is the point."""
 
 REASONS = {
     "GET /healthz": "a probe's, and whoever gets any answer has learnt it",
     "GET /readyz": "a probe's; `organism doctor` asks it in passing",
+    "POST /invoke": "the same as /agents/{name}/invoke, which `organism chat` asks",
     "GET /events": "the twin of /ws, which `organism tail` watches",
     "POST /ws-ticket": "for a page, which can send no header with its handshake",
     "GET /openapi.json": "a document for programs",

@@ -1,0 +1,70 @@
+"""``organism chat`` against a real server: one turn, a talk, and what cannot be had."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import orjson
+import pytest
+
+from tests.cli.command import Ran, on_terminal, organism
+from tests.server.served import TOKEN, Served, served
+
+HANDLERS = "tests.server.invoking.talkers"
+CONFIG = {
+    "organism": {"name": "talkers", "imports": [HANDLERS]},
+    "retry": {"attempts": 1},
+    "listeners": [
+        {
+            "name": name,
+            "description": "Talks",
+            "payload_class": f"{HANDLERS}.Prompt",
+            "handler": f"{HANDLERS}.{name}",
+            **({"invoke": ["batch", "stream"]} if name == "teller" else {}),
+        }
+        for name in ("echo", "teller", "broken")
+    ],
+}
+
+
+@pytest.fixture
+async def server(tmp_path: Path) -> object:
+    (tmp_path / "organism.yaml").write_bytes(orjson.dumps(CONFIG))  # JSON is YAML
+    async with served(tmp_path / "organism.yaml") as serving:
+        yield serving
+
+
+async def chat(server: Served, *arguments: str, stdin: str = "") -> Ran:
+    return await organism("chat", *arguments, stdin=stdin, ORGANISM_URL=server.url, ORGANISM_TOKEN=TOKEN)
+
+
+@pytest.mark.parametrize("agent", ["echo", "teller"])
+async def test_one_turn_is_shown_whether_or_not_the_agent_streams(server: Served, agent: str) -> None:
+    ran = await chat(server, agent, "hello")
+    assert (ran.code, ran.out) == (0, "You said: hello\n"), ran.err
+
+
+async def test_for_programs_it_is_the_servers_answer(server: Served) -> None:
+    ran = await chat(server, "teller", "-", "--json", stdin="hello")
+    assert ran.json["data"]["outputs"]["messages"] == [{"role": "assistant", "content": "You said: hello"}]
+
+
+async def test_a_talk_tells_the_agent_what_was_said_before(server: Served) -> None:
+    ran = await chat(server, "echo", stdin="one\ntwo\n")
+    assert ran.out.splitlines() == ["You said: one", "You said: two, after one and You said: one"]
+
+
+async def test_a_turn_that_fails_is_said_with_its_exit_code(server: Served) -> None:
+    ran = await chat(server, "broken", "hello")
+    assert (ran.code, ran.out) == (1, "")
+    assert "The handling failed" in ran.err
+
+
+async def test_an_agent_that_is_not_there_is_said_so(server: Served) -> None:
+    assert (await chat(server, "nobody", "hello")).code == 5
+
+
+async def test_what_an_agent_says_cannot_move_the_cursor(server: Served) -> None:
+    shown = await on_terminal("chat", "echo", "\x9b2Jhello", ORGANISM_URL=server.url, ORGANISM_TOKEN=TOKEN)
+    assert "\x9b" not in shown
+    assert "\ufffd2Jhello" in shown
