@@ -8,13 +8,15 @@ import os
 import random
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib.metadata import version as package_version
 from pathlib import Path
 from typing import Any, Final, Protocol
 
 import structlog
 
+from organism.agents.charter import bundled_charter
+from organism.agents.turn import turn_of
 from organism.codec import Codec, PayloadSchema, Terms, UnsupportedPayload
 from organism.config.load import load
 from organism.config.modules import Importer
@@ -155,9 +157,10 @@ class Organism:
 
     async def start(self, data: Path | None) -> None:
         """Load the configuration, open the tenants' logs (None: in memory), begin."""
-        self.settings = self._load()
+        settings = self._load()
         self.entries = read_tokens(self.tokens_path)
-        self._codec = self._new_codec(self.settings)
+        self._codec = self._new_codec(settings)
+        self.settings = with_turns(settings, self._codec)
         self._share.resize(self.settings.limits.max_concurrent_handlers)
         self._data = data
         self._tracing = self.parts.tracing(self.settings.name)
@@ -235,7 +238,7 @@ class Organism:
                 self._importer.take_back(self.settings.modules)
                 raise
             changes = diff(self.settings, settings)
-            self.settings = settings
+            self.settings = with_turns(settings, self._codec)
             position = await self._reload_tenants(changes, actor, once)
             return Reloaded(changes.added, changes.removed, changes.updated, position)
 
@@ -293,6 +296,19 @@ def spare_collections() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(COLLECT_AFTER_OBJECTS, 50, 100)
+
+
+def with_turns(settings: Settings, codec: Codec) -> Settings:
+    """The settings in which the turn loop is the handler of each listener that has none."""
+    charter = bundled_charter()
+    known: dict[str, Listener] = {listener.name: listener for listener in (*settings.listeners, *settings.shelf)}
+    listeners = tuple(
+        listener
+        if listener.handler is not None or listener.is_shipped
+        else replace(listener, handler=turn_of(listener, known, codec, charter))
+        for listener in settings.listeners
+    )
+    return replace(settings, listeners=listeners)
 
 
 def payload_faults(cls: type) -> list[str]:

@@ -6,7 +6,7 @@ from typing import Any, Protocol
 
 import orjson
 
-from organism.codec import Sealed, UnsupportedPayload
+from organism.codec import Mended, Sealed, UnsupportedPayload
 from organism.config.settings import Listener
 from organism.errors import InvalidPayload
 from organism.model.events import Content, Event
@@ -61,14 +61,17 @@ def respond(decision: Decision, origin: Origin, responses: tuple[HandlerResponse
 
 
 def send(decision: Decision, origin: Origin, to: str, payload: object, step: Step | None = None) -> Refused | None:
-    """Send a request to ``to``, to each of its group; with ``step``, as the request of that ask."""
-    message = origin.message
+    """Send a request to ``to``, to each of its group; with ``step``, as the request of that ask.
+
+    A ``Mended`` payload is one that a model wrote: what was done to its text is noted on the message.
+    """
+    message, (plain, _) = origin.message, told(payload)
     sender = Sender(origin.listener, message.depth + 1, message.thread.open)
     if to == SYSTEM_TODO:
-        return _to_todo(decision, origin, payload, step)
-    found = receivers(decision.state.rules, sender, to, payload)
+        return _to_todo(decision, origin, plain, step)
+    found = receivers(decision.state.rules, sender, to, plain)
     if isinstance(found, Refused):
-        _refuse(decision, origin, to, payload, found)
+        _refuse(decision, origin, to, plain, found)
         return found
     for name in [member.name for member in found] or [CONSOLE]:
         refused = _send_one(decision, origin, name, payload, step)
@@ -92,7 +95,13 @@ def _to_todo(decision: Decision, origin: Origin, payload: object, step: Step | N
     return None
 
 
+def told(payload: object) -> tuple[Any, tuple[str, ...]]:
+    """A payload, and the notes of what was mended in it."""
+    return payload if type(payload) is Mended else (payload, ())
+
+
 def _send_one(decision: Decision, origin: Origin, to: str, payload: object, step: Step | None) -> Refused | None:
+    payload, notes = told(payload)
     message_id = decision.state.ids.message()
     token = token_of(message_id)
     sealed = seal(origin, to, token, payload)
@@ -109,6 +118,8 @@ def _send_one(decision: Decision, origin: Origin, to: str, payload: object, step
     }
     if step is not None:
         data["step"] = [step.message.id, step.number]
+    if notes:
+        data["notes"] = list(notes)
     event = decision.add("message_sent", data, Content(origin.message.thread.id, sealed.json, sealed.xml))
     if to == CONSOLE:
         deliver_outside(decision, message_id, CONSOLE, "delivered")
@@ -137,6 +148,7 @@ def reply(decision: Decision, origin: Origin, payload: object) -> None:
     call = origin.message.call
     if call is None:
         return
+    payload, notes = told(payload)
     bounded = within_limits(decision.state.rules, Sender(origin.listener, origin.message.depth + 1, 0))
     if bounded is not None:
         _refuse(decision, origin, call.caller, payload, bounded)
@@ -148,7 +160,7 @@ def reply(decision: Decision, origin: Origin, payload: object) -> None:
         _refuse(decision, origin, call.caller, payload, sealed)
         tell_refused(decision, origin, sealed)
         return
-    _send_reply(decision, origin, sealed, token)
+    _send_reply(decision, origin, sealed._replace(notes=notes), token)
 
 
 def _token_of(call: Call) -> str:
@@ -171,6 +183,8 @@ def _send_reply(decision: Decision, origin: Origin, sealed: Sealed, token: str) 
         "reply": True,
         "class": class_path(type(sealed.payload)),
     }
+    if sealed.notes:
+        data["notes"] = list(sealed.notes)
     step = call.step
     answers = step is not None and step.ok is None and step.message.id in decision.state.routing.messages
     if answers and step is not None:

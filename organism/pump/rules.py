@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from organism.codec import Codec, Terms
 from organism.config.settings import Listener, Settings
+from organism.model.agent import Answer
 from organism.model.handler import SystemError as SystemErrorPayload
 from organism.model.handler import TodoComplete, TodoRegistered, TodoUntil
 
@@ -63,10 +64,16 @@ class Rules:
 def payload_classes(settings: Settings) -> tuple[type, ...]:
     """Every class that a configuration names.
 
-    What listeners take, the replies in their annotations, the organism's own.
+    What listeners take, the replies in their annotations, those that they are known to give, the organism's own.
     """
     found: dict[type, None] = dict.fromkeys(OWN_PAYLOADS)
     for listener in settings.listeners:
         found[listener.payload_class] = None
         found.update(dict.fromkeys(sorted(listener.accepts, key=lambda cls: cls.__name__)))
+        found.update(dict.fromkeys((*listener.replies, *_answers(listener))))
     return tuple(found)
+
+
+def _answers(listener: Listener) -> tuple[type, ...]:
+    """What the turn loop answers with for a listener that it runs."""
+    return (Answer,) if listener.handler_path is None and not listener.is_shipped else ()

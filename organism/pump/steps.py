@@ -21,7 +21,7 @@ from organism.model.handler import Approval, AskError, EffectError, EffectFailed
 from organism.model.thread import Step
 from organism.pump import completing, recall, runs
 from organism.pump.handling import Run
-from organism.pump.respond import send
+from organism.pump.respond import send, told
 from organism.pump.route import GENERIC
 from organism.pump.rules import Rules
 from organism.pump.wording import described, shown
@@ -39,7 +39,7 @@ class Handling(Run):
     async def ask(self, to: str, payload: object, timeout_s: float | None) -> Any:
         """See ``HandlerMetadata.ask``."""
         number = self.next_number()
-        digest = _digest("ask", to, _json_or_repr(self.rules, payload))
+        digest = _digest("ask", to, _json_or_repr(self.rules, told(payload)[0]))
         step = self.recorded(number, "ask", digest)
         if step is None:
             await self.gate()

@@ -1,0 +1,136 @@
+"""One round of calls: each becomes a message to its listener, and what comes of it a result for the model.
+
+The requests of a round overlap; they are sent in the order of the calls, and their results are told in that order. A
+call that cannot be made is answered with what is wrong with it, so that the model can mend it. In a run that has read
+text from outside, what cannot be undone needs a person's word first, whatever the model says (S20).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import unicodedata
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import orjson
+
+from organism.agents.tool_calls import Asked
+from organism.codec import Mended, PayloadSchema
+from organism.errors import InvalidPayload
+from organism.model.handler import AskError, HandlerMetadata
+from organism.model.handler import SystemError as SystemErrorPayload
+from organism.model.ids import SYSTEM_TODO
+from organism.model.tool import ToolError
+
+MOST_CALLS: Final = 32
+"""So many calls of a round are made; those beyond are answered that they were too many."""
+WHY_ASKED: Final = "This run has read text from outside, and the call cannot be undone."
+_INVISIBLE: Final = frozenset({"Cf", "Cc", "Co", "Cn", "Zl", "Zp"})
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What came of a call. ``output`` is JSON; ``is_outside`` says that strangers may have written it."""
+
+    output: str
+    is_error: bool = False
+    is_outside: bool = False
+
+
+class Replies:
+    """Replies as JSON: of any class, which is read once."""
+
+    def __init__(self) -> None:
+        self._schemas: dict[type, PayloadSchema] = {}
+
+    def json(self, payload: object) -> str:
+        """The payload as JSON text."""
+        kind = type(payload)
+        if kind not in self._schemas:
+            self._schemas[kind] = PayloadSchema.of(kind)
+        return self._schemas[kind].to_json_text(payload).decode()
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """A call that can be made."""
+
+    asked: Asked
+    to: str
+    payload: Mended
+
+
+def prepared(asked: Asked) -> Ready | Result:
+    """The call's payload, or what is wrong with it."""
+    function, call = asked.function, asked.call
+    if function is None:
+        return failure("unknown_function", f"There is no function {asked.said[:100]!r}. Call one that was offered.")
+    if call.input is None:
+        what = f"The arguments are no JSON object: {(call.raw or '')[:200]!r}. Write them as one JSON object."
+        return failure("invalid_arguments", what)
+    try:
+        payload = function.make(call.input)
+    except InvalidPayload as error:
+        details = [{"at": fault.pointer, "message": fault.message} for fault in error.details]
+        return failure("invalid_arguments", error.message, details)
+    return Ready(asked, function.to, Mended(payload, asked.notes))
+
+
+def failure(code: str, message: str, details: Sequence[Mapping[str, str]] = ()) -> Result:
+    """A result that says what went wrong, and by which word."""
+    error = {"code": code, "message": message, **({"details": list(details)} if details else {})}
+    return Result(orjson.dumps({"error": error}).decode(), is_error=True)
+
+
+async def results(metadata: HandlerMetadata, ready: Sequence[Ready | Result], replies: Replies) -> list[Result]:
+    """The result of each, in their order."""
+    async with asyncio.TaskGroup() as group:
+        asking = [
+            each if isinstance(each, Result) else group.create_task(_result(metadata, each, replies)) for each in ready
+        ]
+    return [each if isinstance(each, Result) else each.result() for each in asking]
+
+
+async def _result(metadata: HandlerMetadata, ready: Ready, replies: Replies) -> Result:
+    function = ready.asked.function
+    is_outside = function is not None and function.brings_outside_text
+    try:
+        reply = await metadata.ask(ready.to, ready.payload if ready.payload.notes else ready.payload.payload)
+    except AskError as error:
+        if ready.to == SYSTEM_TODO and error.code == "no_reply":  # it closes a reminder without a word
+            return Result('{"closed":true}')
+        return failure(error.code, error.message)
+    if isinstance(reply, SystemErrorPayload | ToolError):
+        return replace(failure(reply.code, reply.message), is_outside=is_outside)
+    return Result(replies.json(reply), is_outside=is_outside)
+
+
+async def approved(metadata: HandlerMetadata, ready: Ready) -> Ready | Result:
+    """What a person makes of a call that cannot be undone: the call, with their changes if they made any, or a refusal.
+
+    It is shown with all that is invisible in it (S22).
+    """
+    asked = ready.asked
+    given = asked.call.input or {}
+    approval = await metadata.approve({"tool": ready.to, "arguments": visible(given), "why": WHY_ASKED})
+    if approval.decision != "approve":
+        said = f": {approval.comment}" if approval.comment else ""
+        return failure("refused", f"No person has allowed this call ({approval.decision}){said}.")
+    if not isinstance(approval.edits, dict):
+        return ready
+    return prepared(replace(asked, call=replace(asked.call, input=approval.edits)))
+
+
+def visible(value: Any) -> Any:
+    """JSON with each character that nobody sees, or that turns others around, written out as its number."""
+    if isinstance(value, str):
+        return "".join(_seen(char) for char in value)
+    if isinstance(value, Mapping):
+        return {visible(str(key)): visible(each) for key, each in value.items()}
+    return [visible(each) for each in value] if isinstance(value, list) else value
+
+
+def _seen(char: str) -> str:
+    is_plain = char in "\n\t" or unicodedata.category(char) not in _INVISIBLE
+    return char if is_plain else f"⟨U+{ord(char):04X}⟩"

@@ -1,0 +1,106 @@
+"""An agent's functions: its tools and its peers, as its model may call them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, Final
+
+from organism.agents.function_names import function_names
+from organism.codec import Codec, PayloadSchema, Terms
+from organism.config.settings import Listener
+from organism.model.handler import TodoComplete, TodoUntil
+from organism.model.ids import SYSTEM_TODO
+from organism.model.tool import ToolSpec
+from organism.pump.offer import call_payload, tool_spec
+
+REMINDERS: Final[Mapping[str, type]] = {"todo_until": TodoUntil, "todo_complete": TodoComplete}
+"""What ``system.todo`` takes, as functions of an agent that names it among its peers."""
+CONFIRM_TOKEN: Final = "confirm_token"  # noqa: S105 - the name of an argument
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """One function. ``to`` is the listener that is asked; ``make`` gives its payload or raises ``InvalidPayload``.
+
+    ``brings_outside_text`` and ``is_destructive`` say what S20 must know of it. ``has_confirmation``: it acts only in
+    its second step, which has the confirm token.
+    """
+
+    spec: ToolSpec
+    to: str
+    payload_class: type
+    make: Callable[[Mapping[str, Any]], object]
+    brings_outside_text: bool = False
+    is_destructive: bool = False
+    has_confirmation: bool = False
+
+    def acts(self, arguments: Mapping[str, Any]) -> bool:
+        """Whether this call does what cannot be undone: a preview does not."""
+        return self.is_destructive and (not self.has_confirmation or bool(arguments.get(CONFIRM_TOKEN)))
+
+
+class Functions:
+    """What one agent may call. ``specs`` is what its model is offered, ``arguments`` the names of each one's own."""
+
+    def __init__(self, functions: Iterable[Function]) -> None:
+        self._by_name = {function.spec.name: function for function in functions}
+        self._by_listener = {function.to: function for function in self._by_name.values()}
+        self.specs = tuple(function.spec for function in self._by_name.values())
+        self.arguments = {
+            name: tuple(function.spec.parameters.get("properties", ()))
+            for name, function in (*self._by_listener.items(), *self._by_name.items())
+            if function.to != SYSTEM_TODO or name in self._by_name
+        }
+
+    def find(self, name: str) -> Function | None:
+        """The function of that name, or of the listener of that name."""
+        found = self._by_name.get(name)
+        return found if found is not None or name == SYSTEM_TODO else self._by_listener.get(name)
+
+    def taking(self) -> dict[str, Function]:
+        """Each payload class that one function alone takes, with that function."""
+        names = [function.payload_class.__name__ for function in self._by_name.values()]
+        return {
+            function.payload_class.__name__: function
+            for function in self._by_name.values()
+            if names.count(function.payload_class.__name__) == 1
+        }
+
+
+def functions_of(agent: Listener, listeners: Mapping[str, Listener], codec: Codec) -> Functions:
+    """The functions of ``agent``: its tools, then the peers that it names; with ``system.todo`` its two reminders."""
+    named = dict.fromkeys((*agent.tools, *agent.peers))
+    offered = [listeners[name] for name in named if name in listeners]
+    names = function_names((*(listener.name for listener in offered), *_reminders(agent)))
+    functions = [_function(listener, names[listener.name], codec) for listener in offered]
+    return Functions([*functions, *(_reminder(names[name], kind, codec) for name, kind in _reminders(agent).items())])
+
+
+def _function(listener: Listener, name: str, codec: Codec) -> Function:
+    return Function(
+        spec=replace(tool_spec(listener, codec), name=name),
+        to=listener.name,
+        payload_class=listener.payload_class,
+        make=partial(_checked, listener, codec),
+        brings_outside_text=listener.brings_outside_text or listener.is_agent,
+        is_destructive=listener.confirm,
+        has_confirmation=CONFIRM_TOKEN in codec.schema(listener.payload_class.__name__).json_schema["properties"],
+    )
+
+
+def _checked(listener: Listener, codec: Codec, arguments: Mapping[str, Any]) -> object:
+    """The payload as the listener takes it: its size too, so that the model hears what is wrong."""
+    call_payload(listener, codec, arguments)
+    return codec.from_json(listener.payload_class.__name__, arguments, Terms(listener.max_payload_bytes))
+
+
+def _reminders(agent: Listener) -> Mapping[str, type]:
+    return REMINDERS if SYSTEM_TODO in agent.peers else {}
+
+
+def _reminder(name: str, kind: type, codec: Codec) -> Function:
+    schema: PayloadSchema = codec.schema(kind.__name__)
+    spec = ToolSpec(name, str(schema.json_schema["description"]), schema.json_schema)
+    return Function(spec=spec, to=SYSTEM_TODO, payload_class=kind, make=partial(codec.draft, kind.__name__))

@@ -1,0 +1,174 @@
+"""The turn loop: it runs each listener that has no handler (spec 4.1, 4.4, 4.6).
+
+A turn is one handling. Its model is told the instructions and the message and offered the agent's functions; what it
+calls is asked of the listeners, round by round, until it answers in words. All of it are steps, so that after a restart
+the turn goes on where it stood: no model is called twice for the same answer, no tool asked twice for the same result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from organism.agents.asking import Ready, Replies, Result, approved, prepared, results
+from organism.agents.conversation import Conversation
+from organism.agents.functions import functions_of
+from organism.agents.outside import Outside
+from organism.agents.tool_calls import Asked, CallIds, CallReader, Spoken, carried_text
+from organism.codec import Codec, Mended, repair_json
+from organism.config.settings import Handler, Listener
+from organism.model.agent import Answer, Prompt
+from organism.model.completion import CompleteError, CompleteOptions, Completion
+from organism.model.handler import HandlerMetadata, HandlerResponse
+from organism.model.ids import CONSOLE, SYSTEM_TODO
+from organism.model.run import StopReason
+
+MAX_TOOL_ROUNDS: Final = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Agent:
+    """One agent, as a configuration has it; the same for all its turns."""
+
+    listener: Listener
+    listeners: Mapping[str, Listener]
+    codec: Codec
+    charter: str
+    reader: CallReader
+    replies: Replies
+
+    @property
+    def options(self) -> CompleteOptions:
+        """What each call of its model is told."""
+        options: CompleteOptions = {"tools": self.reader.functions.specs}
+        if self.listener.model is not None:
+            options["model"] = self.listener.model
+        return options
+
+    def text_of(self, payload: object) -> str:
+        """The message in words: a prompt's own, of any other payload its JSON."""
+        return payload.message if isinstance(payload, Prompt) else self.codec.json(payload).decode()
+
+    def is_outside(self, sender: str) -> bool:
+        """Whether the messages of a sender are text of others: those of agents are, and of tools that say so."""
+        found = self.listeners.get(sender)
+        return found is not None and (found.is_agent or found.brings_outside_text)
+
+
+def turn_of(listener: Listener, listeners: Mapping[str, Listener], codec: Codec, charter: str) -> Handler:
+    """The handler of a listener that has none: each message is a turn of its model."""
+    reader = CallReader(functions_of(listener, listeners, codec), codec)
+    agent = Agent(listener, listeners, codec, charter, reader, Replies())
+
+    async def turn(payload: object, metadata: HandlerMetadata) -> HandlerResponse:
+        return await Turn(agent, metadata).run(payload)
+
+    return turn
+
+
+class Turn:
+    """One turn. ``said`` is the last text of the model so far."""
+
+    def __init__(self, agent: Agent, metadata: HandlerMetadata) -> None:
+        self._agent = agent
+        self._metadata = metadata
+        self._outside = Outside()
+        self._ids = CallIds()
+        self._conversation: Conversation
+        self.said = ""
+
+    async def run(self, payload: object) -> HandlerResponse:
+        """Until the model answers in words, or must not go on. Raises ``CompleteError`` where it gave no answer."""
+        self._conversation = await self._begin(payload)
+        try:
+            reason = await self._rounds()
+        except CompleteError as error:
+            if error.code != "budget_exhausted":
+                await self._metadata.emit("error", {"code": error.code, "message": error.message})
+                raise
+            reason = "budget"
+        await self._metadata.emit("done", {"stopReason": reason})
+        carried, notes = repair_json(self.said)
+        answer = Answer(text=carried)
+        return HandlerResponse.respond(Mended(answer, notes) if notes else answer)
+
+    async def _begin(self, payload: object) -> Conversation:
+        agent, metadata = self._agent, self._metadata
+        peers = metadata.usage_instructions
+        instructions = (agent.charter, agent.listener.prompt or "", peers, await self._nudge())
+        conversation = Conversation(instructions, metadata.thread_id)
+        if isinstance(payload, Prompt):
+            conversation.remember(payload.history)
+        text, sender = agent.text_of(payload), metadata.from_id
+        if agent.is_outside(sender):
+            self._outside.add(text)
+        conversation.ask(text, None if sender == CONSOLE else sender)
+        return conversation
+
+    async def _nudge(self) -> str:
+        """Reminders whose message has passed. They change while time passes, so they are recorded."""
+        if SYSTEM_TODO not in self._agent.listener.peers:
+            return ""
+
+        async def nudge(_key: str) -> str:
+            return self._metadata.todo_nudge
+
+        found: str = await self._metadata.effect("todo_nudge", nudge, kind="pure")
+        return found
+
+    async def _rounds(self) -> StopReason:
+        for number in range(MAX_TOOL_ROUNDS + 1):
+            completion = await self._complete(number)
+            spoken = self._agent.reader.read(completion, self._outside, self._ids, number)
+            self.said = spoken.text or self.said
+            if not spoken.asked:
+                return _reason(completion)
+            if number < MAX_TOOL_ROUNDS:
+                await self._ask_all(spoken)
+        return "tool_rounds"
+
+    async def _complete(self, number: int) -> Completion:
+        options = self._agent.options
+        options["block"] = f"say-{number + 1}"
+        completion = await self._metadata.complete(self._conversation.messages, **options)
+        used = {"input": completion.input_tokens, "output": completion.output_tokens}
+        await self._metadata.emit("usage", {**used, "total": completion.input_tokens + completion.output_tokens})
+        return completion
+
+    async def _ask_all(self, spoken: Spoken) -> None:
+        """One round: what is called is asked, and the results told."""
+        self._conversation.say(carried_text(spoken.text), [each.call for each in spoken.asked])
+        for asked in spoken.asked:
+            await self._metadata.emit("tool_call", _call_entry(asked))
+        ready = [await self._allowed(prepared(each)) for each in spoken.asked]
+        for asked, result in zip(spoken.asked, await results(self._metadata, ready, self._agent.replies), strict=True):
+            await self._tell(asked, result)
+
+    async def _allowed(self, call: Ready | Result) -> Ready | Result:
+        """The call, after a person's word if it needs one."""
+        if isinstance(call, Result) or not self._outside.is_read:
+            return call
+        function, given = call.asked.function, call.asked.call.input
+        needs_approval = function is not None and function.acts(given or {})
+        return await approved(self._metadata, call) if needs_approval else call
+
+    async def _tell(self, asked: Asked, result: Result) -> None:
+        call = asked.call
+        if result.is_outside:
+            self._outside.add(result.output)
+        self._conversation.answer(call, result.output)
+        entry = {"id": call.id, "output": result.output, "isError": result.is_error}
+        await self._metadata.emit("tool_result", entry)
+
+
+def _reason(completion: Completion) -> StopReason:
+    if completion.finish == "content_filter":
+        raise CompleteError("upstream_error", "The model's provider withheld the rest of the answer (content_filter).")
+    return "length" if completion.finish == "length" else "stop"
+
+
+def _call_entry(asked: Asked) -> dict[str, Any]:
+    call = asked.call
+    entry = {"id": call.id, "name": asked.shown, "input": call.input or {}}
+    return entry if call.input is not None else {**entry, "rawInput": call.raw or ""}
