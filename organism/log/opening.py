@@ -66,9 +66,9 @@ def make_log(connector: Connector, options: Options) -> None:
             return
         if not place.anchor_path.exists():
             place.refuse_key()
+            place.make_anchor(Anchor(0, GENESIS))
         elif anchored := place.read_anchor().position:
             raise LogDamaged(f"{place.log} is empty, and its anchor knows it up to position {anchored}. {REMEDY}")
-        place.write_anchor(Anchor(0, GENESIS), is_synced=True)
         if not place.key_path.exists():
             place.make_key(options.random_bytes)
         connection.execute("PRAGMA journal_mode = WAL").fetchall()

@@ -44,8 +44,8 @@ async def open_parts(directory: Path, models: Sequence[ReadModel], clock: Clock,
     place = Place(directory, options.key_path)
     connector = Connector(options.driver, place)
     async with AsyncExitStack() as stack:
-        place.hold(clock.now_us)
         stack.callback(place.release)
+        place.hold(clock.now_us)
         crew = Crew(connector, options, models)
         stack.push_async_callback(crew.close)
         await crew.writer.run(make_log, connector, options)

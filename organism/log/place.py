@@ -57,9 +57,9 @@ class Place:
             raise LogHeld(
                 f"{self.directory} is held by {holder or 'another process'}: stop it, or serve another directory."
             ) from None
+        self._lock = handle
         os.ftruncate(handle, 0)
         os.pwrite(handle, f"process {os.getpid()} since {now_us()} µs (UTC since 1970)\n".encode(), 0)
-        self._lock = handle
 
     def release(self) -> None:
         """Let the next process have it."""
@@ -119,20 +119,27 @@ class Place:
                 "whether the end was cut off. Put the file back, or restore a backup."
             ) from None
 
+    def make_anchor(self, anchor: Anchor) -> None:
+        """The first anchor of a new log. It is there whole or not at all: an empty one would be one that was lost."""
+        _put(self.anchor_path, _written(anchor))
+
     def write_anchor(self, anchor: Anchor, *, is_synced: bool = False) -> None:
         """Write the head outside the database; ``is_synced`` waits for the disk.
 
         It is written over in place, within one sector, so that a power cut leaves the old one or the new one. An
         anchor that is older than the log is no damage, so it need not be synced while commits are.
         """
-        text = orjson.dumps({"position": anchor.position, "hash": anchor.hash.hex()}).ljust(ANCHOR_BYTES)
         handle = os.open(self.anchor_path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, PRIVATE_FILE)
         try:
-            os.pwrite(handle, text, 0)
+            os.pwrite(handle, _written(anchor), 0)
             if is_synced:
                 os.fsync(handle)
         finally:
             os.close(handle)
+
+
+def _written(anchor: Anchor) -> bytes:
+    return orjson.dumps({"position": anchor.position, "hash": anchor.hash.hex()}).ljust(ANCHOR_BYTES)
 
 
 def _put(path: Path, text: bytes) -> None:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import shutil
 import stat
 import sys
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from organism.errors import LogDamaged, LogHeld
+from organism.errors import LogDamaged, LogHeld, OrganismError
 from organism.log.driver import Pysqlite
 from organism.log.log import Query, ReadModel
 from organism.log.opening import Options
@@ -171,6 +174,27 @@ async def test_a_log_that_was_begun_and_not_made_is_gone_on_with_under_its_key(t
     (tmp_path / "log" / "anchor").write_bytes(b'{"position":0,"hash":"%b"}' % (b"00" * 32))
     again = await open_durable(tmp_path / "log")
     assert (again.head, (tmp_path / "log" / "key").read_bytes()) == (0, key)
+    await again.close()
+
+
+@pytest.mark.parametrize("nth", [1, 2, 3])
+@pytest.mark.parametrize("call", ["write", "pwrite", "fsync"])
+async def test_a_death_at_any_write_of_a_new_log_leaves_one_that_opens(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str, nth: int
+) -> None:
+    calls = iter(range(1, 100))
+    real = getattr(os, call)
+
+    def dying(*arguments: Any) -> Any:
+        if next(calls) == nth:
+            raise OSError(errno.EIO, "the power is gone")
+        return real(*arguments)
+
+    with monkeypatch.context() as patched, suppress(OSError, OrganismError):
+        patched.setattr(os, call, dying)
+        await (await open_durable(tmp_path / "log")).close()
+    again = await open_durable(tmp_path / "log")
+    await again.commit(unit("thr-1", created()))
     await again.close()
 
 
