@@ -56,18 +56,18 @@ class SqliteLog(Journal, Reads):
         await super().save_snapshot(name, position, redactor.kept(body) if redactor is not None else body)
 
     async def close(self) -> None:
-        """Write what is queued, anchor the head, release the place."""
+        """Write what is queued, anchor the head, release the place, which is done whatever fails before it."""
         if self._tail.is_closed:
             return
-        await self._drain()
-        if self._recovering is not None:
-            self._recovering.cancel()
-            await asyncio.wait([self._recovering])
-        await self._rows.flushed()
-        self._tail.close()
-        self._rows.close()
-        self._disk.close()
-        await self._parts.stack.aclose()
+        async with self._parts.stack:
+            await self._drain()
+            if self._recovering is not None:
+                self._recovering.cancel()
+                await asyncio.wait([self._recovering])
+            await self._rows.flushed()
+            self._tail.close()
+            self._rows.close()
+            self._disk.close()
 
     def _write(self, batch: Batch) -> None:
         """Begin to write the batch; ``_wrote`` is called in the loop's thread once it is known how it went."""
