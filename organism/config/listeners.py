@@ -9,19 +9,29 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
+from organism.config.agent_listeners import (
+    PROMPT_PATH,
+    Known,
+    Reference,
+    agent_listeners,
+    followed,
+    no_model,
+    referred,
+    with_room,
+)
+from organism.config.agents import AgentFiles
 from organism.config.budgets import budget_of
 from organism.config.check import held, near
 from organism.config.code import Code, Named
 from organism.config.faults import Faults, Place, written
 from organism.config.sections import NAME_PATTERN, ListenerSection, ShippedSection
-from organism.config.settings import Handler, Limits, Listener, is_reserved
+from organism.config.settings import Handler, Limits, Listener, Model, is_reserved
 from organism.config.shipped import ShippedTool, is_own, shipped_listener
 from organism.config.yaml import Node
 from organism.model.agent import Prompt
 from organism.model.ids import CONSOLE, SYSTEM_TODO, AgentName
 
 ANYONE: Final = "*"
-PROMPT_PATH: Final = "organism.Prompt"
 _VERSION_DIGITS: Final = 16
 
 
@@ -53,34 +63,48 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
+class Beside:
+    """What listeners have beside them: the shipped tools, the files of agents, the models."""
+
+    shipped: Sequence[ShippedTool]
+    files: AgentFiles
+    models: Mapping[str, Model]
+
+
+@dataclass(frozen=True, slots=True)
 class Listeners:
-    """Those of the file and the shipped tools that they name; the other shipped tools; those that are off, and why."""
+    """Those of the file, the agents, the shipped tools that these name; the other shipped tools; those that are off."""
 
     named: tuple[Listener, ...]
     shelf: tuple[Listener, ...]
     off: Mapping[str, str]
 
 
-def read_listeners(
-    node: Node | None, limits: Limits, code: Code, faults: Faults, shipped: Sequence[ShippedTool]
-) -> Listeners:
+def read_listeners(node: Node | None, limits: Limits, code: Code, faults: Faults, beside: Beside) -> Listeners:
     """The listeners in the order of the file, without those whose code is at fault; all faults are noted."""
     items = node.value if node is not None and isinstance(node.value, tuple) else ()
-    tools = {tool.name: tool for tool in shipped}
+    tools = {tool.name: tool for tool in beside.shipped}
     entries = [
         _entry(item, ("listeners", index), tools, faults)
         for index, item in enumerate(items)
         if isinstance(item.value, dict)
     ]
-    names = [*_check_names(entries, faults), *tools]
-    off = {tool.name: tool.is_off for tool in shipped if tool.is_off}
+    taken = _check_names(entries, faults)
+    agents = with_room(beside.files, taken)
+    known = Known(
+        names=[*taken, *(each.agent.name for each in agents), *tools],
+        off={tool.name: tool.is_off for tool in beside.shipped if tool.is_off},
+        models=beside.models,
+    )
     listeners = []
     for entry in entries:
-        _check_named(entry, names, off, faults)
+        _check_named(entry, known, faults)
+        reference = _reference(entry, beside.files, known, faults)
         listener = _listener(entry, limits, code, faults)
         if listener is not None:
-            listeners.append(listener)
-    return _with_shipped(tuple(listeners), shipped, limits, off)
+            listeners.append(followed(listener, reference) if reference is not None else listener)
+    thinking = agent_listeners(agents, listeners, limits, known)
+    return _with_shipped((*listeners, *thinking), beside.shipped, limits, known.off)
 
 
 def _entry(item: Node, place: Place, tools: Mapping[str, ShippedTool], faults: Faults) -> Entry:
@@ -93,8 +117,8 @@ def _entry(item: Node, place: Place, tools: Mapping[str, ShippedTool], faults: F
     return Entry(item, place, ListenerSection(**asdict(said)), tool)
 
 
-def _check_names(entries: list[Entry], faults: Faults) -> list[str]:
-    """Note reserved names and those given twice; gives those that are left."""
+def _check_names(entries: list[Entry], faults: Faults) -> dict[str, str]:
+    """Note reserved names and those given twice; gives those that are left, each with where it stands."""
     first: dict[str, Entry] = {}
     for entry in entries:
         name, line, place = entry.section.name, entry.line("name"), (*entry.place, "name")
@@ -104,18 +128,24 @@ def _check_names(entries: list[Entry], faults: Faults) -> list[str]:
             taken = f"{written(first[name].place)} in line {first[name].line('name')}"
             faults.add(line, place, f"`{name}` is taken: {taken} has it already")
         first.setdefault(name, entry)
-    return [name for name in first if name]
+    return {
+        name: f"{written(entry.place)} of organism.yaml, line {entry.line('name')},"
+        for name, entry in first.items()
+        if name
+    }
 
 
-def _check_named(entry: Entry, names: list[str], off: Mapping[str, str], faults: Faults) -> None:
-    """Note each peer and each tool that is not there, or cannot be used."""
-    peers = [*names, CONSOLE, SYSTEM_TODO, ANYONE]
-    for key, known, what in (("peers", peers, "listener"), ("tools", names, "tool")):
+def _check_named(entry: Entry, known: Known, faults: Faults) -> None:
+    """Note each peer, each tool and the model, if it is not there or cannot be used."""
+    peers = [*known.names, CONSOLE, SYSTEM_TODO, ANYONE]
+    for key, names, what in (("peers", peers, "listener"), ("tools", list(known.names), "tool")):
         for name, line, place in entry.texts(key):
-            if name not in known and not _is_misshapen(key, name):
-                faults.add(line, place, f"there is no {what} `{name}`{near(name, known)}")
-            elif name in off:
-                faults.add(line, place, f"`{name}` is off: {off[name]}")
+            if name not in names and not _is_misshapen(key, name):
+                faults.add(line, place, f"there is no {what} `{name}`{near(name, names)}")
+            elif name in known.off:
+                faults.add(line, place, f"`{name}` is off: {known.off[name]}")
+    if entry.section.model and (wrong := no_model(entry.section.model, known)):
+        faults.add(entry.line("model"), (*entry.place, "model"), wrong)
     if entry.tool is not None and entry.tool.is_off:
         faults.add(entry.line("name"), (*entry.place, "name"), f"`{entry.tool.name}` is off: {entry.tool.is_off}")
 
@@ -123,6 +153,18 @@ def _check_named(entry: Entry, names: list[str], off: Mapping[str, str], faults:
 def _is_misshapen(key: str, name: str) -> bool:
     """Whether it is told already that this is no name at all."""
     return key == "tools" and re.fullmatch(NAME_PATTERN, name) is None
+
+
+def _reference(entry: Entry, files: AgentFiles, known: Known, faults: Faults) -> Reference | None:
+    """What the listener's ``prompt_ref`` leads to; None if there is none, or after a fault."""
+    ref = entry.section.prompt_ref
+    found = referred(ref, files) if ref else None
+    wrong = found if isinstance(found, str) else None
+    if isinstance(found, Reference) and not entry.section.model:
+        wrong = no_model(found.model, known)
+    if wrong:
+        faults.add(entry.line("prompt_ref"), (*entry.place, "prompt_ref"), wrong)
+    return found if isinstance(found, Reference) else None
 
 
 def _with_shipped(

@@ -10,28 +10,70 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
+from organism.config.agents import read_agent_files
 from organism.config.code import CheckPayload, Code
 from organism.config.faults import Faults
-from organism.config.listeners import read_listeners
+from organism.config.listeners import Beside, read_listeners
+from organism.config.models import served_models
 from organism.config.modules import Importer
 from organism.config.plan import part, read_plan
 from organism.config.settings import Settings
 from organism.config.shipped import Ship, nothing_shipped
 from organism.config.text import read_text
-from organism.config.yaml import read_yaml
+from organism.config.yaml import Node, read_yaml
 
 
 def load(
-    path: Path, *, check_payload: CheckPayload, imports: Importer | None = None, ship: Ship = nothing_shipped
+    path: Path,
+    *,
+    check_payload: CheckPayload,
+    imports: Importer | None = None,
+    ship: Ship = nothing_shipped,
+    bundled: Path | None = None,
 ) -> Settings:
-    """Read the file and import what it names.
+    """Read the file and the files of agents, and import what they name.
 
     ``check_payload`` says what keeps a dataclass from becoming a schema. ``imports`` is the organism's importer, the
-    same at each reload; without one the load stands for itself. ``ship`` gives the shipped tools. Raises
-    ``ConfigInvalid`` with all faults, in the order of their lines, each with the pointer ``organism.yaml:LINE:KEY``.
-    Must not run in two threads at the same time.
+    same at each reload; without one the load stands for itself. ``ship`` gives the shipped tools, ``bundled`` is
+    the folder of the agents that are served where there are none. Raises ``ConfigInvalid`` with all faults, in the
+    order of their lines, each with the pointer ``organism.yaml:LINE:KEY``. Must not run in two threads at the same
+    time.
     """
     faults = Faults(path.name)
+    text, root = _read(path, faults)
+    importer = imports or Importer()
+    folder = path.parent.resolve()
+    plan = read_plan(root, folder, importer.allows, faults)
+    files = read_agent_files(folder, bundled, faults)
+    models = served_models(plan.models, files)
+    with importer.fresh(folder, plan.prefixes or ()) as modules:
+        code = Code(modules, plan.prefixes, check_payload, faults)
+        beside = Beside(ship(plan.tools), files, models)
+        listeners = read_listeners(part(root, "listeners"), plan.limits, code, faults, beside)
+        code.complete()
+        faults.refuse_if_any()
+    return Settings(
+        name=plan.organism.name,
+        imports=plan.organism.imports,
+        limits=plan.limits,
+        retry=plan.retry,
+        models=models,
+        embeddings=plan.sections.embeddings,
+        tools=plan.tools,
+        fx=plan.sections.fx,
+        listeners=listeners.named,
+        shelf=listeners.shelf,
+        off=listeners.off,
+        prompts=files.prompts,
+        source_text=text,
+        digest=hashlib.sha256(text.encode() + b"\0" + code.digest() + files.digest).hexdigest(),
+        folder=modules.sources.folder,
+        modules=modules,
+    )
+
+
+def _read(path: Path, faults: Faults) -> tuple[str, Node]:
+    """The text of the file, and what it says. Raises ``ConfigInvalid`` if there is nothing to go on with."""
     text = read_text(
         path,
         faults,
@@ -42,28 +84,4 @@ def load(
     root = read_yaml(text, faults)
     if root is None:
         raise faults.refusal()
-    importer = imports or Importer()
-    folder = path.parent.resolve()
-    plan = read_plan(root, folder, importer.allows, faults)
-    with importer.fresh(folder, plan.prefixes or ()) as modules:
-        code = Code(modules, plan.prefixes, check_payload, faults)
-        listeners = read_listeners(part(root, "listeners"), plan.limits, code, faults, ship(plan.tools))
-        code.complete()
-        faults.refuse_if_any()
-    return Settings(
-        name=plan.organism.name,
-        imports=plan.organism.imports,
-        limits=plan.limits,
-        retry=plan.retry,
-        models=plan.models,
-        embeddings=plan.sections.embeddings,
-        tools=plan.tools,
-        fx=plan.sections.fx,
-        listeners=listeners.named,
-        shelf=listeners.shelf,
-        off=listeners.off,
-        source_text=text,
-        digest=hashlib.sha256(text.encode() + b"\0" + code.digest()).hexdigest(),
-        folder=modules.sources.folder,
-        modules=modules,
-    )
+    return text, root

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from organism.config.address import wrong_address
+from organism.config.agents import AgentFiles
 from organism.config.budgets import money
 from organism.config.check import held, near
 from organism.config.faults import Faults, Place
@@ -20,6 +21,10 @@ MAX_NAME: Final = 200
 
 _NAME: Final = re.compile(r"[^\s\x00-\x1f\x7f]+")
 _VARIABLE: Final = re.compile(r"[A-Z_][A-Z0-9_]*")
+
+
+EMBEDDED: Final = ("builtin", "gpt-4.1-mini", "llama-4-scout", "claude-opus-4.7")
+"""The names that the embedded default serves where no models are configured."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +57,16 @@ def read_models(node: Node | None, folder: Path, faults: Faults) -> Mapping[str,
         _check_script(entry, folder, faults)
     _check_fallbacks(entries, faults)
     return {name: _model(entry, folder) for name, entry in entries.items()}
+
+
+def served_models(configured: Mapping[str, Model], files: AgentFiles) -> Mapping[str, Model]:
+    """Those that are configured. Without any the embedded default serves the usual names, and those of bundled agents.
+
+    What a bundled agent names and nobody has configured is served by it too.
+    """
+    bundled = (entry.agent.model for entry in files.agents.values() if entry.is_bundled)
+    missing = [name for name in (*bundled, *(() if configured else EMBEDDED)) if name not in configured]
+    return {**configured, **{name: Model(provider="builtin", model=name) for name in sorted(missing)}}
 
 
 def _model(entry: _Entry, folder: Path) -> Model:

@@ -15,6 +15,7 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import Field
 
 from organism.config.modules import ModuleSet
+from organism.config.prompts import PromptConfig, PromptKey
 from organism.config.tool_settings import Tools
 from organism.model.ids import CONSOLE, SYSTEM_TODO, AgentName
 
@@ -142,7 +143,7 @@ class Listener:
     ``version`` changes with the section, with the modules of handler and payload class, and with whatever these
     import under the prefixes. ``brings_outside_text`` says that an answer of its may hold text of strangers (spec 7.3).
     ``replies`` are classes that it is known to answer with. ``is_shipped``: it comes with the organism, and its code is
-    bound to each tenant.
+    bound to each tenant. ``agent`` is the conversational agent that it is, or that its ``prompt_ref`` names.
     """
 
     name: AgentName
@@ -173,6 +174,7 @@ class Listener:
     brings_outside_text: bool = False
     replies: tuple[type, ...] = ()
     is_shipped: bool = False
+    agent: Agent | None = None
 
     def may_send_to(self, name: str) -> bool:
         """Whether ``name`` is a peer: so named, a tool of its, by ``"*"``, itself, or ``system.todo``, always one."""
@@ -181,12 +183,13 @@ class Listener:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """One organism.yaml as it was loaded, with the handler modules of that load.
+    """One organism.yaml as it was loaded, with the handler modules and the files of agents of that load.
 
     ``embeddings`` and ``fx`` are plain mappings whose shape was checked. ``listeners`` are those of the file, then the
-    shipped tools that one of them names; ``shelf`` are the other shipped tools: they take messages, and stand in no
-    list. ``off`` says of shipped tools that cannot be used why not. ``source_text`` is the file to the letter,
-    ``digest`` the SHA-256 over it and over the modules' sources, ``folder`` where it lies (absolute).
+    conversational agents, then the shipped tools that one of them names; ``shelf`` are the other shipped tools: they
+    take messages, and stand in no list. ``off`` says of shipped tools that cannot be used why not. ``prompts`` are
+    those of AgentStack, by name and version. ``source_text`` is the file to the letter, ``digest`` the SHA-256 over it
+    and over all other files of the load, ``folder`` where it lies (absolute).
     """
 
     name: str
@@ -200,6 +203,7 @@ class Settings:
     listeners: tuple[Listener, ...]
     shelf: tuple[Listener, ...]
     off: Mapping[str, str]
+    prompts: Mapping[PromptKey, PromptConfig]
     source_text: str
     digest: str
     folder: Path

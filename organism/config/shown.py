@@ -27,6 +27,10 @@ MODEL: Final = (
     "provider", "model", "base_url", "api_key_env", "context_window", "price", "max_concurrent", "rate_limit_tpm",
     "fallback", "timeout_s", "script",
 )  # fmt: skip
+AGENT: Final = (
+    "name", "model", "description", "system_prompt", "max_tokens", "temperature", "tools", "rag_index", "rag_top_k",
+    "budget", "taint",
+)  # fmt: skip
 EMBEDDING: Final = ("provider", "model", "base_url", "api_key_env", "dim", "batch", "default")
 PRICE: Final = ("input_usd_per_million", "output_usd_per_million")
 BUDGET: Final = ("run", "day")
@@ -45,18 +49,26 @@ def shown_settings(settings: Settings) -> dict[str, Any]:
         "embeddings": {name: _embedding(section) for name, section in settings.embeddings.items()},
         "tools": _tools(settings.tools),
         "fx": dict(settings.fx),
-        "listeners": [_in_force(listener) for listener in settings.listeners if not listener.is_shipped],
+        "listeners": [
+            _in_force(listener) for listener in settings.listeners if not (listener.is_shipped or _is_file(listener))
+        ],
     }
 
 
 def shown_section(listener: Listener, *, with_prompt: bool) -> dict[str, Any]:
-    """A listener's section as it was written; without its prompt's text there is the SHA-256 of it (S23)."""
-    section = _listed(listener.section, LISTENER)
+    """A listener's section, or an agent's file, as it was written; in place of a prompt's text its SHA-256 (S23)."""
+    section = _listed(listener.section, AGENT if _is_file(listener) else LISTENER)
     if "budget" in section:
         section["budget"] = _budget(section["budget"])
-    if "prompt" in section and not with_prompt:
-        section["prompt"] = f"sha256:{sha256(section['prompt'].encode()).hexdigest()}"
+    for key in ("prompt", "system_prompt"):
+        if key in section and not with_prompt:
+            section[key] = f"sha256:{sha256(section[key].encode()).hexdigest()}"
     return section
+
+
+def _is_file(listener: Listener) -> bool:
+    """Whether its section is the file of an agent: no section of organism.yaml has that key."""
+    return "system_prompt" in listener.section
 
 
 def _in_force(listener: Listener) -> dict[str, Any]:

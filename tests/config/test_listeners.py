@@ -7,6 +7,7 @@ import pytest
 
 from organism.config.settings import Budget, Spend
 from organism.model.agent import Prompt
+from tests.agents.stack import a2, write
 from tests.config.place import GREETER, HEAD, Place
 
 SHOUTER = GREETER.replace("greeter", "shouter")
@@ -24,6 +25,7 @@ def test_a_listener_has_the_defaults_of_the_limits(place: Place) -> None:
 
 
 def test_every_key_of_a_listener_is_taken(place: Place) -> None:
+    write(place.folder, a2())
     place.yaml(
         HEAD
         + GREETER
@@ -85,7 +87,10 @@ def test_its_section_is_kept_as_it_stands(place: Place) -> None:
         ("max_payload_bytes: 1.5", "expected a whole number, came 1.5 (a number)"),
         ("prompt: ''", 'expected text that is not empty, came "" (text)'),
         ("prompt_ref: A2@v1@v2", 'expected a prompt such as `A2@v1`; came "A2@v1@v2" (text)'),
+        ("prompt_ref: A2@v1", "there is no config/agents/A2/v1.json"),
+        ("prompt_ref: A2", "there is no agent `A2`; a prompt is named with its version, as A2@v1"),
         ("model: [a]", "expected text, came a list"),
+        ("model: buildin", "there is no model `buildin` in `models` of organism.yaml; did you mean `builtin`?"),
         ("tools: calculator", 'expected a list, came "calculator" (text)'),
         ("budget: 5", "expected a mapping, came 5 (a number)"),
         ("confirm: maybe", 'expected true or false, came "maybe" (text)'),
@@ -198,6 +203,7 @@ def test_no_handler_and_no_model_is_refused_with_both_ways_out(place: Place) -> 
 
 @pytest.mark.parametrize("key", ["model: builtin", "prompt_ref: A2@v1"])
 def test_a_listener_that_a_model_answers_for_takes_a_prompt(place: Place, key: str) -> None:
+    write(place.folder, a2())
     place.yaml(f"{HEAD}  - {{name: thinker, description: Thinks, {key}}}\n")
     thinker = place.listener("thinker")
     assert thinker.handler is None

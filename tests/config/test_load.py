@@ -33,7 +33,7 @@ def test_what_is_left_out_has_the_defaults_of_the_table(place: Place) -> None:
         "pause_after_failures": 0,
     }
     assert asdict(loaded.retry) == {"attempts": 3, "base_delay_s": 0.2, "max_delay_s": 10}
-    assert (loaded.models, loaded.embeddings, loaded.fx, loaded.listeners) == ({}, {}, {}, ())
+    assert (loaded.embeddings, loaded.fx, loaded.listeners, loaded.prompts) == ({}, {}, (), {})
     assert loaded.tools == Tools()
 
 
