@@ -12,6 +12,8 @@ from organism.model.completion import Part
 
 MOST_BYTES: Final = 64 * 1024 * 1024
 MOST_EVENT_BYTES: Final = 8 * 1024 * 1024
+CUT_MARK: Final = b"[DONE"
+"""The mark of the end, but for its last sign."""
 BLANK: Final = b" \t\r\n\xef\xbb\xbf"
 """What may stand before the first sign: white space, and the mark of UTF-8."""
 
@@ -90,7 +92,7 @@ class Body:
     def _last_event(self) -> Iterator[Part]:
         """What stands at the end without the blank line behind it: an event if it is whole, else the mark of a cut."""
         for event in self._events.end():
-            if not ends_early(event.data):
+            if not ends_early(event.data) and not CUT_MARK.startswith(event.data):
                 yield from self._reader.event(event)
-        if self._events.foreign and not self._reader.is_finished:
+        if self._events.foreign and not self._events.seen:
             raise self._faults.malformed("with what is neither events nor JSON")

@@ -100,8 +100,8 @@ class ChatReader:
         """See ``Reader``."""
         if event.data.strip().startswith(DONE):
             self.is_ended = True
-        elif event.data.strip():
-            yield from self._chunk(self._read(event))
+        elif event.data.strip() and (chunk := self._read(event)) is not None:
+            yield from self._chunk(chunk)
 
     def whole(self, document: Mapping[str, Any]) -> Iterator[Part]:
         """See ``Reader``."""
@@ -123,16 +123,19 @@ class ChatReader:
             yield self._usage
         yield Finish(self._reason(has_calls=bool(calls)))
 
-    def _read(self, event: Event) -> Mapping[str, Any]:
+    def _read(self, event: Event) -> Mapping[str, Any] | None:
+        """What the event says. The answer that is whole already is not lost to what stands behind it."""
         try:
             document = loads(event.data)
         except ValueError:
             document = None
         if event.name == "error":
             raise self._faults.told(understood(document or event.data.decode("utf-8", "replace")))
-        if not isinstance(document, dict):
-            raise self._faults.malformed("with an event that is no JSON object")
-        return document
+        if isinstance(document, dict):
+            return document
+        if self.is_finished:
+            return None
+        raise self._faults.malformed("with an event that is no JSON object")
 
     def _chunk(self, chunk: Mapping[str, Any]) -> Iterator[Part]:
         if chunk.get("error"):
@@ -140,7 +143,7 @@ class ChatReader:
         self._count(chunk.get("usage"))
         choices = chunk.get("choices")
         for choice in choices if isinstance(choices, list) else ():
-            if isinstance(choice, dict) and choice.get("index") in {0, None}:
+            if isinstance(choice, dict) and choice.get("index") in (0, None):
                 yield from self._choice(choice)
 
     def _choice(self, choice: Mapping[str, Any]) -> Iterator[Part]:
@@ -164,9 +167,7 @@ class ChatReader:
             text += refusal
         thought = thought if isinstance(thought, str) else ""
         yield from self._said(self._thought.take(thought + inner), self._text.take(text))
-        calls = delta.get("tool_calls")
-        one = delta.get("function_call")
-        for piece in calls if isinstance(calls, list) else [{"index": 0, "function": one}] if one else ():
+        for piece in _pieces(delta):
             if not isinstance(piece, dict):
                 raise self._faults.malformed("with a tool call that is no object")
             self._calls.take(piece)
@@ -194,6 +195,14 @@ class ChatReader:
         if self._has_refused:
             return "content_filter"
         return FINISHES.get(self._finish) or ("tool_calls" if has_calls else "stop")
+
+
+def _pieces(delta: Mapping[str, Any]) -> list[Any]:
+    """The pieces of tool calls in a delta; ``function_call`` is how there once was one at most."""
+    calls, one = delta.get("tool_calls"), delta.get("function_call")
+    if calls:
+        return calls if isinstance(calls, list) else [calls]
+    return [{"index": 0, "function": one}] if one else []
 
 
 def _texts(content: Any) -> tuple[str, str]:

@@ -23,7 +23,8 @@ class Event:
 class Events:
     """Cuts bytes into events.
 
-    ``held`` counts the bytes of the event that is not whole yet, ``foreign`` the lines that are no part of any.
+    ``held`` counts the bytes of the event that is not whole yet, ``seen`` the whole ones, ``foreign`` the lines that
+    are no part of any.
     """
 
     def __init__(self) -> None:
@@ -32,6 +33,7 @@ class Events:
         self._name = ""
         self._data: list[bytes] = []
         self.held = 0
+        self.seen = 0
         self.foreign = 0
 
     def feed(self, chunk: bytes) -> Iterator[Event]:
@@ -51,7 +53,9 @@ class Events:
 
     def end(self) -> Iterator[Event]:
         """The event that nothing stands behind, if there is one."""
-        yield from self._line(b"".join(self._pieces))
+        line = b"".join(self._pieces)
+        if not any(field.startswith(line) for field in (*FIELDS, ERROR)):  # what is cut in a name, is no other name
+            yield from self._line(line)
         yield from self._line(b"")
 
     def _line(self, line: bytes) -> Iterator[Event]:
@@ -73,4 +77,5 @@ class Events:
         self._name, self._data = "", []
         self.held = sum(map(len, self._pieces))
         if data:
+            self.seen += 1
             yield Event(name, b"\n".join(data))

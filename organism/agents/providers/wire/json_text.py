@@ -10,6 +10,9 @@ import orjson
 HALF: Final = b"\\ud"
 """How an escaped half of a character begins; such halves are no JSON to the strict reader, but servers send them."""
 
+CUT: Final = "unexpected end of data"
+"""What the readers of JSON and of UTF-8 both say of a text whose end is missing."""
+
 
 def loads(text: bytes) -> Any:
     """The value. Raises ``ValueError`` where the text is no JSON, or nested too deeply."""
@@ -27,7 +30,16 @@ def loads(text: bytes) -> Any:
 def ends_early(text: bytes) -> bool:
     """Whether the text is the beginning of JSON whose end is missing."""
     try:
-        orjson.loads(text)
+        orjson.loads(_whole_characters(text))
     except orjson.JSONDecodeError as error:
-        return "unexpected end of data" in str(error)
+        return CUT in str(error)
     return False
+
+
+def _whole_characters(text: bytes) -> bytes:
+    """The text less a character that is cut at its end."""
+    try:
+        text.decode()
+    except UnicodeDecodeError as error:
+        return text[: error.start] if error.reason == CUT else text
+    return text

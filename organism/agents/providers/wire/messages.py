@@ -131,7 +131,8 @@ class MessagesReader:
         self._faults = faults
         self._new_id = new_id
         self._text, self._thought = Characters(), Characters()
-        self._calls: dict[Any, Unfinished] = {}
+        self._calls: list[Unfinished] = []
+        self._by_index: dict[Any, Unfinished] = {}
         self._counts: dict[str, Any] = {}
         self._finish = ""
         self._has_spoken = False
@@ -142,9 +143,10 @@ class MessagesReader:
         """See ``Reader``."""
         if not event.data.strip() or event.data.strip() == b"[DONE]":
             return
-        told = self._read(event)
-        kind = told.get("type") or event.name
-        self._has_spoken = self._has_spoken or str(kind).startswith(("message_", "content_"))
+        if (told := self._read(event)) is None:
+            return
+        kind = _string(told.get("type")) or event.name
+        self._has_spoken = self._has_spoken or kind.startswith(("message_", "content_"))
         if kind == "content_block_start":
             yield from self._block(told.get("index"), told.get("content_block"))
         elif kind == "content_block_delta":
@@ -170,7 +172,7 @@ class MessagesReader:
         if not self._has_spoken or not (self._finish or self.is_ended):
             raise self._faults.cut()
         yield from self._said(self._thought.rest(), self._text.rest())
-        calls = list(finished(self._calls.values(), self._new_id))
+        calls = list(finished(self._calls, self._new_id))
         if not all(call.name for call in calls):
             raise self._faults.malformed("with a tool call that names no tool")
         yield from calls
@@ -180,34 +182,38 @@ class MessagesReader:
             yield usage
         yield Finish(FINISHES.get(self._finish) or ("tool_calls" if calls else "stop"))
 
-    def _read(self, event: Event) -> Mapping[str, Any]:
+    def _read(self, event: Event) -> Mapping[str, Any] | None:
+        """What the event says. The answer that is whole already is not lost to what stands behind it."""
         try:
             document = loads(event.data)
         except ValueError:
             document = None
         if event.name == "error" or (isinstance(document, dict) and document.get("error")):
             raise self._faults.told(understood(document or event.data.decode("utf-8", "replace")))
-        if not isinstance(document, dict):
-            raise self._faults.malformed("with an event that is no JSON object")
-        return document
+        if isinstance(document, dict):
+            return document
+        if self.is_finished:
+            return None
+        raise self._faults.malformed("with an event that is no JSON object")
 
     def _block(self, index: Any, block: Any) -> Iterator[Part]:
         """A block begins; a server that does not stream gives all of it at once."""
         if not isinstance(block, dict):
             raise self._faults.malformed("with a block that is no object")
-        if block.get("type") == "tool_use":
+        kind = _string(block.get("type"))
+        if kind == "tool_use":
             call = Unfinished(_string(block.get("id")), _string(block.get("name")))
             call.add(written(block.get("input")))
-            self._calls[_key(index, len(self._calls))] = call
-        elif block.get("type") in {"text", "thinking"}:
+            self._calls.append(call)
+            self._by_index[_key(index)] = call
+        elif kind in {"text", "thinking"}:
             yield from self._spoken(block)
 
     def _delta(self, index: Any, delta: Any) -> Iterator[Part]:
         if not isinstance(delta, dict):
             raise self._faults.malformed("with a delta that is no object")
         if "partial_json" in delta:
-            last = next(reversed(self._calls), None)
-            call = self._calls.get(_key(index, last))
+            call = self._by_index.get(_key(index))
             if call is not None:
                 call.add(written(delta["partial_json"]))
         else:
@@ -234,8 +240,9 @@ class MessagesReader:
             self.is_finished = True
 
 
-def _key(index: Any, otherwise: Any) -> Any:
-    return index if isinstance(index, int) else otherwise
+def _key(index: Any) -> int | None:
+    """The place of a block; all that have none share one, where the last one begun stands."""
+    return index if isinstance(index, int) else None
 
 
 def _string(value: Any) -> str:

@@ -49,6 +49,8 @@ def http_client(access: Access) -> httpx2.AsyncClient:
     import httpx2
 
     key = access.credential()
+    # Reading the certificates of all authorities takes longer than a call; without TLS nobody asks for them.
+    verify = True if access.base_url.startswith("https:") else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 
     async def dress(request: httpx2.Request) -> None:
         for name in set(request.headers) - OWN_HEADERS:
@@ -61,6 +63,7 @@ def http_client(access: Access) -> httpx2.AsyncClient:
             raise Refused(response.status_code, response.headers, await _beginning(response))
 
     return httpx2.AsyncClient(
+        verify=verify,
         trust_env=False,
         follow_redirects=False,
         limits=httpx2.Limits(max_connections=None, max_keepalive_connections=KEPT_CONNECTIONS),
