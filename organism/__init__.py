@@ -6,6 +6,8 @@ only downward: ``cli`` and ``testing``, ``server``, ``bootstrap``, ``tenants``, 
 ``docs/way-of-a-message.md``.
 """
 
+from organism.agents.factory import AgentFactory, UnknownAgentConfigError
+from organism.agents.prompt import AgentPrompt, AgentPromptInputError, AgentPromptValidationError
 from organism.model.agent import Answer, Prompt
 from organism.model.completion import CompleteError, Completion, ToolCall
 from organism.model.handler import (
@@ -23,6 +25,10 @@ from organism.model.handler import (
 from organism.model.tool import ToolSpec
 
 __all__ = [
+    "AgentFactory",
+    "AgentPrompt",
+    "AgentPromptInputError",
+    "AgentPromptValidationError",
     "Answer",
     "Approval",
     "AskError",
@@ -39,4 +45,5 @@ __all__ = [
     "TodoUntil",
     "ToolCall",
     "ToolSpec",
+    "UnknownAgentConfigError",
 ]

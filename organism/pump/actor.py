@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Awaitable, Callable, Coroutine
+from contextvars import copy_context
 from typing import Any, Protocol, TypeVar
 
+from organism.config.served import SERVED
 from organism.log.log import Log
 from organism.model.handler import HandlerMetadata
 from organism.pump.recall import Unreadable, payload_of
@@ -45,6 +47,7 @@ async def _run(pump: Stop, handling: Handling) -> None:
     if handling.dead:
         return
     message = handling.message
+    served = SERVED.set(handling.rules.settings.prompts)
     try:
         payload = message.payload
         if payload is None or message.generation != handling.rules.generation:
@@ -64,6 +67,8 @@ async def _run(pump: Stop, handling: Handling) -> None:
     else:
         if not handling.dead:
             pump.finished(handling, answer)
+    finally:
+        SERVED.reset(served)
 
 
 def guarded(act: Callable[[T], None], broken: Callable[[T, Exception], None], unit: T) -> None:
@@ -111,5 +116,6 @@ async def _in_thread(handling: Handling, payload: Any) -> object:
         if not loop.is_closed():
             loop.call_soon_threadsafe(settle, value, failure)
 
-    threading.Thread(target=work, name=f"blocking-{handling.message.id}", daemon=True).start()
+    context = copy_context()  # it has the prompts of its handling, as an async handler does
+    threading.Thread(target=context.run, args=(work,), name=f"blocking-{handling.message.id}", daemon=True).start()
     return await answer

@@ -27,7 +27,26 @@ def test_the_door_tells_of_each_room() -> None:
     assert {room for room in rooms - {"py.typed"} if f"``{room}``" not in str(organism.__doc__)} == set()
 
 
-def test_the_door_opens_onto_the_vocabulary_alone() -> None:
-    code = "import sys, organism; print(*sorted(name for name in sys.modules if name.startswith('organism')))"
-    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True).stdout.split()
-    assert {name for name in loaded if not name.startswith(("organism.model", "organism.errors"))} == {"organism"}
+def test_the_door_opens_onto_the_vocabulary_and_the_prompts_alone() -> None:
+    loaded = loaded_by("organism") - loaded_by("sys")
+    own = {name for name in loaded if name.startswith("organism.")}
+    assert {name for name in own if not name.startswith(("organism.model", "organism.errors"))} == {
+        "organism.agents",
+        "organism.agents.answers",
+        "organism.agents.factory",
+        "organism.agents.prompt",
+        "organism.config",
+        "organism.config.answer_schema",
+        "organism.config.faults",
+        "organism.config.json_text",
+        "organism.config.prompts",
+        "organism.config.served",
+        "organism.config.text",
+    }
+    assert {name.partition(".")[0] for name in loaded} - sys.stdlib_module_names == {"organism"}
+
+
+def loaded_by(module: str) -> set[str]:
+    """What is loaded in a fresh interpreter once it has imported the module."""
+    code = f"import sys, {module}; print(*sys.modules)"
+    return set(subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True).stdout.split())
