@@ -2,15 +2,75 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import orjson
 
+from organism.agents.provider import ProviderError
+from organism.agents.providers.scripted import Scripted
+from organism.bootstrap import Parts
+from organism.model.completion import (
+    ChatMessage,
+    CompleteError,
+    Completion,
+    Finish,
+    ModelRequest,
+    TextDelta,
+    ToolCall,
+    Usage,
+)
+from organism.pump.models import ModelCall, Outcome, Told
+from organism.pump.unit import Decision
 from organism.testing import Running
 from tests.flows.world import MakeWorld, World
 
 MODEL = "scripted"
 Say = dict[str, Any]
+
+
+@dataclass
+class Played:
+    """Models that answer from the script beside organism.yaml. ``refuse`` may raise what a gateway would."""
+
+    path: Path
+    refuse: Callable[[ModelCall], None] = lambda _: None
+    calls: list[Sequence[ChatMessage]] = field(default_factory=list)
+    _model: Scripted | None = None
+
+    def reserve(self, decision: Decision, call: ModelCall) -> None:
+        self.refuse(call)
+
+    async def call(self, call: ModelCall, tell: Callable[[Told], None]) -> Outcome:
+        self._model = self._model or Scripted.read(self.path)
+        self.calls.append(call.messages)
+        request = ModelRequest(MODEL, tuple(call.messages), tuple(call.options.get("tools", ())))
+        heard: list[Any] = []
+        try:
+            async for part in self._model.stream(request):
+                tell(part)
+                heard.append(part)
+        except ProviderError as error:
+            return Outcome(None, {"code": "upstream_error", "message": str(error)}, 1, 0)
+        return Outcome(_completion(heard), None, 1, 0)
+
+    def settle(self, decision: Decision, call: ModelCall, outcome: Outcome) -> None:
+        """Nothing costs anything."""
+
+
+def _completion(heard: Sequence[Any]) -> Completion:
+    usage = next((part for part in heard if isinstance(part, Usage)), Usage(0, 0))
+    return Completion(
+        MODEL,
+        "".join(part.text for part in heard if isinstance(part, TextDelta)),
+        tool_calls=tuple(part for part in heard if isinstance(part, ToolCall)),
+        finish=next(part.reason for part in heard if isinstance(part, Finish)),
+        input_tokens=usage.input_tokens,
+        output_tokens=usage.output_tokens,
+    )
 
 
 def agent(prompt: str = "Be brief.", **keys: Any) -> dict[str, Any]:
@@ -23,28 +83,71 @@ def call(name: str, /, **arguments: Any) -> dict[str, Any]:
     return {"name": name, "arguments": arguments}
 
 
-def script(made: World, *answers: Say) -> World:
-    """Write what the model says: the first answer that fits and is not used up."""
-    (made.folder / "script.yaml").write_bytes(orjson.dumps({"answers": list(answers)}))
-    return made
+def calls(*made: Mapping[str, Any], text: str = "") -> Say:
+    """An answer with calls."""
+    return {"text": text, "calls": list(made), "times": 1}
 
 
-def in_order(*answers: Say) -> tuple[Say, ...]:
-    """Each answer once, one after the other, whatever is asked."""
-    return tuple({**answer, "times": 1} for answer in answers)
+def says(text: str, **more: Any) -> Say:
+    """An answer in words."""
+    return {"text": text, "times": 1, **more}
 
 
-def thinking(world: MakeWorld, listeners: dict[str, dict[str, Any]], *answers: Say, source: str = "") -> World:
+class Thinking:
+    """An organism whose agents think by a script; ``models`` is what they asked in this life."""
+
+    def __init__(self, made: World) -> None:
+        self.world = made
+        self.models = Played(made.folder / "script.yaml")
+
+    def script(self, *answers: Say) -> None:
+        """What the model says: the first answer that fits and is not used up."""
+        (self.world.folder / "script.yaml").write_bytes(orjson.dumps({"answers": list(answers)}))
+
+    @asynccontextmanager
+    async def running(self, **options: Any) -> AsyncIterator[Running]:
+        """Start it."""
+        async with self.running_with(Played(self.models.path, self.models.refuse), **options) as o:
+            yield o
+
+    @asynccontextmanager
+    async def running_with(self, models: Played, **options: Any) -> AsyncIterator[Running]:
+        """Start it on other models."""
+        self.models = models
+        async with self.world.running(parts=Parts(models=lambda _: models), **options) as o:
+            yield o
+
+
+def thinking(world: MakeWorld, listeners: dict[str, dict[str, Any]], *answers: Say, source: str = "") -> Thinking:
     """An organism with a scripted model."""
     models = {MODEL: {"provider": "scripted", "script": "script.yaml"}}
-    return script(world(source, listeners, models=models), *answers)
+    folder = world("", {}).folder
+    (folder / "script.yaml").write_bytes(orjson.dumps({"answers": list(answers)}))
+    return Thinking(world(source, listeners, models=models))
+
+
+def refusing(code: str, message: str = "No.", after: int = 0) -> Callable[[ModelCall], None]:
+    """Models that refuse each call after so many."""
+    made: list[ModelCall] = []
+
+    def refuse(asked: ModelCall) -> None:
+        made.append(asked)
+        if len(made) > after:
+            raise CompleteError(code, message)  # type: ignore[arg-type]  # a parameter of tests
+
+    return refuse
 
 
 async def run_of(o: Running, message_id: str) -> list[tuple[str, dict[str, Any]]]:
     """The entries of a message's run: the type and the data of each."""
     found = [event for event in await o.events() if event.type.startswith("run_")]
     return [
-        (event.type.removeprefix("run_"), orjson.loads(event.content.json))
+        (event.type.removeprefix("run_"), _data(event.content.json if event.content else b"{}", event.data))
         for event in found
-        if event.data["message"] == message_id and event.content is not None
+        if event.data["message"] == message_id
     ]
+
+
+def _data(content: bytes, said: Mapping[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = orjson.loads(content)
+    return found or {name: said[name] for name in ("id", "stopReason") if name in said}

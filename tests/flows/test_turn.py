@@ -1,0 +1,243 @@
+"""The turn loop: a listener without a handler is run by a model (spec 4.1, 4.4, 4.6)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+import pytest
+
+from organism.agents.fence import unfenced
+from tests.flows.thinking import Thinking, agent, call, calls, refusing, run_of, says, thinking
+from tests.flows.world import MakeWorld
+
+SOURCE = '''
+from decimal import Decimal
+
+@dataclass
+class Sum:
+    """Add two numbers."""
+
+    a: int
+    b: int = 1
+
+@dataclass
+class Total:
+    total: int
+
+async def adder(payload: Sum, metadata: HandlerMetadata):
+    return HandlerResponse.respond(Total(payload.a + payload.b))
+
+async def broken(payload: Ask, metadata: HandlerMetadata):
+    raise ValueError("no")
+
+async def silent(payload: Ask, metadata: HandlerMetadata):
+    return None
+
+async def refuser(payload: Ask, metadata: HandlerMetadata):
+    return HandlerResponse.respond(SystemError("validation", "Not so."))
+'''
+ADDER = {"adder": {"payload_class": "Sum"}}
+
+
+def made(world: MakeWorld, *answers: dict[str, Any], **keys: Any) -> Thinking:
+    tools = keys.pop("tools", ["adder"])
+    listeners = {**ADDER, "thinker": agent(tools=tools, **keys), "broken": {}, "silent": {}, "refuser": {}}
+    return thinking(world, listeners, *answers, source=SOURCE)
+
+
+async def test_a_listener_without_a_handler_answers_with_the_last_text_of_its_model(world: MakeWorld) -> None:
+    play = made(world, says("Hello Dan."))
+    async with play.running(on_disk=False) as o:
+        outcome = await o.inject("thinker", {"message": "I am Dan."}, wait=True)
+    assert outcome.thread is not None
+    assert outcome.thread["status"] == "completed"
+    assert outcome.replies == ({"text": "Hello Dan.", "citations": []},)
+
+
+async def test_what_the_model_calls_is_asked_as_messages_through_the_pump(world: MakeWorld) -> None:
+    play = made(world, calls(call("adder", a=1, b=2), call("adder", a=5), text="Let me add."), says("3 and 6."))
+    async with play.running(on_disk=False) as o:
+        outcome = await o.inject("thinker", {"message": "Add."}, wait=True)
+        sent = [event.data for event in await o.events("message_sent") if event.data["to"] == "adder"]
+        run = await run_of(o, outcome.message_id)
+    assert [(data["from"], data["step"][1]) for data in sent] == [("thinker", 2), ("thinker", 3)]
+    assert [(kind, data.get("input"), data.get("output")) for kind, data in run if kind.startswith("tool")] == [
+        ("tool_call", {"a": 1, "b": 2}, None),
+        ("tool_call", {"a": 5}, None),
+        ("tool_result", None, '{"total":3}'),
+        ("tool_result", None, '{"total":6}'),
+    ]
+    assert run[-1] == ("done", {"stopReason": "stop"})
+    assert outcome.replies[0]["text"] == "3 and 6."
+
+
+async def test_the_model_gets_charter_prompt_peers_history_message_and_results(world: MakeWorld) -> None:
+    play = made(world, calls(call("adder", a=1), text="Let me add."), says("2"), peers=["silent"], prompt="Be exact.")
+    history = [{"role": "user", "content": "I am Dan."}, {"role": "assistant", "content": "Hello."}]
+    async with play.running(on_disk=False) as o:
+        await o.inject("thinker", {"message": "Add.", "history": history}, wait=True)
+    first, second = play.models.calls
+    system = first[0]["content"]
+    assert system.startswith("You are an agent in an organism")
+    assert "\n\nBe exact.\n\n" in system
+    assert "silent: Ask" in system
+    assert first[1:] == [*history, {"role": "user", "content": "Add."}]
+    assert second[: len(first)] == first
+    assert [message["role"] for message in second[len(first) :]] == ["assistant", "tool"]
+    assert second[-2]["content"] == "Let me add."
+    found = unfenced(second[-1]["content"])
+    assert found == ("result of adder", '{"total":2}')
+
+
+async def test_any_other_payload_class_is_told_as_its_json(world: MakeWorld) -> None:
+    play = made(world, says("Added."), payload_class="actors.play.Sum")
+    async with play.running(on_disk=False) as o:
+        await o.inject("thinker", {"a": 1}, wait=True)
+    assert play.models.calls[0][-1]["content"] == '{"a":1,"b":1}'
+
+
+async def test_the_requests_of_one_round_overlap(world: MakeWorld) -> None:
+    source = """
+    async def first(payload: Ask, metadata: HandlerMetadata):
+        await gate("second has come")
+        return HandlerResponse.respond(Told("first"))
+
+    async def second(payload: Ask, metadata: HandlerMetadata):
+        GATES.setdefault("second has come", asyncio.Event()).set()
+        return HandlerResponse.respond(Told("second"))
+    """
+    listeners = {"first": {}, "second": {}, "thinker": agent(tools=["first", "second"])}
+    play = thinking(world, listeners, calls(call("first"), call("second")), says("Both."), source=source)
+    async with play.running(on_disk=False) as o:
+        outcome = await o.inject("thinker", {"message": "Both!"}, wait=True, seconds=10)
+        results = [data["output"] for kind, data in await run_of(o, outcome.message_id) if kind == "tool_result"]
+    assert results == ['{"text":"first"}', '{"text":"second"}']
+
+
+@pytest.mark.parametrize(
+    ("made_call", "code", "said"),
+    [
+        (call("nobody", a=1), "unknown_function", "There is no function 'nobody'"),
+        ({"name": "adder", "raw": "{a: 1"}, "invalid_arguments", "no JSON object"),
+        ({"name": "adder", "raw": "[1, 2]"}, "invalid_arguments", "no JSON object"),
+        (call("adder"), "invalid_arguments", "/a: this field is missing"),
+        (call("adder", a="one"), "invalid_arguments", "/a: expected whole number"),
+        (call("adder", a=1, c=2), "invalid_arguments", "/c: this field is not known"),
+        (call("broken"), "dead_letter", ""),
+        (call("silent"), "no_reply", ""),
+        (call("refuser"), "validation", "Not so."),
+    ],
+)
+async def test_a_call_that_fails_is_answered_with_its_error_and_the_model_goes_on(
+    world: MakeWorld, made_call: dict[str, Any], code: str, said: str
+) -> None:
+    play = made(world, calls(made_call), says("I could not."), tools=["adder", "broken", "silent", "refuser"])
+    async with play.running(on_disk=False) as o:
+        outcome = await o.inject("thinker", {"message": "Do it."}, wait=True)
+        run = await run_of(o, outcome.message_id)
+    result = next(data for kind, data in run if kind == "tool_result")
+    error = orjson.loads(result["output"])["error"]
+    assert result["isError"] is True
+    assert error["code"] == code
+    assert said in error["message"]
+    assert outcome.replies[0]["text"] == "I could not."
+    assert unfenced(play.models.calls[1][-1]["content"]) == (f"result of {made_call['name']}", result["output"])
+
+
+async def test_arguments_that_were_no_json_are_shown_as_they_came(world: MakeWorld) -> None:
+    play = made(world, calls({"name": "adder", "raw": "{a: 1"}), says("No."))
+    async with play.running(on_disk=False) as o:
+        outcome = await o.inject("thinker", {"message": "Do it."}, wait=True)
+        shown = next(data for kind, data in await run_of(o, outcome.message_id) if kind == "tool_call")
+    assert shown["rawInput"] == "{a: 1"
+
+
+async def test_after_eight_rounds_of_calls_the_turn_stops_with_what_was_said(world: MakeWorld) -> None:
+    play = made(world, {"text": "Once more.", "calls": [call("adder", a=1)]})
+    async with play.running(on_disk=False) as o:
+        outcome = await o.inject("thinker", {"message": "Add for ever."}, wait=True)
+        run = await run_of(o, outcome.message_id)
+    assert [kind for kind, _ in run].count("tool_result") == 8
+    assert len(play.models.calls) == 9
+    assert run[-1] == ("done", {"stopReason": "tool_rounds"})
+    assert outcome.replies[0]["text"] == "Once more."
+
+
+async def test_a_text_that_was_cut_off_stops_with_length(world: MakeWorld) -> None:
+    play = made(world, says("It is", finish="length"))
+    async with play.running(on_disk=False) as o:
+        outcome = await o.inject("thinker", {"message": "Tell all."}, wait=True)
+        run = await run_of(o, outcome.message_id)
+    assert run[-1] == ("done", {"stopReason": "length"})
+    assert outcome.replies[0]["text"] == "It is"
+
+
+async def test_a_spent_budget_ends_the_turn_with_what_was_said(world: MakeWorld) -> None:
+    play = made(world, calls(call("adder", a=1), text="Let me add."), says("2"))
+    play.models.refuse = refusing("budget_exhausted", after=1)
+    async with play.running(on_disk=False) as o:
+        outcome = await o.inject("thinker", {"message": "Add."}, wait=True)
+        run = await run_of(o, outcome.message_id)
+    assert run[-1] == ("done", {"stopReason": "budget"})
+    assert "error" not in dict(run)
+    assert outcome.replies == ({"text": "Let me add.", "citations": []},)
+
+
+async def test_a_model_that_gives_no_answer_makes_the_turn_a_dead_letter(world: MakeWorld) -> None:
+    play = made(world, calls(call("adder", a=1), text="Let me add."))
+    async with play.running(on_disk=False) as o:
+        outcome = await o.inject("thinker", {"message": "Add."}, wait=True)
+        run = await run_of(o, outcome.message_id)
+        dead = (await o.events("message_dead"))[0].data
+    assert outcome.replies == ()
+    assert outcome.thread is not None
+    assert outcome.thread["status"] == "error"
+    assert "script.yaml has no answer" in dead["reason"]
+    assert {data["code"] for kind, data in run if kind == "error"} == {"upstream_error"}
+    assert [kind for kind, _ in run].count("tool_result") == 1
+
+
+async def test_the_caller_of_an_agent_without_an_answer_is_told_so(world: MakeWorld) -> None:
+    listeners = {"chief": agent(peers=["thinker"]), "thinker": agent()}
+    play = thinking(
+        world,
+        listeners,
+        calls(call("thinker", message="Help me.")),
+        {"when": {"tool_result": "dead_letter"}, "text": "Alone."},
+    )
+    async with play.running(on_disk=False) as o:
+        outcome = await o.inject("chief", {"message": "Work."}, wait=True)
+    assert outcome.replies[0]["text"] == "Alone."
+
+
+async def test_calls_that_the_model_writes_as_text_are_made(world: MakeWorld) -> None:
+    play = made(world, says('I add.\n```json\n{"name": "adder", "arguments": {"a": 1, "b": 2}}\n```'), says("3"))
+    async with play.running(on_disk=False) as o:
+        outcome = await o.inject("thinker", {"message": "Add."}, wait=True)
+        run = await run_of(o, outcome.message_id)
+    assert [data["output"] for kind, data in run if kind == "tool_result"] == ['{"total":3}']
+    assert outcome.replies[0]["text"] == "3"
+    assert play.models.calls[1][-2]["content"] == "I add."
+
+
+async def test_the_same_id_given_twice_is_two_calls(world: MakeWorld) -> None:
+    same = {**call("adder", a=1), "id": "c1"}
+    other = {**call("adder", a=2), "id": "c1"}
+    play = made(world, calls(same, other), calls(same), says("Done."))
+    async with play.running(on_disk=False) as o:
+        outcome = await o.inject("thinker", {"message": "Add."}, wait=True)
+        run = await run_of(o, outcome.message_id)
+    ids = [data["id"] for kind, data in run if kind == "tool_call"]
+    assert ids[0] == "c1"
+    assert len(set(ids)) == 3
+    assert [data["id"] for kind, data in run if kind == "tool_result"] == ids
+
+
+async def test_the_usage_of_each_model_call_is_shown(world: MakeWorld) -> None:
+    usage = {"usage": {"input_tokens": 7, "output_tokens": 2}}
+    play = made(world, {**calls(call("adder", a=1)), **usage}, says("2", **usage))
+    async with play.running(on_disk=False) as o:
+        outcome = await o.inject("thinker", {"message": "Add."}, wait=True)
+        run = await run_of(o, outcome.message_id)
+    assert [data for kind, data in run if kind == "usage"] == [{"input": 7, "output": 2, "total": 9}] * 2
