@@ -16,6 +16,7 @@ from typing import Any, Final, Protocol
 import structlog
 
 from organism.agents.charter import bundled_charter
+from organism.agents.prompted import prompted_turn_of
 from organism.agents.turn import turn_of
 from organism.codec import Codec, PayloadSchema, Terms, UnsupportedPayload
 from organism.config.load import load
@@ -299,16 +300,19 @@ def spare_collections() -> None:
 
 
 def with_turns(settings: Settings, codec: Codec) -> Settings:
-    """The settings in which the turn loop is the handler of each listener that has none."""
+    """The settings in which each listener that has no handler has one: the turn loop, or the prompt that it names."""
     charter = bundled_charter()
     known: dict[str, Listener] = {listener.name: listener for listener in (*settings.listeners, *settings.shelf)}
-    listeners = tuple(
-        listener
-        if listener.handler is not None or listener.is_shipped
-        else replace(listener, handler=turn_of(listener, known, codec, charter))
-        for listener in settings.listeners
-    )
-    return replace(settings, listeners=listeners)
+
+    def with_handler(listener: Listener) -> Listener:
+        if listener.handler is not None or listener.is_shipped:
+            return listener
+        name, at, version = (listener.prompt_ref or "").partition("@")
+        prompt = settings.prompts[name, version] if at else None
+        turn = prompted_turn_of(listener, prompt, codec) if prompt else turn_of(listener, known, codec, charter)
+        return replace(listener, handler=turn)
+
+    return replace(settings, listeners=tuple(map(with_handler, settings.listeners)))
 
 
 def payload_faults(cls: type) -> list[str]:

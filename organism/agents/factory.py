@@ -35,7 +35,7 @@ class AgentFactory:
         config = _read(agent_name, version) if served is None else served.get((agent_name, version))
         if config is None:
             raise UnknownAgentConfigError(f"There is no {prompt_path(agent_name, version)}; a reload reads new files.")
-        _check_payload(config, input_payload)
+        check_payload(config, input_payload)
         return cls.prompt_of(config)
 
     @classmethod
@@ -78,7 +78,8 @@ def _invalid(path: str, faults: list[Fault]) -> ConfigInvalid:
     return ConfigInvalid(f"{path} is not valid.", details=tuple(faults))
 
 
-def _check_payload(config: PromptConfig, payload: Mapping[str, Any]) -> None:
+def check_payload(config: PromptConfig, payload: Mapping[str, Any]) -> None:
+    """Raises ``AgentPromptInputError`` if a key is missing that the configuration expects."""
     if not isinstance(payload, Mapping):
         raise AgentPromptInputError(f"Expected input_payload as a dict, came a {type(payload).__name__}.")
     missing = [key for key in config.input_keys if key not in payload]

@@ -42,9 +42,19 @@ class Agent:
     def options(self) -> CompleteOptions:
         """What each call of its model is told."""
         options: CompleteOptions = {"tools": self.reader.functions.specs}
-        if self.listener.model is not None:
+        if self.listener.model:
             options["model"] = self.listener.model
+        described = self.listener.agent
+        if described is not None and described.temperature is not None:
+            options["temperature"] = described.temperature
+        if described is not None and described.max_tokens is not None:
+            options["max_tokens"] = described.max_tokens
         return options
+
+    @property
+    def asks_people(self) -> bool:
+        """Whether a person must agree to what cannot be undone, once text from outside was read."""
+        return self.listener.agent is None or self.listener.agent.taint == "escalate"
 
     def text_of(self, payload: object) -> str:
         """The message in words: a prompt's own, of any other payload its JSON."""
@@ -147,7 +157,7 @@ class Turn:
 
     async def _allowed(self, call: Ready | Result) -> Ready | Result:
         """The call, after a person's word if it needs one."""
-        if isinstance(call, Result) or not self._outside.is_read:
+        if isinstance(call, Result) or not self._outside.is_read or not self._agent.asks_people:
             return call
         function, given = call.asked.function, call.asked.call.input
         needs_approval = function is not None and function.acts(given or {})

@@ -219,7 +219,7 @@ def _outcome(**said: Any) -> Outcome:
 
 
 @pytest.mark.parametrize("says_it", [False, True], ids=["calls", "writes"])
-async def test_an_obedient_model_does_nothing_of_what_a_page_tells_it(world: MakeWorld, says_it: bool) -> None:
+async def test_an_obedient_model_does_nothing_of_what_a_page_tells_it(world: MakeWorld, *, says_it: bool) -> None:
     play = made(world)
     obedient = Obedient(play.models.path, says_it=says_it)
     async with play.running_with(obedient, on_disk=False) as o:

@@ -16,6 +16,7 @@ from organism.bootstrap import Parts
 from organism.model.completion import (
     ChatMessage,
     CompleteError,
+    CompleteOptions,
     Completion,
     Finish,
     ModelRequest,
@@ -39,6 +40,7 @@ class Played:
     path: Path
     refuse: Callable[[ModelCall], None] = lambda _: None
     calls: list[Sequence[ChatMessage]] = field(default_factory=list)
+    options: list[CompleteOptions] = field(default_factory=list)
     _model: Scripted | None = None
 
     def reserve(self, decision: Decision, call: ModelCall) -> None:
@@ -47,6 +49,7 @@ class Played:
     async def call(self, call: ModelCall, tell: Callable[[Told], None]) -> Outcome:
         self._model = self._model or Scripted.read(self.path)
         self.calls.append(call.messages)
+        self.options.append(call.options)
         request = ModelRequest(MODEL, tuple(call.messages), tuple(call.options.get("tools", ())))
         heard: list[Any] = []
         try:
