@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 import orjson
@@ -32,7 +33,10 @@ SIZES = (0, 1, 2, 3, 7, 64)
 SMALL_BYTES = 20_000
 CHAT = [pytest.param(chat_reader, *odd, id=f"chat: {name}") for name, odd in odd_chat.ODD.items()]
 MESSAGES = [pytest.param(messages_reader, *odd, id=f"messages: {name}") for name, odd in odd_messages.ODD.items()]
-PROVIDERS = {chat_reader: OpenAIProvider, messages_reader: AnthropicProvider}
+PROVIDERS: Mapping[NewReader, type[OpenAIProvider | AnthropicProvider]] = {
+    chat_reader: OpenAIProvider,
+    messages_reader: AnthropicProvider,
+}
 
 
 @pytest.mark.parametrize(("new", "body", "expected"), CHAT + MESSAGES)
