@@ -54,7 +54,7 @@ def encode(unit: Unit, first: int, salts: Salts) -> tuple[bytes, list[SealedCont
         streams[own_thread or ORGANISM_STREAM] = position
         position += 1
     actor = unit.actor
-    who = None if actor is None else (actor.tenant, actor.user, actor.request_id)
+    who = None if actor is None else (actor.tenant, actor.user, actor.request_id, actor.principal)
     body = orjson.dumps((first, SCHEMA_VERSION, unit.at, thread, cause, correlation, who, listed))
     return body, contents, streams
 

@@ -43,13 +43,15 @@ class Command:
 class Inject(Command):
     """Send a payload from ``console`` to a listener.
 
-    ``json`` (parsed), or ``xml`` (a bare document or a whole envelope).
+    ``json`` (parsed), or ``xml`` (a bare document or a whole envelope). ``caller_depth`` counts the runs of agents in
+    which the call was made, if it came from one.
     """
 
     to: str
     json: Any = None
     xml: bytes | None = None
     thread_id: str | None = None
+    caller_depth: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -110,11 +110,15 @@ ORGANISM_STREAM: Final = "organism"
 
 @dataclass(frozen=True, slots=True)
 class Actor:
-    """Who caused it: the tenant, the user if one is named, and the id of the request. Absent fields are None."""
+    """Who caused it: the tenant, the user if one is named, the id of the request, and the name of the principal.
+
+    The principal is who holds the token by which it was asked. Absent fields are None.
+    """
 
     tenant: str = "default"
     user: str | None = None
     request_id: str | None = None
+    principal: str | None = None
 
 
 @dataclass(slots=True)

@@ -5,7 +5,8 @@ These are the objects that ``projections/routing.py`` folds; nothing else makes 
 
 from __future__ import annotations
 
-from typing import Any, Final
+from collections.abc import Iterable
+from typing import Any, Final, NamedTuple
 
 from organism.model.events import Event
 
@@ -13,13 +14,31 @@ WAITS: Final = frozenset({"ask", "approve", "complete"})
 """Kinds of steps in which a handler waits for somebody else."""
 
 
+ROOTS_KEPT: Final = 256
+"""A thread that was injected into so often looks which of its roots nothing rests on any more."""
+
+
+class Root(NamedTuple):
+    """The injection at the root of a causal chain, as far as rights in it go.
+
+    ``principal`` is who injected, or None for the host program itself; ``depth`` the runs of agents around that.
+    """
+
+    principal: str | None = None
+    depth: int = 0
+
+
+NO_ROOT: Final = Root()
+
+
 class Thread:
     """A thread that is active. ``open`` counts its open messages.
 
-    ``failed`` its open dead letters of failed handlings.
+    ``failed`` its open dead letters of failed handlings. ``roots`` are its injections, by correlation, but for those
+    of the host program.
     """
 
-    __slots__ = ("failed", "head", "id", "open", "parent", "paused", "reason", "todos")
+    __slots__ = ("failed", "head", "id", "open", "parent", "paused", "reason", "roots", "todos")
 
     def __init__(self, thread_id: str) -> None:
         self.id = thread_id
@@ -30,6 +49,17 @@ class Thread:
         self.head = 0
         self.parent: str | None = None
         self.todos: dict[str, dict[str, Any]] | None = None
+        self.roots: dict[str, Root] | None = None
+
+    def begin_chain(self, correlation: str | None, root: Root, open_messages: Iterable[Message]) -> None:
+        """A message was injected: what follows from it follows from this root."""
+        if correlation is None or root == NO_ROOT:
+            return
+        if self.roots is not None and len(self.roots) % ROOTS_KEPT == 0:
+            followed = {message.correlation for message in open_messages}
+            self.roots = {key: kept for key, kept in self.roots.items() if key in followed}
+        self.roots = self.roots or {}
+        self.roots[correlation] = root
 
 
 class Call:
@@ -145,6 +175,11 @@ class Message:
         self.next: Message | None = None
         self.line: Any = None
         self.handling: Any = None
+
+    @property
+    def root(self) -> Root:
+        """The injection that it follows from."""
+        return (self.thread.roots or {}).get(self.correlation or "", NO_ROOT)
 
     def is_indeterminate(self) -> bool:
         """Whether an unsafe effect of it was found started and not finished."""

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from organism.model.events import Event
 from organism.model.ids import CONSOLE
-from organism.model.thread import WAITS, Call, Message, Step, Thread
+from organism.model.thread import WAITS, Call, Message, Root, Step, Thread
 
 SHORT_LIFE_US: Final = 12_000_000
 """A life that ended sooner, with something started and nothing ended, counts towards a crash loop (G8)."""
@@ -140,10 +140,11 @@ def _stop_or_go(step: Step, at: int, *, is_held: bool) -> None:
 def _place_in_call(state: Routing, message: Message, event: Event) -> None:
     """A message lies in the call of what caused it; a reply goes up to the call that it names."""
     data = event.data
-    cause = state.messages.get(event.cause) if event.cause else None
+    cause = state.messages.get(event.cause or "")
     if "calls" in data:
         for call_id, caller in reversed(data["calls"]):
             message.call = Call(call_id, caller, message.call)
+        message.thread.begin_chain(event.correlation, Root(*data.get("root", ())), state.messages.values())
     elif cause is not None:
         call = cause.call
         if message.reply and call is not None and data["call"] != call.id:
@@ -151,6 +152,9 @@ def _place_in_call(state: Routing, message: Message, event: Event) -> None:
         message.call = call
         if message.ask is None and call is not None:
             message.ask = call.ask
+    elif (who := event.actor) is not None and (who.principal is not None or "caller_depth" in data):
+        root = Root(who.principal, data.get("caller_depth", 0))
+        message.thread.begin_chain(event.correlation, root, state.messages.values())
 
 
 def _meet_todos(todos: dict[str, dict[str, Any]], sent: dict[str, Any]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from organism.codec import Sealed, SpoofAttempt
 from organism.config.settings import Listener
@@ -89,11 +89,11 @@ def _error(refused: Refused) -> InvalidRequest | MailboxFull:
     )
 
 
-def add(decision: Decision, prepared: list[Prepared]) -> None:
+def add(decision: Decision, prepared: list[Prepared], caller_depth: int = 0) -> None:
     """Add the injected messages; the first is the correlation of all that follows from it."""
     decision.correlation = prepared[0].message_id
     for item in prepared:
-        data = {
+        data: dict[str, Any] = {
             "message": item.message_id,
             "from": CONSOLE,
             "to": item.to,
@@ -101,6 +101,8 @@ def add(decision: Decision, prepared: list[Prepared]) -> None:
             "depth": 1,
             "token": token_of(item.message_id),
         }
+        if caller_depth:
+            data["caller_depth"] = caller_depth
         owner = decision.thread_id or ""
         event = decision.add("message_sent", data, Content(owner, item.sealed.json, item.sealed.xml))
         decision.put(event, item.sealed.payload, decision.state.rules.generation)

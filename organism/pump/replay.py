@@ -14,6 +14,7 @@ from organism.codec import Sealed
 from organism.errors import AlreadyResolved, InvalidRequest, NotFound
 from organism.model.events import Content, Event
 from organism.model.ids import CONSOLE, token_of
+from organism.model.thread import NO_ROOT, Root
 from organism.pump.pump import Pump
 from organism.pump.route import Refused, Sender, receivers
 from organism.pump.unit import Decision, State
@@ -24,7 +25,10 @@ REFUSED_CODES: Final = frozenset({"routing", "validation"})
 
 @dataclass(frozen=True, slots=True)
 class Letter:
-    """An open dead letter. ``calls`` is the call that it stood in, innermost first: request id and caller of each."""
+    """An open dead letter. ``calls`` is the call that it stood in, innermost first: request id and caller of each.
+
+    ``root`` is the injection that it follows from: who replays it lends it no right of his own.
+    """
 
     message_id: str
     thread_id: str
@@ -35,6 +39,7 @@ class Letter:
     correlation: str | None
     was_refused: bool
     calls: tuple[tuple[str, str], ...]
+    root: Root
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +72,15 @@ async def read(pump: Pump, message_id: str) -> Letter:
         found.correlation,
         was_refused,
         calls,
+        await _root_of(pump, found.correlation),
     )
+
+
+async def _root_of(pump: Pump, correlation: str | None) -> Root:
+    """The injection of a chain, that may have ended long ago."""
+    sent = await _sent(pump, correlation)
+    actor = sent.actor if sent is not None else None
+    return NO_ROOT if sent is None or actor is None else Root(actor.principal, sent.data.get("caller_depth", 0))
 
 
 async def _calls_above(pump: Pump, sent: Event) -> tuple[tuple[str, str], ...]:
@@ -135,6 +148,8 @@ def add(decision: Decision, letter: Letter, again: Again, *, edited: bool) -> in
         "token": token_of(again.message_id),
         "calls": [list(call) for call in letter.calls],
     }
+    if letter.root != NO_ROOT:
+        data["root"] = list(letter.root)
     event = decision.add("message_sent", data, Content(letter.thread_id, again.sealed.json, again.sealed.xml))
     decision.put(event, again.sealed.payload, decision.state.rules.generation)
     return len(decision.events) - 1

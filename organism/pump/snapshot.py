@@ -7,7 +7,7 @@ from typing import Any, Final
 import orjson
 
 from organism.model.events import Event
-from organism.model.thread import Call, Message, Step, Thread
+from organism.model.thread import Call, Message, Root, Step, Thread
 from organism.projections import spend
 from organism.pump.folded import Folded
 
@@ -34,7 +34,7 @@ def dump(state: Folded) -> bytes:
         "state": {name: getattr(state, name) for name in STATE_FIELDS},
         "paused_agents": sorted(state.paused_agents),
         "failures_in_row": state.failures_in_row,
-        "threads": {thread.id: _fields(thread, THREAD_FIELDS) for thread in state.threads.values()},
+        "threads": {thread.id: _dump_thread(thread) for thread in state.threads.values()},
         "messages": [_dump_message(message, calls) for message in state.messages.values()],
         "calls": calls,
         "spend": spend.dump(state.spend),
@@ -44,6 +44,11 @@ def dump(state: Folded) -> bytes:
 
 def _fields(item: object, names: tuple[str, ...]) -> dict[str, Any]:
     return {name: getattr(item, name) for name in names}
+
+
+def _dump_thread(thread: Thread) -> dict[str, Any]:
+    roots = {key: list(root) for key, root in (thread.roots or {}).items()}
+    return {**_fields(thread, THREAD_FIELDS), "roots": roots}
 
 
 def _dump_message(message: Message, calls: dict[str, dict[str, Any]]) -> dict[str, Any]:
@@ -96,6 +101,7 @@ def load(body: bytes) -> Folded:
     for thread_id, fields in dumped["threads"].items():
         state.threads[thread_id] = thread = Thread(thread_id)
         _set(thread, fields)
+        thread.roots = {key: Root(*root) for key, root in fields["roots"].items()} or None
     for message in dumped["messages"]:
         _load_message(state, message)
     calls = _load_calls(state, dumped["calls"])

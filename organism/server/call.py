@@ -113,7 +113,7 @@ class Call:
     @property
     def actor(self) -> Actor:
         """Who is written into the log as the cause of what this call does."""
-        return Actor(tenant=self.tenant.id, request_id=self.request_id)
+        return Actor(self.tenant.id, request_id=self.request_id, principal=self.who.name)
 
     def header(self, name: bytes) -> str:
         """A header's text, or the empty one."""

@@ -292,7 +292,7 @@ class Session:
         else:
             if isinstance(body, InjectCommand) and body.idempotency_key:
                 refuse_secret(self._process.redactor, body.idempotency_key, "/idempotency_key")
-            actor = Actor(tenant=self._tenant.id, request_id=self._connection.request_id)
+            actor = Actor(self._tenant.id, request_id=self._connection.request_id, principal=self.who.name)
             with payload_at("/payload"):
                 done = await self._tenant.do(body.command(actor))
             if isinstance(done, Injected):

@@ -6,6 +6,7 @@ export interface Actor {
   tenant: string;
   user: string | null;
   request_id: string | null;
+  principal: string | null;
 }
 
 /** A listener, and what it does now. */

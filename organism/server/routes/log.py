@@ -41,7 +41,6 @@ def _wanted(call: Call) -> EventFilter:
 
 def _shown(event: Event, redactor: Redactor) -> dict[str, Any]:
     """The event; what looks like a credential is shown in nothing but a payload, which stands as it came."""
-    actor = event.actor
     said = {
         "position": event.position,
         "type": event.type,
@@ -49,7 +48,7 @@ def _shown(event: Event, redactor: Redactor) -> dict[str, Any]:
         "thread_id": event.thread,
         "cause": event.cause,
         "correlation": event.correlation,
-        "actor": actor and {"tenant": actor.tenant, "user": actor.user, "request_id": actor.request_id},
+        "actor": event.actor,
         "data": orjson.Fragment(redactor.shown(orjson.dumps(event.data))),
     }
     if event.content is not None:

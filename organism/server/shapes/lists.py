@@ -80,6 +80,7 @@ class Actor(TypedDict):
     tenant: Annotated[str, Field(examples=["default"])]
     user: str | None
     request_id: Annotated[str, Field(examples=["req-5f2c9a01d7e84b36"])] | None
+    principal: Annotated[str, Field(description="Who holds the token.", examples=["operator"])] | None
 
 
 @shape
