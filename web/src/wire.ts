@@ -879,7 +879,7 @@ export interface Retry {
   max_delay_s?: number;
 }
 
-/** A listener's section of organism.yaml: the keys that stand there. */
+/** A listener's section of organism.yaml, or the file of a conversational agent: the keys that stand there. */
 export interface Section {
   name?: string;
   payload_class?: string;
@@ -902,6 +902,13 @@ export interface Section {
   approval?: boolean;
   brings_outside_text?: boolean;
   invoke?: Array<"batch" | "stream">;
+  /** As `prompt`, in an agent's file. */
+  system_prompt?: string;
+  max_tokens?: number;
+  temperature?: number;
+  rag_index?: string;
+  rag_top_k?: number;
+  taint?: "escalate" | "allow";
 }
 
 /** The graceful stop has begun. */

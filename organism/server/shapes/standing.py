@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 from typing_extensions import TypedDict  # pydantic wants this one below Python 3.12
 
-from organism.config.settings import Limits, Retry
+from organism.config.settings import Limits, Retry, Taint
 from organism.server.shapes.words import AgentName, Object, shape
 
 
@@ -47,7 +47,7 @@ class OrganismSection(TypedDict):
 
 @shape
 class Section(TypedDict, total=False):
-    """A listener's section of organism.yaml: the keys that stand there."""
+    """A listener's section of organism.yaml, or the file of a conversational agent: the keys that stand there."""
 
     name: AgentName
     payload_class: Annotated[str, Field(examples=["handlers.hello.Greeting"])]
@@ -69,6 +69,12 @@ class Section(TypedDict, total=False):
     approval: bool
     brings_outside_text: bool
     invoke: list[Literal["batch", "stream"]]
+    system_prompt: Annotated[str, Field(description="As `prompt`, in an agent's file.", examples=["Be exact."])]
+    max_tokens: Annotated[int, Field(examples=[512])]
+    temperature: Annotated[float, Field(examples=[0.3])]
+    rag_index: Annotated[str, Field(examples=["berlin-info"])]
+    rag_top_k: Annotated[int, Field(examples=[5])]
+    taint: Taint
 
 
 @shape
