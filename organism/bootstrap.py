@@ -195,6 +195,7 @@ class Organism:
             follower.add_done_callback(report_untraced)
             self._followers.append(follower)
         tenant = Tenant(tenant_id, log, clock, self.parts.chance, self._share)
+        tenant.feed.redactor = self.parts.redactor
         tenant.on_broken = self._report_broken
         tenant.models = self.parts.models(tenant_id)
         await tenant.start(self._rules(), self._life(self.settings))

@@ -18,6 +18,7 @@ from organism.model.commands import Command, Done, Idempotency, Injected
 from organism.model.events import ORGANISM_STREAM, Actor, Content
 from organism.model.ids import Ids
 from organism.pump import recover
+from organism.pump.feed import Feed
 from organism.pump.models import Models, NoModels
 from organism.pump.operate import Operator
 from organism.pump.pump import Pump
@@ -43,6 +44,7 @@ class Tenant:
         self._share = share
         self.ids = Ids(chance.bytes, lambda: clock.now_us() // 1000)
         self.models: Models = NoModels()
+        self.feed = Feed()
         self.recovering = False
         self.on_broken: Callable[[BaseException], None] | None = None
         self._recovery: asyncio.Task[None] | None = None
@@ -59,7 +61,7 @@ class Tenant:
     async def _fold(self, rules: Rules) -> None:
         routing = await recover.fold(self.log)
         self.pump = Pump(self.log, State(routing, rules, self.ids, self.clock.now_us), self.chance, self.broken)
-        self.pump.models = self.models
+        self.pump.models, self.pump.feed = self.models, self.feed
         self.operator = Operator(self.pump)
         self._share.join(self.pump)
 
@@ -162,6 +164,8 @@ class Tenant:
         self._share.leave(self.pump)
         for handling in tuple(self.pump.handlings):
             handling.dead = True
+            if handling.story is not None:
+                handling.story.drop()
             if handling.task is not None:
                 handling.task.cancel()
         self.pump.handlings.clear()

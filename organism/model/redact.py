@@ -20,6 +20,8 @@ NAMED: Final = re.compile(
 )
 TOKEN: Final = re.compile(r"\b(?:org|page)_[\w.-]{0,200}?[0-9a-f]{64}\b")
 """A token of ours, whichever installation it opens."""
+_BEGUN: Final = re.compile(r"(?:o|or|org|p|pa|pag|page|(?:org|page)_[\w.-]{0,264}|[\ud800-\udbff])\Z")
+"""The end of a text that may be the beginning of such a token, or is the first half of a character."""
 _LOOKS: Final = re.compile(
     "|".join(
         (
@@ -44,6 +46,7 @@ class Redactor:
 
     def __init__(self, secrets: Iterable[str] = (), is_live: Callable[[str], bool] = lambda _: False) -> None:
         self._secrets: list[str] = []
+        self._searched: list[str] = []
         self._forms: list[bytes] = []
         self._structure = ""
         self.is_live = is_live
@@ -59,8 +62,8 @@ class Redactor:
     def spare(self, structure: str) -> None:
         """What is kept is not searched for secrets that are a part of this text: names that messages are read by."""
         self._structure = structure
-        kept = [secret for secret in self._secrets if secret not in structure]
-        self._forms = [form for secret in kept for form in _forms(secret)]
+        self._searched = [secret for secret in self._secrets if secret not in structure]
+        self._forms = [form for secret in self._searched for form in _forms(secret)]
 
     def holds(self, finished: bytes) -> bool:
         """Whether a secret that is known by its text is in finished JSON or XML. Each commit pays for it."""
@@ -82,6 +85,27 @@ class Redactor:
         if not self.holds_token(finished):
             return finished
         return TOKEN.sub(lambda found: MASK if self.is_live(found[0]) else found[0], finished.decode()).encode()
+
+    def masked(self, text: str) -> str:
+        """A text as it may be kept: without live secrets, else as it came."""
+        for secret in self._searched:
+            text = text.replace(secret, MASK)
+        return TOKEN.sub(lambda found: MASK if self.is_live(found[0]) else found[0], text)
+
+    def parted(self, text: str) -> tuple[str, str]:
+        """A text that goes on: what may be kept of it now, and the rest, which what follows may make a secret."""
+        begun = _BEGUN.search(text)
+        at = begun.start() if begun is not None else len(text)
+        for secret in self._searched:
+            at = min(at, _beginning(secret, text))
+        while (cut := self._cut(text, at)) < at:
+            at = cut
+        return self.masked(text[:at]), text[at:]
+
+    def _cut(self, text: str, at: int) -> int:
+        """Where the first secret begins that goes across ``at``; there, if none does."""
+        found = (text.find(secret, max(0, at - len(secret) + 1), at + len(secret) - 1) for secret in self._searched)
+        return min((start for start in found if start >= 0), default=at)
 
     def text(self, text: str) -> str:
         """A text as it may be shown or logged."""
@@ -109,6 +133,14 @@ def _forms(secret: str) -> Iterable[bytes]:
     in_json = dumps(secret, ensure_ascii=False)[1:-1]
     in_xml = secret.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     return dict.fromkeys(form.encode("utf-8", "replace") for form in (secret, in_json, in_xml))
+
+
+def _beginning(secret: str, text: str) -> int:
+    """Where the text's end begins that is the beginning of the secret; the text's length if there is none."""
+    at = text.find(secret[0], max(0, len(text) - len(secret) + 1))
+    while at >= 0 and not secret.startswith(text[at:]):
+        at = text.find(secret[0], at + 1)
+    return at if at >= 0 else len(text)
 
 
 def _masked(found: re.Match[str]) -> str:

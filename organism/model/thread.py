@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from typing import Any, Final, NamedTuple
 
 from organism.model.events import Event
+from organism.model.run import BLOCKS
 
 WAITS: Final = frozenset({"ask", "approve", "complete"})
 """Kinds of steps in which a handler waits for somebody else."""
@@ -119,6 +120,31 @@ class Step:
         self.is_written = True
 
 
+class Shown:
+    """What the log holds of a message's run.
+
+    ``counts`` is how often each entry stands there, by its type and ``id``; of a block its end counts. ``open`` names
+    the blocks that have begun and not ended, by kind and ``id``.
+    """
+
+    __slots__ = ("counts", "open")
+
+    def __init__(self) -> None:
+        self.counts: dict[str, int] = {}
+        self.open: dict[str, None] = {}
+
+    def take(self, kind: str, entry_id: str) -> None:
+        """One more entry."""
+        block, _, part = kind.partition("_")
+        if block in BLOCKS and part in {"start", "delta"}:
+            self.open[f"{block} {entry_id}"] = None
+            return
+        if block in BLOCKS and part == "end":
+            self.open.pop(f"{block} {entry_id}", None)
+        name = f"{kind} {entry_id}"
+        self.counts[name] = self.counts.get(name, 0) + 1
+
+
 class Message:
     """An open message. ``call`` is the call in which a request was sent, or in which a reply is handled."""
 
@@ -141,6 +167,7 @@ class Message:
         "reply",
         "running",
         "sender",
+        "shown",
         "starts",
         "step",
         "steps",
@@ -170,6 +197,7 @@ class Message:
         self.next_at = 0
         self.after = ""
         self.steps: dict[int, Step] | None = None
+        self.shown: Shown | None = None
         self.payload: Any = None
         self.generation = 0
         self.next: Message | None = None
@@ -180,6 +208,12 @@ class Message:
     def root(self) -> Root:
         """The injection that it follows from."""
         return (self.thread.roots or {}).get(self.correlation or "", NO_ROOT)
+
+    def shows(self) -> Shown:
+        """What the log holds of its run, from the first entry on."""
+        if self.shown is None:
+            self.shown = Shown()
+        return self.shown
 
     def is_indeterminate(self) -> bool:
         """Whether an unsafe effect of it was found started and not finished."""

@@ -133,7 +133,7 @@ def _stop_or_go(step: Step, at: int, *, is_held: bool) -> None:
     if is_held and not step.held_at:
         step.held_at = at
     elif step.held_at and not is_held:
-        step.expires += at - step.held_at
+        step.expires += at - step.held_at if step.expires else 0
         step.held_at = 0
 
 

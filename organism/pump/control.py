@@ -14,6 +14,7 @@ from organism.errors import AlreadyResolved
 from organism.model.commands import ResolveApproval
 from organism.model.events import Content
 from organism.model.thread import Message, Step, Thread
+from organism.pump import runs
 from organism.pump.unit import Decision, State
 
 UNKNOWN_AFTER_KILL = {"code": "unknown", "message": "The thread was killed while this effect was under way."}
@@ -81,6 +82,7 @@ def _kill_one(decision: Decision, thread: Thread, running: list[Message]) -> Non
     state = decision.state
     state.boxes.clear_thread(thread)
     for message in [message for message in state.routing.messages.values() if message.thread is thread]:
+        runs.lose(decision, message, "killed")
         _close_steps(decision, message)
         if message.running:
             running.append(message)

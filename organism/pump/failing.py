@@ -6,7 +6,7 @@ from typing import Any, Final, Protocol
 
 from organism.config.settings import Retry
 from organism.model.thread import Message, Step
-from organism.pump import control
+from organism.pump import control, runs
 from organism.pump.respond import WrongReturn
 from organism.pump.steps import Handling
 from organism.pump.timers import Due, Timers
@@ -63,6 +63,7 @@ def failed(pump: Line, handling: Handling, error: BaseException) -> None:
         "next_at": next_at,
     }
     _cancel_approvals(decision, message)
+    runs.cut(decision, message)
     decision.add("message_retried", data)
     message.line.push_front(message)
     pump.leave(handling)
@@ -103,6 +104,7 @@ def gone(pump: Line, message: Message) -> None:
 
 def dead(decision: Decision, message: Message, code: str, reason: str) -> None:
     """The message becomes a dead letter; an ask that nobody else can answer is told so."""
+    runs.lose(decision, message, "error")
     data: dict[str, Any] = {
         "message": message.id,
         "agent": message.to,
@@ -132,6 +134,8 @@ def tick(pump: Line, now: int, passed_us: int, due: list[Due]) -> None:
     for item in due:
         if isinstance(item, Message):
             _retry_due(pump, item)
+        elif not isinstance(item, Step):
+            item.due()
         elif item.ok is None and item.message.id in pump.state.routing.messages:
             _step_due(pump, item, now)
     for handling in tuple(pump.handlings):

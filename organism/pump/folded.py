@@ -1,6 +1,6 @@
-"""What decisions rest on: the open messages and what was spent, two folds that know nothing of each other, as one.
+"""What decisions rest on: the open messages, what they have shown, what was spent; folds blind to each other, as one.
 
-Only what costs money passes through here on its way; all else goes to the routing at once, as if this were not there.
+Only what costs money passes through here on its way; all else goes to its fold at once, as if this were not there.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from organism.model.events import Event
-from organism.projections import routing
+from organism.projections import routing, shown
 from organism.projections.routing import Routing
 from organism.projections.spend import Spend
 
@@ -49,6 +49,7 @@ def _thread_reopened(state: Folded, event: Event) -> None:
 
 FOLDS: Final[dict[str, Callable[[Any, Event], None]]] = {
     **routing.FOLDS,
+    **shown.FOLDS,
     "budget_reserved": _reserved,
     "budget_settled": _settled,
     "thread_reopened": _thread_reopened,

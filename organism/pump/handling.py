@@ -13,8 +13,10 @@ from typing import Any, Protocol
 from organism.config.settings import Listener
 from organism.log.log import Log
 from organism.model.thread import Message, Step
+from organism.pump.feed import Feed
 from organism.pump.models import Models
 from organism.pump.signal import Signal
+from organism.pump.story import Story
 from organism.pump.timers import Timers
 from organism.pump.unit import Chance, Decision, State, Tell
 
@@ -31,7 +33,9 @@ class Desk(Protocol):
     chance: Chance
     timers: Timers
     resumes: Signal
+    rests: Signal
     models: Models
+    feed: Feed
     on_broken: Callable[[BaseException], None]
     outcome_of: Callable[[Awaitable[Any]], Coroutine[Any, Any, tuple[Any, Exception | None]]]
 
@@ -51,7 +55,7 @@ class Desk(Protocol):
 class Run:
     """One run of a handler. ``left_us`` is the running time it still has.
 
-    ``pending`` counts the answers it waits for.
+    ``pending`` counts the answers it waits for; ``story`` is what it has shown of itself, if anything.
     """
 
     __slots__ = (
@@ -69,6 +73,7 @@ class Run:
         "ran_at",
         "rules",
         "started_at",
+        "story",
         "task",
         "turn",
         "waiters",
@@ -88,6 +93,7 @@ class Run:
         self.dead = False
         self.diverged = ""
         self.task: asyncio.Task[None] | None = None
+        self.story: Story | None = None
         self.turn: asyncio.Future[None] | None = None
         self.waiters: dict[int, asyncio.Future[None]] = {}
         self.over: list[Step] = []
@@ -171,6 +177,7 @@ class Run:
 
     def _lay_down_slot(self, *, keeps_line: bool) -> None:
         self.has_slot = False
+        self.pump.rests.fire()
         self.left_us -= self.pump.state.now() - self.ran_at
         self.pump.state.boxes.wait(self.message, keeps_line=keeps_line)
 

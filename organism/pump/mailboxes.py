@@ -28,10 +28,10 @@ class Slots:
     """The slots that all handlers share. ``suspect`` is the one suspect that runs now.
 
     ``share`` sets ``limit`` anew at each decision while other tenants have slots of the same; ``served`` is its note of
-    when the tenant last got one.
+    when the tenant last got one. ``is_leaving``: no more slots are given, but to handlers that kept their line.
     """
 
-    __slots__ = ("boxes", "limit", "ready", "running", "served", "share", "suspect")
+    __slots__ = ("boxes", "is_leaving", "limit", "ready", "running", "served", "share", "suspect")
 
     def __init__(self, limit: int) -> None:
         self.boxes: dict[str, Mailbox] = {}
@@ -40,6 +40,7 @@ class Slots:
         self.suspect: Message | None = None
         self.ready: deque[Mailbox] = deque()
         self.share: Divider | None = None
+        self.is_leaving = False
         self.served = 0
 
     def may_run(self, message: Message | None) -> bool:
@@ -68,6 +69,13 @@ class Slots:
         else:
             line.drop_if_empty()
             self.list(line.box)
+
+    def open_line(self, message: Message) -> None:
+        """The handler does not keep its line any more, if it did."""
+        line: Line = message.line
+        if line.is_kept_for(message):
+            line.busy = None
+            self.offer(line)
 
     def clear_suspicion(self, message: Message) -> None:
         """The suspect runs no code of its own any more: the next one may run."""
@@ -165,13 +173,6 @@ class Mailboxes(Slots):
             self.running -= 1
             self.list(line.box)
 
-    def open_line(self, message: Message) -> None:
-        """The handler does not keep its line any more, if it did."""
-        line: Line = message.line
-        if line.is_kept_for(message):
-            line.busy = None
-            self.offer(line)
-
     def go_on(self, message: Message) -> None:
         """The step is over: the handler wants its slot and its line again, before anything new."""
         box: Mailbox = message.line.box
@@ -202,11 +203,13 @@ class Mailboxes(Slots):
 
     def _go_on_from(self, box: Mailbox, found: list[Message]) -> None:
         for _ in range(len(box.going_on)):
-            if self.running >= self.limit or box.running >= box.limit:
+            has_room = self.running < self.limit and box.running < box.limit
+            if not has_room and not self.is_leaving:
                 return
             message = box.going_on.popleft()
             line: Line = message.line
-            if not line.is_open_to(message) or line.thread.paused or not self.may_run(message):
+            may_go = line.is_open_to(message) if has_room else line.is_kept_for(message)
+            if not may_go or line.thread.paused or not self.may_run(message):
                 box.going_on.append(message)
                 continue
             if message.deaths >= SUSPECT_DEATHS:

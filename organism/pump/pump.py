@@ -15,7 +15,8 @@ from organism.errors import LogUnavailable, OrganismError
 from organism.log.log import Log
 from organism.model.events import Unit
 from organism.model.thread import Message, Thread
-from organism.pump import actor, failing
+from organism.pump import actor, failing, runs
+from organism.pump.feed import Feed
 from organism.pump.models import Models, NoModels
 from organism.pump.respond import WrongReturn, outgoing, respond
 from organism.pump.signal import Signal
@@ -37,6 +38,7 @@ class Pump:
         self.chance = chance
         self.on_broken = on_broken
         self.models: Models = NoModels()
+        self.feed = Feed()
         self.handlings: set[Handling] = set()
         self.timers = Timers(state.now, partial(failing.tick, self), lambda: bool(self.handlings))
         self.endings: dict[str, list[asyncio.Future[bool]]] = {}
@@ -143,6 +145,8 @@ class Pump:
         message = handling.message
         decision = self.state.decide(message.thread, message)
         respond(decision, handling, responses)
+        if handling.story is not None or message.shown is not None:
+            runs.finish(decision, handling)
         decision.handled(message, "done")
         self.leave(handling)
         self.write(decision)
@@ -161,6 +165,8 @@ class Pump:
     def leave(self, handling: Handling) -> None:
         """The handling is over: its slot and its line are free, and what its code still does comes to nothing."""
         handling.dead = True
+        if handling.story is not None:
+            handling.story.drop()
         self.handlings.discard(handling)
         message = handling.message
         message.handling = None
@@ -183,8 +189,8 @@ class Pump:
             await self._settles.wait()
 
     def is_running(self) -> bool:
-        """Whether a handler runs; those that wait in a step do not count."""
-        return any(handling.has_slot for handling in self.handlings)
+        """Whether a handler runs, or its model does; those that wait for anybody else do not count."""
+        return any(handling.has_slot or handling.is_in_call() for handling in self.handlings)
 
 
 def _note_heads(decision: Decision, threads: Mapping[str, Thread]) -> None:

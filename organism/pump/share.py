@@ -33,9 +33,9 @@ class Share:
         self._divide()
 
     def leave(self, pump: Pump) -> None:
-        """The pump starts nothing more, and what it holds is free for others."""
+        """The pump starts nothing more, and what it holds is free for others; whose model has spoken goes on."""
         boxes = pump.state.boxes
-        boxes.share, boxes.limit = None, 0
+        boxes.share, boxes.limit, boxes.is_leaving = None, 0, True
         if pump in self._pumps:
             self._pumps.remove(pump)
             self._divide()

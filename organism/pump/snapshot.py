@@ -68,6 +68,8 @@ def _dump_message(message: Message, calls: dict[str, dict[str, Any]]) -> dict[st
     dumped["steps"] = [
         [step.number, step.kind, step.input, _fields(step, STEP_FIELDS)] for step in (message.steps or {}).values()
     ]
+    if message.shown is not None:
+        dumped["shown"] = [message.shown.counts, list(message.shown.open)]
     return dumped
 
 
@@ -125,6 +127,10 @@ def _load_message(state: Folded, dumped: dict[str, Any]) -> None:
         step = Step(message, number, kind, digest)
         _set(step, fields)
         message.steps = {**(message.steps or {}), number: step}
+    if "shown" in dumped:
+        counts, begun = dumped["shown"]
+        shown = message.shows()
+        shown.counts, shown.open = counts, dict.fromkeys(begun)
     state.messages[message.id] = message
 
 

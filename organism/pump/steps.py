@@ -143,6 +143,15 @@ class Handling(Run):
         """See ``HandlerMetadata.complete``."""
         return await completing.complete(self, messages, options)
 
+    def is_in_call(self) -> bool:
+        """Whether a model speaks to it, or has spoken and nothing holds it up."""
+        if self.story is None:
+            return False
+        message, line = self.message, self.message.line
+        if self.story.calls or line.busy is message:
+            return True
+        return bool(line.is_kept_for(message)) and not self.pump.is_paused(message)
+
     async def emit(self, kind: str, data: Mapping[str, Any]) -> None:
         """See ``HandlerMetadata.emit``."""
         await runs.emit(self, kind, data)

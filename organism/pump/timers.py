@@ -10,13 +10,21 @@ import asyncio
 import heapq
 from collections.abc import Callable
 from itertools import count
-from typing import Final
+from typing import Final, Protocol
 
 from organism.model.thread import Message, Step
 
 TICK_SECONDS: Final = 0.05
 
-Due = Message | Step
+
+class Alarm(Protocol):
+    """Who wants to be told when its time has come."""
+
+    def due(self) -> None:
+        """It has."""
+
+
+Due = Message | Step | Alarm
 
 
 class Timers:

@@ -1,0 +1,156 @@
+"""The feed: text of blocks under way, heard before it is in the log (spec 3.4). One for each tenant.
+
+Each piece names its block's start by position and how much of the block lies before it, so that whoever listens can put
+it between the events that the log gives (``Live``). Nothing is queued for anybody: who has missed a piece gets
+its text from the log, where it comes gathered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple, Protocol
+
+from organism.model.events import Event
+from organism.model.redact import Redactor
+from organism.model.run import BLOCKS, RunEntry
+
+
+class Delta(NamedTuple):
+    """A piece of a block's text.
+
+    ``start`` is the position of the block's start, ``offset`` counts the characters before it.
+    """
+
+    thread: str
+    message: str
+    agent: str
+    kind: str
+    id: str
+    start: int
+    offset: int
+    text: str
+
+    @property
+    def block(self) -> tuple[str, str, str]:
+        """What it is a piece of."""
+        return self.message, self.kind, self.id
+
+    @property
+    def end(self) -> int:
+        """The characters of the block up to its end."""
+        return self.offset + len(self.text)
+
+    def after(self, offset: int) -> Delta:
+        """What of it lies behind so many characters."""
+        return self._replace(offset=offset, text=self.text[offset - self.offset :])
+
+    @property
+    def entry(self) -> RunEntry:
+        """The same as an entry of the run."""
+        data = {"id": self.id, "delta": self.text, "offset": self.offset}
+        return {"type": f"{self.kind}_delta", "data": data}
+
+
+class Speaker(Protocol):
+    """A block that is open."""
+
+    def said(self) -> Delta:
+        """Its text that is not known to be in the log."""
+
+
+Hear = Callable[[Delta], None]
+
+
+class Feed:
+    """Who speaks, and who listens. ``redactor`` knows what nobody may hear."""
+
+    def __init__(self, redactor: Redactor | None = None) -> None:
+        self.redactor = redactor or Redactor()
+        self._speakers: dict[Speaker, None] = {}
+        self._listeners: dict[Hear, None] = {}
+
+    def join(self, hear: Hear) -> None:
+        """Hear each piece from now on."""
+        self._listeners[hear] = None
+
+    def leave(self, hear: Hear) -> None:
+        """Hear no more."""
+        self._listeners.pop(hear, None)
+
+    def begin(self, speaker: Speaker) -> None:
+        """A block's start is on disk."""
+        self._speakers[speaker] = None
+
+    def end(self, speaker: Speaker) -> None:
+        """Nothing more comes from it but by the log."""
+        self._speakers.pop(speaker, None)
+
+    def tell(self, delta: Delta) -> None:
+        """A piece of a block's text has come."""
+        for hear in tuple(self._listeners):
+            hear(delta)
+
+    def said(self) -> list[Delta]:
+        """What of all open blocks is not known to be in the log."""
+        return [said for speaker in self._speakers if (said := speaker.said()).text]
+
+
+class Live:
+    """The pieces of the feed in their places between the events that somebody reads from the log.
+
+    ``position`` is how far was read; the feed may be ahead of it. A piece whose block's start was not read yet waits
+    for it; one that leaves a gap is left out, its text will be read.
+    """
+
+    def __init__(self, position: int) -> None:
+        self.position = position
+        self._blocks: dict[tuple[str, str, str], Delta] = {}
+        self._early: list[Delta] = []
+
+    def __bool__(self) -> bool:
+        """Whether what is read matters to it."""
+        return bool(self._blocks or self._early)
+
+    def hear(self, delta: Delta) -> Delta | None:
+        """A piece was told; gives what of it is new and in its place."""
+        held = self._blocks.get(delta.block)
+        if held is None or held.start != delta.start:
+            if delta.start > self.position:
+                self._early.append(delta)
+                return None
+            if held is not None and held.start > delta.start:
+                return None
+            held = delta._replace(text="")
+        is_new = delta.offset <= held.end < delta.end
+        new = delta.after(held.end) if is_new else delta._replace(text="")
+        self._blocks[delta.block] = held._replace(text=held.text + new.text)
+        return new if is_new else None
+
+    def read(self, event: Event) -> list[Delta]:
+        """An event of a run was read; gives the pieces that waited for it."""
+        self.position = event.position
+        data = event.data
+        kind, _, part = event.type.removeprefix("run_").partition("_")
+        block = (data["message"], kind, data.get("id", ""))
+        if part == "start" and kind in BLOCKS:
+            first = Delta(event.thread or "", block[0], data["agent"], kind, block[2], event.position, 0, "")
+            self._blocks[block] = first
+            early, self._early = self._early, []
+            return [new for delta in early if (new := self.hear(delta)) is not None]
+        if part == "delta" and block in self._blocks:
+            held, upto = self._blocks[block], data["offset"] + data["length"]
+            self._blocks[block] = held.after(upto) if upto < held.end else held._replace(offset=upto, text="")
+        elif part == "end":
+            self._blocks.pop(block, None)
+        elif kind == "done":
+            self._blocks = {each: held for each, held in self._blocks.items() if each[0] != block[0]}
+        return []
+
+    def held(self, event: Event) -> int:
+        """How many characters of the block of a logged delta were heard or read before it."""
+        block = self._blocks.get((event.data["message"], event.type.split("_")[1], event.data["id"]))
+        return block.end if block is not None else 0
+
+    def unread(self) -> list[Delta]:
+        """What was heard of the open blocks and not read yet."""
+        return [held for held in self._blocks.values() if held.text]

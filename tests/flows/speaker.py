@@ -1,0 +1,94 @@
+"""Models of the tests' own: they say what a test has them say, when it says so, and count how often they were asked."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from decimal import Decimal
+
+from organism.bootstrap import Parts, SeededChance
+from organism.config.settings import Price
+from organism.model.completion import CompleteError, Completion, FinishReason, TextDelta, ThoughtDelta, ToolCall
+from organism.pump import spend
+from organism.pump.models import Anew, ModelCall, Outcome, Told
+from organism.pump.unit import Decision
+
+PRICE = Price(Decimal(1), Decimal(2))
+NEED = spend.Need("m", "scripted", PRICE, 100, 200, 10.0, is_asked=True)
+
+Tell = Callable[[Told], None]
+
+
+class Speaker:
+    """The twin of ``Models``. ``calls`` are the keys of the calls that were made, in order.
+
+    What the last message of a call says decides what is answered: words parted by spaces, each told as one piece.
+    ``~word`` is thought, ``@gate`` waits until the test opens the gate, ``<<`` begins anew, ``!code`` is an error,
+    ``?name`` calls a tool of that name; ``=`` ends what is told: what follows is the answer's whole text.
+    """
+
+    def __init__(self) -> None:
+        self.calls: list[str] = []
+        self.heard: list[ModelCall] = []
+        self.refuses: CompleteError | None = None
+        self._gates: dict[str, asyncio.Event] = {}
+        self._came: dict[str, asyncio.Event] = {}
+
+    def parts(self, seed: int = 1) -> Parts:
+        """What to start an organism with, that they speak in."""
+        return Parts(chance=SeededChance(seed), models=lambda _: self)
+
+    def open(self, gate: str) -> None:
+        """Let the calls that wait there go on."""
+        self._gates.setdefault(gate, asyncio.Event()).set()
+
+    async def at(self, gate: str) -> None:
+        """Wait until a call has come to this gate."""
+        await self._came.setdefault(gate, asyncio.Event()).wait()
+
+    # -- Models
+
+    def reserve(self, decision: Decision, call: ModelCall) -> None:
+        """See ``Models``."""
+        if self.refuses is not None:
+            raise self.refuses
+        spend.reserve(decision, call, NEED)
+
+    async def call(self, call: ModelCall, tell: Tell) -> Outcome:
+        """See ``Models``."""
+        self.calls.append(call.key)
+        self.heard.append(call)
+        text, thought, error = "", "", None
+        calls: list[ToolCall] = []
+        words = str(call.messages[-1]["content"]).split(" ")
+        while words:
+            word = words.pop(0)
+            if word.startswith("@"):
+                self._came.setdefault(word[1:], asyncio.Event()).set()
+                await self._gates.setdefault(word[1:], asyncio.Event()).wait()
+            elif word.startswith("!"):
+                error = {"code": word[1:], "message": "It did not work."}
+                break
+            elif word.startswith("?"):
+                calls.append(ToolCall(f"call-{len(calls) + 1}", word[1:], {"text": word[1:]}))
+            elif word.startswith("~"):
+                thought += word[1:]
+                tell(ThoughtDelta(word[1:]))
+            elif word == "<<":
+                text = ""
+                tell(Anew())
+            elif word == "=":
+                text, words = " ".join(words), []
+            else:
+                text += word
+                tell(TextDelta(word))
+        if error is not None:
+            return Outcome(None, error, 1, 1000)
+        finish: FinishReason = "tool_calls" if calls else "stop"
+        cost = spend.cost(PRICE, 10, 20)
+        return Outcome(Completion("m", text, thought, tuple(calls), finish, 10, 20, cost, "price"), None, 1, 1000)
+
+    def settle(self, decision: Decision, call: ModelCall, outcome: Outcome) -> None:
+        """See ``Models``."""
+        used = spend.Cost("m", "scripted", 10, 20, spend.cost(PRICE, 10, 20), "price")
+        spend.settle(decision, call, outcome, used)
