@@ -42,6 +42,8 @@ from organism.pump.rules import Rules, payload_classes
 from organism.pump.share import Share
 from organism.pump.watchdog import Watchdog
 from organism.tenants import Tenant
+from organism.tools.shelf import bound, shipped
+from organism.tools.web import Net
 
 COLLECT_AFTER_OBJECTS: Final = 10_000
 VERSION: Final = package_version("organism")
@@ -114,6 +116,7 @@ class Parts:
     key_path: Path | None = None
     driver: Driver = field(default_factory=Pysqlite)
     redactor: Redactor = field(default_factory=Redactor)
+    net: Net = field(default_factory=Net)
     tracing: Callable[[str], Tracing | None] = lambda _: None
     models: Callable[[str], Models] = lambda _: NoModels()
 
@@ -198,25 +201,26 @@ class Organism:
         tenant.feed.redactor = self.parts.redactor
         tenant.on_broken = self._report_broken
         tenant.models = self.parts.models(tenant_id)
-        await tenant.start(self._rules(), self._life(self.settings))
+        await tenant.start(self._rules(log), self._life(self.settings))
         return tenant
 
     def _load(self) -> Settings:
-        settings = load(self.config_path, check_payload=payload_faults, imports=self._importer)
+        settings = load(self.config_path, check_payload=payload_faults, imports=self._importer, ship=shipped(VERSION))
         self.parts.redactor.learn(*live_secrets(settings, os.environ))
         return settings
 
     def _new_codec(self, settings: Settings) -> Codec:
         """The codec of a new generation. Raises ``ConfigInvalid``."""
         codec = Codec.of(payload_classes(settings), Terms(settings.limits.max_payload_bytes))
-        names = (*EVENT_TYPES, *(listener.name for listener in settings.listeners))
+        names = (*EVENT_TYPES, *(listener.name for listener in (*settings.listeners, *settings.shelf)))
         self.parts.redactor.spare("\n".join((*names, *(schema.xsd for schema in codec.schemas))))
         self._generation += 1
         return codec
 
-    def _rules(self) -> Rules:
-        """The rules in force, for one tenant: what its pump learns of reply classes stays with it."""
-        return Rules(self.settings, self._codec, self._generation)
+    def _rules(self, log: Log) -> Rules:
+        """The rules in force, for the tenant of this log: what its pump learns of reply classes stays with it."""
+        tools = bound(self.settings.tools, self.parts.net, log)
+        return Rules(self.settings, self._codec, self._generation, tools)
 
     def _life(self, settings: Settings) -> Life:
         return Life(settings.name, VERSION, settings.digest, [describe(listener) for listener in settings.listeners])
@@ -252,7 +256,9 @@ class Organism:
         life = self._life(self.settings)
         self._share.resize(self.settings.limits.max_concurrent_handlers)
         told = [
-            tenant.reload(self._rules(), life, changes, *((actor, once) if tenant.id == DEFAULT_TENANT else (NOBODY,)))
+            tenant.reload(
+                self._rules(tenant.log), life, changes, *((actor, once) if tenant.id == DEFAULT_TENANT else (NOBODY,))
+            )
             for tenant in self.tenants.values()
         ]
         results = await asyncio.gather(*told, return_exceptions=True)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from organism.bootstrap import payload_faults
+from organism.bootstrap import VERSION, payload_faults
 from organism.codec import write_schemas
 from organism.config.load import load
+from organism.tools.shelf import shipped
 
 
 def main() -> None:
@@ -16,7 +17,7 @@ def main() -> None:
     options.add_argument("--into", type=Path, default=Path("schemas"))
     given = options.parse_args()
 
-    listeners = load(given.config, check_payload=payload_faults).listeners
+    listeners = load(given.config, check_payload=payload_faults, ship=shipped(VERSION)).listeners
     classes = {kind for listener in listeners for kind in (listener.payload_class, *listener.accepts)}
     for stale in given.into.glob("*.xsd"):
         stale.unlink()

@@ -19,7 +19,7 @@ from typing import Any, Final
 import httpx2
 from rich.text import Text
 
-from organism.bootstrap import payload_faults
+from organism.bootstrap import VERSION, payload_faults
 from organism.cli import checks
 from organism.cli.checks import Entry, Fault, Finding
 from organism.cli.exits import Exit, end
@@ -33,6 +33,7 @@ from organism.config.tokens import TOKENS_FILE, read_tokens
 from organism.errors import ConfigInvalid, LogDamaged, NotFound
 from organism.log.stats import last_at
 from organism.log.version import SQLITE_VERSION
+from organism.tools.shelf import shipped
 
 SAMPLES: Final = 2000
 PATIENCE_SECONDS: Final = 5.0
@@ -96,7 +97,7 @@ def _sqlite(_: Doctor) -> Finding:
 def _config(options: Doctor) -> Finding:
     try:
         with redirect_stdout(sys.stderr):  # handlers are imported, and may print
-            settings = load(options.config, check_payload=payload_faults)
+            settings = load(options.config, check_payload=payload_faults, ship=shipped(VERSION))
     except ConfigInvalid as error:
         return Finding(str(options.config), _config_faults(error))
     return Finding(f"{options.config}: {settings.name}, listeners: {len(settings.listeners)}")

@@ -18,6 +18,7 @@ from organism.projections import (
     messages,
     organism,
     threads,
+    values,
 )
 
 READ_MODELS: Final[tuple[ReadModel, ...]] = (
@@ -30,5 +31,6 @@ READ_MODELS: Final[tuple[ReadModel, ...]] = (
     approvals.MODEL,
     indeterminate.MODEL,
     answers.MODEL,
+    values.MODEL,
 )
 """Every read model that the engine keeps."""

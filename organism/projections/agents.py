@@ -147,7 +147,7 @@ def _message_started(row: Row, event: Event) -> None:
     message, running = event.data["message"], row["_running"]
     if message in running:
         del running[message]
-    else:
+    elif row["queue_depth"]:  # what was sent to a tool of the shelf, before a reload named it, was not counted
         row["queue_depth"] -= 1
     running[message] = row["current_thread"] = event.thread
     if row["_parked"] and message in row["_parked"]:
@@ -174,7 +174,7 @@ def _end(row: Row, message: str) -> None:
     running = row["_running"]
     if message in running:
         del running[message]
-    else:
+    elif row["queue_depth"]:
         row["queue_depth"] -= 1
     if row["_waits"]:
         row["_waits"].pop(message, None)

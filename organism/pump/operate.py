@@ -226,7 +226,7 @@ async def _finish(self: Operator, decision: Decision, command: c.Command, tell: 
 
 
 def _listener(self: Operator, name: str) -> str:
-    if name not in self.pump.state.rules.listeners:
+    if self.pump.state.rules.settings.listener(name) is None:
         raise NotFound(f"There is no listener named {name!r}. GET /api/v1/agents lists them.")
     return name
 

@@ -10,6 +10,7 @@ from organism.codec import Mended, Sealed, UnsupportedPayload
 from organism.config.settings import Listener
 from organism.errors import InvalidPayload
 from organism.model.events import Content, Event
+from organism.model.fact import FACTS, Recorded
 from organism.model.handler import HandlerResponse
 from organism.model.handler import SystemError as SystemErrorPayload
 from organism.model.ids import CONSOLE, SYSTEM_TODO, token_of
@@ -52,12 +53,22 @@ def outgoing(answer: object) -> tuple[HandlerResponse, ...]:
 def respond(decision: Decision, origin: Origin, responses: tuple[HandlerResponse, ...]) -> None:
     """Add the messages that the responses make."""
     for response in responses:
+        if type(response) is Recorded:
+            record(decision, origin, response)
         if response.to is None:
             reply(decision, origin, response.payload)
         else:
             refused = send(decision, origin, response.to, response.payload)
             if refused is not None:
                 tell_refused(decision, origin, refused)
+
+
+def record(decision: Decision, origin: Origin, response: Recorded) -> None:
+    """Add what a shipped tool made so. What another listener claims to have made so is nothing."""
+    for fact in response.facts if origin.listener.is_shipped else ():
+        if fact.type in FACTS:
+            content = Content(origin.message.thread.id, fact.content) if fact.content is not None else None
+            decision.add(fact.type, dict(fact.data), content)
 
 
 def send(decision: Decision, origin: Origin, to: str, payload: object, step: Step | None = None) -> Refused | None:

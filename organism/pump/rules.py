@@ -5,35 +5,49 @@ A handling keeps those it began with.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Final
+
 from organism.codec import Codec, Terms
-from organism.config.settings import Listener, Settings
+from organism.config.settings import Handler, Listener, Settings
 from organism.model.agent import Answer
 from organism.model.handler import SystemError as SystemErrorPayload
 from organism.model.handler import TodoComplete, TodoRegistered, TodoUntil
+from organism.model.tool import ToolError
 
-OWN_PAYLOADS = (SystemErrorPayload, TodoUntil, TodoRegistered, TodoComplete)
+NOTHING_BOUND: Final[Mapping[str, Handler]] = {}
+OWN_PAYLOADS = (SystemErrorPayload, ToolError, TodoUntil, TodoRegistered, TodoComplete)
 """Payload classes that the organism itself sends or takes."""
 
 
 class Rules:
-    """``generation`` numbers a process's configurations, so that no payload decoded under one is used under another."""
+    """``generation`` numbers a process's configurations, so that no payload decoded under one is used under another.
+
+    ``bound`` is the code of shipped tools, bound to the tenant; those on the shelf take messages like any listener.
+    """
 
     __slots__ = ("_names", "_terms", "codec", "generation", "groups", "limits", "listeners", "retry", "settings")
 
-    def __init__(self, settings: Settings, codec: Codec, generation: int) -> None:
+    def __init__(
+        self, settings: Settings, codec: Codec, generation: int, bound: Mapping[str, Handler] = NOTHING_BOUND
+    ) -> None:
         self.settings = settings
         self.limits = settings.limits
         self.retry = settings.retry
         self.codec = codec
         self.generation = generation
-        self.listeners: dict[str, Listener] = {listener.name: listener for listener in settings.listeners}
+        self.listeners: dict[str, Listener] = {
+            listener.name: replace(listener, handler=bound.get(listener.name)) if listener.is_shipped else listener
+            for listener in (*settings.listeners, *settings.shelf)
+        }
         self.groups: dict[type, tuple[Listener, ...]] = {}
         for listener in settings.listeners:
             if listener.broadcast:
                 self.groups[listener.payload_class] = (*self.groups.get(listener.payload_class, ()), listener)
         self._names: dict[str, str] = {}
         self._terms: dict[str, Terms] = {
-            listener.name: Terms(listener.max_payload_bytes) for listener in settings.listeners
+            listener.name: Terms(listener.max_payload_bytes) for listener in self.listeners.values()
         }
 
     def receivers(self, listener: Listener) -> tuple[Listener, ...]:
@@ -67,7 +81,7 @@ def payload_classes(settings: Settings) -> tuple[type, ...]:
     What listeners take, the replies in their annotations, those that they are known to give, the organism's own.
     """
     found: dict[type, None] = dict.fromkeys(OWN_PAYLOADS)
-    for listener in settings.listeners:
+    for listener in (*settings.listeners, *settings.shelf):
         found[listener.payload_class] = None
         found.update(dict.fromkeys(sorted(listener.accepts, key=lambda cls: cls.__name__)))
         found.update(dict.fromkeys((*listener.replies, *_answers(listener))))

@@ -19,6 +19,7 @@ MAX_URL: Final = 2_048
 
 _URL: Final = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)://(?P<authority>[^/?#]*)(?P<rest>[^#]*)(?:#.*)?")
 _AUTHORITY: Final = re.compile(r"(?P<host>\[[^\[\]]*\]|[^:\[\]]+)(?::(?P<port>[0-9]{1,5}))?")
+_NO_HOST: Final = re.compile(r"//(?:[/?#]|$)")
 _BLANK: Final = re.compile(r"[\x00-\x20\x7f\\]")
 _PATH_SIGNS: Final = "/?%:@!$&'()*+,;=-._~"
 """What stands in a path or a query as it is; the rest is percent-encoded."""
@@ -87,6 +88,8 @@ def followed(before: Target, location: str) -> Target:
     """Where a redirect leads. Raises ``Refused``."""
     if _BLANK.search(location):
         raise Refused("a redirect leads to a URL with spaces, control characters or backslashes")
+    if _NO_HOST.match(location):
+        raise Refused("a redirect leads to a URL without a host")
     after = target_of(location if _URL.fullmatch(location) else urljoin(before.url, location))
     if before.scheme == "https" and after.scheme != "https":
         raise Refused("a redirect leads from https to http")

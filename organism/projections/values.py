@@ -1,0 +1,28 @@
+"""The values that the key_value tools keep, by key. The text of a value is the content of the event that set it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from organism.log.log import ReadModel, Row
+from organism.model.events import Event
+
+
+def keys(event: Event) -> Sequence[str]:
+    """The value's key."""
+    return (event.data["key"],)
+
+
+def apply(key: str, _row: Row | None, event: Event) -> Row | None:
+    """Where the value lies; None if it was deleted."""
+    return None if "deleted" in event.data else {"key": key, "position": event.position}
+
+
+MODEL = ReadModel(
+    name="values",
+    version=1,
+    keys={"value_set": keys},
+    apply=apply,
+    columns={"key": "TEXT"},
+    indexes=(("key",),),
+)

@@ -1,0 +1,165 @@
+"""``key_value_get``, ``_set``, ``_list``, ``_delete``: texts that outlive a thread, kept for a tenant under keys.
+
+A value is an event of the log (``value_set``): it is set in the very unit in which the tool answers, so once, whatever
+happens, and every moment of the past is still there. Reading one is a step: a repetition reads the same.
+"""
+
+from __future__ import annotations
+
+import builtins
+from dataclasses import dataclass
+from typing import Annotated, Any, Final
+
+import orjson
+from pydantic import Field
+
+from organism.config.shipped import ShippedTool
+from organism.log.log import History, Query, Where
+from organism.model.fact import Fact, Recorded
+from organism.model.handler import HandlerMetadata, HandlerResponse
+from organism.model.tool import ToolError
+
+MOST_KEYS: Final = 10_000
+MOST_CHARACTERS: Final = 32_000
+_MODEL: Final = "values"
+_AFTER_ALL: Final = "\x7f"
+"""It sorts behind every character of a key."""
+
+Key = Annotated[
+    str,
+    Field(
+        min_length=1,
+        max_length=128,
+        pattern=r"^[A-Za-z0-9._:/-]+$",
+        description="Letters, digits, . _ : / and -, such as user/name.",
+    ),
+]
+Prefix = Annotated[str, Field(max_length=128, description="Only keys that begin so; all if left out.")]
+
+
+@dataclass
+class KeyValueGet:
+    """Gives the text that is kept under a key."""
+
+    key: Key
+
+
+@dataclass
+class KeyValueSet:
+    """Keeps a text under a key, for later threads too. What was kept there before is replaced."""
+
+    key: Key
+    value: Annotated[str, Field(max_length=MOST_CHARACTERS)]
+
+
+@dataclass
+class KeyValueList:
+    """Lists the keys under which texts are kept, in the order of the alphabet."""
+
+    prefix: Prefix = ""
+    after: Annotated[str, Field(max_length=128, description="Go on behind this key.")] = ""
+    limit: Annotated[int, Field(ge=1, le=500)] = 100
+
+
+@dataclass
+class KeyValueDelete:
+    """Deletes what is kept under a key."""
+
+    key: Key
+
+
+@dataclass
+class KeyValue:
+    """What is kept under the key; ``value`` is missing if nothing is."""
+
+    key: str
+    value: str | None = None
+
+
+@dataclass
+class KeyValueStored:
+    """The text is kept; ``replaced`` says whether there was one before."""
+
+    key: str
+    replaced: bool
+
+
+@dataclass
+class KeyValueKeys:
+    """The keys; ``more`` says that there are others behind the last one."""
+
+    keys: list[str]
+    more: bool
+
+
+@dataclass
+class KeyValueDeleted:
+    """``deleted`` says whether there was anything."""
+
+    key: str
+    deleted: bool
+
+
+TOOLS: Final = (
+    ShippedTool(name="key_value_get", payload_class=KeyValueGet, replies=(KeyValue,), timeout_s=10),
+    ShippedTool(name="key_value_set", payload_class=KeyValueSet, replies=(KeyValueStored,), timeout_s=10),
+    ShippedTool(name="key_value_list", payload_class=KeyValueList, replies=(KeyValueKeys,), timeout_s=10),
+    ShippedTool(name="key_value_delete", payload_class=KeyValueDelete, replies=(KeyValueDeleted,), timeout_s=10),
+)
+
+
+class Values:
+    """The values of one tenant, as the tools' handlers."""
+
+    def __init__(self, log: History) -> None:
+        self._log = log
+
+    async def get(self, payload: KeyValueGet, metadata: HandlerMetadata) -> HandlerResponse:
+        """What is kept under a key."""
+
+        async def read(_key: str) -> str | None:
+            row = await self._log.private_row(_MODEL, payload.key)
+            content = None if row is None else await self._log.content(row["position"])
+            return None if content is None else str(orjson.loads(content[0]))
+
+        return HandlerResponse.respond(KeyValue(payload.key, await metadata.effect("get", read, kind="pure")))
+
+    async def set(self, payload: KeyValueSet, metadata: HandlerMetadata) -> HandlerResponse:
+        """Keep it."""
+
+        async def look(_key: str) -> dict[str, Any]:
+            is_there = await self._log.private_row(_MODEL, payload.key) is not None
+            page = await self._log.rows(_MODEL, Query(limit=1))
+            return {"replaced": is_there, "has_room": is_there or page.total < MOST_KEYS}
+
+        found = await metadata.effect("look", look, kind="pure")
+        if not found["has_room"]:
+            message = f"{MOST_KEYS} keys are in use, which is all that there may be; key_value_delete makes room."
+            return HandlerResponse.respond(ToolError("invalid_field", message))
+        fact = Fact("value_set", {"key": payload.key}, orjson.dumps(payload.value))
+        return Recorded(KeyValueStored(payload.key, found["replaced"]), facts=(fact,))
+
+    async def list(self, payload: KeyValueList, metadata: HandlerMetadata) -> HandlerResponse:
+        """The keys of a prefix, a page at a time."""
+
+        async def read(_key: str) -> builtins.list[str]:
+            where = (
+                Where("key", ">=", payload.prefix),
+                Where("key", "<", payload.prefix + _AFTER_ALL),
+                Where("key", ">", payload.after),
+            )
+            page = await self._log.rows(_MODEL, Query(where, "key", limit=payload.limit + 1))
+            return [row["key"] for row in orjson.loads(page.rows)]
+
+        found = await metadata.effect("list", read, kind="pure")
+        return HandlerResponse.respond(KeyValueKeys(found[: payload.limit], len(found) > payload.limit))
+
+    async def delete(self, payload: KeyValueDelete, metadata: HandlerMetadata) -> HandlerResponse:
+        """Delete it, if it is there."""
+
+        async def look(_key: str) -> bool:
+            return await self._log.private_row(_MODEL, payload.key) is not None
+
+        is_there = await metadata.effect("look", look, kind="pure")
+        facts = (Fact("value_set", {"key": payload.key, "deleted": True}),) if is_there else ()
+        return Recorded(KeyValueDeleted(payload.key, is_there), facts=facts)

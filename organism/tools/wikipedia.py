@@ -1,0 +1,142 @@
+"""Asking a Wikipedia, or any wiki that speaks its API, at the address that organism.yaml names.
+
+That address is the operator's choice, so it may well be private; what comes from there is text of strangers all the
+same, and every shape of it is checked.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Mapping
+from html import unescape
+from typing import Any, Final
+from urllib.parse import quote, urlencode, urljoin, urlsplit
+
+import orjson
+
+from organism.config.host_rules import USUAL_PORTS
+from organism.config.tool_settings import Wikipedia
+from organism.tools.text import cut, decoded
+from organism.tools.web import Net, NoAnswer, Place, got
+
+MOST_BYTES: Final = 1024 * 1024
+MOST_REDIRECTS: Final = 3
+MOST_TITLE_BYTES: Final = 1024
+MOST_SNIPPET_BYTES: Final = 2 * 1024
+MOST_EXTRACT_BYTES: Final = 32 * 1024
+_REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
+_OK: Final = 200
+_NOT_FOUND: Final = 404
+_MARK: Final = re.compile(r"<[^>]*>")
+
+
+class Wiki:
+    """One wiki."""
+
+    def __init__(self, terms: Wikipedia, net: Net) -> None:
+        self._terms = terms
+        self._net = net
+        self._root = terms.base_url.rstrip("/")
+
+    async def search(self, query: str, limit: int) -> dict[str, Any]:
+        """Titles and snippets, best first, as ``{"results": […]}``; or a ``code`` and a ``message``."""
+        asked = {
+            "action": "query",
+            "list": "search",
+            "srsearch": query,
+            "srlimit": limit,
+            "format": "json",
+            "formatversion": 2,
+        }
+        found = await self._answer(f"/w/api.php?{urlencode(asked)}", "")
+        if "code" in found:
+            return found
+        hits = _at(found, "query", "search")
+        if not isinstance(hits, list):
+            return {"code": "upstream_error", "message": f"{self._root} gave no list of results."}
+        shown = [_hit(hit, self._root) for hit in hits[:limit] if isinstance(hit, dict)]
+        return {"results": [hit for hit in shown if hit["title"]]}
+
+    async def summary(self, title: str) -> dict[str, Any]:
+        """The beginning of an article; or a ``code`` and a ``message``."""
+        name = quote(title.strip().replace(" ", "_"), safe="")
+        missing = f"There is no article {title!r}; wikipedia_search finds titles."
+        found = await self._answer(f"/api/rest_v1/page/summary/{name}", missing)
+        if "code" in found:
+            return found
+        return {
+            "title": _text(_at(found, "title"), MOST_TITLE_BYTES) or title,
+            "description": _text(_at(found, "description"), MOST_TITLE_BYTES),
+            "extract": _text(_at(found, "extract"), MOST_EXTRACT_BYTES),
+            "url": _text(_at(found, "content_urls", "desktop", "page"), MOST_TITLE_BYTES)
+            or f"{self._root}/wiki/{name}",
+            "is_ambiguous": _at(found, "type") == "disambiguation",
+        }
+
+    async def _answer(self, path: str, missing: str) -> dict[str, Any]:
+        try:
+            async with asyncio.timeout(self._terms.timeout_s):
+                return await self._json(f"{self._root}{path}", missing)
+        except TimeoutError:
+            seconds = f"{self._terms.timeout_s:g} seconds"
+            return {"code": "upstream_timeout", "message": f"{self._root} did not answer within {seconds}."}
+        except NoAnswer as error:
+            return {"code": error.code, "message": error.message}
+
+    async def _json(self, url: str, missing: str) -> dict[str, Any]:
+        for _ in range(MOST_REDIRECTS + 1):
+            answer = await got(self._net, _place(url), "application/json", MOST_BYTES)
+            location = answer.headers.get("location")
+            if answer.status not in _REDIRECTS or location is None:
+                break
+            url = self._same_wiki(url, location)
+        else:
+            raise NoAnswer("upstream_error", f"{self._root} led on more than {MOST_REDIRECTS} times.")
+        if answer.status == _NOT_FOUND and missing:
+            raise NoAnswer("not_found", missing)
+        if answer.status != _OK or answer.is_cut:
+            why = f"with status {answer.status}" if answer.status != _OK else f"with more than {MOST_BYTES} bytes"
+            raise NoAnswer("upstream_error", f"{self._root} answered {why}.")
+        try:
+            found = orjson.loads(answer.body)
+        except orjson.JSONDecodeError as error:
+            raise NoAnswer("upstream_error", f"{self._root} answered with something that is no JSON.") from error
+        if not isinstance(found, dict):
+            raise NoAnswer("upstream_error", f"{self._root} answered with JSON that is no object.")
+        return {key: value for key, value in found.items() if key not in {"code", "message"}}
+
+    def _same_wiki(self, url: str, location: str) -> str:
+        """Where a redirect leads, if that is the same wiki: titles have other names, wikis do not."""
+        try:
+            after = urljoin(url, location)
+            if urlsplit(after)[:2] == urlsplit(self._root)[:2] and after.isascii() and after.isprintable():
+                return after
+        except ValueError as error:
+            raise NoAnswer("upstream_error", f"{self._root} led on to what is no address.") from error
+        raise NoAnswer("upstream_error", f"{self._root} led on to another place.")
+
+
+def _place(url: str) -> Place:
+    parts = urlsplit(url)
+    host = parts.hostname or ""
+    port = parts.port or USUAL_PORTS[parts.scheme]
+    path = parts.path + (f"?{parts.query}" if parts.query else "")
+    return Place(parts.scheme, host, port, host, parts.netloc, path or "/")
+
+
+def _hit(hit: Mapping[str, Any], root: str) -> dict[str, str]:
+    title = _text(hit.get("title"), MOST_TITLE_BYTES)
+    snippet = _text(unescape(_MARK.sub("", str(hit.get("snippet", "")))), MOST_SNIPPET_BYTES)
+    return {"title": title, "snippet": snippet, "url": f"{root}/wiki/{quote(title.replace(' ', '_'), safe='')}"}
+
+
+def _at(found: Any, *way: str) -> Any:
+    for step in way:
+        found = found.get(step) if isinstance(found, dict) else None
+    return found
+
+
+def _text(value: Any, most_bytes: int) -> str:
+    """A field that should be text, without what XML cannot carry."""
+    return cut(decoded(value.encode(), ""), most_bytes) if isinstance(value, str) else ""
