@@ -308,7 +308,7 @@ def spare_collections() -> None:
 
 def with_turns(settings: Settings, codec: Codec) -> Settings:
     """The settings in which each listener that has no handler has one: the turn loop, or the prompt that it names."""
-    charter = bundled_charter()
+    charter = settings.charter.text if settings.charter.text is not None else bundled_charter()
     known: dict[str, Listener] = {listener.name: listener for listener in (*settings.listeners, *settings.shelf)}
 
     def with_handler(listener: Listener) -> Listener:

@@ -11,6 +11,7 @@ import hashlib
 from pathlib import Path
 
 from organism.config.agents import read_agent_files
+from organism.config.charter import read_charter
 from organism.config.code import CheckPayload, Code
 from organism.config.faults import Faults
 from organism.config.listeners import Beside, read_listeners
@@ -44,6 +45,7 @@ def load(
     importer = imports or Importer()
     folder = path.parent.resolve()
     plan = read_plan(root, folder, importer.allows, faults)
+    charter = read_charter(root, folder, faults)
     files = read_agent_files(folder, bundled, faults)
     models = served_models(plan.models, files)
     with importer.fresh(folder, plan.prefixes or ()) as modules:
@@ -66,10 +68,16 @@ def load(
         off=listeners.off,
         prompts=files.prompts,
         source_text=text,
-        digest=hashlib.sha256(text.encode() + b"\0" + code.digest() + files.digest).hexdigest(),
+        digest=_digest(text, code.digest(), files.digest, (charter.text or "").encode()),
         folder=modules.sources.folder,
+        charter=charter,
         modules=modules,
     )
+
+
+def _digest(text: str, *others: bytes) -> str:
+    """Of all that was read."""
+    return hashlib.sha256(text.encode() + b"\0" + b"".join(others)).hexdigest()
 
 
 def _read(path: Path, faults: Faults) -> tuple[str, Node]:

@@ -71,12 +71,13 @@ Digest = Annotated[str, Field(pattern=_DIGEST)]
 
 @dataclass(frozen=True, slots=True)
 class OrganismSection:
-    """``organism``: its name, and the prefixes of the modules that the file may name."""
+    """``organism``: its name, the prefixes of the modules that the file may name, and its charter (``charter.py``)."""
 
     REQUIRED: ClassVar = ("name",)
 
     name: Title = ""
     imports: tuple[Prefix, ...] = ()
+    charter: Any = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -181,6 +181,17 @@ class Listener:
         return self.any_peer or name in self.peers or name in self.tools or name in {self.name, SYSTEM_TODO}
 
 
+@dataclass(frozen=True, slots=True)
+class Charter:
+    """What every prompt of the turn loop begins with: as ``organism.charter`` has it, and its text.
+
+    The text is None where the one that ships with the organism is meant.
+    """
+
+    written: str | bool = True
+    text: str | None = None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     """One organism.yaml as it was loaded, with the handler modules and the files of agents of that load.
@@ -207,6 +218,7 @@ class Settings:
     source_text: str
     digest: str
     folder: Path
+    charter: Charter = Charter()
     modules: ModuleSet = field(repr=False, compare=False)
     _by_name: dict[str, Listener] = field(init=False, repr=False, compare=False)
 
@@ -228,11 +240,11 @@ class Changes:
 
 
 def diff(old: Settings, new: Settings) -> Changes:
-    """Which listeners are added, removed, or updated (their section or their code is another)."""
+    """Which listeners are added, removed, or updated (their section, their code or their charter is another)."""
     return Changes(
         added=tuple(each.name for each in new.listeners if old.listener(each.name) is None),
         removed=tuple(each.name for each in old.listeners if new.listener(each.name) is None),
-        updated=tuple(each.name for each in new.listeners if _is_updated(old.listener(each.name), each)),
+        updated=tuple(each.name for each in new.listeners if _is_updated(old.listener(each.name), each, old, new)),
     )
 
 
@@ -241,5 +253,8 @@ def is_reserved(name: str) -> bool:
     return name in {CONSOLE, "system"} or name.startswith("system.")
 
 
-def _is_updated(before: Listener | None, after: Listener) -> bool:
-    return before is not None and before.version != after.version
+def _is_updated(before: Listener | None, after: Listener, old: Settings, new: Settings) -> bool:
+    """The charter is part of who is run by the turn loop."""
+    has_charter = after.handler_path is None and not after.is_shipped and "@" not in (after.prompt_ref or "")
+    is_other = before is not None and before.version != after.version
+    return is_other or (before is not None and has_charter and old.charter.text != new.charter.text)

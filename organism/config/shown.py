@@ -42,7 +42,11 @@ def shown_settings(settings: Settings) -> dict[str, Any]:
     Prompts are in it: it is for the operator.
     """
     return {
-        "organism": {"name": settings.name, "imports": list(settings.imports)},
+        "organism": {
+            "name": settings.name,
+            "imports": list(settings.imports),
+            "charter": settings.charter.written,
+        },
         "limits": asdict(settings.limits),
         "retry": asdict(settings.retry),
         "models": {name: _model(model, settings.folder) for name, model in settings.models.items()},

@@ -241,3 +241,17 @@ async def test_the_usage_of_each_model_call_is_shown(world: MakeWorld) -> None:
         outcome = await o.inject("thinker", {"message": "Add."}, wait=True)
         run = await run_of(o, outcome.message_id)
     assert [data for kind, data in run if kind == "usage"] == [{"input": 7, "output": 2, "total": 9}] * 2
+
+
+async def test_the_charter_is_the_file_beside_organism_yaml_or_none(world: MakeWorld) -> None:
+    play = made(world, says("One."), says("Two."))
+    folder = play.world.folder / "prompts"
+    folder.mkdir()
+    (folder / "charter.md").write_text("Be good.\n")
+    async with play.running(on_disk=False) as o:
+        await o.inject("thinker", {"message": "Hello"}, wait=True)
+        play.world.top["organism"] = {"name": "play", "imports": ["actors"], "charter": False}
+        play.world.write(SOURCE)
+        await o.organism.reload()
+        await o.inject("thinker", {"message": "Hello"}, wait=True)
+    assert [messages[0]["content"] for messages in play.models.calls] == ["Be good.\n\nBe brief.", "Be brief."]

@@ -43,6 +43,10 @@ class OrganismSection(TypedDict):
 
     name: Annotated[str, Field(examples=["hello-world"])]
     imports: Annotated[list[str], Field(examples=[["handlers"]])]
+    charter: Annotated[
+        str | bool,
+        Field(description="The file that every prompt begins with; true: the usual one, false: none.", examples=[True]),
+    ]
 
 
 @shape

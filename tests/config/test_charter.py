@@ -1,0 +1,87 @@
+"""``organism.charter``: the file with what every prompt of the turn loop begins with (spec 4.3)."""
+
+from __future__ import annotations
+
+import pytest
+
+from organism.config.settings import Charter, Settings, diff
+from organism.config.shown import shown_settings
+from tests.config.place import GREETER, Place
+
+THINKER = """\
+  - name: thinker
+    description: Thinks
+    model: tiny
+  - name: shaper
+    description: Shapes
+    prompt_ref: A2@v1
+"""
+MODELS = "models: {tiny: {provider: builtin}}\n"
+A2 = """
+{"agent_name": "A2", "version": "v1", "mode": "Writer", "system_text": "s", "purpose_text": "p",
+ "output_schema": {"type": "object", "properties": {"a": {"type": "string"}}}, "model_name": "tiny"}
+"""
+
+
+def load(place: Place, charter: str | None = None) -> Settings:
+    key = f", charter: {charter}" if charter is not None else ""
+    place.write("config/agents/A2/v1.json", A2)
+    place.yaml(f"organism: {{name: hello, imports: [handlers]{key}}}\n{MODELS}listeners:\n{GREETER}{THINKER}")
+    return place.load()
+
+
+def test_without_a_key_and_a_file_the_charter_is_the_one_that_ships(place: Place) -> None:
+    assert load(place).charter == Charter(written=True, text=None)
+
+
+@pytest.mark.parametrize("key", [None, "true"])
+def test_the_usual_file_beside_organism_yaml_is_taken_if_it_is_there(place: Place, key: str | None) -> None:
+    place.write("prompts/charter.md", "Be good.")
+    assert load(place, key).charter == Charter(written=True, text="Be good.")
+
+
+def test_the_key_names_another_file(place: Place) -> None:
+    place.write("ours/law.md", "Be better.")
+    assert load(place, "ours/law.md").charter == Charter(written="ours/law.md", text="Be better.")
+
+
+def test_the_charter_is_off_by_its_key(place: Place) -> None:
+    place.write("prompts/charter.md", "Be good.")
+    assert load(place, "false").charter == Charter(written=False, text="")
+
+
+@pytest.mark.parametrize(
+    ("key", "message"),
+    [
+        ("nowhere.md", "there is no file `nowhere.md` beside organism.yaml"),
+        ("prompts", "there is no file `prompts` beside organism.yaml"),
+        ("3", "expected the path of a file such as `prompts/charter.md`, or false for none; came 3 (a number)"),
+        ("[a]", "expected the path of a file such as `prompts/charter.md`, or false for none; came a list"),
+        ("''", 'expected the path of a file such as `prompts/charter.md`, or false for none; came "" (text)'),
+    ],
+)
+def test_what_names_no_file_is_refused_at_its_key(place: Place, key: str, message: str) -> None:
+    place.write("prompts/other.md", "")
+    text = f"organism: {{name: hello, imports: [handlers], charter: {key}}}\nlisteners:\n{GREETER}"
+    assert place.faults(text) == {"1:organism.charter": message}
+
+
+def test_a_charter_without_a_word_is_refused_in_its_own_file(place: Place) -> None:
+    place.write("prompts/charter.md", " \n")
+    (fault,) = place.faults().items()
+    assert fault[0] == "prompts/charter.md:1"
+    assert "set `organism.charter: false`" in fault[1]
+
+
+def test_another_charter_updates_those_that_it_is_told_to(place: Place) -> None:
+    before = load(place)
+    place.write("prompts/charter.md", "Be good.")
+    after = load(place)
+    assert diff(before, after).updated == ("thinker",)
+    assert before.digest != after.digest
+    assert diff(after, load(place)).updated == ()
+
+
+def test_the_key_is_shown_as_it_is_in_force(place: Place) -> None:
+    assert shown_settings(load(place))["organism"]["charter"] is True
+    assert shown_settings(load(place, "false"))["organism"]["charter"] is False
