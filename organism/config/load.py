@@ -11,7 +11,6 @@ import hashlib
 from pathlib import Path
 
 from organism.config.agents import read_agent_files
-from organism.config.charter import read_charter
 from organism.config.code import CheckPayload, Code
 from organism.config.faults import Faults
 from organism.config.listeners import Beside, read_listeners
@@ -45,7 +44,6 @@ def load(
     importer = imports or Importer()
     folder = path.parent.resolve()
     plan = read_plan(root, folder, importer.allows, faults)
-    charter = read_charter(root, folder, faults)
     files = read_agent_files(folder, bundled, faults)
     models = served_models(plan.models, files)
     with importer.fresh(folder, plan.prefixes or ()) as modules:
@@ -68,9 +66,9 @@ def load(
         off=listeners.off,
         prompts=files.prompts,
         source_text=text,
-        digest=_digest(text, code.digest(), files.digest, (charter.text or "").encode()),
+        digest=_digest(text, code.digest(), files.digest, (plan.charter.text or "").encode()),
         folder=modules.sources.folder,
-        charter=charter,
+        charter=plan.charter,
         modules=modules,
     )
 

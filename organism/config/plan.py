@@ -7,11 +7,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from organism.config.charter import read_charter
 from organism.config.check import held
 from organism.config.faults import Faults
 from organism.config.models import read_models
 from organism.config.sections import EmbeddingSection, OrganismSection, Root
-from organism.config.settings import Limits, Model, Retry
+from organism.config.settings import Charter, Limits, Model, Retry
 from organism.config.tool_settings import Tools
 from organism.config.tools import read_tools
 from organism.config.yaml import Node
@@ -27,6 +28,7 @@ class Plan:
     retry: Retry
     models: Mapping[str, Model]
     tools: Tools
+    charter: Charter
     prefixes: tuple[str, ...] | None
 
 
@@ -45,6 +47,7 @@ def read_plan(root: Node, folder: Path, allows: Callable[[str], bool], faults: F
         retry=retry,
         models=read_models(part(root, "models"), folder, faults),
         tools=read_tools(part(root, "tools"), faults),
+        charter=read_charter(root, folder, faults),
         prefixes=_prefixes(organism, allows, faults) if organism else None,
     )
 

@@ -10,7 +10,7 @@ from tests.server.served import Served
 async def test_the_configuration_in_force_is_shown_whole(hello: Served) -> None:
     config = await hello.get("/organism/config")
     assert list(config) == ["organism", "limits", "retry", "models", "embeddings", "tools", "fx", "listeners"]
-    assert config["organism"] == {"name": "hello-world", "imports": ["handlers"]}
+    assert config["organism"] == {"name": "hello-world", "imports": ["handlers"], "charter": True}
     assert [listener["name"] for listener in config["listeners"]] == ["greeter", "shouter", "response-handler"]
     assert config["listeners"][0]["prompt"] == "You are a friendly greeter."
 
