@@ -194,7 +194,8 @@ async def test_a_model_that_gives_no_answer_makes_the_turn_a_dead_letter(world: 
     assert outcome.thread is not None
     assert outcome.thread["status"] == "error"
     assert "script.yaml has no answer" in dead["reason"]
-    assert {data["code"] for kind, data in run if kind == "error"} == {"upstream_error"}
+    assert [data["code"] for kind, data in run if kind == "error"] == ["upstream_error"]
+    assert run[-1] == ("done", {"stopReason": "error"})
     assert [kind for kind, _ in run].count("tool_result") == 1
 
 
