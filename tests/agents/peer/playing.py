@@ -11,6 +11,7 @@ from tests.agents.peer import chat, messages
 from tests.agents.peer.answers import Answer
 
 END_OF_HEAD = b"\r\n\r\n"
+TLS_HANDSHAKE = b"\x16"
 
 Taken = Callable[["Connection", str, str, bytes], Awaitable[None]]
 
@@ -36,7 +37,9 @@ class Connection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         self._got += data
-        if self._task is None:
+        if self._got.startswith(TLS_HANDSHAKE):
+            self.transport.close()
+        elif self._task is None:
             self._next()
 
     def _next(self) -> None:

@@ -60,7 +60,7 @@ def body(request: ModelRequest, without: frozenset[str]) -> dict[str, Any]:
 
 def wrapped(form: Mapping[str, Any]) -> Mapping[str, Any]:
     """A response format: a plain JSON Schema is put into the form that the API wants, another one stands."""
-    if form.get("type") in {"json_schema", "json_object", "text"} and "properties" not in form:
+    if form.get("type") in ("json_schema", "json_object", "text") and "properties" not in form:
         return form
     name = _NO_NAME.sub("_", str(form.get("title") or UNNAMED))[:64]
     return {"type": "json_schema", "json_schema": {"name": name, "schema": form, "strict": _is_closed(form)}}

@@ -72,7 +72,7 @@ class Faults:
         wait_s = retry_after_s(refusal.headers, self.now()) if fault not in {"unauthorized", "rejected"} else None
         if fault == "unauthorized":
             return ProviderError(fault, self._unauthorized(status))
-        happened = f"{self.access.host} {_happening(fault)} ({', '.join((str(status), *said_.names))})"
+        happened = f"{self.access.host} {_happening(fault)} ({', '.join((str(status), *self._names(said_)))})"
         return ProviderError(fault, f"{happened}{self._quoted(said_)}.{self._hint(status, fault, wait_s)}", wait_s)
 
     def told(self, said_: Said) -> ProviderError:
@@ -81,8 +81,9 @@ class Faults:
         fault = fault_of(status, said_) if status >= LOWEST_ERROR else _by_name(said_) or "unavailable"
         if fault == "unauthorized":
             return ProviderError(fault, self._unauthorized(status))
-        names = f" ({', '.join(said_.names)})" if said_.names else ""
-        return ProviderError(fault, f"{self.access.host} broke off its answer{names}{self._quoted(said_)}.")
+        names = self._names(said_)
+        named = f" ({', '.join(names)})" if names else ""
+        return ProviderError(fault, f"{self.access.host} broke off its answer{named}{self._quoted(said_)}.")
 
     def unreachable(self, error: BaseException) -> ProviderError:
         """No connection."""
@@ -114,6 +115,9 @@ class Faults:
         if self.access.credential() is None:
             return f"{self.access.host} wants a key{told}: {self.access.how_to_set}."
         return f"{self.access.host} does not take the key{told}: {self.access.how_to_set}."
+
+    def _names(self, said_: Said) -> list[str]:
+        return [name for name in said_.names if said.quotable(name, self.request, self.access.key)]
 
     def _quoted(self, said_: Said) -> str:
         """What the server says, behind what happened."""

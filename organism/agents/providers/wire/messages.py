@@ -57,7 +57,7 @@ def body(request: ModelRequest, without: frozenset[str], fit: Fit) -> dict[str, 
 
 def _schema(form: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
     """The JSON Schema in a response format, if it has one."""
-    if form is None or form.get("type") in {"json_object", "text"}:
+    if form is None or form.get("type") in ("json_object", "text"):
         return None
     inner = form.get("json_schema")
     if form.get("type") == "json_schema" and isinstance(inner, Mapping):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Final
 
 from organism.agents.providers.wire.json_text import loads
@@ -14,8 +15,9 @@ from organism.model.redact import Redactor
 SHOWN_CHARS: Final = 300
 READ_CHARS: Final = 4000
 TELLING_WORDS: Final = 3
-"""So many words in a row that both texts have are no chance."""
+"""So many words in a row that both texts have are no chance, nor are two long ones, or one with digits."""
 TELLING_CHARS: Final = 4
+LONG_WORD_CHARS: Final = 5
 
 _WORD: Final = re.compile(r"\w+")
 _QUOTED: Final = re.compile(r"[\"'`\u201c\u2018\xab](.+?)[\"'`\u201d\u2019\xbb]")
@@ -83,13 +85,14 @@ def _shows(line: str, key: str) -> bool:
 
 
 def _repeats(line: str, asked: Sequence[str]) -> bool:
-    """Whether the line has three words in a row of what was asked, quotes a part of it, or has a whole message."""
+    """Whether the line repeats, quotes or holds a part of what was asked that is no chance."""
     words = _words(line)
     all_asked = f" {' '.join(word for text in asked for word in _words(text))} "
-    runs = range(len(words) - TELLING_WORDS + 1)
-    if any(f" {' '.join(words[at : at + TELLING_WORDS])} " in all_asked for at in runs):
-        return True
-    if any(f" {' '.join(_words(part))} " in all_asked for part in _QUOTED.findall(line) if len(part) >= TELLING_CHARS):
+    runs = [words[at : at + TELLING_WORDS] for at in range(len(words) - TELLING_WORDS + 1)]
+    runs += [list(pair) for pair in pairwise(words) if min(map(len, pair)) >= LONG_WORD_CHARS]
+    runs += [[word] for word in words if len(word) >= TELLING_CHARS and any(map(str.isdigit, word))]
+    runs += [_words(part) for part in _QUOTED.findall(line) if len(part) >= TELLING_CHARS]
+    if any(f" {' '.join(run)} " in all_asked for run in runs if run):
         return True
     spaced = f" {' '.join(words)} "
     return any(len(text) >= TELLING_CHARS and f" {' '.join(_words(text))} " in spaced for text in asked)

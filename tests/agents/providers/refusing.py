@@ -1,0 +1,24 @@
+"""Servers that refuse, and the faults that come of it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Final
+
+import pytest
+
+from organism.agents.provider import Provider, ProviderError
+from tests.agents.peer.answers import Answer
+from tests.agents.providers.asking import ask
+
+KEY: Final = "sk-0123456789abcdef"
+
+
+async def fault(provider: Provider, **options: Any) -> ProviderError:
+    with pytest.raises(ProviderError) as caught:
+        await ask(provider, "Hello!", **options)
+    return caught.value
+
+
+def refusing(error: Any, status: int = 400) -> Answer:
+    return Answer(status=status, body=json.dumps({"error": error}).encode())

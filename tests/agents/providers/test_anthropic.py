@@ -1,0 +1,243 @@
+"""The provider `anthropic`: a talk in the words of its API, and what it learns of a server."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from organism.agents.providers.anthropic import AnthropicProvider
+from organism.model.completion import ToolCall
+from tests.agents.peer.answers import Answer
+from tests.agents.peer.fixture import Peer
+from tests.agents.providers.asking import ask, called, tool
+from tests.agents.providers.refusing import KEY, fault, refusing
+
+SCHEMA = {"type": "object", "properties": {"tone": {"type": "string", "maxLength": 5}}, "required": ["tone"]}
+
+
+@pytest.fixture
+async def provider(peer: Peer) -> AsyncIterator[AnthropicProvider]:
+    made = AnthropicProvider(peer.url, KEY, "SOME_KEY")
+    yield made
+    await made.close()
+
+
+async def sent(peer: Peer, provider: AnthropicProvider, *texts: Any, **options: Any) -> dict[str, Any]:
+    """The body of one request."""
+    await ask(provider, *texts, **options)
+    body: dict[str, Any] = (await peer.requests())[-1]["body"]
+    return body
+
+
+def said(role: str, *blocks: dict[str, Any]) -> dict[str, Any]:
+    return {"role": role, "content": list(blocks)}
+
+
+def text(words: str) -> dict[str, Any]:
+    return {"type": "text", "text": words}
+
+
+async def test_a_request_says_what_was_asked_for(peer: Peer, provider: AnthropicProvider) -> None:
+    search = tool("search", "Looks things up.", words={"type": "string"})
+    body = await sent(peer, provider, "Hello!", tools=[search], model="claude", temperature=0.5, max_tokens=64)
+    assert body == {
+        "model": "claude",
+        "max_tokens": 64,
+        "messages": [said("user", text("Hello!"))],
+        "stream": True,
+        "temperature": 0.5,
+        "tools": [
+            {
+                "name": "search",
+                "description": "Looks things up.",
+                "input_schema": {"type": "object", "properties": {"words": {"type": "string"}}, "required": ["words"]},
+            }
+        ],
+    }
+
+
+async def test_the_api_gets_a_bound_and_no_more_heat_than_it_takes(peer: Peer, provider: AnthropicProvider) -> None:
+    body = await sent(peer, provider, "Hello!", temperature=1.7)
+    assert (body["max_tokens"], body["temperature"]) == (4096, 1.0)
+
+
+async def test_what_the_system_says_stands_above_the_talk(peer: Peer, provider: AnthropicProvider) -> None:
+    talk = [{"role": "system", "content": "Be brief."}, "Hello!", {"role": "developer", "content": "And kind."}]
+    body = await sent(peer, provider, *talk)
+    assert body["system"] == "Be brief.\n\nAnd kind."
+    assert body["messages"] == [said("user", text("Hello!"))]
+
+
+async def test_calls_and_their_results_are_blocks_of_turns(peer: Peer, provider: AnthropicProvider) -> None:
+    talk = [
+        "Find a and b.",
+        *called(("search", "a!"), ("search", "b!"), text="I look."),
+        {"role": "user", "content": "Thanks!"},
+    ]
+    body = await sent(peer, provider, *talk)
+    use = {"type": "tool_use", "name": "search", "input": {}}
+    result = {"type": "tool_result"}
+    assert body["messages"] == [
+        said("user", text("Find a and b.")),
+        said("assistant", text("I look."), {**use, "id": "c0"}, {**use, "id": "c1"}),
+        said(
+            "user",
+            {**result, "tool_use_id": "c0", "content": "a!"},
+            {**result, "tool_use_id": "c1", "content": "b!"},
+            text("Thanks!"),
+        ),
+    ]
+
+
+async def test_texts_without_words_are_left_out(peer: Peer, provider: AnthropicProvider) -> None:
+    blank = [{"role": "assistant", "content": " \n"}, {"role": "assistant", "content": None}]
+    body = await sent(
+        peer, provider, {"role": "user", "content": "Hello!"}, *blank, {"role": "user", "content": "Still there?"}
+    )
+    assert body["messages"] == [said("user", text("Hello!"), text("Still there?"))]
+
+
+async def test_content_in_parts_is_read_as_its_text(peer: Peer, provider: AnthropicProvider) -> None:
+    parts = [{"type": "text", "text": "Hello,"}, {"type": "text", "text": "you!"}]
+    body = await sent(peer, provider, {"role": "user", "content": parts})
+    assert body["messages"] == [said("user", text("Hello,\nyou!"))]
+
+
+async def test_ids_of_another_provider_are_made_to_fit_on_both_sides(peer: Peer, provider: AnthropicProvider) -> None:
+    call = {"id": "functions.search:0", "function": {"name": "search", "arguments": '{"a": 1}'}}
+    talk = [
+        {"role": "user", "content": "Find a."},
+        {"role": "assistant", "content": "", "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "functions.search:0", "content": "a!"},
+    ]
+    body = await sent(peer, provider, *talk)
+    assert body["messages"][1]["content"][0]["id"] == "functions_search_0"
+    assert body["messages"][2]["content"][0]["tool_use_id"] == "functions_search_0"
+    assert body["messages"][1]["content"][0]["input"] == {"a": 1}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "input_"),
+    [("x = 1", {"arguments": "x = 1"}), ("[1]", {"arguments": "[1]"}), ("", {}), (None, {}), ({"a": 1}, {"a": 1})],
+)
+async def test_arguments_that_were_no_object_are_shown_under_a_name(
+    peer: Peer, provider: AnthropicProvider, arguments: Any, input_: dict[str, Any]
+) -> None:
+    call = {"id": "c0", "function": {"name": "search", "arguments": arguments}}
+    body = await sent(peer, provider, {"role": "assistant", "content": None, "tool_calls": [call]})
+    assert body["messages"][0]["content"][0]["input"] == input_
+
+
+@pytest.mark.parametrize("form", [SCHEMA, {"type": "json_schema", "json_schema": {"name": "n", "schema": SCHEMA}}])
+async def test_a_schema_is_given_as_the_api_takes_it(
+    peer: Peer, provider: AnthropicProvider, form: dict[str, Any]
+) -> None:
+    body = await sent(peer, provider, "Hello!", response_format=form)
+    schema = body["output_config"]["format"]["schema"]
+    assert schema["additionalProperties"] is False
+    assert "maxLength" not in schema["properties"]["tone"]
+    assert schema["required"] == ["tone"]
+
+
+async def test_a_schema_that_cannot_be_made_to_fit_goes_as_it_is(peer: Peer, provider: AnthropicProvider) -> None:
+    schema = {"type": ["object", "null"], "properties": {}}
+    body = await sent(peer, provider, "Hello!", response_format=schema)
+    assert body["output_config"]["format"]["schema"] == schema
+
+
+async def test_json_without_a_schema_is_left_to_the_prompt(peer: Peer, provider: AnthropicProvider) -> None:
+    assert "output_config" not in await sent(peer, provider, "Hello!", response_format={"type": "json_object"})
+
+
+@pytest.mark.parametrize(
+    ("message", "name"),
+    [
+        ("temperature: this parameter is deprecated for this model", "temperature"),
+        ("output_config: Extra inputs are not permitted", "output_config"),
+    ],
+)
+async def test_a_server_that_does_not_know_an_option_is_asked_without_it(
+    peer: Peer, provider: AnthropicProvider, message: str, name: str
+) -> None:
+    await peer.script(refusing({"type": "invalid_request_error", "message": message}), Answer(text="Hi."))
+    assert (await ask(provider, "Hello!", response_format=SCHEMA)).text == "Hi."
+    assert [name in each["body"] for each in await peer.requests()] == [True, False]
+
+
+@pytest.mark.parametrize("ending", ["", "/", "/v1", "/v1/"])
+async def test_the_address_may_end_with_the_version_or_not(peer: Peer, ending: str) -> None:
+    provider = AnthropicProvider(f"{peer.place}{ending}")
+    await ask(provider, "Hello!")
+    assert (await peer.requests())[0]["path"] == "/v1/messages"
+    await provider.close()
+
+
+async def test_the_key_is_sent_with_the_version_and_nothing_of_this_machine(
+    peer: Peer, provider: AnthropicProvider
+) -> None:
+    await ask(provider, "Hello!")
+    headers = (await peer.requests())[0]["headers"]
+    assert headers["authorization"] == f"Bearer {KEY}"
+    assert set(headers) == {
+        *("accept", "accept-encoding", "authorization", "connection", "content-length", "content-type", "host"),
+        *("user-agent", "anthropic-version"),
+    }
+
+
+async def test_no_variable_changes_what_is_sent(peer: Peer, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_BASE_URL", "ANTHROPIC_PROFILE", "HTTP_PROXY"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9/of-another")
+    monkeypatch.setenv("ANTHROPIC_CUSTOM_HEADERS", "Authorization: Bearer of-another\nX-Other: of-another")
+    provider = AnthropicProvider(peer.url)
+    assert (await ask(provider, "Hello!")).finish == "stop"
+    assert "of-another" not in str(await peer.requests())
+    assert "authorization" not in (await peer.requests())[0]["headers"]
+    await provider.close()
+
+
+async def test_a_key_that_is_missing_or_not_taken_is_told_by_its_variable(peer: Peer) -> None:
+    without = AnthropicProvider(peer.url, None, "SOME_KEY")
+    assert "set the variable SOME_KEY" in str(await fault(without))
+    await peer.script(Answer(status=401, error=f"invalid key {KEY}"))
+    wrong = AnthropicProvider(peer.url, KEY, "SOME_KEY")
+    error = await fault(wrong)
+    assert (error.fault, "set the variable SOME_KEY" in str(error), KEY in str(error)) == ("unauthorized", True, False)
+    await wrong.close()
+
+
+async def test_an_overloaded_server_is_unavailable(peer: Peer, provider: AnthropicProvider) -> None:
+    await peer.script(Answer(status=529, error="Overloaded", headers={"Retry-After": "2"}))
+    error = await fault(provider)
+    assert (error.fault, error.retry_after_s) == ("unavailable", 2)
+
+
+async def test_a_server_that_answers_in_one_piece_is_understood(peer: Peer, provider: AnthropicProvider) -> None:
+    block = b'{"type": "tool_use", "id": "c", "name": "f", "input": {"a": 1}}'
+    await peer.script(Answer(body=b'{"content": [%b], "stop_reason": "tool_use"}' % block))
+    came = await ask(provider, "Hello!")
+    assert (came.calls, came.finish) == ([ToolCall("c", "f", {"a": 1})], "tool_calls")
+
+
+async def test_redirects_are_not_followed_and_broken_connections_are_told(
+    peer: Peer, provider: AnthropicProvider
+) -> None:
+    await peer.script(Answer(status=308, headers={"Location": peer.place}, body=b""), Answer(cut_after=0))
+    assert (await fault(provider)).fault == "rejected"
+    assert "hung up before it answered" in str(await fault(provider))
+    await peer.until(requests=2)
+
+
+def test_without_its_package_the_provider_says_how_to_get_it() -> None:
+    code = (
+        "import sys, asyncio; sys.modules['anthropic'] = None;"
+        "from organism.agents.providers.anthropic import AnthropicProvider;"
+        "from organism.model.completion import ModelRequest;"
+        "stream = AnthropicProvider('http://127.0.0.1').stream(ModelRequest('m', ()));"
+        "asyncio.run(anext(stream))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False, text=True)
+    assert "ProviderError: The provider `anthropic` lacks its package: install it by" in done.stderr

@@ -1,0 +1,216 @@
+"""The connections of the provider `openai`: kept, let go, waited for, broken."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator
+from typing import Any, cast
+
+import pytest
+
+from organism.agents.provider import ProviderError
+from organism.agents.providers.openai import OpenAIProvider
+from organism.agents.providers.wire.access import Waits
+from organism.model.completion import TextDelta
+from tests.agents.peer.answers import Answer, Called
+from tests.agents.peer.fixture import Peer
+from tests.agents.providers.asking import Came, ask, gathered, request
+from tests.agents.providers.refusing import KEY, fault
+
+
+@pytest.fixture
+async def provider(peer: Peer) -> AsyncIterator[OpenAIProvider]:
+    made = OpenAIProvider(peer.url, KEY, "SOME_KEY")
+    yield made
+    await made.close()
+
+
+async def test_the_first_words_are_there_before_the_last_are_sent(peer: Peer, provider: OpenAIProvider) -> None:
+    await peer.script(Answer(text="abcdef", hang_after=4))
+    parts = provider.stream(request("Hello!"))
+    assert await anext(parts) == TextDelta("ab")
+    assert (await peer.requests())[0]["end"] is None
+    await cast("Any", parts).aclose()
+
+
+async def test_a_connection_serves_the_next_call_too(peer: Peer, provider: OpenAIProvider) -> None:
+    for _ in range(5):
+        await ask(provider, "Hello!")
+    await peer.until(requests=5, open=2)
+
+
+async def test_a_reader_that_goes_at_the_end_leaves_the_connection_to_the_next_call(
+    peer: Peer, provider: OpenAIProvider
+) -> None:
+    for _ in range(5):
+        parts = cast("Any", provider.stream(request("Hello!")))
+        while not hasattr(await anext(parts), "reason"):
+            pass
+        await parts.aclose()
+    await peer.until(requests=5, open=2)
+
+
+async def test_a_closed_provider_holds_no_connection_and_asks_nothing(peer: Peer) -> None:
+    provider = OpenAIProvider(peer.url)
+    await ask(provider, "Hello!")
+    await provider.close()
+    await peer.until(open=1)
+    assert (await fault(provider)).fault == "unavailable"
+    await provider.close()
+
+
+async def test_closing_while_an_answer_comes_ends_it_with_a_fault(peer: Peer) -> None:
+    await peer.script(Answer(text="abcdef", hang_after=4))
+    provider = OpenAIProvider(peer.url)
+    parts = provider.stream(request("Hello!"))
+    await anext(parts)
+    rest = asyncio.ensure_future(gathered(parts))
+    await provider.close()
+    with pytest.raises(ProviderError):
+        await rest
+
+
+async def test_a_server_that_is_not_there_is_unavailable() -> None:
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        provider = OpenAIProvider(f"http://127.0.0.1:{unused.getsockname()[1]}/v1")
+        error = await fault(provider)
+    assert error.fault == "unavailable"
+    assert "cannot be reached; is it running, and is `base_url` right?" in str(error)
+    await provider.close()
+
+
+async def test_a_server_without_tls_is_unavailable_at_https(peer: Peer) -> None:
+    provider = OpenAIProvider(peer.url.replace("http:", "https:"), KEY)
+    assert (await fault(provider)).fault == "unavailable"
+    await provider.close()
+
+
+async def test_a_connection_that_breaks_before_the_answer_is_unavailable(peer: Peer, provider: OpenAIProvider) -> None:
+    await peer.script(Answer(cut_after=0))
+    assert "hung up before it answered" in str(await fault(provider))
+
+
+@pytest.mark.parametrize("framing", ["chunked", "length"])
+async def test_an_answer_that_is_cut_in_its_bytes_is_unavailable(
+    peer: Peer, provider: OpenAIProvider, framing: str
+) -> None:
+    await peer.script(Answer(text="abcdef", framing=framing, cut_after=4))
+    assert (await fault(provider)).fault == "unavailable"
+
+
+async def test_an_answer_without_a_length_ends_with_its_connection(peer: Peer, provider: OpenAIProvider) -> None:
+    await peer.script(Answer(text="Hi.", framing="close"))
+    assert (await ask(provider, "Hello!")).text == "Hi."
+
+
+async def test_an_answer_that_is_whole_is_not_lost_to_a_connection_that_breaks_behind_it(
+    peer: Peer, provider: OpenAIProvider
+) -> None:
+    await peer.script(Answer(text="Hi.", pieces=1, cut_after=4))
+    assert (await ask(provider, "Hello!")).finish == "stop"
+
+
+async def test_an_answer_that_is_whole_is_not_waited_for_any_more(peer: Peer) -> None:
+    await peer.script(Answer(text="Hi.", pieces=1, hang_after=4))
+    provider = OpenAIProvider(peer.url, waits=Waits(end_s=0.05))
+    assert (await ask(provider, "Hello!")).finish == "stop"
+    await provider.close()
+
+
+async def test_a_server_that_does_not_begin_is_given_up(peer: Peer) -> None:
+    await peer.script(Answer(hang_after=0))
+    provider = OpenAIProvider(peer.url, waits=Waits(first_share=0.002))
+    error = await fault(provider, timeout_s=50)
+    assert (error.fault, "did not begin to answer within 0.1 s" in str(error)) == ("timeout", True)
+    await peer.until(gone=1)
+    await provider.close()
+
+
+async def test_a_server_that_sends_its_head_alone_has_not_begun(peer: Peer) -> None:
+    await peer.script(Answer(hang_after=1))
+    provider = OpenAIProvider(peer.url, waits=Waits(first_share=0.002))
+    assert "did not begin to answer" in str(await fault(provider, timeout_s=50))
+    await provider.close()
+
+
+async def test_a_server_that_does_not_go_on_is_given_up(peer: Peer) -> None:
+    await peer.script(Answer(text="abcdef", hang_after=4))
+    provider = OpenAIProvider(peer.url, waits=Waits(next_share=0.002))
+    error = await fault(provider, timeout_s=50)
+    assert (error.fault, "did not go on within 0.1 s" in str(error)) == ("timeout", True)
+    await peer.until(gone=1)
+    await provider.close()
+
+
+async def test_a_server_that_drips_for_ever_is_given_up_at_the_end_of_the_calls_time(
+    peer: Peer, provider: OpenAIProvider
+) -> None:
+    await peer.script(Answer(text="a" * 10_000, pieces=10_000, drip_s=0.01))
+    error = await fault(provider, timeout_s=0.3)
+    assert (error.fault, "did not end its answer within 0.3 s" in str(error)) == ("timeout", True)
+
+
+async def test_a_redirect_is_not_followed(peer: Peer, provider: OpenAIProvider) -> None:
+    await peer.script(Answer(status=307, headers={"Location": f"{peer.place}/elsewhere/chat/completions"}, body=b""))
+    error = await fault(provider)
+    assert (error.fault, "Set `base_url`" in str(error)) == ("rejected", True)
+    assert len(await peer.requests()) == 1
+
+
+async def test_of_a_long_error_the_beginning_is_read(peer: Peer, provider: OpenAIProvider) -> None:
+    await peer.script(Answer(status=500, body=b"x" * 1_000_000, framing="length"))
+    assert (await fault(provider)).fault == "unavailable"
+
+
+async def test_an_error_that_does_not_end_is_given_up(peer: Peer, provider: OpenAIProvider) -> None:
+    await peer.script(Answer(status=500, error="x", hang_after=1))
+    assert (await fault(provider, timeout_s=0.3)).fault == "timeout"
+
+
+async def test_an_answer_that_is_packed_wrongly_is_malformed(peer: Peer, provider: OpenAIProvider) -> None:
+    await peer.script(Answer(body=b"no gzip", headers={"Content-Encoding": "gzip"}))
+    assert (await fault(provider)).fault == "malformed"
+
+
+async def test_a_request_that_no_json_can_hold_is_rejected_before_it_is_sent(
+    peer: Peer, provider: OpenAIProvider
+) -> None:
+    with pytest.raises(ProviderError) as caught:
+        await ask(provider, "half a \ud83c")
+    assert caught.value.fault == "rejected"
+    assert await peer.requests() == []
+
+
+async def test_an_error_carries_no_exception_that_could_show_more(peer: Peer, provider: OpenAIProvider) -> None:
+    await peer.script(Answer(status=400, error=f"{KEY} Hello!"))
+    error = await fault(provider)
+    assert (error.__cause__, error.__suppress_context__) == (None, True)
+    assert KEY not in repr(provider.__dict__)
+
+
+async def test_cancelling_the_first_call_leaves_the_provider_to_the_next(peer: Peer) -> None:
+    provider = OpenAIProvider(peer.url)
+    first = asyncio.ensure_future(ask(provider, "Hello!"))
+    await asyncio.wait({first}, timeout=0)
+    first.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await first
+    assert (await ask(provider, "Hello!")).finish == "stop"
+    await provider.close()
+
+
+async def test_a_hundred_calls_at_once_do_not_wait_for_each_other(peer: Peer, provider: OpenAIProvider) -> None:
+    await peer.script(*(Answer(text=str(number), gate="all") for number in range(100)))
+    calls = [asyncio.ensure_future(ask(provider, "Hello!")) for _ in range(100)]
+    await peer.until(requests=100)
+    await peer.release("all")
+    came: list[Came] = await asyncio.gather(*calls)
+    assert sorted(int(each.text) for each in came) == list(range(100))
+
+
+async def test_a_large_talk_and_a_large_answer_go_through(peer: Peer, provider: OpenAIProvider) -> None:
+    await peer.script(Answer(text="ä" * 500_000, pieces=5, calls=(Called("f", {"x": "y" * 100_000}),)))
+    came = await ask(provider, "z" * 1_000_000)
+    assert (len(came.text), len(cast("Any", came.calls[0].input)["x"])) == (500_000, 100_000)
