@@ -1,7 +1,9 @@
-"""The entries of what was invoked: a run's own, or those that a plain handler's replies amount to."""
+"""The entries of what was invoked: its run's own as they come, or those that a plain handler's replies amount to."""
 
 from __future__ import annotations
 
+import asyncio
+from collections import deque
 from collections.abc import AsyncIterator, Iterator, Mapping
 from typing import Any, Final
 
@@ -11,28 +13,137 @@ from organism.errors import HandlingFailed, OrganismError, ThreadKilled
 from organism.log.log import EventFilter, Log
 from organism.model.agent import Answer
 from organism.model.commands import Injected
-from organism.model.events import Event
+from organism.model.events import RUN, Event
 from organism.model.ids import CONSOLE
 from organism.model.run import RunEntry
+from organism.projections.entries import entry_of
+from organism.pump.feed import Delta, Live
 from organism.server import problems
 from organism.tenants import Tenant
 
-FAILED: Final = HandlingFailed.code
-KILLED: Final = ThreadKilled.code
-_TOLD: Final = ("message_sent", "thread_completed", "thread_failed", "thread_killed")
+_THREAD_ENDS: Final = ("thread_completed", "thread_failed", "thread_killed")
+_OUTCOMES: Final = {"message_handled": "", "message_dropped": "killed", "message_dead": "dead"}
+"""How a handling ends; one that was handled says it itself."""
+MOST_HEARD: Final = 1000
+"""Pieces of text that may wait for a slow client; what comes beyond reaches it from the log, gathered."""
 
 
-def entries_of(tenant: Tenant, sent: Injected) -> AsyncIterator[RunEntry]:
-    """The entries, from the first to ``done``. They end without it if the log closes before."""
-    return replies(tenant.log, sent)
+async def entries_of(tenant: Tenant, sent: Injected) -> AsyncIterator[RunEntry]:
+    """The entries, from the first to ``done``. They end without it if the log closes before.
+
+    A handler that shows no run answers by what it sends: each reply to ``console`` is a message.
+    """
+    run = _Followed(tenant, sent)
+    async for entry in run.entries():
+        yield entry
+    if run.outcome in {"killed", "dead"}:
+        for entry in _failed(is_killed=run.outcome == "killed"):
+            yield entry
+    elif run.outcome:
+        async for entry in _replies(tenant.log, sent):
+            yield entry
 
 
-async def replies(log: Log, sent: Injected) -> AsyncIterator[RunEntry]:
-    """What a handler that makes no run answers: a message for each reply to ``console``, then the thread's end."""
-    async for events in log.follow(sent.position, EventFilter((sent.thread_id,), _TOLD)):
+class _Followed:
+    """One run as it comes: its events, and between them the pieces of text that are not in the log yet.
+
+    Nothing is told twice and nothing left out, however late it is begun and however slow it is read: a piece that
+    finds no room is passed over, and its text told when the log has it. ``outcome`` is that of a handling which showed
+    no run.
+    """
+
+    def __init__(self, tenant: Tenant, sent: Injected) -> None:
+        self._tenant = tenant
+        self._sent = sent
+        self._live = Live(sent.position)
+        self._told: deque[RunEntry] = deque()
+        self._news = asyncio.Event()
+        self._room = asyncio.Event()
+        self._is_over = False
+        self.outcome = ""
+
+    async def entries(self) -> AsyncIterator[RunEntry]:
+        """The entries up to ``done``; none if the handling shows no run."""
+        reading = asyncio.ensure_future(self._read())
+        reading.add_done_callback(lambda _: self._news.set())
+        self._tenant.feed.join(self._hear)
+        for delta in self._tenant.feed.said():
+            self._hear(delta)
+        try:
+            while not reading.done() or self._told:
+                await self._news.wait()
+                self._news.clear()
+                while self._told:
+                    yield self._told.popleft()
+                self._room.set()
+            reading.result()
+        finally:
+            self._tenant.feed.leave(self._hear)
+            reading.cancel()
+
+    def _hear(self, delta: Delta) -> None:
+        if delta.message == self._sent.message_id and len(self._told) < MOST_HEARD:
+            self._tell_pieces([self._live.hear(delta)])
+
+    def _tell_pieces(self, pieces: list[Delta | None]) -> None:
+        for piece in pieces:
+            if piece is not None and piece.text:
+                self._tell(piece.entry)
+
+    def _tell(self, entry: RunEntry) -> None:
+        self._told.append(entry)
+        self._news.set()
+
+    async def _read(self) -> None:
+        wanted = EventFilter((self._sent.thread_id,), (*sorted(RUN), *_OUTCOMES), content=True)
+        async for events in self._tenant.log.follow(self._sent.position, wanted):
+            for event in events:
+                if event.data["message"] != self._sent.message_id:
+                    continue
+                self._take(event)
+                if self._is_over:
+                    return
+            await self._until_room()
+
+    def _take(self, event: Event) -> None:
+        """Tell one event: what of it was not heard before, then what was heard early and waited for it."""
+        if event.type in _OUTCOMES:
+            self.outcome = _OUTCOMES[event.type] or event.data["outcome"]
+            self._is_over = True
+            return
+        held = self._live.held(event) if event.type.endswith("_delta") else 0
+        waited = self._live.read(event)
+        entry = entry_of(event)
+        if event.type.endswith("_delta"):
+            entry = _beyond(entry, held)
+        if entry is not None:
+            self._tell(entry)
+        self._tell_pieces([*waited])
+        self._is_over = event.type == "run_done"
+
+    async def _until_room(self) -> None:
+        while len(self._told) > MOST_HEARD:
+            self._room.clear()
+            await self._room.wait()
+
+
+def _beyond(entry: RunEntry, held: int) -> RunEntry | None:
+    """What of a delta's text lies behind so many characters of its block; None if nothing does."""
+    data = entry["data"]
+    if "delta" not in data:  # erased
+        return entry
+    new = data["delta"][max(0, held - data["offset"]) :]
+    if not new:
+        return None
+    return {"type": entry["type"], "data": {**data, "delta": new, "offset": max(held, data["offset"])}}
+
+
+async def _replies(log: Log, sent: Injected) -> AsyncIterator[RunEntry]:
+    """A message for each reply to ``console``, then the thread's end."""
+    async for events in log.follow(sent.position, EventFilter((sent.thread_id,), ("message_sent", *_THREAD_ENDS))):
         for event in events:
-            if event.type != "message_sent":
-                for entry in _end(event):
+            if event.type in _THREAD_ENDS:
+                for entry in _end(event.type):
                     yield entry
                 return
             if event.data["to"] == CONSOLE and event.correlation == sent.message_id:
@@ -42,22 +153,25 @@ async def replies(log: Log, sent: Injected) -> AsyncIterator[RunEntry]:
 async def _text(log: Log, event: Event) -> str:
     kept = await log.content(event.position)
     payload = orjson.loads(kept[0]) if kept is not None else {"erased": True}
-    return str(payload["text"]) if event.data["type"] == Answer.__name__ and "text" in payload else _json(payload)
+    is_answer = event.data["type"] == Answer.__name__ and "text" in payload
+    return str(payload["text"]) if is_answer else orjson.dumps(payload).decode()
 
 
-def _json(payload: Any) -> str:
-    return orjson.dumps(payload).decode()
-
-
-def _end(event: Event) -> Iterator[RunEntry]:
-    if event.type == "thread_completed":
+def _end(kind: str) -> Iterator[RunEntry]:
+    """How the end of a thread is told."""
+    if kind == "thread_completed":
         yield _entry("done", stopReason="stop")
-    elif event.type == "thread_killed":
-        yield _entry("error", code=KILLED, message="The thread was killed.")
-        yield _entry("done", stopReason="killed")
     else:
-        yield _entry("error", code=FAILED, message="The handling failed; the operator finds it among the dead letters.")
-        yield _entry("done", stopReason="error")
+        yield from _failed(is_killed=kind == "thread_killed")
+
+
+def _failed(*, is_killed: bool) -> Iterator[RunEntry]:
+    if is_killed:
+        yield _entry("error", code=ThreadKilled.code, message="The thread was killed.")
+    else:
+        reason = "The handling failed; the operator finds it among the dead letters."
+        yield _entry("error", code=HandlingFailed.code, message=reason)
+    yield _entry("done", stopReason="killed" if is_killed else "error")
 
 
 def _entry(kind: str, **data: Any) -> RunEntry:

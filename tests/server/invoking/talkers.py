@@ -22,6 +22,16 @@ async def teller(payload: Prompt, metadata: HandlerMetadata) -> HandlerResponse:
     return HandlerResponse.respond(Answer(text))
 
 
+async def asking(payload: Prompt, metadata: HandlerMetadata) -> HandlerResponse:
+    """Say half of it, wait for a human, say the rest."""
+    await metadata.emit("message_start", {"id": "m1"})
+    await metadata.emit("message_delta", {"id": "m1", "delta": "You said: "})
+    await metadata.approve({"say": payload.message})
+    await metadata.emit("message_delta", {"id": "m1", "delta": payload.message})
+    await metadata.emit("message_end", {"id": "m1"})
+    return HandlerResponse.respond(Answer(payload.message))
+
+
 async def broken(payload: Prompt, metadata: HandlerMetadata) -> None:
     """Fail for good."""
     raise ValueError(payload.message)

@@ -1,0 +1,178 @@
+"""Invoke of a handler that shows a run: told as it comes, one fold with the batch, whatever happens (4.4, 4.5)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import orjson
+import pytest
+
+from organism.projections.run import fold
+from organism.server.invoking import entries
+from tests.server.served import Served, served
+
+HANDLERS = "tests.server.invoking.talkers"
+CONFIG = {
+    "organism": {"name": "talkers", "imports": [HANDLERS]},
+    "retry": {"attempts": 1},
+    "listeners": [
+        {
+            "name": name,
+            "description": "Talks",
+            "payload_class": f"{HANDLERS}.Prompt",
+            "handler": f"{HANDLERS}.{name}",
+            "invoke": ["batch", "stream"],
+        }
+        for name in ("echo", "teller", "asking", "broken")
+    ],
+}
+HELLO = {"data": {"inputs": {"message": "hello, you of many words"}}}
+SAID = [{"role": "assistant", "content": "You said: hello, you of many words"}]
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    (tmp_path / "organism.yaml").write_bytes(orjson.dumps(CONFIG))  # JSON is YAML
+    return tmp_path / "organism.yaml"
+
+
+@pytest.fixture
+async def server(config: Path) -> AsyncIterator[Served]:
+    async with served(config) as serving:
+        yield serving
+
+
+async def batch(server: Served, agent: str, **headers: str) -> httpx2.Response:
+    url = f"{server.url}/agents/{agent}/invoke"
+    return await server.client.post(url, json=HELLO, headers={**server.bearer, **headers})
+
+
+@asynccontextmanager
+async def told(server: Served, agent: str, **headers: str) -> AsyncIterator[AsyncIterator[Any]]:
+    """A stream's entries as they come."""
+    given = {**server.bearer, "accept": "application/x-ndjson", **headers}
+    url = f"{server.url}/agents/{agent}/invoke"
+    async with server.client.stream("POST", url, json=HELLO, headers=given) as answer:
+        assert answer.status_code == 200
+        yield (orjson.loads(line) async for line in answer.aiter_lines())
+
+
+async def all_told(server: Served, agent: str, **headers: str) -> list[Any]:
+    async with told(server, agent, **headers) as lines:
+        return [entry async for entry in lines]
+
+
+async def until(lines: AsyncIterator[Any], kind: str) -> list[Any]:
+    """The entries up to the first of this type."""
+    seen = []
+    async for entry in lines:
+        seen.append(entry)
+        if entry["type"] == kind:
+            return seen
+    raise AssertionError(f"There was no {kind}: {seen}")
+
+
+async def resolve(server: Served) -> str:
+    """Approve what waits; gives its thread."""
+    while not (waiting := (await server.get("/approvals", params={"status": "pending"}))["approvals"]):
+        pass
+    await server.call("POST", f"/approvals/{waiting[0]['id']}/resolve", json={"decision": "approve"})
+    return str(waiting[0]["thread_id"])
+
+
+@pytest.mark.parametrize("agent", ["echo", "teller"])
+async def test_the_fold_of_the_stream_is_the_batch(server: Served, agent: str) -> None:
+    answer = await batch(server, agent)
+    outputs = answer.json()["data"]["outputs"]
+    streamed = fold(await all_told(server, agent))
+    assert outputs == {name: value for name, value in streamed.items() if value is not None}
+    assert outputs == {"messages": SAID, "stop_reason": "stop"}
+
+
+async def test_text_is_told_before_the_run_goes_on(server: Served) -> None:
+    async with told(server, "asking") as lines:
+        seen = await until(lines, "message_delta")
+        assert seen[-1]["data"] == {"id": "m1", "delta": "You said: ", "offset": 0}
+        await resolve(server)
+        rest = [entry async for entry in lines]
+    assert rest[-1] == {"type": "done", "data": {"stopReason": "stop"}}
+    assert fold([*seen, *rest])["messages"] == SAID
+
+
+async def test_a_run_that_is_killed_ends_with_its_text_and_says_so(server: Served) -> None:
+    async with told(server, "asking") as lines:
+        await until(lines, "message_delta")
+        thread = (await server.get("/threads"))["threads"][0]["id"]
+        await server.call("POST", f"/threads/{thread}/kill")
+        rest = [entry async for entry in lines]
+    assert rest[-1] == {"type": "done", "data": {"stopReason": "killed"}}
+
+
+async def test_the_same_key_tells_the_same_run_again_from_the_log(server: Served) -> None:
+    once = {"idempotency-key": "one"}
+    first = fold(await all_told(server, "teller", **once))
+    assert fold(await all_told(server, "teller", **once)) == first
+    assert (await batch(server, "teller", **once)).json()["data"]["outputs"]["messages"] == first["messages"]
+    assert (await server.get("/threads"))["total"] == 1
+
+
+async def test_a_run_that_is_joined_late_is_told_whole(server: Served) -> None:
+    once = {"idempotency-key": "two"}
+    async with told(server, "asking", **once) as lines:
+        await until(lines, "message_delta")
+        async with told(server, "asking", **once) as late:
+            assert fold(await until(late, "message_delta"))["messages"][0]["content"] == "You said: "
+            await resolve(server)
+            assert [entry async for entry in late][-1]["type"] == "done"
+
+
+async def test_what_a_slow_client_has_no_room_for_reaches_it_from_the_log(
+    server: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(entries, "MOST_HEARD", 0)
+    assert fold(await all_told(server, "teller"))["messages"] == SAID
+
+
+async def test_a_run_goes_on_when_its_client_leaves(server: Served) -> None:
+    async with told(server, "asking") as lines:
+        await until(lines, "message_delta")
+    thread = await resolve(server)
+    assert await server.organism.tenants["default"].ended(thread, 10)
+    assert (await server.get(f"/threads/{thread}"))["status"] == "completed"
+    assert not server.organism.tenants["default"].feed._listeners  # noqa: SLF001 - a follower that stays is a leak
+
+
+async def test_a_run_is_told_over_the_death_of_the_server(config: Path, tmp_path: Path) -> None:
+    once = {"idempotency-key": "three"}
+    async with served(config, tmp_path / "data") as server:
+        async with told(server, "asking", **once) as lines:
+            seen = await until(lines, "message_delta")
+            await server.organism.tenants["default"].crash()
+            assert "done" not in {entry["type"] async for entry in lines}
+        await server.organism.stop(0, is_crash=True)
+    async with served(config, tmp_path / "data") as server, told(server, "asking", **once) as lines:
+        again = await until(lines, "message_start")
+        await resolve(server)
+        again += [entry async for entry in lines]
+    assert fold(again)["messages"] == SAID
+    assert seen[0] == again[0]
+
+
+async def test_a_stopping_server_does_not_hold_a_batch_for_ever(server: Served) -> None:
+    waiting = asyncio.ensure_future(batch(server, "asking"))
+    while not (await server.get("/approvals", params={"status": "pending"}))["count"]:
+        pass
+    server.serving.stop()
+    answer = await waiting
+    assert (answer.status_code, answer.json()["error"]["code"]) == (503, "stopping")
+
+
+async def test_a_handler_that_fails_before_it_shows_anything_is_an_error_with_its_status(server: Served) -> None:
+    for accept in ("application/json", "text/event-stream"):
+        answer = await batch(server, "broken", accept=accept)
+        assert (answer.status_code, answer.json()["error"]["code"]) == (500, "handling_failed")
