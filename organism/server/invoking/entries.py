@@ -113,9 +113,7 @@ class _Followed:
             return
         held = self._live.held(event) if event.type.endswith("_delta") else 0
         waited = self._live.read(event)
-        entry = entry_of(event)
-        if event.type.endswith("_delta"):
-            entry = _beyond(entry, held)
+        entry = _beyond(entry_of(event), held)
         if entry is not None:
             self._tell(entry)
         self._tell_pieces([*waited])
@@ -128,9 +126,9 @@ class _Followed:
 
 
 def _beyond(entry: RunEntry, held: int) -> RunEntry | None:
-    """What of a delta's text lies behind so many characters of its block; None if nothing does."""
+    """What of a delta's text lies behind so many characters of its block; None if nothing does. Any other is whole."""
     data = entry["data"]
-    if "delta" not in data:  # erased
+    if "delta" not in data:
         return entry
     new = data["delta"][max(0, held - data["offset"]) :]
     if not new:
