@@ -1,0 +1,215 @@
+"""What a message asks: its requests, one by one, apart from the material that they are about."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from organism.agents.providers.builtin.lexicon import ASKING, COMMANDS, NEGATIONS, POLITE, QUESTION_WORDS, named
+from organism.agents.providers.builtin.words import Sentence, Word, plain, sentence, sentences_of, words_of
+
+Mood = Literal["question", "command", "statement"]
+
+LONG_CHARS: Final = 600
+"""In a longer message only the first and the last paragraph ask; what is between them is material."""
+MAX_CLAUSES: Final = 40
+MAX_SPLIT_WORDS: Final = 200
+"""A sentence is not looked through for more requests beyond so many words."""
+
+_FENCE: Final = re.compile(r"```[^\n]*\n(.*?)(?:```|\Z)|<(\w[\w-]{0,40})(?:\s[^<>\n]{0,200})?>(.*?)</\2>", re.DOTALL)
+_QUOTED: Final = re.compile(
+    r"\"([^\"\n]+)\"|“([^”\n]+)”|„([^“”\n]+)[“”]|«([^»\n]+)»|(?<!\w)'([^'\n]+)'(?!\w)|`([^`\n]+)`"
+)
+_BREAK: Final = re.compile(r"[,;:–—(]")
+_JOINING: Final = named("joining")
+_WISHES: Final = named("wishes")
+_KNOWING: Final = named("knowing")
+_PLEASE: Final = named("please")
+_NO_NEGATION: Final = named("no_negation")
+
+
+@dataclass(frozen=True, slots=True)
+class Clause:
+    """One request, or one thing told. ``bare`` is its text with blanks for what stands in quotes."""
+
+    text: str
+    bare: str
+    words: tuple[Word, ...]
+    mood: Mood
+
+    @property
+    def asks(self) -> bool:
+        return self.mood != "statement"
+
+    @property
+    def form(self) -> str:
+        """Its plain words, with a blank around each."""
+        return f" {' '.join(word.plain for word in self.words)} "
+
+    @property
+    def is_negated(self) -> bool:
+        """Whether it says that something shall not be done."""
+        form = self.form
+        for harmless in _NO_NEGATION:
+            form = form.replace(f" {harmless} ", " ")
+        return any(f" {word} " in form for word in NEGATIONS)
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A message: what it asks and tells, and the material it brings."""
+
+    text: str
+    clauses: tuple[Clause, ...]
+    material: str
+
+
+def asked(text: str) -> Asked:
+    """Read a message of a user."""
+    asking, material = _parted(text)
+    masked = _QUOTED.sub(lambda match: "x" * len(match.group()), asking)
+    clauses = [clause for found in sentences_of(asking, masked)[:MAX_CLAUSES] for clause in _clauses(found)]
+    return Asked(text, tuple(clauses[:MAX_CLAUSES]), material)
+
+
+def quoted(text: str) -> list[str]:
+    """What stands in quotes."""
+    return [next(filter(None, match.groups())).strip() for match in _QUOTED.finditer(text)]
+
+
+def _parted(text: str) -> tuple[str, str]:
+    """What asks, and what is only brought along: fenced, marked by tags, behind a colon, or in the middle."""
+    material = [
+        next((part for part in (match.group(1), match.group(3)) if part), "") for match in _FENCE.finditer(text)
+    ]
+    rest = _FENCE.sub("\n\n", text)
+    head, colon, body = rest.partition(":\n")
+    if colon and body.strip() and len(head) < LONG_CHARS:
+        last = body.strip().rpartition("\n\n")[2]
+        keeps = last.rstrip().endswith("?") and last.strip() != body.strip()
+        material.append(body.removesuffix(last) if keeps else body)
+        return f"{head}.\n\n{last if keeps else ''}", "\n".join(material).strip()
+    command, found, behind = _inline(rest)
+    if found:
+        return command, "\n".join((*material, behind)).strip()
+    paragraphs = [part for part in re.split(r"\n\s*\n", rest) if part.strip()]
+    if len(rest) > LONG_CHARS and len(paragraphs) > 1:
+        material += paragraphs[1:-1]
+        return f"{_edge(paragraphs[0])}\n\n{_edge(paragraphs[-1])}", "\n\n".join(
+            (*material, paragraphs[0], paragraphs[-1])
+        )
+    return rest, "\n".join(material).strip()
+
+
+def _edge(paragraph: str) -> str:
+    """Of a long paragraph, the sentences at its ends."""
+    found = sentences_of(paragraph) if len(paragraph) > LONG_CHARS else []
+    return f"{found[0].text} {found[-1].text}" if len(found) > 1 else paragraph
+
+
+_ON_TEXT: Final = re.compile(
+    r"\s*(?:(?:please|bitte|can you|could you|kannst du)\s+)?(?:summari[sz]e|shorten|translate|extract|classify|"
+    r"rewrite|rephrase|condense|fasse?|übersetze?|extrahiere|klassifiziere|kürze)\b[^\n:.?!]{0,80}:\s*",
+    re.IGNORECASE,
+)
+
+
+def _inline(text: str) -> tuple[str, bool, str]:
+    """``Summarise this: …``: a command on the text behind its colon."""
+    match = _ON_TEXT.match(text)
+    if match is None or len(text) - match.end() < 20:  # noqa: PLR2004 - shorter is no text to work on
+        return text, False, ""
+    return match.group().rstrip(": \n") + ".", True, text[match.end() :]
+
+
+def _clauses(found: Sentence) -> Iterator[Clause]:
+    """The sentence, or its parts where another question or command begins."""
+    begins, last = [0], 0
+    for at in range(1, min(len(found.words), MAX_SPLIT_WORDS)):
+        if _begins_clause(found, begins[-1], at):
+            begins.append(at)
+    for behind in (*begins[1:], len(found.words)):
+        end = found.words[behind].start - found.start if behind < len(found.words) else len(found.text)
+        text = found.text[last:end]
+        yield _clause(text, is_question=found.is_question)
+        last = end
+
+
+def _begins_clause(found: Sentence, first: int, at: int) -> bool:
+    """Whether a request begins with this word: behind a comma or an ``and``, and not as part of the one before."""
+    words, offset = found.words, found.start
+    gap = found.text[words[at - 1].end - offset : words[at].start - offset]
+    if not _BREAK.search(gap) and words[at].plain not in _JOINING:
+        return False
+    ahead = at
+    while ahead < len(words) and (words[ahead].plain in _JOINING or words[ahead].plain in POLITE):
+        ahead += 1
+    if ahead >= len(words) or ahead - at > 3 or _is_empty(words[first:at]) or _leads_in(words[first:at]):  # noqa: PLR2004 - polite words in a row
+        return False
+    form = words[ahead].plain
+    asks = found.is_question or _mood(words[first:at], "") != "statement"
+    if form in QUESTION_WORDS:
+        return asks
+    following = words[ahead + 1].plain if ahead + 1 < len(words) else ""
+    if form in COMMANDS and form not in ASKING:
+        if not asks and ahead == at + 1 and following not in _TO_ME:
+            return False  # "I like tea and read books" tells both
+        return following not in ("", "is", "ist", "are") and words[ahead - 1].plain not in (
+            "to",
+            "zu",
+            "i",
+            "we",
+            "they",
+        )
+    return form in ASKING and asks and following in _SUBJECTS
+
+
+_TO_ME: Final = named("to_me")
+_SUBJECTS: Final = named("subjects")
+
+
+def _is_empty(words: Sequence[Word]) -> bool:
+    """Whether only the frame of a request stands here: ``tell me``, ``do you know``."""
+    return all(
+        word.is_silent or word.plain in POLITE or word.plain in COMMANDS or word.plain in _KNOWING for word in words
+    )
+
+
+def _leads_in(words: Sequence[Word]) -> bool:
+    """Whether these words only lead to a request: ``in Tokyo, what …``, ``if I add 3 to 4, what …``."""
+    first = next((word.plain for word in words if word.plain not in POLITE and word.plain not in _JOINING), "")
+    return first in _LEADING
+
+
+_LEADING: Final = named("leading")
+
+
+def _clause(text: str, *, is_question: bool) -> Clause:
+    made = sentence(text.strip().lstrip(",;:–— "))
+    bare = _QUOTED.sub(lambda match: " " * len(match.group()), made.text)
+    mood = "question" if is_question or made.is_question else _mood(made.words, made.text)
+    return Clause(made.text, bare, made.words, mood)
+
+
+def _mood(words: Sequence[Word], text: str) -> Mood:
+    ahead = 0
+    while ahead < len(words) and words[ahead].plain in POLITE:
+        ahead += 1
+    form = f" {' '.join(word.plain for word in words)} "
+    first = words[ahead].plain if ahead < len(words) else ""
+    if first in QUESTION_WORDS or text.rstrip().endswith("?"):
+        return "question"
+    if first in COMMANDS or any(f" {wish} " in form for wish in _WISHES):
+        return "command"
+    if first in ASKING and ahead + 1 < len(words) and words[ahead + 1].plain in _SUBJECTS:
+        return "question"
+    if any(word.plain in _PLEASE for word in words) or (first == "" and bool(words)):
+        return "command"
+    return "statement"
+
+
+def plain_words(text: str) -> frozenset[str]:
+    """The plain words of a text."""
+    return frozenset(plain(word.text) for word in words_of(text))

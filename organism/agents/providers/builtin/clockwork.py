@@ -1,0 +1,85 @@
+"""Whether a request asks for the time or the day as it is now, somewhere."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from organism.agents.providers.builtin.asking import Clause
+from organism.agents.providers.builtin.days import WEEKDAYS, shift_of
+from organism.agents.providers.builtin.lexicon import ASKING, COMMANDS, POLITE, SILENT, named
+from organism.agents.providers.builtin.places import Place, places_of
+from organism.agents.providers.builtin.words import Language
+
+MOST_STRANGE: Final = 2
+
+_KINDS: Final = (
+    ("weekday", "weekday wochentag day tag days week"),
+    ("date", "date datum wievielte wievielten wievielter calendar kalender month monat year jahr kalendertag"),
+    ("time", "time uhr uhrzeit clock oclock hour spat spaet late zeit ortszeit uhren zeitpunkt"),
+)
+_NEUTRAL: Final = named("clock_frame")
+_IMPERSONAL: Final = named("impersonal")
+
+
+@dataclass(frozen=True, slots=True)
+class ClockQuestion:
+    """A question of the clock.
+
+    ``kinds`` are what is asked: ``weekday``, ``date``, ``time``; ``shift`` is how many days from now, ``places`` where.
+    """
+
+    kinds: tuple[str, ...]
+    shift: int
+    places: tuple[Place, ...]
+
+
+def clock_question(clause: Clause, language: Language | None) -> ClockQuestion | None:
+    """What the clause asks of the clock; None if it asks something else."""
+    places = tuple(places_of(clause.text, _local(clause)))
+    named = {part for place in places for part in place.name.lower().replace("-", " ").split()}
+    forms = [word.plain for word in clause.words]
+    kinds = tuple(kind for kind, words in _KINDS if set(forms) & set(words.split()))
+    if not kinds and not _asks_weekday(clause):
+        return None
+    strange = [word for word in clause.words if not _is_neutral(word.plain) and word.text.lower() not in named]
+    form = clause.form
+    is_impersonal = any(phrase in form for phrase in _IMPERSONAL)
+    is_about_now = is_impersonal or bool(places) or bool(set(forms) & _NOW)
+    if len(strange) > (MOST_STRANGE if is_impersonal else 0) or not (is_about_now or _is_bare(clause)):
+        return None
+    return ClockQuestion(_wanted(kinds, set(forms)), shift_of(clause.text, language), places)
+
+
+_NOW: Final = named("now")
+_TIME_WORDS: Final = frozenset(word for _, words in _KINDS for word in words.split()) | frozenset(WEEKDAYS)
+
+
+def _local(clause: Clause) -> tuple:  # type: ignore[type-arg]  # words, placed anew
+    from_here = clause.words[0].start - clause.text.find(clause.words[0].text) if clause.words else 0
+    return tuple(
+        type(word)(word.start - from_here, word.end - from_here, word.text, word.plain, word.stem, word.meaning)
+        for word in clause.words
+    )
+
+
+def _is_neutral(form: str) -> bool:
+    frames = (SILENT, POLITE, COMMANDS, ASKING, _NEUTRAL, _TIME_WORDS)
+    return any(form in frame for frame in frames) or form.isdigit()
+
+
+def _asks_weekday(clause: Clause) -> bool:
+    """Whether a day is asked about: ``Is it already Tuesday in Tokyo?``."""
+    return clause.mood == "question" and any(word.plain in WEEKDAYS for word in clause.words) and " it " in clause.form
+
+
+def _is_bare(clause: Clause) -> bool:
+    """``The time, please.``: nothing but the time is named."""
+    return clause.asks and not any(word.plain in ("when", "wann") for word in clause.words) and len(clause.words) <= 8  # noqa: PLR2004 - a short one
+
+
+def _wanted(kinds: tuple[str, ...], forms: set[str]) -> tuple[str, ...]:
+    """A day asked for with its date is one; ``what time of day`` asks for the time."""
+    if "time" in kinds and "weekday" in kinds and not forms & {"weekday", "wochentag", "date", "datum"}:
+        return ("weekday", "time") if forms & {"and", "und"} else ("time",)
+    return kinds or ("weekday",)

@@ -1,0 +1,52 @@
+"""What words mean to the model, English and German: read from the tables beside this file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+_TABLES: Final = Path(__file__).parent / "tables"
+
+
+def rows(name: str) -> Iterator[tuple[str, str]]:
+    """The rows of a table: what stands before the first colon, and what stands behind it."""
+    for line in (_TABLES / f"{name}.txt").read_text(encoding="utf-8").splitlines():
+        if line and not line.startswith("#"):
+            head, _, rest = line.partition(": ")
+            yield head, rest
+
+
+@cache
+def _sections() -> Mapping[str, frozenset[str]]:
+    found: dict[str, set[str]] = {}
+    section = ""
+    for line, _ in rows("words"):
+        if line.startswith("["):
+            section = line.strip("[]")
+        found.setdefault(section, set()).update(word.replace("_", " ") for word in line.split() if line[0] != "[")
+    return {name: frozenset(words) for name, words in found.items()}
+
+
+def named(section: str) -> frozenset[str]:
+    """The words of a section of ``words.txt``."""
+    return _sections()[section]
+
+
+ENGLISH: Final = named("english")
+GERMAN: Final = named("german")
+BOTH: Final = ENGLISH & GERMAN
+SILENT: Final = ENGLISH | GERMAN
+"""Words that say nothing of the matter."""
+QUESTION_WORDS: Final = named("question_words")
+ASKING: Final = QUESTION_WORDS | named("verbs_that_ask")
+"""A sentence that begins with one of these asks."""
+COMMANDS: Final = named("commands")
+POLITE: Final = named("polite")
+"""What may stand before a question or a command."""
+NEGATIONS: Final = named("negations")
+OWNERS: Final = named("owners")
+"""People that someone has: what is said of them is not said of the speaker."""
+MEANINGS: Final[Mapping[str, str]] = {word: meaning for meaning, words in rows("meanings") for word in words.split()}
+"""By word: the name of its meaning, where it has others like it."""

@@ -1,0 +1,136 @@
+"""What a request is about: its text without the frame around it, as a search or a tool takes it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+from organism.agents.providers.builtin.asking import Clause, quoted
+from organism.agents.providers.builtin.lexicon import ASKING, COMMANDS, POLITE, SILENT, named
+from organism.agents.providers.builtin.words import Word
+
+_FRAME: Final = named("request_frame")
+_ENDS: Final = named("request_ends")
+_KEYED: Final = re.compile(
+    r"\s+(?:under|as|with|at|in|to|into|unter|als|mit|bei|auf)\s+(?:(?:the|my|a|dem|den|der)\s+)?"
+    r"(?P<word>key|name|label|title|slot|variable|schlüssel|namen|titel)?\s*(?:called|named|"
+    r"namens)?\s*['\"“„`]?(?P<key>[\w.:\-]+)['\"”“`]?\s*[.!?]?\s*$",
+    re.IGNORECASE,
+)
+_KEY: Final = re.compile(
+    r"\b(?:key|schlüssel|variable|slot|under|unter)\s+(?:(?:the|dem|key|schlüssel)\s+)*(?:called|named|"
+    r"namens)?\s*['\"“„`]?(?P<key>[\w.:\-]+)",
+    re.IGNORECASE,
+)
+_SET: Final = re.compile(
+    r"(?:(?:the|den|my)\s+)?(?:key\s+|schlüssel\s+)?['\"`]?(?P<key>[\w.:\-]+)['\"`]?\s*(?:\bto\b|=|"
+    r"\bauf\b)\s*(?P<value>.+)$",
+    re.IGNORECASE,
+)
+_IS: Final = re.compile(
+    r"^(?:that\s+|dass\s+)?(?:(?:my|the|our|mein\w*|der|die|das|unser\w*)\s+)?(?P<key>[\w\s.:\-]{1,60}?)\s+(?:is|"
+    r"are|=|ist|sind|lautet)\s+(?P<value>.+)$",
+    re.IGNORECASE,
+)
+
+
+def matter(clause: Clause, meanings: frozenset[str]) -> str:
+    """The clause without what only asks, and without words that name the tool; what stands in quotes, if anything."""
+    inner = quoted(clause.text)
+    if inner:
+        return inner[0]
+    words = clause.words
+    first, last = _first(words, meanings), _last(words, meanings)
+    if first >= last:
+        return ""
+    offset = _offset(clause)
+    return clause.text[words[first].start - offset : words[last - 1].end - offset].strip()
+
+
+def capitals(text: str, words: Sequence[Word], offset: int) -> list[str]:
+    """The runs of capital words in a text that do not only begin it with a word of the frame."""
+    runs: list[list[Word]] = []
+    for at, word in enumerate(words):
+        is_frame = word.plain in COMMANDS or word.plain in ASKING or word.is_silent
+        if not word.is_capital or (is_frame and at == 0):
+            runs.append([])
+        elif runs and runs[-1]:
+            runs[-1].append(word)
+        else:
+            runs.append([word])
+    return [text[run[0].start - offset : run[-1].end - offset] for run in runs if run]
+
+
+def names_in(clause: Clause) -> list[str]:
+    """The runs of capital words of a clause."""
+    return capitals(clause.text, clause.words, _offset(clause))
+
+
+def pair(clause: Clause) -> tuple[str, str] | None:
+    """A key and its value: ``store 42 under answer``, ``remember that my code is 1234``."""
+    text = clause.text.rstrip(" .!?")
+    at = next((word.end for word in clause.words if word.plain in COMMANDS), None)
+    if at is None:
+        return None
+    body = text[at - _offset(clause) :].strip(" :,")
+    body = re.sub(r"^(?:(?:the|den|die|das)\s+)?(?:value|wert|text|number|zahl)\s+", "", body, flags=re.IGNORECASE)
+    told = _IS.match(body)
+    if told and "key" not in body.lower():
+        return told.group("key").strip(), _bare(told.group("value"))
+    swapped = _SET.match(body)
+    if swapped is not None:
+        return swapped.group("key"), _bare(swapped.group("value"))
+    keyed = _KEYED.search(body)
+    if keyed and body[: keyed.start()].strip():
+        return keyed.group("key"), _bare(body[: keyed.start()])
+    return None
+
+
+def key_of(clause: Clause) -> str | None:
+    """The key that a clause names."""
+    found = list(_KEY.finditer(clause.text))
+    return found[-1].group("key").rstrip(".:") if found else None
+
+
+def _bare(text: str) -> str:
+    return text.strip().strip("\"'“”„`").strip()
+
+
+def _offset(clause: Clause) -> int:
+    """What to take from where a word stands to find it in the clause's own text."""
+    if not clause.words:
+        return 0
+    return clause.words[0].start - clause.text.find(clause.words[0].text)
+
+
+def _first(words: Sequence[Word], meanings: frozenset[str]) -> int:
+    at = 0
+    while at < len(words) and _is_frame(words[at], meanings, is_first=at == 0):
+        at += 1
+    return at
+
+
+def _last(words: Sequence[Word], meanings: frozenset[str]) -> int:
+    at = len(words)
+    while at > 0 and (words[at - 1].plain in POLITE or words[at - 1].plain in ("please", "bitte", "me", "mir")):
+        at -= 1
+    end = at
+    while at > 0 and (words[at - 1].meaning in meanings or words[at - 1].plain in _ENDS):
+        at -= 1
+    has_tool = any(word.meaning in meanings for word in words[at:end])
+    return at if has_tool else end
+
+
+def _is_frame(word: Word, meanings: frozenset[str], *, is_first: bool) -> bool:
+    if word.is_capital and not is_first and word.meaning not in meanings:
+        return False
+    form = word.plain
+    return (
+        form in SILENT
+        or form in POLITE
+        or form in COMMANDS
+        or form in _FRAME
+        or form in ASKING
+        or word.meaning in meanings
+    )

@@ -1,0 +1,162 @@
+"""Words and sentences of a text, and which language it is in."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final, Literal
+
+from organism.agents.providers.builtin.lexicon import BOTH, ENGLISH, GERMAN, MEANINGS, SILENT, named
+
+Language = Literal["en", "de"]
+
+MAX_STEM_CHARS: Final = 40
+
+_WORD: Final = re.compile(r"[^\W_]+(?:['\u2019\-][^\W\d_]+)*")
+_PLAIN: Final = str.maketrans(
+    {"ä": "a", "ö": "o", "ü": "u", "ß": "ss", "é": "e", "è": "e", "à": "a", "ê": "e", "â": "a", "ç": "c", "ñ": "n"}
+    | {"í": "i", "ó": "o", "á": "a", "ú": "u", "ô": "o", "î": "i", "û": "u", "ã": "a", "õ": "o", "\u2019": "", "'": ""}
+)
+_ENDINGS: Final = ("ings", "ing", "ern", "est", "ies", "ed", "en", "er", "em", "es", "ly", "e", "s", "n", "t", "y")
+_LEAST: Final = 3
+_POSSESSIVE: Final = re.compile(r"['\u2019]s?$")
+_END: Final = re.compile(
+    r"(?:[.!?…]+[)\]\"'”“»]*(?=\s+|$))|\n[ \t]*\n|\n(?=\s*(?:[-*•]|\d{1,3}[.)]\s))|[\u3002\uff01\uff1f]"
+)
+_SHORT_FORMS: Final = named("short_forms")
+_LETTERS: Final = re.compile(r"[äöüß]")
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """A word of a text: where it stands, as it is written, plain, its stem, and its meaning (else its stem)."""
+
+    start: int
+    end: int
+    text: str
+    plain: str
+    stem: str
+    meaning: str
+
+    @property
+    def is_silent(self) -> bool:
+        """Whether it says nothing of the matter."""
+        return self.plain in SILENT
+
+    @property
+    def is_capital(self) -> bool:
+        return self.text[:1].isupper()
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """A sentence of a text, without the space around it; ``start`` is where it begins in that text."""
+
+    text: str
+    start: int
+    words: tuple[Word, ...]
+
+    @property
+    def is_question(self) -> bool:
+        return self.text.rstrip("\"'”“») ").endswith("?")
+
+    @property
+    def content(self) -> tuple[Word, ...]:
+        """The words that say something of the matter."""
+        return tuple(word for word in self.words if not word.is_silent)
+
+
+def plain(text: str) -> str:
+    """In small letters, without accents and apostrophes."""
+    return text.lower().translate(_PLAIN)
+
+
+@lru_cache(maxsize=20_000)
+def known(text: str) -> tuple[str, str, str]:
+    """The plain form of a word, its stem, and its meaning."""
+    form = plain(_POSSESSIVE.sub("", text)[:MAX_STEM_CHARS])
+    root = stem(form)
+    return form, root, MEANINGS.get(form) or MEANINGS.get(form.replace("-", "")) or MEANINGS.get(root) or root
+
+
+def stem(form: str) -> str:
+    """The word without up to two endings: rough, but alike for the forms of a word in both languages."""
+    for _ in range(2):
+        for ending in _ENDINGS:
+            if form.endswith(ending) and len(form) - len(ending) >= _LEAST:
+                form = form[: -len(ending)]
+                break
+    return form
+
+
+def words_of(text: str, start: int = 0) -> tuple[Word, ...]:
+    """The words of a text; ``start`` is added to where they stand."""
+    return tuple(
+        Word(match.start() + start, match.end() + start, match.group(), *known(match.group()))
+        for match in _WORD.finditer(text)
+    )
+
+
+def sentences_of(text: str, masked: str | None = None) -> list[Sentence]:
+    """The sentences of a text; an empty line and a list's sign end one too.
+
+    ``masked`` is the text with other signs, as many, where no sentence shall end.
+    """
+    found, begin = [], 0
+    for match in _END.finditer(text if masked is None else masked):
+        if match.group().startswith(".") and _is_short_form(text, match.start()):
+            continue
+        found.append((begin, match.end()))
+        begin = match.end()
+    found.append((begin, len(text)))
+    return [made for first, last in found if (made := sentence(text[first:last], first)).words]
+
+
+def sentence(text: str, start: int = 0) -> Sentence:
+    """One sentence out of a text that begins at ``start``."""
+    left = len(text) - len(text.lstrip())
+    cut = text.strip()
+    return Sentence(cut, start + left, words_of(cut, start + left))
+
+
+def _is_short_form(text: str, dot: int) -> bool:
+    """Whether the point belongs to an abbreviation, an initial, or an ordinal such as ``3. Mai``."""
+    begin = dot
+    while begin > 0 and dot - begin < MAX_STEM_CHARS and (text[begin - 1].isalnum() or text[begin - 1] == "."):
+        begin -= 1
+    before = text[begin:dot]
+    after = text[dot + 1 : dot + 3].strip()
+    if before.isdigit():
+        return len(before) <= 2 and bool(after) and text[dot + 1 : dot + 2] == " " and _goes_on(text, dot)  # noqa: PLR2004 - a day or a month
+    form = plain(before).replace(".", "")
+    is_initial = len(before) == 1 and before.isupper() and before != "I"
+    return form in _SHORT_FORMS or is_initial or ("." in before and len(form) <= 3)  # noqa: PLR2004 - z.B, e.g, u.a
+
+
+_AFTER_ORDINAL: Final = re.compile(
+    r"\.\s+(?:jan|feb|mär|mar|apr|mai|may|jun|jul|aug|sep|okt|oct|nov|dez|dec|[a-zäöü]|jahrhundert)", re.IGNORECASE
+)
+
+
+def _goes_on(text: str, dot: int) -> bool:
+    match = _AFTER_ORDINAL.match(text, dot)
+    return match is not None and (text[match.end() - 1].islower() or len(match.group().strip(". ")) > 1)
+
+
+def language_of(texts: Iterable[str]) -> Language | None:
+    """The language of the texts, newest first: the first one that shows it; None if none does."""
+    for text in texts:
+        forms = [plain(match.group()) for match in _WORD.finditer(text[:2000])]
+        german = sum(form in GERMAN for form in forms if form not in BOTH)
+        english = sum(form in ENGLISH for form in forms if form not in BOTH)
+        german += len(_LETTERS.findall(text[:2000].lower()))
+        if german != english:
+            return "de" if german > english else "en"
+    return None
+
+
+def contains(words: Sequence[Word], *forms: str) -> bool:
+    """Whether one of these plain forms is among the words."""
+    return any(word.plain in forms for word in words)
