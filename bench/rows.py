@@ -67,7 +67,7 @@ class Pair:
 
 OURS, RIVAL = Figure(Side.OURS), Figure(Side.RIVAL)
 HOPS, RESTART, MEMORY = "bench.measures.hops", "bench.measures.restart", "bench.measures.memory"
-PUSH, REST = "bench.measures.push", "bench.measures.rest"
+PUSH, REST, MODEL_CALL = "bench.measures.push", "bench.measures.rest", "bench.measures.model_call"
 
 
 def at_least(must: float, aim: float) -> Bounds:
@@ -270,6 +270,25 @@ PAIRS = (
             ),
         ),
         most_repeats=3,
+    ),
+    Pair(
+        "model-call",
+        Program(MODEL_CALL, arguments=("overhead",)),
+        None,
+        (Row("a model's call over a bare POST to the same server, p50", OURS, None, at_most(1, 0.7), "ms"),),
+    ),
+    Pair(
+        "model-first-word",
+        Program(MODEL_CALL, arguments=("first",)),
+        None,
+        (
+            Row(
+                "a model's first word after 20 ms / a bare POST's, p50",
+                Figure(Side.OURS, "p50_us"),
+                Figure(Side.OURS, "bare_us"),
+                at_most(1.2, 1.05),
+            ),
+        ),
     ),
     Pair(
         "growth",

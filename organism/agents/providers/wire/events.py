@@ -42,7 +42,7 @@ class Events:
             self._skips_newline = False
             chunk = chunk.removeprefix(b"\n")
         self.held += len(chunk)
-        if not any(end in chunk for end in LINE_ENDS):
+        if b"\n" not in chunk and b"\r" not in chunk:
             self._pieces.append(chunk)
             return
         lines = b"".join((*self._pieces, chunk)).splitlines(keepends=True)

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from organism.agents.providers.wire.json_text import loads
 from organism.model.completion import ModelRequest
-from organism.model.redact import Redactor
+from organism.model.redact import SHORTEST, Redactor
 
 SHOWN_CHARS: Final = 300
 READ_CHARS: Final = 4000
@@ -79,7 +79,9 @@ def quotable(text: str, request: ModelRequest, key: str | None) -> str:
 
 
 def _shows(line: str, key: str) -> bool:
-    """Whether a part of the key stands there; servers like to show its ends."""
+    """Whether a part of the key stands there; servers like to show its ends. A short one is made up, and no secret."""
+    if len(key) < SHORTEST:
+        return False
     shown = max(TELLING_CHARS, len(key) // 8)
     return any(key[at : at + shown] in line for at in (0, max(0, len(key) - shown)))
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 MOST_ERROR_BYTES: Final = 64 * 1024
 KEPT_CONNECTIONS: Final = 32
+KEPT_S: Final = 60.0
 OWN_HEADERS: Final = frozenset(
     {
         "accept",
@@ -66,7 +67,7 @@ def http_client(access: Access) -> httpx2.AsyncClient:
         verify=verify,
         trust_env=False,
         follow_redirects=False,
-        limits=httpx2.Limits(max_connections=None, max_keepalive_connections=KEPT_CONNECTIONS),
+        limits=httpx2.Limits(max_connections=None, max_keepalive_connections=KEPT_CONNECTIONS, keepalive_expiry=KEPT_S),
         event_hooks={"request": [dress], "response": [judge]},
     )
 

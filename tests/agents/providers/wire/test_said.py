@@ -83,6 +83,10 @@ def test_a_text_that_shows_neither_is_told_on(text: str) -> None:
     assert quotable(text, REQUEST, KEY) == text
 
 
+def test_a_key_that_is_made_up_is_no_secret() -> None:
+    assert quotable("The model ollama/m is not there", REQUEST, "ollama") == "The model ollama/m is not there"
+
+
 def test_a_text_is_told_on_in_one_short_line() -> None:
     assert quotable("a\n\tb\x00\x1b[31mc", REQUEST, None) == "a b [31mc"
     assert len(quotable("abc " * 1000, REQUEST, None)) == SHOWN_CHARS + 1
