@@ -1,7 +1,8 @@
 """Spend: what a model's call may cost, decided before it is made, and what it did cost, recorded with its answer.
 
 A call is made only if all that it may use fits into what is left of each budget over it, what others hold counted as
-used. So calls at once never spend more than there is. A call that names no length for its answer gets what is left.
+used. So calls at once never spend more than there is. A call that names no length for its answer gets a share of what
+is left, so that others beside it find something too.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ from organism.projections.spend import Amount, Held, key_of
 from organism.pump.models import ModelCall, Outcome
 from organism.pump.unit import Decision
 
+SURELY_WRITTEN: Final = 4096
+"""Tokens that every model can write in one answer."""
 LEAST_ANSWER: Final = 16
 """Tokens. A call for which fewer are left is not worth its prompt."""
 LOST: Final = {
@@ -101,16 +104,21 @@ def _fitted(need: Need, bound: Bound) -> Need:
         if seconds <= 0:
             raise _exhausted(bound, f"{most.seconds:g} s of calls", f"{used.duration / 1_000_000:g} s", "more")
     if most.tokens is not None:
-        tokens = min(tokens, most.tokens - used.tokens - need.input_tokens)
+        tokens = _share(need, tokens, most.tokens - used.tokens - need.input_tokens)
         if tokens < need.least:
             needs = f"{need.input_tokens + need.least} more"
             raise _exhausted(bound, f"{most.tokens} tokens", f"{used.tokens}", needs)
     if most.usd is not None:
-        tokens = min(tokens, _affordable(need, most.usd - used.usd))
+        tokens = _share(need, tokens, _affordable(need, most.usd - used.usd))
         if tokens < need.least:
             needs = f"{plain(cost(need.price, need.input_tokens, need.least))} more"
             raise _exhausted(bound, f"{plain(most.usd)} USD", plain(used.usd), needs)
     return replace(need, output_tokens=tokens, seconds=seconds)
+
+
+def _share(need: Need, tokens: int, left: int) -> int:
+    """How long the answer may be if so much is left: all of it if it was asked for, else a quarter, or one answer."""
+    return min(tokens, left if need.is_asked else max(left // 4, min(left, SURELY_WRITTEN)))
 
 
 def _affordable(need: Need, left: Decimal) -> int:

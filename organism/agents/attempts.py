@@ -1,0 +1,137 @@
+"""Attempts: one call, tried again while that may help, then asked of the models that stand in for its own."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass, replace
+from itertools import count
+from typing import Final
+
+from organism.agents.hearing import Hearing
+from organism.agents.provider import Fault, Provider, ProviderError
+from organism.agents.roster import Served
+from organism.config.settings import Retry
+from organism.model.completion import ModelRequest, Part
+from organism.pump.spend import Need
+
+ELSEWHERE: Final[frozenset[Fault]] = frozenset({"unauthorized", "rate_limited", "unavailable", "timeout", "malformed"})
+"""What may go well with another model; what a provider rejects, another would reject too."""
+SECOND_US: Final = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """Time and chance, as they are given: ``now`` in µs of a clock that does not go back, ``chance`` in [0, 1)."""
+
+    now: Callable[[], int]
+    chance: Callable[[], float]
+    sleep: Callable[[float], Awaitable[object]] = asyncio.sleep
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A call that was allowed: which models are asked in turn, with what, and what may be used of them."""
+
+    way: tuple[Served, ...]
+    request: ModelRequest
+    need: Need
+    retry: Retry
+    prompt: str
+
+
+class TooMany(ProviderError):
+    """The rate of tokens that the configuration allows leaves no room before the call's time is over."""
+
+
+class Attempts:
+    """The attempts of one call. ``sent`` counts them; ``ran_us`` is how long they took, all waiting in line apart."""
+
+    def __init__(self, plan: Plan, hearing: Hearing, pace: Pace) -> None:
+        self._plan = plan
+        self._hearing = hearing
+        self._pace = pace
+        self._left_us = int(plan.need.seconds * SECOND_US)
+        self.sent = self.ran_us = 0
+
+    async def answered(self) -> Served:
+        """The model that answered; what it said is in the hearing. Raises ``ProviderError`` if none did."""
+        failures: list[str] = []
+        for served in self._plan.way:
+            try:
+                await self._ask(served)
+            except ProviderError as error:
+                failures.append(f"{served.name}: {error.message}")
+                if error.fault not in ELSEWHERE or served is self._plan.way[-1]:
+                    error.message = " ".join(failures)
+                    raise
+            else:
+                return served
+        raise ProviderError("unavailable", "There is no model to ask.")
+
+    async def _ask(self, served: Served) -> None:
+        """Ask one model, as often as the retries and its time allow."""
+        tokens = self._plan.need.input_tokens + self._plan.need.output_tokens
+        wait = served.rate.take(tokens, self._pace.now()) / SECOND_US
+        try:
+            if wait > served.model.timeout_s:
+                raise TooMany("rate_limited", f"There is room for it in {wait:.0f} s (`rate_limit_tpm`).")
+            if wait:
+                await self._pace.sleep(wait)
+            async with served.used() as provider:
+                await self._ask_in_lane(served, provider)
+        except (ProviderError, asyncio.CancelledError):
+            served.rate.give_back(tokens)
+            raise
+
+    async def _ask_in_lane(self, served: Served, provider: Provider) -> None:
+        began = self._pace.now()
+        ends = began + min(self._left_us, int(served.model.timeout_s * SECOND_US))
+        try:
+            await self._try(served, provider, ends)
+        finally:
+            ran = self._pace.now() - began
+            self.ran_us += ran
+            self._left_us -= ran
+
+    async def _try(self, served: Served, provider: Provider, ends: int) -> None:
+        for number in count(1):
+            self._hearing.begin()
+            try:
+                await self._once(served, provider, ends)
+                return
+            except ProviderError as error:
+                wait_s = self._wait_s(number, error)
+                is_over = self._pace.now() + wait_s * SECOND_US >= ends
+                if not error.may_retry or number >= self._plan.retry.attempts or is_over:
+                    raise
+            await self._pace.sleep(wait_s)
+
+    async def _once(self, served: Served, provider: Provider, ends: int) -> None:
+        seconds = (ends - self._pace.now()) / SECOND_US
+        if seconds <= 0:
+            raise ProviderError("timeout", "No time was left for it.")
+        self.sent += 1
+        parts = provider.stream(replace(self._plan.request, model=served.model.model, timeout_s=seconds))
+        try:
+            async with asyncio.timeout(seconds):
+                await self._hear(parts)
+        except TimeoutError:
+            raise ProviderError("timeout", f"It did not answer within {seconds:.4g} s.") from None
+        finally:
+            if isinstance(parts, AsyncGenerator):
+                await parts.aclose()
+
+    async def _hear(self, parts: AsyncIterator[Part]) -> None:
+        async for part in parts:
+            if self._hearing.take(part):
+                return
+        raise ProviderError("malformed", "Its answer has no end.")
+
+    def _wait_s(self, number: int, error: ProviderError) -> float:
+        """Longer each time, never alike for two, and not before the provider wants it."""
+        retry, chance = self._plan.retry, self._pace.chance()
+        grown: float = min(retry.max_delay_s, retry.base_delay_s * 2 ** min(number - 1, 32))
+        if error.retry_after_s is not None:
+            return error.retry_after_s + retry.base_delay_s * chance
+        return grown * (1 + chance) / 2

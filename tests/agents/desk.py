@@ -1,0 +1,154 @@
+"""A gateway at work without a pump: a purse that it reserves from, scripted models, and a clock that its waits turn."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+from organism.agents.attempts import Pace
+from organism.agents.gateway import Gateway, Tenant
+from organism.agents.provider import Provider
+from organism.agents.providers.script import Answer, ScriptedFault, ScriptedUsage
+from organism.agents.providers.scripted import Scripted
+from organism.agents.roster import Roster
+from organism.config.settings import Budget, Model, Price
+from organism.model.completion import ModelRequest, Part
+from organism.model.events import Event
+from organism.model.principal import Principal
+from organism.model.redact import Redactor
+from organism.model.thread import Message, Root
+from organism.pump.models import ModelCall, Outcome, Told
+from organism.pump.rules import Rules
+from tests.agents.turning import turn
+from tests.pump.purse import Purse
+
+PRICE = Price(Decimal("0.5"), Decimal("1.5"))
+HELLO = ({"role": "user", "content": "Hello!"},)
+
+
+def model(**keys: Any) -> Model:
+    """A model of the configuration, scripted and priced."""
+    return Model(**{"provider": "scripted", "model": "real", "price": PRICE, **keys})
+
+
+def says(text: str = "Hello, Dan.", *, tokens: tuple[int, int] | None = (10, 5), **more: Any) -> Answer:
+    """An answer whose provider counts so many tokens; None: it counts none."""
+    usage = None if tokens is None else ScriptedUsage(*tokens, more.pop("cost_usd", None))
+    return Answer(text=text, usage=usage, **more)
+
+
+def fails(kind: Any, times: int | None = 1, **more: Any) -> Answer:
+    """An answer that fails."""
+    return Answer(text=more.pop("text", ""), fault=ScriptedFault(kind, **more), times=times)
+
+
+class Listening:
+    """A scripted model that keeps what it was asked, and knows when it was closed."""
+
+    def __init__(self, inner: Provider) -> None:
+        self._inner = inner
+        self.requests: list[ModelRequest] = []
+        self.is_closed = False
+        self.gate: asyncio.Event | None = None
+
+    async def stream(self, request: ModelRequest) -> AsyncIterator[Part]:
+        """See ``Provider``."""
+        assert not self.is_closed
+        self.requests.append(request)
+        if self.gate is not None:
+            await self.gate.wait()
+        async for part in self._inner.stream(request):
+            yield part
+
+    async def close(self) -> None:
+        """See ``Provider``."""
+        self.is_closed = True
+
+
+@dataclass
+class Done:
+    """What became of a call."""
+
+    outcome: Outcome
+    told: list[Told]
+    events: list[Event]
+
+    @property
+    def text(self) -> str:
+        assert self.outcome.completion is not None, self.outcome.error
+        return self.outcome.completion.text
+
+    @property
+    def called(self) -> dict[str, Any]:
+        """The data of ``model_called``."""
+        return next(event.data for event in self.events if event.type == "model_called")
+
+
+class Desk:
+    """One tenant's gateway."""
+
+    def __init__(self, rules: Rules, models: Mapping[str, tuple[Model, list[Answer]]], **terms: Any) -> None:
+        self.budget = terms.get("budget", Budget())
+        self.purse = Purse(rules, self.budget)
+        self.redactor: Redactor = terms.get("redactor") or Redactor()
+        self.principals: dict[str, Principal] = terms.get("principals", {})
+        self.waits: list[float] = []
+        self.providers: dict[str, Listening] = {}
+        self._answers = {name: answers for name, (_, answers) in models.items()}
+        self._asked_for = {id(each): name for name, (each, _) in models.items()}
+        self.roster = Roster(self._made)
+        self.models = {name: each for name, (each, _) in models.items()}
+        pace = Pace(lambda: self.purse.at, lambda: 0.5, self.sleep)
+        tenant = Tenant(self.principals.get, lambda: self.budget)
+        self.gateway = Gateway(self.roster, self.redactor, pace, tenant)
+
+    async def open(self) -> Desk:
+        """Serve the models."""
+        await self.roster.take(self.roster.prepared(self.models))
+        return self
+
+    def _made(self, each: Model) -> Provider:
+        name = self._asked_for[id(each)]
+        self.providers[name] = Listening(Scripted(self._answers[name], name, self.sleep))
+        return self.providers[name]
+
+    async def sleep(self, seconds: float) -> None:
+        """Time goes by at once."""
+        self.waits.append(seconds)
+        self.purse.at += int(seconds * 1_000_000)
+        await turn()
+
+    def begun(self, agent: str = "ada", thread: str = "t", root: Root | None = None) -> Message:
+        """A handling that may call."""
+        message = self.purse.begun(thread, agent)
+        if root is not None:
+            message.correlation = message.id
+            message.thread.begin_chain(message.id, root, ())
+        return message
+
+    async def complete(self, message: Message, step: int = 1, messages: Any = HELLO, **options: Any) -> Done:
+        """Reserve, call and settle, as a pump does. Raises ``CompleteError`` if the call is refused."""
+        call = self.reserve(message, step, messages, **options)
+        told: list[Told] = []
+        outcome = await self.gateway.call(call, told.append)
+        return Done(outcome, told, self.settle(call, outcome))
+
+    def reserve(self, message: Message, step: int = 1, messages: Any = HELLO, **options: Any) -> ModelCall:
+        """The unit that begins the call. Raises ``CompleteError``, and nothing was added."""
+        named: Any = {"model": "m", **options}
+        call = ModelCall(message, self.purse.rules.listeners[message.to], step, messages, named)
+        decision = self.purse.state.decide(message.thread, message)
+        try:
+            self.gateway.reserve(decision, call)
+        finally:
+            self.purse.take(decision)
+        return call
+
+    def settle(self, call: ModelCall, outcome: Outcome) -> list[Event]:
+        """The unit that records its answer."""
+        decision = self.purse.state.decide(call.message.thread, call.message)
+        self.gateway.settle(decision, call, outcome)
+        return self.purse.take(decision).events

@@ -1,0 +1,107 @@
+"""A call is tried again, and elsewhere, where that may help; its time bounds it all (spec 4.3)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from organism.config.settings import Price
+from organism.model.completion import TextDelta
+from organism.pump.models import Anew
+from tests.agents.desk import fails, model, says
+
+
+@pytest.mark.parametrize("kind", ["rate_limited", "unavailable"])
+async def test_what_may_go_well_a_moment_later_is_tried_again_with_growing_waits(desk: Any, kind: str) -> None:
+    d = await desk(fails(kind, 2), says())
+    done = await d.complete(d.begun())
+    assert (done.text, done.outcome.attempts, done.called["attempts"]) == ("Hello, Dan.", 3, 3)
+    assert d.waits == [0.75, 1.5]
+    assert done.called["duration"] == 2_250_000
+
+
+async def test_it_is_tried_no_oftener_than_the_configuration_says(desk: Any) -> None:
+    d = await desk(fails("unavailable", None))
+    done = await d.complete(d.begun())
+    assert done.outcome.attempts == 3
+    assert done.outcome.error == {"code": "upstream_error", "message": "m: The script says: unavailable."}
+
+
+@pytest.mark.parametrize("kind", ["unauthorized", "rejected", "malformed"])
+async def test_what_would_fail_again_is_not_tried_again(desk: Any, kind: str) -> None:
+    d = await desk(fails(kind), says())
+    assert (await d.complete(d.begun())).outcome.attempts == 1
+
+
+async def test_a_provider_that_names_a_time_is_not_asked_before_it(desk: Any) -> None:
+    d = await desk(fails("rate_limited", retry_after_s=20), says())
+    assert (await d.complete(d.begun())).text
+    assert d.waits == [20.5]
+
+
+async def test_nobody_waits_longer_than_the_call_may_take(desk: Any) -> None:
+    d = await desk(fails("rate_limited", retry_after_s=60), says(), of=model(timeout_s=30))
+    done = await d.complete(d.begun())
+    assert (done.outcome.attempts, d.waits) == (1, [])
+
+
+async def test_all_attempts_together_take_no_longer_than_the_model_may(desk: Any) -> None:
+    d = await desk(fails("unavailable", 1), fails("hang", 1), says(), of=model(timeout_s=30))
+    done = await d.complete(d.begun())
+    assert (done.outcome.error["code"], done.outcome.attempts) == ("upstream_timeout", 2)
+    assert [request.timeout_s for request in d.providers["m"].requests] == [30, 29.25]
+    assert done.called["duration"] == 30_000_000
+
+
+async def test_an_attempt_that_broke_off_is_told_anew(desk: Any) -> None:
+    d = await desk(fails("cut", text="One, two, three, four.", after_chars=5), says("One and two."))
+    done = await d.complete(d.begun())
+    assert done.told[:3] == [TextDelta("One, "), Anew(), TextDelta("One and two.")]
+    assert done.text == "One and two."
+
+
+async def test_an_attempt_of_which_nothing_was_told_is_not_told_anew(desk: Any) -> None:
+    d = await desk(fails("unavailable"), says("One."))
+    assert (await d.complete(d.begun())).told[0] == TextDelta("One.")
+
+
+@pytest.mark.parametrize("kind", ["unauthorized", "rate_limited", "unavailable", "timeout", "malformed", "hang"])
+async def test_another_model_answers_in_its_place_where_that_may_help(desk: Any, kind: str) -> None:
+    models = {
+        "m": (model(fallback=("second", "third"), timeout_s=20), [fails(kind, None)]),
+        "second": (model(), [fails("malformed", None)]),
+        "third": (model(model="other", price=Price()), [says("third")]),
+    }
+    d = await desk(models=models)
+    done = await d.complete(d.begun())
+    assert (done.text, done.outcome.completion.model) == ("third", "third")
+    assert (done.called["model"], done.called["cost_source"]) == ("third", "zero")
+    assert d.providers["third"].requests[0].model == "other"
+
+
+async def test_what_a_provider_rejects_is_asked_nowhere_else(desk: Any) -> None:
+    d = await desk(models={"m": (model(fallback=("second",)), [fails("rejected")]), "second": (model(), [says()])})
+    assert (await d.complete(d.begun())).outcome.error["code"] == "upstream_error"
+    assert d.providers["second"].requests == []
+
+
+async def test_if_all_fail_each_says_why(desk: Any) -> None:
+    models = {
+        "m": (model(fallback=("second",)), [fails("unauthorized", message="Set OPENAI_API_KEY.")]),
+        "second": (model(), [fails("timeout", None, message="Too slow.")]),
+    }
+    d = await desk(models=models)
+    failure = (await d.complete(d.begun())).outcome.error
+    assert failure == {"code": "upstream_timeout", "message": "m: Set OPENAI_API_KEY. second: Too slow."}
+
+
+async def test_an_answer_without_an_end_is_none(desk: Any) -> None:
+    d = await desk()
+
+    async def endless(_request: Any) -> Any:
+        yield TextDelta("and")
+
+    d.providers["m"].stream = endless
+    failure = (await d.complete(d.begun())).outcome.error
+    assert failure == {"code": "upstream_error", "message": "m: Its answer has no end."}

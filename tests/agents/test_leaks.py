@@ -1,0 +1,75 @@
+"""No live secret goes out in a prompt, and none comes in with an answer (spec 4.3, S23, S30)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from organism.agents.providers.script import ScriptedCall
+from organism.model.completion import CompleteError, TextDelta, ThoughtDelta, ToolCall
+from organism.model.redact import MASK, Redactor
+from organism.model.tool import ToolSpec
+from tests.agents.desk import fails, says
+
+SECRET = "canary-of-the-gateway-4711"
+
+
+async def test_a_prompt_loses_what_is_secret_or_looks_so_before_it_leaves(desk: Any) -> None:
+    d = await desk(redactor=Redactor([SECRET]))
+    key = "sk-proj-abcdefghijklmnop1234"
+    said = [
+        {"role": "system", "content": f"Use {SECRET}."},
+        {"role": "user", "content": [{"type": "text", "text": f"and {key}, Bearer abcdefgh1234"}]},
+        {"role": "assistant", "content": "", "tool_calls": [{"id": "c", "api_key": "short"}]},
+    ]
+    await d.complete(d.begun(), messages=said)
+    assert d.providers["m"].requests[0].messages == (
+        {"role": "system", "content": f"Use {MASK}."},
+        {"role": "user", "content": [{"type": "text", "text": f"and {MASK}, Bearer {MASK}"}]},
+        {"role": "assistant", "content": "", "tool_calls": [{"id": "c", "api_key": MASK}]},
+    )
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"tools": (ToolSpec("t", f"Send {SECRET}", {}),)},
+        {"tools": (ToolSpec("t", "", {"properties": {SECRET: {}}}),)},
+        {"response_format": {"type": "json_schema", "json_schema": {"name": SECRET}}},
+    ],
+)
+async def test_a_live_secret_where_nothing_may_be_changed_refuses_the_call(desk: Any, options: Any) -> None:
+    d = await desk(redactor=Redactor([SECRET]))
+    with pytest.raises(CompleteError) as caught:
+        await d.complete(d.begun(), **options)
+    assert caught.value.code == "leak_refused"
+    assert SECRET not in caught.value.message
+    assert (d.providers["m"].requests, d.purse.state.routing.spend.open) == ([], {})
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 7, 100])
+async def test_an_answer_loses_live_secrets_however_it_is_cut_into_pieces(desk: Any, size: int) -> None:
+    text = f"It is {SECRET}! And {SECRET[:-1]}, and {SECRET}"
+    d = await desk(says(text, thought=f"{SECRET}?", chunk_chars=size), redactor=Redactor([SECRET]))
+    done = await d.complete(d.begun())
+    shown = "".join(part.text for part in done.told if isinstance(part, TextDelta))
+    thought = "".join(part.text for part in done.told if isinstance(part, ThoughtDelta))
+    assert shown == done.text == f"It is {MASK}! And {SECRET[:-1]}, and {MASK}"
+    assert thought == done.outcome.completion.thought == f"{MASK}?"
+
+
+async def test_a_tool_call_loses_live_secrets_too(desk: Any) -> None:
+    calls = (ScriptedCall("send", {"to": [f"x{SECRET}"]}, id=SECRET), ScriptedCall(SECRET, {}, raw=f"{{{SECRET}"))
+    d = await desk(says("", calls=calls), redactor=Redactor([SECRET]))
+    done = await d.complete(d.begun())
+    assert done.outcome.completion.tool_calls == (
+        ToolCall(MASK, "send", {"to": [f"x{MASK}"]}),
+        ToolCall("call_1_2", MASK, None, f"{{{MASK}"),
+    )
+    assert SECRET not in repr(done.told)
+
+
+async def test_an_error_of_a_server_loses_them_too(desk: Any) -> None:
+    d = await desk(fails("rejected", message=f"bad key {SECRET}"), redactor=Redactor([SECRET]))
+    assert (await d.complete(d.begun())).outcome.error["message"] == f"m: bad key {MASK}"
