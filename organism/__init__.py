@@ -22,7 +22,7 @@ from organism.model.handler import (
     TodoRegistered,
     TodoUntil,
 )
-from organism.model.tool import ToolSpec
+from organism.model.tool import ToolError, ToolSpec
 
 __all__ = [
     "AgentFactory",
@@ -44,6 +44,7 @@ __all__ = [
     "TodoRegistered",
     "TodoUntil",
     "ToolCall",
+    "ToolError",
     "ToolSpec",
     "UnknownAgentConfigError",
 ]

@@ -13,8 +13,8 @@ from organism.model.run import BLOCKS
 
 WAITS: Final = frozenset({"ask", "approve", "complete"})
 """Kinds of steps in which a handler waits for somebody else."""
-
-
+CONSENT: Final = 0
+"""The number of the step in which a human is asked whether a message may be handled: it comes before all others."""
 ROOTS_KEPT: Final = 256
 """A thread that was injected into so often looks which of its roots nothing rests on any more."""
 
@@ -218,6 +218,10 @@ class Message:
     def is_indeterminate(self) -> bool:
         """Whether an unsafe effect of it was found started and not finished."""
         return self.steps is not None and any(step.unknown for step in self.steps.values())
+
+    def awaits_consent(self) -> bool:
+        """Whether a human is asked whether it may be handled."""
+        return self.steps is not None and CONSENT in self.steps and self.steps[CONSENT].ok is None
 
     def is_waiting_in_step(self) -> bool:
         """Whether its handler waits in an ask, an approval or a model call, and so runs no code of its own."""

@@ -20,12 +20,15 @@ def keys(event: Event) -> Sequence[str]:
 def apply(_key: str, row: Row | None, event: Event) -> Row | None:
     """The approval; ``status`` is ``pending``, then for good ``approved``, ``rejected``, ``expired`` or ``cancelled``.
 
-    ``position`` stays that of the request, where the preview lies.
+    ``position`` stays that of the request, where the preview lies; ``digest`` is that of the edits, once there are any.
+    ``payload_type`` is the class of the payload that is previewed; None where a handler asks and shows what it likes.
     """
     if event.type == "approval_requested":
         return _requested(event)
     if row is not None and row["status"] == "pending":
         row["status"] = _end(event)
+        if "digest" in event.data:
+            row["digest"] = event.data["digest"]
     return row
 
 
@@ -36,6 +39,7 @@ def _requested(event: Event) -> Row:
         "thread_id": event.thread,
         "message_id": data["message"],
         "agent": data["agent"],
+        "payload_type": data.get("type"),
         "digest": data["digest"],
         "status": "pending",
         "requested_at": iso(event.at),
@@ -53,7 +57,7 @@ def _end(event: Event) -> str:
 
 MODEL = ReadModel(
     name="approvals",
-    version=2,
+    version=3,
     keys=dict.fromkeys(("approval_requested", "approval_resolved", "approval_expired", "approval_cancelled"), keys),
     apply=apply,
     columns={

@@ -12,8 +12,9 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from organism.model.events import Event
+from organism.model.held import asks_above, steps_held, stop_or_go
 from organism.model.ids import CONSOLE
-from organism.model.thread import WAITS, Call, Message, Root, Step, Thread
+from organism.model.thread import CONSENT, Call, Message, Root, Step, Thread
 
 SHORT_LIFE_US: Final = 12_000_000
 """A life that ended sooner, with something started and nothing ended, counts towards a crash loop (G8)."""
@@ -71,18 +72,13 @@ class Routing:
         return self.paused or message.thread.paused or message.to in self.paused_agents
 
     def hold(self, at: int) -> None:
-        """A pause began or ended: the clock of each step that a pause holds up stands still, any other runs on.
-
-        Held up are the steps of what is paused, and the asks that wait for it, however far away.
-        """
+        """Something began or ceased to hold up messages: the clock of each step that it concerns stops or runs on."""
         held: set[Step] = set()
         for message in self.messages.values():
-            if self.is_paused(message):
-                held.update(step for step in (message.steps or {}).values() if step.ok is None and step.kind in WAITS)
-                _hold_asks(message, held)
+            held.update(steps_held(message, is_paused=self.is_paused(message)))
         for message in self.messages.values():
             for step in (message.steps or {}).values():
-                _stop_or_go(step, at, is_held=step in held)
+                stop_or_go(step, at, is_held=step in held)
 
     def end(self, message_id: str) -> None:
         """An open message is open no more."""
@@ -116,25 +112,8 @@ def _message_sent(state: Routing, event: Event) -> None:
     thread.open += 1
     state.messages[message.id] = message
     if message.ask is not None and state.is_paused(message):
-        held: set[Step] = set()
-        _hold_asks(message, held)
-        for step in held:
-            _stop_or_go(step, event.at, is_held=True)
-
-
-def _hold_asks(message: Message, held: set[Step]) -> None:
-    ask = message.ask
-    while ask is not None and ask not in held:
-        held.add(ask)
-        ask = ask.message.ask
-
-
-def _stop_or_go(step: Step, at: int, *, is_held: bool) -> None:
-    if is_held and not step.held_at:
-        step.held_at = at
-    elif step.held_at and not is_held:
-        step.expires += at - step.held_at if step.expires else 0
-        step.held_at = 0
+        for step in asks_above(message):
+            stop_or_go(step, event.at, is_held=True)
 
 
 def _place_in_call(state: Routing, message: Message, event: Event) -> None:
@@ -316,6 +295,8 @@ def _step_started(state: Routing, event: Event) -> None:
     if message.steps is None:
         message.steps = {}
     message.steps[step.number] = step
+    if step.number == CONSENT:
+        state.hold(event.at)
 
 
 def _mark_unknown(message: Message, number: int) -> None:
@@ -338,6 +319,8 @@ def _step_recorded(state: Routing, event: Event) -> None:
     step.unknown = False
     if step.kind != "ask":
         step.content_at = event.position
+    if step.number == CONSENT:
+        state.hold(event.at)
 
 
 def _step_resolved(state: Routing, event: Event) -> None:

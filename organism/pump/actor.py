@@ -11,6 +11,7 @@ from typing import Any, Protocol, TypeVar
 from organism.config.served import SERVED
 from organism.log.log import Log
 from organism.model.handler import HandlerMetadata
+from organism.pump import consent
 from organism.pump.recall import Unreadable, payload_of
 from organism.pump.situation import Situation
 from organism.pump.steps import Handling
@@ -54,8 +55,8 @@ async def _run(pump: Stop, handling: Handling) -> None:
             payload = await payload_of(pump.log, handling.rules, message)
         message.payload = None
         handler = handling.listener.handler
-        if handler is None or handling.listener.blocking:
-            answer = await _in_thread(handling, payload)
+        if handler is None or handling.listener.blocking or handling.listener.approval:
+            answer = await _otherwise(handling, payload)
         else:
             answer = await handler(payload, HandlerMetadata(Situation(handling), handling))
     except Unreadable as error:
@@ -88,6 +89,18 @@ async def outcome_of(effect: Awaitable[Any]) -> tuple[Any, Exception | None]:
         return await effect, None
     except Exception as error:  # noqa: BLE001 - recorded as the step's error, whatever it is
         return None, error
+
+
+async def _otherwise(handling: Handling, payload: Any) -> object:
+    """Run a handler that is not simply called: one that a human consents to first, one with a thread of its own."""
+    listener = handling.listener
+    if listener.approval and not handling.message.reply:
+        payload = await consent.asked(handling, payload)
+        if isinstance(payload, consent.Withheld):
+            return payload.answer
+    if listener.handler is None or listener.blocking:
+        return await _in_thread(handling, payload)
+    return await listener.handler(payload, HandlerMetadata(Situation(handling), handling))
 
 
 async def _in_thread(handling: Handling, payload: Any) -> object:

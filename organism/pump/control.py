@@ -6,6 +6,7 @@ read before it and given here.
 
 from __future__ import annotations
 
+import hashlib
 from typing import Any
 
 import orjson
@@ -132,6 +133,11 @@ def resolve_effect(decision: Decision, step: Step, outcome: str, result: Any) ->
     decision.state.boxes.wake(message)
 
 
+def canonical(value: Any) -> bytes:
+    """The canonical bytes of what a human is shown: compact JSON, its keys in order."""
+    return orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
+
+
 def resolve_approval(decision: Decision, step: Step, command: ResolveApproval) -> None:
     """What a human decided. Raises ``AlreadyResolved``."""
     if step.ok is not None:
@@ -139,7 +145,9 @@ def resolve_approval(decision: Decision, step: Step, command: ResolveApproval) -
     by = command.actor.user or command.actor.tenant
     data = {"approval": step.approval, "decision": command.decision, "comment": command.comment, "by": by}
     owner = step.message.thread.id
-    edits = Content(owner, orjson.dumps(command.edits)) if command.edits is not None else None
+    edits = Content(owner, canonical(command.edits)) if command.edits is not None else None
+    if edits is not None:
+        data["digest"] = hashlib.sha256(edits.json).hexdigest()
     decision.add("approval_resolved", data, edits, owner)
     answer = {"decision": command.decision, "edits": command.edits, "comment": command.comment, "by": by}
     decision.record(step, None, Content(owner, orjson.dumps(answer)))

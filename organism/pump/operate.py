@@ -26,7 +26,7 @@ from organism.errors import (
 from organism.log.log import EventFilter, Query, Row, Where
 from organism.model import commands as c
 from organism.model.thread import Thread
-from organism.pump import control, inject, replay
+from organism.pump import consent, control, inject, replay
 from organism.pump.lookup import indeterminate
 from organism.pump.pump import Pump
 from organism.pump.unit import KEPT, Decision, Tell
@@ -334,6 +334,7 @@ async def _resolve_approval(self: Operator, command: c.ResolveApproval) -> c.Don
             raise NotFound(f"There is no approval {command.approval!r}.")
         raise AlreadyResolved("This approval was resolved already.")
     check_position(command, step.message.thread.head)
+    consent.check_edits(self.pump.state.rules, step, command)
     decision = self.pump.state.decide(step.message.thread, None, command.actor)
     control.resolve_approval(decision, step, command)
     return await _finish(self, decision, command)

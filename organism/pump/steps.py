@@ -20,6 +20,7 @@ from organism.model.events import Content
 from organism.model.handler import Approval, AskError, EffectError, EffectFailed, EffectKind
 from organism.model.thread import Step
 from organism.pump import completing, recall, runs
+from organism.pump.control import canonical
 from organism.pump.handling import Run
 from organism.pump.respond import send, told
 from organism.pump.route import GENERIC
@@ -109,17 +110,18 @@ class Handling(Run):
     async def approve(self, preview: Any) -> Approval:
         """See ``HandlerMetadata.approve``."""
         number = self.next_number()
-        json = orjson.dumps(preview, option=orjson.OPT_SORT_KEYS)
+        json = canonical(preview)
         _check_size(self.rules, json)
         digest = _digest("approve", "", json)
         step = self.recorded(number, "approve", digest)
         if step is None:
             await self.gate()
-            step = self._request_approval(number, digest, json)
+            step = self.request_approval(number, digest, json)
         await self.answer(step)
         return Approval(**await self.result(step))
 
-    def _request_approval(self, number: int, digest: str, preview: bytes) -> Step:
+    def request_approval(self, number: int, digest: str, preview: bytes, payload_type: str | None = None) -> Step:
+        """Ask a human. ``preview`` is canonical JSON; if it is a payload, ``payload_type`` is its class."""
         decision = self.decide()
         approval = decision.state.ids.approval()
         expires = decision.at + int(self.rules.limits.approval_expires_s * 1_000_000)
@@ -133,6 +135,8 @@ class Handling(Run):
             "digest": hashlib.sha256(preview).hexdigest(),
             "expires_at": expires,
         }
+        if payload_type is not None:
+            data["type"] = payload_type
         decision.add("approval_requested", data, Content(message.thread.id, preview))
         self.suspend(step)
         self.pump.write(decision)

@@ -755,6 +755,8 @@ export interface OrganismChanged {
 export interface OrganismSection {
   name: string;
   imports: string[];
+  /** The file that every prompt begins with; true: the usual one, false: none. */
+  charter: string | boolean;
 }
 
 /** How the organism stands. */

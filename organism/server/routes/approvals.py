@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+from dataclasses import replace
+from functools import partial
 from typing import Any, Final
 
 import orjson
 
+from organism.codec import Codec, UnknownPayload
 from organism.errors import InvalidPayload
 from organism.log.log import Where
 from organism.model.commands import ResolveApproval
-from organism.server.bodies import ApprovalBody, parsed
+from organism.server.bodies import ApprovalBody, parsed, payload_at
 from organism.server.call import Answer, Call, Route, answer
 from organism.server.contract import ACT_ON_THREAD, QUESTION_REFUSED, Contract, gives
 from organism.server.lists import Listing, list_of, one_of, since
@@ -26,35 +30,43 @@ APPROVALS: Final = Listing(
         "agent": lambda name: Where("agent", "=", name),
         "since": since("asked_at"),
     },
-    reshape=lambda rows: orjson.dumps([_shown(row) for row in orjson.loads(rows)]),
 )
 
 
-def _shown(row: dict[str, Any]) -> dict[str, Any]:
-    """The API's approval: the content of its request is the preview."""
-    preview = row.pop("payload")
-    return {**row, "preview": preview}
+def _shown(codec: Codec, row: dict[str, Any]) -> dict[str, Any]:
+    """The API's approval: the content of its request is the preview, and a call that waits has its form."""
+    name, shown = row["payload_type"], {**row, "preview": row["payload"]}
+    del shown["payload"]
+    with suppress(UnknownPayload):
+        if name is not None and row["status"] == "pending":
+            shown["form_schema"] = codec.schema(name).json_schema
+    return shown
+
+
+def _all_shown(codec: Codec, rows: bytes) -> bytes:
+    return orjson.dumps([_shown(codec, row) for row in orjson.loads(rows)])
 
 
 async def approvals(call: Call) -> Answer:
     """Every approval, oldest first."""
-    return await list_of(call, APPROVALS)
+    return await list_of(call, replace(APPROVALS, reshape=partial(_all_shown, call.process.organism.codec)))
 
 
 async def resolve(call: Call) -> Answer:
     """Approve or reject; the second who does gets 409 ``already_resolved``."""
     call.allow_query()
     body = parsed(ApprovalBody, call.json())
-    await call.tenant.do(
-        ResolveApproval(
-            approval=call.params["id"],
-            decision=body.decision,
-            edits=body.edits,
-            comment=body.comment,
-            **call.command_fields(),
-        )
+    command = ResolveApproval(
+        approval=call.params["id"],
+        decision=body.decision,
+        edits=body.edits,
+        comment=body.comment,
+        **call.command_fields(),
     )
-    return answer(_shown(orjson.loads(await call.row("approvals", call.params["id"]))))
+    with payload_at("/edits"):
+        await call.tenant.do(command)
+    row = orjson.loads(await call.row("approvals", call.params["id"]))
+    return answer(_shown(call.process.organism.codec, row))
 
 
 LIST: Final = Contract(gives=gives(ApprovalList), query=APPROVALS.takes, narrow={"status": ApprovalStatus})

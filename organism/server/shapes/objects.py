@@ -15,6 +15,7 @@ from organism.server.shapes.words import (
     Cursor,
     Digest,
     MessageId,
+    Object,
     OrganismStatus,
     Payload,
     PayloadType,
@@ -147,7 +148,11 @@ class Approval(TypedDict):
     thread_id: ThreadId
     message_id: MessageId
     agent: AgentName
+    payload_type: Annotated[
+        PayloadType | None, Field(description="Of a call that waits for consent: its payload is the preview.")
+    ]
     preview: Payload
+    form_schema: NotRequired[Annotated[Object, Field(description="What `edits` of the payload may be.")]]
     digest: Annotated[Digest, Field(description="Of the preview's canonical bytes, to which a decision is bound.")]
     status: ApprovalStatus
     requested_at: Time
