@@ -20,9 +20,12 @@ ROOMS = (
         f"organism/{room}"
         for room in ("cli", "server", "server/routes", "pump", "projections", "log", "codec", "config", "model", "rag")
     ),
+    "organism/agents",
+    "organism/agents/providers",
 )
 FILES = (
     *(f"organism/{name}.py" for name in ("errors", "bootstrap", "tenants", "testing", "__main__")),
+    *(f"organism/agents/{name}.py" for name in ("answers", "factory", "llm_client", "prompt", "provider")),
     *(f"organism/pump/{name}.py" for name in ("control", "inject", "pump", "respond", "route")),
     *(f"organism/{room}/{name}.py" for room in ("projections", "server/routes") for name in ("agents", "threads")),
     *(f"handlers/{name}.py" for name in ("hello", "summarizer")),
@@ -30,6 +33,10 @@ FILES = (
 RIGHT = {
     "handlers/hello.py": "from organism import HandlerMetadata",
     "organism/__main__.py": "from organism.cli import serve",
+    "organism/agents/factory.py": "from organism.agents import prompt",
+    "organism/agents/llm_client.py": "from organism.agents.providers import openai",
+    "organism/agents/prompt.py": "from organism.agents import answers",
+    "organism/agents/providers/openai.py": "import openai\nfrom organism.agents import provider",
     "organism/cli/serve.py": "import typer\nimport uvicorn\nfrom organism import bootstrap",
     "organism/codec/xml.py": "from lxml import etree",
     "organism/config/load.py": "from ruamel.yaml import YAML",
@@ -60,6 +67,10 @@ WRONG = (
     ("terminal", "organism/server/app.py", "import typer"),
     ("yaml", "organism/bootstrap.py", "import ruamel.yaml"),
     ("providers", "organism/rag/embed.py", "import openai"),
+    ("prompts", "organism/agents/factory.py", "from organism.agents import llm_client"),
+    ("prompts", "organism/agents/prompt.py", "from organism.agents.providers import openai"),
+    ("client", "organism/agents/llm_client.py", "from organism.agents import prompt"),
+    ("client", "organism/agents/providers/openai.py", "from organism.agents import factory"),
     ("decisions", "organism/pump/route.py", "import asyncio"),
     ("decisions", "organism/projections/threads.py", "import structlog"),
     ("vocabulary", "organism/model/ids.py", "import orjson"),

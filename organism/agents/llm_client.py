@@ -1,0 +1,126 @@
+"""The lowest way to a model, for programs outside of organisms (seed 004, 6). It knows nothing of agents.
+
+Which model answers, the environment says: with ``OPENAI_API_KEY`` or ``OPENAI_BASE_URL`` it is OpenAI, or whatever
+server speaks its chat completions API; else the embedded default, which needs neither network nor key. A model's name
+goes to the provider as it is, that of a fine-tuned one too. Each call is one attempt, and nothing is kept between two.
+
+In an organism handlers call ``metadata.complete`` instead: there a call has budgets, retries and a record.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import aclosing
+from typing import Any, Final, TypeVar
+
+import structlog
+
+from organism.agents.provider import Provider, ProviderError
+from organism.agents.providers.builtin.model import Builtin
+from organism.agents.providers.openai import OpenAIProvider
+from organism.model.completion import (
+    ChatMessage,
+    Completion,
+    Finish,
+    ModelRequest,
+    Part,
+    TextDelta,
+    ThoughtDelta,
+    ToolCall,
+    Usage,
+)
+
+API_KEY: Final = "OPENAI_API_KEY"
+BASE_URL: Final = "OPENAI_BASE_URL"
+TIMEOUT_S: Final = 120.0
+
+Result = TypeVar("Result")
+
+
+def call(
+    model: str,
+    messages: Sequence[ChatMessage],
+    response_format: Mapping[str, Any] | None = None,
+    temperature: float = 0.0,
+    max_tokens: int | None = None,
+) -> Completion:
+    """What the model answers, as it came; its JSON is not decoded. Raises ``ProviderError``.
+
+    ``response_format`` is a JSON Schema, or what the API has for it. It waits for the answer; where an event loop runs
+    it holds that up, so there is ``acall``.
+    """
+    return _waited_for(acall(model, messages, response_format, temperature, max_tokens))
+
+
+async def acall(
+    model: str,
+    messages: Sequence[ChatMessage],
+    response_format: Mapping[str, Any] | None = None,
+    temperature: float = 0.0,
+    max_tokens: int | None = None,
+) -> Completion:
+    """``call`` for programs with an event loop."""
+    parts = [part async for part in stream(model, messages, response_format, temperature, max_tokens)]
+    return _completion(model, parts)
+
+
+async def stream(
+    model: str,
+    messages: Sequence[ChatMessage],
+    response_format: Mapping[str, Any] | None = None,
+    temperature: float = 0.0,
+    max_tokens: int | None = None,
+) -> AsyncIterator[Part]:
+    """The parts of the answer as they come, a ``Finish`` last. Raises ``ProviderError``."""
+    request = ModelRequest(
+        model=model,
+        messages=tuple(messages),
+        response_format=response_format,
+        temperature=temperature,
+        max_tokens=max_tokens,
+        timeout_s=TIMEOUT_S,
+    )
+    logger = structlog.get_logger("organism.llm_client")
+    provider = _provider(os.environ)
+    try:
+        async with aclosing(provider.stream(request)) as parts:  # type: ignore[type-var]  # each provider's is a generator
+            async for part in parts:
+                if isinstance(part, Usage):
+                    logger.info("llm_called", model=model, input=part.input_tokens, output=part.output_tokens)
+                yield part
+    except ProviderError as error:
+        logger.warning("llm_call_failed", model=model, fault=error.fault, error=error.message)
+        raise
+    finally:
+        await provider.close()
+
+
+def _provider(environment: Mapping[str, str]) -> Provider:
+    key, url = (environment.get(name, "").strip() or None for name in (API_KEY, BASE_URL))
+    return Builtin() if key is None and url is None else OpenAIProvider(url, key, API_KEY if key else None)
+
+
+def _completion(model: str, parts: Sequence[Part]) -> Completion:
+    usage = next((part for part in parts if isinstance(part, Usage)), Usage(0, 0))
+    return Completion(
+        model=model,
+        text="".join(part.text for part in parts if isinstance(part, TextDelta)),
+        thought="".join(part.text for part in parts if isinstance(part, ThoughtDelta)),
+        tool_calls=tuple(part for part in parts if isinstance(part, ToolCall)),
+        finish=next((part.reason for part in parts if isinstance(part, Finish)), "stop"),
+        input_tokens=usage.input_tokens,
+        output_tokens=usage.output_tokens,
+    )
+
+
+def _waited_for(answer: Coroutine[Any, Any, Result]) -> Result:
+    """Run it in a loop of its own, in a thread of its own where one runs already."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(answer)
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(asyncio.run, answer).result()

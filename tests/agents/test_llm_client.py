@@ -1,0 +1,147 @@
+"""The lowest way to a model: what the environment chooses, what is sent, what comes back (spec 4.2, seed 004, 6)."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import pytest
+from structlog.testing import capture_logs
+
+from organism.agents import llm_client
+from organism.agents.provider import ProviderError
+from organism.model.completion import Finish, TextDelta, Usage
+from tests.agents.peer.answers import Answer
+from tests.agents.peer.fixture import Peer
+
+MESSAGES = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Hello?"}]
+SCHEMA = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
+FINE_TUNED = "ft:gpt-4.1-mini-2025-04-14:personal:a2-promptshaper-v1:XXXX"
+
+
+@pytest.fixture(autouse=True)
+def _no_provider(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture
+def openai(peer: Peer, monkeypatch: pytest.MonkeyPatch) -> Peer:
+    """A server of models that the environment names."""
+    monkeypatch.setenv("OPENAI_BASE_URL", peer.url)
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-canary")
+    return peer
+
+
+def test_the_signature_is_the_seeds() -> None:
+    for function in (llm_client.call, llm_client.acall, llm_client.stream):
+        signature = inspect.signature(function)
+        assert list(signature.parameters) == ["model", "messages", "response_format", "temperature", "max_tokens"]
+        defaults = {name: each.default for name, each in signature.parameters.items()}
+        assert (defaults["response_format"], defaults["temperature"], defaults["max_tokens"]) == (None, 0.0, None)
+
+
+def test_without_a_provider_in_the_environment_the_embedded_default_answers() -> None:
+    schema = {"type": "object", "properties": {"tone": {"type": "string", "enum": ["direct", "formal"]}}}
+    answer = llm_client.call("gpt-4.1-mini", MESSAGES, schema)
+    assert answer == llm_client.call("gpt-4.1-mini", MESSAGES, schema)
+    assert answer.text.startswith("{")
+    assert answer.finish == "stop"
+
+
+@pytest.mark.parametrize("value", ["", "  "])
+def test_empty_variables_name_no_provider(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", value)
+    monkeypatch.setenv("OPENAI_BASE_URL", value)
+    assert llm_client.call("m", MESSAGES).text
+
+
+async def test_a_call_sends_what_it_was_given_and_gives_what_came(openai: Peer) -> None:
+    await openai.script(Answer(text='{"n": 1}', input_tokens=7, output_tokens=3))
+    answer = llm_client.call(
+        model="gpt-4.1-mini", messages=MESSAGES, response_format=SCHEMA, temperature=0.5, max_tokens=99
+    )
+    assert (answer.text, answer.finish, answer.input_tokens, answer.output_tokens) == ('{"n": 1}', "stop", 7, 3)
+    (request,) = await openai.requests()
+    body: dict[str, Any] = request["body"]
+    assert (body["model"], body["messages"], body["temperature"], body["max_tokens"]) == (
+        "gpt-4.1-mini",
+        MESSAGES,
+        0.5,
+        99,
+    )
+    assert body["response_format"]["json_schema"]["schema"] == SCHEMA
+    assert request["headers"]["authorization"] == "Bearer sk-canary"
+
+
+async def test_what_is_not_given_is_not_sent(openai: Peer) -> None:
+    await openai.script(Answer(text="hi"))
+    llm_client.call("gpt-4.1-mini", MESSAGES)
+    (request,) = await openai.requests()
+    assert request["body"]["temperature"] == 0
+    assert not {"response_format", "max_tokens", "tools"} & set(request["body"])
+
+
+@pytest.mark.parametrize("model", ["gpt-4.1-mini", FINE_TUNED])
+async def test_base_and_fine_tuned_models_are_named_as_they_are(openai: Peer, model: str) -> None:
+    await openai.script(Answer(text="hi"))
+    assert llm_client.call(model, MESSAGES).model == model
+    (request,) = await openai.requests()
+    assert request["body"]["model"] == model
+
+
+async def test_a_server_of_its_own_may_want_no_key(peer: Peer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_BASE_URL", peer.url)
+    await peer.script(Answer(text="hi"))
+    assert llm_client.call("m", MESSAGES).text == "hi"
+    (request,) = await peer.requests()
+    assert "authorization" not in request["headers"]
+
+
+async def test_the_async_twin_gives_the_same(openai: Peer) -> None:
+    await openai.script(Answer(text="hi", times=2))
+    assert await llm_client.acall("m", MESSAGES) == llm_client.call("m", MESSAGES)
+
+
+async def test_a_stream_gives_the_parts_as_they_come(openai: Peer) -> None:
+    await openai.script(Answer(text="hello", pieces=5, input_tokens=7, output_tokens=3))
+    parts = [part async for part in llm_client.stream("m", MESSAGES)]
+    assert [part.text for part in parts if isinstance(part, TextDelta)] == list("hello")
+    assert parts[-2:] == [Usage(7, 3), Finish("stop")]
+
+
+async def test_a_stream_that_is_left_ends_the_call(openai: Peer) -> None:
+    await openai.script(Answer(text="hello", pieces=5, hang_after=3))
+    parts = llm_client.stream("m", MESSAGES)
+    assert isinstance(await anext(parts), TextDelta)
+    await parts.aclose()  # type: ignore[attr-defined]  # it is a generator
+    assert [request["end"] for request in await openai.until(gone=1)] == ["gone"]
+
+
+def test_a_call_works_without_and_within_a_running_loop() -> None:
+    assert llm_client.call("m", MESSAGES).text
+
+
+async def test_a_failure_is_raised_after_one_attempt_and_logged_without_prompt_and_key(openai: Peer) -> None:
+    await openai.script(Answer(status=500, error="overloaded", times=0))
+    with capture_logs() as said, pytest.raises(ProviderError) as failed:
+        llm_client.call("m", [{"role": "user", "content": "canary-prompt"}])
+    assert failed.value.fault == "unavailable"
+    assert len(await openai.requests()) == 1
+    assert [(each["event"], each["model"], each["fault"]) for each in said] == [("llm_call_failed", "m", "unavailable")]
+    assert "canary" not in str(said)
+
+
+async def test_the_tokens_of_a_call_are_logged(openai: Peer) -> None:
+    await openai.script(Answer(text="hi", input_tokens=7, output_tokens=3))
+    with capture_logs() as said:
+        llm_client.call("m", MESSAGES)
+    assert said == [{"event": "llm_called", "model": "m", "input": 7, "output": 3, "log_level": "info"}]
+
+
+def test_a_key_that_is_no_key_is_refused_before_anything_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "two words")
+    with pytest.raises(ProviderError) as refused:
+        llm_client.call("m", MESSAGES)
+    assert refused.value.fault == "unauthorized"
+    assert "two words" not in refused.value.message

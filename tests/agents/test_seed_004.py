@@ -1,0 +1,98 @@
+"""The code of seed 004, section 2, as it is written there: A2 from the factory to its labels, offline."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from organism.agents import llm_client
+from organism.agents.factory import AgentFactory
+from tests.agents.stack import SHIPPED, a2
+
+REPOSITORY = Path(__file__).parents[2]
+
+
+@dataclass
+class SuperPrompt:
+    task: str
+    purpose: str
+    context: str
+    labels: dict[str, str] = field(default_factory=dict)
+
+
+class A2:
+    """The agent as the controller sees it."""
+
+    def run(self, superprompt: SuperPrompt, version: str = "v1") -> SuperPrompt:
+        input_payload = {
+            "task": superprompt.task,
+            "purpose": superprompt.purpose,
+            "context": superprompt.context,
+        }
+        agent_prompt = AgentFactory.create(
+            agent_name="A2",
+            version=version,
+            input_payload=input_payload,
+        )
+        messages, response_format = agent_prompt.compose(input_payload)
+        llm_raw_output = llm_client.call(
+            model=agent_prompt.model_name,
+            messages=messages,
+            response_format=response_format,
+            temperature=agent_prompt.temperature,
+        )
+        labels = agent_prompt.parse_and_validate(llm_raw_output)
+        superprompt.labels = labels
+        return superprompt
+
+
+@pytest.fixture(autouse=True)
+def _in_the_repository(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(REPOSITORY)
+    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def test_the_seeds_code_labels_a_prompt_offline() -> None:
+    superprompt = A2().run(SuperPrompt("Write a Python loop", "for a manager", "be formal"), version="v1")
+    assert list(superprompt.labels) == ["system", "audience", "tone", "response_depth", "confidence"]
+    assert all(label in a2()["enums"][name] for name, label in superprompt.labels.items())
+
+
+def test_the_same_prompt_gives_the_same_labels() -> None:
+    draft = ("Explain S3 buckets", "decide on a budget", "we use AWS")
+    first = A2().run(SuperPrompt(*draft)).labels
+    assert A2().run(SuperPrompt(*draft)).labels == first
+
+
+def test_the_shipped_file_is_the_seeds_without_its_comment() -> None:
+    assert "//" not in SHIPPED.read_text("utf-8")
+    assert a2() == {
+        "agent_name": "A2",
+        "version": "v1",
+        "mode": "Chooser",
+        "system_text": "You are A2 PromptShaper. ...",
+        "purpose_text": "You must inspect task/purpose/context and choose labels for system, audience, tone, "
+        "response_depth, confidence.",
+        "output_schema": {
+            "type": "object",
+            "required": ["system", "audience", "tone", "response_depth", "confidence"],
+            "properties": {name: {"type": "string", "enum": allowed} for name, allowed in ENUMS.items()},
+        },
+        "enums": ENUMS,
+        "defaults": {"tone": "direct", "response_depth": "detailed", "confidence": "medium"},
+        "model_name": "gpt-4.1-mini",
+        "temperature": 0.0,
+        "max_output_tokens": 256,
+    }
+
+
+ENUMS = {
+    "system": ["Python_Programmer", "AWS_Architect", "Friend"],
+    "audience": ["Developer", "Manager", "Friend", "Self"],
+    "tone": ["direct", "friendly", "formal"],
+    "response_depth": ["short", "detailed", "exhaustive"],
+    "confidence": ["low", "medium", "high"],
+}
