@@ -83,19 +83,27 @@ async def stream(
         max_tokens=max_tokens,
         timeout_s=TIMEOUT_S,
     )
-    logger = structlog.get_logger("organism.llm_client")
     provider = _provider(os.environ)
     try:
         async with aclosing(provider.stream(request)) as parts:  # type: ignore[type-var]  # each provider's is a generator
             async for part in parts:
-                if isinstance(part, Usage):
-                    logger.info("llm_called", model=model, input=part.input_tokens, output=part.output_tokens)
+                _note(model, part)
                 yield part
     except ProviderError as error:
-        logger.warning("llm_call_failed", model=model, fault=error.fault, error=error.message)
+        _logger().warning("llm_call_failed", model=model, fault=error.fault, error=error.message)
         raise
     finally:
         await provider.close()
+
+
+def _note(model: str, part: Part) -> None:
+    """Log what was used; never what was said."""
+    if isinstance(part, Usage):
+        _logger().info("llm_called", model=model, input=part.input_tokens, output=part.output_tokens)
+
+
+def _logger() -> Any:
+    return structlog.get_logger("organism.llm_client")
 
 
 def _provider(environment: Mapping[str, str]) -> Provider:
