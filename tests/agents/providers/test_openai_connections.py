@@ -81,6 +81,19 @@ async def test_a_server_that_is_not_there_is_unavailable() -> None:
     await provider.close()
 
 
+async def test_a_server_that_takes_no_connection_is_given_up() -> None:
+    with socket.socket() as busy, socket.socket() as first, socket.socket() as second:
+        busy.bind(("127.0.0.1", 0))
+        busy.listen(0)
+        for waiting in (first, second):  # so many the system lets in though nobody accepts them
+            waiting.settimeout(0)
+            waiting.connect_ex(busy.getsockname())
+        provider = OpenAIProvider(f"http://127.0.0.1:{busy.getsockname()[1]}/v1", waits=Waits(connect_s=0.1))
+        error = await fault(provider)
+        await provider.close()
+    assert (error.fault, "could not be connected to within 0.1 s" in str(error)) == ("timeout", True)
+
+
 async def test_a_server_without_tls_is_unavailable_at_https(peer: Peer) -> None:
     provider = OpenAIProvider(peer.url.replace("http:", "https:"), KEY)
     assert (await fault(provider)).fault == "unavailable"
@@ -121,8 +134,8 @@ async def test_an_answer_that_is_whole_is_not_waited_for_any_more(peer: Peer) ->
 
 async def test_a_server_that_does_not_begin_is_given_up(peer: Peer) -> None:
     await peer.script(Answer(hang_after=0))
-    provider = OpenAIProvider(peer.url, waits=Waits(first_share=0.002))
-    error = await fault(provider, timeout_s=50)
+    provider = OpenAIProvider(peer.url, waits=Waits(first_share=0.0002))
+    error = await fault(provider, timeout_s=500)
     assert (error.fault, "did not begin to answer within 0.1 s" in str(error)) == ("timeout", True)
     await peer.until(gone=1)
     await provider.close()
@@ -130,26 +143,28 @@ async def test_a_server_that_does_not_begin_is_given_up(peer: Peer) -> None:
 
 async def test_a_server_that_sends_its_head_alone_has_not_begun(peer: Peer) -> None:
     await peer.script(Answer(hang_after=1))
-    provider = OpenAIProvider(peer.url, waits=Waits(first_share=0.002))
-    assert "did not begin to answer" in str(await fault(provider, timeout_s=50))
+    provider = OpenAIProvider(peer.url, waits=Waits(first_share=0.0002))
+    assert "did not begin to answer" in str(await fault(provider, timeout_s=500))
     await provider.close()
 
 
 async def test_a_server_that_does_not_go_on_is_given_up(peer: Peer) -> None:
     await peer.script(Answer(text="abcdef", hang_after=4))
-    provider = OpenAIProvider(peer.url, waits=Waits(next_share=0.002))
-    error = await fault(provider, timeout_s=50)
+    provider = OpenAIProvider(peer.url, waits=Waits(next_share=0.0002))
+    error = await fault(provider, timeout_s=500)
     assert (error.fault, "did not go on within 0.1 s" in str(error)) == ("timeout", True)
     await peer.until(gone=1)
     await provider.close()
 
 
 async def test_a_server_that_drips_for_ever_is_given_up_at_the_end_of_the_calls_time(
-    peer: Peer, provider: OpenAIProvider
+    peer: Peer,
 ) -> None:
     await peer.script(Answer(text="a" * 10_000, pieces=10_000, drip_s=0.01))
+    provider = OpenAIProvider(peer.url, waits=Waits(first_share=1, next_share=1))
     error = await fault(provider, timeout_s=0.3)
     assert (error.fault, "did not end its answer within 0.3 s" in str(error)) == ("timeout", True)
+    await provider.close()
 
 
 async def test_a_redirect_is_not_followed(peer: Peer, provider: OpenAIProvider) -> None:
@@ -160,8 +175,8 @@ async def test_a_redirect_is_not_followed(peer: Peer, provider: OpenAIProvider) 
 
 
 async def test_of_a_long_error_the_beginning_is_read(peer: Peer, provider: OpenAIProvider) -> None:
-    await peer.script(Answer(status=500, body=b"x" * 1_000_000, framing="length"))
-    assert (await fault(provider)).fault == "unavailable"
+    await peer.script(Answer(status=500, body=b"x" * 200_000, chunk_bytes=50_000, hang_after=4))
+    assert (await fault(provider, timeout_s=500)).fault == "unavailable"
 
 
 async def test_an_error_that_does_not_end_is_given_up(peer: Peer, provider: OpenAIProvider) -> None:

@@ -33,8 +33,9 @@ class Patience:
         self._whole_s = whole_s
         self._waits = waits
         self._faults = faults
-        self._began = self._loop.time()
-        self._end = self._began + whole_s
+        began = self._loop.time()
+        self._end = began + whole_s
+        self._first_by = began + waits.first_share * whole_s
         self._is_silent = True
 
     async def begin(self, sdk: Sdk, path: str, body: bytes) -> httpx2.Response:
@@ -42,12 +43,12 @@ class Patience:
         import httpx2
 
         connect_s = min(self._waits.connect_s, self._whole_s)
-        self._began = self._loop.time()
+        limit, failing = self._limit()
         try:
-            async with asyncio.timeout_at(self._first_by()):
+            async with asyncio.timeout_at(limit):
                 return await sdk.post(path, body, httpx2.Timeout(None, connect=connect_s))
         except TimeoutError:
-            raise self._late() from None
+            raise self._faults.late(*failing) from None
         except Refused:
             raise
         except (*sdk.errors, *failures()) as error:
@@ -55,13 +56,16 @@ class Patience:
 
     async def next(self, chunks: AsyncGenerator[bytes], *, is_finished: bool) -> bytes | None:
         """The next bytes, or None at the end. Raises ``ProviderError``, unless the model has finished."""
+        limit, failing = self._limit()
+        if is_finished:
+            limit = min(limit, self._loop.time() + self._waits.end_s)
         try:
-            async with asyncio.timeout_at(self._next_by(is_finished=is_finished)):
+            async with asyncio.timeout_at(limit):
                 chunk = await anext(chunks)
         except StopAsyncIteration:
             return None
         except TimeoutError:
-            missing = self._late()
+            missing = self._faults.late(*failing)
         except failures() as error:
             packed = is_undecodable(error)
             missing = self._faults.malformed("what cannot be unpacked") if packed else self._faults.cut()
@@ -87,19 +91,13 @@ class Patience:
             return self._faults.late("could not be connected to", connect_s)
         return self._faults.unreachable(cause) if is_connect_failure(cause) else self._faults.hung_up()
 
-    def _first_by(self) -> float:
-        return min(self._end, self._began + self._waits.first_share * self._whole_s)
-
-    def _next_by(self, *, is_finished: bool) -> float:
-        if is_finished:
-            return min(self._end, self._loop.time() + self._waits.end_s)
+    def _limit(self) -> tuple[float, tuple[str, float]]:
+        """Until when the next bytes are waited for; what the server failed to do if none come, and within how long."""
         if self._is_silent:
-            return self._first_by()
-        return min(self._end, self._loop.time() + self._waits.next_share * self._whole_s)
-
-    def _late(self) -> ProviderError:
-        if self._loop.time() >= self._end:
-            return self._faults.late("did not end its answer", self._whole_s)
-        if self._is_silent:
-            return self._faults.late("did not begin to answer", self._waits.first_share * self._whole_s)
-        return self._faults.late("did not go on", self._waits.next_share * self._whole_s)
+            limit, what, share = self._first_by, "did not begin to answer", self._waits.first_share
+        else:
+            share = self._waits.next_share
+            limit, what = self._loop.time() + share * self._whole_s, "did not go on"
+        if limit < self._end:
+            return limit, (what, share * self._whole_s)
+        return self._end, ("did not end its answer", self._whole_s)

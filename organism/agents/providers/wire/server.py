@@ -70,7 +70,6 @@ class Server:
     async def parts(self, request: ModelRequest) -> AsyncIterator[Part]:
         """The parts of the answer as they come. Raises ``ProviderError``; closing it ends the call's connection."""
         faults = Faults(self._access, request, self._now)
-        self._access.credential()
         sdk = await self._opened()
         patience = Patience(request.timeout_s, self._waits, faults)
         response = await self._asked(sdk, request, patience)

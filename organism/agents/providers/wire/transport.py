@@ -46,10 +46,14 @@ class Sdk:
 
 
 def http_client(access: Access) -> httpx2.AsyncClient:
-    """The client under an SDK. It reads no variables, and follows no redirect: a prompt goes where it was sent to."""
+    """The client under an SDK. It reads no variables, and follows no redirect: a prompt goes where it was sent to.
+
+    Raises ``ProviderError`` where there is no key.
+    """
+    key = access.credential()
+
     import httpx2
 
-    key = access.credential()
     # Reading the certificates of all authorities takes longer than a call; without TLS nobody asks for them.
     verify = True if access.base_url.startswith("https:") else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 
