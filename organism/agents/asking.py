@@ -111,9 +111,13 @@ async def approved(metadata: HandlerMetadata, ready: Ready) -> Ready | Result:
 
     It is shown with all that is invisible in it (S22).
     """
-    asked = ready.asked
-    given = asked.call.input or {}
-    approval = await metadata.approve({"tool": ready.to, "arguments": visible(given), "why": WHY_ASKED})
+    asked, call_id = ready.asked, ready.asked.call.id
+    shown = {"tool": ready.to, "arguments": visible(asked.call.input or {}), "why": WHY_ASKED}
+    called = {"id": call_id, "name": ready.to, "input": shown["arguments"]}
+    payload = {"toolName": ready.to, "toolCall": called, "why": WHY_ASKED}
+    await metadata.emit("interaction_request", {"id": call_id, "kind": "approval", "payload": payload})
+    approval = await metadata.approve(shown)
+    await metadata.emit("interaction_response", {"id": call_id, "decision": approval.decision})
     if approval.decision != "approve":
         said = f": {approval.comment}" if approval.comment else ""
         return failure("refused", f"No person has allowed this call ({approval.decision}){said}.")

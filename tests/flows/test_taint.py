@@ -15,7 +15,7 @@ from organism.model.commands import ResolveApproval
 from organism.model.completion import Completion, ToolCall
 from organism.pump.models import ModelCall, Outcome, Told
 from organism.testing import Running
-from tests.flows.thinking import Played, Say, Thinking, agent, call, calls, says, thinking
+from tests.flows.thinking import Played, Say, Thinking, agent, call, calls, run_of, says, thinking
 from tests.flows.world import MakeWorld
 
 SOURCE = '''
@@ -98,6 +98,16 @@ async def test_after_text_from_outside_a_person_decides(
         assert await o.tenant.ended(injected.thread_id, 10)
         assert await removals(o) == removed
         assert (await o.replies(injected.thread_id))[0]["text"] == "Over."
+        run = [(kind, data) for kind, data in await run_of(o, injected.message_id) if kind.startswith("interaction")]
+    assert [(kind, data["id"]) for kind, data in run] == [
+        ("interaction_request", run[0][1]["payload"]["toolCall"]["id"]),
+        ("interaction_response", run[0][1]["id"]),
+    ]
+    assert (run[0][1]["kind"], run[0][1]["payload"]["toolName"], run[1][1]["decision"]) == (
+        "approval",
+        "remove",
+        decision,
+    )
     assert result in play.models.calls[2][-1]["content"]
 
 
