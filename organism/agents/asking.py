@@ -61,6 +61,12 @@ class Ready:
     payload: Mended
 
 
+def prepared_all(asked: Sequence[Asked]) -> list[Ready | Result]:
+    """Each call of a round: its payload, or what is wrong with it."""
+    too_many = failure("too_many_calls", f"At most {MOST_CALLS} calls are made at once; call the others later.")
+    return [prepared(each) if at < MOST_CALLS else too_many for at, each in enumerate(asked)]
+
+
 def prepared(asked: Asked) -> Ready | Result:
     """The call's payload, or what is wrong with it."""
     function, call = asked.function, asked.call

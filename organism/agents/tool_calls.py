@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, Final
 
 import orjson
@@ -15,10 +16,12 @@ from organism.agents.outside import Outside
 from organism.agents.written_calls import written_calls
 from organism.agents.written_document import written_document
 from organism.codec import Codec, repair_json
+from organism.errors import InvalidPayload
 from organism.model.completion import Completion, ToolCall
 
 _FOREIGN: Final = re.compile(r"[^a-zA-Z0-9_-]")
 NAMELESS: Final = "unnamed"
+MOST_ID_CHARS: Final = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,14 +51,14 @@ class Spoken:
 
 
 class CallIds:
-    """The ids of a run's calls: the model's own where they are given once, else new ones, the same in each replay."""
+    """The ids of a run's calls, the same in each replay: the model's own if short and given once, else new ones."""
 
     def __init__(self) -> None:
         self._taken: set[str] = set()
 
     def take(self, wanted: str, round_number: int) -> str:
         """An id that no other call of the run has."""
-        found, number = wanted, 0
+        found, number = wanted if len(wanted) <= MOST_ID_CHARS else "", 0
         while not found or found in self._taken:
             number += 1
             found = f"call_{round_number}_{number}"
@@ -92,15 +95,21 @@ class CallReader:
         call, notes = told
         function = self.functions.find(call.name)
         name = function.spec.name if function is not None else wire_name(call.name)
-        given, more = _carried(call.input)
-        sent = replace(call, id=ids.take(carried_text(call.id), round_number), name=name, input=given)
-        if call.raw is not None:
-            sent = replace(sent, raw=carried_text(call.raw))
+        given, raw, more = _carried(call)
+        sent = ToolCall(ids.take(carried_text(call.id), round_number), name, given, raw)
         return Asked(sent, carried_text(call.name), function, (*notes, *more))
 
 
-def _carried(value: Mapping[str, Any] | None) -> tuple[Mapping[str, Any] | None, tuple[str, ...]]:
-    return (None, ()) if value is None else repair_json(dict(value))
+def _carried(call: ToolCall) -> tuple[Mapping[str, Any] | None, str | None, tuple[str, ...]]:
+    """The arguments as everybody can write them, or their text where nobody can, and what was replaced in them."""
+    if call.input is None:
+        return None, carried_text(call.raw or ""), ()
+    try:
+        given, notes = repair_json(dict(call.input))
+        orjson.dumps(given)
+    except (InvalidPayload, TypeError, ValueError, RecursionError):
+        return None, carried_text(json.dumps(call.input, default=str)), ()
+    return given, None, notes
 
 
 def carried_text(text: str) -> str:
@@ -112,8 +121,3 @@ def carried_text(text: str) -> str:
 def wire_name(said: str) -> str:
     """A name that no function has, as a server takes it in what was said before."""
     return _FOREIGN.sub("_", said)[:MOST_CHARS] or NAMELESS
-
-
-def output_of(payload: Mapping[str, Any] | Iterable[Any]) -> str:
-    """A result as the JSON text that the model and the run get."""
-    return orjson.dumps(payload).decode()

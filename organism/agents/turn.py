@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from organism.agents.asking import Ready, Replies, Result, approved, prepared, results
+from organism.agents.asking import Ready, Replies, Result, approved, prepared_all, results
 from organism.agents.conversation import Conversation
 from organism.agents.functions import functions_of
 from organism.agents.outside import Outside
@@ -151,7 +151,7 @@ class Turn:
         self._conversation.say(carried_text(spoken.text), [each.call for each in spoken.asked])
         for asked in spoken.asked:
             await self._metadata.emit("tool_call", _call_entry(asked))
-        ready = [await self._allowed(prepared(each)) for each in spoken.asked]
+        ready = [await self._allowed(each) for each in prepared_all(spoken.asked)]
         for asked, result in zip(spoken.asked, await results(self._metadata, ready, self._agent.replies), strict=True):
             await self._tell(asked, result)
 

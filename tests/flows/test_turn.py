@@ -256,3 +256,23 @@ async def test_the_charter_is_the_file_beside_organism_yaml_or_none(world: MakeW
         await o.organism.reload()
         await o.inject("thinker", {"message": "Hello"}, wait=True)
     assert [messages[0]["content"] for messages in play.models.calls] == ["Be good.\n\nBe brief.", "Be brief."]
+
+
+async def test_of_the_calls_of_one_round_thirty_two_are_made(world: MakeWorld) -> None:
+    play = made(world, calls(*(call("adder", a=n) for n in range(34))), says("Enough."))
+    async with play.running(on_disk=False) as o:
+        outcome = await o.inject("thinker", {"message": "Add."}, wait=True)
+        results = [data for kind, data in await run_of(o, outcome.message_id) if kind == "tool_result"]
+    assert [result["isError"] for result in results] == [False] * 32 + [True] * 2
+    assert "too_many_calls" in results[-1]["output"]
+
+
+async def test_what_was_mended_is_noted_on_the_message(world: MakeWorld) -> None:
+    play = made(world, says("```xml\n<Sum><a>1</a><b>2"), says("Three\x00."))
+    async with play.running(on_disk=False) as o:
+        outcome = await o.inject("thinker", {"message": "Add."}, wait=True)
+        sent = {event.data["to"]: event.data.get("notes", []) for event in await o.events("message_sent")}
+    assert [note.split()[0] for note in sent["adder"]] == ["closed", "removed"]
+    assert sent["console"] == ["/: replaced characters that XML cannot carry by U+FFFD, first U+0000 at 5"]
+    assert sent["thinker"] == []
+    assert outcome.replies[0]["text"] == "Three\ufffd."
