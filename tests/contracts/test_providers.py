@@ -1,4 +1,4 @@
-"""The contract of a provider (organism/agents/provider.py), run on every one that can be told what to answer."""
+"""The contract of a provider (organism/agents/provider.py): what all owe, and what those owe that are told answers."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import pytest
 from organism.agents.provider import Fault, Provider, ProviderError
 from organism.agents.providers import script
 from organism.agents.providers.anthropic import AnthropicProvider
+from organism.agents.providers.builtin.model import Builtin
 from organism.agents.providers.openai import OpenAIProvider
 from organism.agents.providers.scripted import Scripted
 from organism.model.completion import Finish, TextDelta, ThoughtDelta, ToolCall, Usage
@@ -88,7 +89,7 @@ def _scripted(answer: Answer) -> script.Answer:
         usage=None if answer.input_tokens is None else used,
         fault=_fault(answer),
         chunk_chars=max(1, -(-len(answer.text) // answer.pieces)),
-        times=1,
+        times=answer.times or None,
     )
 
 
@@ -112,11 +113,81 @@ PROVIDERS: dict[str, Callable[[Peer], Told]] = {
 LENGTH = {"openai": "length", "anthropic": "max_tokens", "scripted": "length"}
 
 
+class BuiltIn:
+    """The provider that thinks of its answers itself."""
+
+    provider = Builtin()
+
+    async def answers(self, *_: Answer) -> Provider:
+        return self.provider
+
+    async def until_asked(self, asking: asyncio.Future[Any]) -> None:
+        await asyncio.wait({asking}, timeout=0.001)
+
+    async def is_free(self) -> None:
+        pass
+
+
+ALL: dict[str, Callable[[Peer], Told]] = {**PROVIDERS, "builtin": lambda _: BuiltIn()}
+
+
+@pytest.fixture(params=ALL)
+async def each(request: pytest.FixtureRequest, peer: Peer) -> AsyncIterator[Told]:
+    made = ALL[request.param](peer)
+    yield made
+    await cast("Any", made).provider.close()
+
+
 @pytest.fixture(params=PROVIDERS)
 async def told(request: pytest.FixtureRequest, peer: Peer) -> AsyncIterator[Told]:
     made = PROVIDERS[request.param](peer)
     yield made
     await cast("Any", made).provider.close()
+
+
+async def test_a_text_comes_in_pieces_that_are_not_empty_then_the_usage_then_the_end(each: Told) -> None:
+    provider = await each.answers(Answer(text="It is forty-two, as ever.", pieces=4))
+    came = await ask(provider, "What is 2*21, and what is it called?")
+    order = [type(part) for part in came.parts]
+    assert order[-2:] == [Usage, Finish]
+    assert set(order[:-2]) == {TextDelta}
+    assert all(part.text for part in came.parts if isinstance(part, TextDelta))
+    assert came.finish == "stop"
+
+
+async def test_calls_come_before_the_usage_and_the_end(each: Told) -> None:
+    provider = await each.answers(Answer(calls=(Called("calculator", {"expression": "2*21"}),)))
+    calculator = tool("calculator", "Computes.", expression={"type": "string"})
+    came = await ask(provider, "What is 2*21?", tools=[calculator])
+    assert [type(part) for part in came.parts] == [ToolCall, Usage, Finish]
+    assert (came.calls[0].name, came.finish) == ("calculator", "tool_calls")
+
+
+async def test_any_call_can_be_closed_and_the_next_one_is_whole(each: Told) -> None:
+    provider = await each.answers(Answer(text="Forty-two it is.", times=0))
+    parts = cast("Any", provider.stream(request("What is 2*21?")))
+    await anext(parts)
+    await parts.aclose()
+    with pytest.raises(StopAsyncIteration):
+        await anext(parts)
+    assert (await ask(provider, "What is 2*21?")).finish == "stop"
+
+
+async def test_any_call_can_be_cancelled_and_the_next_one_is_whole(each: Told) -> None:
+    provider = await each.answers(Answer(text="Forty-two it is.", times=0))
+    asking = asyncio.ensure_future(gathered(provider.stream(request("What is 2*21?"))))
+    await each.until_asked(asking)
+    asking.cancel()
+    await asyncio.wait({asking}, timeout=PATIENCE_SECONDS)
+    assert asking.done()
+    assert (await ask(provider, "What is 2*21?")).finish == "stop"
+
+
+async def test_any_number_of_calls_at_once_end_each_for_itself(each: Told) -> None:
+    provider = await each.answers(Answer(text="Forty-two it is.", times=0))
+    came = await asyncio.gather(*(ask(provider, f"What is {number}*21?") for number in range(16)))
+    assert [one.finish for one in came] == ["stop"] * 16
+    assert all(one.text for one in came)
 
 
 async def test_the_parts_come_in_order_and_the_end_comes_once_and_last(told: Told) -> None:

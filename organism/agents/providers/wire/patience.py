@@ -7,7 +7,6 @@ from collections.abc import AsyncGenerator
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
-from organism.agents.provider import ProviderError
 from organism.agents.providers.wire.access import Waits
 from organism.agents.providers.wire.faults import Faults, Refused
 from organism.agents.providers.wire.transport import (
