@@ -1,0 +1,251 @@
+"""What a model says is shown as it comes, and after whatever death the run is what it would have been (spec 4.4)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+import pytest
+
+from organism.projections.entries import entry_of
+from organism.projections.run import fold
+from organism.pump.feed import Delta
+from organism.testing import Running
+from tests.flows.speaker import Speaker
+from tests.flows.stage import folded_anew, folded_live, open_gate, play
+from tests.flows.world import MakeWorld
+
+TALKER = """
+from organism import CompleteError
+
+async def talker(payload: Ask, metadata: HandlerMetadata):
+    said = await metadata.complete([{"role": "user", "content": payload.text}], block="m1")
+    TRACE.append(said)
+    await gate("after")
+    return HandlerResponse.respond(Told(said.text))
+"""
+
+
+async def entries(o: Running, thread: str | None = None) -> list[tuple[str, Any]]:
+    """The entries so far: type, and the id or what was said."""
+    events = [event for event in await o.events(thread=thread) if event.type.startswith("run_")]
+    told = [entry_of(event) for event in events]
+    return [(entry["type"], entry["data"].get("delta", entry["data"].get("id"))) for entry in told]
+
+
+async def said(o: Running, thread: str) -> list[str]:
+    """The messages of the thread's run."""
+    events = [event for event in await o.events(thread=thread) if event.type.startswith("run_")]
+    return [message["content"] for message in fold(map(entry_of, events))["messages"]]
+
+
+@pytest.mark.parametrize(
+    ("words", "shown"),
+    [
+        ("Hello there", [("message_start", "m1"), ("message_delta", "Hellothere"), ("message_end", "m1")]),
+        ("?echo", []),
+        (
+            "~let ~me see",
+            [
+                ("thought_start", "m1-thought"),
+                ("thought_delta", "letme"),
+                ("thought_end", "m1-thought"),
+                ("message_start", "m1"),
+                ("message_delta", "see"),
+                ("message_end", "m1"),
+            ],
+        ),
+        (
+            "~a b ~c",
+            [
+                ("thought_start", "m1-thought"),
+                ("thought_delta", "a"),
+                ("thought_end", "m1-thought"),
+                ("message_start", "m1"),
+                ("thought_start", "m1-thought-2"),
+                ("thought_delta", "c"),
+                ("thought_end", "m1-thought-2"),
+                ("message_delta", "b"),
+                ("message_end", "m1"),
+            ],
+        ),
+        (
+            "half << whole",
+            [("message_start", "m1"), ("message_start", "m1"), ("message_delta", "whole"), ("message_end", "m1")],
+        ),
+        (
+            "<call> = in words",
+            [
+                ("message_start", "m1"),
+                ("message_start", "m1"),
+                ("message_delta", "in words"),
+                ("message_end", "m1"),
+            ],
+        ),
+        ("= in words", [("message_start", "m1"), ("message_delta", "in words"), ("message_end", "m1")]),
+        ("<call> ?echo =", [("message_start", "m1"), ("message_start", "m1"), ("message_end", "m1")]),
+    ],
+)
+async def test_a_call_shows_its_answer_by_itself(world: MakeWorld, words: str, shown: list[tuple[str, str]]) -> None:
+    made, speaker = world(TALKER, {"talker": {}}), Speaker()
+    async with made.running(parts=speaker.parts()) as o:
+        injected = await o.inject("talker", {"text": words})
+        await o.until("step_recorded")
+        open_gate(o, "after")
+        assert await o.tenant.ended(injected.thread_id, 10)
+        found = await entries(o)
+        answer = (await o.replies(injected.thread_id))[0]["text"]
+        folded = await said(o, injected.thread_id)
+    assert found == [*shown, ("done", None)] if shown else found == []
+    assert folded == ([answer] if shown else [])
+
+
+@pytest.mark.parametrize("words", ["~hm Grüße 🙂 ?echo", "one << two", "told = else", "?echo", "two  spaces"])
+async def test_a_text_that_was_shown_stands_in_the_log_once_and_is_given_back(world: MakeWorld, words: str) -> None:
+    made, speaker = world(TALKER, {"talker": {}}), Speaker()
+    async with made.running(parts=speaker.parts()) as o:
+        injected = await o.inject("talker", {"text": words})
+        recorded = await o.until("step_recorded")
+        given = play(o)["TRACE"]
+        content = await o.log.content(recorded.position)
+        before = [*given]
+        await o.crash()
+    async with made.running(parts=speaker.parts(2)) as o:
+        open_gate(o, "after")
+        assert await o.tenant.ended(injected.thread_id, 10)
+        after = play(o)["TRACE"]
+        found = [kind for kind, _ in await entries(o)]
+    assert before == after
+    assert len(speaker.calls) == 1
+    assert content is not None
+    assert ("text" in orjson.loads(content[0])) is (before[0].text == "")
+    assert found.count("message_end") == found.count("done") == (1 if before[0].text else 0)
+
+
+async def test_an_error_keeps_the_text_so_far_and_a_new_attempt_tells_it_anew_in_its_place(world: MakeWorld) -> None:
+    source = """
+    async def talker(payload: Ask, metadata: HandlerMetadata):
+        await metadata.emit("message", {"text": "first"})
+        said = await metadata.complete([{"role": "user", "content": payload.text}], block="m1")
+        await metadata.emit("message", {"text": "last"})
+        return HandlerResponse.respond(Told(said.text))
+    """
+    made, speaker = world(source, {"talker": {}}), Speaker()
+    async with made.running(parts=speaker.parts()) as o:
+        outcome = await o.inject("talker", {"text": "so far !upstream_error"}, wait=True)
+        folded = await said(o, outcome.thread_id)
+        found = [kind for kind, _ in await entries(o)]
+    assert folded == ["first", "sofar"]
+    assert found.count("message_start") == 3
+    assert found[-2:] == ["message_end", "done"]
+
+
+async def test_two_answers_are_not_shown_under_one_id_at_once(world: MakeWorld) -> None:
+    source = """
+    async def talker(payload: Ask, metadata: HandlerMetadata):
+        await metadata.emit("message_start", {"id": "m1"})
+        try:
+            await metadata.complete([{"role": "user", "content": "One"}], block="m1")
+        except ValueError as error:
+            return HandlerResponse.respond(Told(str(error)))
+    """
+    made, speaker = world(source, {"talker": {}}), Speaker()
+    async with made.running(parts=speaker.parts()) as o:
+        outcome = await o.inject("talker", {"text": ""}, wait=True)
+    assert outcome.replies[0]["text"] == "The message 'm1' has begun already: give each its own `block`."
+
+
+async def test_text_is_heard_at_once_and_only_behind_its_start_in_the_log(world: MakeWorld) -> None:
+    made, speaker = world(TALKER, {"talker": {}}), Speaker()
+    heard: list[Delta] = []
+    async with made.running(parts=speaker.parts()) as o:
+        o.tenant.feed.join(heard.append)
+        injected = await o.inject("talker", {"text": "a @one bc @two d"})
+        await speaker.at("one")
+        start = await o.until("run_message_start")
+        assert await o.events("run_message_delta") == []
+        speaker.open("one")
+        await speaker.at("two")
+        assert o.tenant.feed.said() == [heard[0]._replace(text="abc")]
+        speaker.open("two")
+        open_gate(o, "after")
+        assert await o.tenant.ended(injected.thread_id, 10)
+        assert o.tenant.feed.said() == []
+    assert [(delta.offset, delta.text) for delta in heard] == [(0, "a"), (1, "bc"), (3, "d")]
+    assert {delta.start for delta in heard} == {start.position}
+
+
+async def test_a_block_that_was_cut_by_a_death_begins_again_under_its_own_id(world: MakeWorld) -> None:
+    made, speaker = world(TALKER, {"talker": {}}), Speaker()
+    async with made.running(parts=speaker.parts()) as o:
+        injected = await o.inject("talker", {"text": "cut @here whole"})
+        await speaker.at("here")
+        await o.until("run_message_start")
+        await o.crash()
+    speaker.open("here")
+    async with made.running(parts=speaker.parts(2)) as o:
+        assert await folded_live(o) == await folded_anew(o.log)
+        open_gate(o, "after")
+        assert await o.tenant.ended(injected.thread_id, 10)
+        found = await entries(o)
+        folded = await said(o, injected.thread_id)
+    assert [kind for kind, _ in found] == ["message_start", "message_start", "message_delta", "message_end", "done"]
+    assert folded == ["cutwhole"]
+
+
+LOOP = """
+async def agent(payload: Ask, metadata: HandlerMetadata):
+    messages = [{"role": "user", "content": payload.text}]
+    for number in (1, 2):
+        said = await metadata.complete(messages, block=f"m{number}")
+        await metadata.emit("usage", {"input": 10, "output": 20, "total": 30})
+        for call in said.tool_calls:
+            await metadata.emit("tool_call", {"id": call.id, "name": call.name, "input": call.input})
+        for call in said.tool_calls:
+            told = await metadata.ask(call.name, Ask(call.input["text"]))
+            await metadata.emit("tool_result", {"id": call.id, "output": told.text, "isError": False})
+        messages.append({"role": "user", "content": "~so the answer"})
+    await metadata.emit("done", {"stopReason": "stop"})
+    return HandlerResponse.respond(Told(said.text))
+
+async def echo(payload: Ask, metadata: HandlerMetadata):
+    return HandlerResponse.respond(Told(payload.text.upper()))
+"""
+LISTENERS = {"agent": {"peers": ["echo"]}, "echo": {}}
+
+
+async def played(world: MakeWorld, cut: int) -> tuple[dict[str, Any], list[str]]:
+    """The fold of a turn whose process dies once ``cut`` positions are written, and its calls."""
+    made, speaker = world(LOOP, LISTENERS), Speaker()
+    async with made.running(parts=speaker.parts()) as o:
+        injected = await o.inject("agent", {"text": "let us see ?echo ?echo"})
+        async for _ in o.log.follow(0):
+            if o.log.head >= cut or injected.thread_id not in o.pump.state.routing.threads:
+                break
+        await o.crash()
+    async with made.running(parts=speaker.parts(2)) as o:
+        assert await o.tenant.ended(injected.thread_id, 10)
+        events = await o.events(thread=injected.thread_id)
+        assert await folded_live(o) == await folded_anew(o.log)
+    told = [entry_of(event) for event in events if event.type.startswith("run_")]
+    assert [entry["type"] for entry in told].count("done") == 1
+    assert told[-1]["type"] == "done"
+    return fold(told), speaker.calls
+
+
+@pytest.mark.parametrize("cut", range(4, 44, 2))
+async def test_a_run_cut_at_any_point_is_in_the_end_what_it_is_uncut(world: MakeWorld, cut: int) -> None:
+    folded, calls = await played(world, cut)
+    assert folded == {
+        "messages": [
+            {"role": "assistant", "content": "letussee"},
+            {"role": "tool", "content": "", "tool_call_id": "call-1", "tool_name": "echo", "input": {"text": "echo"}},
+            {"role": "tool", "content": "", "tool_call_id": "call-2", "tool_name": "echo", "input": {"text": "echo"}},
+            {"role": "tool", "content": "ECHO", "tool_call_id": "call-1", "is_error": False},
+            {"role": "tool", "content": "ECHO", "tool_call_id": "call-2", "is_error": False},
+            {"role": "assistant", "content": "theanswer"},
+        ],
+        "stop_reason": "stop",
+        "pending_interaction": None,
+    }
+    assert 2 <= len(calls) <= 3
