@@ -20,7 +20,7 @@ NAMED: Final = re.compile(
 )
 TOKEN: Final = re.compile(r"\b(?:org|page)_[\w.-]{0,200}?[0-9a-f]{64}\b")
 """A token of ours, whichever installation it opens."""
-_BEGUN: Final = re.compile(r"(?:o|or|org|p|pa|pag|page|(?:org|page)_[\w.-]{0,264}|[\ud800-\udbff])\Z")
+_BEGUN: Final = re.compile(r"(?:\b(?:o|or|org|p|pa|pag|page|(?:org|page)_[\w.-]{0,264})|[\ud800-\udbff])\Z")
 """The end of a text that may be the beginning of such a token, or is the first half of a character."""
 _LOOKS: Final = re.compile(
     "|".join(

@@ -1,7 +1,8 @@
 """Events → frames. Pure: the same events give the same frames, live or read again years later.
 
-One event makes at most one frame with a position. What a frame says of a thread comes from the fold that the REST rows
-come from, as the thread stood right after the event. ``agent_state`` is not made here: it is coalesced (see ``push``).
+One event makes at most one frame with a position; text that is heard before it is in the log makes one without. What a
+frame says of a thread comes from the fold that the REST rows come from, as the thread stood right after the event.
+``agent_state`` is not made here: it is coalesced (see ``push``).
 """
 
 from __future__ import annotations
@@ -14,9 +15,11 @@ import orjson
 
 from organism.log.folds import ERASED, with_payload
 from organism.log.log import Row
-from organism.model.events import THREAD, Event
+from organism.model.events import RUN, THREAD, Event
 from organism.model.times import iso
 from organism.projections import approvals, dead_letters, messages, threads
+from organism.projections.entries import data_of, kind_of
+from organism.pump.feed import Delta
 from organism.server.wire import frame, splice
 
 THREADS_KEPT: Final = 4096
@@ -250,6 +253,23 @@ def _organism_state(event: Event, standing: Standing) -> Said:
     return Said({"status": "paused" if standing.is_paused else "running"})
 
 
+def _run(event: Event, _standing: Standing) -> Said:
+    data = event.data
+    return _entry(event.thread or "", data["message"], data["agent"], kind_of(event), data_of(event))
+
+
+def _entry(thread: str, message: str, agent: str, kind: str, data: bytes) -> Said:
+    fields = {"thread_id": thread, "message_id": message, "agent": agent, "type": kind, "data": data}
+    return Said(fields, frozenset((agent,)))
+
+
+def frame_of(delta: Delta) -> Frame:
+    """The frame of a piece of text that is not in the log yet."""
+    entry = delta.entry
+    said = _entry(delta.thread, delta.message, delta.agent, entry["type"], orjson.dumps(entry["data"]))
+    return Frame(0, "run", delta.thread, said.agents, frame(encode("run", said.fields)))
+
+
 def _reload(event: Event, _standing: Standing) -> Said:
     data = event.data
     return Said({"added": data["added"], "removed": data["removed"], "updated": data["updated"]})
@@ -279,10 +299,11 @@ MAKERS: Final[Mapping[str, Maker]] = {
     "organism_paused": Maker("organism_state", _organism_state),
     "organism_resumed": Maker("organism_state", _organism_state),
     "organism_reloaded": Maker("reload", _reload),
+    **dict.fromkeys(sorted(RUN), Maker("run", _run)),
 }
 """Which events make a frame, and how: the frame table. ``message_sent`` makes a ``message`` (see ``Folded.frames``)."""
 
-LATER: Final = frozenset({"run", "usage"})
+LATER: Final = frozenset({"usage"})
 """Frames of events that this version writes none of. A client may ask for them all the same."""
 
 FRAMES: Final = frozenset({"agent_state", "message", *(maker.event for maker in MAKERS.values())}) | LATER

@@ -4,6 +4,9 @@ The naive way gives each viewer a queue and a task; a quarter of the time then g
 that stops reading fills memory. Here the tail makes a commit's frames once and writes them to every viewer whose
 socket has room. A viewer that is behind keeps nothing but its position (see ``viewer``). What the tail keeps is
 bounded in bytes.
+
+Text of a run under way is heard from the feed, ahead of the log: it goes to the viewers that are live, behind what it
+follows in the log. Any other viewer gets it from the log, and when it has come up to date, what is not there yet.
 """
 
 from __future__ import annotations
@@ -18,8 +21,10 @@ from typing import Final, Protocol
 import structlog
 
 from organism.log.log import EventFilter, Log
+from organism.model.events import RUN, Event
 from organism.projections.agents import MODEL as AGENTS
-from organism.server.frames import Folded, Frame
+from organism.pump.feed import Delta, Feed, Live
+from organism.server.frames import Folded, Frame, frame_of
 from organism.server.learn import learn
 from organism.server.states import States
 from organism.server.wire import frame as framed
@@ -118,6 +123,9 @@ class Audience(Protocol):
     def offer_states(self, frames: Sequence[Frame], version: int) -> None:
         """Some agents' states have changed."""
 
+    def offer_heard(self, frame: Frame) -> None:
+        """A piece of text was heard that is not in the log yet."""
+
     def checkpoint(self) -> None:
         """Say how far the log has come, if nothing else said so."""
 
@@ -128,9 +136,11 @@ class Audience(Protocol):
 class Tail:
     """Follows one tenant's log while somebody watches. Everything up to ``position`` has been offered."""
 
-    def __init__(self, log: Log, window_bytes: int = WINDOW_BYTES) -> None:
+    def __init__(self, log: Log, window_bytes: int = WINDOW_BYTES, feed: Feed | None = None) -> None:
         self.log = log
         self.position = log.head
+        self._feed = feed or Feed()
+        self._live = Live(self.position)
         self.states = States(log, self._tell_states)
         self._window_bytes = window_bytes
         self._window: deque[Chunk] = deque()
@@ -144,6 +154,7 @@ class Tail:
         if not self._tasks:
             self.position = self.log.head
             self.states.stir()
+            self._listen()
             following = asyncio.ensure_future(self._follow())
             following.add_done_callback(self._ended)
             self._tasks = [following, asyncio.ensure_future(self._checkpoints())]
@@ -158,6 +169,7 @@ class Tail:
         for task in self._tasks:
             task.cancel()
         self._tasks = []
+        self._feed.leave(self._hear)
         self.states.rest()
         self._window.clear()
         self._size = 0
@@ -174,6 +186,7 @@ class Tail:
         async for events in self.log.follow(self.position, WITH_CONTENT):
             await learn(self.log, folded, events)
             self._offer(Chunk(self.position, events[-1].position, folded.frames(events)))
+            self._place(events)
             if any(event.type in AGENTS.keys for event in events):
                 self.states.stir()
 
@@ -186,6 +199,34 @@ class Tail:
         with chunk.shared():
             for one in tuple(self._audience):
                 one.offer(chunk)
+
+    def _listen(self) -> None:
+        self._live = Live(self.position)
+        self._feed.join(self._hear)
+        for delta in self._feed.said():
+            self._hear(delta)
+
+    def _hear(self, delta: Delta) -> None:
+        new = self._live.hear(delta)
+        if new is not None:
+            self._offer_heard(new)
+
+    def _place(self, events: Sequence[Event]) -> None:
+        """What was heard ahead of these events and waited for them."""
+        if self._live:
+            for event in events:
+                for delta in self._live.read(event) if event.type in RUN else ():
+                    self._offer_heard(delta)
+        self._live.position = self.position
+
+    def _offer_heard(self, delta: Delta) -> None:
+        frame = frame_of(delta)
+        for one in tuple(self._audience):
+            one.offer_heard(frame)
+
+    def heard(self) -> list[Frame]:
+        """What was heard of open blocks and is not in the log up to ``position``."""
+        return [frame_of(delta) for delta in self._live.unread()]
 
     def _tell_states(self, frames: Sequence[Frame], version: int) -> None:
         for one in tuple(self._audience):

@@ -163,7 +163,7 @@ class Sockets:
     def tail(self, tenant: Tenant) -> Tail:
         """The tail that all viewers of a tenant share."""
         if tenant.id not in self._tails:
-            self._tails[tenant.id] = Tail(tenant.log)
+            self._tails[tenant.id] = Tail(tenant.log, feed=tenant.feed)
         return self._tails[tenant.id]
 
 

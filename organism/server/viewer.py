@@ -62,11 +62,14 @@ class Viewer:
         self._fall_back(announce=announce)
 
     def want(self, wanted: Filter) -> None:
-        """Replace the filter, from ``position`` on. What it newly shows of the agents' states is sent at once."""
+        """Replace the filter, from ``position`` on.
+
+        What it newly shows of the agents' states, and of texts that are not in the log yet, is sent at once.
+        """
         before, self.filter = self.filter, wanted
         if self._is_live:
-            states = self._tail.states.since(0)
-            self._socket.write_frames(wanted.wire([state for state in states if not before.passes(state)]))
+            now = (*self._tail.states.since(0), *self._tail.heard())
+            self._socket.write_frames(wanted.wire([frame for frame in now if not before.passes(frame)]))
 
     def end(self) -> None:
         """Watch no more."""
@@ -93,6 +96,13 @@ class Viewer:
         if self._is_live:
             self._socket.write_frames(self.filter.wire(frames))
             self._states_at = version
+
+    def offer_heard(self, frame: Frame) -> None:
+        """A piece of text was heard that is not in the log yet. Who has no room gets it from there."""
+        if self._is_live:
+            self._socket.write_frames(self.filter.wire((frame,)))
+            if self._socket.is_blocked:
+                self._fall_back(announce=False)
 
     def checkpoint(self) -> None:
         """Say how far the log has come, if nothing else said so."""
@@ -160,7 +170,8 @@ class Viewer:
 
     def _go_live(self, *, announce: bool) -> None:
         self._is_live = True
-        self._socket.write_frames(self.filter.wire(self._tail.states.since(self._states_at)))
+        now = (*self._tail.states.since(self._states_at), *self._tail.heard())
+        self._socket.write_frames(self.filter.wire(now))
         self._states_at = self._tail.states.version
         if announce:
             self._told = self.position

@@ -62,8 +62,12 @@ export interface Approval {
   thread_id: string;
   message_id: string;
   agent: string;
+  /** Of a call that waits for consent: its payload is the preview. */
+  payload_type: string | null;
   /** Of the receiver's schema; `{"erased":true}` once it was erased. */
   preview: unknown;
+  /** What `edits` of the payload may be. */
+  form_schema?: Record<string, unknown>;
   /** Of the preview's canonical bytes, to which a decision is bound. */
   digest: string;
   status: ApprovalStatus;

@@ -17,6 +17,7 @@ from organism.server.shapes.words import (
     AgentName,
     AgentState,
     Count,
+    EntryType,
     FrameNames,
     MessageId,
     Position,
@@ -179,6 +180,46 @@ class ReloadDone(TypedDict):
 
 
 @shape
+class RunShown(TypedDict):
+    """An entry of the run of a handling: what people see of it."""
+
+    event: Literal["run"]
+    position: Position
+    thread_id: ThreadId
+    message_id: MessageId
+    agent: AgentName
+    type: EntryType
+    data: Annotated[
+        dict[str, Any],
+        Field(
+            description='What the entry says, by its type; `{"erased":true}` once it was erased.',
+            examples=[{"id": "call-1", "name": "calculator", "input": {"expression": "2*21"}}],
+        ),
+    ]
+
+
+@shape
+class TextPiece(TypedDict):
+    """The next characters of a message or a thought; `offset` counts those before them (Unicode code points)."""
+
+    id: Annotated[str, Field(examples=["m1"])]
+    delta: Annotated[str, Field(examples=["Hello"])]
+    offset: Count
+
+
+@shape
+class TextHeard(TypedDict):
+    """Text of a run as it comes, before it is in the log: it comes again from there, gathered and with a position."""
+
+    event: Literal["run"]
+    thread_id: ThreadId
+    message_id: MessageId
+    agent: AgentName
+    type: Literal["message_delta", "thought_delta"]
+    data: TextPiece
+
+
+@shape
 class AgentChanged(TypedDict):
     """What an agent does now. It is a view and no event of the log: the latest wins."""
 
@@ -298,6 +339,7 @@ PUSHED: Final[Mapping[str, tuple[Any, ...]]] = {
     "indeterminate": (EffectInDoubt,),
     "organism_state": (OrganismChanged,),
     "reload": (ReloadDone,),
+    "run": (RunShown, TextHeard),
     "agent_state": (AgentChanged,),
 }
 """What is pushed to all whose filter it passes, by the name of its event."""

@@ -8,6 +8,7 @@ from pydantic import ConfigDict, Field, with_config
 from typing_extensions import TypeAliasType  # the one of typing comes with Python 3.12
 
 from organism.model.events import EVENT_TYPES
+from organism.model.run import REQUIRED
 from organism.server.frames import FRAMES
 
 shape: Final = with_config(ConfigDict(use_attribute_docstrings=True))
@@ -39,6 +40,17 @@ EventType = TypeAliasType(
             description="The type of an event.",
             json_schema_extra={"enum": sorted(EVENT_TYPES)},
             examples=["message_sent"],
+        ),
+    ],
+)
+EntryType = TypeAliasType(
+    "EntryType",
+    Annotated[
+        str,
+        Field(
+            description="The type of an entry of a run.",
+            json_schema_extra={"enum": sorted(REQUIRED)},
+            examples=["tool_call"],
         ),
     ],
 )

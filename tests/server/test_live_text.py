@@ -1,0 +1,307 @@
+"""Text of a run on its way to viewers: heard at once, gathered in the log, no character twice and none lost (3.4)."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
+
+import pytest
+
+from organism.log.memory import MemoryLog
+from organism.model.events import Content, Event, Unit
+from organism.projections import READ_MODELS
+from organism.projections.run import fold
+from organism.pump.feed import Delta, Feed
+from organism.server.push import Filter, Tail
+from organism.server.viewer import Viewer
+from tests.server.test_push import Sink
+
+TEXT = "The quick brown fox — jumps over 🦊🦊 the lazy dog."
+
+
+class Said:
+    """A block: see ``Speaker``."""
+
+    def __init__(self, delta: Delta) -> None:
+        self.delta = delta
+
+    def said(self) -> Delta:
+        """Its text that is not in the log."""
+        return self.delta
+
+
+class Theatre:
+    """A log and a feed that are told by hand what a run says, and viewers of both."""
+
+    def __init__(self, log: MemoryLog, window_bytes: int = 1 << 20) -> None:
+        self.log = log
+        self.feed = Feed()
+        self.tail = Tail(log, window_bytes, self.feed)
+        self.viewers: list[Viewer] = []
+        self.blocks: dict[str, Said] = {}
+        self._clock = 1_000_000
+
+    async def write(self, kind: str, block: str = "m1", text: str = "", agent: str = "a", **data: Any) -> int:
+        """One entry in the log."""
+        said = {"message": f"msg-{agent}", "agent": agent, "id": block, **data}
+        content = None
+        if kind.endswith("_delta"):
+            said["length"] = len(text)
+            body = b'{"id":"%b","delta":%b,"offset":%d}' % (block.encode(), _json(text), data["offset"])
+            content = Content("t", body)
+        self._clock += 1
+        return await self.log.commit(Unit("t", [Event(f"run_{kind}", said, content)], self._clock, {}))
+
+    async def begin(self, block: str = "m1", agent: str = "a") -> None:
+        """A block begins, and is heard from here on."""
+        start = await self.write("message_start", block, agent=agent)
+        said = self.blocks[block] = Said(Delta("t", f"msg-{agent}", agent, "message", block, start, 0, ""))
+        self.feed.begin(said)
+
+    def say(self, text: str, block: str = "m1") -> None:
+        """A piece is heard."""
+        said = self.blocks[block]
+        self.feed.tell(said.delta._replace(offset=said.delta.end, text=text))
+        said.delta = said.delta._replace(text=said.delta.text + text)
+
+    async def gather(self, block: str = "m1") -> None:
+        """What was heard is written."""
+        delta = self.blocks[block].delta
+        if delta.text:
+            await self.write("message_delta", block, delta.text, delta.agent, offset=delta.offset)
+            said = self.blocks[block]
+            said.delta = said.delta.after(delta.end)
+
+    async def end(self, block: str = "m1") -> None:
+        """The block is over."""
+        self.feed.end(self.blocks[block])
+        await self.gather(block)
+        await self.write("message_end", block, agent=self.blocks[block].delta.agent)
+
+    def watch(self, since: int, wanted: Filter | None = None) -> tuple[Sink, Viewer]:
+        """A viewer from a position on."""
+        sink = Sink()
+        viewer = Viewer(self.tail, sink, sink.over.set)
+        viewer.filter = wanted or viewer.filter
+        viewer.begin(since, announce=True)
+        self.viewers.append(viewer)
+        return sink, viewer
+
+
+def _json(text: str) -> bytes:
+    return b'"%b"' % text.encode()
+
+
+def entries(frames: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The entries that frames show."""
+    return [{"type": frame["type"], "data": frame["data"]} for frame in frames if frame["event"] == "run"]
+
+
+def text_of(frames: list[dict[str, Any]]) -> str:
+    """What a client has of the run's text; no piece may leave a gap before it."""
+    length = 0
+    for entry in entries(frames):
+        if entry["type"] == "message_start":
+            length = 0
+        if entry["type"] == "message_delta":
+            offset, end = entry["data"]["offset"], entry["data"]["offset"] + len(entry["data"]["delta"])
+            assert offset <= length, entry
+            length = max(length, end)
+    return "".join(message["content"] for message in fold(entries(frames))["messages"])
+
+
+@pytest.fixture
+async def theatre() -> AsyncIterator[Theatre]:
+    """A log and a feed."""
+    made = Theatre(await MemoryLog.open(READ_MODELS))
+    yield made
+    for viewer in made.viewers:
+        viewer.end()
+    await made.log.close()
+
+
+async def reached(sink: Sink, theatre: Theatre) -> None:
+    """Wait until a viewer has all that is in the log."""
+    await sink.until("run", theatre.log.head)
+
+
+async def test_a_piece_is_shown_at_once_behind_its_start_and_again_from_the_log(theatre: Theatre) -> None:
+    sink, _ = theatre.watch(0)
+    await sink.until("caught_up")
+    await theatre.begin()
+    theatre.say("Hel")
+    theatre.say("lo")
+    await theatre.end()
+    await reached(sink, theatre)
+    told = [(frame.get("position"), frame["type"], frame["data"]) for frame in sink.frames() if frame["event"] == "run"]
+    assert told == [
+        (1, "message_start", {"id": "m1"}),
+        (None, "message_delta", {"id": "m1", "delta": "Hel", "offset": 0}),
+        (None, "message_delta", {"id": "m1", "delta": "lo", "offset": 3}),
+        (2, "message_delta", {"id": "m1", "delta": "Hello", "offset": 0}),
+        (3, "message_end", {"id": "m1"}),
+    ]
+    assert text_of(sink.frames()) == "Hello"
+
+
+async def test_who_comes_in_the_middle_gets_what_the_log_has_and_then_what_it_has_not(theatre: Theatre) -> None:
+    await theatre.begin()
+    theatre.say("one ")
+    await theatre.gather()
+    theatre.say("two ")
+    sink, _ = theatre.watch(0)
+    await sink.until("caught_up")
+    theatre.say("three")
+    assert [entry["data"].get("delta") for entry in entries(sink.frames())] == [None, "one ", "two ", "three"]
+    late, _ = theatre.watch(0)
+    await late.until("caught_up")
+    assert text_of(late.frames()) == text_of(sink.frames()) == "one two three"
+
+
+@pytest.mark.parametrize("seed", range(8))
+async def test_a_client_cut_off_at_any_frame_has_the_same_text_when_it_comes_again(theatre: Theatre, seed: int) -> None:
+    chance = random.Random(seed)
+    sink, _ = theatre.watch(0)
+    await sink.until("caught_up")
+    comers: list[tuple[list[dict[str, Any]], Sink]] = []
+    await theatre.begin()
+    for word in _pieces(chance):
+        theatre.say(word)
+        if chance.random() < 1 / 4:
+            await theatre.gather()
+        comers += [cut_and_resumed(theatre, sink, chance)]
+    await theatre.end()
+    await reached(sink, theatre)
+    assert text_of(sink.frames()) == TEXT
+    for cut in range(len(sink.frames())):
+        comers.append(cut_and_resumed(theatre, sink, chance, cut))
+    for before, again in comers:
+        await reached(again, theatre)
+        assert text_of(before + again.frames()) == TEXT
+
+
+def _pieces(chance: random.Random) -> Iterator[str]:
+    at = 0
+    while at < len(TEXT):
+        size = chance.randint(1, 7)
+        yield TEXT[at : at + size]
+        at += size
+
+
+def cut_and_resumed(
+    theatre: Theatre, sink: Sink, chance: random.Random, cut: int | None = None
+) -> tuple[list[dict[str, Any]], Sink]:
+    """A client that saw the first frames of another, and comes again with the last position that it has."""
+    frames = sink.frames()
+    before = frames[: chance.randint(0, len(frames)) if cut is None else cut]
+    since = max((frame.get("position", 0) for frame in before), default=0)
+    return before, theatre.watch(since)[0]
+
+
+async def test_a_slow_viewer_gets_the_text_from_the_log_and_then_what_is_not_there(theatre: Theatre) -> None:
+    sink, _ = theatre.watch(0)
+    await sink.until("caught_up")
+    await theatre.begin()
+    await reached(sink, theatre)
+    theatre.say("a")
+    sink.block()
+    for word in ("b", "c", "d"):
+        theatre.say(word)
+    await theatre.gather()
+    for word in ("e", "f"):
+        theatre.say(word)
+    sink.unblock()
+    while text_of(sink.frames()) != "abcdef":
+        await asyncio.wait([asyncio.ensure_future(sink.drained())])
+    assert [frame["data"].get("delta") for frame in sink.frames() if frame["event"] == "run"] == [
+        None,
+        "a",
+        "b",
+        "abcd",
+        "ef",
+    ]
+
+
+async def test_a_slow_viewer_that_falls_far_behind_loses_nothing(theatre: Theatre) -> None:
+    theatre.tail = Tail(theatre.log, 1, theatre.feed)
+    sink, _ = theatre.watch(0)
+    await sink.until("caught_up")
+    sink.block()
+    await theatre.begin()
+    for number in range(50):
+        theatre.say(f"{number} ")
+        await theatre.gather()
+    theatre.say("end")
+    sink.unblock()
+    await sink.until("fell_behind")
+    while not text_of(sink.frames()).endswith("end"):
+        await asyncio.wait([asyncio.ensure_future(sink.drained())])
+    assert text_of(sink.frames()) == " ".join(str(number) for number in range(50)) + " end"
+
+
+@pytest.mark.parametrize(
+    ("wanted", "texts"),
+    [
+        (Filter(agents=frozenset({"b"})), ["of b"]),
+        (Filter(threads=frozenset({"other"})), []),
+        (Filter(events=frozenset({"message"})), []),
+        (Filter(events=frozenset({"run"})), ["of a", "of b"]),
+        (Filter(frozenset({"t"}), frozenset({"a"}), frozenset({"run"})), ["of a"]),
+    ],
+)
+async def test_filters_hold_for_what_is_heard(theatre: Theatre, wanted: Filter, texts: list[str]) -> None:
+    sink, _ = theatre.watch(0, wanted)
+    await sink.until("caught_up")
+    for agent in ("a", "b"):
+        await theatre.begin(f"m-{agent}", agent)
+        theatre.say(f"of {agent}", f"m-{agent}")
+    everything, _ = theatre.watch(0)
+    await everything.until("run", theatre.log.head)
+    heard = [frame["data"]["delta"] for frame in sink.frames() if frame["event"] == "run" and "position" not in frame]
+    assert heard == texts
+
+
+async def test_a_filter_that_shows_more_shows_what_is_not_in_the_log_yet(theatre: Theatre) -> None:
+    sink, viewer = theatre.watch(0, Filter(agents=frozenset({"b"})))
+    await sink.until("caught_up")
+    everything, _ = theatre.watch(0)
+    await theatre.begin()
+    await reached(everything, theatre)
+    theatre.say("before ")
+    viewer.want(Filter(agents=frozenset({"a"})))
+    theatre.say("after")
+    heard = [frame["data"] for frame in sink.frames() if frame["event"] == "run"]
+    assert heard == [
+        {"id": "m1", "delta": "before ", "offset": 0},
+        {"id": "m1", "delta": "after", "offset": 7},
+    ]
+
+
+async def test_a_batch_has_a_frame_for_each_piece(theatre: Theatre) -> None:
+    sink, _ = theatre.watch(0, Filter(as_arrays=True))
+    await sink.until("caught_up")
+    await theatre.begin()
+    await reached(sink, theatre)
+    theatre.say("a")
+    last = sink.whole()[-1]
+    assert [frame["data"] for frame in last] == [{"id": "m1", "delta": "a", "offset": 0}]
+
+
+async def test_each_piece_is_encoded_once_for_all_viewers(theatre: Theatre) -> None:
+    sinks = [theatre.watch(0)[0] for _ in range(5)]
+    await theatre.begin()
+    for sink in sinks:
+        await reached(sink, theatre)
+    theatre.say("a")
+    assert [text_of(sink.frames()) for sink in sinks] == ["a"] * 5
+    assert len({id(sink.written[-1]) for sink in sinks}) == 1
+
+
+async def test_nobody_listens_once_nobody_watches(theatre: Theatre) -> None:
+    _, viewer = theatre.watch(0)
+    viewer.end()
+    await theatre.begin()
+    theatre.say("a")
+    assert theatre.tail.heard() == []
