@@ -120,11 +120,8 @@ class Audience(Protocol):
     def offer(self, chunk: Chunk) -> None:
         """A commit is on disk."""
 
-    def offer_states(self, frames: Sequence[Frame], version: int) -> None:
-        """Some agents' states have changed."""
-
-    def offer_heard(self, frame: Frame) -> None:
-        """A piece of text was heard that is not in the log yet."""
+    def offer_now(self, frames: Sequence[Frame], version: int = 0) -> None:
+        """What is no event of the log: agents' states of that version, or text that is not there yet."""
 
     def checkpoint(self) -> None:
         """Say how far the log has come, if nothing else said so."""
@@ -220,9 +217,9 @@ class Tail:
         self._live.position = self.position
 
     def _offer_heard(self, delta: Delta) -> None:
-        frame = frame_of(delta)
+        frames = (frame_of(delta),)
         for one in tuple(self._audience):
-            one.offer_heard(frame)
+            one.offer_now(frames)
 
     def heard(self) -> list[Frame]:
         """What was heard of open blocks and is not in the log up to ``position``."""
@@ -230,7 +227,7 @@ class Tail:
 
     def _tell_states(self, frames: Sequence[Frame], version: int) -> None:
         for one in tuple(self._audience):
-            one.offer_states(frames, version)
+            one.offer_now(frames, version)
 
     async def _checkpoints(self) -> None:
         while True:

@@ -91,16 +91,11 @@ class Viewer:
             if self._socket.is_blocked:
                 self._fall_back(announce=False)
 
-    def offer_states(self, frames: Sequence[Frame], version: int) -> None:
-        """Some agents' states have changed."""
+    def offer_now(self, frames: Sequence[Frame], version: int = 0) -> None:
+        """Agents' states of that version, or text that is not in the log yet. Who has no room gets both later."""
         if self._is_live:
             self._socket.write_frames(self.filter.wire(frames))
-            self._states_at = version
-
-    def offer_heard(self, frame: Frame) -> None:
-        """A piece of text was heard that is not in the log yet. Who has no room gets it from there."""
-        if self._is_live:
-            self._socket.write_frames(self.filter.wire((frame,)))
+            self._states_at = version or self._states_at
             if self._socket.is_blocked:
                 self._fall_back(announce=False)
 

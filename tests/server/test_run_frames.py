@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-import orjson
 import pytest
 
 from organism.bootstrap import Parts
@@ -14,6 +13,7 @@ from tests.flows.speaker import Speaker
 from tests.flows.stage import TurnedTime
 from tests.flows.world import MakeWorld
 from tests.server.served import Frames, Served, served
+from tests.server.test_stream import listening
 
 TALKER = """
 async def talker(payload: Ask, metadata: HandlerMetadata):
@@ -99,24 +99,12 @@ async def test_who_comes_again_at_any_frame_has_every_character_once(world: Make
 
 async def test_a_page_that_listens_only_gets_the_same(world: MakeWorld) -> None:
     made, speaker = world(TALKER, {"talker": {}}), Speaker()
-    seen: list[tuple[str | None, dict[str, Any]]] = []
-    async with served(made.config, parts=still(speaker)) as server:
-        asked = server.client.stream("GET", "/api/v1/events?events=run", headers=server.bearer)
-        async with asked as answer:
-            name = None
-            async for line in answer.aiter_lines():
-                if line.startswith("id: "):
-                    name = line[4:]
-                if not line.startswith("data: "):
-                    continue
-                seen.append((name, orjson.loads(line[6:])))
-                name, frame = None, seen[-1][1]
-                if frame["event"] == "connected":
-                    await inject(server)
-                elif frame["type"] == "message_delta":
-                    speaker.open("two")
-                    speaker.open("three")
-                elif frame["type"] == "done":
-                    break
+    async with served(made.config, parts=still(speaker)) as server, listening(server, "?events=run") as page:
+        await page.next()
+        await inject(server)
+        seen = await page.until("run", data={"id": "m1", "delta": "One", "offset": 0})
+        speaker.open("two")
+        speaker.open("three")
+        seen += await page.until("run", type="done")
     assert told([frame for _, frame in seen]) == SHOWN
     assert all((name == str(frame["position"])) if "position" in frame else name is None for name, frame in seen)

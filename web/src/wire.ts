@@ -163,6 +163,8 @@ export type Batch = Array<
     | EffectInDoubt
     | OrganismChanged
     | ReloadDone
+    | RunShown
+    | TextHeard
     | AgentChanged>;
 
 /** You are live. */
@@ -358,6 +360,26 @@ export interface EffectInDoubt {
   agent: string;
   indeterminate: Question;
 }
+
+/** The type of an entry of a run. */
+export type EntryType = 
+    | "data"
+    | "done"
+    | "error"
+    | "file"
+    | "interaction_request"
+    | "interaction_response"
+    | "message"
+    | "message_delta"
+    | "message_end"
+    | "message_start"
+    | "thought"
+    | "thought_delta"
+    | "thought_end"
+    | "thought_start"
+    | "tool_call"
+    | "tool_result"
+    | "usage";
 
 /** The one shape of errors. */
 export interface Error {
@@ -885,6 +907,19 @@ export interface Retry {
   max_delay_s?: number;
 }
 
+/** An entry of the run of a handling: what people see of it. */
+export interface RunShown {
+  event: "run";
+  /** Where it stands in the log. */
+  position: number;
+  thread_id: string;
+  message_id: string;
+  agent: string;
+  type: EntryType;
+  /** What the entry says, by its type; `{"erased":true}` once it was erased. */
+  data: Record<string, unknown>;
+}
+
 /** A listener's section of organism.yaml, or the file of a conversational agent: the keys that stand there. */
 export interface Section {
   name?: string;
@@ -952,6 +987,23 @@ export interface TalkMessage {
   role: "user" | "assistant" | "tool";
   content?: string | Piece[] | null;
   parts?: Piece[] | null;
+}
+
+/** Text of a run as it comes, before it is in the log: it comes again from there, gathered and with a position. */
+export interface TextHeard {
+  event: "run";
+  thread_id: string;
+  message_id: string;
+  agent: string;
+  type: "message_delta" | "thought_delta";
+  data: TextPiece;
+}
+
+/** The next characters of a message or a thought; `offset` counts those before them (Unicode code points). */
+export interface TextPiece {
+  id: string;
+  delta: string;
+  offset: number;
 }
 
 /** A thread. */
@@ -1074,6 +1126,8 @@ export type Pushed =
   | EffectInDoubt
   | OrganismChanged
   | ReloadDone
+  | RunShown
+  | TextHeard
   | AgentChanged;
 
 /** Whatever may come over the socket. */
@@ -1089,6 +1143,8 @@ export type Frame =
   | EffectInDoubt
   | OrganismChanged
   | ReloadDone
+  | RunShown
+  | TextHeard
   | AgentChanged
   | Connected
   | Resumed
