@@ -45,9 +45,9 @@ POINTS: Final[dict[str, Point]] = {
     "handled": Point("organism.pump.pump:Pump.finished", "it has answered, nothing is decided"),
     "failed": Point("organism.pump.failing:failed", "it has raised, nothing is decided"),
     "asked": Point("organism.pump.steps:Handling._send_ask", "an ask is decided, not on disk", is_after=True),
-    "effect": Point("organism.pump.steps:Handling._run_effect", "an effect is recorded as begun, and not run"),
-    "record": Point("organism.pump.steps:Handling._record", "it has run, that is not recorded"),
-    "recorded": Point("organism.pump.steps:Handling._record", "it is recorded, the handler not told", is_after=True),
+    "effect": Point("organism.pump.steps:_run_effect", "an effect is recorded as begun, and not run"),
+    "record": Point("organism.pump.steps:Handling.record", "it has run, that is not recorded"),
+    "recorded": Point("organism.pump.steps:Handling.record", "it is recorded, the handler not told", is_after=True),
     # what is written behind the log
     "rows": Point("organism.log.views:Views.flush", "rows are about to be written behind the log"),
     "written": Point("organism.log.views:Views.flush", "they are written", is_after=True),
