@@ -37,7 +37,7 @@ async def asks(payload: Ask, metadata: HandlerMetadata):
 """
 FROM_ENVIRONMENT = 26
 CANARIES = [f'canary-{at:02}-"é<&>-{at * 7919:x}' for at in range(FROM_ENVIRONMENT)]
-IN_CONFIG = ["canary-of-a-tool-4711", "canary-of-an-address-4712"]
+IN_CONFIG = ["canary-of-a-user-4711", "canary-of-an-address-4712"]
 IN_TOKENS = [token("default", "used"), token("default", "never")]
 ALL = [*CANARIES, *IN_CONFIG, *IN_TOKENS]
 JSON = {"Content-Type": "application/json"}
@@ -89,10 +89,10 @@ async def heard(world: MakeWorld, monkeypatch: pytest.MonkeyPatch) -> AsyncItera
     """A server on disk whose environment, configuration and tokens hold the canaries."""
     for at, canary in enumerate(CANARIES):
         monkeypatch.setenv(f"CANARY_{at}_TOKEN", canary)
-    tools = {"search": {"api_key": IN_CONFIG[0]}}
-    embeddings = {"e": {"provider": "openai", "base_url": f"https://me:{IN_CONFIG[1]}@models.example/v1"}}
+    users = (IN_CONFIG[0], f"me:{IN_CONFIG[1]}")
+    embeddings = {user[:2]: {"provider": "openai", "base_url": f"https://{user}@models.example/v1"} for user in users}
     listeners: dict[str, dict[str, Any]] = {"echo": {"peers": ["console"]}, "fails": {}, "asks": {"peers": ["console"]}}
-    made = world(SOURCE, listeners, tools=tools, embeddings=embeddings, retry={"attempts": 1})
+    made = world(SOURCE, listeners, embeddings=embeddings, retry={"attempts": 1})
     write_tokens(made.folder, {"default": {"used": ["admin"], "never": ["admin"]}})
     redactor = Redactor()
     with logged(redactor, level="debug") as said:
