@@ -94,6 +94,12 @@ EVENTS: dict[str, Odd] = {
         sse("data: " + json.dumps(says("hi"), indent=1).replace("\n", "\ndata: ") + "\n\n", STOP),
         ["hi", "stop"],
     ),
+    "data over many lines that end with CRLF": (
+        sse("data: " + json.dumps(says("hi"), indent=1).replace("\n", "\ndata: ") + "\n\n", STOP).replace(
+            b"\n", b"\r\n"
+        ),
+        ["hi", "stop"],
+    ),
     "a large event": (sse(says("x" * 300_000), STOP), ["x" * 300_000, "stop"]),
 }
 CHARACTERS: dict[str, Odd] = {

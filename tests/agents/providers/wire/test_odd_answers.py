@@ -78,7 +78,7 @@ def _without_new_ids(summary: str | list[Any]) -> Any:
 
 
 def test_an_answer_out_of_all_measure_is_malformed() -> None:
-    comment = b":" + b"x" * (1 << 20) + b"\n"
+    comment = b":" + b"x" * (1 << 20) + b"\n\n"
     assert told(chat_reader, comment * 65, len(comment)) == "malformed"
     assert told(chat_reader, comment * 3 + sse(odd_chat.SOUND), len(comment)) == told(chat_reader, sse(odd_chat.SOUND))
 
