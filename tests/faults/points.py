@@ -11,7 +11,7 @@ import functools
 import os
 import pkgutil
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import count
 from typing import Any, Final
@@ -70,12 +70,12 @@ POINTS: Final[dict[str, Point]] = {
 }
 
 
-def install(wanted: str) -> None:
+def install(wanted: str, more: Mapping[str, Point] | None = None) -> None:
     """Make the point of ``point:nth`` deadly in this process; empty makes none. ``LookupError`` for an unknown one."""
     if not wanted:
         return
     name, _, nth = wanted.partition(":")
-    point = POINTS[name]
+    point = {**POINTS, **(more or {})}[name]
     module, _, path = point.target.partition(":")
     owner_path, _, attribute = f"{module}:{path}".rpartition("." if "." in path else ":")
     owner = pkgutil.resolve_name(owner_path)

@@ -63,6 +63,7 @@ class Speaker:
         words = str(call.messages[-1]["content"]).split(" ")
         while words:
             word = words.pop(0)
+            await self.pause()
             if word.startswith("@"):
                 self._came.setdefault(word[1:], asyncio.Event()).set()
                 await self._gates.setdefault(word[1:], asyncio.Event()).wait()
@@ -87,6 +88,9 @@ class Speaker:
         finish: FinishReason = "tool_calls" if calls else "stop"
         cost = spend.cost(PRICE, 10, 20)
         return Outcome(Completion("m", text, thought, tuple(calls), finish, 10, 20, cost, "price"), None, 1, 1000)
+
+    async def pause(self) -> None:
+        """Before each word: none."""
 
     def settle(self, decision: Decision, call: ModelCall, outcome: Outcome) -> None:
         """See ``Models``."""

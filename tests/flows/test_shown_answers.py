@@ -11,6 +11,7 @@ from organism.projections.entries import entry_of
 from organism.projections.run import fold
 from organism.pump.feed import Delta
 from organism.testing import Running
+from tests.flows.loop import ASKED, FOLDED, LISTENERS, LOOP
 from tests.flows.speaker import Speaker
 from tests.flows.stage import folded_anew, folded_live, open_gate, play
 from tests.flows.world import MakeWorld
@@ -193,32 +194,11 @@ async def test_a_block_that_was_cut_by_a_death_begins_again_under_its_own_id(wor
     assert folded == ["cutwhole"]
 
 
-LOOP = """
-async def agent(payload: Ask, metadata: HandlerMetadata):
-    messages = [{"role": "user", "content": payload.text}]
-    for number in (1, 2):
-        said = await metadata.complete(messages, block=f"m{number}")
-        await metadata.emit("usage", {"input": 10, "output": 20, "total": 30})
-        for call in said.tool_calls:
-            await metadata.emit("tool_call", {"id": call.id, "name": call.name, "input": call.input})
-        for call in said.tool_calls:
-            told = await metadata.ask(call.name, Ask(call.input["text"]))
-            await metadata.emit("tool_result", {"id": call.id, "output": told.text, "isError": False})
-        messages.append({"role": "user", "content": "~so the answer"})
-    await metadata.emit("done", {"stopReason": "stop"})
-    return HandlerResponse.respond(Told(said.text))
-
-async def echo(payload: Ask, metadata: HandlerMetadata):
-    return HandlerResponse.respond(Told(payload.text.upper()))
-"""
-LISTENERS = {"agent": {"peers": ["echo"]}, "echo": {}}
-
-
 async def played(world: MakeWorld, cut: int) -> tuple[dict[str, Any], list[str]]:
     """The fold of a turn whose process dies once ``cut`` positions are written, and its calls."""
     made, speaker = world(LOOP, LISTENERS), Speaker()
     async with made.running(parts=speaker.parts()) as o:
-        injected = await o.inject("agent", {"text": "let us see ?echo ?echo"})
+        injected = await o.inject("agent", {"text": ASKED})
         async for _ in o.log.follow(0):
             if o.log.head >= cut or injected.thread_id not in o.pump.state.routing.threads:
                 break
@@ -236,16 +216,5 @@ async def played(world: MakeWorld, cut: int) -> tuple[dict[str, Any], list[str]]
 @pytest.mark.parametrize("cut", range(4, 44, 2))
 async def test_a_run_cut_at_any_point_is_in_the_end_what_it_is_uncut(world: MakeWorld, cut: int) -> None:
     folded, calls = await played(world, cut)
-    assert folded == {
-        "messages": [
-            {"role": "assistant", "content": "letussee"},
-            {"role": "tool", "content": "", "tool_call_id": "call-1", "tool_name": "echo", "input": {"text": "echo"}},
-            {"role": "tool", "content": "", "tool_call_id": "call-2", "tool_name": "echo", "input": {"text": "echo"}},
-            {"role": "tool", "content": "ECHO", "tool_call_id": "call-1", "is_error": False},
-            {"role": "tool", "content": "ECHO", "tool_call_id": "call-2", "is_error": False},
-            {"role": "assistant", "content": "theanswer"},
-        ],
-        "stop_reason": "stop",
-        "pending_interaction": None,
-    }
+    assert folded == FOLDED
     assert 2 <= len(calls) <= 3
