@@ -1,4 +1,4 @@
-"""schemas/ is what the payload classes of organism.yaml say, to the byte."""
+"""schemas/ is what the payload classes of organism.yaml and of the handlers that ship say, to the byte."""
 
 from __future__ import annotations
 
