@@ -32,6 +32,7 @@ GROUPS: Final = {
     "approvals": "What waits for a person's word.",
     "indeterminate": "Unsafe effects of which nobody knows whether they happened.",
     "token": "Who may use the organism; needs no server.",
+    "tools": "What agents may call, and you too.",
     "log": "The log itself.",
 }
 
@@ -62,6 +63,8 @@ VERBS: Final = (
     Verb("approvals resolve", take.Approval, "approvals:resolve", "Approve or reject one."),
     Verb("indeterminate list", take.Indeterminates, "indeterminate:listed", "List the open ones, oldest first."),
     Verb("indeterminate resolve", take.Indeterminate, "indeterminate:resolve", "Say what became of one."),
+    Verb("tools list", take.Remote, "tools:listed", "List the tools that may be called."),
+    Verb("tools run", take.RunTool, "tools:run", "Call one and print its result."),
     Verb("token create", take.CreateToken, "token:create", "Make a token and print it, this once."),
     Verb("token revoke", take.RevokeToken, "token:revoke", "Take a token away; a running server obeys in a second."),
     Verb("token list", take.Tokens, "token:listed", "List the tokens of config/tokens.yaml."),

@@ -18,6 +18,8 @@ from organism.errors import OrganismError
 
 TIMEOUT_SECONDS: Final = 75.0
 """Longer than the longest wait that the server grants."""
+API: Final = "/api/v1"
+FOR_MODELS: Final = "/v1"
 PAGE_ROWS: Final = 500
 """The largest page that the server gives."""
 
@@ -95,7 +97,7 @@ class Client:
         try:
             answer = httpx2.request(
                 method,
-                f"{self.place.url}/api/v1{path}",
+                f"{self.place.url}{more.pop('base', API)}{path}",
                 headers=headers,
                 timeout=TIMEOUT_SECONDS,
                 trust_env=False,  # a proxy is not on the way to one's own server

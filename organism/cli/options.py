@@ -106,6 +106,19 @@ class Remote:
 
 
 @dataclass(frozen=True, kw_only=True)
+class RunTool(Remote):
+    """``organism tools run``."""
+
+    name: Annotated[str, typer.Argument(metavar="TOOL", help="Which one.")]
+    arguments: Annotated[
+        str, typer.Argument(metavar="ARGUMENTS", help="A JSON object; @FILE reads a file, - reads standard input.")
+    ] = "{}"
+    key: Annotated[
+        str | None, typer.Option(metavar="KEY", help="An idempotency key: the same one calls only once.")
+    ] = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class Inject(Remote):
     """``organism inject``."""
 

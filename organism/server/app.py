@@ -35,6 +35,7 @@ from organism.server.routes import (
     metrics,
     organism,
     threads,
+    tools,
     ws_ticket,
 )
 from organism.server.seats import Seats
@@ -42,6 +43,7 @@ from organism.server.socket import Sockets
 from organism.tenants import Tenant
 
 BASE: Final = "/api/v1"
+V1: Final = "/v1"
 
 RESOURCES: Final = (
     *threads.ROUTES,
@@ -61,10 +63,14 @@ RESOURCES: Final = (
     *documents.ROUTES,
 )
 
+FOR_MODELS: Final = (*tools.ROUTES,)
+"""What stands below /v1, where clients of models look for it."""
+
 ROUTES: Final[tuple[Route, ...]] = (
     *(replace(route, mount=BASE) for route in RESOURCES),
     *(route for route in RESOURCES if route.right is OPEN),
     *invoke.ROUTES,
+    *(replace(route, mount=V1) for route in FOR_MODELS),
     *metrics.ROUTES,
 )
 """Every route there is. What needs no token stands at the root too, where probes look for it, and so does invoke;

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Annotated, Any, Final, Literal, TypeVar
 
@@ -42,6 +42,15 @@ class InjectBody:
     payload: Annotated[Any, Field(examples=[{"name": "Dan"}])]
     thread_id: Name | None = None
     wait: Wait | None = None
+
+
+@with_config(_CLOSED)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExecuteBody:
+    """``POST /tools/execute``: ``arguments`` are of the tool's ``parameters``."""
+
+    name: Annotated[Name, Field(examples=["calculator"])]
+    arguments: Annotated[dict[str, Any], Field(examples=[{"expression": "2 * 21"}])] = field(default_factory=dict)
 
 
 @with_config(_CLOSED)

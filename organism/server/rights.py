@@ -102,6 +102,8 @@ ROUTES: Final[Mapping[str, Right]] = {
     "POST /approvals/{id}/resolve": Right("control", {"id": "approval"}),
     "GET /indeterminate": READ,
     "POST /indeterminate/{id}/resolve": Right("control", {"id": "indeterminate"}),
+    "GET /tools": Right("tools:execute"),
+    "POST /tools/execute": Right("tools:execute", {"name": "tool"}, in_body=True),
     "GET /usage": READ,
     "GET /usage/threads/{id}": _READ_THREAD,
     "GET /usage/agents/{name}": _READ_AGENT,
@@ -110,6 +112,21 @@ ROUTES: Final[Mapping[str, Right]] = {
     "POST /ws-ticket": READ,
 }
 """By method and path, below /api/v1."""
+
+_TOOL: Final = Right("tools:execute", {"name": "tool"})
+_LISTENER: Final = Right("inject", {"name": "agent"})
+TOOLS: Final[Mapping[str, Right]] = {
+    "calculator": _TOOL,
+    "current_datetime": _TOOL,
+    "wikipedia_search": _TOOL,
+    "wikipedia_summary": _TOOL,
+    "http_fetch": _TOOL,
+    "key_value_get": _TOOL,
+    "key_value_set": _TOOL,
+    "key_value_list": _TOOL,
+    "key_value_delete": _TOOL,
+}
+"""What each shipped tool needs, besides ``tools:execute`` for the route."""
 
 SOCKET: Final = READ
 """What opens ``/ws``."""
@@ -125,6 +142,14 @@ COMMANDS: Final[Mapping[str, Right]] = {
     "ping": READ,
 }
 """By the name of the WebSocket command."""
+
+
+def tool_right(name: str, *, is_shipped: bool) -> Right:
+    """What calling a tool needs besides the route's right: a listener of one's own is called as by an injection.
+
+    Raises ``LookupError`` for a shipped tool that the table has not.
+    """
+    return right_of(TOOLS, name) if is_shipped else _LISTENER
 
 
 def right_of(rights: Mapping[str, Right], operation: str) -> Right:

@@ -11,7 +11,7 @@ from typer.main import get_command
 from typer.testing import CliRunner
 
 from organism.cli.app import made
-from organism.server.app import RESOURCES
+from organism.server.app import FOR_MODELS, RESOURCES
 from organism.server.call import Route
 from organism.server.rights import ROUTES as RIGHTS
 from organism.server.table import Table
@@ -49,6 +49,8 @@ LINES = {
     "POST /approvals/{id}/resolve": "approvals resolve A approve",
     "GET /indeterminate": "indeterminate list",
     "POST /indeterminate/{id}/resolve": "indeterminate resolve M:1 redo",
+    "GET /tools": "tools list",
+    "POST /tools/execute": 'tools run calculator {"expression":"2*21"}',
     "GET /log": "log events",
     "POST /agents/{name}/invoke": "chat nobody hello",
 }
@@ -68,8 +70,8 @@ REASONS = {
 
 
 def operations() -> list[str]:
-    """Every route as ``METHOD /path``, below /api/v1."""
-    return [f"{route.method} {route.path}" for route in RESOURCES]
+    """Every route as ``METHOD /path``, below /api/v1 or /v1."""
+    return [f"{route.method} {route.path}" for route in (*RESOURCES, *FOR_MODELS)]
 
 
 def test_every_route_has_a_verb_or_a_reason_to_have_none() -> None:

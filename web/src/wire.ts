@@ -518,6 +518,12 @@ export interface Events {
   next: number | null;
 }
 
+/** `POST /tools/execute`: `arguments` are of the tool's `parameters`. */
+export interface ExecuteBody {
+  name: string;
+  arguments?: Record<string, unknown>;
+}
+
 /** One of several things that are wrong. */
 export interface Fault {
   param: string;
@@ -1097,6 +1103,38 @@ export interface Ticket {
   expires_in_seconds: number;
 }
 
+/** A tool, in the form in which OpenAI-compatible models take it. */
+export interface Tool {
+  type: "function";
+  function: ToolFunction;
+  /** Its answers may hold text of strangers. */
+  brings_outside_text: boolean;
+  /** A person consents to each call. */
+  approval: boolean;
+  /** A call is previewed, then confirmed. */
+  confirm: boolean;
+}
+
+/** What a model is told of a tool. */
+export interface ToolFunction {
+  name: string;
+  description: string;
+  /** The JSON Schema of its arguments. */
+  parameters: Record<string, unknown>;
+}
+
+/** The tools that may be called. */
+export interface ToolList {
+  object: "list";
+  data: Tool[];
+}
+
+/** What a tool answered. */
+export interface ToolResult {
+  /** Of the tool's own shape. */
+  result: unknown;
+}
+
 /** `POST /agents/{name}/invoke`; an `agent` that stands here too is the path's. */
 export interface TurnBody {
   data: Given;
@@ -1583,6 +1621,16 @@ export interface Routes {
     query: {};
     body: TurnBody;
     answer: Invoked | string;
+  };
+  "GET /v1/tools": {
+    query: {};
+    body: undefined;
+    answer: ToolList;
+  };
+  "POST /v1/tools/execute": {
+    query: {};
+    body: ExecuteBody;
+    answer: ToolResult | Injected;
   };
   "GET /metrics": {
     query: {};

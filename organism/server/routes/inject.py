@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import dataclass
 from typing import Any, Final
 
 from organism.errors import InvalidField, UnsupportedMediaType
-from organism.log.log import EventFilter, Log
-from organism.model.commands import Inject, Injected
-from organism.model.ids import CONSOLE
+from organism.model.commands import Inject
 from organism.server.bodies import MAX_WAIT_SECONDS, InjectBody, parsed
 from organism.server.call import Answer, Call, Route, answer, required
 from organism.server.contract import ACT_ON_THREAD, SENDING_REFUSED, Contract, Gives, gives
 from organism.server.shapes.acts import Injected as Sent
 from organism.server.shapes.acts import InjectedAndEnded
 from organism.server.standing import thread_as_of
+from organism.server.waiting import end_of, replies_to
 from organism.server.wire import splice
 
 OF_XML: Final = ("to", "thread_id", "wait")
 """What the query says of an XML body; a JSON body says it itself."""
 _XML_KINDS: Final = frozenset({"application/xml", "text/xml"})
-_PAGE_EVENTS: Final = 500
-_ENDS: Final = ("thread_completed", "thread_failed", "thread_killed")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,12 +42,12 @@ async def inject(call: Call) -> Answer:
     )
     sent = await call.send(command, "/payload" if wanted.xml is None else "")
     said = {"thread_id": sent.thread_id, "message_id": sent.message_id, "position": sent.position}
-    end = None if wanted.wait_seconds is None else await _end(call, sent, wanted.wait_seconds)
+    end = None if wanted.wait_seconds is None else await end_of(call, sent, wanted.wait_seconds)
     if end is None:
         return answer(said, 202)
     replies = await replies_to(call.tenant.log, sent, end)
     thread = await thread_as_of(call.tenant.log, sent.thread_id, end)
-    return Answer(splice(answer(said).body, {"replies": replies, "thread": thread}))
+    return Answer(splice(answer(said).body, {"replies": b"[" + b",".join(replies) + b"]", "thread": thread}))
 
 
 def _wanted(call: Call) -> Wanted:
@@ -87,52 +83,6 @@ def _wait(said: str | None) -> float | None:
             f"`wait` is a number of seconds up to {MAX_WAIT_SECONDS:.0f}; came {said[:40]!r}.", param="query.wait"
         )
     return seconds
-
-
-async def _end(call: Call, sent: Injected, seconds: float) -> int | None:
-    """Where the thread first ended after the injection, if it has or does in time.
-
-    What is answered is as it was there: so a repetition is answered alike, though the thread has gone on since.
-    """
-    if (end := await _end_after(call.tenant.log, sent)) is None and await _ended(call, sent.thread_id, seconds):
-        return await _end_after(call.tenant.log, sent)
-    return end
-
-
-async def _end_after(log: Log, sent: Injected) -> int | None:
-    found = await log.read(sent.position, wanted=EventFilter((sent.thread_id,), _ENDS), limit=1)
-    return found[0].position if found else None
-
-
-async def _ended(call: Call, thread_id: str, seconds: float) -> bool:
-    """Whether the thread ends in time. A stop of the server ends the wait: what it waits for may not come."""
-    ended = asyncio.ensure_future(call.tenant.ended(thread_id, seconds))
-    stopping = asyncio.ensure_future(call.process.until_stopping())
-    try:
-        await asyncio.wait({ended, stopping}, return_when=asyncio.FIRST_COMPLETED)
-        return ended.done() and ended.result()
-    finally:
-        ended.cancel()
-        stopping.cancel()
-
-
-async def replies_to(log: Log, sent: Injected, until: int) -> bytes:
-    """The messages to ``console`` that the injection caused up to a position, as a JSON array, oldest first."""
-    wanted = EventFilter((sent.thread_id,), ("message_sent",))
-    found: list[str] = []
-    position = sent.position
-    while True:
-        events = await log.read(position, until, wanted, _PAGE_EVENTS)
-        found += [
-            event.data["message"]
-            for event in events
-            if event.data["to"] == CONSOLE and event.correlation == sent.message_id
-        ]
-        if len(events) < _PAGE_EVENTS:
-            break
-        position = events[-1].position
-    rows = [await log.row("messages", message) for message in found]
-    return b"[" + b",".join(row for row in rows if row is not None) + b"]"
 
 
 INJECT: Final = Contract(

@@ -54,6 +54,13 @@ class Invoked(TypedDict):
 
 
 @shape
+class ToolResult(TypedDict):
+    """What a tool answered."""
+
+    result: Annotated[Any, Field(description="Of the tool's own shape.", examples=[{"value": "42", "exact": True}])]
+
+
+@shape
 class Reloaded(TypedDict):
     """What a reload changed: the names of listeners."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, NotRequired
+from typing import Annotated, Any, Literal, NotRequired
 
 from pydantic import Field
 from typing_extensions import TypedDict  # pydantic wants this one below Python 3.12
@@ -62,6 +62,34 @@ class IndeterminateList(Page):
     """Open questions, oldest first."""
 
     indeterminate: list[Indeterminate]
+
+
+@shape
+class ToolFunction(TypedDict):
+    """What a model is told of a tool."""
+
+    name: Annotated[str, Field(examples=["calculator"])]
+    description: str
+    parameters: Annotated[Object, Field(description="The JSON Schema of its arguments.")]
+
+
+@shape
+class Tool(TypedDict):
+    """A tool, in the form in which OpenAI-compatible models take it."""
+
+    type: Literal["function"]
+    function: ToolFunction
+    brings_outside_text: Annotated[bool, Field(description="Its answers may hold text of strangers.")]
+    approval: Annotated[bool, Field(description="A person consents to each call.")]
+    confirm: Annotated[bool, Field(description="A call is previewed, then confirmed.")]
+
+
+@shape
+class ToolList(TypedDict):
+    """The tools that may be called."""
+
+    object: Literal["list"]
+    data: list[Tool]
 
 
 @shape

@@ -1,8 +1,8 @@
 """A real server is asked whatever its OpenAPI says can be asked, and what it says cannot: schemathesis, all checks.
 
 Which 400 a request with every field in order may still get: a cursor that this server has not sealed, a moment that is
-yet to come, an injection that says in the query what its JSON body says itself, and words for a listener that takes a
-payload of its own. Some agents cannot stream, and none can be forced: 406.
+yet to come, an injection that says in the query what its JSON body says itself, words for a listener that takes a
+payload of its own, and arguments of another tool. Some agents cannot stream, and none can be forced: 406.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -18,7 +19,8 @@ from structlog.testing import capture_logs
 
 from organism.server import failures
 from organism.server.app import ROUTES
-from tests.server.served import TOKEN, Served
+from tests.server.served import HELLO, TOKEN, Served, served
+from tests.tools import outside
 
 SCHEMATHESIS: Final = Path(sys.executable).with_name("schemathesis")
 NOT_ASKED: Final = {
@@ -29,7 +31,7 @@ NOT_ASKED: Final = {
 ACCEPTED: Final = ["2xx", "3xx", 401, 403, 404, 409, 422, 429]
 """Of a request with every field in order; 422 is a key that was used with another body."""
 BOUND: Final = [route.address for route in ROUTES if {"cursor", "at"} & set(route.contract.query)]
-SENDING: Final = ["/api/v1/inject", *(route.address for route in ROUTES if route.path.endswith("/invoke"))]
+SENDING: Final = [route.address for route in ROUTES if route.path.endswith(("/inject", "/invoke", "/execute"))]
 
 
 def settings(sent: dict[str, Any]) -> str:
@@ -62,6 +64,18 @@ async def asked(server: Served, folder: Path, examples: int) -> tuple[int, str]:
     )
     said, _ = await process.communicate()
     return process.returncode or 0, said.decode()
+
+
+@pytest.fixture
+async def hello(tmp_path: Path) -> AsyncIterator[Served]:
+    """The hello organism, whose tools ask a wiki of the test's own and no other."""
+    page = b'{"title":"Dan","extract":"Dan is a name.","query":{"search":[]}}'
+    async with outside.served(lambda _: outside.answer(page, kind="application/json")) as wiki:
+        config = tmp_path / "organism.yaml"
+        tools = f'\ntools: {{wikipedia: {{base_url: "http://127.0.0.1:{wiki.port}"}}}}\n'
+        config.write_text(HELLO.read_text() + tools)
+        async with served(config) as server:
+            yield server
 
 
 @pytest.fixture

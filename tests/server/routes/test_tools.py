@@ -1,0 +1,335 @@
+"""``/v1/tools`` and ``/v1/tools/execute``."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, get_args
+
+import httpx2
+import pytest
+
+from organism.log.log import EventFilter
+from organism.model.events import Event
+from organism.model.principal import SCOPES
+from organism.model.tool import ToolErrorCode
+from organism.server import rights
+from organism.server.routes import tools
+from tests.flows.world import MakeWorld
+from tests.server.served import Served, served
+from tests.server.tenanted import bearer, hello_with, write_tokens
+
+SHIPPED = [
+    "calculator",
+    "current_datetime",
+    "wikipedia_search",
+    "wikipedia_summary",
+    "key_value_get",
+    "key_value_set",
+    "key_value_list",
+    "key_value_delete",
+]
+SOURCE = """
+from organism import ToolError
+
+async def helper(payload: Ask, metadata: HandlerMetadata):
+    \"\"\"Not the docstring of the payload.\"\"\"
+    match payload.text:
+        case "raise":
+            raise ValueError("a reason for operators alone")
+        case "nothing":
+            return None
+        case "wait":
+            await gate("helper")
+        case "many":
+            return [HandlerResponse.respond(Told("one")), HandlerResponse.respond(Told("two"))]
+        case code if code.startswith("!"):
+            return HandlerResponse.respond(ToolError(code[1:], f"it is {code[1:]}"))
+    return HandlerResponse.respond(Told("told " + payload.text))
+
+async def agent(payload: Ask, metadata: HandlerMetadata): ...
+async def lonely(payload: Ask, metadata: HandlerMetadata): ...
+"""
+LISTENERS: dict[str, dict[str, Any]] = {
+    "agent": {"tools": ["helper", "calculator"]},
+    "helper": {"approval": False, "brings_outside_text": True},
+    "lonely": {},
+}
+RETRY = {"attempts": 1}
+
+
+async def execute(server: Served, name: str, arguments: Any = None, **more: Any) -> httpx2.Response:
+    body = {"name": name} if arguments is None else {"name": name, "arguments": arguments}
+    return await server.call("POST", "//v1/tools/execute", json=body, **more)
+
+
+def told(answer: httpx2.Response) -> tuple[int, str, str | None]:
+    """A refusal: its status, code and place."""
+    error = answer.json()["error"]
+    return answer.status_code, error["code"], error["param"]
+
+
+# ── GET /v1/tools ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_the_shipped_tools_that_are_on_are_listed_as_models_take_them(hello: Served) -> None:
+    said = await hello.get("//v1/tools")
+    assert said["object"] == "list"
+    assert [tool["function"]["name"] for tool in said["data"]] == SHIPPED
+    calculator = said["data"][0]
+    assert calculator == {
+        "type": "function",
+        "function": {
+            "name": "calculator",
+            "description": calculator["function"]["description"],
+            "parameters": {
+                "type": "object",
+                "properties": {
+                    "expression": {
+                        "description": "What to compute, such as (2 + 3) * 4.",
+                        "type": "string",
+                        "minLength": 1,
+                        "maxLength": 1000,
+                    }
+                },
+                "required": ["expression"],
+                "additionalProperties": False,
+            },
+        },
+        "brings_outside_text": False,
+        "approval": False,
+        "confirm": False,
+    }
+    assert calculator["function"]["description"].startswith("Computes an arithmetic expression exactly.")
+
+
+async def test_each_tool_says_whether_it_brings_text_of_strangers(tmp_path: Path) -> None:
+    config = tmp_path / "organism.yaml"
+    config.write_text("organism: {name: x}\ntools: {http_fetch: {hosts: [a.example]}}\n")
+    async with served(config) as server:
+        data = (await server.get("//v1/tools"))["data"]
+    bringing = {tool["function"]["name"] for tool in data if tool["brings_outside_text"]}
+    assert bringing == {"wikipedia_search", "wikipedia_summary", "http_fetch"}
+
+
+async def test_every_listener_that_an_agent_names_is_one_and_no_other(world: MakeWorld) -> None:
+    async with served(world(SOURCE, LISTENERS).config) as server:
+        data = (await server.get("//v1/tools"))["data"]
+        names = [tool["function"]["name"] for tool in data]
+        assert sorted(names) == sorted([*SHIPPED, "helper"])
+        helper = next(tool for tool in data if tool["function"]["name"] == "helper")
+        assert (helper["function"]["description"], helper["brings_outside_text"]) == ("Plays helper", True)
+        assert told(await execute(server, "lonely", {})) == (404, "not_found", "/name")
+
+
+# ── POST /v1/tools/execute ───────────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_a_call_gives_the_result_and_is_a_thread_like_any_other(hello: Served) -> None:
+    answer = await execute(hello, "calculator", {"expression": "17 % of 2340"})
+    assert (answer.status_code, answer.json()) == (200, {"result": {"value": "397.8", "exact": True, "fraction": ""}})
+    (thread,) = (await hello.get("/threads"))["threads"]
+    assert (thread["participants"], thread["status"]) == (["console", "calculator"], "completed")
+    messages = (await hello.get(f"/threads/{thread['id']}/messages"))["messages"]
+    assert [message["payload_type"] for message in messages] == ["Calculator", "Calculated"]
+
+
+async def test_arguments_may_be_left_out_where_none_is_needed(hello: Served) -> None:
+    answer = await execute(hello, "current_datetime")
+    assert answer.json()["result"]["zone"] == "UTC"
+
+
+async def test_a_listener_of_ones_own_is_called_in_the_same_way(world: MakeWorld) -> None:
+    async with served(world(SOURCE, LISTENERS).config) as server:
+        assert (await execute(server, "helper", {"text": "x"})).json() == {"result": {"text": "told x"}}
+        assert (await execute(server, "helper", {"text": "many"})).json() == {"result": {"text": "one"}}
+        assert (await execute(server, "helper", {"text": "nothing"})).json() == {"result": None}
+
+
+@pytest.mark.parametrize(
+    ("body", "refusal"),
+    [
+        ({}, (400, "missing_field", "/name")),
+        ({"name": 5}, (400, "invalid_field", "/name")),
+        ({"name": "calculator", "arguments": "{}"}, (400, "invalid_field", "/arguments")),
+        ({"name": "calculator", "arguments": None}, (400, "invalid_field", "/arguments")),
+        ({"name": "calculator", "arguments": []}, (400, "invalid_field", "/arguments")),
+        ({"name": "calculator", "arguments": {}}, (400, "invalid_payload", "/arguments/expression")),
+        ({"name": "calculator", "arguments": {"expression": 5}}, (400, "invalid_payload", "/arguments/expression")),
+        (
+            {"name": "calculator", "arguments": {"expression": "1", "x": 1}},
+            (400, "invalid_payload", "/arguments/x"),
+        ),
+        (
+            {"name": "calculator", "arguments": {"expression": "1" * 1001}},
+            (400, "invalid_payload", "/arguments/expression"),
+        ),
+        (
+            {"name": "calculator", "arguments": {"expression": "\x00"}},
+            (400, "invalid_payload", "/arguments/expression"),
+        ),
+        ({"name": "calculator", "arguments": {"expression": "1/0"}}, (400, "invalid_field", None)),
+        ({"name": "calculator", "tool": "x"}, (400, "unknown_field", "/tool")),
+        ({"name": "nobody"}, (404, "not_found", "/name")),
+        ({"name": "greeter", "arguments": {"name": "Dan"}}, (404, "not_found", "/name")),
+        ({"name": "console"}, (404, "not_found", "/name")),
+        ({"name": "system.todo"}, (404, "not_found", "/name")),
+        ({"name": "current_datetime", "arguments": {"zone": "Mars/Base"}}, (404, "not_found", None)),
+    ],
+)
+async def test_what_is_wrong_with_a_call_is_told_at_its_place(
+    hello: Served, body: dict[str, Any], refusal: tuple[int, str, str | None]
+) -> None:
+    answer = await hello.call("POST", "//v1/tools/execute", json=body)
+    assert told(answer) == refusal
+
+
+async def test_what_is_off_is_told_with_what_turns_it_on(hello: Served) -> None:
+    answer = await execute(hello, "http_fetch", {"url": "https://a.example/"})
+    assert told(answer) == (404, "not_found", "/name")
+    assert "http_fetch is off: list the hosts that it may ask under `tools.http_fetch.hosts`." in answer.text
+
+
+@pytest.mark.parametrize("code", tools.REFUSALS)
+async def test_a_tool_s_own_error_comes_in_the_one_shape(world: MakeWorld, code: str) -> None:
+    async with served(world(SOURCE, LISTENERS).config) as server:
+        answer = await execute(server, "helper", {"text": f"!{code}"})
+        assert (answer.status_code, answer.json()["error"]["code"]) == (tools.REFUSALS[code].status, code)
+        assert answer.json()["error"]["message"] == f"it is {code}"
+
+
+def test_every_code_that_a_tool_may_answer_with_is_known_here() -> None:
+    assert set(tools.REFUSALS) == set(get_args(ToolErrorCode))
+
+
+async def test_a_handler_that_raises_is_told_without_its_reason(world: MakeWorld) -> None:
+    async with served(world(SOURCE, LISTENERS, retry=RETRY).config) as server:
+        answer = await execute(server, "helper", {"text": "raise"})
+        assert (answer.status_code, answer.json()["error"]["code"]) == (500, "handling_failed")
+        assert "operators" not in answer.text
+        (letter,) = (await server.get("/dead-letters"))["dead_letters"]
+        assert letter["thread_id"] in answer.json()["error"]["message"]
+
+
+async def test_a_call_whose_thread_is_killed_is_told_so(world: MakeWorld) -> None:
+    async with served(world(SOURCE, LISTENERS).config) as server:
+        call = asyncio.ensure_future(execute(server, "helper", {"text": "wait"}))
+        thread = (await first(server, "message_started")).thread
+        await server.call("POST", f"/threads/{thread}/kill")
+        assert told(await call) == (409, "thread_killed", None)
+
+
+async def test_a_call_that_takes_longer_than_a_minute_goes_on_and_is_told_by_its_ids(
+    world: MakeWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tools, "MAX_WAIT_SECONDS", 0.05)
+    async with served(world(SOURCE, LISTENERS).config) as server:
+        key = {"Idempotency-Key": "once"}
+        first = await execute(server, "helper", {"text": "wait"}, headers=key)
+        assert (first.status_code, set(first.json())) == (202, {"thread_id", "message_id", "position"})
+        monkeypatch.setattr(tools, "MAX_WAIT_SECONDS", 10.0)
+        server.organism.settings.listeners[1].handler.__globals__["GATES"]["helper"].set()  # type: ignore[union-attr]  # it has one
+        second = await execute(server, "helper", {"text": "wait"}, headers=key)
+        assert (second.status_code, second.json()) == (200, {"result": {"text": "told wait"}})
+        assert (await server.get("/threads"))["total"] == 1
+
+
+async def test_the_same_key_gives_the_same_answer_and_calls_once(hello: Served) -> None:
+    key = {"Idempotency-Key": "once"}
+    first = await execute(hello, "key_value_set", {"key": "a", "value": "b"}, headers=key)
+    again = await execute(hello, "key_value_set", {"key": "a", "value": "b"}, headers=key)
+    assert (first.status_code, first.content) == (again.status_code, again.content)
+    assert first.json() == {"result": {"key": "a", "replaced": False}}
+    other = await execute(hello, "key_value_set", {"key": "a", "value": "c"}, headers=key)
+    assert told(other) == (422, "idempotency_key_reused", None)
+    assert (await hello.get("/threads"))["total"] == 1
+
+
+async def test_the_same_key_gives_the_same_answer_though_the_tool_is_gone(world: MakeWorld) -> None:
+    play = world(SOURCE, LISTENERS)
+    async with served(play.config) as server:
+        key = {"Idempotency-Key": "once"}
+        first = await execute(server, "helper", {"text": "x"}, headers=key)
+        play.write(SOURCE, {"lonely": {}})
+        assert (await server.call("POST", "/organism/reload")).status_code == 200
+        again = await execute(server, "helper", {"text": "x"}, headers=key)
+        assert (again.status_code, again.content) == (first.status_code, first.content)
+        assert told(await execute(server, "helper", {"text": "x"})) == (404, "not_found", "/name")
+
+
+async def test_a_tool_that_demands_consent_answers_once_a_person_has_said_the_word(world: MakeWorld) -> None:
+    listeners = {**LISTENERS, "helper": {"approval": True}}
+    async with served(world(SOURCE, listeners).config) as server:
+        position = 0
+        for decision, status in (("approve", 200), ("reject", 403)):
+            call = asyncio.ensure_future(execute(server, "helper", {"text": decision}))
+            question = await first(server, "approval_requested", position)
+            path = f"/approvals/{question.data['approval']}/resolve"
+            await server.call("POST", path, json={"decision": decision})
+            assert (await call).status_code == status
+            position = question.position
+
+
+async def first(server: Served, kind: str, after: int = 0) -> Event:
+    """The first event of this type after a position."""
+    async for events in server.log.follow(after, EventFilter(types=(kind,))):
+        if events:
+            return events[0]
+    raise LookupError("the log closed")
+
+
+# ── who may ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+GRANTS: Mapping[str, list[str]] = {
+    "all-tools": ["tools:execute"],
+    "one-tool": ["tools:execute:tool:calculator"],
+    "injector": ["inject"],
+    "tools-and-helper": ["tools:execute", "inject:agent:helper"],
+    "boss": ["admin"],
+    "reader": ["read"],
+}
+
+
+@pytest.mark.parametrize(
+    ("who", "calculator", "helper", "listing"),
+    [
+        ("all-tools", 200, 403, 200),
+        ("one-tool", 200, 403, 403),
+        ("injector", 403, 403, 403),
+        ("tools-and-helper", 200, 200, 200),
+        ("boss", 200, 200, 200),
+        ("reader", 403, 403, 403),
+    ],
+)
+async def test_a_call_needs_the_scope_of_the_route_and_that_of_the_tool(
+    world: MakeWorld, who: str, calculator: int, helper: int, listing: int
+) -> None:
+    play = world(SOURCE, LISTENERS)
+    write_tokens(play.folder, {"acme": GRANTS})
+    async with served(play.config) as server:
+        headers = bearer("acme", who)
+        assert (await execute(server, "calculator", {"expression": "1"}, headers=headers)).status_code == calculator
+        assert (await execute(server, "helper", {"text": "x"}, headers=headers)).status_code == helper
+        assert (await server.call("GET", "//v1/tools", headers=headers)).status_code == listing
+        assert (await server.call("POST", "//v1/tools/execute", json={"name": "calculator"})).status_code == 400
+
+
+async def test_each_shipped_tool_has_a_line_in_the_table_of_rights(tmp_path: Path) -> None:
+    assert set(rights.TOOLS) == {*SHIPPED, "http_fetch"}
+    assert {right.scope for right in rights.TOOLS.values()} <= set(SCOPES)
+    with pytest.raises(LookupError, match="has no line"):
+        rights.tool_right("a_new_one", is_shipped=True)
+
+
+async def test_values_are_a_tenant_s_own(tmp_path: Path) -> None:
+    config = hello_with(tmp_path, {"acme": {"boss": ["admin"]}, "globex": {"boss": ["admin"]}})
+    async with served(config) as server:
+        for tenant in ("acme", "globex"):
+            arguments = {"key": "name", "value": tenant}
+            answer = await execute(server, "key_value_set", arguments, headers=bearer(tenant, "boss"))
+            assert answer.json() == {"result": {"key": "name", "replaced": False}}
+        for tenant in ("acme", "globex"):
+            answer = await execute(server, "key_value_get", {"key": "name"}, headers=bearer(tenant, "boss"))
+            assert answer.json() == {"result": {"key": "name", "value": tenant}}
+        assert (await execute(server, "key_value_list")).json() == {"result": {"keys": [], "more": False}}
