@@ -19,7 +19,8 @@ from organism.log.log import Query
 from organism.model.events import Event
 from organism.projections.entries import entry_of
 from organism.projections.run import fold
-from organism.pump.models import ModelCall, Outcome
+from organism.pump.feed import Delta
+from organism.pump.models import ModelCall, Outcome, Told
 from organism.testing import Running, running
 from tests.faults import points
 from tests.faults.points import Point
@@ -41,11 +42,16 @@ TALK: Final[Mapping[str, Point]] = {
 
 
 class Counting(Speaker):
-    """Models whose calls stand in a file outside, on the disk before anything is said."""
+    """Models whose calls stand in a file outside, on the disk before anything is said.
+
+    They say nothing more before what they said was heard, so that each point is come to as often in every life.
+    """
 
     def __init__(self, calls: Path) -> None:
         super().__init__()
         self._file = calls
+        self._said = 0
+        self._heard = asyncio.Event()
 
     async def call(self, call: ModelCall, tell: Tell) -> Outcome:
         """See ``Models``."""
@@ -53,11 +59,22 @@ class Counting(Speaker):
         os.write(handle, f"{call.step}\n".encode())
         os.fsync(handle)
         os.close(handle)
-        return await super().call(call, tell)
+
+        def say(part: Told) -> None:
+            self._heard.clear()
+            self._said += 1
+            tell(part)
+
+        return await super().call(call, say)
+
+    def hear(self, _piece: Delta) -> None:
+        """A piece was heard."""
+        self._heard.set()
 
     async def pause(self) -> None:
-        """What was said is on its way to the log, and to whoever listens, before more is."""
-        await asyncio.wait([asyncio.get_running_loop().create_future()], timeout=0.003)
+        """Wait until what was said last was heard."""
+        if self._said:
+            await self._heard.wait()
 
 
 def life(folder: Path, seed: int, point: str) -> int:
@@ -73,7 +90,9 @@ def life(folder: Path, seed: int, point: str) -> int:
 async def turn(folder: Path, seed: int) -> None:
     """Take up the turn, or begin it, and wait for its end."""
     world = World(folder, LOOP, LISTENERS)
-    async with running(world.config, folder / "data", Counting(folder / "calls").parts(seed)) as o:
+    models = Counting(folder / "calls")
+    async with running(world.config, folder / "data", models.parts(seed)) as o:
+        o.tenant.feed.join(models.hear)
         threads = orjson.loads((await o.log.rows("threads", Query())).rows)
         thread = threads[0]["id"] if threads else (await o.inject("agent", {"text": ASKED})).thread_id
         assert await o.tenant.ended(thread, 60)

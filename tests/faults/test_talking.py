@@ -28,7 +28,7 @@ SHOWING = (
     *("entry:1", "entry:3", "entry:6", "shown_entry:2", "shown_entry:5", "end:1"),
 )
 CASES = (*UNITS, *BETWEEN, *SHOWING)
-IN_FLIGHT = {"answered_call", "settled_call", "piece"}
+IN_FLIGHT = {"answered_call", "settled_call", "block", "piece"}
 """Points at which the model was asked, and its answer is not on disk."""
 AT_REST = {"call", "entry", "shown_entry", "end"}
 """Points at which no model was asked whose answer is not on disk."""
