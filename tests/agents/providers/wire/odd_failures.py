@@ -41,6 +41,7 @@ GARBAGE: dict[str, Odd] = {
     "cut between events": (sse(says("hi"), end=b""), "unavailable"),
     "cut within an event": (sse(says("hi"), b'data: {"choices":[{"del', end=b""), "unavailable"),
     "cut within the mark of the end": (sse(says("hi"), end=b"data: [DO"), "unavailable"),
+    "cut, with unknown fields": (sse("lang: en\n", says("hi"), end=b""), "unavailable"),
     "cut within a name": (sse(says("hi"), b"dat", end=b""), "unavailable"),
     "a page for people": (b"<!DOCTYPE html><title>Sign in</title>", "malformed"),
     "a page behind blank lines": (b"\r\n\r\n <html>", "malformed"),
