@@ -16,6 +16,7 @@ from typing import Any, Final, Protocol
 import structlog
 
 from organism.agents.charter import bundled_charter
+from organism.agents.exchange import Exchange
 from organism.agents.prompted import prompted_turn_of
 from organism.agents.turn import turn_of
 from organism.codec import Codec, PayloadSchema, Terms, UnsupportedPayload
@@ -36,7 +37,7 @@ from organism.model.events import EVENT_TYPES, Actor
 from organism.model.ids import DEFAULT_TENANT, folder_of
 from organism.model.redact import Redactor
 from organism.projections import READ_MODELS
-from organism.pump.models import Models, NoModels
+from organism.pump.models import Models
 from organism.pump.recover import Life
 from organism.pump.rules import Rules, payload_classes
 from organism.pump.share import Share
@@ -118,7 +119,7 @@ class Parts:
     redactor: Redactor = field(default_factory=Redactor)
     net: Net = field(default_factory=Net)
     tracing: Callable[[str], Tracing | None] = lambda _: None
-    models: Callable[[str], Models] = lambda _: NoModels()
+    models: Callable[[str], Models] | None = None
 
 
 class Organism:
@@ -137,6 +138,9 @@ class Organism:
         self.entries: tuple[TenantEntry, ...]
         self._importer = Importer()
         self._share = Share()
+        self._exchange = Exchange(
+            parts.redactor, parts.chance.number, lambda: self.entries, parts.wall_ns, environment=os.environ
+        )
         self._stage = "starting"
         self._generation = 0
         self._data: Path | None = None
@@ -165,6 +169,7 @@ class Organism:
         self.entries = read_tokens(self.tokens_path)
         self._codec = self._new_codec(settings)
         self.settings = with_turns(settings, self._codec)
+        await self._exchange.take(self._exchange.prepared(settings.models))
         self._share.resize(self.settings.limits.max_concurrent_handlers)
         self._data = data
         self._tracing = self.parts.tracing(self.settings.name)
@@ -200,7 +205,8 @@ class Organism:
         tenant = Tenant(tenant_id, log, clock, self.parts.chance, self._share)
         tenant.feed.redactor = self.parts.redactor
         tenant.on_broken = self._report_broken
-        tenant.models = self.parts.models(tenant_id)
+        make = self.parts.models
+        tenant.models = make(tenant_id) if make is not None else self._exchange.gateway(tenant_id, clock.now_us)
         await tenant.start(self._rules(log), self._life(self.settings))
         return tenant
 
@@ -239,10 +245,12 @@ class Organism:
                 return Reloaded(**before)
             settings = self._load()
             try:
-                self._codec = self._new_codec(settings)
+                codec, served = self._new_codec(settings), self._exchange.prepared(settings.models)
             except ConfigInvalid:
                 self._importer.take_back(self.settings.modules)
                 raise
+            self._codec = codec
+            await self._exchange.take(served)
             changes = diff(self.settings, settings)
             self.settings = with_turns(settings, self._codec)
             position = await self._reload_tenants(changes, actor, once)
@@ -277,6 +285,7 @@ class Organism:
         try:
             if not is_crash:
                 await self._stop_tenants(grace_s)
+                await self._exchange.close()
         finally:
             self._importer.close()
             self.closed.set()

@@ -39,7 +39,7 @@ MOST_SAID: Final = 2000
 
 
 @dataclass(frozen=True, slots=True)
-class Tenant:
+class TenantRules:
     """What holds for the calls of one tenant, asked anew at each.
 
     ``principal`` gives who has that name by now, None if nobody has; ``budget`` bounds the runs and days of all agents.
@@ -52,7 +52,7 @@ class Tenant:
 class Gateway:
     """Calls models for one tenant."""
 
-    def __init__(self, roster: Roster, redactor: Redactor, pace: Pace, tenant: Tenant) -> None:
+    def __init__(self, roster: Roster, redactor: Redactor, pace: Pace, tenant: TenantRules) -> None:
         self._roster = roster
         self._redactor = redactor
         self._pace = pace

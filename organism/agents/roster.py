@@ -13,7 +13,8 @@ from organism.agents.provider import Provider
 from organism.agents.rate import Rate
 from organism.config.settings import Model
 
-Make = Callable[[Model], Provider]
+Make = Callable[[str, Model], Provider]
+"""Makes the provider of a model of that name. Raises ``ConfigInvalid`` if it cannot."""
 
 
 class Served:
@@ -57,7 +58,7 @@ class Served:
 
 
 class Roster:
-    """The models by name. ``make`` makes a model's provider, and raises ``ConfigInvalid`` if it cannot."""
+    """The models by name."""
 
     def __init__(self, make: Make) -> None:
         self._make = make
@@ -65,7 +66,7 @@ class Roster:
 
     def prepared(self, models: Mapping[str, Model]) -> dict[str, Served]:
         """What serves these models; nothing has changed yet. Raises ``ConfigInvalid``."""
-        return {name: Served(name, model, self._make(model)) for name, model in models.items()}
+        return {name: Served(name, model, self._make(name, model)) for name, model in models.items()}
 
     async def take(self, served: dict[str, Served]) -> None:
         """From now on these are the models; calls under way end with those that they began with."""

@@ -264,6 +264,7 @@ Section = (
     | ListenerSection
     | ShippedSection
     | AgentSection
+    | BudgetSection
     | Root
     | TokenSection
     | TenantSection

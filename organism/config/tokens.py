@@ -5,18 +5,20 @@ A token is never in the file, only the SHA-256 of its text. All faults are told 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
+from organism.config.budgets import budget_of
 from organism.config.check import held, near
 from organism.config.faults import Faults, Place
-from organism.config.sections import TenantSection, TokenSection, TokensRoot
+from organism.config.sections import BudgetSection, TenantSection, TokenSection, TokensRoot
+from organism.config.settings import Budget
 from organism.config.text import read_text
 from organism.config.yaml import Node, read_yaml
-from organism.model.ids import TenantId
+from organism.model.ids import DEFAULT_TENANT, TenantId
 from organism.model.principal import ADMIN, COMMANDS_PER_SECOND, KINDS, OPERATOR, PAGE, SCOPES, Principal, is_grant
 
 TOKENS_FILE: Final = Path("config") / "tokens.yaml"
@@ -26,11 +28,25 @@ EVERY_MODEL: Final = "*"
 
 @dataclass(frozen=True, slots=True)
 class TenantEntry:
-    """One tenant of the file. ``defaults`` is a plain mapping, as it stands there."""
+    """One tenant of the file. ``defaults`` is a plain mapping, as it stands there; ``budget`` is what they allow."""
 
     id: TenantId
     defaults: Mapping[str, Any]
     tokens: tuple[Principal, ...]
+    budget: Budget = field(default_factory=Budget)
+
+
+def holder(entries: Iterable[TenantEntry], tenant: str, name: str, seconds: float) -> Principal | None:
+    """Who has a token of that name in the tenant now (seconds since 1970); None if it was revoked or has expired."""
+    if tenant == DEFAULT_TENANT and name in {OPERATOR, PAGE}:
+        return Principal(DEFAULT_TENANT, name, frozenset({ADMIN}))
+    tokens = (token for entry in entries if entry.id == tenant for token in entry.tokens)
+    return next((each for each in tokens if each.name == name and (each.ends is None or each.ends > seconds)), None)
+
+
+def budget_of_tenant(entries: Iterable[TenantEntry], tenant: str) -> Budget:
+    """What the tenant may spend; no bound if the file does not say it."""
+    return next((entry.budget for entry in entries if entry.id == tenant), Budget())
 
 
 _Seen = dict[tuple[str, ...], int]
@@ -72,7 +88,16 @@ def _tenants(root: Node, faults: Faults) -> Iterator[TenantEntry]:
         tokens = tuple(
             _token(section.id, token, inner, seen, faults) for inner, token in _items(node, ("tokens",), place)
         )
-        yield TenantEntry(TenantId(section.id), section.defaults, tokens)
+        yield TenantEntry(TenantId(section.id), section.defaults, tokens, _budget(node, place, faults))
+
+
+def _budget(tenant: Node, place: Place, faults: Faults) -> Budget:
+    """What a run of the tenant, and all its runs of a day, may spend (spec 4.1)."""
+    way = ("defaults", "budget")
+    defaults = tenant.nearest(way[:1])
+    if defaults is tenant or not isinstance(defaults.value, dict) or "budget" not in defaults.value:
+        return Budget()
+    return budget_of(held(BudgetSection, defaults.value["budget"], (*place, *way), faults))
 
 
 def _items(owner: Node, way: Place, above: Place = ()) -> Iterator[tuple[Place, Node]]:

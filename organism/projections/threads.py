@@ -1,4 +1,4 @@
-"""The threads: status, who takes part, how many messages.
+"""The threads: status, who takes part, how many messages, what its models' calls used and cost.
 
 ``position`` is that of the thread's last event of any kind, which is what ``If-Match`` and an ETag compare.
 """
@@ -6,10 +6,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from decimal import Decimal
 from typing import Final
 
 from organism.log.log import ReadModel, Row
 from organism.model.events import EVENT_TYPES, Event
+from organism.model.money import plain
 from organism.model.times import iso
 
 
@@ -106,6 +108,11 @@ def _resumed(row: Row, _event: Event) -> None:
     row["paused"] = False
 
 
+def _settled(row: Row, event: Event) -> None:
+    row["tokens"] += event.data["tokens"]
+    row["cost_usd"] = plain(Decimal(row["cost_usd"]) + Decimal(event.data["cost_usd"]))
+
+
 FOLDS: Final[Mapping[str, Callable[[Row, Event], None]]] = {
     "message_sent": _message_sent,
     "thread_reopened": _reopened,
@@ -114,11 +121,12 @@ FOLDS: Final[Mapping[str, Callable[[Row, Event], None]]] = {
     "thread_killed": _killed,
     "thread_paused": _paused,
     "thread_resumed": _resumed,
+    "budget_settled": _settled,
 }
 
 MODEL = ReadModel(
     name="threads",
-    version=1,
+    version=2,
     keys=dict.fromkeys(EVENT_TYPES, keys),
     apply=apply,
     columns={"status": "TEXT", "position": "INTEGER", "last_at": "INTEGER", "names": "TEXT"},

@@ -205,6 +205,8 @@ async def reopening(pump: Pump, command: c.Command, thread_id: str) -> dict[str,
     reopened: dict[str, Any] = {name: ended[name] for name in KEPT if name in ended}
     if failed:
         reopened |= {"failed": len(failed), "reason": failed[-1]["reason"]}
+    if row["tokens"]:
+        reopened["tokens"] = row["tokens"]
     return {**reopened, "paused": True} if row["paused"] else reopened
 
 

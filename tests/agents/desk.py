@@ -9,7 +9,7 @@ from decimal import Decimal
 from typing import Any
 
 from organism.agents.attempts import Pace
-from organism.agents.gateway import Gateway, Tenant
+from organism.agents.gateway import Gateway, TenantRules
 from organism.agents.provider import Provider
 from organism.agents.providers.script import Answer, ScriptedFault, ScriptedUsage
 from organism.agents.providers.scripted import Scripted
@@ -98,11 +98,10 @@ class Desk:
         self.waits: list[float] = []
         self.providers: dict[str, Listening] = {}
         self._answers = {name: answers for name, (_, answers) in models.items()}
-        self._asked_for = {id(each): name for name, (each, _) in models.items()}
         self.roster = Roster(self._made)
         self.models = {name: each for name, (each, _) in models.items()}
         pace = Pace(lambda: self.purse.at, lambda: 0.5, self.sleep)
-        tenant = Tenant(self.principals.get, lambda: self.budget)
+        tenant = TenantRules(self.principals.get, lambda: self.budget)
         self.gateway = Gateway(self.roster, self.redactor, pace, tenant)
 
     async def open(self) -> Desk:
@@ -110,8 +109,7 @@ class Desk:
         await self.roster.take(self.roster.prepared(self.models))
         return self
 
-    def _made(self, each: Model) -> Provider:
-        name = self._asked_for[id(each)]
+    def _made(self, name: str, _: Model) -> Provider:
         self.providers[name] = Listening(Scripted(self._answers[name], name, self.sleep))
         return self.providers[name]
 

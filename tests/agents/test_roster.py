@@ -24,7 +24,7 @@ class Maker:
     def __init__(self) -> None:
         self.made: list[Listening] = []
 
-    def __call__(self, of: Model) -> Listening:
+    def __call__(self, _name: str, of: Model) -> Listening:
         if of.model == "broken":
             raise ConfigInvalid("That cannot be made.")
         self.made.append(Listening(Scripted([says()])))
