@@ -56,9 +56,14 @@ class Agent:
         """Whether a person must agree to what cannot be undone, once text from outside was read."""
         return self.listener.agent is None or self.listener.agent.taint == "escalate"
 
-    def text_of(self, payload: object) -> str:
-        """The message in words: a prompt's own, of any other payload its JSON."""
-        return payload.message if isinstance(payload, Prompt) else self.codec.json(payload).decode()
+    def text_of(self, payload: object, sender: str) -> str:
+        """The message in words: a prompt's own, of any other payload its JSON.
+
+        What others say was said before is part of what they say; only the outside remembers for the agent.
+        """
+        if isinstance(payload, Prompt) and (sender == CONSOLE or not payload.history):
+            return payload.message
+        return self.codec.json(payload).decode()
 
     def is_outside(self, sender: str) -> bool:
         """Whether the messages of a sender are text of others: those of agents are, and of tools that say so."""
@@ -108,9 +113,10 @@ class Turn:
         peers = metadata.usage_instructions
         instructions = (agent.charter, agent.listener.prompt or "", peers, await self._nudge())
         conversation = Conversation(instructions, metadata.thread_id)
-        if isinstance(payload, Prompt):
+        sender = metadata.from_id
+        if isinstance(payload, Prompt) and sender == CONSOLE:
             conversation.remember(payload.history)
-        text, sender = agent.text_of(payload), metadata.from_id
+        text = agent.text_of(payload, sender)
         if agent.is_outside(sender):
             self._outside.add(text)
         conversation.ask(text, None if sender == CONSOLE else sender)
