@@ -276,3 +276,45 @@ async def test_what_was_mended_is_noted_on_the_message(world: MakeWorld) -> None
     assert sent["console"] == ["/: replaced characters that XML cannot carry by U+FFFD, first U+0000 at 5"]
     assert sent["thinker"] == []
     assert outcome.replies[0]["text"] == "Three\ufffd."
+
+
+async def test_two_agents_that_call_each_other_stop_at_the_depth(world: MakeWorld) -> None:
+    listeners = {"ping": agent("I am ping.", peers=["pong"]), "pong": agent("I am pong.", tools=["ping"])}
+    answers = (
+        {"when": {"tool_result": {"pattern": "."}}, "text": "Over."},
+        {"when": {"system": "I am ping."}, "text": "", "calls": [call("pong", message="Go on.")]},
+        {"when": {"system": "I am pong."}, "text": "", "calls": [call("ping", message="Go on.")]},
+    )
+    play = thinking(world, listeners, *answers)
+    async with play.running(on_disk=False) as o:
+        outcome = await o.inject("ping", {"message": "Go."}, wait=True)
+        sent = [event for event in await o.events("message_sent") if "reply" not in event.data]
+        dead = [event.data["reason"] for event in await o.events("message_dead")]
+        refused = [data for event in sent for kind, data in await run_of(o, event.data["message"]) if kind == "error"]
+    assert [event.data["to"] for event in sent] == ["ping", "pong", "ping", "pong"]
+    assert [data["code"] for data in refused] == ["recursion_depth_exceeded"]
+    assert len(dead) == 1
+    assert outcome.replies == ({"text": "Over.", "citations": []},)
+
+
+async def test_reminders_are_functions_and_what_has_passed_is_told(world: MakeWorld) -> None:
+    listeners = {"adder": {"payload_class": "Sum"}, "thinker": agent(tools=["adder"], peers=["system.todo"])}
+    wait_for = call("todo_until", wait_for="Total", from_listener="adder", description="Tell the sum.")
+    play = thinking(world, listeners, calls(wait_for), calls(call("adder", a=1)), says("Later."), source=SOURCE)
+    async with play.running(on_disk=False) as o:
+        first = await o.inject("thinker", {"message": "Remind me."}, wait=True)
+        todo = (await o.events("todo_registered"))[0].data["todo"]
+        closing = {
+            "when": {"system": "Tell the sum."},
+            "text": "",
+            "calls": [call("todo_complete", id=todo)],
+            "times": 1,
+        }
+        play.script(closing, {"when": {"tool_result": "closed"}, "text": "Closed."})
+        play.models.forget()
+        second = await o.inject("thinker", {"message": "Now?"}, thread_id=first.thread_id, wait=True)
+        results = [data for kind, data in await run_of(o, second.message_id) if kind == "tool_result"]
+        closed = [event.data["todo"] for event in await o.events("todo_closed")]
+    assert results == [{"id": results[0]["id"], "output": '{"closed":true}', "isError": False}]
+    assert closed == [todo]
+    assert second.replies[-1]["text"] == "Closed."

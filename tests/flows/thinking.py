@@ -10,6 +10,7 @@ from typing import Any
 
 import orjson
 
+from organism.agents.nesting import hold_depth
 from organism.agents.provider import ProviderError
 from organism.agents.providers.scripted import Scripted
 from organism.bootstrap import Parts
@@ -44,7 +45,12 @@ class Played:
     _model: Scripted | None = None
 
     def reserve(self, decision: Decision, call: ModelCall) -> None:
+        hold_depth(call.message, decision.state.rules.listeners)
         self.refuse(call)
+
+    def forget(self) -> None:
+        """Read the script anew."""
+        self._model = None
 
     async def call(self, call: ModelCall, tell: Callable[[Told], None]) -> Outcome:
         self._model = self._model or Scripted.read(self.path)
