@@ -71,7 +71,7 @@ def called(*calls: tuple[str, str], text: str | None = None) -> list[ChatMessage
     return [{"role": "assistant", "content": text, "tool_calls": asked}, *results]
 
 
-def tool(name: str, description: str = "", **properties: Mapping[str, Any]) -> ToolSpec:
+def tool(name: str, description: str = "", /, **properties: Mapping[str, Any]) -> ToolSpec:
     """A tool whose parameters are all required."""
     return ToolSpec(name, description, {"type": "object", "properties": properties, "required": list(properties)})
 

@@ -23,6 +23,7 @@ from organism.agents.providers.builtin.sums import sums_of
 from organism.agents.providers.builtin.talking import Talk
 from organism.agents.providers.builtin.telling import tell
 from organism.agents.providers.builtin.words import Language
+from organism.agents.providers.builtin.writing import Pen
 from organism.agents.providers.counting import CHARS_PER_TOKEN
 from organism.model.completion import ModelRequest
 
@@ -91,13 +92,14 @@ class _Answer:
 
     def _json(self, schema: Any) -> str:
         """JSON of the schema; where it has to be short, its free texts are."""
-        source = Source(given(self._talk), self._talk.language)
+        named, plain = given(self._talk)
+        source, quoted = (Source(text, self._talk.language) for text in (named, plain))
         most = self._request.max_tokens
-        text = json.dumps(fill(schema, source), ensure_ascii=False)
+        text = json.dumps(fill(schema, source, Pen(quoted)), ensure_ascii=False)
         for shorter in _SHORTER if most is not None else ():
             if most is None or len(text) <= most * CHARS_PER_TOKEN:
                 break
-            text = json.dumps(fill(schema, source, most_chars=shorter), ensure_ascii=False)
+            text = json.dumps(fill(schema, source, Pen(quoted, shorter)), ensure_ascii=False)
         return text
 
     def _told(self) -> str:
@@ -110,7 +112,8 @@ class _Answer:
     def _text(self) -> str:
         talk, language = self._talk, self._language
         if asks_summary(talk):
-            found = summed_up(talk)
+            most = self._request.max_tokens
+            found = summed_up(talk, None if most is None else most * CHARS_PER_TOKEN)
             if found:
                 return found
         asking = [clause for clause in talk.message.clauses if clause.asks]

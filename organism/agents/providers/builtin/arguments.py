@@ -3,48 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Any, Final
 
-from organism.agents.providers.builtin.asking import Clause
 from organism.agents.providers.builtin.choosing import PART, best_choice
-from organism.agents.providers.builtin.evidence import Taken, find
+from organism.agents.providers.builtin.evidence import Taken, all_of, find
 from organism.agents.providers.builtin.fields import Field
-from organism.agents.providers.builtin.finders import all_in
-from organism.agents.providers.builtin.matter import key_of, matter, names_in, pair
 from organism.agents.providers.builtin.numbers import from_digits
-from organism.agents.providers.builtin.offers import Offer
+from organism.agents.providers.builtin.offers import OPERATIONS, Offer
 from organism.agents.providers.builtin.places import Place
 from organism.agents.providers.builtin.sources import Source
 from organism.agents.providers.builtin.sum_tree import Sum, expression
-from organism.agents.providers.builtin.words import Language, known
+from organism.agents.providers.builtin.tool_texts import ToolTexts, Wish
 
 ANYWHERE: Final = "UTC"
 TWO: Final = 2
-_SAYING: Final = re.compile(
-    r"(?::\s+|\b(?:saying|that says|says|telling \w+|with (?:the )?(?:text|message|body)|mit dem (?:text|inhalt)|"
-    r"mit der nachricht|, dass|that)\s+)(.+)$",
-    re.IGNORECASE | re.DOTALL,
-)
-_OPERATIONS: Final = {
-    "+": ("add", "addition", "plus", "sum", "+"),
-    "-": ("subtract", "subtraction", "minus", "difference", "sub", "-"),
-    "*": ("multiply", "multiplication", "times", "product", "mul", "*", "x"),
-    "/": ("divide", "division", "quotient", "div", "/"),
-    "**": ("power", "pow", "exponent", "^", "**"),
-    "mod": ("modulo", "mod", "remainder", "%"),
-}
-
-
-@dataclass(frozen=True, slots=True)
-class Wish:
-    """A tool that fits a request. ``wide`` is the whole message and what else may name ids."""
-
-    offer: Offer
-    clause: Clause
-    wide: str
-    language: Language | None
 
 
 def arguments_for(wish: Wish, place: Place | None = None) -> dict[str, Any] | None:
@@ -88,7 +61,7 @@ def _numbers(offer: Offer, found: Sum) -> dict[str, Any] | None:
     made |= {
         field.name: _operation(found.op, field.schema.get("enum")) for field in offer.fields if field.kind == "string"
     }
-    is_named = any(known(word)[2] in offer.names for word in _OPERATIONS.get(found.op, ()))
+    is_named = found.op in offer.operations
     has_choice = len(made) > len(values)
     return made if None not in made.values() and (has_choice or is_named) else None
 
@@ -106,6 +79,7 @@ class _Filler:
         self._source = Source(wish.clause.text, wish.language)
         self._wide = Source(wish.wide, wish.language)
         self._taken = Taken()
+        self._texts = ToolTexts(wish, self._source, self._taken)
 
     def place(self, field: Field, place: Place | None) -> str | None:
         """A zone, or the name of the place, whichever is asked for."""
@@ -124,7 +98,7 @@ class _Filler:
         if "enum" in field.schema:
             return self._chosen(field)
         if not field.is_required:
-            return self._optional(field)
+            return self._listed(field) if field.kind == "array" else self._optional(field)
         value = self._said(field)
         return find(field, self._wide, self._taken) if value is None and field.topic != "sum" else value
 
@@ -145,92 +119,38 @@ class _Filler:
             return None
         return find(field, self._source, self._taken)
 
+    def _listed(self, field: Field) -> list[Any] | None:
+        """Addresses and the like for a list."""
+        inner = Field.of(field.name, field.schema.get("items", {}), field.root, is_required=True)
+        is_typed = inner.topic in ("email", "url", "phone", "date") and inner.kind == "string"
+        return (all_of(inner, self._source) or None) if is_typed else None
+
     def _said(self, field: Field) -> Any | None:
         if field.kind == "array":
             return self._several(field)
         if field.kind != "string":
             return find(field, self._source, self._taken)
-        special = self._by_topic(field)
+        special = self._texts.text(field)
         return special if special is not None else find(field, self._source, self._taken)
 
     def _several(self, field: Field) -> list[Any] | None:
+        typed = self._listed(field)
+        if typed:
+            return typed
         items = field.schema.get("items")
         item = Field.of(field.name, items if items is not None else {}, field.root, is_required=True)
         if item.kind in ("number", "integer"):
             return [
                 int(each.value) if item.kind == "integer" else float(each.value) for each in self._source.numbers
             ] or None
-        subject = matter(self._clause, self._offer.names)
+        subject = self._texts.subject
         parts = [part.strip() for part in re.split(r",|\band\b|\bund\b", subject) if part.strip()]
         return parts or None
-
-    def _by_topic(self, field: Field) -> str | None:
-        """Texts that are the request's own: its question, its matter, a key and its value, what it quotes."""
-        is_value = field.topic == "text" and any("key" in other.meanings for other in self._offer.required)
-        if is_value or (field.topic == "id" and field.meanings & {"key", "nam"}):
-            return self._keyed(field)
-        subject = matter(self._clause, self._offer.names)
-        quote = self._quote(field) if field.topic in ("title", "text") else None
-        if quote is not None:
-            return quote
-        by_topic: Mapping[str, Callable[[Field, str], str | None]] = {
-            "query": self._query,
-            "title": self._title,
-            "text": self._saying,
-            "person": self._person,
-            "other": self._other,
-        }
-        reader = by_topic.get(field.topic)
-        return reader(field, subject) if reader is not None else None
-
-    def _keyed(self, field: Field) -> str | None:
-        has_value = any(other.topic == "text" for other in self._offer.required)
-        found = pair(self._clause) if has_value else None
-        if field.topic == "id":
-            return found[0] if found else key_of(self._clause)
-        return found[1] if found else None
-
-    def _query(self, field: Field, subject: str) -> str | None:
-        is_search = bool(self._offer.names & {"search", "encyclopedia"})
-        is_asked = bool({"question", "frage"} & set(field.forms)) or (self._clause.mood == "question" and not is_search)
-        return self._clause.text if is_asked else subject or None
-
-    def _title(self, _field: Field, subject: str) -> str | None:
-        capital = [name for name in names_in(self._clause) if known(name)[2] not in self._offer.names]
-        return max(capital, key=len) if capital else subject or None
-
-    def _person(self, field: Field, subject: str) -> str | None:
-        found = find(field, self._source, self._taken)
-        capital = names_in(self._clause)
-        return found if isinstance(found, str) else capital[0] if capital else subject or None
-
-    def _saying(self, _field: Field, subject: str) -> str | None:
-        said = _SAYING.search(self._clause.text)
-        return said.group(1).strip() if said else subject or None
-
-    def _other(self, field: Field, subject: str) -> str | None:
-        """The only text that the tool needs is what the request is about."""
-        if len([other for other in self._offer.required if other.kind == "string"]) != 1:
-            return None
-        found = find(field, self._source, self._taken)
-        return found if isinstance(found, str) else subject or None
-
-    def _quote(self, field: Field) -> str | None:
-        """What stands in quotes: behind the field's own word if it is there, else the first that no other field has."""
-        for quote in all_in(self._source, "quote"):
-            before = self._clause.text.partition(quote)[0].rstrip(" \"'“„`:").split()[-2:]
-            if any(known(word)[0] in field.forms for word in before):
-                self._taken.values.add(("quote", quote))
-                return quote
-        others = [other for other in self._offer.required if other is not field and other.topic in ("title", "text")]
-        if others and field.topic == "title":
-            return None
-        return self._taken.next("quote", all_in(self._source, "quote"))
 
 
 def _operation(op: str, allowed: object) -> str | None:
     """What the operation is called by the tool; its sign where the tool does not say."""
-    names = _OPERATIONS.get(op, ())
+    names = OPERATIONS.get(op, ())
     if not isinstance(allowed, Sequence):
         return op
     return next((str(value) for value in allowed if str(value).lower() in names), None)

@@ -7,18 +7,20 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from organism.agents.providers.builtin.lexicon import ASKING, COMMANDS, NEGATIONS, POLITE, QUESTION_WORDS, named
-from organism.agents.providers.builtin.words import Sentence, Word, plain, sentence, sentences_of, words_of
+from organism.agents.providers.builtin.lexicon import ASKING, COMMANDS, NEGATIONS, POLITE, QUESTION_WORDS, SILENT, named
+from organism.agents.providers.builtin.words import Sentence, Word, sentence, sentences_of
 
 Mood = Literal["question", "command", "statement"]
 
 LONG_CHARS: Final = 600
 """In a longer message only the first and the last paragraph ask; what is between them is material."""
 MAX_CLAUSES: Final = 40
+MAX_CLAUSE_CHARS: Final = 2000
+MAX_LEAD_WORDS: Final = 4
 MAX_SPLIT_WORDS: Final = 200
 """A sentence is not looked through for more requests beyond so many words."""
 
-_FENCE: Final = re.compile(r"```[^\n]*\n(.*?)(?:```|\Z)|<(\w[\w-]{0,40})(?:\s[^<>\n]{0,200})?>(.*?)</\2>", re.DOTALL)
+_FENCE: Final = re.compile(r"```[^\n]*\n|<(\w[\w-]{0,40})(?:\s[^<>\n]{0,200})?>")
 _QUOTED: Final = re.compile(
     r"\"([^\"\n]+)\"|“([^”\n]+)”|„([^“”\n]+)[“”]|«([^»\n]+)»|(?<!\w)'([^'\n]+)'(?!\w)|`([^`\n]+)`"
 )
@@ -32,7 +34,10 @@ _NO_NEGATION: Final = named("no_negation")
 
 @dataclass(frozen=True, slots=True)
 class Clause:
-    """One request, or one thing told. ``bare`` is its text with blanks for what stands in quotes."""
+    """One request, or one thing told. ``bare`` is its text with blanks for what stands in quotes.
+
+    Its words stand where they do in its own text.
+    """
 
     text: str
     bare: str
@@ -81,10 +86,7 @@ def quoted(text: str) -> list[str]:
 
 def _parted(text: str) -> tuple[str, str]:
     """What asks, and what is only brought along: fenced, marked by tags, behind a colon, or in the middle."""
-    material = [
-        next((part for part in (match.group(1), match.group(3)) if part), "") for match in _FENCE.finditer(text)
-    ]
-    rest = _FENCE.sub("\n\n", text)
+    rest, material = _unfenced(text)
     head, colon, body = rest.partition(":\n")
     if colon and body.strip() and len(head) < LONG_CHARS:
         last = body.strip().rpartition("\n\n")[2]
@@ -101,6 +103,24 @@ def _parted(text: str) -> tuple[str, str]:
             (*material, paragraphs[0], paragraphs[-1])
         )
     return rest, "\n".join(material).strip()
+
+
+def _unfenced(text: str) -> tuple[str, list[str]]:
+    """The text without what stands in fences or between tags, and that."""
+    outside, inside, at = list[str](), list[str](), 0
+    unclosed: set[str] = set()
+    while (match := _FENCE.search(text, at)) is not None:
+        closing = match.expand(r"</\1") if match.group(1) else "```"
+        end = text.find(closing, match.end()) if closing not in unclosed else -1
+        if end < 0:
+            unclosed.add(closing)
+            outside.append(text[at : match.end()])
+            at = match.end()
+            continue
+        outside += [text[at : match.start()], "\n\n"]
+        inside.append(text[match.end() : end])
+        at = end + len(closing)
+    return "".join((*outside, text[at:])), inside
 
 
 def _edge(paragraph: str) -> str:
@@ -125,7 +145,9 @@ def _inline(text: str) -> tuple[str, bool, str]:
 
 
 def _clauses(found: Sentence) -> Iterator[Clause]:
-    """The sentence, or its parts where another question or command begins."""
+    """The sentence, or its parts where another question or command begins; of a very long one only its beginning."""
+    if len(found.text) > MAX_CLAUSE_CHARS:
+        found = sentence(found.text[:MAX_CLAUSE_CHARS])
     begins, last = [0], 0
     for at in range(1, min(len(found.words), MAX_SPLIT_WORDS)):
         if _begins_clause(found, begins[-1], at):
@@ -180,14 +202,14 @@ def _is_empty(words: Sequence[Word]) -> bool:
 def _leads_in(words: Sequence[Word]) -> bool:
     """Whether these words only lead to a request: ``in Tokyo, what …``, ``if I add 3 to 4, what …``."""
     first = next((word.plain for word in words if word.plain not in POLITE and word.plain not in _JOINING), "")
-    return first in _LEADING
+    return first in _LEADING or (len(words) <= MAX_LEAD_WORDS and _mood(words, "") == "statement")
 
 
 _LEADING: Final = named("leading")
 
 
 def _clause(text: str, *, is_question: bool) -> Clause:
-    made = sentence(text.strip().lstrip(",;:–— "))
+    made = sentence(text.strip(" \t\n").lstrip(",;:–— \t\n"))
     bare = _QUOTED.sub(lambda match: " " * len(match.group()), made.text)
     mood = "question" if is_question or made.is_question else _mood(made.words, made.text)
     return Clause(made.text, bare, made.words, mood)
@@ -210,6 +232,9 @@ def _mood(words: Sequence[Word], text: str) -> Mood:
     return "statement"
 
 
-def plain_words(text: str) -> frozenset[str]:
-    """The plain words of a text."""
-    return frozenset(plain(word.text) for word in words_of(text))
+def is_frame(form: str) -> bool:
+    """Whether a plain word only frames a request, or says nothing of the matter."""
+    return form in SILENT or form in POLITE or form in COMMANDS or form in ASKING or form in _WISHING
+
+
+_WISHING: Final = frozenset(word for wish in _WISHES for word in wish.split()) | _KNOWING | _PLEASE

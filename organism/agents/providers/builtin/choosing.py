@@ -10,7 +10,7 @@ from organism.agents.providers.builtin.fields import Field, parts_of
 from organism.agents.providers.builtin.labels import NEUTRAL, SPEAKING
 from organism.agents.providers.builtin.lexicon import NEGATIONS, named
 from organism.agents.providers.builtin.sources import Source
-from organism.agents.providers.builtin.words import known, plain, words_of
+from organism.agents.providers.builtin.words import known, language_of, plain, words_of
 
 NAMED: Final = 3.0
 """What it counts that a text names a value; a word that speaks for it counts ``SPOKEN``, at most ``MOST``."""
@@ -40,6 +40,9 @@ def best_choice(wanted: Field, source: Source) -> Choice | None:
     values = [value for value in wanted.schema.get("enum", ()) if value is not None]
     if not values:
         return None
+    spoken = _language(values, source) if wanted.topic == "language" else None
+    if spoken is not None:
+        return spoken
     said = _said(wanted, source)
     scores = {at: _score(value, wanted, source) for at, value in enumerate(values)}
     if said is not None:
@@ -50,6 +53,16 @@ def best_choice(wanted: Field, source: Source) -> Choice | None:
         rivals = [at for at, score in scores.items() if score == scores[best]]
         return Choice(values[_likest(values, rivals, source)], scores[best])
     return Choice(values[_undecided(values, scores, source)], 0.0)
+
+
+def _language(values: Sequence[Any], source: Source) -> Choice | None:
+    """The language that the text is in, if it is among the values and the text names none of them."""
+    names = {"en": ("en", "eng", "english", "englisch"), "de": ("de", "ger", "deu", "german", "deutsch")}
+    found = language_of([source.text])
+    is_named = any(isinstance(value, str) and known(value)[2] in source.meanings for value in values)
+    if found is None or is_named:
+        return None
+    return next((Choice(value, NAMED) for value in values if str(value).lower() in names[found]), None)
 
 
 def _said(wanted: Field, source: Source) -> Source | None:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from organism.agents.providers.builtin.asking import Clause
+from organism.agents.providers.builtin.asking import Clause, is_frame
 from organism.agents.providers.builtin.days import WEEKDAYS, shift_of
-from organism.agents.providers.builtin.lexicon import ASKING, COMMANDS, POLITE, SILENT, named
+from organism.agents.providers.builtin.lexicon import named
+from organism.agents.providers.builtin.numbers import numbers_of
 from organism.agents.providers.builtin.places import Place, places_of
-from organism.agents.providers.builtin.words import Language
+from organism.agents.providers.builtin.words import Language, Word
 
 MOST_STRANGE: Final = 2
 
@@ -36,17 +38,19 @@ class ClockQuestion:
 
 def clock_question(clause: Clause, language: Language | None) -> ClockQuestion | None:
     """What the clause asks of the clock; None if it asks something else."""
-    places = tuple(places_of(clause.text, _local(clause)))
-    named = {part for place in places for part in place.name.lower().replace("-", " ").split()}
+    places = tuple(places_of(clause.text, clause.words))
     forms = [word.plain for word in clause.words]
     kinds = tuple(kind for kind, words in _KINDS if set(forms) & set(words.split()))
     if not kinds and not _asks_weekday(clause):
         return None
-    strange = [word for word in clause.words if not _is_neutral(word.plain) and word.text.lower() not in named]
+    strange = [word for word in clause.words if not _is_neutral(word.plain) and not is_within(word, places)]
     form = clause.form
     is_impersonal = any(phrase in form for phrase in _IMPERSONAL)
     is_about_now = is_impersonal or bool(places) or bool(set(forms) & _NOW)
-    if len(strange) > (MOST_STRANGE if is_impersonal else 0) or not (is_about_now or _is_bare(clause)):
+    is_somewhere_now = bool(places) and bool(set(forms) & _NOW)
+    if len(strange) > (MOST_STRANGE if is_impersonal else int(is_somewhere_now)) or not (
+        is_about_now or _is_bare(clause)
+    ):
         return None
     return ClockQuestion(_wanted(kinds, set(forms)), shift_of(clause.text, language), places)
 
@@ -55,22 +59,20 @@ _NOW: Final = named("now")
 _TIME_WORDS: Final = frozenset(word for _, words in _KINDS for word in words.split()) | frozenset(WEEKDAYS)
 
 
-def _local(clause: Clause) -> tuple:  # type: ignore[type-arg]  # words, placed anew
-    from_here = clause.words[0].start - clause.text.find(clause.words[0].text) if clause.words else 0
-    return tuple(
-        type(word)(word.start - from_here, word.end - from_here, word.text, word.plain, word.stem, word.meaning)
-        for word in clause.words
-    )
+def is_within(word: Word, places: Sequence[Place]) -> bool:
+    """Whether a word belongs to the name of one of the places."""
+    return any(place.start <= word.start < place.end for place in places)
 
 
 def _is_neutral(form: str) -> bool:
-    frames = (SILENT, POLITE, COMMANDS, ASKING, _NEUTRAL, _TIME_WORDS)
-    return any(form in frame for frame in frames) or form.isdigit()
+    return is_frame(form) or form in _NEUTRAL or form in _TIME_WORDS or bool(numbers_of(form))
 
 
 def _asks_weekday(clause: Clause) -> bool:
     """Whether a day is asked about: ``Is it already Tuesday in Tokyo?``."""
-    return clause.mood == "question" and any(word.plain in WEEKDAYS for word in clause.words) and " it " in clause.form
+    begins = clause.words[0].plain in ("is", "ist") if clause.words else False
+    has_day = any(word.plain in WEEKDAYS for word in clause.words)
+    return clause.mood == "question" and has_day and (" it " in clause.form or begins)
 
 
 def _is_bare(clause: Clause) -> bool:

@@ -13,13 +13,13 @@ from organism.agents.providers.builtin.choosing import choose
 from organism.agents.providers.builtin.days import Day, years_of
 from organism.agents.providers.builtin.fields import Field
 from organism.agents.providers.builtin.finders import all_in
-from organism.agents.providers.builtin.lexicon import NEGATIONS, named
+from organism.agents.providers.builtin.lexicon import NEGATIONS, SILENT, named
 from organism.agents.providers.builtin.numbers import Number
 from organism.agents.providers.builtin.schemas import Schema
 from organism.agents.providers.builtin.sources import Labelled, Source
 from organism.agents.providers.builtin.sum_tree import expression
 from organism.agents.providers.builtin.sums import sums_of
-from organism.agents.providers.builtin.words import Word, plain
+from organism.agents.providers.builtin.words import Word, known, plain
 
 Value = TypeVar("Value")
 Texts = Callable[[Source], list[str]]
@@ -221,17 +221,29 @@ def _first(wanted: Field, found: list[str], value: str) -> str | None:
     """The first one; of an id, if it does not look like one, the word itself."""
     if not found and wanted.topic in ("id", "person", "place") and len(value.split()) <= MOST_NAME_WORDS:
         word = value if wanted.topic != "id" else value.split(maxsplit=1)[0] if value.split() else ""
-        return word.strip(",;") or None
+        return None if known(word.strip(" .,;!?"))[0] in SILENT else word.strip(",;") or None
     return found[0] if found else None
 
 
 def _directed(wanted: Field, source: Source, found: list[str]) -> list[str]:
-    """Where the field asks for a beginning or an end: first what stands behind ``from``, or behind ``to``."""
+    """First what stands behind a word of the field (``index berlin-info``), or behind ``from`` or ``to`` if it asks so.
+
+    Without such a word, what is from comes first in a text, and what is to comes last.
+    """
     forms = set(wanted.forms)
-    cues = ("from", "von", "ab", "since", "seit") if forms & _FROM else ("to", "nach", "until", "bis", "till", "an")
-    if len(found) < 2 or not forms & (_FROM | _TO):  # noqa: PLR2004 - of one there is nothing to choose
+    if len(found) < 2:  # noqa: PLR2004 - of one there is nothing to choose
         return found
-    return sorted(found, key=lambda value: not _is_behind(source, value, cues))
+    if forms & (_FROM | _TO):
+        cues = ("from", "von", "ab", "since", "seit") if forms & _FROM else ("to", "nach", "until", "bis", "till", "an")
+        ordered = found if forms & _FROM else found[::-1]
+        return sorted(ordered, key=lambda value: not _is_behind(source, value, cues))
+    return sorted(found, key=lambda value: not _is_named(source, value, wanted.meanings))
+
+
+def _is_named(source: Source, value: str, meanings: frozenset[str]) -> bool:
+    at = source.text.find(value)
+    before = [word for word in source.words if at > 0 and word.end <= at][-2:]
+    return any(_is_alike(word, meanings) for word in before)
 
 
 def _is_behind(source: Source, value: str, cues: tuple[str, ...]) -> bool:

@@ -6,6 +6,7 @@ patterns, formats, references and branches; ``not``, ``if`` and conditions betwe
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
@@ -24,9 +25,9 @@ DEEPEST: Final = 40
 _CONFIDENCE: Final = frozenset({"confidence", "certainty", "sicherheit", "konfidenz", "probability", "score"})
 
 
-def fill(schema: Schema, source: Source, *, most_chars: int | None = None) -> Any:
-    """A value of the schema, made of the source. ``most_chars`` bounds each text that is written freely."""
-    return _Filler(source, schema, Pen(source, most_chars)).value(schema, "", 0)
+def fill(schema: Schema, source: Source, pen: Pen) -> Any:
+    """A value of the schema: values are found in the source, texts written by the pen."""
+    return _Filler(source, schema, pen).value(schema, "", 0)
 
 
 class _Filler:
@@ -122,6 +123,8 @@ class _Filler:
     def _confidence(self, field: Field, depth: int) -> Any:
         """How sure the answer is: how much spoke for what was chosen and found before."""
         mean = sum(self._strengths) / len(self._strengths) if self._strengths else 0.0
+        if "const" in field.schema:
+            return field.schema["const"]
         if "enum" in field.schema:
             scale = [value for value in field.schema["enum"] if isinstance(value, str)]
             wanted = "high" if mean >= SURE_ABOVE else "medium" if mean >= 0.5 else "low"  # noqa: PLR2004 - half of a word
@@ -154,7 +157,7 @@ class _Filler:
         return self._bounded(field, made, items, depth) if made or field.is_required else _NOTHING
 
     def _items(self, inner: Field, items: Any, depth: int) -> list[Any]:
-        if depth >= MAX_DEPTH:
+        if depth >= MAX_DEPTH or "const" in inner.schema:
             return []
         if "enum" in inner.schema:
             return self._choices(inner)
@@ -180,12 +183,10 @@ class _Filler:
 
     def _objects(self, items: Any, depth: int) -> Iterator[dict[str, Any]]:
         """One object for each line or sentence that says something for it."""
-        parts = [line for line in self._source.text.splitlines() if line.strip()]
-        if len(parts) < 2:  # noqa: PLR2004 - one line holds all
-            parts = [sentence.text for sentence in sentences_of(self._source.text)]
+        parts = _parts(self._source.text)
         for part in parts[:MOST_ITEMS]:
-            source = Source(part, self._source.language)
-            filler = _Filler(source, self._root, Pen(source, None))
+            source = Source(part, self._source.language, is_item=True)
+            filler = _Filler(source, self._root, Pen(source))
             made = filler.value(items, "", depth + 1, is_required=True)
             if isinstance(made, dict) and _is_told(source, items, self._root):
                 yield made
@@ -238,6 +239,17 @@ class _Filler:
         if field.kind == "array":
             return self._bounded(field, [], schema.get("items", {}), depth)
         return {} if field.kind == "object" else fitted_text("", schema, self._pen.spare())
+
+
+def _parts(text: str) -> list[str]:
+    """The lines of a text; of one line its sentences, or what stands between its commas if each has a number."""
+    lines = [line for line in text.splitlines() if line.strip()]
+    if len(lines) > 1:
+        return lines
+    listed = [part for part in re.split(r"[,;](?!\d)", text.partition(": ")[2] or text) if part.strip()]
+    if len(listed) > 1 and all(any(sign.isdigit() for sign in part) for part in listed):
+        return listed
+    return [found.text for found in sentences_of(text)]
 
 
 def _is_told(source: Source, schema: Any, root: Schema) -> bool:

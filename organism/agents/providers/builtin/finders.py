@@ -9,9 +9,9 @@ from typing import Final
 
 from organism.agents.providers.builtin.asking import quoted
 from organism.agents.providers.builtin.days import Day
-from organism.agents.providers.builtin.lexicon import ASKING, COMMANDS, POLITE, SILENT, named
+from organism.agents.providers.builtin.lexicon import ASKING, COMMANDS, MEANINGS, POLITE, SILENT, named
 from organism.agents.providers.builtin.sources import EMAIL, PHONE, URL, UUID, Source
-from organism.agents.providers.builtin.words import known, plain
+from organism.agents.providers.builtin.words import Word, known, plain
 
 _HOST: Final = re.compile(
     r"\b(?:[a-z0-9][a-z0-9\-]{0,62}\.){1,5}(?:com|org|net|de|io|example|dev|eu|info|gov|edu|co|uk|ch|at|fr|app|"
@@ -32,6 +32,7 @@ _CURRENCIES: Final = (
     ("CHF", ("chf", "franken", "francs")),
     ("JPY", ("¥", "jpy", "yen")),
 )
+_PARTICLES: Final = frozenset({"van", "von", "de", "der", "di", "da", "del", "le", "la", "zu"})
 _TITLES: Final = named("forms_of_address")
 _NAMING: Final = re.compile(
     r"(?i:\b(?:name is|names? are|named|called|call me|name's|i am|i'm|this is|heiße|heisse|heißt|heisst|name ist|"
@@ -39,9 +40,6 @@ _NAMING: Final = re.compile(
     r"namens|nenn mich|genannt|regards,|grüße,|gruß,|sincerely,|from|by|von|für|for|to|an|with|mit|dear|liebe[r]?|"
     r"hi|hello|hallo|hey|and|und))[\s,:]+"
     r"((?:[A-ZÄÖÜ][\w'\u2019\-]+)(?:\s(?:van|von|de|der|di|da|del|le|la|zu)\b)?(?:\s[A-ZÄÖÜ][\w'\u2019\-]+){0,3})"
-)
-_PAIR: Final = re.compile(
-    r"\b([A-ZÄÖÜ][a-zäöüßéèáí'\u2019\-]+(?:\s(?:van|von|de|der|di|da|del|le|la|zu))?\s[A-ZÄÖÜ][\wäöüß'\u2019\-]+)\b"
 )
 _FIRM: Final = re.compile(
     r"\b((?:[A-ZÄÖÜ][\w&.\-]*\s){0,3}[A-ZÄÖÜ][\w&\-]*\s(?:Inc|Ltd|LLC|GmbH|AG|SE|KG|Corp|Corporation|Company|Group|"
@@ -85,11 +83,17 @@ def _ids(source: Source) -> list[str]:
 def _people(source: Source) -> list[str]:
     """Names of people, as far as their looks tell."""
     found = [(match.start(1), match.group(1)) for match in _NAMING.finditer(source.text)]
-    found += [(match.start(1), match.group(1)) for match in _PAIR.finditer(source.text)]
+    found += _runs(source)
     found += [(at, name) for at, name in _titled(source)]
     cleaned = [(at, name) for at, text in sorted(found) if (name := _as_name(source, text))]
-    kept = [name for _, name in cleaned]
+    kept = [name for _, name in cleaned] or (_first_name(source) if source.is_item else [])
     return [name for name in kept if not any(name != other and name in other.split() for other in kept)]
+
+
+def _first_name(source: Source) -> list[str]:
+    """Of an item of a list: the capital word that it begins with."""
+    first = next(iter(source.words), None)
+    return [first.text] if first is not None and _may_be_name(first.text) else []
 
 
 def _firms(source: Source) -> list[str]:
@@ -97,6 +101,21 @@ def _firms(source: Source) -> list[str]:
     found = (next(filter(None, match.groups())) for match in _FIRM.finditer(source.text))
     places = {place.name for place in source.places}
     return [name for name in found if name not in places]
+
+
+def _runs(source: Source) -> list[tuple[int, str]]:
+    """Two or more capital words in a row that may be names: ``Maria Weber``, ``Anna van Dam``."""
+    runs: list[list[Word]] = []
+    end = -1
+    for word in source.words:
+        is_joined = bool(runs) and source.text[end : word.start] == " "
+        if is_joined and runs[-1] and (_may_be_name(word.text) or word.text in _PARTICLES):
+            runs[-1].append(word)
+        else:
+            runs.append([word] if _may_be_name(word.text) else [])
+        end = word.end
+    long = [run for run in runs if len([word for word in run if word.text not in _PARTICLES]) > 1]
+    return [(run[0].start, source.text[run[0].start : run[-1].end]) for run in long]
 
 
 def _titled(source: Source) -> list[tuple[int, str]]:
@@ -121,14 +140,16 @@ def _as_name(source: Source, text: str) -> str:
 
 
 def _currencies(source: Source) -> list[str]:
-    forms = {plain(match.group().strip()) for match in _MONEY.finditer(source.text)}
-    return [code for code, signs in _CURRENCIES if forms.intersection(signs)]
+    forms = [plain(match.group().strip()) for match in _MONEY.finditer(source.text)]
+    return [code for form in forms for code, signs in _CURRENCIES if form in signs]
 
 
 def _may_be_name(text: str) -> bool:
-    form, root, meaning = known(text)
-    is_word = form in COMMANDS or form in ASKING or form in POLITE or form in _TITLES or form in SILENT
-    return text[:1].isupper() and not is_word and meaning == root
+    form = known(text)[0]
+    is_word = (
+        form in MEANINGS or form in COMMANDS or form in ASKING or form in POLITE or form in _TITLES or form in SILENT
+    )
+    return text[:1].isupper() and not is_word
 
 
 def _without_days(text: str, days: list[Day]) -> str:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from decimal import Decimal
+from types import MappingProxyType
 from typing import Final, TypeGuard
 
 from organism.agents.providers.builtin.schemas import Schema
@@ -30,6 +32,22 @@ _SHAPES: Final[Mapping[str, str]] = {
     "json-pointer": "",
     "regex": "",
 }
+_LOOKS: Final = MappingProxyType(
+    {
+        "ipv4": re.compile(r"(?:(?:25[0-5]|2[0-4]\d|1?\d?\d)(?:\.(?!$)|$)){4}"),
+        "hostname": re.compile(r"(?=.{1,253}$)[A-Za-z0-9](?:[A-Za-z0-9\-.]*[A-Za-z0-9])?"),
+        "email": re.compile(r"[^\s@]+@[^\s@]+\.[^\s@]+"),
+        "idn-email": re.compile(r"[^\s@]+@[^\s@]+\.[^\s@]+"),
+        "uri": re.compile(r"[a-z][a-z0-9+.\-]*:[^\s<>\"{}|\\^`]+", re.IGNORECASE),
+        "iri": re.compile(r"[a-z][a-z0-9+.\-]*:[^\s<>\"{}|\\^`]+", re.IGNORECASE),
+        "date": re.compile(r"\d{4}-\d{2}-\d{2}"),
+        "date-time": re.compile(r"\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}Z"),
+        "time": re.compile(r"\d{2}:\d{2}:\d{2}Z"),
+        "uuid": re.compile(r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}"),
+    }
+)
+_MINUTES: Final = re.compile(r"\d{2}:\d{2}")
+_UNREAD: Final = frozenset({"ipv6", "duration", "json-pointer", "regex"})
 _LIKELY: Final = "aA0 -_."
 
 
@@ -38,8 +56,10 @@ def fitted_text(text: str, schema: Schema, others: Iterable[str] = ()) -> str:
     pattern = schema.get("pattern")
     if isinstance(pattern, str):
         return _patterned(pattern, (text, *others), schema)
+    if schema.get("format") == "time" and _MINUTES.fullmatch(text):
+        text = f"{text}:00Z"
     shape = _SHAPES.get(str(schema.get("format")))
-    if shape is not None and not text:
+    if shape is not None and not _has_shape(text, str(schema["format"])):
         return shape
     text = _cut(text, _bound(schema, "maxLength", MOST_CHARS))
     least = min(_bound(schema, "minLength", 0), MOST_CHARS)
@@ -49,6 +69,12 @@ def fitted_text(text: str, schema: Schema, others: Iterable[str] = ()) -> str:
             text = _cut(text, max(least, _bound(schema, "maxLength", len(text))))
             break
     return text + _FILLING * (least - len(text))
+
+
+def _has_shape(text: str, name: str) -> bool:
+    """Whether the text has the format's shape, as far as that can be told of it."""
+    looks = _LOOKS.get(name)
+    return looks.fullmatch(text) is not None if looks is not None else bool(text) and name not in _UNREAD
 
 
 def fitted_number(value: float | Decimal, schema: Schema, *, is_whole: bool) -> int | float:

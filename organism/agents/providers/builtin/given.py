@@ -19,17 +19,19 @@ _REQUEST: Final = re.compile(
 )
 
 
-def given(talk: Talk) -> str:
-    """The text to fill a schema from: results of tools, then the message; if it says little, the talk before it."""
+def given(talk: Talk) -> tuple[str, str]:
+    """The text to fill a schema from: results of tools, then the message; if it says little, the talk before it.
+
+    Given twice: with the names of the input's entries, by which values are found, and without, as it is quoted.
+    """
     results = [result.text for result in talk.results]
     entries = entries_of(talk.message.text)
-    if entries:
-        own = "\n".join(f"{key}: {value}" for key, value in entries.items())
-    else:
-        own = _REQUEST.sub("", talk.message.material or talk.message.text)
-    if len(own.split()) < ENOUGH_WORDS and not results:
+    own = _REQUEST.sub("", talk.message.material or talk.message.text)
+    if not entries and len(own.split()) < ENOUGH_WORDS and not results:
         own = "\n".join((*(said.text for said in talk.before), own))
-    return "\n".join((*results, own))
+    named = "\n".join(f"{key}: {value}" for key, value in entries.items()) if entries else own
+    plain = "\n".join(entries.values()) if entries else own
+    return "\n".join((*results, named)), "\n".join((*results, plain))
 
 
 def entries_of(text: str) -> Mapping[str, str]:

@@ -36,13 +36,15 @@ def named(section: str) -> frozenset[str]:
 
 ENGLISH: Final = named("english")
 GERMAN: Final = named("german")
-BOTH: Final = ENGLISH & GERMAN
 SILENT: Final = ENGLISH | GERMAN
 """Words that say nothing of the matter."""
 QUESTION_WORDS: Final = named("question_words")
 ASKING: Final = QUESTION_WORDS | named("verbs_that_ask")
 """A sentence that begins with one of these asks."""
-COMMANDS: Final = named("commands")
+COMMANDS: Final = named("commands_english") | named("commands_german")
+ENGLISH_SIGNS: Final = ENGLISH | named("commands_english") | named("signs_of_english")
+GERMAN_SIGNS: Final = GERMAN | named("commands_german") | named("signs_of_german")
+"""What tells that a text is English, or German."""
 POLITE: Final = named("polite")
 """What may stand before a question or a command."""
 NEGATIONS: Final = named("negations")

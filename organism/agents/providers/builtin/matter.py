@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from typing import Final
 
 from organism.agents.providers.builtin.asking import Clause, quoted
+from organism.agents.providers.builtin.days import days_of, moments_of
 from organism.agents.providers.builtin.lexicon import ASKING, COMMANDS, POLITE, SILENT, named
-from organism.agents.providers.builtin.words import Word
+from organism.agents.providers.builtin.words import Language, Word
 
 _FRAME: Final = named("request_frame")
 _ENDS: Final = named("request_ends")
@@ -28,6 +29,16 @@ _SET: Final = re.compile(
     r"\bauf\b)\s*(?P<value>.+)$",
     re.IGNORECASE,
 )
+_BEHIND: Final = re.compile(
+    r"\b(?:search|query|durchsuche?|suche?|suchst)\b.*?\b(?:for|nach)\s+(.+)$|"
+    r"\b(?:say|says|know|knows|tell|tells|steht|sagt|weiß|find|information|informationen|something|anything|etwas|was)\b[^.?!]*?\b(?:about|über)\s+(.+)$",
+    re.IGNORECASE,
+)
+_TOP: Final = re.compile(r",?\s*\b(?:top|limit|max\w*)\s*\d+\s*\w*[.!?]?$", re.IGNORECASE)
+_LEADING: Final = re.compile(r"[\s,]*\b(?:on|at|by|in|until|for|am|um|bis|gegen|ab|vom|den|the)?\s*$", re.IGNORECASE)
+_NEAR: Final = re.compile(r"[\s,]+(?:tomorrow|today|tonight|morgen|heute|übermorgen)[\s.!?]*$", re.IGNORECASE)
+_ARTICLE: Final = re.compile(r"^(?:the|a|an|den|dem|der|die|das|einem?|einer)\s+", re.IGNORECASE)
+_HELPING: Final = frozenset({"help", "tell", "let", "give", "show", "hilf", "gib", "zeig", "sag"})
 _IS: Final = re.compile(
     r"^(?:that\s+|dass\s+)?(?:(?:my|the|our|mein\w*|der|die|das|unser\w*)\s+)?(?P<key>[\w\s.:\-]{1,60}?)\s+(?:is|"
     r"are|=|ist|sind|lautet)\s+(?P<value>.+)$",
@@ -40,15 +51,17 @@ def matter(clause: Clause, meanings: frozenset[str]) -> str:
     inner = quoted(clause.text)
     if inner:
         return inner[0]
+    behind = _BEHIND.search(clause.text)
+    if behind is not None:
+        return _ARTICLE.sub("", _TOP.sub("", behind.group(1) or behind.group(2))).strip(" .!?,")
     words = clause.words
     first, last = _first(words, meanings), _last(words, meanings)
     if first >= last:
         return ""
-    offset = _offset(clause)
-    return clause.text[words[first].start - offset : words[last - 1].end - offset].strip()
+    return clause.text[words[first].start : words[last - 1].end].strip()
 
 
-def capitals(text: str, words: Sequence[Word], offset: int) -> list[str]:
+def _capitals(text: str, words: Sequence[Word]) -> list[str]:
     """The runs of capital words in a text that do not only begin it with a word of the frame."""
     runs: list[list[Word]] = []
     for at, word in enumerate(words):
@@ -59,12 +72,12 @@ def capitals(text: str, words: Sequence[Word], offset: int) -> list[str]:
             runs[-1].append(word)
         else:
             runs.append([word])
-    return [text[run[0].start - offset : run[-1].end - offset] for run in runs if run]
+    return [text[run[0].start : run[-1].end] for run in runs if run]
 
 
 def names_in(clause: Clause) -> list[str]:
     """The runs of capital words of a clause."""
-    return capitals(clause.text, clause.words, _offset(clause))
+    return _capitals(clause.text, clause.words)
 
 
 def pair(clause: Clause) -> tuple[str, str] | None:
@@ -73,7 +86,7 @@ def pair(clause: Clause) -> tuple[str, str] | None:
     at = next((word.end for word in clause.words if word.plain in COMMANDS), None)
     if at is None:
         return None
-    body = text[at - _offset(clause) :].strip(" :,")
+    body = text[at:].strip(" :,")
     body = re.sub(r"^(?:(?:the|den|die|das)\s+)?(?:value|wert|text|number|zahl)\s+", "", body, flags=re.IGNORECASE)
     told = _IS.match(body)
     if told and "key" not in body.lower():
@@ -97,16 +110,25 @@ def _bare(text: str) -> str:
     return text.strip().strip("\"'“”„`").strip()
 
 
-def _offset(clause: Clause) -> int:
-    """What to take from where a word stands to find it in the clause's own text."""
-    if not clause.words:
-        return 0
-    return clause.words[0].start - clause.text.find(clause.words[0].text)
+def without_times(subject: str, language: Language | None) -> str:
+    """The text without the days and times of day at its end."""
+    spans = [(day.start, day.end) for day in days_of(subject, language)]
+    spans += [(moment.start, moment.end) for moment in moments_of(subject)]
+    for start, end in sorted(spans, reverse=True):
+        if not subject[end:].strip(" .,!?"):
+            subject = _LEADING.sub("", subject[:start])
+    return _NEAR.sub("", subject)
 
 
 def _first(words: Sequence[Word], meanings: frozenset[str]) -> int:
-    at = 0
+    at = commands = 0
     while at < len(words) and _is_frame(words[at], meanings, is_first=at == 0):
+        if commands and words[at].plain in POLITE and words[at].plain not in ("please", "bitte", "mal"):
+            break
+        is_command = words[at].plain in COMMANDS and words[at].plain not in _HELPING
+        commands += is_command
+        if commands > 1 and is_command and words[at].meaning not in meanings:
+            break  # the rest is what is to be done, said or remembered
         at += 1
     return at
 

@@ -15,7 +15,7 @@ from organism.model.completion import Finish, FinishReason, ModelRequest, Part, 
 
 __all__ = ("DESCRIPTION", "Builtin")
 
-LONG_CHARS: Final = 20_000
+LONG_CHARS: Final = 4_000
 """A longer talk is read in a thread, so that nobody else waits for it."""
 
 _PIECE: Final = re.compile(r"\s*\S+\s*?(?:\s+\S+){0,3}\s*")

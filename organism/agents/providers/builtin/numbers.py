@@ -12,6 +12,9 @@ from typing import Final
 from organism.agents.providers.builtin.words import Language, plain
 
 MAX_DIGITS: Final = 100
+SHORTEST: Final = 5
+LONGEST: Final = 60
+"""No German number below a million has more letters; those of fewer stand in the tables."""
 
 _GROUPED: Final = r"\d{1,3}(?:[.,'\u2019\u00a0\u202f\u2009_ ]\d{3})+(?!\d)(?:[.,]\d+)?"
 DIGITS: Final = re.compile(rf"(?:{_GROUPED}|\d+(?:[.,]\d+)?|(?<![\w.])[.]\d+)")
@@ -281,7 +284,7 @@ def _simple(form: str) -> int | None:
         return _UNITS[form]
     if form in _TENS:
         return _TENS[form]
-    return _german(form) if len(form) > 5 else None  # noqa: PLR2004 - shorter ones stand above
+    return _german(form) if SHORTEST < len(form) <= LONGEST else None
 
 
 def _german(form: str) -> int | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
@@ -15,6 +17,15 @@ from organism.agents.providers.builtin.sources import Source
 from organism.agents.providers.builtin.words import known, words_of
 from organism.model.tool import ToolSpec
 
+OPERATIONS: Final[Mapping[str, tuple[str, ...]]] = {
+    "+": ("add", "addition", "plus", "sum", "+"),
+    "-": ("subtract", "subtraction", "minus", "difference", "sub", "-"),
+    "*": ("multiply", "multiplication", "times", "product", "mul", "*", "x"),
+    "/": ("divide", "division", "quotient", "div", "/"),
+    "**": ("power", "pow", "exponent", "^", "**"),
+    "mod": ("modulo", "mod", "remainder", "%"),
+}
+"""What each operation may be called."""
 ENOUGH: Final = 0.6
 """So well must a tool fit a request to be called."""
 
@@ -25,7 +36,13 @@ _ACTING: Final = frozenset(
     {"delete", "send", "store", "create", "update", "remind", "book_room", "write", "buy", "pay", "cancel"}
 )
 """What is not done unless it is asked for by name."""
+_GETTING: Final = frozenset({"read", "fetch", "list", "search"})
+"""What is as good as the same to who asks."""
 _LOOKS_UP: Final = frozenset({"search", "encyclopedia", "rag", "retriev", "knowledg", "passag"})
+_THERE: Final = re.compile(
+    r"\b(?:which|what)\b.*\b(?:are there|do (?:i|we|you) have|exist)\b|\bwelche\b.*\bgibt es\b", re.IGNORECASE
+)
+_SAID_IN: Final = re.compile(r"\b(?:how do (?:you|i) say|wie sagt man|was heißt)\b.*\b(?:in|auf)\b", re.IGNORECASE)
 _TIME: Final = frozenset({"time", "date", "clock", "day"})
 _NOW: Final = frozenset({"now", "curren", "today", "aktuell", "heute", "jetzt", "clock"})
 
@@ -61,10 +78,16 @@ class Offer:
     @cached_property
     def calculates(self) -> bool:
         """Whether it takes sums: as text, or as two numbers."""
-        if "calculate" not in self.names | self.about:
+        if "calculate" not in self.names | self.about and not (self.takes_numbers and self.operations):
             return False
         texts = [field for field in self.fields if field.kind == "string" and "enum" not in field.schema]
         return any(field.topic == "sum" for field in texts) or len(texts) == 1 or self.takes_numbers
+
+    @cached_property
+    def operations(self) -> frozenset[str]:
+        """The signs of the sums that it is named for."""
+        parts = {known(part)[0] for part in parts_of(self.spec.name)}
+        return frozenset(sign for sign, words in OPERATIONS.items() if parts.intersection(words))
 
     @cached_property
     def takes_numbers(self) -> bool:
@@ -99,20 +122,24 @@ class Offer:
 
     def fit(self, clause: Clause, source: Source) -> float:
         """How well it fits a request: how much of its name, and of what it is about, the request says."""
-        said = {word.meaning for word in clause.words}
+        said = {meaning for word in clause.words for meaning in (word.meaning, *word.parts)}
+        said |= _GETTING if said & _GETTING or _THERE.search(clause.text) else set()
+        said |= {"translate"} if _SAID_IN.search(clause.text) else set()
         acting = self.names & _ACTING
         if acting and not acting & said:
             return 0.0
         hits = self.names & said
         score = len(hits) / len(self.names)
-        score += 0.4 if any(word.meaning in hits and word.plain in COMMANDS for word in clause.words[:6]) else 0
+        orders = [word.meaning for word in clause.words[:6] if word.plain in COMMANDS]
+        score += 0.4 if any(order in hits or order in self.about for order in orders) else 0
         score += min(
             0.6, 0.2 * len((self.about - self.names) & {word.meaning for word in clause.words if not word.is_silent})
         )
         score += (
             0.4 if any(self._is_given(field, source) for field in self.required) and (hits or self.about & said) else 0
         )
-        return score - 0.5 * len((said & _ACTING) - self.names - self.about)
+        is_other_act = bool(orders) and orders[0] in _ACTING - self.names - self.about
+        return score - (0.5 if is_other_act else 0.0)
 
     @staticmethod
     def _is_given(field: Field, source: Source) -> bool:

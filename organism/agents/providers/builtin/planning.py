@@ -6,16 +6,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from organism.agents.providers.builtin.arguments import Wish, arguments_for, arguments_of_sum
-from organism.agents.providers.builtin.asking import Asked, Clause
-from organism.agents.providers.builtin.clockwork import ClockQuestion, clock_question
-from organism.agents.providers.builtin.lexicon import ASKING, COMMANDS, POLITE, SILENT, named
+from organism.agents.providers.builtin.arguments import arguments_for, arguments_of_sum
+from organism.agents.providers.builtin.asking import Asked, Clause, is_frame
+from organism.agents.providers.builtin.clockwork import ClockQuestion, clock_question, is_within
+from organism.agents.providers.builtin.lexicon import POLITE, named
 from organism.agents.providers.builtin.matter import names_in
 from organism.agents.providers.builtin.offers import ENOUGH, Offer
 from organism.agents.providers.builtin.places import Place, places_of
 from organism.agents.providers.builtin.sources import Source
 from organism.agents.providers.builtin.sum_tree import Sum
 from organism.agents.providers.builtin.sums import sums_of
+from organism.agents.providers.builtin.tool_texts import Wish
 from organism.agents.providers.builtin.words import Language
 
 MOST_CALLS: Final = 16
@@ -24,6 +25,9 @@ _TOOL_WORDS: Final = named("tool_words")
 _COUNTING: Final = named("counting")
 
 
+_EQUAL: Final = frozenset(
+    {"equal", "equals", "is", "gleich", "ist", "makes", "ergibt", "macht", "result", "the", "das", "die", "der"}
+)
 _OF_A_THING: Final = named("of_a_thing")
 
 
@@ -99,9 +103,19 @@ def _for_clause(
     found = _clock(clause, offers, setting) or _follow_up(clause, offers, setting, before)
     if found:
         return found
-    if not clause.asks:
+    if not clause.asks and not _orders(clause, offers):
         return []
     return _fitting(clause, offers, message, setting) or _looked_up(clause, offers, message, setting)
+
+
+def _orders(clause: Clause, offers: Sequence[Offer]) -> bool:
+    """Whether it begins with what one of the tools does: ``download …``."""
+    first = next((word for word in clause.words if word.plain not in POLITE), None)
+    return (
+        first is not None
+        and not first.is_silent
+        and any(first.meaning in offer.names | offer.about for offer in offers)
+    )
 
 
 def _sums(clause: Clause, offers: Sequence[Offer], setting: Setting) -> list[Planned]:
@@ -109,20 +123,22 @@ def _sums(clause: Clause, offers: Sequence[Offer], setting: Setting) -> list[Pla
     sums = sums_of(clause.bare, setting.language) if able else []
     if not sums or not is_calculation(clause, sums):
         return []
-    best = max(
-        able, key=lambda offer: ("calculate" in offer.names, any(field.topic == "sum" for field in offer.fields))
-    )
-    made = [(each, arguments_of_sum(Wish(best, clause, "", setting.language), each)) for each in sums]
-    return [Planned(best, arguments, clause, sum=each) for each, arguments in made if arguments is not None]
+    able.sort(key=lambda offer: ("calculate" not in offer.names, all(field.topic != "sum" for field in offer.fields)))
+    wishes = [(each, Wish(offer, clause, "", setting.language)) for each in sums for offer in able]
+    made: dict[int, Planned] = {}
+    for each, wish in wishes:
+        arguments = arguments_of_sum(wish, each) if each.start not in made else None
+        if arguments is not None:
+            made[each.start] = Planned(wish.offer, arguments, clause, sum=each)
+    return list(made.values())
 
 
 def is_calculation(clause: Clause, sums: Sequence[Sum]) -> bool:
     """Whether the sums are what the clause is about, and not a date, a range, or a phrase such as 24/7."""
-    offset = clause.words[0].start - clause.text.find(clause.words[0].text) if clause.words else 0
-    outside = [word for word in clause.words if not any(each.start <= word.start - offset < each.end for each in sums)]
+    outside = [word for word in clause.words if not any(each.start <= word.start < each.end for each in sums)]
     strange = [word for word in outside if not _is_counting(word.plain)]
     if not clause.asks:
-        return not strange and not any(word.plain in ("i", "ich", "we", "wir") for word in outside)
+        return all(word.plain in POLITE or word.plain in _EQUAL for word in outside)
     is_weak = all(_is_weak(clause.bare[each.start : each.end]) for each in sums)
     return len(strange) <= (0 if is_weak else 3)
 
@@ -133,7 +149,7 @@ def _is_weak(text: str) -> bool:
 
 
 def _is_counting(form: str) -> bool:
-    return form in _COUNTING or form in SILENT or form in POLITE or form in COMMANDS or form in ASKING or form.isdigit()
+    return form in _COUNTING or is_frame(form) or form.isdigit()
 
 
 def _clock(clause: Clause, offers: Sequence[Offer], setting: Setting) -> list[Planned]:
@@ -156,12 +172,7 @@ def _told_by(offer: Offer, clause: Clause, question: ClockQuestion, setting: Set
 def _follow_up(clause: Clause, offers: Sequence[Offer], setting: Setting, before: Clause | None) -> list[Planned]:
     """``And in Berlin?``: the question before it, asked of another place."""
     places = places_of(clause.text)
-    named = {part for place in places for part in place.name.lower().replace("-", " ").split()}
-    rest = [
-        word
-        for word in clause.words
-        if not word.is_silent and word.text.lower() not in named and word.plain not in POLITE
-    ]
+    rest = [word for word in clause.words if not (word.is_silent or word.plain in POLITE or is_within(word, places))]
     able = [offer for offer in offers if offer.tells_time]
     if not places or rest or before is None or not able or not clause.asks:
         return []
@@ -180,12 +191,13 @@ def _fitting(clause: Clause, offers: Sequence[Offer], message: Asked, setting: S
         if (offer.calculates and not offer.takes_numbers) or (offer.tells_time and not offer.required):
             continue
         wide = f"{message.text}\n{setting.system}"
-        is_of_place = any(field.topic == "place" for field in offer.required)
+        is_of_place = sum(field.topic in ("place", "zone") for field in offer.fields) == 1
         places: tuple[Place | None, ...] = tuple(source.places) if is_of_place and source.places else (None,)
         made = [
             Planned(offer, arguments, clause)
             for place in places
-            if (arguments := arguments_for(Wish(offer, clause, wide, setting.language), place)) is not None
+            if (arguments := arguments_for(Wish(offer, clause, wide, setting.language, message.material), place))
+            is not None
         ]
         if made:
             return made

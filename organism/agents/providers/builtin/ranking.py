@@ -10,17 +10,17 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from organism.agents.providers.builtin.words import Sentence, sentences_of, words_of
 
-MOST_WALKED: Final = 120
-STEPS: Final = 20
+MOST_WALKED: Final = 60
+STEPS: Final = 12
 STAYS: Final = 0.85
 ALIKE: Final = 0.6
 """How much it counts against a sentence that one like it is taken already."""
-LEAST_WORDS: Final = 3
+LEAST_WORDS: Final = 2
 
 _ORDERS: Final = re.compile(
     r"\b(?:ignore|disregard|forget|override)\b.{0,40}\b(?:instruction|previous|above|prompt|rule|everything)|"
@@ -48,12 +48,13 @@ def best_sentences(text: str, question: str, most: int) -> list[str]:
     return _varied(found, ranks, most)
 
 
-def summary(found: Sequence[Sentence], most: int) -> list[str]:
-    """The sentences that matter most, in their order."""
+def summary(found: Sequence[Sentence], most: int, density: Callable[[Sentence], float] = lambda _: 1.0) -> list[str]:
+    """The sentences that matter most, in their order. ``density`` says how much each tells by itself."""
     kept = [sentence for sentence in found if len(sentence.content) >= LEAST_WORDS] or list(found)
     rarity = rarities(kept)
     kept = _frequent(kept)
-    return _varied(kept, _walked(kept, rarity), most)
+    ranks = _walked(kept, rarity)
+    return _varied(kept, {each.start: ranks[each.start] * density(each) for each in kept}, most)
 
 
 def rarities(found: Sequence[Sentence]) -> Mapping[str, float]:

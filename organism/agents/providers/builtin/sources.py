@@ -50,11 +50,12 @@ class Labelled:
 
 
 class Source:
-    """A text to take values from. ``language`` is that of the talk."""
+    """A text to take values from. ``language`` is that of the talk; an item is one line of a list."""
 
-    def __init__(self, text: str, language: Language | None = None) -> None:
+    def __init__(self, text: str, language: Language | None = None, *, is_item: bool = False) -> None:
         self.text = text
         self.language = language
+        self.is_item = is_item
         self.kept: dict[str, list[str]] = {}
         """What was looked for already, by kind."""
 
@@ -80,8 +81,10 @@ class Source:
     def denied(self) -> frozenset[str]:
         """Of those, the ones that stand only close behind a ``not``."""
         denied, said, since = set[str](), set[str](), NEGATION_REACH
+        end = 0
         for word in self.words:
-            since = 0 if word.plain in NEGATIONS else since + 1
+            is_apart = any(sign in ",.;:!?\n" for sign in self.text[end : word.start])
+            since, end = 0 if word.plain in NEGATIONS else NEGATION_REACH if is_apart else since + 1, word.end
             (denied if 0 < since < NEGATION_REACH else said).update((word.plain, word.meaning))
         return frozenset(denied - said)
 

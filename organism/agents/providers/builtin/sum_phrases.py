@@ -20,12 +20,12 @@ def read_verb(reader: SumReader) -> Sum | None:
         return None
     items, between = [left], ""
     while (word := reader.took("and", "to", "of", "with", "from", "by", ",", "infix")) is not None:
-        between = word.kind if word.kind != "infix" or word.value == token.value else between
         reader.took("and")
         item = reader.item()
         if item is None:
             reader.at -= 1
             break
+        between = word.kind if word.kind not in ("infix", ",") else between
         items.append(item)
     return _combined(reader, token.value, items, between, begin)
 

@@ -8,7 +8,7 @@ from typing import Final
 from organism.agents.providers.builtin.sum_tokens import MAX_SKIPPED, Cursor, Token
 from organism.agents.providers.builtin.sum_tree import LEVELS, Sum, chained, changed, number, per_cent
 
-MAX_DEPTH: Final = 40
+MAX_DEPTH: Final = 16
 MAX_LISTS: Final = 3
 """So deep may ``the sum of …`` stand in another one: each is read in two ways."""
 

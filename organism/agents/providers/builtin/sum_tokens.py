@@ -12,6 +12,7 @@ from organism.agents.providers.builtin.numbers import Number, numbers_of
 from organism.agents.providers.builtin.words import Language, plain
 
 MAX_PHRASE: Final = 6
+TWO: Final = 2
 MAX_SKIPPED: Final = 4
 """So many words may stand between ``17 % of`` and what it is of."""
 
@@ -74,8 +75,13 @@ _SIGNS: Final[Mapping[str, tuple[str, str]]] = {
 _SIGN: Final = re.compile(r"\*\*|[-+*/×·⋅÷^%()=−–:,;√²³]|[^\W\d_]+")
 _UNITS: Final = named("units")
 _MANY: Final = re.compile(r"(\w+)mal")
-_SHARE_WORDS: Final = named("multiplying")
-_TAKE_WORDS: Final = named("taking_away")
+_JOINED: Final[Mapping[str, Mapping[str, str]]] = {
+    "+": {"and": "+", "with": "+", "to": "+"},
+    "-": {"of": "-~", "from": "-~"},
+    "*": {"and": "*", "with": "*"},
+    "/": {"by": "/"},
+}
+"""By what is done at the end: which words between the numbers stand for which sign."""
 
 
 def _phrases() -> dict[tuple[str, ...], tuple[str, str]]:
@@ -102,7 +108,7 @@ def tokens_of(clause: str, language: Language | None = None) -> list[Token]:
     numbers = [number for number in numbers_of(clause, language) if not _is_code(number)]
     pieces = _pieces(clause, numbers)
     tokens = list(_meant(pieces, {number.start: number for number in numbers}))
-    return _verb_final(tokens, {piece.form for piece in pieces})
+    return _verb_final(tokens)
 
 
 def _is_code(number: Number) -> bool:
@@ -142,6 +148,8 @@ def _meant(pieces: Sequence[_Piece], numbers: Mapping[int, Number]) -> Iterator[
             at += 1
             continue
         length, (kind, value) = _phrase(pieces, at)
+        if piece.form == ":" and not _is_ratio(pieces, at):
+            kind = "word"
         if kind == "infix" and value == "*" and piece.form == "x" and not _is_between(pieces, at):
             kind = "word"
         yield Token(kind, value, piece.start, pieces[at + length - 1].end)
@@ -175,6 +183,14 @@ def _times(piece: _Piece) -> tuple[Token, Token] | None:
     return Token("number", count, piece.start, middle), Token("infix", "*", middle, piece.end)
 
 
+def _is_ratio(pieces: Sequence[_Piece], at: int) -> bool:
+    """Whether a colon divides: ``84 : 7``, ``84:7``, but not ``quick one: 84``."""
+    if not 0 < at < len(pieces) - 1:
+        return False
+    before, after = pieces[at].start - pieces[at - 1].end, pieces[at + 1].start - pieces[at].end
+    return not pieces[at - 1].form and not pieces[at + 1].form and (before > 0) == (after > 0)
+
+
 def _is_between(pieces: Sequence[_Piece], at: int) -> bool:
     """Whether a letter ``x`` stands between numbers or brackets."""
     before = pieces[at - 1].form if at else "x"
@@ -182,14 +198,13 @@ def _is_between(pieces: Sequence[_Piece], at: int) -> bool:
     return before in ("", ")", "%") and after in ("", "(", "-")
 
 
-def _verb_final(tokens: list[Token], forms: set[str]) -> list[Token]:
-    """German may say at the end what was to be done: ``3 mit 4 multiplizieren``, ``3 von 9 abziehen``."""
-    if forms & _SHARE_WORDS:
-        return [_as(token, "infix", "*") if token.kind in ("with", "and") else token for token in tokens]
-    if forms & _TAKE_WORDS:
-        return [_as(token, "infix", "-~") if token.value == "of" and token.kind == "of" else token for token in tokens]
-    return tokens
-
-
-def _as(token: Token, kind: str, value: str) -> Token:
-    return Token(kind, value, token.start, token.end)
+def _verb_final(tokens: list[Token]) -> list[Token]:
+    """German may say at the end what is to be done: ``3 mit 4 multiplizieren``, ``wenn ich 3 von 9 abziehe``."""
+    verb = next((at for at, token in enumerate(tokens) if token.kind in ("verb", "final")), len(tokens))
+    kinds = [token.kind for token in tokens]
+    if verb == len(tokens) or kinds[:verb].count("number") < TWO or "number" in kinds[verb:]:
+        return tokens
+    signs = _JOINED.get(tokens[verb].value, {})
+    return [
+        Token("infix", signs[token.kind], token.start, token.end) if token.kind in signs else token for token in tokens
+    ]

@@ -17,11 +17,14 @@ from organism.agents.providers.builtin.sum_tree import Sum
 from organism.agents.providers.builtin.words import Language
 
 TWO: Final = 2
+MAX_CHARS: Final = 1000
+MAX_TOKENS: Final = 200
+"""Whoever asks for more at once needs another model."""
 
 
 def sums_of(clause: str, language: Language | None = None) -> list[Sum]:
     """The sums of a clause: each has at least one operation."""
-    tokens = tokens_of(clause, language)
+    tokens = tokens_of(clause[:MAX_CHARS], language)[:MAX_TOKENS]
     return _read(tokens, joins=False) or (_read(tokens, joins=True) if _joins(tokens) else [])
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final, Literal
 
-from organism.agents.providers.builtin.lexicon import BOTH, ENGLISH, GERMAN, MEANINGS, SILENT, named
+from organism.agents.providers.builtin.lexicon import ENGLISH_SIGNS, GERMAN_SIGNS, MEANINGS, SILENT, named
 
 Language = Literal["en", "de"]
 
@@ -21,6 +21,7 @@ _PLAIN: Final = str.maketrans(
 )
 _ENDINGS: Final = ("ings", "ing", "ern", "est", "ies", "ed", "en", "er", "em", "es", "ly", "e", "s", "n", "t", "y")
 _LEAST: Final = 3
+_LEAST_PART: Final = 4
 _POSSESSIVE: Final = re.compile(r"['\u2019]s?$")
 _END: Final = re.compile(
     r"(?:[.!?…]+[)\]\"'”“»]*(?=\s+|$))|\n[ \t]*\n|\n(?=\s*(?:[-*•]|\d{1,3}[.)]\s))|[\u3002\uff01\uff1f]"
@@ -31,7 +32,10 @@ _LETTERS: Final = re.compile(r"[äöüß]")
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """A word of a text: where it stands, as it is written, plain, its stem, and its meaning (else its stem)."""
+    """A word of a text: where it stands, as it is written, plain, its stem, and its meaning (else its stem).
+
+    ``parts`` are the meanings of the words that it is made of: ``weather`` and ``forecast`` of a Wettervorhersage.
+    """
 
     start: int
     end: int
@@ -39,6 +43,7 @@ class Word:
     plain: str
     stem: str
     meaning: str
+    parts: tuple[str, ...]
 
     @property
     def is_silent(self) -> bool:
@@ -74,11 +79,28 @@ def plain(text: str) -> str:
 
 
 @lru_cache(maxsize=20_000)
-def known(text: str) -> tuple[str, str, str]:
-    """The plain form of a word, its stem, and its meaning."""
+def known(text: str) -> tuple[str, str, str, tuple[str, ...]]:
+    """The plain form of a word, its stem, its meaning, and the meanings of its parts if it is made of two words."""
     form = plain(_POSSESSIVE.sub("", text)[:MAX_STEM_CHARS])
     root = stem(form)
-    return form, root, MEANINGS.get(form) or MEANINGS.get(form.replace("-", "")) or MEANINGS.get(root) or root
+    meaning = MEANINGS.get(form) or MEANINGS.get(form.replace("-", "")) or (len(root) > _LEAST and MEANINGS.get(root))
+    return form, root, meaning or root, () if meaning else _parts(form)
+
+
+def _parts(form: str) -> tuple[str, ...]:
+    """What the two words mean that a longer one is made of; at least one of them has a meaning here."""
+    if "-" in form:
+        left, _, right = form.partition("-")
+        return tuple(MEANINGS.get(part) or stem(part) for part in (left, right) if len(part) >= _LEAST)
+    for at in range(len(form) - _LEAST_PART, _LEAST_PART - 1, -1):
+        left, right = form[:at], form[at:]
+        glued = left.removesuffix("s")
+        first, last = MEANINGS.get(left) or MEANINGS.get(glued), MEANINGS.get(right)
+        if first and (last or at >= _LEAST_PART):
+            return (first, last or stem(right))
+        if last and len(left) >= _LEAST_PART:
+            return (stem(glued), last)
+    return ()
 
 
 def stem(form: str) -> str:
@@ -149,8 +171,8 @@ def language_of(texts: Iterable[str]) -> Language | None:
     """The language of the texts, newest first: the first one that shows it; None if none does."""
     for text in texts:
         forms = [plain(match.group()) for match in _WORD.finditer(text[:2000])]
-        german = sum(form in GERMAN for form in forms if form not in BOTH)
-        english = sum(form in ENGLISH for form in forms if form not in BOTH)
+        german = sum(form in GERMAN_SIGNS for form in forms if form not in ENGLISH_SIGNS)
+        english = sum(form in ENGLISH_SIGNS for form in forms if form not in GERMAN_SIGNS)
         german += len(_LETTERS.findall(text[:2000].lower()))
         if german != english:
             return "de" if german > english else "en"

@@ -13,6 +13,7 @@ from organism.agents.providers.builtin.sources import Source
 from organism.agents.providers.builtin.words import Sentence, known
 
 TITLE_WORDS: Final = 8
+LEAST_WORDS: Final = 3
 SUMMARY_SENTENCES: Final = 3
 MOST_KEYWORDS: Final = 6
 MOST_SEVERAL: Final = 5
@@ -23,9 +24,12 @@ _CLOSING: Final = 0.3
 
 
 class Pen:
-    """Writes from one source; a sentence is given to one field before it is given to another."""
+    """Writes from one source; a sentence is given to one field before it is given to another.
 
-    def __init__(self, source: Source, most_chars: int | None) -> None:
+    ``most_chars`` bounds each text.
+    """
+
+    def __init__(self, source: Source, most_chars: int | None = None) -> None:
         self._source = source
         self._most = most_chars
         self._used: set[int] = set()
@@ -82,9 +86,9 @@ class Pen:
         return best
 
     def _title(self) -> str:
-        """The beginning of the sentence that matters most."""
-        found = summary(self._sentences, 1)
-        words = (found[0] if found else "").split()
+        """The beginning of the first sentence that says enough."""
+        first = next((found for found in self._sentences if len(found.content) >= LEAST_WORDS), self._sentences[0])
+        words = first.text.split()
         while len(words) > 1 and known(words[0].strip(",:"))[0] in POLITE | COMMANDS:
             words = words[1:]
         cut = " ".join(words[:TITLE_WORDS]).strip(" .,;:!?")
