@@ -138,6 +138,8 @@ def test_an_answer_is_found_in_any_of_these(prompt: AgentPrompt, raw: Any) -> No
         (f"Here: [{TEXT}, {TEXT}]", "", "expected one JSON object, came a list"),
         (f"```json\n[{TEXT}]\n```", "", "expected one JSON object, came a list"),
         (TEXT[:-1], "", "what begins at character 1 breaks off at"),
+        (f'{{"answer": {TEXT}, and more}}', "", "what begins at character 1 breaks off at"),
+        (f"[{TEXT}, {TEXT}", "", "what begins at character 1 breaks off at"),
         (TEXT[:-4], "", "what begins at character 1 breaks off at"),
         (f"```json\n{TEXT[:40]}\n```", "", "what begins at character 9 breaks off at"),
         (TEXT.replace("}", ",}"), "", "what begins at character 1 breaks off at"),
@@ -256,12 +258,12 @@ def test_an_answer_of_a_field_named_choices_is_no_completion() -> None:
 
 
 def test_the_answer_shares_nothing_with_what_was_given() -> None:
-    prompt = prompt_with("Extractor", {"n": {"type": "array"}}, defaults={"n": [1]})
-    given: dict[str, Any] = {"n": [[1]]}
-    prompt.parse_and_validate(given)["n"][0].append(2)
-    prompt.parse_and_validate({})["n"].append(2)
-    assert given == {"n": [[1]]}
-    assert prompt.parse_and_validate({}) == {"n": [1]}
+    prompt = prompt_with("Extractor", {"n": {"type": "object"}}, defaults={"n": {"deep": [1]}})
+    given: dict[str, Any] = {"n": {"deep": [3]}}
+    prompt.parse_and_validate(given)["n"]["deep"].append(2)
+    prompt.parse_and_validate({})["n"]["deep"].append(2)
+    assert given == {"n": {"deep": [3]}}
+    assert prompt.parse_and_validate({}) == {"n": {"deep": [1]}}
 
 
 @pytest.mark.parametrize(
