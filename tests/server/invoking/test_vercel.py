@@ -42,7 +42,7 @@ def test_a_stream_starts_once_finishes_once_and_says_done_last() -> None:
 
 @pytest.mark.parametrize(("block", "word"), [("message", "text"), ("thought", "reasoning")])
 def test_a_block_is_its_start_its_deltas_and_its_end(block: str, word: str) -> None:
-    run = [
+    run: list[tuple[str, dict[str, Any]]] = [
         (f"{block}_start", {"id": "b1"}),
         (f"{block}_delta", {"id": "b1", "delta": "ab", "offset": 0}),
         (f"{block}_delta", {"id": "b1", "delta": "bc", "offset": 1}),
