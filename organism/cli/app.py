@@ -48,6 +48,7 @@ VERBS: Final = (
     Verb("threads", take.Threads, "threads:threads", "List the threads, newest activity first, or show one."),
     Verb("graph", take.Graph, "graph:graph", "Show who may write to whom."),
     Verb("config", take.Remote, "status:config", "Show the configuration in force, without secrets."),
+    Verb("usage", take.Usage, "usage:usage", "Show what models were called for, and what it cost."),
     Verb("messages", take.Messages, "messages:messages", "List the newest messages, or show one."),
     Verb("kill", take.Kill, "control:kill", "End a thread and all that it began."),
     Verb("pause", take.Control, "control:pause", "Pause an agent, a thread or the whole organism."),

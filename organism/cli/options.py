@@ -187,6 +187,17 @@ class Threads(Remote):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Usage(Remote):
+    """``organism usage``."""
+
+    thread: OfThread = None
+    agent: Annotated[str | None, typer.Option(metavar="AGENT", help="Only this agent's.")] = None
+    at: Annotated[
+        str | None, typer.Option(metavar="POSITION", help="As it stood at this position of the log, or at this time.")
+    ] = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class Messages(Remote):
     """``organism messages``."""
 

@@ -18,6 +18,7 @@ from organism.projections import (
     messages,
     organism,
     threads,
+    usage,
     values,
 )
 
@@ -32,5 +33,6 @@ READ_MODELS: Final[tuple[ReadModel, ...]] = (
     indeterminate.MODEL,
     answers.MODEL,
     values.MODEL,
+    usage.MODEL,
 )
 """Every read model that the engine keeps."""

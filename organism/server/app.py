@@ -36,6 +36,7 @@ from organism.server.routes import (
     organism,
     threads,
     tools,
+    usage,
     ws_ticket,
 )
 from organism.server.seats import Seats
@@ -56,6 +57,7 @@ RESOURCES: Final = (
     *dead_letters.ROUTES,
     *approvals.ROUTES,
     *indeterminate.ROUTES,
+    *usage.ROUTES,
     *log.ROUTES,
     *events.ROUTES,
     *ws_ticket.ROUTES,

@@ -275,6 +275,21 @@ def _reload(event: Event, _standing: Standing) -> Said:
     return Said({"added": data["added"], "removed": data["removed"], "updated": data["updated"]})
 
 
+def _usage(event: Event, _standing: Standing) -> Said:
+    """A call of a model is over; ``error`` says why it gave no answer."""
+    data = event.data
+    shown = ("step", "model", "provider", "input_tokens", "output_tokens", "cost_usd", "cost_source", "attempts")
+    error = data.get("error")
+    fields = {
+        "thread_id": event.thread,
+        "agent": data["agent"],
+        "message_id": data["message"],
+        **{name: data[name] for name in shown},
+        "error": None if error is None else error["code"],
+    }
+    return Said(fields, frozenset((data["agent"],)))
+
+
 MAKERS: Final[Mapping[str, Maker]] = {
     "thread_created": Maker("thread_created", _thread_created),
     "thread_reopened": Maker("thread_updated", _thread_updated),
@@ -299,14 +314,12 @@ MAKERS: Final[Mapping[str, Maker]] = {
     "organism_paused": Maker("organism_state", _organism_state),
     "organism_resumed": Maker("organism_state", _organism_state),
     "organism_reloaded": Maker("reload", _reload),
+    "model_called": Maker("usage", _usage),
     **dict.fromkeys(sorted(RUN), Maker("run", _run)),
 }
 """Which events make a frame, and how: the frame table. ``message_sent`` makes a ``message`` (see ``Folded.frames``)."""
 
-LATER: Final = frozenset({"usage"})
-"""Frames of events that this version writes none of. A client may ask for them all the same."""
-
-FRAMES: Final = frozenset({"agent_state", "message", *(maker.event for maker in MAKERS.values())}) | LATER
+FRAMES: Final = frozenset({"agent_state", "message", *(maker.event for maker in MAKERS.values())})
 """The names that a filter's ``events`` may list."""
 
 NAMELESS: Final = frozenset(

@@ -17,6 +17,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.exposition import choose_encoder
 
 from organism.log.log import EventFilter, Log, Query, Where
+from organism.server.model_metrics import model_metrics
 from organism.tenants import Tenant
 
 OUTCOMES: Final = ("message_handled", "message_retried", "message_dropped", "message_dead", "message_refused")
@@ -43,6 +44,7 @@ GAUGES: Final = (
     Gauge("organism_threads_active", "Threads in which something is open."),
     Gauge("organism_messages_open", "Messages that have no end yet."),
     Gauge("organism_handlings_running", "Handlings under way, those that wait in a step too."),
+    Gauge("organism_model_calls_running", "Calls of models under way."),
     Gauge("organism_queue_depth", "Messages that wait for a start.", "agent"),
     Gauge("organism_waiting_for_people", "Dead letters, approvals and indeterminate effects that are open.", "what"),
 )
@@ -61,7 +63,8 @@ class Metrics:
         for tenant in tenants:
             self._follow(tenant.id, tenant.log)
         registry = CollectorRegistry()
-        registry.register(_Families([*_gauges(measured), *self._counters(), _watching(watching)]))
+        used = await model_metrics({tenant.id: tenant.log for tenant in tenants})
+        registry.register(_Families([*_gauges(measured), *self._counters(), *used, _watching(watching)]))
         ProcessCollector(registry=registry)
         encode, kind = choose_encoder(accept)
         return encode(registry), kind
@@ -108,6 +111,7 @@ async def _measured(tenant: Tenant) -> dict[str, list[tuple[str, float]]]:
         "organism_threads_active": [("", len(state.routing.threads))],
         "organism_messages_open": [("", len(state.routing.messages))],
         "organism_handlings_running": [("", len(tenant.pump.handlings))],
+        "organism_model_calls_running": [("", len(state.routing.spend.open))],
         "organism_queue_depth": [(name, boxes[name].waiting) for name in state.rules.listeners],
         "organism_waiting_for_people": [(model, (await log.rows(model, query)).total) for model, query in OPEN.items()],
     }

@@ -52,6 +52,9 @@ LINES = {
     "GET /tools": "tools list",
     "POST /tools/execute": 'tools run calculator {"expression":"2*21"}',
     "GET /log": "log events",
+    "GET /usage": "usage",
+    "GET /usage/threads/{id}": "usage --thread T",
+    "GET /usage/agents/{name}": "usage --agent greeter",
     "POST /agents/{name}/invoke": "chat nobody hello",
 }
 """A command line for each route. What it names need not be there: that it asks for it is the point."""

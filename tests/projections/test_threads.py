@@ -141,3 +141,11 @@ def recount(thread: str, events: list[Event]) -> Row:
 def test_the_fold_equals_a_recount_of_the_whole_log(events: list[Event]) -> None:
     names = {event.thread for event in events if event.thread is not None}
     assert fold(threads.MODEL, events) == {name: recount(name, events) for name in names}
+
+
+def test_a_thread_has_what_its_models_calls_used_and_cost() -> None:
+    story = Story()
+    story.tell("thread_created", "t")
+    for cost in ("0.25", "0.0000001"):
+        story.tell("budget_settled", "t", message="m", agent="a", step=1, tokens=15, cost_usd=cost, duration=1)
+    assert (story.rows("threads")["t"]["tokens"], story.rows("threads")["t"]["cost_usd"]) == (30, "0.2500001")

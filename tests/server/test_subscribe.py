@@ -114,7 +114,7 @@ async def test_a_refused_subscription_leaves_the_filter_as_it_was(hello: Served)
 
 
 @pytest.mark.parametrize("events", [["run"], ["usage"]])
-async def test_what_no_event_makes_yet_may_be_asked_for(hello: Served, events: list[str]) -> None:
+async def test_frames_of_agents_runs_may_be_asked_for_where_there_are_none(hello: Served, events: list[str]) -> None:
     async with hello.socket() as socket:
         assert (await Frames(socket).ask("subscribe", events=events))["filter"] == {"events": events}
 

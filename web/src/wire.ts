@@ -165,6 +165,7 @@ export type Batch = Array<
     | ReloadDone
     | RunShown
     | TextHeard
+    | ModelCalled
     | AgentChanged>;
 
 /** You are live. */
@@ -750,6 +751,41 @@ export interface MessageSent {
   message: Message;
 }
 
+/** A call of a model is over: what it used and cost. */
+export interface ModelCalled {
+  event: "usage";
+  /** Where it stands in the log. */
+  position: number;
+  thread_id: string;
+  agent: string;
+  message_id: string;
+  step: number;
+  /** Its name in organism.yaml. */
+  model: string;
+  provider: string;
+  input_tokens: number;
+  output_tokens: number;
+  /** Exact, as text. */
+  cost_usd: string;
+  /** The provider's own figure, the price, or nothing. */
+  cost_source: "upstream" | "price" | "zero";
+  attempts: number;
+  error: string | null;
+}
+
+/** What one model was called for. */
+export interface ModelUsage {
+  /** Its name in organism.yaml. */
+  model: string;
+  provider: string;
+  calls: number;
+  input_tokens: number;
+  output_tokens: number;
+  tokens: number;
+  /** Exact, as text. */
+  cost_usd: string;
+}
+
 /** A command that needs no fields. */
 export interface NoBody {}
 
@@ -1143,6 +1179,95 @@ export interface TurnBody {
   flags?: FlagsBody | null;
 }
 
+/** Calls of models: how many, what they used and cost, and how long they took. */
+export interface Usage {
+  calls: number;
+  /** Those that gave no answer, or died with the process. */
+  failed_calls: number;
+  input_tokens: number;
+  output_tokens: number;
+  /** Both together. */
+  tokens: number;
+  /** Exact, as text. */
+  cost_usd: string;
+  /** By `fx.eur_per_usd` of organism.yaml; null without it. */
+  cost_eur: string | null;
+  model_seconds: number;
+  last_called: string | null;
+  /** The same by the model that answered. */
+  models: ModelUsage[];
+}
+
+/** An agent's calls. */
+export interface UsageOfAgent {
+  calls: number;
+  /** Those that gave no answer, or died with the process. */
+  failed_calls: number;
+  input_tokens: number;
+  output_tokens: number;
+  /** Both together. */
+  tokens: number;
+  /** Exact, as text. */
+  cost_usd: string;
+  /** By `fx.eur_per_usd` of organism.yaml; null without it. */
+  cost_eur: string | null;
+  model_seconds: number;
+  last_called: string | null;
+  /** The same by the model that answered. */
+  models: ModelUsage[];
+  agent: string;
+}
+
+/** All calls since the log began. */
+export interface UsageOfAll {
+  total: Usage;
+  /** By name, the first 500. */
+  agents: UsageOfAgent[];
+  /** The newest 31 with calls, newest first. */
+  days: UsageOfDay[];
+}
+
+/** The calls of one day. */
+export interface UsageOfDay {
+  calls: number;
+  /** Those that gave no answer, or died with the process. */
+  failed_calls: number;
+  input_tokens: number;
+  output_tokens: number;
+  /** Both together. */
+  tokens: number;
+  /** Exact, as text. */
+  cost_usd: string;
+  /** By `fx.eur_per_usd` of organism.yaml; null without it. */
+  cost_eur: string | null;
+  model_seconds: number;
+  last_called: string | null;
+  /** The same by the model that answered. */
+  models: ModelUsage[];
+  /** Of UTC. */
+  day: string;
+}
+
+/** A thread's calls. */
+export interface UsageOfThread {
+  calls: number;
+  /** Those that gave no answer, or died with the process. */
+  failed_calls: number;
+  input_tokens: number;
+  output_tokens: number;
+  /** Both together. */
+  tokens: number;
+  /** Exact, as text. */
+  cost_usd: string;
+  /** By `fx.eur_per_usd` of organism.yaml; null without it. */
+  cost_eur: string | null;
+  model_seconds: number;
+  last_called: string | null;
+  /** The same by the model that answered. */
+  models: ModelUsage[];
+  thread_id: string;
+}
+
 /** How a message came about: it, the one whose handling led to it, and so on; the injection comes last. */
 export interface Why {
   messages: Message[];
@@ -1166,6 +1291,7 @@ export type Pushed =
   | ReloadDone
   | RunShown
   | TextHeard
+  | ModelCalled
   | AgentChanged;
 
 /** Whatever may come over the socket. */
@@ -1183,6 +1309,7 @@ export type Frame =
   | ReloadDone
   | RunShown
   | TextHeard
+  | ModelCalled
   | AgentChanged
   | Connected
   | Resumed
@@ -1512,6 +1639,30 @@ export interface Routes {
     query: {};
     body: IndeterminateBody;
     answer: Thread;
+  };
+  "GET /api/v1/usage": {
+    query: {
+      /** As it stood at this position, or the last one of this time. */
+      at?: number | string;
+    };
+    body: undefined;
+    answer: UsageOfAll;
+  };
+  "GET /api/v1/usage/threads/{id}": {
+    query: {
+      /** As it stood at this position, or the last one of this time. */
+      at?: number | string;
+    };
+    body: undefined;
+    answer: UsageOfThread;
+  };
+  "GET /api/v1/usage/agents/{name}": {
+    query: {
+      /** As it stood at this position, or the last one of this time. */
+      at?: number | string;
+    };
+    body: undefined;
+    answer: UsageOfAgent;
   };
   "GET /api/v1/log": {
     query: {

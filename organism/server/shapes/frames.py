@@ -13,6 +13,7 @@ from typing_extensions import TypedDict  # pydantic wants this one below Python 
 
 from organism.server.shapes.objects import Agent, Approval, DeadLetterHead, Message, Organism, Thread
 from organism.server.shapes.refusals import Fault
+from organism.server.shapes.usage import ModelName, Money
 from organism.server.shapes.words import (
     AgentName,
     AgentState,
@@ -220,6 +221,28 @@ class TextHeard(TypedDict):
 
 
 @shape
+class ModelCalled(TypedDict):
+    """A call of a model is over: what it used and cost."""
+
+    event: Literal["usage"]
+    position: Position
+    thread_id: ThreadId
+    agent: AgentName
+    message_id: MessageId
+    step: Count
+    model: ModelName
+    provider: Annotated[str, Field(examples=["openai"])]
+    input_tokens: Count
+    output_tokens: Count
+    cost_usd: Money
+    cost_source: Annotated[
+        Literal["upstream", "price", "zero"], Field(description="The provider's own figure, the price, or nothing.")
+    ]
+    attempts: Count
+    error: Annotated[str, Field(description="Why it gave no answer.", examples=["upstream_timeout"])] | None
+
+
+@shape
 class AgentChanged(TypedDict):
     """What an agent does now. It is a view and no event of the log: the latest wins."""
 
@@ -340,6 +363,7 @@ PUSHED: Final[Mapping[str, tuple[Any, ...]]] = {
     "organism_state": (OrganismChanged,),
     "reload": (ReloadDone,),
     "run": (RunShown, TextHeard),
+    "usage": (ModelCalled,),
     "agent_state": (AgentChanged,),
 }
 """What is pushed to all whose filter it passes, by the name of its event."""

@@ -28,7 +28,7 @@ def with_at(path: str, at: object) -> str:
 
 async def everything(hello: Served, thread: str, at: object = "") -> dict[str, Any]:
     """What every route answers that can look back."""
-    paths = (*LISTS, "/organism", "/agents/greeter", f"/threads/{thread}", f"/threads/{thread}/messages")
+    paths = (*LISTS, "/organism", "/usage", "/agents/greeter", f"/threads/{thread}", f"/threads/{thread}/messages")
     found: dict[str, Any] = {}
     for path in paths:
         answer = await hello.call("GET", with_at(path, at) if at != "" else path)

@@ -1,0 +1,159 @@
+"""What models cost, over the wire: routes, the past, frames, metrics, rows of threads (spec 3.3, 3.4)."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.flows.spender import SOURCE, says, scripted, tenants
+from tests.flows.world import MakeWorld, World
+from tests.server.routes.test_metrics import scraped
+from tests.server.served import Frames, Served, served
+from tests.server.tenanted import bearer, write_tokens
+
+USED = {
+    "calls": 1, "failed_calls": 0, "input_tokens": 20, "output_tokens": 5, "tokens": 25, "cost_usd": "0.00003",
+    "cost_eur": "0.000027",
+}  # fmt: skip
+NOTHING = {
+    "calls": 0, "failed_calls": 0, "input_tokens": 0, "output_tokens": 0, "tokens": 0, "cost_usd": "0",
+    "cost_eur": "0", "model_seconds": 0.0, "last_called": None, "models": [],
+}  # fmt: skip
+PATHS = ("/usage", "/usage/agents/ada", "/usage/agents/idle")
+
+
+@pytest.fixture
+def made(world: MakeWorld) -> World:
+    """One agent that calls, one that does not; the second call fails."""
+    listeners = {"ada": {"handler": "think", "agent": True, "model": "m"}, "idle": {"handler": "think"}}
+    answers = (says("Here.", 20, 5, times=1), {"fault": {"kind": "rejected", "message": "No."}})
+    return scripted(world, *answers, listeners=listeners, source=SOURCE, fx={"eur_per_usd": 0.9})
+
+
+@pytest.fixture(params=["memory", "disk"])
+async def server(request: pytest.FixtureRequest, made: World) -> AsyncIterator[Served]:
+    """It, behind a server."""
+    async with served(made.config, made.data if request.param == "disk" else None) as running:
+        yield running
+
+
+async def asked(server: Served) -> str:
+    """One call; gives its thread."""
+    found: str = (await server.inject("ada", {"text": "Say it."}))["thread_id"]
+    return found
+
+
+def without_time(account: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in account.items() if name not in {"model_seconds", "last_called", "models"}}
+
+
+async def test_before_the_first_call_there_is_nothing(server: Served) -> None:
+    assert await server.get("/usage") == {"total": NOTHING, "agents": [], "days": []}
+    assert await server.get("/usage/agents/ada") == {"agent": "ada", **NOTHING}
+
+
+async def test_a_call_is_in_every_account(server: Served) -> None:
+    thread = await asked(server)
+    said = await server.get("/usage")
+    assert without_time(said["total"]) == USED
+    assert [(each["agent"], without_time(each)) for each in said["agents"]] == [("ada", {"agent": "ada", **USED})]
+    assert [without_time(each) for each in said["days"]] == [{"day": said["total"]["last_called"][:10], **USED}]
+    assert without_time(await server.get(f"/usage/threads/{thread}")) == {"thread_id": thread, **USED}
+    assert without_time(await server.get("/usage/agents/ada")) == {"agent": "ada", **USED}
+    assert said["total"]["models"] == [
+        {"model": "m", "provider": "scripted", "calls": 1, "input_tokens": 20, "output_tokens": 5, "tokens": 25,
+         "cost_usd": "0.00003"},
+    ]  # fmt: skip
+
+
+async def test_a_call_that_failed_is_told(server: Served) -> None:
+    await asked(server)
+    await asked(server)
+    total = (await server.get("/usage"))["total"]
+    assert (total["calls"], total["failed_calls"], total["cost_usd"]) == (2, 1, "0.00003")
+
+
+async def test_a_thread_s_row_has_its_tokens_and_its_cost(server: Served) -> None:
+    thread = await asked(server)
+    row = await server.get(f"/threads/{thread}")
+    assert (row["tokens"], row["cost_usd"]) == (25, "0.00003")
+
+
+async def test_the_accounts_are_shown_as_they_stood(server: Served) -> None:
+    kept, thread = {}, ""
+    for _ in range(3):
+        kept[server.log.head] = [await server.get(path) for path in PATHS]
+        thread = await asked(server)
+    for position, then in kept.items():
+        assert [await server.get(f"{path}?at={position}") for path in PATHS] == then
+    head = [await server.get(f"{path}?at={server.log.head}") for path in PATHS]
+    assert head == [await server.get(path) for path in PATHS]
+    gone = await server.call("GET", f"/usage/threads/{thread}?at={min(kept)}")
+    assert (gone.status_code, gone.json()["error"]["code"]) == (404, "not_found")
+
+
+@pytest.mark.parametrize("path", ["/usage/threads/thr-1", "/usage/agents/nobody"])
+async def test_who_is_not_there_has_no_account(server: Served, path: str) -> None:
+    answer = await server.call("GET", path)
+    assert (answer.status_code, answer.json()["error"]["code"]) == (404, "not_found")
+
+
+async def test_without_a_rate_nothing_is_told_in_euros(world: MakeWorld) -> None:
+    async with served(scripted(world, says("Here.", 20, 5)).config) as server:
+        await asked(server)
+        assert (await server.get("/usage"))["total"]["cost_eur"] is None
+
+
+async def test_a_call_is_a_frame(server: Served) -> None:
+    async with server.socket("?events=usage") as socket:
+        frames = Frames(socket)
+        await frames.until("connected")
+        thread = await asked(server)
+        await asked(server)
+        good, bad = await frames.next(), await frames.next()
+    assert {name: good[name] for name in good if name not in {"position", "message_id"}} == {
+        "event": "usage", "thread_id": thread, "agent": "ada", "step": 1, "model": "m", "provider": "scripted",
+        "input_tokens": 20, "output_tokens": 5, "cost_usd": "0.00003", "cost_source": "price", "attempts": 1,
+        "error": None,
+    }  # fmt: skip
+    assert (bad["event"], bad["error"], bad["cost_source"]) == ("usage", "upstream_error", "zero")
+
+
+async def test_monitoring_counts_them_by_model(server: Served) -> None:
+    assert (await scraped(server))["organism_model_calls_running"] == 0
+    await asked(server)
+    numbers = await scraped(server)
+    assert numbers["organism_model_calls_total m"] == 1
+    assert (numbers["organism_model_tokens_total m prompt"], numbers["organism_model_tokens_total m answer"]) == (20, 5)
+    assert numbers["organism_model_cost_usd_total m"] == 0.00003
+
+
+async def test_a_tenant_sees_its_own_spending_alone(made: World) -> None:
+    tenants(made)
+    write_tokens(made.folder, {"acme": {"clerk": ["admin"]}})
+    async with served(made.config, made.data) as server:
+        thread = await asked(server)
+        who = bearer("acme", "clerk")
+        assert (await server.call("GET", "/usage", headers=who)).json()["total"] == NOTHING
+        assert (await server.call("GET", f"/usage/threads/{thread}", headers=who)).status_code == 404
+
+
+def delete_rows(data: Path) -> None:
+    """Every read model is gone."""
+    found = list(data.rglob("views.sqlite*"))
+    assert found
+    for rows in found:
+        rows.unlink()
+
+
+async def test_spending_outlives_its_rows(made: World) -> None:
+    async with served(made.config, made.data) as server:
+        thread = await asked(server)
+        paths = (*PATHS, f"/usage/threads/{thread}")
+        before = [await server.get(path) for path in paths]
+    delete_rows(made.data)
+    async with served(made.config, made.data) as server:
+        assert [await server.get(path) for path in paths] == before
