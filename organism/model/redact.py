@@ -22,11 +22,13 @@ TOKEN: Final = re.compile(r"\b(?:org|page)_[\w.-]{0,200}?[0-9a-f]{64}\b")
 """A token of ours, whichever installation it opens."""
 _BEGUN: Final = re.compile(r"(?:\b(?:o|or|org|p|pa|pag|page|(?:org|page)_[\w.-]{0,264})|[\ud800-\udbff])\Z")
 """The end of a text that may be the beginning of such a token, or is the first half of a character."""
+_NO_WORD: Final = r"[A-Za-z._~+/-]*(?:[0-9=]|[a-z][A-Z][A-Za-z._~+/-]*[a-z][A-Z])"
+"""What words are not made of: prompts speak of basic understanding, of bearer certificates and basic JavaScript."""
 _LOOKS: Final = re.compile(
     "|".join(
         (
             TOKEN.pattern,
-            r"(?P<scheme>(?i:\b(?:bearer|basic)\s+))[A-Za-z0-9._~+/=-]{8,}",
+            rf"(?P<scheme>(?i:\b(?:bearer|basic)\s+))(?={_NO_WORD})[A-Za-z0-9._~+/=-]{{8,}}",
             r"(?P<query>(?i:[?&](?:token|access_token|api_?key|key|ticket|password|secret)=))[^&\s\"'<>]+",
             r"(?P<site>\b[a-z][a-z0-9+.-]*://)[^/\s:@\"'<>]*:[^/\s@\"'<>]+(?=@)",
             r"\bsk-[A-Za-z0-9_-]{16,}",

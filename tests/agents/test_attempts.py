@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
 
 from organism.config.settings import Price
-from organism.model.completion import TextDelta
+from organism.model.completion import CompleteError, TextDelta
 from organism.pump.models import Anew
 from tests.agents.desk import fails, model, says
+from tests.agents.turning import turn
 
 
 @pytest.mark.parametrize("kind", ["rate_limited", "unavailable"])
@@ -105,3 +107,50 @@ async def test_an_answer_without_an_end_is_none(desk: Any) -> None:
     d.providers["m"].stream = endless
     failure = (await d.complete(d.begun())).outcome.error
     assert failure == {"code": "upstream_error", "message": "m: Its answer has no end."}
+
+
+async def test_what_goes_beyond_the_rate_waits_and_is_refused_if_that_takes_too_long(desk: Any) -> None:
+    d = await desk(says(tokens=(6, 54)), of=model(rate_limit_tpm=600, timeout_s=30))
+    held = [d.reserve(d.begun(), step, max_tokens=294) for step in range(4)]
+    outcomes = [await d.gateway.call(call, lambda _: None) for call in held]
+    assert [outcome.error for outcome in outcomes] == [None] * 4
+    assert d.waits == []  # what a call did not use is there for the next
+    d.roster.way("m")[0].rate.take(960, d.purse.at)
+    with pytest.raises(CompleteError) as caught:
+        d.reserve(d.begun(), max_tokens=294)
+    assert caught.value.code == "rate_limit_exceeded"
+    assert (
+        "m takes 600 tokens a minute (`rate_limit_tpm`); there is room for this call in 90 s." in caught.value.message
+    )
+    d.purse.at += 70_000_000
+    assert (await d.complete(d.begun(), 9, max_tokens=294)).outcome.error is None
+    assert d.waits == [20]
+
+
+async def test_a_call_that_finds_no_room_in_time_once_it_is_its_turn_says_so(desk: Any) -> None:
+    d = await desk(of=model(rate_limit_tpm=600, timeout_s=30))
+    call = d.reserve(d.begun(), max_tokens=294)
+    d.roster.way("m")[0].rate.take(1200, d.purse.at)
+    outcome = await d.gateway.call(call, lambda _: None)
+    assert outcome.error == {
+        "code": "rate_limit_exceeded",
+        "message": "m: There is room for it in 90 s (`rate_limit_tpm`).",
+    }
+    assert d.providers["m"].requests == []
+
+
+async def test_no_more_calls_run_at_once_than_the_model_takes(desk: Any) -> None:
+    d = await desk(of=model(max_concurrent=2))
+    d.providers["m"].gate = asyncio.Event()
+    calls = [
+        asyncio.ensure_future(d.gateway.call(d.reserve(d.begun(), step, max_tokens=10), lambda _: None))
+        for step in range(4)
+    ]
+    await turn()
+    await turn()
+    assert len(d.providers["m"].requests) == 2
+    calls[2].cancel()
+    d.providers["m"].gate.set()
+    await asyncio.wait(calls)
+    assert [call.cancelled() for call in calls] == [False, False, True, False]
+    assert len(d.providers["m"].requests) == 3

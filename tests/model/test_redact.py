@@ -36,6 +36,7 @@ def test_what_looks_like_a_credential_is_not_shown(secret: str) -> None:
     [
         ("Authorization: Bearer abcdefgh1234", f"Authorization: Bearer {MASK}"),
         ("basic dXNlcjpwYXNzd29yZA==", f"basic {MASK}"),
+        ("Basic dXNlcjpwYXNz", f"Basic {MASK}"),
         ("GET /x?limit=1&api_key=abc&q=2", f"GET /x?limit=1&api_key={MASK}&q=2"),
         ("postgres://me:hunter2@db/x", f"postgres://{MASK}@db/x"),
     ],
@@ -55,6 +56,7 @@ def test_what_stands_around_a_credential_stays(text: str, shown: str) -> None:
         "a bearer of news",
         "mailto:me@example.org",
         "10:30 basic salary",
+        "A basic understanding of Basic Principles, basic JavaScript and bearer certificates",
     ],
 )
 def test_all_else_is_shown_as_it_is(text: str) -> None:
