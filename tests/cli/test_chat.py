@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import orjson
@@ -10,16 +11,16 @@ import pytest
 from tests.cli.command import Ran, on_terminal, organism
 from tests.server.served import TOKEN, Served, served
 
-HANDLERS = "tests.server.invoking.talkers"
+TALKERS = Path(__file__).parents[1] / "server" / "invoking" / "talkers.py"
 CONFIG = {
-    "organism": {"name": "talkers", "imports": [HANDLERS]},
+    "organism": {"name": "talkers", "imports": ["talkers"]},
     "retry": {"attempts": 1},
     "listeners": [
         {
             "name": name,
             "description": "Talks",
-            "payload_class": f"{HANDLERS}.Prompt",
-            "handler": f"{HANDLERS}.{name}",
+            "payload_class": "talkers.Prompt",
+            "handler": f"talkers.{name}",
             **({"invoke": ["batch", "stream"]} if name == "teller" else {}),
         }
         for name in ("echo", "teller", "broken")
@@ -29,6 +30,7 @@ CONFIG = {
 
 @pytest.fixture
 async def server(tmp_path: Path) -> object:
+    shutil.copy(TALKERS, tmp_path)
     (tmp_path / "organism.yaml").write_bytes(orjson.dumps(CONFIG))  # JSON is YAML
     async with served(tmp_path / "organism.yaml") as serving:
         yield serving

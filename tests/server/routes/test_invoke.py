@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -18,16 +19,16 @@ STREAMS = ("application/x-ndjson", "application/jsonl", "text/event-stream")
 DAN = {"data": {"inputs": {"payload": {"name": "Dan"}}}}
 SAYS: tuple[bool | None, ...] = (None, False, True)
 
-HANDLERS = "tests.server.invoking.handlers"
+GREETERS = Path(__file__).parents[1] / "invoking" / "greeters.py"
 
 
 def listener(name: str, handler: str = "greet", **more: Any) -> dict[str, Any]:
-    code = {"payload_class": f"{HANDLERS}.Name", "handler": f"{HANDLERS}.{handler}"}
+    code = {"payload_class": "greeters.Name", "handler": f"greeters.{handler}"}
     return {"name": name, "description": "Is invoked", **code, **more}
 
 
 PLAIN = {
-    "organism": {"name": "plain", "imports": [HANDLERS]},
+    "organism": {"name": "plain", "imports": ["greeters"]},
     "retry": {"attempts": 1},
     "listeners": [listener("greeter"), listener("teller", invoke=["stream"]), listener("broken", "fail")],
 }
@@ -52,6 +53,7 @@ def lines(answer: httpx2.Response) -> list[Any]:
 
 @pytest.fixture
 def plain(tmp_path: Path) -> Path:
+    shutil.copy(GREETERS, tmp_path)
     (tmp_path / "organism.yaml").write_bytes(orjson.dumps(PLAIN))  # JSON is YAML
     return tmp_path / "organism.yaml"
 

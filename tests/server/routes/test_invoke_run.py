@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -16,16 +17,16 @@ from organism.projections.run import fold
 from organism.server.invoking import entries
 from tests.server.served import Served, served
 
-HANDLERS = "tests.server.invoking.talkers"
+TALKERS = Path(__file__).parents[1] / "invoking" / "talkers.py"
 CONFIG = {
-    "organism": {"name": "talkers", "imports": [HANDLERS]},
+    "organism": {"name": "talkers", "imports": ["talkers"]},
     "retry": {"attempts": 1},
     "listeners": [
         {
             "name": name,
             "description": "Talks",
-            "payload_class": f"{HANDLERS}.Prompt",
-            "handler": f"{HANDLERS}.{name}",
+            "payload_class": "talkers.Prompt",
+            "handler": f"talkers.{name}",
             "invoke": ["batch", "stream"],
         }
         for name in ("echo", "teller", "asking", "broken")
@@ -37,6 +38,7 @@ SAID = [{"role": "assistant", "content": "You said: hello, you of many words"}]
 
 @pytest.fixture
 def config(tmp_path: Path) -> Path:
+    shutil.copy(TALKERS, tmp_path)
     (tmp_path / "organism.yaml").write_bytes(orjson.dumps(CONFIG))  # JSON is YAML
     return tmp_path / "organism.yaml"
 
