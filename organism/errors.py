@@ -27,7 +27,7 @@ pointer or a header name, ``details`` lists every fault when there are several.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,20 +175,15 @@ class MethodNotAllowed(OrganismError):
 
 
 class NotAcceptable(OrganismError):
-    """The answer does not come in the form that was asked for.
-
-    ``requested`` names that form and ``supported`` those that there are, where they have names.
-    """
+    """The answer does not come in the form that was asked for, ``requested``; ``supported`` are what there is."""
 
     code, status, type = "not_acceptable", 406, "invalid_request_error"
     remediation = "Accept one of the forms that the message names, or ask for none."
 
-    def __init__(
-        self, message: str = "", *, param: str | None = None, requested: str = "", supported: tuple[str, ...] = ()
-    ) -> None:
+    def __init__(self, message: str = "", *, param: str | None = None, **forms: Any) -> None:
         super().__init__(message, param=param)
-        self.requested = requested
-        self.supported = supported
+        self.requested: str = forms.get("requested", "")
+        self.supported: tuple[str, ...] = forms.get("supported", ())
 
 
 class ForceNotSupported(NotAcceptable):

@@ -55,20 +55,21 @@ class Client:
     def lines(self, path: str, body: Any, accepts: Sequence[str], headers: Mapping[str, str]) -> Iterator[str]:
         """The lines of the answer to a POST as they come, in the first of these forms that can be had."""
         status, said = 0, b""
-        try:
-            with httpx2.Client(timeout=None, trust_env=False, verify=self.place.authorities() or False) as http:
-                for accept in accepts:
-                    sent = {**self.place.headers, **headers, "Accept": accept}
-                    with http.stream("POST", f"{self.place.url}/api/v1{path}", headers=sent, json=body) as answer:
-                        if answer.is_success:
-                            yield from (line for line in answer.iter_lines() if line)
-                            return
-                        status, said = answer.status_code, answer.read()
-                    if status != HTTPStatus.NOT_ACCEPTABLE:
-                        break
-        except (httpx2.HTTPError, httpx2.InvalidURL) as error:
-            no_server(self.place, error)
-        refuse_answer(self.place, status, said)
+        for accept in accepts:
+            sent = {**self.place.headers, **headers, "Accept": accept}
+            try:
+                with (
+                    httpx2.Client(timeout=None, trust_env=False, verify=self.place.authorities() or False) as http,
+                    http.stream("POST", f"{self.place.url}/api/v1{path}", headers=sent, json=body) as answer,
+                ):
+                    status, said = answer.status_code, b"" if answer.is_success else answer.read()
+                    yield from (line for line in answer.iter_lines() if line and answer.is_success)
+            except (httpx2.HTTPError, httpx2.InvalidURL) as error:
+                no_server(self.place, error)
+            if status != HTTPStatus.NOT_ACCEPTABLE:
+                break
+        if status != HTTPStatus.OK:
+            refuse_answer(self.place, status, said)
 
     def delete(self, path: str) -> Any:
         """The JSON of a DELETE."""

@@ -119,15 +119,15 @@ class Fold:
 
 
 _TAKES: Final[dict[str | None, Callable[[Fold, dict[str, Any]], None]]] = {
-    "message": Fold._message,  # noqa: SLF001 - its own table
-    "message_start": Fold._message_start,  # noqa: SLF001
-    "message_delta": Fold._message_delta,  # noqa: SLF001
-    "message_end": Fold._message_end,  # noqa: SLF001
-    "tool_call": Fold._tool_call,  # noqa: SLF001
-    "tool_result": Fold._tool_result,  # noqa: SLF001
-    "interaction_request": Fold._interaction_request,  # noqa: SLF001
-    "interaction_response": Fold._interaction_response,  # noqa: SLF001
-    "done": Fold._done,  # noqa: SLF001
+    "message": Fold._message,  # noqa: SLF001 - the fold's own table
+    "message_start": Fold._message_start,  # noqa: SLF001 - the fold's own table
+    "message_delta": Fold._message_delta,  # noqa: SLF001 - the fold's own table
+    "message_end": Fold._message_end,  # noqa: SLF001 - the fold's own table
+    "tool_call": Fold._tool_call,  # noqa: SLF001 - the fold's own table
+    "tool_result": Fold._tool_result,  # noqa: SLF001 - the fold's own table
+    "interaction_request": Fold._interaction_request,  # noqa: SLF001 - the fold's own table
+    "interaction_response": Fold._interaction_response,  # noqa: SLF001 - the fold's own table
+    "done": Fold._done,  # noqa: SLF001 - the fold's own table
 }
 """Thoughts, data, files, usage, errors and what is not known make no message."""
 

@@ -140,12 +140,18 @@ async def _replies(log: Log, sent: Injected) -> AsyncIterator[RunEntry]:
     """A message for each reply to ``console``, then the thread's end."""
     async for events in log.follow(sent.position, EventFilter((sent.thread_id,), ("message_sent", *_THREAD_ENDS))):
         for event in events:
+            for entry in await _told(log, sent, event):
+                yield entry
             if event.type in _THREAD_ENDS:
-                for entry in _end(event.type):
-                    yield entry
                 return
-            if event.data["to"] == CONSOLE and event.correlation == sent.message_id:
-                yield _entry("message", text=await _text(log, event))
+
+
+async def _told(log: Log, sent: Injected, event: Event) -> list[RunEntry]:
+    """What one event of the thread tells of the answer."""
+    if event.type in _THREAD_ENDS:
+        return [*_end(event.type)]
+    is_reply = event.data["to"] == CONSOLE and event.correlation == sent.message_id
+    return [_entry("message", text=await _text(log, event))] if is_reply else []
 
 
 async def _text(log: Log, event: Event) -> str:
