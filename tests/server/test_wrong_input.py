@@ -99,7 +99,11 @@ async def test_an_idempotency_key_that_is_none_is_refused(hello: Served) -> None
 
 
 async def test_what_there_is_not_is_not_found(hello: Served) -> None:
-    bodies = {"/approvals/{id}/resolve": {"decision": "reject"}, "/indeterminate/{id}/resolve": {"outcome": "fail"}}
+    bodies: dict[str, Any] = {
+        "/approvals/{id}/resolve": {"decision": "reject"},
+        "/indeterminate/{id}/resolve": {"outcome": "fail"},
+        "/agents/{name}/invoke": {"data": {"inputs": {"message": "hello"}}},
+    }
     for route, name in itertools.product(NAMED, STRANGE):
         more: dict[str, Any] = {"json": bodies[route.path]} if route.path in bodies else {}
         assert refused(await call(hello, route, name=name, **more), 404) == "not_found"
