@@ -4,7 +4,8 @@
 //
 // `onState` gets how everything stands, once, and again only if the log was restored since. `onEvent` gets every event
 // after it, each once and in order, over lost connections and kills of the server. `place` is where it stands: hand it
-// in again (from sessionStorage, say) to go on there after a reload. Gives a function that ends it.
+// in again (from sessionStorage, say) to go on there after a reload. Text of a run comes twice, at once and from the log:
+// keep of a delta what its `offset` says is new, counted in code points. Gives a function that ends it.
 "use strict";
 
 const NOT_AUTHENTICATED = 4401;

@@ -17,7 +17,7 @@ from websockets.asyncio.client import connect
 from websockets.exceptions import WebSocketException
 
 NOT_AUTHENTICATED, DELAY_SECONDS = 4401, 0.5
-OF_THE_CONNECTION = {"connected", "caught_up", "checkpoint", "fell_behind", "agent_state"}
+OF_THE_CONNECTION = {"connected", "caught_up", "checkpoint", "fell_behind"}
 
 
 def take(frame: dict, place: dict) -> None:
@@ -27,7 +27,7 @@ def take(frame: dict, place: dict) -> None:
         place.clear()
     elif event == "connected":
         place["log"] = frame["log"]
-    elif event not in OF_THE_CONNECTION:
+    elif event not in OF_THE_CONNECTION and "position" in frame:  # a text of a run comes again, gathered
         print(json.dumps(frame), flush=True)
     if "position" in frame:
         place["since"] = frame["position"]

@@ -137,7 +137,7 @@ def _take(asked: Watch, frame: Mapping[str, Any]) -> None:
 def shown(frame: Mapping[str, Any]) -> Text | None:
     """A frame as a line for people, or None if it says nothing to them."""
     maker = LINES.get(frame["event"])
-    if maker is None:
+    if maker is None or (frame["event"] == "run" and "position" not in frame):  # such a text comes again, gathered
         return None
     return placed(frame.get("position"), maker(frame))
 
@@ -168,6 +168,10 @@ def _dead_letter(frame: Mapping[str, Any]) -> Text:
     )
 
 
+def _run(frame: Mapping[str, Any]) -> Text:
+    return Text.assemble(frame["agent"], " ", frame["type"], " ", (compact(frame["data"]), "dim"))
+
+
 def _caught_up(_frame: Mapping[str, Any]) -> Text:
     return Text("up to date", "dim")
 
@@ -188,5 +192,6 @@ LINES: Final = {
     "reload": _other,
     "approval": _other,
     "indeterminate": _other,
+    "run": _run,
     "caught_up": _caught_up,
 }

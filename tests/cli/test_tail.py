@@ -31,6 +31,10 @@ MESSAGE = {"from": "a", "to": "b", "payload_type": "Told", "payload": {"text": "
         ),
         ({"event": "organism_state", "position": 5, "status": "paused"}, '       5 organism_state {"status":"paused"}'),
         ({"event": "caught_up", "position": 6}, "       6 up to date"),
+        (
+            {"event": "run", "position": 7, "agent": "a", "type": "message", "data": {"text": "\x1b[2Jx"}},
+            '       7 a message {"text":"\\u001b[2Jx"}',
+        ),
     ],
 )
 def test_a_frame_is_one_line(frame: dict[str, Any], line: str) -> None:
@@ -41,3 +45,7 @@ def test_a_frame_is_one_line(frame: dict[str, Any], line: str) -> None:
 
 def test_what_says_nothing_to_people_is_no_line() -> None:
     assert shown({"event": "checkpoint", "position": 9}) is None
+
+
+def test_text_that_is_not_in_the_log_yet_is_no_line() -> None:
+    assert shown({"event": "run", "agent": "a", "type": "message_delta", "data": {"id": "m", "delta": "x"}}) is None

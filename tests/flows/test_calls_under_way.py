@@ -163,7 +163,7 @@ async def test_a_stop_gives_a_call_its_grace(world: MakeWorld) -> None:
         await speaker.at("wait")
         stop = await stopping(o, 20)
         speaker.open("wait")
-        await stop
+        await asyncio.wait_for(stop, 20)
     async with made.running(parts=speaker.parts(2)) as o:
         assert (await o.thread(injected.thread_id))["status"] == "completed"
         assert await o.replies(injected.thread_id) == ({"text": "One"},)
@@ -178,7 +178,7 @@ async def test_a_stop_waits_for_nobody_whose_answer_a_pause_holds_up(world: Make
         await o.do(PauseThread(thread_id=injected.thread_id))
         stop = await stopping(o, 1000)
         speaker.open("wait")
-        await stop
+        await asyncio.wait_for(stop, 20)
     async with made.running(parts=speaker.parts(2)) as o:
         await o.do(ResumeThread(thread_id=injected.thread_id))
         assert await o.tenant.ended(injected.thread_id, 10)
@@ -197,7 +197,7 @@ async def test_a_stop_lets_go_of_a_handler_that_comes_to_wait(world: MakeWorld) 
         await at_gate(o, "stopping")
         stop = await stopping(o, 1000)
         open_gate(o, "stopping")
-        await stop
+        await asyncio.wait_for(stop, 20)
 
 
 async def test_a_call_that_outlasts_the_grace_is_let_go_and_made_in_the_next_life(world: MakeWorld) -> None:
@@ -271,12 +271,13 @@ async def test_a_handling_that_fails_beside_its_call_ends_the_call(world: MakeWo
         injected = await o.inject("talker", {"text": ""})
         await speaker.at("wait")
         play(o)["GATES"]["go"] = asyncio.Event()
-        await o.until("message_retried")
+        retried = await o.until("message_retried")
         speaker.open("wait")
         assert await o.tenant.ended(injected.thread_id, 10)
         settled = await o.events("budget_settled")
         assert await o.replies(injected.thread_id) == ({"text": "One"},)
     assert [event.data["tokens"] for event in settled] == [300, 30]
+    assert settled[0].position < retried.position
 
 
 def pause_of(pause: PauseAgent | PauseOrganism | None, thread: str) -> tuple[Command, Command]:

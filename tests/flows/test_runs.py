@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from organism.model.commands import KillThread
+from organism.model.commands import KillThread, ResolveApproval
 from organism.model.events import Event
 from organism.model.run import REQUIRED
 from organism.projections.entries import entry_of
@@ -259,6 +259,27 @@ async def test_after_a_restart_no_entry_is_shown_again_in_whatever_order_they_co
     ]
 
 
+async def test_after_a_stop_no_entry_is_shown_again_and_an_open_block_begins_anew(world: MakeWorld) -> None:
+    source = steps(
+        "await metadata.emit('message', {'text': 'once'})",
+        "await metadata.emit('message_start', {'id': 'm'})",
+        "await metadata.emit('message_delta', {'id': 'm', 'delta': 'text'})",
+        "await metadata.approve({})",
+        "await metadata.emit('message_end', {'id': 'm'})",
+    )
+    made = world(source, {"shower": {}})
+    async with made.running() as o:
+        injected = await o.inject("shower", {"text": ""})
+        requested = await o.until("approval_requested")
+        await o.organism.stop(grace_s=5)
+    async with made.running() as o:
+        await o.do(ResolveApproval(approval=requested.data["approval"], decision="approve"))
+        assert await o.tenant.ended(injected.thread_id, 10)
+        entries = await shown(o, injected.thread_id)
+    assert kinds(entries)[:3] == ["message", "message_start m", "message_start m"]
+    assert [message["content"] for message in fold(map(entry_of, entries))["messages"]] == ["once", "text"]
+
+
 async def test_a_new_attempt_goes_on_with_the_run(world: MakeWorld) -> None:
     source = steps(
         "await metadata.emit('message', {'text': 'once'})",
@@ -271,6 +292,8 @@ async def test_a_new_attempt_goes_on_with_the_run(world: MakeWorld) -> None:
     async with made.running() as o:
         outcome = await o.inject("shower", {"text": ""}, wait=True)
         folded = fold(map(entry_of, await shown(o, outcome.thread_id)))
+        pieces = [entry_of(event)["data"]["delta"] for event in await o.events("run_message_delta")]
+    assert pieces == ["attempt 1", "attempt 2", "attempt 3"]
     assert [message["content"] for message in folded["messages"]] == ["once", "attempt 3"]
     assert folded["stop_reason"] == "stop"
 
