@@ -121,8 +121,12 @@ async def test_a_pause_in_a_call_leaves_nothing_due_for_the_next_life(world: Mak
         await o.do(PauseThread(thread_id=thread))
         await o.do(ResumeThread(thread_id=thread))
         await o.crash()
-    speaker.open("wait")
-    async with made.running(parts=speaker.parts(2)) as o:
+    later, time = Speaker(), TurnedTime()
+    async with made.running(parts=replace(time.parts(2), models=lambda _: later)) as o:
+        await later.at("wait")
+        time.turn(60)
+        await time.ticked(o)
+        later.open("wait")
         assert await o.tenant.ended(thread, 10)
         assert await o.replies(thread) == ({"text": "One"},)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 
 import pytest
@@ -119,3 +120,33 @@ def test_a_secret_that_messages_are_read_by_is_shown_nowhere_and_kept_where_it_i
 def test_no_value_keeps_a_secret(value: object) -> None:
     said = json.dumps(Redactor(["canary-4711"]).value({"a": value, "b": ["canary-4711", {"canary-4711": value}]}))
     assert "canary-4711" not in said
+
+
+PARTS = (
+    "org_laptop_",
+    "0a" * 32,
+    "xyzxyzxyz",
+    "abcdefgh",
+    "abcdefghIJKL12",
+    "aabaabaab",
+    "xyz",
+    "aab",
+    "a",
+    " ",
+    "o",
+    "🙂",
+)
+
+
+@given(st.lists(st.sampled_from(PARTS), max_size=8), st.lists(st.integers(1, 7), min_size=1, max_size=8))
+def test_a_text_in_pieces_is_masked_as_the_whole_is(parts: list[str], sizes: list[int]) -> None:
+    secrets = ("xyzxyzxyz", "abcdefgh", "abcdefghIJKL12", "aabaabaab")
+    redactor, text = Redactor(secrets, lambda _: True), "".join(parts)
+    shown, held, at = "", "", 0
+    for size in itertools.cycle(sizes):
+        if at >= len(text):
+            break
+        new, held = redactor.parted(held + text[at : at + size])
+        shown, at = shown + new, at + size
+    assert shown + redactor.masked(held) == redactor.masked(text)
+    assert not any(secret in shown for secret in secrets)
