@@ -43,7 +43,7 @@ from organism.pump.rules import Rules, payload_classes
 from organism.pump.share import Share
 from organism.pump.watchdog import Watchdog
 from organism.tenants import Tenant
-from organism.tools.shelf import bound, shipped
+from organism.tools.toolbox import Hub, Toolbox
 from organism.tools.web import Net
 
 COLLECT_AFTER_OBJECTS: Final = 10_000
@@ -138,6 +138,7 @@ class Organism:
         self.entries: tuple[TenantEntry, ...]
         self._importer = Importer()
         self._share = Share()
+        self._tools = Toolbox(VERSION, parts.net, lambda: mcp_hub(config_path.parent.resolve()))
         self._exchange = Exchange(
             parts.redactor, parts.chance.number, lambda: self.entries, parts.wall_ns, environment=os.environ
         )
@@ -165,11 +166,12 @@ class Organism:
 
     async def start(self, data: Path | None) -> None:
         """Load the configuration, open the tenants' logs (None: in memory), begin."""
-        settings = self._load()
+        settings = await self._load()
         self.entries = read_tokens(self.tokens_path)
         self._codec = self._new_codec(settings)
         self.settings = with_turns(settings, self._codec)
         await self._exchange.take(self._exchange.prepared(settings.models))
+        await self._tools.keep(settings.tools)
         self._share.resize(self.settings.limits.max_concurrent_handlers)
         self._data = data
         self._tracing = self.parts.tracing(self.settings.name)
@@ -210,8 +212,15 @@ class Organism:
         await tenant.start(self._rules(log), self._life(self.settings))
         return tenant
 
-    def _load(self) -> Settings:
-        settings = load(self.config_path, check_payload=payload_faults, imports=self._importer, ship=shipped(VERSION))
+    async def _load(self) -> Settings:
+        await self._tools.prepare(self.config_path)
+        try:
+            settings = load(
+                self.config_path, check_payload=payload_faults, imports=self._importer, ship=self._tools.ship
+            )
+        except ConfigInvalid:
+            await self._tools.take_back()
+            raise
         self.parts.redactor.learn(*live_secrets(settings, os.environ))
         return settings
 
@@ -225,8 +234,7 @@ class Organism:
 
     def _rules(self, log: Log) -> Rules:
         """The rules in force, for the tenant of this log: what its pump learns of reply classes stays with it."""
-        tools = bound(self.settings.tools, self.parts.net, log)
-        return Rules(self.settings, self._codec, self._generation, tools)
+        return Rules(self.settings, self._codec, self._generation, self._tools.bound(self.settings, log))
 
     def _life(self, settings: Settings) -> Life:
         return Life(settings.name, VERSION, settings.digest, [describe(listener) for listener in settings.listeners])
@@ -243,17 +251,19 @@ class Organism:
             operator = self.tenants[DEFAULT_TENANT].operator
             if once is not None and (before := await operator.answered(once)) is not None:
                 return Reloaded(**before)
-            settings = self._load()
+            settings = await self._load()
             try:
                 codec, served = self._new_codec(settings), self._exchange.prepared(settings.models)
             except ConfigInvalid:
                 self._importer.take_back(self.settings.modules)
+                await self._tools.take_back()
                 raise
             self._codec = codec
             await self._exchange.take(served)
             changes = diff(self.settings, settings)
             self.settings = with_turns(settings, self._codec)
             position = await self._reload_tenants(changes, actor, once)
+            await self._tools.keep(settings.tools)
             return Reloaded(changes.added, changes.removed, changes.updated, position)
 
     async def _reload_tenants(self, changes: Changes, actor: Actor, once: Idempotency | None) -> int:
@@ -287,6 +297,7 @@ class Organism:
                 await self._stop_tenants(grace_s)
                 await self._exchange.close()
         finally:
+            await self._tools.close()
             self._importer.close()
             self.closed.set()
 
@@ -296,6 +307,13 @@ class Organism:
             await asyncio.gather(*self._followers, return_exceptions=True)  # they end with their logs
         if self._tracing is not None:
             await asyncio.to_thread(self._tracing.close)
+
+
+def mcp_hub(folder: Path) -> Hub:
+    """What connects to MCP servers. Raises ``ImportError`` without the extra ``mcp``."""
+    from organism.tools.mcp.hub import Hub as McpHub
+
+    return McpHub(folder, os.environ)
 
 
 def report_untraced(follower: asyncio.Task[None]) -> None:

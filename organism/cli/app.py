@@ -66,6 +66,7 @@ VERBS: Final = (
     Verb("indeterminate resolve", take.Indeterminate, "indeterminate:resolve", "Say what became of one."),
     Verb("tools list", take.Remote, "tools:listed", "List the tools that may be called."),
     Verb("tools run", take.RunTool, "tools:run", "Call one and print its result."),
+    Verb("mcp", take.Remote, "mcp:mcp", "Offer the tools over standard input and output, as an MCP server."),
     Verb("token create", take.CreateToken, "token:create", "Make a token and print it, this once."),
     Verb("token revoke", take.RevokeToken, "token:revoke", "Take a token away; a running server obeys in a second."),
     Verb("token list", take.Tokens, "token:listed", "List the tokens of config/tokens.yaml."),

@@ -107,6 +107,18 @@ def read_listeners(node: Node | None, limits: Limits, code: Code, faults: Faults
     return _with_shipped((*listeners, *thinking), beside.shipped, limits, known.off)
 
 
+def names_used(node: Node | None, files: AgentFiles) -> frozenset[str]:
+    """Every name that a listener has, and that one or an agent names as a tool or a peer, there or not."""
+    items = node.value if node is not None and isinstance(node.value, tuple) else ()
+    sections = [item.value for item in items if isinstance(item.value, dict)]
+    nodes = [section[key] for section in sections for key in ("tools", "peers") if key in section]
+    nodes = [inner for each in nodes for _, inner in each.items()] + [
+        each["name"] for each in sections if "name" in each
+    ]
+    named = {node.value for node in nodes if isinstance(node.value, str)}
+    return frozenset(named.union(*(entry.agent.tools for entry in files.agents.values())))
+
+
 def _entry(item: Node, place: Place, tools: Mapping[str, ShippedTool], faults: Faults) -> Entry:
     section = item.plain()
     name = section.get("name")
@@ -174,6 +186,7 @@ def _with_shipped(
     names = {listener.name for listener in own}
     wanted = {name for listener in own for name in (*listener.peers, *listener.tools)}
     classes = {kind.__name__ for listener in own for kind in (listener.payload_class, *listener.accepts)}
+    wanted |= {tool.name for tool in shipped if tool.is_listed}
     tools = [shipped_listener(tool, limits) for tool in shipped if tool.name not in names and not tool.is_off]
     rest = [tool for tool in tools if tool.name not in wanted]
     return Listeners(

@@ -13,14 +13,17 @@ from pathlib import Path
 from organism.config.agents import read_agent_files
 from organism.config.code import CheckPayload, Code
 from organism.config.faults import Faults
-from organism.config.listeners import Beside, read_listeners
+from organism.config.listeners import Beside, names_used, read_listeners
 from organism.config.models import served_models
 from organism.config.modules import Importer
 from organism.config.plan import part, read_plan
 from organism.config.settings import Settings
 from organism.config.shipped import Ship, nothing_shipped
 from organism.config.text import read_text
+from organism.config.tool_settings import Tools
+from organism.config.tools import read_tools
 from organism.config.yaml import Node, read_yaml
+from organism.errors import ConfigInvalid
 
 
 def load(
@@ -71,6 +74,22 @@ def load(
         charter=plan.charter,
         modules=modules,
     )
+
+
+def foresee(path: Path, bundled: Path | None = None) -> tuple[Tools, frozenset[str]]:
+    """Of a file that names MCP servers: what it says of tools, and every name that it and the agents name.
+
+    That is known before all else is read. What is wrong is told by ``load``; where nothing can be read is nothing.
+    """
+    faults = Faults(path.name)
+    try:
+        if "mcp" not in path.read_text("utf-8", "replace"):  # most files: so they are not read twice
+            return Tools(), frozenset()
+        _, root = _read(path, faults)
+    except (ConfigInvalid, OSError):
+        return Tools(), frozenset()
+    files = read_agent_files(path.parent.resolve(), bundled, faults)
+    return read_tools(part(root, "tools"), faults), names_used(part(root, "listeners"), files)
 
 
 def _digest(text: str, *others: bytes) -> str:

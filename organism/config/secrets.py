@@ -10,16 +10,18 @@ from urllib.parse import urlsplit
 from organism.config.settings import Settings
 from organism.model.redact import NAMED
 
+KEY_NAMES: Final = ("api_key_env", "token_env")
+"""The fields that name the variable of a key."""
 _VARIABLE: Final = re.compile(r"(?i)(token|secret|password|passwd|passphrase|credentials?|cookie|api_?key|_key)s?$")
 
 
 def live_secrets(settings: Settings, environment: Mapping[str, str]) -> frozenset[str]:
     """The values of variables and fields that are named as secrets are, and the credentials in addresses.
 
-    A variable that an ``api_key_env`` names is one, whatever it is called.
+    A variable that an ``api_key_env`` or a ``token_env`` names is one, whatever it is called.
     """
     sections = (settings.embeddings, settings.tools.section)
-    variables = {name for section in sections for name in _named(section, "api_key_env")}
+    variables = {name for section in sections for key in KEY_NAMES for name in _named(section, key)}
     variables |= {model.api_key_env for model in settings.models.values() if model.api_key_env is not None}
     held = {value.strip() for name, value in environment.items() if name in variables or _VARIABLE.search(name)}
     return frozenset(held.union(*map(_secrets, sections)) - {""})

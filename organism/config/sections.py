@@ -25,7 +25,7 @@ from organism.config.settings import (
     Seconds,
     Taint,
 )
-from organism.config.tool_settings import HttpFetch, Wikipedia
+from organism.config.tool_settings import VARIABLE, HttpFetch, McpServer, Wikipedia
 
 NAME_PATTERN: Final = r"^[A-Za-z][A-Za-z0-9_.-]*$"
 _NOT_BLANK: Final = r"\S"
@@ -50,6 +50,7 @@ PATTERNS: Final = {
     _INDEX: "the name of an index: at most 128 letters, digits, `.`, `_`, `:` or `-`",
     TENANT_ID: "a tenant's id: at most 63 letters, digits, `.`, `_` or `-`",
     _CALLED: "a token's name: at most 32 small letters, digits or `-`",
+    VARIABLE: "the name of an environment variable such as `SEARCH_TOKEN`, never a key itself",
     _DIGEST: "the SHA-256 of a token as 64 small hex digits, in quotes; `organism token create` makes it",
 }
 """What each pattern means, for people."""
@@ -260,6 +261,7 @@ Section = (
     | ModelSection
     | EmbeddingSection
     | HttpFetch
+    | McpServer
     | Wikipedia
     | ListenerSection
     | ShippedSection

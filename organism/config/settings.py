@@ -142,8 +142,9 @@ class Listener:
     ``max_payload_bytes`` are the listener's own or those of the limits. ``section`` is its part of the YAML.
     ``version`` changes with the section, with the modules of handler and payload class, and with whatever these
     import under the prefixes. ``brings_outside_text`` says that an answer of its may hold text of strangers (spec 7.3).
-    ``replies`` are classes that it is known to answer with. ``is_shipped``: it comes with the organism, and its code is
-    bound to each tenant. ``agent`` is the conversational agent that it is, or that its ``prompt_ref`` names.
+    ``replies`` are classes that it is known to answer with. ``parameters`` is the JSON Schema of its arguments, where
+    its payload class does not tell it. ``is_shipped``: it comes with the organism, and its code is bound to each
+    tenant. ``agent`` is the conversational agent that it is, or that its ``prompt_ref`` names.
     """
 
     name: AgentName
@@ -173,6 +174,7 @@ class Listener:
     version: str
     brings_outside_text: bool = False
     replies: tuple[type, ...] = ()
+    parameters: Mapping[str, Any] | None = None
     is_shipped: bool = False
     agent: Agent | None = None
 

@@ -24,10 +24,12 @@ _VERSION_DIGITS: Final = 16
 class ShippedTool:
     """What a shipped tool takes and answers, as data; the code that runs it is bound to each tenant.
 
-    Its description is the docstring of ``payload_class``. ``replies`` are the classes that it answers with.
-    ``brings_outside_text`` says that an answer of its may hold text of strangers (spec 7.3, S20). ``timeout_s`` is its
-    own running time. ``settings`` is what ``tools`` of organism.yaml says of it, a dataclass. ``release`` is the
-    version of its code. ``is_off`` says why it cannot be used, if so.
+    Its description is what it ``says``, else the docstring of ``payload_class``. ``replies`` are the classes that it
+    answers with. ``brings_outside_text`` says that an answer of its may hold text of strangers (spec 7.3, S20).
+    ``timeout_s`` is its own running time. ``parameters`` is the JSON Schema of its arguments, where the payload class
+    does not tell it. ``is_listed``: it is a listener though nobody names it. ``settings`` is what ``tools`` of
+    organism.yaml says of it, a dataclass. ``release`` is the version of its code. ``is_off`` says why it cannot be
+    used, if so.
     """
 
     name: str
@@ -35,6 +37,9 @@ class ShippedTool:
     replies: tuple[type, ...]
     brings_outside_text: bool = False
     timeout_s: float = 30.0
+    parameters: Mapping[str, Any] | None = None
+    says: str = ""
+    is_listed: bool = False
     settings: Any = None
     release: str = ""
     is_off: str = ""
@@ -42,7 +47,7 @@ class ShippedTool:
     @property
     def description(self) -> str:
         """What it does, for models and people."""
-        return cleandoc(self.payload_class.__doc__ or "")
+        return self.says or cleandoc(self.payload_class.__doc__ or "")
 
 
 Ship = Callable[[Tools], Sequence[ShippedTool]]
@@ -91,11 +96,13 @@ def shipped_listener(
         version=_version(tool, section),
         brings_outside_text=tool.brings_outside_text,
         replies=tool.replies,
+        parameters=tool.parameters,
         is_shipped=True,
     )
 
 
 def _version(tool: ShippedTool, section: Mapping[str, Any]) -> str:
     settings = asdict(tool.settings) if tool.settings is not None else None
-    text = json.dumps([tool.name, tool.release, settings, dict(section)], sort_keys=True)
+    said = [tool.name, tool.release, tool.says, tool.parameters, settings, dict(section)]
+    text = json.dumps(said, sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:_VERSION_DIGITS]

@@ -15,7 +15,7 @@ from typing import Any, Final
 from urllib.parse import urlsplit, urlunsplit
 
 from organism.config.settings import Listener, Model, Settings
-from organism.config.tool_settings import Tools
+from organism.config.tool_settings import McpServer, Tools
 
 SPEND: Final = ("tokens", "usd", "calls", "seconds")
 LISTENER: Final = (
@@ -131,5 +131,15 @@ def _address(url: str) -> str:
 def _tools(tools: Tools) -> dict[str, Any]:
     """What the shipped tools may reach; what has no record in ``tool_settings`` is not shown."""
     shown = {"wikipedia": asdict(tools.wikipedia)}
-    fetch = tools.http_fetch
-    return shown if fetch is None else {"http_fetch": {**asdict(fetch), "hosts": list(fetch.hosts)}, **shown}
+    if tools.http_fetch is not None:
+        shown["http_fetch"] = {**asdict(tools.http_fetch), "hosts": list(tools.http_fetch.hosts)}
+    if tools.mcp:
+        shown["mcp"] = {name: _mcp_server(server) for name, server in tools.mcp.items()}
+    return shown
+
+
+def _mcp_server(server: McpServer) -> dict[str, Any]:
+    """Of its variables the names alone: their values may be keys, and its arguments too."""
+    way = {"command": list(server.command[:1])} if server.command else {"url": _address(server.url)}
+    rest = {"inherit": list(server.inherit), "token_env": server.token_env, "tools": list(server.tools)}
+    return {**way, **{key: value for key, value in rest.items() if value}, "timeout_s": server.timeout_s}

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from organism.config.address import wrong_address
-from organism.config.check import held, near
-from organism.config.faults import Faults
+from organism.config.check import came, held, near
+from organism.config.faults import Faults, Place
 from organism.config.host_rules import host_rule
-from organism.config.tool_settings import HttpFetch, Tools, Wikipedia
+from organism.config.tool_settings import HttpFetch, McpServer, Tools, Wikipedia
 from organism.config.yaml import Node
 
-SERVICES: Final = ("http_fetch", "wikipedia")
+SERVICES: Final = ("http_fetch", "mcp", "wikipedia")
+_SERVER: Final = re.compile(r"[a-z][a-z0-9-]{0,31}")
 
 
 def read_tools(node: Node | None, faults: Faults) -> Tools:
@@ -25,6 +28,7 @@ def read_tools(node: Node | None, faults: Faults) -> Tools:
     http_fetch, wikipedia = items.get("http_fetch"), items.get("wikipedia")
     return Tools(
         http_fetch=None if http_fetch is None else _http_fetch(http_fetch, faults),
+        mcp={} if "mcp" not in items else _mcp(items["mcp"], faults),
         wikipedia=Wikipedia() if wikipedia is None else _wikipedia(wikipedia, faults),
         section={} if node is None else node.plain(),
     )
@@ -47,6 +51,40 @@ def _wrong_host(text: str) -> str | None:
     except ValueError as wrong:
         return str(wrong)
     return None
+
+
+def _mcp(node: Node, faults: Faults) -> dict[str, McpServer]:
+    servers = {}
+    for name, item in node.items():
+        place: Place = ("tools", "mcp", str(name))
+        if not _SERVER.fullmatch(str(name)):
+            faults.add(item.line, place, "expected a name: a small letter, then small letters, digits or `-`")
+        if not isinstance(item.value, dict):
+            faults.add(item.line, place, f"expected a mapping, came {came(item.plain())}")
+            continue
+        server = held(McpServer, item, place, faults)
+        for key, wrong in _wrong_server(server, item.value):
+            faults.add(item.nearest((key,)).line, (*place, key), wrong)
+        servers[str(name)] = server
+    return servers
+
+
+def _wrong_server(server: McpServer, said: Mapping[str, Node]) -> Iterator[tuple[str, str]]:
+    """What does not go together: a server is run here, or it has an address."""
+    if "command" in said and "url" in said:
+        yield "url", "a server has a `command` or a `url`, not both"
+    if "command" not in said and "url" not in said:
+        yield "command", "a server has a `command`, such as [python, server.py], or a `url`"
+    for key in ("env", "inherit"):
+        if key in said and "url" in said:
+            yield key, "a server with a `url` is not run here; it gets no variables"
+    if "token_env" in said and "command" in said:
+        yield "token_env", "a server that is run here takes no token; name its variables in `inherit`"
+    example = "https://tools.example/mcp"
+    if server.url and (wrong := wrong_address(server.url, example, "name its variable by `token_env`")):
+        yield "url", wrong
+    if said.get("command") is not None and said["command"].value == ():
+        yield "command", "expected at least the program"
 
 
 def _wikipedia(node: Node, faults: Faults) -> Wikipedia:

@@ -97,6 +97,13 @@ class EffectError(Exception):
     """An outside effect raised; the text names what. A new attempt runs the effect again, with the same key."""
 
 
+class EffectUnknown(Exception):
+    """For an outside effect to raise that cannot tell whether it happened; the text says why.
+
+    Of an unsafe one a person is asked, as of one that never returned. Any other has failed, and may be tried again.
+    """
+
+
 class EffectFailed(EffectError):
     """An outside effect failed for good, by an operator's word or since its result cannot be kept.
 

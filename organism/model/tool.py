@@ -36,3 +36,22 @@ class ToolError:
 
     code: ToolErrorCode
     message: str
+
+
+@dataclass
+class ToolArguments:
+    """The arguments of a tool that is not ours, as JSON text; the tool's own JSON Schema says what they may be."""
+
+    json: str
+
+
+@dataclass
+class ToolOutput:
+    """What a tool that is not ours answered: its text, and its structured content as JSON text if it gave any.
+
+    ``truncated`` says that there was more.
+    """
+
+    text: str
+    json: str = ""
+    truncated: bool = False

@@ -6,9 +6,11 @@ from collections.abc import Mapping
 from inspect import cleandoc
 from typing import Any, Final
 
+import orjson
+
 from organism.codec import Codec
 from organism.config.settings import Listener
-from organism.model.tool import ToolSpec
+from organism.model.tool import ToolArguments, ToolSpec
 
 _ABOUT_ITSELF: Final = frozenset({"$schema", "title", "description"})
 """What a payload's JSON Schema says of the payload as a whole, and a tool says elsewhere."""
@@ -16,6 +18,8 @@ _ABOUT_ITSELF: Final = frozenset({"$schema", "title", "description"})
 
 def tool_spec(listener: Listener, codec: Codec) -> ToolSpec:
     """What is offered: the listener's name, its description with the payload's docstring, the payload's JSON Schema."""
+    if listener.parameters is not None:
+        return ToolSpec(listener.name, cleandoc(listener.description), listener.parameters)
     schema = codec.schema(listener.payload_class.__name__)
     parameters = {key: value for key, value in schema.json_schema.items() if key not in _ABOUT_ITSELF}
     return ToolSpec(listener.name, _description(listener, schema.json_schema), parameters)
@@ -28,4 +32,9 @@ def _description(listener: Listener, schema: Mapping[str, Any]) -> str:
 
 def call_payload(listener: Listener, codec: Codec, arguments: Mapping[str, Any]) -> object:
     """The payload of a call with these arguments. Raises ``InvalidPayload``, which names each fault with its place."""
-    return codec.draft(listener.payload_class.__name__, arguments)
+    return codec.draft(listener.payload_class.__name__, call_json(listener, arguments))
+
+
+def call_json(listener: Listener, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The payload of a call as JSON. A tool that is not ours takes its arguments as text, and checks them itself."""
+    return arguments if listener.payload_class is not ToolArguments else {"json": orjson.dumps(arguments).decode()}

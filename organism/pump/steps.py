@@ -17,7 +17,7 @@ import orjson
 from organism.errors import InvalidPayload
 from organism.model.completion import ChatMessage, CompleteOptions, Completion
 from organism.model.events import Content
-from organism.model.handler import Approval, AskError, EffectError, EffectFailed, EffectKind
+from organism.model.handler import Approval, AskError, EffectError, EffectFailed, EffectKind, EffectUnknown
 from organism.model.thread import Step
 from organism.pump import completing, recall, runs
 from organism.pump.control import canonical
@@ -30,6 +30,10 @@ from organism.pump.wording import described, shown
 EFFECT_KINDS: Final = frozenset({"pure", "idempotent", "unsafe"})
 LONGEST_SECONDS: Final = 3_153_600_000.0
 """A hundred years: who asks for longer waits for ever."""
+
+
+class OutcomeUnknown(BaseException):
+    """Nobody knows what became of an unsafe effect. Not an ``Exception``, so that no handler goes on after it."""
 
 
 class Handling(Run):
@@ -81,7 +85,7 @@ class Handling(Run):
             decision = self.decide()
             self.begin(decision, number, "effect", digest, {"effect": kind, "key": key})
             await self.pump.commit(decision)
-        return await _run_effect(self, _Effect(number, digest, key, fn))
+        return await _run_effect(self, _Effect(number, digest, key, fn, kind))
 
     async def now(self) -> datetime:
         """See ``HandlerMetadata.now``."""
@@ -184,11 +188,14 @@ class _Effect(NamedTuple):
     digest: str
     key: str
     fn: Callable[[str], Awaitable[Any]]
+    kind: EffectKind
 
 
 async def _run_effect(handling: Handling, effect: _Effect) -> Any:
-    number, digest, key, fn = effect
+    number, digest, key, fn, _ = effect
     result, error = await handling.pump.outcome_of(fn(f"{handling.message.id}/{key}"))
+    if isinstance(error, EffectUnknown) and effect.kind == "unsafe":
+        raise OutcomeUnknown(str(error)) from error
     if error is not None:
         text = described(error)
         await handling.record(number, "effect", digest, None, {"code": "effect_error", "message": text})

@@ -8,13 +8,14 @@ from typing import Any, Final
 
 from organism.bootstrap import Organism
 from organism.server.auth import Tokens
-from organism.server.call import Documents, Route
+from organism.server.call import Documents, Route, Speaker
 from organism.server.cursors import Cursors
 from organism.server.documents.shelf import Shelf
 from organism.server.door import Door
 from organism.server.edge import Edge
 from organism.server.hosts import Hosts
 from organism.server.live_tokens import LiveTokens
+from organism.server.mcp import Mcp
 from organism.server.metrics import Metrics
 from organism.server.page import load_page
 from organism.server.push import Tail
@@ -31,6 +32,7 @@ from organism.server.routes import (
     inject,
     invoke,
     log,
+    mcp,
     messages,
     metrics,
     organism,
@@ -73,10 +75,11 @@ ROUTES: Final[tuple[Route, ...]] = (
     *(route for route in RESOURCES if route.right is OPEN),
     *invoke.ROUTES,
     *(replace(route, mount=V1) for route in FOR_MODELS),
+    *mcp.ROUTES,
     *metrics.ROUTES,
 )
 """Every route there is. What needs no token stands at the root too, where probes look for it, and so does invoke;
-metrics stand only there."""
+metrics and MCP stand only there."""
 
 
 class App:
@@ -87,6 +90,7 @@ class App:
         self.redactor = running.parts.redactor
         self.cursors = Cursors(key)
         self.documents: Documents = Shelf(ROUTES)
+        self.mcp: Speaker = Mcp(self)
         self.metrics = Metrics()
         self.stopping = asyncio.Event()
         door = Door(tokens, self._seconds, self.redactor.learn)

@@ -73,12 +73,20 @@ class Documents(Protocol):
         """A finished document."""
 
 
+class Speaker(Protocol):
+    """What speaks a protocol of its own; see ``mcp``."""
+
+    async def answer(self, call: Call) -> Answer:
+        """Answer one request."""
+
+
 class Process(Protocol):
     """What endpoints need of the running server besides the organism."""
 
     organism: Organism
     cursors: Cursors
     documents: Documents
+    mcp: Speaker
     tickets: Tickets
     seats: Seats
     metrics: Metrics

@@ -102,6 +102,7 @@ ROUTES: Final[Mapping[str, Right]] = {
     "POST /approvals/{id}/resolve": Right("control", {"id": "approval"}),
     "GET /indeterminate": READ,
     "POST /indeterminate/{id}/resolve": Right("control", {"id": "indeterminate"}),
+    "POST /mcp": Right("tools:execute", {"name": "tool"}, in_body=True),
     "GET /tools": Right("tools:execute"),
     "POST /tools/execute": Right("tools:execute", {"name": "tool"}, in_body=True),
     "GET /usage": READ,

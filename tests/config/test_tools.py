@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 from organism.config.host_rules import host_rule
-from organism.config.tool_settings import HttpFetch, Wikipedia
+from organism.config.secrets import live_secrets
+from organism.config.shown import shown_settings
+from organism.config.tool_settings import HttpFetch, McpServer, Wikipedia
 from tests.config.place import GREETER, HEAD, Place
 
 
@@ -13,6 +15,42 @@ def test_http_fetch_is_off_and_wikipedia_is_the_english_one_until_it_is_said(pla
     tools = place.load().tools
     assert tools.http_fetch is None
     assert tools.wikipedia == Wikipedia("https://en.wikipedia.org", 10.0)
+
+
+def test_servers_of_tools_are_taken_with_their_defaults(place: Place) -> None:
+    place.yaml(
+        """\
+tools:
+  mcp:
+    files: {command: [python, server.py], env: {A: b}, inherit: [HOME_OF_FILES], tools: [read], timeout_s: 5}
+    far: {url: "https://tools.example/mcp", token_env: FAR_TOKEN}
+"""
+        + HEAD
+        + GREETER
+    )
+    assert place.load().tools.mcp == {
+        "files": McpServer(("python", "server.py"), {"A": "b"}, ("HOME_OF_FILES",), "", "", ("read",), 5),
+        "far": McpServer((), {}, (), "https://tools.example/mcp", "FAR_TOKEN", (), 60),
+    }
+
+
+def test_of_servers_neither_variables_nor_arguments_are_shown(place: Place) -> None:
+    place.yaml(
+        """\
+tools:
+  mcp:
+    files: {command: [run, --key=canary-1], env: {A: canary-2}, inherit: [PLAIN]}
+    far: {url: "https://tools.example/mcp", token_env: FAR}
+"""
+        + HEAD
+        + GREETER
+    )
+    settings = place.load()
+    assert shown_settings(settings)["tools"]["mcp"] == {
+        "files": {"command": ["run"], "inherit": ["PLAIN"], "timeout_s": 60.0},
+        "far": {"url": "https://tools.example/mcp", "token_env": "FAR", "timeout_s": 60.0},
+    }
+    assert live_secrets(settings, {"FAR": "canary-3", "OTHER": "x"}) == {"canary-3"}
 
 
 def test_every_key_of_the_section_is_taken(place: Place) -> None:
@@ -34,7 +72,7 @@ tools:
     ("text", "where", "message"),
     [
         ("http_fech: {}", "http_fech", "unknown key `http_fech`; did you mean `http_fetch`?"),
-        ("calculator: {}", "calculator", "unknown key `calculator`; known here: http_fetch, wikipedia"),
+        ("calculator: {}", "calculator", "unknown key `calculator`; known here: http_fetch, mcp, wikipedia"),
         ("http_fetch: {}", "http_fetch.hosts", "`hosts` is missing"),
         ("http_fetch: {hosts: []}", "http_fetch.hosts", "expected at least one host; leave"),
         ("http_fetch: {hosts: [5]}", "http_fetch.hosts[0]", "expected text, came 5"),
@@ -46,6 +84,23 @@ tools:
         ("http_fetch: {hosts: ['127.0.0.1']}", "http_fetch.hosts[0]", "this address is not public"),
         ("wikipedia: {base_url: 'ftp://x'}", "wikipedia.base_url", "expected an address such as"),
         ("wikipedia: {base_url: 'https://u:p@x'}", "wikipedia.base_url", "expected an address such as"),
+        ("mcp: []", "mcp", "expected a mapping, came a list"),
+        ("mcp: {files: x}", "mcp.files", 'expected a mapping, came "x" (text)'),
+        ("mcp: {Files: {command: [x]}}", "mcp.Files", "expected a name: a small letter, then small letters"),
+        ("mcp: {a__b: {command: [x]}}", "mcp.a__b", "expected a name"),
+        ("mcp: {files: {}}", "mcp.files.command", "a server has a `command`, such as [python, server.py], or a `url`"),
+        ("mcp: {files: {command: []}}", "mcp.files.command", "expected at least the program"),
+        ("mcp: {files: {command: run}}", "mcp.files.command", 'expected a list, came "run" (text)'),
+        ("mcp: {f: {command: [x], url: 'http://x'}}", "mcp.f.url", "a server has a `command` or a `url`, not both"),
+        ("mcp: {f: {url: 'http://x', env: {A: b}}}", "mcp.f.env", "a server with a `url` is not run here"),
+        ("mcp: {f: {command: [x], token_env: T}}", "mcp.f.token_env", "a server that is run here takes no token"),
+        ("mcp: {f: {url: 'http://x', token_env: 'my key'}}", "mcp.f.token_env", "expected the name of an environment"),
+        ("mcp: {f: {url: 'http://u:p@x'}}", "mcp.f.url", "expected an address such as `https://tools.example/mcp`"),
+        (
+            "mcp: {f: {url: 'http://x', timeout: 5}}",
+            "mcp.f.timeout",
+            "unknown key `timeout`; did you mean `timeout_s`?",
+        ),
         ("wikipedia: {lang: de}", "wikipedia.lang", "unknown key `lang`; known here: base_url, timeout_s"),
     ],
 )

@@ -183,6 +183,35 @@ async def test_an_unsafe_effect_whose_handler_timed_out_waits_for_an_operator(
     assert [(row["id"], row["agent"], row["key"]) for row in waiting] == [(f"{injected.message_id}:1", "payer", "pay")]
 
 
+async def test_an_unsafe_effect_that_cannot_tell_is_asked_about_and_its_handler_does_not_go_on(
+    world: MakeWorld,
+) -> None:
+    source = """
+from organism import EffectUnknown
+
+async def payer(payload: Ask, metadata: HandlerMetadata):
+    async def pay(key):
+        TRACE.append(key)
+        raise EffectUnknown("the line went dead")
+    try:
+        paid = await metadata.effect("pay", pay, kind=payload.text)
+    except Exception as error:
+        paid = str(error)
+    return HandlerResponse.respond(Told(paid))
+"""
+    async with world(source, {"payer": {}}).running() as o:
+        injected = await o.inject("payer", {"text": "unsafe"})
+        retried = await o.until("message_retried")
+        assert retried.data["error"] == "OutcomeUnknown: the line went dead"
+        (waiting,) = await indeterminate(o)
+        await o.do(ResolveIndeterminate(id=waiting["id"], outcome="done", result="paid after all"))
+        assert await o.tenant.ended(injected.thread_id, 10)
+        assert await o.replies(injected.thread_id) == ({"text": "paid after all"},)
+        assert len(play(o)["TRACE"]) == 1
+        failed = await o.inject("payer", {"text": "idempotent"}, wait=True)
+        assert failed.replies == ({"text": "EffectUnknown: the line went dead"},)
+
+
 async def test_what_an_operator_failed_stays_failed_in_later_attempts(world: MakeWorld) -> None:
     source = payer("unsafe", "await gate('pay')", after="if metadata.attempt < 4: raise ValueError('again')")
     made = world(source, {"payer": {}}, retry={"attempts": 5})

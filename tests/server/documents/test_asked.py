@@ -26,6 +26,7 @@ SCHEMATHESIS: Final = Path(sys.executable).with_name("schemathesis")
 NOT_ASKED: Final = {
     "/api/v1/organism/stop": "it would stop the server",
     "/api/v1/events": "its answer has no end",
+    "/mcp": "its messages are of a protocol of its own",
 }
 """What other tests ask."""
 ACCEPTED: Final = ["2xx", "3xx", 401, 403, 404, 409, 422, 429]

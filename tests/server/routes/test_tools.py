@@ -16,6 +16,7 @@ from organism.model.principal import SCOPES
 from organism.model.tool import ToolErrorCode
 from organism.server import rights
 from organism.server.routes import tools
+from organism.server.tool_calls import REFUSALS
 from tests.flows.world import MakeWorld
 from tests.server.served import Served, served
 from tests.server.tenanted import bearer, hello_with, write_tokens
@@ -191,16 +192,16 @@ async def test_what_is_off_is_told_with_what_turns_it_on(hello: Served) -> None:
     assert "http_fetch is off: list the hosts that it may ask under `tools.http_fetch.hosts`." in answer.text
 
 
-@pytest.mark.parametrize("code", tools.REFUSALS)
+@pytest.mark.parametrize("code", REFUSALS)
 async def test_a_tool_s_own_error_comes_in_the_one_shape(world: MakeWorld, code: str) -> None:
     async with served(world(SOURCE, LISTENERS).config) as server:
         answer = await execute(server, "helper", {"text": f"!{code}"})
-        assert (answer.status_code, answer.json()["error"]["code"]) == (tools.REFUSALS[code].status, code)
+        assert (answer.status_code, answer.json()["error"]["code"]) == (REFUSALS[code].status, code)
         assert answer.json()["error"]["message"] == f"it is {code}"
 
 
 def test_every_code_that_a_tool_may_answer_with_is_known_here() -> None:
-    assert set(tools.REFUSALS) == set(get_args(ToolErrorCode))
+    assert set(REFUSALS) == set(get_args(ToolErrorCode))
 
 
 async def test_a_handler_that_raises_is_told_without_its_reason(world: MakeWorld) -> None:

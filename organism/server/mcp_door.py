@@ -1,0 +1,162 @@
+"""The organism as an MCP server, by the protocol's own library: each request is by itself, and answered as JSON.
+
+The edge has checked the token before a request comes here; each call is held against it once more, by its tool. What a
+call refuses is told as the protocol wants it told to a model: as a result that is an error.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import MutableMapping
+from typing import Any, Final
+
+import orjson
+from mcp.server.lowlevel import Server
+from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+from mcp.types import (
+    CallToolRequestParams,
+    CallToolResult,
+    ListToolsResult,
+    PaginatedRequestParams,
+    TextContent,
+    Tool,
+    ToolAnnotations,
+)
+
+from organism.errors import Forbidden, OrganismError, Stopping
+from organism.model.commands import Inject
+from organism.pump.offer import call_json, tool_spec
+from organism.server.bodies import MAX_WAIT_SECONDS
+from organism.server.call import Answer, Call, Process
+from organism.server.tool_calls import checked, result_of, tools_of
+from organism.server.waiting import end_of
+
+CALL: Final = "organism.call"
+"""Under this name a request's scope holds its call."""
+
+
+async def opened(process: Process) -> McpDoor:
+    """The door, open until the server stops."""
+    door = McpDoor()
+    door.owner = asyncio.create_task(door.run(process), name="mcp")
+    await door.is_open.wait()
+    return door
+
+
+class McpDoor:
+    """Answers requests of the protocol. What it runs on lives in a task of its own, ``owner``."""
+
+    def __init__(self) -> None:
+        server: Server[Any] = Server("organism", on_list_tools=_listed, on_call_tool=_called)
+        self._manager = StreamableHTTPSessionManager(server, json_response=True, stateless=True)
+        self._under_way = 0
+        self._is_closed = False
+        self._is_idle = asyncio.Event()
+        self._is_idle.set()
+        self.is_open = asyncio.Event()
+        self.owner: asyncio.Task[None] | None = None
+
+    async def run(self, process: Process) -> None:
+        """Stay open until the server stops and what is under way is answered."""
+        async with self._manager.run():
+            self.is_open.set()
+            await process.until_stopping()
+            self._is_closed = True
+            await self._is_idle.wait()
+
+    async def answer(self, call: Call) -> Answer:
+        """Answer one request. Raises ``Stopping``."""
+        if self._is_closed:
+            raise Stopping
+        self._under_way += 1
+        self._is_idle.clear()
+        try:
+            exchange = _Exchange(call)
+            await self._manager.handle_request(exchange.scope(), exchange.receive, exchange.send)
+            return exchange.answer()
+        finally:
+            self._under_way -= 1
+            if not self._under_way:
+                self._is_idle.set()
+
+
+class _Exchange:
+    """A request and its answer, as ASGI passes them."""
+
+    def __init__(self, call: Call) -> None:
+        self._call = call
+        self._is_read = False
+        self._status = 500
+        self._headers: dict[bytes, bytes] = {}
+        self._body = b""
+
+    def scope(self) -> dict[str, Any]:
+        """The request's head."""
+        call = self._call
+        return {
+            "type": "http",
+            "http_version": "1.1",
+            "method": call.method,
+            "path": call.path,
+            "query_string": b"",
+            "headers": list(call.headers.items()),
+            CALL: call,
+        }
+
+    async def receive(self) -> dict[str, Any]:
+        """The request's body, once; after it nothing comes any more."""
+        if self._is_read:
+            await asyncio.Event().wait()
+        self._is_read = True
+        return {"type": "http.request", "body": self._call.body, "more_body": False}
+
+    async def send(self, message: MutableMapping[str, Any]) -> None:
+        """Take a part of the answer."""
+        if message["type"] == "http.response.start":
+            self._status, self._headers = message["status"], dict(message["headers"])
+        else:
+            self._body += message.get("body", b"")
+
+    def answer(self) -> Answer:
+        """The whole of it."""
+        return Answer(self._body, self._status, self._headers.get(b"content-type", b"application/json"))
+
+
+async def _listed(context: Any, _page: PaginatedRequestParams | None) -> ListToolsResult:
+    """The tools that the token may call."""
+    call: Call = context.request.scope[CALL]
+    rules = call.tenant.pump.state.rules
+    tools = []
+    for listener in tools_of(rules):
+        try:
+            call.permit(name=listener.name)
+            checked(call, listener.name)
+        except Forbidden:
+            continue
+        spec = tool_spec(listener, rules.codec)
+        hints = ToolAnnotations(open_world_hint=listener.brings_outside_text)
+        schema = dict(spec.parameters)
+        tools.append(Tool(name=spec.name, description=spec.description, input_schema=schema, annotations=hints))
+    return ListToolsResult(tools=tools)
+
+
+async def _called(context: Any, params: CallToolRequestParams) -> CallToolResult:
+    """Call it, and tell what came of it."""
+    call: Call = context.request.scope[CALL]
+    try:
+        result = await _result(call, params.name, params.arguments or {})
+    except OrganismError as error:
+        said = call.process.redactor.shown(f"{error.code}: {error.message}".encode()).decode()
+        return CallToolResult(content=[TextContent(type="text", text=said)], is_error=True)
+    text = TextContent(type="text", text=orjson.dumps(result).decode())
+    return CallToolResult(content=[text], structured_content=result if isinstance(result, dict) else {"result": result})
+
+
+async def _result(call: Call, name: str, arguments: dict[str, Any]) -> Any:
+    call.permit(name=name)
+    json = call_json(checked(call, name), arguments)
+    sent = await call.send(Inject(to=name, json=json, actor=call.actor), "")
+    end = await end_of(call, sent, MAX_WAIT_SECONDS)
+    if end is None:
+        return {"thread_id": sent.thread_id, "status": "running"}
+    return await result_of(call, sent, end)

@@ -1,0 +1,21 @@
+"""``/mcp``: the tools of ``/v1/tools`` for whoever speaks the Model Context Protocol, with the same tokens."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from organism.errors import NotFound
+from organism.server.call import Answer, Call, Route
+from organism.server.contract import Contract, Gives, gives
+from organism.server.shapes.words import Object
+
+
+async def mcp(call: Call) -> Answer:
+    """A message of the Model Context Protocol (streamable HTTP, without sessions), answered as JSON."""
+    call.allow_query()
+    return await call.process.mcp.answer(call)
+
+
+MCP: Final = Contract(gives=gives(Object, Gives(Object, status=202)), takes=Object, refuses=(NotFound,))
+
+ROUTES: Final = (Route("POST", "/mcp", mcp, contract=MCP),)

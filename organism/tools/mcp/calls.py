@@ -1,0 +1,119 @@
+"""A tool of an MCP server as a handler: its arguments checked, its call an effect, its answer told."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any, Final, cast
+
+import orjson
+from mcp.types import (
+    CONNECTION_CLOSED,
+    REQUEST_TIMEOUT,
+    BlobResourceContents,
+    CallToolResult,
+    EmbeddedResource,
+    RequestParamsMeta,
+    ResourceLink,
+    TextContent,
+    Tool,
+)
+
+from organism.model.handler import EffectFailed, EffectKind, EffectUnknown, HandlerMetadata, HandlerResponse
+from organism.model.tool import ToolArguments, ToolError, ToolOutput
+from organism.tools.mcp.connection import FAULTS, Connection
+from organism.tools.mcp.schema import ArgumentsSchema
+from organism.tools.text import cut, decoded
+from organism.tools.web import NoAnswer
+
+MOST_TEXT_BYTES: Final = 64 * 1024
+KEY: Final = "organism/idempotency-key"
+"""Under this name a server finds, in ``_meta``, the key that stays the same when a call is repeated."""
+_UNCERTAIN: Final = frozenset({CONNECTION_CLOSED, REQUEST_TIMEOUT})
+
+Call = Callable[[ToolArguments, HandlerMetadata], Awaitable[HandlerResponse]]
+
+
+def kind_of(tool: Tool) -> EffectKind:
+    """How its calls may be repeated: not at all, unless it is annotated as read-only or idempotent (spec 4.6)."""
+    said = tool.annotations
+    if said is not None and said.read_only_hint:
+        return "pure"
+    return "idempotent" if said is not None and said.idempotent_hint else "unsafe"
+
+
+def calling(connection: Connection, name: str, kind: EffectKind, schema: ArgumentsSchema | None) -> Call:
+    """The handler that calls the tool ``name``; without a schema the server alone says what it takes."""
+
+    async def call(payload: ToolArguments, metadata: HandlerMetadata) -> HandlerResponse:
+        arguments, wrong = _read(payload.json, schema)
+        if wrong:
+            return HandlerResponse.respond(ToolError("invalid_field", wrong))
+
+        async def ask(key: str) -> dict[str, Any]:
+            return await _asked(connection, name, arguments, key)
+
+        try:
+            found = await metadata.effect("call", ask, kind=kind)
+        except EffectFailed:
+            return HandlerResponse.respond(ToolError("upstream_error", "An operator said that this call failed."))
+        return HandlerResponse.respond(ToolError(**found) if "code" in found else ToolOutput(**found))
+
+    return call
+
+
+def _read(text: str, schema: ArgumentsSchema | None) -> tuple[dict[str, Any], str]:
+    try:
+        arguments = orjson.loads(text)
+    except orjson.JSONDecodeError as error:
+        return {}, f"The arguments are no JSON: {error}."
+    if not isinstance(arguments, dict):
+        return {}, f"The arguments are a JSON object; {type(arguments).__name__} came."
+    faults = schema.faults(arguments) if schema is not None else []
+    return arguments, f"The arguments do not fit: {'; '.join(faults)}." if faults else ""
+
+
+async def _asked(connection: Connection, name: str, arguments: dict[str, Any], key: str) -> dict[str, Any]:
+    """What the server answers. Raises ``EffectUnknown`` if it may have acted and nobody heard of it."""
+    try:
+        client = await connection.client()
+    except NoAnswer as error:
+        return {"code": error.code, "message": error.message}
+    server = f"The MCP server {connection.name}"
+    seconds = connection.server.timeout_s
+    try:
+        async with asyncio.timeout(seconds):
+            return _told(await client.call_tool(name, arguments, meta=cast("RequestParamsMeta", {KEY: key})))
+    except TimeoutError as error:
+        raise EffectUnknown(f"{server} did not answer within {seconds:g} seconds.") from error
+    except FAULTS as error:
+        if getattr(error, "code", CONNECTION_CLOSED) in _UNCERTAIN:
+            await connection.drop()
+            raise EffectUnknown(f"{server} was lost in the midst of the call.") from error
+        message = cut(decoded(str(error).encode(), ""), MOST_TEXT_BYTES)
+        return {"code": "upstream_error", "message": f"{server} refused the call: {message}"}
+
+
+def _told(result: CallToolResult) -> dict[str, Any]:
+    whole = decoded("\n".join(map(_text, result.content)).encode("utf-8", "replace"), "")
+    text = cut(whole, MOST_TEXT_BYTES)
+    if result.is_error:
+        return {"code": "upstream_error", "message": text or "The tool failed, and says nothing of it."}
+    json = "" if result.structured_content is None else orjson.dumps(result.structured_content).decode()
+    fits = cut(json, MOST_TEXT_BYTES) == json
+    return {"text": text, "json": json if fits else "", "truncated": len(text) < len(whole) or not fits}
+
+
+def _text(block: object) -> str:
+    """A block of an answer as text; of what is no text there is told what it is."""
+    match block:
+        case TextContent():
+            return block.text
+        case ResourceLink():
+            return f"[{block.name}: {block.uri}]"
+        case EmbeddedResource(resource=BlobResourceContents() as blob):
+            return f"[{blob.mime_type or 'a file'}: {blob.uri}]"
+        case EmbeddedResource():
+            return str(getattr(block.resource, "text", ""))
+        case _:
+            return f"[{getattr(block, 'mime_type', None) or 'something'}]"

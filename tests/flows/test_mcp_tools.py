@@ -1,0 +1,252 @@
+"""Tools of MCP servers in a running organism: a real server in a process of its own, asked by the real client."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+from organism.errors import ConfigInvalid
+from organism.log.log import Query
+from organism.model.commands import ResolveIndeterminate
+from organism.pump.offer import tool_spec
+from organism.testing import Running, running
+from tests.flows.world import MakeWorld, World
+
+SERVER = Path(__file__).parents[1] / "tools" / "mcp" / "server.py"
+SOURCE = """
+from organism.model.tool import ToolArguments, ToolOutput
+
+async def clerk(payload: Ask, metadata: HandlerMetadata):
+    answer = await metadata.ask("play__add", ToolArguments(payload.text))
+    return HandlerResponse.respond(Told(answer.text if isinstance(answer, ToolOutput) else answer.message))
+"""
+LISTENERS: dict[str, dict[str, Any]] = {"clerk": {"tools": ["play__add"]}}
+
+
+def made(world: MakeWorld, folder: Path, **server: Any) -> World:
+    """A world with the server ``play``."""
+    command = [sys.executable, str(SERVER), str(folder / "diary")]
+    return world(SOURCE, LISTENERS, tools={"mcp": {"play": {"command": command, **server}}})
+
+
+def diary(folder: Path) -> list[str]:
+    """What the server noted of its calls."""
+    return [line for line in (folder / "diary").read_text().splitlines() if not line.startswith("begun")]
+
+
+async def listed(o: Running) -> dict[str, dict[str, Any]]:
+    """The agents of the API, by name."""
+    page = await o.log.rows("agents", Query(order_by="ordinal"))
+    return {row["name"]: row for row in orjson.loads(page.rows)}
+
+
+async def test_the_tools_of_a_server_are_listeners_with_their_own_schema_and_it_ends_with_us(
+    world: MakeWorld, tmp_path: Path
+) -> None:
+    async with made(world, tmp_path).running() as o:
+        agents = await listed(o)
+        assert list(agents) == ["clerk", "play__add", "play__put", "play__write.file", "play__wait"]
+        assert agents["play__add"]["payload_class"] == "organism.model.tool.ToolArguments"
+        listener = o.organism.settings.listener("play__add")
+        assert listener is not None
+        assert listener.brings_outside_text
+        spec = tool_spec(listener, o.organism.codec)
+        assert (spec.name, spec.description) == ("play__add", "Adds two numbers.")
+        assert spec.parameters["required"] == ["a", "b"]
+    begun, folder, pid = (tmp_path / "diary").read_text().split()
+    assert (begun, folder) == ("begun", tmp_path.name)
+    with pytest.raises(ProcessLookupError):
+        os.kill(int(pid), 0)
+
+
+async def test_a_call_is_a_message_like_any_other(world: MakeWorld, tmp_path: Path) -> None:
+    async with made(world, tmp_path).running() as o:
+        done = await o.inject("clerk", {"text": '{"a": 1, "b": 41}'}, wait=True)
+        assert done.replies == ({"text": "42"},)
+        sent = [event.data["type"] for event in await o.events("message_sent", thread=done.thread_id)]
+        assert sent == ["Ask", "ToolArguments", "ToolOutput", "Told"]
+        answered = await o.inject("play__add", {"json": '{"a": 2, "b": 2}'}, wait=True)
+        assert answered.replies == ({"text": "4", "json": '{"result":4}', "truncated": False},)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ("{", "The arguments are no JSON: "),
+        ("[1]", "The arguments are a JSON object; list came."),
+        ('{"a": "one", "b": 2}', 'The arguments do not fit: /a: "one" is not of type "integer".'),
+        ("{}", 'The arguments do not fit: /: "a" is a required property; /: "b" is a required property.'),
+    ],
+)
+async def test_arguments_are_held_against_the_tool_s_own_schema_before_it_is_called(
+    world: MakeWorld, tmp_path: Path, arguments: str, message: str
+) -> None:
+    async with made(world, tmp_path).running() as o:
+        done = await o.inject("play__add", {"json": arguments}, wait=True)
+        assert done.replies[0]["code"] == "invalid_field"
+        assert done.replies[0]["message"].startswith(message)
+        assert diary(tmp_path) == []
+
+
+async def test_calls_are_unsafe_unless_they_are_annotated(world: MakeWorld, tmp_path: Path) -> None:
+    async with made(world, tmp_path).running() as o:
+        kinds = {}
+        for tool, arguments in (("add", '{"a":1,"b":1}'), ("put", '{"text":"x"}'), ("write.file", '{"text":"x"}')):
+            done = await o.inject(f"play__{tool}", {"json": arguments}, wait=True)
+            started = await o.events("step_started", thread=done.thread_id)
+            kinds[tool] = [event.data["effect"] for event in started]
+        assert kinds == {"add": [], "put": ["idempotent"], "write.file": ["unsafe"]}
+
+
+async def test_a_server_finds_the_key_that_stays_the_same_when_a_call_is_repeated(
+    world: MakeWorld, tmp_path: Path
+) -> None:
+    async with made(world, tmp_path).running() as o:
+        done = await o.inject("play__put", {"json": '{"text":"x"}'}, wait=True)
+        assert diary(tmp_path) == [f"put x {done.message_id}/call"]
+
+
+async def test_a_process_gets_its_own_variables_and_those_that_are_named(
+    world: MakeWorld, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SECRET_OF_HOST", "the-secret-of-the-host")
+    async with made(world, tmp_path, env={"PLAYER": "dan"}).running() as o:
+        done = await o.inject("play__write.file", {"json": '{"text":"x"}'}, wait=True)
+        assert done.replies[0]["text"] == "wrote x as dan with nothing"
+    async with made(world, tmp_path, inherit=["SECRET_OF_HOST"]).running(on_disk=False) as o:
+        done = await o.inject("play__write.file", {"json": '{"text":"x"}'}, wait=True)
+        assert done.replies[0]["text"].startswith("wrote x as nobody with ")
+        assert not done.replies[0]["text"].endswith("nothing")
+
+
+async def test_what_a_tool_says_of_its_own_failure_is_its_answer(world: MakeWorld, tmp_path: Path) -> None:
+    async with made(world, tmp_path).running() as o:
+        done = await o.inject("play__write.file", {"json": '{"text":"raise"}'}, wait=True)
+        assert done.replies[0]["code"] == "upstream_error"
+        assert done.replies[0]["message"].startswith("Error executing tool write.file")
+        assert done.thread is not None
+        assert done.thread["status"] == "completed"
+
+
+async def test_a_call_in_which_the_server_was_lost_waits_for_a_person_and_is_not_repeated(
+    world: MakeWorld, tmp_path: Path
+) -> None:
+    async with made(world, tmp_path).running() as o:
+        sent = await o.inject("play__write.file", {"json": '{"text":"die"}'})
+        await o.until("message_retried")
+        page = await o.log.rows("indeterminate", Query(order_by="position"))
+        (waiting,) = orjson.loads(page.rows)
+        assert (waiting["agent"], waiting["key"]) == ("play__write.file", "call")
+        result = {"text": "it was written", "json": "", "truncated": False}
+        await o.do(ResolveIndeterminate(id=waiting["id"], outcome="done", result=result))
+        assert await o.tenant.ended(sent.thread_id, 10)
+        assert await o.replies(sent.thread_id) == (result,)
+        assert diary(tmp_path) == ["write die"]
+
+
+async def test_what_a_person_says_has_failed_is_told_to_the_caller(world: MakeWorld, tmp_path: Path) -> None:
+    async with made(world, tmp_path).running() as o:
+        sent = await o.inject("play__write.file", {"json": '{"text":"die"}'})
+        await o.until("message_retried")
+        await o.do(ResolveIndeterminate(id=f"{sent.message_id}:1", outcome="fail"))
+        assert await o.tenant.ended(sent.thread_id, 10)
+        assert (await o.replies(sent.thread_id))[0]["message"] == "An operator said that this call failed."
+
+
+async def test_a_server_that_died_is_begun_again_for_the_next_call(world: MakeWorld, tmp_path: Path) -> None:
+    async with made(world, tmp_path).running() as o:
+        await o.inject("play__write.file", {"json": '{"text":"die"}'})
+        await o.until("message_retried")
+        done = await o.inject("play__add", {"json": '{"a":1,"b":1}'}, wait=True)
+        assert done.replies[0]["text"] == "2"
+        assert (tmp_path / "diary").read_text().count("begun") == 2
+
+
+async def test_a_call_that_takes_too_long_is_given_up(world: MakeWorld, tmp_path: Path) -> None:
+    async with made(world, tmp_path, timeout_s=0.3).running() as o:
+        await o.inject("play__wait", {"json": "{}"})
+        retried = await o.until("message_retried")
+        assert "did not answer within 0.3 seconds" in retried.data["error"]
+
+
+async def test_only_the_tools_that_are_wanted_are_there(world: MakeWorld, tmp_path: Path) -> None:
+    async with made(world, tmp_path, tools=["add"]).running() as o:
+        assert list(await listed(o)) == ["clerk", "play__add"]
+
+
+@pytest.mark.parametrize(
+    ("server", "why"),
+    [
+        ({"command": ["/there/is/no/such/program"]}, "No such file or directory"),
+        ({"command": [sys.executable, "-c", "import sys; sys.exit('the disk is missing')"]}, "the disk is missing"),
+        ({"url": "http://127.0.0.1:1/mcp"}, "cannot be reached"),
+    ],
+)
+async def test_a_server_that_is_not_there_keeps_nothing_from_starting_and_is_told_to_who_calls(
+    world: MakeWorld, tmp_path: Path, server: dict[str, Any], why: str
+) -> None:
+    async with world(SOURCE, LISTENERS, tools={"mcp": {"play": server}}).running() as o:
+        assert list(await listed(o)) == ["clerk", "play__add"]
+        done = await o.inject("clerk", {"text": "{}"}, wait=True)
+        assert done.replies[0]["text"].startswith("The MCP server play cannot be reached: ")
+        assert why in done.replies[0]["text"]
+
+
+async def test_a_server_that_comes_later_is_called_and_a_reload_knows_all_its_tools(
+    world: MakeWorld, tmp_path: Path
+) -> None:
+    program = tmp_path / "later.py"
+    command = [sys.executable, str(program), str(tmp_path / "diary")]
+    play = world(SOURCE, LISTENERS, tools={"mcp": {"play": {"command": command}}})
+    async with play.running() as o:
+        program.write_text(SERVER.read_text())
+        done = await o.inject("clerk", {"text": '{"a":1,"b":1}'}, wait=True)
+        assert done.replies == ({"text": "2"},)
+        changes = await o.organism.reload()
+        assert list(changes.added) == ["play__put", "play__write.file", "play__wait"]
+        assert list(changes.updated) == ["play__add"]
+
+
+async def test_a_reload_leaves_the_servers_that_are_gone_and_a_bad_one_changes_nothing(
+    world: MakeWorld, tmp_path: Path
+) -> None:
+    play = made(world, tmp_path)
+    async with play.running() as o:
+        config = orjson.loads(play.config.read_bytes())
+        broken = {**config, "listeners": [{**config["listeners"][0], "tools": ["play__nothing"]}]}
+        play.config.write_bytes(orjson.dumps(broken))
+        with pytest.raises(ConfigInvalid) as refused:
+            await o.organism.reload()
+        assert refused.value.details[0].message == "there is no tool `play__nothing`; did you mean `play__put`?"
+        assert (await o.inject("clerk", {"text": '{"a":1,"b":1}'}, wait=True)).replies == ({"text": "2"},)
+        del config["tools"]
+        config["listeners"][0]["tools"] = []
+        play.config.write_bytes(orjson.dumps(config))
+        changes = await o.organism.reload()
+        assert list(changes.removed) == ["play__add", "play__put", "play__write.file", "play__wait"]
+
+
+async def test_a_tool_of_a_server_may_demand_consent(world: MakeWorld, tmp_path: Path) -> None:
+    play = made(world, tmp_path)
+    config = orjson.loads(play.config.read_bytes())
+    config["listeners"].append({"name": "play__write.file", "approval": True})
+    play.config.write_bytes(orjson.dumps(config))
+    async with play.running() as o:
+        await o.inject("play__write.file", {"json": '{"text":"x"}'})
+        question = await o.until("approval_requested", agent="play__write.file")
+        assert question.data["type"] == "ToolArguments"
+        assert diary(tmp_path) == []
+
+
+async def test_without_the_extra_it_is_said_how_to_install_it(
+    world: MakeWorld, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "organism.tools.mcp.hub", None)
+    with pytest.raises(ConfigInvalid, match=r"pip install 'organism\[mcp\]'"):
+        async with running(made(world, tmp_path).config):
+            pass

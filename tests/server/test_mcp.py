@@ -1,0 +1,233 @@
+"""The organism as an MCP server: asked by the real client, over HTTP and over standard input and output."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+from mcp import Client, MCPError, StdioServerParameters, stdio_client
+from mcp.client.streamable_http import streamable_http_client
+from mcp.types import CallToolResult
+
+from organism.testing import running
+from tests.flows.world import MakeWorld
+from tests.server.routes.test_tools import GRANTS, LISTENERS, RETRY, SHIPPED, SOURCE
+from tests.server.served import TOKEN, Served, served
+from tests.server.tenanted import bearer, write_tokens
+
+ERAS = ("auto", "legacy")
+"""The protocol of today, where each request is by itself, and that of before, with its handshake."""
+
+
+@asynccontextmanager
+async def speaking(server: Served, mode: str = "auto", headers: dict[str, str] | None = None) -> AsyncIterator[Client]:
+    """A client of ``/mcp``."""
+    headers = {"Authorization": f"Bearer {TOKEN}"} if headers is None else headers
+    async with (
+        httpx2.AsyncClient(headers=headers, trust_env=False) as http,
+        Client(streamable_http_client(f"{server.url}/mcp", http_client=http), mode=mode, cache=None) as client,
+    ):
+        yield client
+
+
+def text_of(result: CallToolResult) -> str:
+    """The text of an answer."""
+    return "".join(getattr(block, "text", "") for block in result.content)
+
+
+async def names(client: Client) -> list[str]:
+    """The names of the tools that are offered."""
+    return [tool.name for tool in (await client.list_tools()).tools]
+
+
+@pytest.mark.parametrize("mode", ERAS)
+async def test_the_tools_are_offered_with_their_schemas_and_called(hello: Served, mode: str) -> None:
+    async with speaking(hello, mode) as client:
+        tools = (await client.list_tools()).tools
+        assert [tool.name for tool in tools] == SHIPPED
+        assert tools[0].input_schema["required"] == ["expression"]
+        assert (tools[0].description or "").startswith("Computes an arithmetic expression exactly.")
+        answer = await client.call_tool("calculator", {"expression": "2 * 21"})
+        assert (answer.is_error, answer.structured_content) == (
+            False,
+            {"value": "42", "exact": True, "fraction": ""},
+        )
+        assert text_of(answer) == '{"value":"42","exact":true,"fraction":""}'
+
+
+async def test_a_call_is_a_thread_like_any_other(hello: Served) -> None:
+    async with speaking(hello) as client:
+        await client.call_tool("key_value_set", {"key": "a", "value": "b"})
+    (thread,) = (await hello.get("/threads"))["threads"]
+    assert (thread["participants"], thread["status"]) == (["console", "key_value_set"], "completed")
+
+
+async def test_many_calls_at_once_are_answered_each_for_itself(hello: Served) -> None:
+    async with speaking(hello) as client:
+        calls = [client.call_tool("calculator", {"expression": f"{number} * 2"}) for number in range(20)]
+        answers = await asyncio.gather(*calls)
+    assert [answer.structured_content["value"] for answer in answers] == [str(2 * number) for number in range(20)]
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "text"),
+    [
+        ("calculator", {"expression": "1/0"}, "invalid_field: nothing can be divided by zero."),
+        ("calculator", {}, "invalid_payload: The Calculator does not fit at /expression: this field is missing"),
+        ("nobody", {}, "not_found: There is no tool 'nobody'."),
+        ("greeter", {"name": "Dan"}, "not_found: There is no tool 'greeter'."),
+        ("http_fetch", {"url": "https://a.example"}, "not_found: http_fetch is off: list the hosts"),
+    ],
+)
+async def test_what_a_call_refuses_is_told_to_the_model_as_an_error(
+    hello: Served, name: str, arguments: dict[str, Any], text: str
+) -> None:
+    async with speaking(hello, "legacy") as client:
+        answer = await client.call_tool(name, arguments)
+        assert answer.is_error
+        assert text_of(answer).startswith(text)
+
+
+async def test_a_tool_that_fails_is_told_without_its_reason(world: MakeWorld) -> None:
+    async with served(world(SOURCE, LISTENERS, retry=RETRY).config) as server, speaking(server) as client:
+        answer = await client.call_tool("helper", {"text": "raise"})
+        assert answer.is_error
+        assert text_of(answer).startswith("handling_failed: ")
+        assert "operators" not in text_of(answer)
+
+
+@pytest.mark.parametrize(
+    ("who", "offered"),
+    [("all-tools", SHIPPED), ("one-tool", ["calculator"]), ("tools-and-helper", [*SHIPPED, "helper"])],
+)
+async def test_only_what_the_token_may_call_is_offered_and_called(
+    world: MakeWorld, who: str, offered: list[str]
+) -> None:
+    play = world(SOURCE, LISTENERS)
+    write_tokens(play.folder, {"acme": GRANTS})
+    async with served(play.config) as server, speaking(server, headers=bearer("acme", who)) as client:
+        assert sorted(await names(client)) == sorted(offered)
+        answer = await client.call_tool("helper", {"text": "x"})
+        assert answer.is_error == ("helper" not in offered)
+        assert answer.is_error is False or text_of(answer).startswith("forbidden: ")
+
+
+@pytest.mark.parametrize(("headers", "status"), [({}, 401), ({"Authorization": "Bearer wrong"}, 401)])
+async def test_nobody_is_spoken_to_without_a_token(hello: Served, headers: dict[str, str], status: int) -> None:
+    async with httpx2.AsyncClient(trust_env=False) as http:
+        answer = await http.post(
+            f"{hello.url}/mcp", json={"jsonrpc": "2.0", "id": 1, "method": "ping"}, headers=headers
+        )
+    assert answer.status_code == status
+
+
+async def test_another_scope_opens_it_not(world: MakeWorld) -> None:
+    play = world(SOURCE, LISTENERS)
+    write_tokens(play.folder, {"acme": GRANTS})
+    async with served(play.config) as server, httpx2.AsyncClient(trust_env=False) as http:
+        ping = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
+        answer = await http.post(f"{server.url}/mcp", json=ping, headers=bearer("acme", "reader"))
+        assert (answer.status_code, answer.json()["error"]["code"]) == (403, "forbidden")
+
+
+@pytest.mark.parametrize("body", [b"", b"{", b"[]", b'{"jsonrpc":"2.0"}', b"null", b'{"jsonrpc":"2.0","id":1}'])
+async def test_what_is_no_message_of_the_protocol_is_refused(hello: Served, body: bytes) -> None:
+    headers = {
+        "Authorization": f"Bearer {TOKEN}",
+        "Content-Type": "application/json",
+        "Accept": "application/json, text/event-stream",
+    }
+    async with httpx2.AsyncClient(trust_env=False) as http:
+        answer = await http.post(f"{hello.url}/mcp", content=body, headers=headers)
+        assert 400 <= answer.status_code < 500
+        assert (await http.get(f"{hello.url}/mcp", headers=headers)).status_code == 405
+    async with speaking(hello) as client:
+        assert await names(client) == SHIPPED
+
+
+async def test_a_stop_answers_what_is_under_way(world: MakeWorld) -> None:
+    async with served(world(SOURCE, LISTENERS).config) as server, speaking(server) as client:
+        assert "helper" in await names(client)
+        call = asyncio.ensure_future(client.call_tool("helper", {"text": "wait"}))
+        async for events in server.log.follow(0):
+            if any(event.type == "message_started" for event in events):
+                break
+        await server.call("POST", "/organism/stop")
+        answer = await call
+        assert answer.structured_content is not None
+        assert answer.structured_content["status"] == "running"
+
+
+async def test_without_the_extra_it_is_said_how_to_install_it(hello: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "organism.server.mcp_door", None)
+    answer = await hello.call("POST", "//mcp", json={"jsonrpc": "2.0", "id": 1, "method": "ping"})
+    assert answer.status_code == 404
+    assert "pip install 'organism[mcp]'" in answer.text
+
+
+def bridge(url: str, token: str) -> StdioServerParameters:
+    """``organism mcp`` as a program."""
+    root = Path(__file__).parents[2]
+    environment = {"ORGANISM_URL": url, "ORGANISM_TOKEN": token, "PYTHONPATH": str(root)}
+    return StdioServerParameters(command=sys.executable, args=["-m", "organism", "mcp"], env=environment)
+
+
+async def test_the_same_is_offered_over_standard_input_and_output(hello: Served) -> None:
+    async with Client(stdio_client(bridge(hello.url, TOKEN)), cache=None) as client:
+        assert await names(client) == SHIPPED
+        answer = await client.call_tool("calculator", {"expression": "2 * 21"})
+        assert answer.structured_content == {"value": "42", "exact": True, "fraction": ""}
+        refused = await client.call_tool("calculator", {"expression": "1/0"})
+        assert (refused.is_error, text_of(refused)) == (True, "invalid_field: nothing can be divided by zero.")
+
+
+async def test_the_bridge_says_what_is_wrong_with_the_server_or_the_token(hello: Served) -> None:
+    async with Client(stdio_client(bridge(hello.url, "wrong")), cache=None) as client:
+        with pytest.raises(MCPError, match="invalid_authorization"):
+            await client.list_tools()
+        assert (await client.call_tool("calculator", {"expression": "1"})).is_error
+    async with Client(stdio_client(bridge("http://127.0.0.1:1", TOKEN)), cache=None) as client:
+        answer = await client.call_tool("calculator", {"expression": "1"})
+        assert answer.is_error
+        assert text_of(answer).startswith("The organism at 127.0.0.1 does not answer: ")
+
+
+async def test_an_organism_calls_the_tools_of_another(
+    hello: Served, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FAR", TOKEN)
+    config = tmp_path / "organism.yaml"
+    config.write_text(
+        f"organism: {{name: near}}\ntools: {{mcp: {{far: {{url: '{hello.url}/mcp', token_env: FAR}}}}}}\n"
+    )
+    async with running(config) as near:
+        done = await near.inject("far__calculator", {"json": '{"expression": "2 * 21"}'}, wait=True)
+        assert done.replies[0]["json"] == '{"value":"42","exact":true,"fraction":""}'
+        refused = await near.inject("far__calculator", {"json": '{"expression": "1/0"}'}, wait=True)
+        message = "invalid_field: nothing can be divided by zero."
+        assert refused.replies == ({"code": "upstream_error", "message": message},)
+    assert {thread["participants"][1] for thread in (await hello.get("/threads"))["threads"]} == {"calculator"}
+
+
+async def test_a_server_that_takes_no_token_of_ours_is_told_to_who_calls(
+    hello: Served, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FAR", "wrong")
+    config = tmp_path / "organism.yaml"
+    config.write_text(
+        "organism: {name: near}\n"
+        f"tools: {{mcp: {{far: {{url: '{hello.url}/mcp', token_env: FAR}}}}}}\n"
+        "listeners: [{name: far__calculator}]\n"
+    )
+    async with running(config) as near:
+        done = await near.inject("far__calculator", {"json": "{}"}, wait=True)
+        assert done.replies[0]["code"] == "upstream_error"
+        assert done.replies[0]["message"].startswith("The MCP server far cannot be reached: ")
+        assert "401" in done.replies[0]["message"]
+        assert TOKEN not in done.replies[0]["message"]
