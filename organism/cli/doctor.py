@@ -33,7 +33,7 @@ from organism.config.tokens import TOKENS_FILE, read_tokens
 from organism.errors import ConfigInvalid, LogDamaged, NotFound
 from organism.log.stats import last_at
 from organism.log.version import SQLITE_VERSION
-from organism.tools.shelf import shipped
+from organism.tools.shelf import unasked
 
 SAMPLES: Final = 2000
 PATIENCE_SECONDS: Final = 5.0
@@ -97,7 +97,7 @@ def _sqlite(_: Doctor) -> Finding:
 def _config(options: Doctor) -> Finding:
     try:
         with redirect_stdout(sys.stderr):  # handlers are imported, and may print
-            settings = load(options.config, check_payload=payload_faults, ship=shipped(VERSION))
+            settings = load(options.config, check_payload=payload_faults, ship=unasked(VERSION, options.config))
     except ConfigInvalid as error:
         return Finding(str(options.config), _config_faults(error))
     return Finding(f"{options.config}: {settings.name}, listeners: {len(settings.listeners)}")

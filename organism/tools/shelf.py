@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 
+from organism.config.load import foresee
 from organism.config.settings import Handler
 from organism.config.shipped import Ship, ShippedTool
 from organism.config.tool_settings import Tools
@@ -19,6 +21,7 @@ from organism.tools import (
 )
 from organism.tools.http_fetch import Fetcher
 from organism.tools.key_value import Values
+from organism.tools.served import guessed
 from organism.tools.web import Net
 from organism.tools.wikipedia import Wiki
 
@@ -38,6 +41,18 @@ def shipped(release: str) -> Ship:
         return [replace(tool, release=release) for tool in table]
 
     return ship
+
+
+def unasked(release: str, config: Path) -> Ship:
+    """The same with the tools of MCP servers that a file names, without asking any server what it has."""
+    _, named = foresee(config)
+    ship = shipped(release)
+
+    def ship_all(tools: Tools) -> Sequence[ShippedTool]:
+        served = (tool for name, server in tools.mcp.items() for tool in guessed(name, server, named))
+        return [*ship(tools), *served]
+
+    return ship_all
 
 
 def bound(tools: Tools, net: Net, log: History) -> Mapping[str, Handler]:

@@ -80,6 +80,15 @@ async def test_every_fault_of_the_configuration_is_told(data: Path, tmp_path: Pa
     assert "organism.yaml:2" in said["config"]
 
 
+async def test_servers_of_tools_are_not_asked_and_no_fault(data: Path, tmp_path: Path) -> None:
+    config = tmp_path / "organism.yaml"
+    config.write_text(
+        "organism: {name: x}\ntools: {mcp: {files: {command: [/no/such/program]}}}\n"
+        "listeners: [{name: a, description: A, model: builtin, tools: [files__read, calculator]}]\n"
+    )
+    assert faulty(await examined(data, "--config", config)) == {}
+
+
 async def test_handlers_that_print_do_not_spoil_the_json(data: Path, tmp_path: Path) -> None:
     (tmp_path / "loud.py").write_text("print('loud')\n")
     (tmp_path / "organism.yaml").write_text("organism: {name: x, imports: [loud]}\nlisteners: []\n")

@@ -1783,6 +1783,11 @@ export interface Routes {
     body: ExecuteBody;
     answer: ToolResult | Injected;
   };
+  "POST /mcp": {
+    query: {};
+    body: Record<string, unknown>;
+    answer: Record<string, unknown>;
+  };
   "GET /metrics": {
     query: {};
     body: undefined;

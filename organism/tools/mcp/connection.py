@@ -118,16 +118,9 @@ class Connection:
     async def tools(self) -> list[Tool]:
         """Every tool that the server has and that is wanted. Raises ``NoAnswer``."""
         client = await self.client()
-        found: list[Tool] = []
-        cursor: str | None = None
         try:
             async with asyncio.timeout(CONNECT_SECONDS):
-                for _ in range(MOST_PAGES):
-                    page = await client.list_tools(cursor=cursor)
-                    found += page.tools
-                    cursor = page.next_cursor
-                    if cursor is None:
-                        break
+                found = await _listed(client)
         except TimeoutError as error:
             raise NoAnswer("upstream_timeout", f"The MCP server {self.name} does not list its tools.") from error
         except FAULTS as error:
@@ -152,6 +145,19 @@ class Connection:
         """Leave the connection; the next who asks for a client makes another."""
         async with self._making:
             await self._drop()
+
+
+async def _listed(client: Client) -> list[Tool]:
+    """Page after page, as far as they are asked for."""
+    found: list[Tool] = []
+    cursor: str | None = None
+    for _ in range(MOST_PAGES):
+        page = await client.list_tools(cursor=cursor)
+        found += page.tools
+        cursor = page.next_cursor
+        if cursor is None:
+            break
+    return found
 
 
 @asynccontextmanager

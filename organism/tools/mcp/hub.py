@@ -8,11 +8,10 @@ cannot be reached, until it can.
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import structlog
 from mcp.types import Tool
@@ -20,21 +19,14 @@ from mcp.types import Tool
 from organism.config.settings import Handler
 from organism.config.shipped import ShippedTool
 from organism.config.tool_settings import McpServer
-from organism.model.tool import ToolArguments, ToolOutput
 from organism.tools.mcp.calls import calling, kind_of
 from organism.tools.mcp.connection import Connection
 from organism.tools.mcp.schema import ArgumentsSchema
+from organism.tools.served import BETWEEN, guessed, listener_name, served_tool
 from organism.tools.text import cut, decoded
 from organism.tools.web import NoAnswer
 
-BETWEEN: Final = "__"
-"""What stands between the server's name and the tool's in the name of the listener."""
-MOST_NAME: Final = 128
 MOST_SAID_BYTES: Final = 4_096
-ANYTHING: Final[Mapping[str, Any]] = {"type": "object"}
-_SECONDS_MORE: Final = 30.0
-"""A handling has this much longer than its call: the connection may have to be made."""
-_UNFIT: Final = re.compile(r"[^A-Za-z0-9_.-]")
 
 
 @dataclass(slots=True)
@@ -81,7 +73,7 @@ class Hub:
         for name, server in servers.items():
             met = self._servers.get(_key(name, server))
             tools = None if met is None else met.tools
-            shown = _guessed(name, server, named) if tools is None else self._shown(name, server, tools)
+            shown = guessed(name, server, named) if tools is None else self._shown(name, server, tools)
             found.update({tool.name: tool for tool in shown if tool.name not in found})
         return list(found.values())
 
@@ -91,7 +83,8 @@ class Hub:
             try:
                 ArgumentsSchema(tool.input_schema)
             except ValueError as error:
-                self._logger.warning("mcp_tool_left_out", server=name, tool=tool.name[:MOST_NAME], reason=str(error))
+                left_out = listener_name(name, tool.name)
+                self._logger.warning("mcp_tool_left_out", server=name, tool=left_out, reason=str(error))
                 continue
             shown.append(_shipped(name, server, tool))
         return shown
@@ -114,40 +107,7 @@ def _key(name: str, server: McpServer) -> str:
     return f"{name} {server!r}"
 
 
-def listener_name(server: str, tool: str) -> str:
-    """What a server's tool is called here."""
-    return f"{server}{BETWEEN}{_UNFIT.sub('_', tool)}"[:MOST_NAME]
-
-
 def _shipped(name: str, server: McpServer, tool: Tool) -> ShippedTool:
     said = tool.description or tool.title or tool.name
-    return ShippedTool(
-        name=listener_name(name, tool.name),
-        payload_class=ToolArguments,
-        replies=(ToolOutput,),
-        brings_outside_text=True,
-        timeout_s=server.timeout_s + _SECONDS_MORE,
-        parameters=tool.input_schema,
-        says=cut(decoded(said.encode("utf-8", "replace"), ""), MOST_SAID_BYTES),
-        is_listed=True,
-        settings=server,
-    )
-
-
-def _guessed(name: str, server: McpServer, named: Iterable[str]) -> list[ShippedTool]:
-    """The tools of a server that could not be asked: those that somebody names."""
-    return [
-        ShippedTool(
-            name=tool,
-            payload_class=ToolArguments,
-            replies=(ToolOutput,),
-            brings_outside_text=True,
-            timeout_s=server.timeout_s + _SECONDS_MORE,
-            parameters=ANYTHING,
-            says=f"A tool of the MCP server {name}, which could not be asked what it does.",
-            is_listed=True,
-            settings=server,
-        )
-        for tool in sorted(named)
-        if tool.startswith(name + BETWEEN)
-    ]
+    says = cut(decoded(said.encode("utf-8", "replace"), ""), MOST_SAID_BYTES)
+    return served_tool(listener_name(name, tool.name), server, tool.input_schema, says)
