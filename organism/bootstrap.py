@@ -15,7 +15,7 @@ from typing import Any, Final, Protocol
 
 import structlog
 
-from organism.agents.charter import bundled_charter
+from organism.agents.bundle import BUNDLED_AGENTS, bundled_charter
 from organism.agents.exchange import Exchange
 from organism.agents.prompted import prompted_turn_of
 from organism.agents.turn import turn_of
@@ -215,8 +215,9 @@ class Organism:
     async def _load(self) -> Settings:
         await self._tools.prepare(self.config_path)
         try:
+            check, ship = payload_faults, self._tools.ship
             settings = load(
-                self.config_path, check_payload=payload_faults, imports=self._importer, ship=self._tools.ship
+                self.config_path, check_payload=check, imports=self._importer, ship=ship, bundled=BUNDLED_AGENTS
             )
         except ConfigInvalid:
             await self._tools.take_back()
