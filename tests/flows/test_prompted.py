@@ -45,7 +45,7 @@ SHAPER = {"handler": None, "prompt_ref": "A2@v1", "payload_class": "actors.play.
 
 def made(world: MakeWorld, *answers: Say, **keys: Any) -> Thinking:
     folder = world("", {}).folder / "config/agents/A2"
-    folder.mkdir(parents=True)
+    folder.mkdir(parents=True, exist_ok=True)
     (folder / "v1.json").write_bytes(orjson.dumps(PROMPT))
     return thinking(world, {"shaper": {**SHAPER, **keys}}, *answers, source=SOURCE)
 
@@ -104,7 +104,7 @@ async def test_an_answer_that_does_not_fit_is_a_dead_letter_that_names_every_fie
 
 async def test_the_prompt_of_a_listener_without_a_payload_class_gets_the_message(world: MakeWorld) -> None:
     folder = world("", {}).folder / "config/agents/A2"
-    folder.mkdir(parents=True)
+    folder.mkdir(parents=True, exist_ok=True)
     (folder / "v1.json").write_bytes(orjson.dumps({**PROMPT, "input_keys": []}))
     listeners = {"shaper": {"handler": None, "prompt_ref": "A2@v1"}}
     play = thinking(world, listeners, says('{"tone": "direct"}'))

@@ -56,6 +56,7 @@ class World:
     def write(self, source: str, listeners: dict[str, dict[str, Any]] | None = None) -> None:
         """Write (or change) the handlers and the configuration."""
         self.listeners = listeners if listeners is not None else self.listeners
+        (self.folder / "config" / "agents").mkdir(parents=True, exist_ok=True)  # none but those that a test writes
         package = self.folder / "actors"
         package.mkdir(exist_ok=True)
         (package / "__init__.py").write_text("")
