@@ -7,9 +7,13 @@ below the prefixes, and these rules hold:
 * A module is found beside organism.yaml first, and keeps its own dotted name. Its source is read once and compiled
   from what was read; compiled files (``.pyc``) are neither used nor written, since two edits within one second look
   alike to them.
-* While a load runs, and after it went well, ``sys.modules`` shows the new set and nothing else below its top names.
+* While a load runs, and after it went well, ``sys.modules`` shows the new set and nothing else below its prefixes.
   If it fails, ``sys.modules`` shows again what it showed before. Two loads must not run at the same time in two
   threads.
+* What lies beside or above a prefix is not made anew: with the prefix ``a.b.c``, the packages ``a`` and ``a.b`` and
+  their other modules stay the objects that they are, if Python or an earlier load has them, and are made once if not.
+  Only a package of another place that has the same name gives way. Within the set each package above a prefix has a
+  face: all that it has, but below the prefix the modules of the set.
 * All that the modules import below the same top names belongs to the set and runs at load, what is imported inside
   functions too: code comes in at a start or by a reload, never in between (S16). A module that is only imported
   inside a function or a ``try`` may fail; its error is raised where it is imported.
@@ -18,7 +22,7 @@ below the prefixes, and these rules hold:
   ``sys.modules`` has room for one. (Only ``importlib.import_module``, called while a handler runs, sees what
   ``sys.modules`` shows.)
 * Annotations of dataclasses that stand as text are resolved at load: later they would be looked up in ``sys.modules``.
-* The package ``organism`` itself, and what lies outside the prefixes, is imported as ever and never anew.
+* The package ``organism`` itself, and what lies outside the top names, is imported as ever and never anew.
 """
 
 from __future__ import annotations
@@ -38,6 +42,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from organism.config.faces import Face, cut, join
 from organism.config.foreign import Outcome, attempt
 from organism.config.sources import Source, Sources
 
@@ -45,12 +50,33 @@ from organism.config.sources import Source, Sources
 class ModuleSet:
     """The modules of one load. Once it is complete, nothing in it changes."""
 
-    def __init__(self, sources: Sources) -> None:
+    def __init__(self, sources: Sources, kept: Mapping[str, ModuleType]) -> None:
+        """``kept`` are modules that an earlier set of the organism made, and that are not made anew."""
         self.sources = sources
+        self._kept = kept
+        self._others: dict[str, ModuleType] = {}
         self._python_import = builtins.__import__
         self._modules: dict[str, ModuleType] = {}
         self._failures: dict[str, BaseException] = {}
         self._is_complete = False
+
+    def begin(self, before: Mapping[str, ModuleType], made: Mapping[str, ModuleType]) -> Mapping[str, ModuleType]:
+        """What of ``before`` stays while the set is loaded; ``made`` is what the organism's last set made of it."""
+        sources = self.sources
+        tops = {name for name in before if "." not in name and self._is_ours(name, before[name])}
+        others = {name: module for name, module in before.items() if made.get(name) is not module}
+        self._others = {
+            name: module
+            for name, module in others.items()
+            if not sources.renews(name) and (name.partition(".")[0] in tops or not sources.owns(name))
+        }
+        return {**self._others, **self._kept}
+
+    def _is_ours(self, top: str, module: ModuleType) -> bool:
+        """Whether a top module that is there already is the one that the set would have."""
+        if top in self._kept:
+            return module is self._kept[top]
+        return top not in self.sources.tops or _lies_at(module, self.sources.find(top))
 
     def load(self, name: str) -> Outcome[ModuleType]:
         """Import a module while the set is being loaded; one that failed is not run again."""
@@ -69,10 +95,16 @@ class ModuleSet:
         for source in self.sources.closure(roots):
             self.load(source.name)
         self._modules = _shown(self.sources.tops)
-        for module in self._modules.values():
-            _resolve_annotations(module)
+        for name, module in self.made.items():
+            if name not in self._kept:
+                _resolve_annotations(module)
         self._is_complete = True
         return self._failures
+
+    @property
+    def made(self) -> Mapping[str, ModuleType]:
+        """Those that this set made, or an earlier one of the organism: all but what others had loaded before."""
+        return {name: module for name, module in self._modules.items() if self._others.get(name) is not module}
 
     def loaded(self, name: str) -> ModuleType | None:
         """The set's module of that name; None if it was not loaded. Nothing is imported for it."""
@@ -80,11 +112,12 @@ class ModuleSet:
 
     def show(self) -> None:
         """Let ``sys.modules`` show this set below its top names."""
-        _replace(self.sources.tops, self._modules)
+        _replace(self.sources.tops, {**_shown(self.sources.tops), **self._modules})
+        join(self.sources.joints)
 
     def hide(self) -> None:
         """Take from ``sys.modules`` what is of this set."""
-        for name, module in self._modules.items():
+        for name, module in self.made.items():
             if sys.modules.get(name) is module:
                 del sys.modules[name]
 
@@ -101,8 +134,11 @@ class ModuleSet:
         level: int = 0,
     ) -> ModuleType:
         full = resolve_name("." * level + name, str((globals or {})["__package__"])) if level else name
-        if not self._is_complete or not self.sources.owns(full):
-            return self._python_import(name, globals, locals, fromlist or (), level)
+        if not self._is_complete or not self._holds(full):
+            module = self._python_import(name, globals, locals, fromlist or (), level)
+            return (
+                module if "*" in (fromlist or ()) else self._face(full if fromlist else full.partition(".")[0], module)
+            )
         module = self._expect(full)
         if not fromlist:
             return self._expect(full.partition(".")[0])
@@ -111,9 +147,22 @@ class ModuleSet:
                 raise self._failures[f"{full}.{part}"].with_traceback(None)
         return module
 
+    def _holds(self, name: str) -> bool:
+        return name in self._modules or name in self._failures or self.sources.renews(name)
+
+    def _face(self, name: str, module: ModuleType) -> ModuleType:
+        return Face(module, self._below) if name in self.sources.above else module
+
+    def _below(self, name: str) -> ModuleType | None:
+        """The set's own view of a module that lies below a face; None if it has none of its own."""
+        if name not in self.sources.above and not self.sources.renews(name):
+            return None
+        module = (self._modules if self._is_complete else sys.modules).get(name)
+        return None if module is None else self._face(name, module)
+
     def _expect(self, name: str) -> ModuleType:
         if name in self._modules:
-            return self._modules[name]
+            return self._face(name, self._modules[name])
         if name in self._failures:
             raise self._failures[name].with_traceback(None)
         raise ModuleNotFoundError(f"No module named {name!r} among those loaded with organism.yaml", name=name)
@@ -137,11 +186,13 @@ class Importer:
     def fresh(self, folder: Path, prefixes: tuple[str, ...]) -> Iterator[ModuleSet]:
         """A new set to load within the block: taken over if the block goes well, dropped if it raises."""
         importlib.invalidate_caches()
-        modules = ModuleSet(Sources(folder, prefixes))
+        made = self.current.made if self.current else {}
+        modules = _next_set(folder, prefixes, self.current)
         tops = modules.sources.tops | (self.current.sources.tops if self.current else frozenset())
         before = _shown(tops)
         finder = _Finder(modules)
-        _replace(tops, {})
+        _replace(tops, modules.begin(before, made))
+        cut(modules.sources.joints)
         sys.meta_path.insert(0, finder)
         taken = False
         try:
@@ -151,6 +202,7 @@ class Importer:
             sys.meta_path.remove(finder)
             if not taken:
                 _replace(tops, before)
+                join(modules.sources.joints)
         self.current = modules
         if self.allowed is None:
             self.allowed = prefixes
@@ -167,6 +219,17 @@ class Importer:
         if self.current is not None:
             self.current.hide()
             self.current = None
+
+
+def _next_set(folder: Path, prefixes: tuple[str, ...], last: ModuleSet | None) -> ModuleSet:
+    """A set to be loaded: what the last one made beside or above the prefixes is kept, with its source."""
+    sources = Sources(folder, prefixes)
+    made = last.made if last is not None else {}
+    kept = {name: module for name, module in made.items() if sources.owns(name) and not sources.renews(name)}
+    if last is None or not kept:
+        return ModuleSet(sources, {})
+    known = {name: source for name in kept if (source := last.sources.find(name)) is not None}
+    return ModuleSet(Sources(folder, prefixes, known), kept)
 
 
 def is_below(name: str, prefix: str) -> bool:
@@ -216,6 +279,17 @@ class _Loader(SourceFileLoader):
 
     def path_stats(self, path: str) -> Mapping[str, Any]:  # noqa: ARG002 - the loader's own signature
         raise OSError("a compiled file is neither read nor written")
+
+
+def _lies_at(module: ModuleType, source: Source | None) -> bool:
+    """Whether a module that is loaded comes from there. What is not written in Python has one place only."""
+    if source is None:
+        return True
+    if source.file is not None:
+        file = getattr(module, "__file__", None)
+        return isinstance(file, str) and Path(file).resolve() == source.file.resolve()
+    folders = {Path(folder).resolve() for folder in getattr(module, "__path__", ())}
+    return folders.issuperset(Path(folder).resolve() for folder in source.folders)
 
 
 def _shown(tops: frozenset[str]) -> dict[str, ModuleType]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import hashlib
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -35,18 +35,31 @@ class Source:
 
 
 class Sources:
-    """The modules below the prefixes: beside organism.yaml if they are there, else where Python finds them."""
+    """The modules below the prefixes' top names: beside organism.yaml if they are there, else where Python finds them.
 
-    def __init__(self, folder: Path, prefixes: Iterable[str]) -> None:
+    ``kept`` are sources of an earlier load whose modules are not made anew. ``joints`` are the prefixes that lie in a
+    package which no prefix covers; ``above`` are those packages, up to the top.
+    """
+
+    def __init__(self, folder: Path, prefixes: Iterable[str], kept: Mapping[str, Source] | None = None) -> None:
         self.folder = folder
-        self.tops = frozenset(prefix.partition(".")[0] for prefix in prefixes) - {PROGRAM}
-        self._found: dict[str, Source | None] = {}
-        for top in sorted(self.tops):
+        self._prefixes = tuple(prefix for prefix in prefixes if prefix.partition(".")[0] != PROGRAM)
+        self.tops = frozenset(prefix.partition(".")[0] for prefix in self._prefixes)
+        self.above = frozenset(
+            name for prefix in self._prefixes for name in _packages_of(prefix) if not self.renews(name)
+        )
+        self.joints = tuple(prefix for prefix in self._prefixes if prefix.rpartition(".")[0] in self.above)
+        self._found: dict[str, Source | None] = dict(kept or {})
+        for top in sorted(self.tops.difference(self._found)):
             self._found[top] = _look((str(folder),), top, top) or _installed(top)
 
     def owns(self, module: str) -> bool:
         """Whether the module lies below one of the top names."""
         return module.partition(".")[0] in self.tops
+
+    def renews(self, module: str) -> bool:
+        """Whether each load makes the module anew: it is a prefix, or lies below one."""
+        return any(module == prefix or module.startswith(f"{prefix}.") for prefix in self._prefixes)
 
     def find(self, module: str) -> Source | None:
         """The source of a module that is owned; None if there is none in Python."""
@@ -75,6 +88,12 @@ class Sources:
             digest.update(f"{source.name}:{len(source.text)}:".encode())
             digest.update(source.text)
         return digest.digest()
+
+
+def _packages_of(module: str) -> Iterator[str]:
+    """The packages that it lies in, the nearest first."""
+    while module := module.rpartition(".")[0]:
+        yield module
 
 
 def _look(folders: Sequence[str], tail: str, module: str) -> Source | None:
