@@ -19,6 +19,7 @@ from typing import Any, Final
 import httpx2
 from rich.text import Text
 
+from organism.agents.bundle import BUNDLED_AGENTS
 from organism.bootstrap import VERSION, payload_faults
 from organism.cli import checks
 from organism.cli.checks import Entry, Fault, Finding
@@ -97,7 +98,8 @@ def _sqlite(_: Doctor) -> Finding:
 def _config(options: Doctor) -> Finding:
     try:
         with redirect_stdout(sys.stderr):  # handlers are imported, and may print
-            settings = load(options.config, check_payload=payload_faults, ship=unasked(VERSION, options.config))
+            ship = unasked(VERSION, options.config)
+            settings = load(options.config, check_payload=payload_faults, ship=ship, bundled=BUNDLED_AGENTS)
     except ConfigInvalid as error:
         return Finding(str(options.config), _config_faults(error))
     return Finding(f"{options.config}: {settings.name}, listeners: {len(settings.listeners)}")

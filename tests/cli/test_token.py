@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import re
+import shutil
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -22,6 +23,7 @@ def config(tmp_path: Path) -> Path:
     """The hello organism's configuration, with no tokens beside it."""
     path = tmp_path / "organism.yaml"
     path.write_bytes(HELLO.read_bytes())
+    shutil.copytree(HELLO.parent / "config/agents", tmp_path / "config/agents")
     return path
 
 
@@ -96,7 +98,6 @@ async def test_what_does_not_fit_is_refused_and_changes_nothing(
 
 
 async def test_a_file_with_faults_is_told_with_their_lines(config: Path) -> None:
-    (config.parent / "config").mkdir()
     (config.parent / "config" / "tokens.yaml").write_text("tenants:\n  - id: 5\n")
     ran = await token(config, "list")
     assert ran.code == 1

@@ -12,7 +12,7 @@ import pytest
 from organism.cli import client
 from organism.cli.options import Messages
 from tests.cli.command import Ran, organism
-from tests.server.served import TOKEN, Served
+from tests.server.served import LISTENERS, TOKEN, Served
 
 
 async def ask(server: Served, *arguments: str | Path, stdin: str = "") -> Ran:
@@ -71,7 +71,7 @@ async def test_agents_and_threads_are_tables_or_json(hello: Served) -> None:
     thread = (await hello.inject())["thread_id"]
     table, json = await ask(hello, "agents"), await ask(hello, "agents", "--json")
     assert table.out.splitlines()[0].startswith("AGENT")
-    assert [agent["name"] for agent in json.json] == ["greeter", "shouter", "response-handler"]
+    assert [agent["name"] for agent in json.json] == LISTENERS
     threads = await ask(hello, "threads", "--status", "completed")
     assert thread in threads.out
     assert (await ask(hello, "threads", "--status", "killed", "--json")).json == []

@@ -10,10 +10,12 @@ from typing import Any
 import pytest
 
 from organism import HandlerResponse
+from organism.agents.bundle import BUNDLED_AGENTS
 from organism.codec import PayloadSchema
 from organism.config.load import load
 from organism.config.modules import Importer
 from organism.config.settings import Limits, Retry, Settings
+from organism.tools.shelf import shipped
 
 SHIPPED = Path(__file__).parents[2] / "organism.yaml"
 
@@ -26,7 +28,7 @@ def has_schema(payload_class: type) -> list[str]:
 @pytest.fixture
 def hello() -> Iterator[Settings]:
     importer = Importer()
-    yield load(SHIPPED, check_payload=has_schema, imports=importer)
+    yield load(SHIPPED, check_payload=has_schema, imports=importer, ship=shipped("1"))
     importer.close()
 
 
@@ -36,13 +38,32 @@ def test_the_shipped_file_shows_the_defaults_as_they_are(hello: Settings) -> Non
     assert hello.retry == Retry()
 
 
-def test_its_listeners_are_those_of_the_hello_organism(hello: Settings) -> None:
+def test_its_listeners_are_those_of_the_hello_organism_the_agents_and_their_tools(hello: Settings) -> None:
     wiring = {each.name: (each.is_agent, each.peers, each.payload_class.__name__) for each in hello.listeners}
     assert wiring == {
         "greeter": (True, ("shouter",), "Greeting"),
         "shouter": (False, ("response-handler",), "GreetingResponse"),
         "response-handler": (False, ("console",), "ShoutedResponse"),
+        "prompt-shaper": (True, (), "PromptDraft"),
+        "summarizer": (True, (), "Summarize"),
+        "berlin-tour": (True, (), "Prompt"),
+        "concise-de": (True, (), "Prompt"),
+        "researcher": (True, (), "Prompt"),
+        "calculator": (False, (), "Calculator"),
+        "current_datetime": (False, (), "CurrentDatetime"),
+        "wikipedia_search": (False, (), "WikipediaSearch"),
+        "wikipedia_summary": (False, (), "WikipediaSummary"),
     }
+
+
+def test_its_models_are_the_embedded_default_until_others_are_configured(hello: Settings) -> None:
+    models = {name: model.provider for name, model in hello.models.items()}
+    assert models == dict.fromkeys(("gpt-4.1-mini", "llama-4-scout", "claude-opus-4.7"), "builtin")
+
+
+def test_its_agents_are_the_bundled_ones() -> None:
+    own = {path.name: path.read_bytes() for path in (SHIPPED.parent / "config/agents").glob("*.yaml")}
+    assert own == {path.name: path.read_bytes() for path in BUNDLED_AGENTS.glob("*.yaml")}
 
 
 async def test_one_injection_becomes_four_messages_that_peers_allow(hello: Settings) -> None:

@@ -12,6 +12,7 @@ from organism.config.modules import Importer
 from organism.config.secrets import live_secrets
 from organism.config.settings import Model, Settings
 from organism.config.tool_settings import Tools
+from organism.tools.shelf import shipped
 
 HELLO = Path(__file__).parents[2] / "organism.yaml"
 
@@ -19,7 +20,7 @@ HELLO = Path(__file__).parents[2] / "organism.yaml"
 @pytest.fixture(scope="module")
 def settings() -> Settings:
     """Those of the hello organism."""
-    return load(HELLO, check_payload=lambda _: [], imports=Importer())
+    return load(HELLO, check_payload=lambda _: [], imports=Importer(), ship=shipped("1"))
 
 
 @pytest.mark.parametrize(

@@ -58,7 +58,7 @@ def crowded(world: MakeWorld) -> Any:
         limits = {"max_concurrent_handlers": slots, "max_queue_per_agent": MANY + 1000}
         made = world(SOURCE, LISTENERS, limits=limits)
         tokens = made.folder / "config" / "tokens.yaml"
-        tokens.parent.mkdir()
+        tokens.parent.mkdir(exist_ok=True)
         tokens.write_bytes(orjson.dumps({"tenants": [{"id": "acme"}, {"id": "globex"}]}))
         return made
 

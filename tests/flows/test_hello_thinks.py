@@ -19,14 +19,16 @@ answers:
 
 def thinking_hello(folder: Path) -> Path:
     """organism.yaml with a greeter without handler."""
-    shutil.copytree(ROOT / "handlers", folder / "handlers")
+    for name in ("handlers", "config/agents"):
+        shutil.copytree(ROOT / name, folder / name)
     (folder / "script.yaml").write_text(SCRIPT)
     config = (ROOT / "organism.yaml").read_text()
     handler = "    handler: handlers.hello.greet\n"
+    models = next(line for line in config.splitlines(keepends=True) if line.startswith("models:"))
     assert handler in config
     config = config.replace(handler, "    model: talker\n")
     path = folder / "organism.yaml"
-    path.write_text(f"{config}\nmodels: {{talker: {{provider: scripted, script: script.yaml}}}}\n")
+    path.write_text(config.replace(models, f"{models}  talker: {{provider: scripted, script: script.yaml}}\n"))
     return path
 
 

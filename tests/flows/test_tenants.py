@@ -46,7 +46,7 @@ def shared(world: MakeWorld) -> World:
     """An organism of three tenants."""
     made = world(WAITS, dict(LISTENERS))
     tokens = made.folder / "config" / "tokens.yaml"
-    tokens.parent.mkdir()
+    tokens.parent.mkdir(exist_ok=True)
     tokens.write_bytes(orjson.dumps({"tenants": [{"id": "acme"}, {"id": "globex"}]}))
     return made
 

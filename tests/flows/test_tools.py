@@ -39,20 +39,15 @@ async def names(o: Running) -> list[str]:
     return [row["name"] for row in orjson.loads(page.rows)]
 
 
-async def test_the_hello_organism_has_no_more_agents_than_it_names() -> None:
-    async with running(HELLO) as o:
-        assert await names(o) == ["greeter", "shouter", "response-handler"]
-        organism = orjson.loads(await o.log.row("organism", "organism") or b"")
-        assert organism["agent_count"] == 3
-
-
-async def test_a_tool_that_nobody_names_takes_messages_and_stands_in_no_list() -> None:
-    async with running(HELLO) as o:
+async def test_a_tool_that_nobody_names_takes_messages_and_stands_in_no_list(world: MakeWorld) -> None:
+    async with world(ASKING, {"stranger": {}}).running(on_disk=False) as o:
         done = await o.inject("calculator", {"expression": "2 * 21"}, wait=True)
         assert done.replies == ({"value": "42", "exact": True, "fraction": ""},)
         assert done.thread is not None
         assert (done.thread["status"], done.thread["participants"]) == ("completed", ["console", "calculator"])
-        assert await names(o) == ["greeter", "shouter", "response-handler"]
+        assert await names(o) == ["stranger"]
+        organism = orjson.loads(await o.log.row("organism", "organism") or b"")
+        assert organism["agent_count"] == 1
         with pytest.raises(NotFound):
             await o.do(PauseAgent(agent="calculator"))
 

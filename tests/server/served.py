@@ -24,6 +24,11 @@ from organism.server.serve import Address, Secrets, Serving, listen
 from tests.server.held import CheckedClient, CheckedSocket
 
 HELLO = Path(__file__).parents[2] / "organism.yaml"
+OWN = ("greeter", "shouter", "response-handler", "prompt-shaper", "summarizer")
+AGENTS = ("berlin-tour", "concise-de", "researcher")
+TOOLS = ("calculator", "current_datetime", "wikipedia_search", "wikipedia_summary")
+LISTENERS = [*OWN, *AGENTS, *TOOLS]
+"""Those of the hello organism in their order: its own, the agents that have files, the tools that these name."""
 TOKEN = "org_for_tests"
 PATIENCE_SECONDS = 10
 NO_TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)

@@ -43,6 +43,7 @@ def write_tokens(folder: Path, wanted: Wanted) -> Path:
 def hello_with(folder: Path, wanted: Wanted) -> Path:
     """An organism.yaml of the hello organism with these tokens beside it."""
     write_tokens(folder, wanted)
+    shutil.copytree(HELLO.parent / "config/agents", folder / "config/agents")
     return Path(shutil.copy(HELLO, folder / "organism.yaml"))
 
 

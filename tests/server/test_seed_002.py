@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.flows.world import MakeWorld
-from tests.server.served import Frames, Served, served
+from tests.server.served import LISTENERS, Frames, Served, served
 
 TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
 PARTICIPANTS = ["console", "greeter", "shouter", "response-handler"]
@@ -77,7 +77,7 @@ async def test_the_organism_has_the_fields_of_the_seed(hello: Served) -> None:
     assert {name: organism[name] for name in ("name", "status", "agent_count", "active_threads", "total_messages")} == {
         "name": "hello-world",
         "status": "running",
-        "agent_count": 3,
+        "agent_count": len(LISTENERS),
         "active_threads": 0,
         "total_messages": 4,
     }
@@ -115,7 +115,7 @@ async def test_each_query_is_answered(hello: Served, path: str) -> None:
         ("/threads?since=2024-01-15T10:00:00Z", 2),
         ("/messages?agent=greeter", 3),
         ("/messages?since=2024-01-15T10:00:00Z", 5),
-        ("/agents?limit=50", 3),
+        ("/agents?limit=50", len(LISTENERS)),
     ],
 )
 async def test_each_parameter_of_lists(hello: Served, path: str, total: int) -> None:
@@ -151,7 +151,7 @@ async def test_the_socket_first_says_how_everything_stands(hello: Served) -> Non
         connected = await Frames(socket).next()
     assert connected["event"] == "connected"
     assert connected["organism"]["name"] == "hello-world"
-    assert [agent["name"] for agent in connected["agents"]] == ["greeter", "shouter", "response-handler"]
+    assert [agent["name"] for agent in connected["agents"]] == LISTENERS
     assert connected["threads"] == []
 
 

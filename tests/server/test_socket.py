@@ -12,7 +12,7 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from organism.server.serve import MAX_FRAME_BYTES
 from tests.flows.world import MakeWorld
-from tests.server.served import TOKEN, Frames, Served, served
+from tests.server.served import LISTENERS, TOKEN, Frames, Served, served
 
 HOPS = [
     ("console", "greeter"),
@@ -39,7 +39,7 @@ async def test_the_first_frame_is_how_everything_stands(hello: Served) -> None:
     assert frame["position"] == said["thread"]["position"]
     assert frame["log"] == hello.log.timeline
     assert (frame["organism"]["name"], frame["organism"]["total_messages"]) == ("hello-world", 4)
-    assert [agent["name"] for agent in frame["agents"]] == ["greeter", "shouter", "response-handler"]
+    assert [agent["name"] for agent in frame["agents"]] == LISTENERS
     assert (frame["threads"], frame["threads_total"]) == ([said["thread"]], 1)
 
 

@@ -17,7 +17,7 @@ TEXT: Final = b"text/plain; charset=utf-8"
 
 
 async def graph(call: Call) -> Answer:
-    """``{nodes, edges}``: each listener, each other name that is a peer, and an edge from each to its peers.
+    """``{nodes, edges}``: each listener, each other name that is a peer, and an edge from each to its peers and tools.
 
     As ``mermaid`` it is the text of a flowchart, which many viewers of Markdown draw.
     """
@@ -50,12 +50,12 @@ def _nodes(settings: Settings) -> list[dict[str, Any]]:
 
 
 def _edges(settings: Settings) -> list[dict[str, str]]:
-    """An edge to each peer; ``"*"`` in ``peers`` is an edge to each other listener."""
+    """An edge to each peer and each tool; ``"*"`` in ``peers`` is an edge to each other listener."""
     everyone = tuple(listener.name for listener in settings.listeners)
     edges = []
     for listener in settings.listeners:
         others = tuple(name for name in everyone if name != listener.name) if listener.any_peer else ()
-        peers = dict.fromkeys((*listener.peers, *others))
+        peers = dict.fromkeys((*listener.peers, *listener.tools, *others))
         edges += [{"from": listener.name, "to": peer} for peer in peers if peer != "*"]
     return edges
 

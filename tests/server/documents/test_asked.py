@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import shutil
 import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -75,6 +76,7 @@ async def hello(tmp_path: Path) -> AsyncIterator[Served]:
         config = tmp_path / "organism.yaml"
         tools = f'\ntools: {{wikipedia: {{base_url: "http://127.0.0.1:{wiki.port}"}}}}\n'
         config.write_text(HELLO.read_text() + tools)
+        shutil.copytree(HELLO.parent / "config/agents", tmp_path / "config/agents")
         async with served(config) as server:
             yield server
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from tests.server.served import Served
+from tests.server.served import OWN, Served
 
 
 async def test_the_configuration_in_force_is_shown_whole(hello: Served) -> None:
     config = await hello.get("/organism/config")
     assert list(config) == ["organism", "limits", "retry", "models", "embeddings", "tools", "fx", "listeners"]
     assert config["organism"] == {"name": "hello-world", "imports": ["handlers"], "charter": True}
-    assert [listener["name"] for listener in config["listeners"]] == ["greeter", "shouter", "response-handler"]
+    assert [listener["name"] for listener in config["listeners"]] == list(OWN)
     assert config["listeners"][0]["prompt"] == "You are a friendly greeter."
 
 

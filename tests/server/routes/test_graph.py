@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from tests.flows.world import MakeWorld
-from tests.server.served import Served, served
+from tests.server.served import AGENTS, TOOLS, Served, served
 
 
-async def test_nodes_are_listeners_and_the_outside_and_edges_are_peers(hello: Served) -> None:
+async def test_nodes_are_listeners_and_the_outside_and_edges_are_peers_and_tools(hello: Served) -> None:
     graph = await hello.get("/organism/graph")
     assert [(node["name"], node["kind"]) for node in graph["nodes"]] == [
         ("greeter", "agent"),
         ("shouter", "listener"),
         ("response-handler", "listener"),
+        ("prompt-shaper", "agent"),
+        ("summarizer", "agent"),
+        *((name, "agent") for name in AGENTS),
+        *((name, "listener") for name in TOOLS),
         ("console", "console"),
     ]
     assert graph["nodes"][0]["payload_class"] == "handlers.hello.Greeting"
@@ -19,21 +23,23 @@ async def test_nodes_are_listeners_and_the_outside_and_edges_are_peers(hello: Se
         {"from": "greeter", "to": "shouter"},
         {"from": "shouter", "to": "response-handler"},
         {"from": "response-handler", "to": "console"},
+        *({"from": "researcher", "to": name} for name in TOOLS),
     ]
 
 
-async def test_as_mermaid_it_is_the_text_of_a_flowchart(hello: Served) -> None:
-    answer = await hello.call("GET", "/organism/graph?format=mermaid")
+async def test_as_mermaid_it_is_the_text_of_a_flowchart(world: MakeWorld) -> None:
+    source = "async def one(payload: Ask, metadata):\n    return None\n\n\ntwo = one\n"
+    made = world(source, {"one": {"peers": ["two"], "agent": True}, "two": {"peers": ["console"]}})
+    async with served(made.config) as server:
+        answer = await server.call("GET", "/organism/graph?format=mermaid")
     assert answer.headers["content-type"] == "text/plain; charset=utf-8"
     assert answer.text.splitlines() == [
         "flowchart LR",
-        '    n0(["greeter"])',
-        '    n1["shouter"]',
-        '    n2["response-handler"]',
-        '    n3(("console"))',
+        '    n0(["one"])',
+        '    n1["two"]',
+        '    n2(("console"))',
         "    n0 --> n1",
         "    n1 --> n2",
-        "    n2 --> n3",
     ]
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.flows.world import MakeWorld
-from tests.server.served import Frames, Served, served
+from tests.server.served import LISTENERS, Frames, Served, served
 
 AGENT_FIELDS = {
     "name", "description", "is_agent", "peers", "payload_class", "state", "current_thread", "queue_depth",
@@ -27,13 +27,13 @@ async def test_the_organism_has_its_shape(hello: Served) -> None:
     await hello.inject()
     organism = await hello.get("/organism")
     assert set(organism) == ORGANISM_FIELDS
-    assert (organism["name"], organism["status"], organism["agent_count"]) == ("hello-world", "running", 3)
+    assert (organism["name"], organism["status"], organism["agent_count"]) == ("hello-world", "running", len(LISTENERS))
     assert (organism["total_messages"], organism["active_threads"]) == (4, 0)
 
 
 async def test_agents_have_their_shape_and_the_order_of_the_config(hello: Served) -> None:
     page = await hello.get("/agents")
-    assert [agent["name"] for agent in page["agents"]] == ["greeter", "shouter", "response-handler"]
+    assert [agent["name"] for agent in page["agents"]] == LISTENERS
     assert all(set(agent) == AGENT_FIELDS for agent in page["agents"])
     assert page["agents"][0] == await hello.get("/agents/greeter")
     assert page["agents"][0]["peers"] == ["shouter"]
