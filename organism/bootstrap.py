@@ -215,10 +215,8 @@ class Organism:
     async def _load(self) -> Settings:
         await self._tools.prepare(self.config_path)
         try:
-            check, ship = payload_faults, self._tools.ship
-            settings = load(
-                self.config_path, check_payload=check, imports=self._importer, ship=ship, bundled=BUNDLED_AGENTS
-            )
+            check, imports, ship = payload_faults, self._importer, self._tools.ship
+            settings = load(self.config_path, check_payload=check, imports=imports, ship=ship, bundled=BUNDLED_AGENTS)
         except ConfigInvalid:
             await self._tools.take_back()
             raise
