@@ -68,6 +68,7 @@ class Pair:
 OURS, RIVAL = Figure(Side.OURS), Figure(Side.RIVAL)
 HOPS, RESTART, MEMORY = "bench.measures.hops", "bench.measures.restart", "bench.measures.memory"
 PUSH, REST, MODEL_CALL = "bench.measures.push", "bench.measures.rest", "bench.measures.model_call"
+RUNS = "bench.measures.runs"
 
 
 def at_least(must: float, aim: float) -> Bounds:
@@ -88,6 +89,22 @@ def pushed(what: str) -> Program:
 
 def asked(what: str) -> Program:
     return Program(REST, arguments=(what,))
+
+
+def ran(what: str) -> Program:
+    return Program(RUNS, arguments=(what,))
+
+
+def beside(rival: str, environment: str) -> tuple[Program, Program, tuple[Row, ...]]:
+    """A run of two model calls and a tool, and the same by the rival."""
+    what = f"a run of two model calls and a tool, p50 / {rival}, in memory"
+    rate = f"such runs a second, 32 under way / {rival}"
+    runs_s = "runs_s"
+    rows = (
+        Row(what, OURS, RIVAL, None),
+        Row(rate, Figure(Side.OURS, runs_s), Figure(Side.RIVAL, runs_s), None),
+    )
+    return ran("tool"), Program(f"bench.rivals.{environment}_runs", environment), rows
 
 
 def against(environment: str, module: str, in_flight: int) -> Program:
@@ -289,6 +306,27 @@ PAIRS = (
                 at_most(1.2, 1.05),
             ),
         ),
+    ),
+    Pair(
+        "model-turn",
+        ran("turn"),
+        None,
+        (Row("gateway and turn loop, a model call, over the bare ones, p50", OURS, None, at_most(1, 0.7), "ms"),),
+    ),
+    Pair("pydantic-ai", *beside("pydantic-ai 2.68", "pydantic_ai")),
+    Pair("openai-agents", *beside("openai-agents 0.24", "openai_agents")),
+    Pair(
+        "model-crowd",
+        ran("crowd"),
+        None,
+        (Row("memory of all with 500 runs under way", OURS, None, at_most(300, 150), "MiB"),),
+        most_repeats=3,
+    ),
+    Pair(
+        "model-fold",
+        ran("fold"),
+        None,
+        (Row("entries of runs folded a second", OURS, None, at_least(1_000_000, 2_000_000), "a second"),),
     ),
     Pair(
         "growth",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import count
 from typing import Final
 
@@ -112,7 +112,7 @@ class Attempts:
         if seconds <= 0:
             raise ProviderError("timeout", "No time was left for it.")
         self.sent += 1
-        parts = provider.stream(replace(self._plan.request, model=served.model.model, timeout_s=seconds))
+        parts = provider.stream(self._plan.request.to(served.model.model, seconds))
         try:
             async with asyncio.timeout(seconds):
                 await self._hear(parts)

@@ -56,6 +56,11 @@ class ModelRequest:
     max_tokens: int | None = None
     timeout_s: float = 120.0
 
+    def to(self, model: str, timeout_s: float) -> ModelRequest:
+        """The same for that model, within that time."""
+        said = (self.messages, self.tools, self.response_format, self.temperature, self.max_tokens)
+        return ModelRequest(model, *said, timeout_s)
+
 
 @dataclass(frozen=True, slots=True)
 class TextDelta:

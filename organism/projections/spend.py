@@ -50,7 +50,7 @@ class Account(NamedTuple):
     @property
     def used(self) -> Amount:
         """What is gone, or may be."""
-        return self.spent.plus(self.held)
+        return self.spent.plus(self.held) if self.held.calls else self.spent
 
 
 EMPTY: Final = Account()
@@ -160,7 +160,7 @@ class Spend:
 
 
 def _booked(account: Account, spent: Amount, more_held: Amount) -> Account:
-    return Account(account.spent.plus(spent), account.held.plus(more_held))
+    return Account(account.spent if spent is ZERO else account.spent.plus(spent), account.held.plus(more_held))
 
 
 FOLDS: Final[dict[str, Callable[[Spend, Event], None]]] = {

@@ -23,6 +23,9 @@ from organism.pump.unit import Decision
 PAYLOADS_AN_ENTRY: Final = 4
 """So many times ``limits.max_payload_bytes`` an entry may have: a payload that is written out as a text grows."""
 
+MOST_AHEAD: Final = 32
+"""So many entries of a handling may be on their way to the disk."""
+
 
 def story_of(run: Run) -> Story:
     """What the handling has shown, from here on."""
@@ -63,7 +66,16 @@ async def emit(run: Run, kind: str, data: Mapping[str, Any]) -> None:
         if "id" in data:
             said["id"] = data["id"]
         decision.add(f"run_{kind}", said, Content(message.thread.id, body), message.thread.id)
-        await run.pump.commit(decision)
+        await _show(run, story, decision)
+
+
+async def _show(run: Run, story: Story, decision: Decision) -> None:
+    """Write what is shown. Nothing that the handler does next rests on it, so it goes on; but not far ahead."""
+    run.pump.write(decision)
+    story.ahead += 1
+    if story.ahead >= MOST_AHEAD:
+        await run.pump.settled()
+        story.ahead = 0
 
 
 def _written(run: Run, kind: str, data: Mapping[str, Any]) -> bytes:
@@ -115,7 +127,7 @@ async def _end(run: Run, story: Story, kind: str, data: Mapping[str, Any]) -> No
         return
     decision = run.decide()
     story.end(block, decision, _more(run, data))
-    await run.pump.commit(decision)
+    await _show(run, story, decision)
 
 
 def _open_block(story: Story, kind: str, block_id: str) -> Block | None:

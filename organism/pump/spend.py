@@ -113,6 +113,8 @@ def _fitted(need: Need, bound: Bound) -> Need:
         if tokens < need.least:
             needs = f"{plain(cost(need.price, need.input_tokens, need.least))} more"
             raise _exhausted(bound, f"{plain(most.usd)} USD", plain(used.usd), needs)
+    if tokens == need.output_tokens and seconds == need.seconds:
+        return need
     return replace(need, output_tokens=tokens, seconds=seconds)
 
 

@@ -26,10 +26,11 @@ class Call(Protocol):
 class Story:
     """What one attempt at a handling has shown. ``blocks`` are open; None stands for one that the log holds whole.
 
-    ``reason`` is why the handler says that the run is over, ``calls`` are those whose answers may still come.
+    ``reason`` is why the handler says that the run is over, ``calls`` are those whose answers may still come, and
+    ``ahead`` counts the entries of which nobody has waited to be on disk.
     """
 
-    __slots__ = ("_run", "_used", "blocks", "calls", "reason")
+    __slots__ = ("_run", "_used", "ahead", "blocks", "calls", "reason")
 
     def __init__(self, run: Teller) -> None:
         self._run = run
@@ -37,6 +38,7 @@ class Story:
         self.blocks: dict[tuple[str, str], Block | None] = {}
         self.calls: dict[Call, None] = {}
         self.reason = ""
+        self.ahead = 0
 
     def is_told(self, name: str) -> bool:
         """Whether the log holds this entry; it counts as told from here on."""

@@ -6,14 +6,17 @@ from typing import Any
 
 import pytest
 
+from organism.bootstrap import Parts
 from organism.model.commands import KillThread, ResolveApproval
 from organism.model.events import Event
 from organism.model.run import REQUIRED
 from organism.projections.entries import entry_of
 from organism.projections.run import fold
+from organism.pump.runs import MOST_AHEAD
 from organism.testing import Running
+from tests.flows.disk import Disk
 from tests.flows.speaker import Speaker
-from tests.flows.stage import TurnedTime, folded_anew, folded_live, open_gate, pairs, play
+from tests.flows.stage import TurnedTime, at_gate, decided, folded_anew, folded_live, open_gate, pairs, play
 from tests.flows.world import MakeWorld
 
 SHOWER = """
@@ -360,3 +363,24 @@ async def test_a_live_secret_and_half_a_character_never_come_through(world: Make
         folded = fold(map(entry_of, await shown(o, outcome.thread_id)))
     assert "".join(heard) == "my key [redacted] 😀?"
     assert [message["content"] for message in folded["messages"]] == ["my key [redacted] 😀?", "[redacted] ?"]
+
+
+async def test_a_handler_goes_on_while_what_it_shows_is_written_but_not_far_ahead(world: MakeWorld) -> None:
+    show = "    await metadata.emit('data', {'name': 'n', 'data': number})"
+    source = steps("await gate('go')", "for number in range(1000):", f"    {show}", "        TRACE.append(number)")
+    disk = Disk()
+    async with world(source, {"shower": {}}).running(parts=Parts(driver=disk)) as o:
+        injected = await o.inject("shower", {"text": ""})
+        await at_gate(o, "go")
+        await o.pump.settled()
+        disk.hold()
+        open_gate(o, "go")
+        await decided(o)
+        for _ in range(100):
+            await o.events("organism_started")
+        ahead = len(play(o)["TRACE"])
+        disk.release()
+        assert await o.tenant.ended(injected.thread_id, 30)
+        entries = [event for event in await shown(o, injected.thread_id) if event.type == "run_data"]
+    assert 0 < ahead <= MOST_AHEAD
+    assert len(entries) == 1000

@@ -36,7 +36,7 @@ RIGHT = {
     "organism/agents/factory.py": "from organism.agents import prompt",
     "organism/agents/llm_client.py": "from organism.agents.providers import openai",
     "organism/agents/prompt.py": "from organism.agents import answers",
-    "organism/agents/providers/openai.py": "import openai\nfrom organism.agents import provider",
+    "organism/agents/providers/anthropic.py": "import anthropic\nfrom organism.agents import provider",
     "organism/cli/serve.py": "import typer\nimport uvicorn\nfrom organism import bootstrap",
     "organism/codec/xml.py": "from lxml import etree",
     "organism/config/load.py": "from ruamel.yaml import YAML",

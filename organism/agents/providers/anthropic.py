@@ -13,7 +13,7 @@ from organism.agents.providers.wire.access import Access, Waits
 from organism.agents.providers.wire.body import Reader
 from organism.agents.providers.wire.faults import Faults
 from organism.agents.providers.wire.server import Server
-from organism.agents.providers.wire.transport import UNREAD, Sdk
+from organism.agents.providers.wire.transport import UNREAD, Sdk, http_client
 from organism.model.completion import ModelRequest, Part
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ class _Speech:
     path = messages.PATH
     optional = messages.OPTIONAL
 
-    def load(self, access: Access, client: httpx2.AsyncClient) -> Sdk:
+    def load(self, access: Access) -> Sdk:
         import httpx2
 
         try:
@@ -68,7 +68,7 @@ class _Speech:
             raise ProviderError("rejected", f"The provider `anthropic` lacks its package: {remedy}.") from error
 
         api = anthropic.AsyncAnthropic(
-            api_key="-", base_url=access.base_url, max_retries=0, http_client=client, open_telemetry=False
+            api_key="-", base_url=access.base_url, max_retries=0, http_client=http_client(access), open_telemetry=False
         )
 
         async def post(path: str, body: bytes, limit: httpx2.Timeout) -> httpx2.Response:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 from uuid import uuid4
 
 from organism.agents.providers.wire import chat
@@ -12,11 +12,8 @@ from organism.agents.providers.wire.access import Access, Waits
 from organism.agents.providers.wire.body import Reader
 from organism.agents.providers.wire.faults import Faults
 from organism.agents.providers.wire.server import Server
-from organism.agents.providers.wire.transport import UNREAD, Sdk
+from organism.agents.providers.wire.transport import Sdk, plain_posts
 from organism.model.completion import ModelRequest, Part
-
-if TYPE_CHECKING:
-    import httpx2
 
 BASE_URL: Final = "https://api.openai.com/v1"
 
@@ -54,18 +51,8 @@ class _Speech:
     path = chat.PATH
     optional = chat.OPTIONAL
 
-    def load(self, access: Access, client: httpx2.AsyncClient) -> Sdk:
-        import httpx2
-        import openai
-
-        api = openai.AsyncOpenAI(api_key="-", base_url=access.base_url, max_retries=0, http_client=client)
-
-        async def post(path: str, body: bytes, limit: httpx2.Timeout) -> httpx2.Response:
-            return await api.post(
-                path, cast_to=httpx2.Response, content=body, options={"headers": UNREAD, "timeout": limit}
-            )
-
-        return Sdk(post, api.close, (openai.OpenAIError,))
+    def load(self, access: Access) -> Sdk:
+        return plain_posts(access)
 
     def body(self, request: ModelRequest, without: frozenset[str]) -> Mapping[str, Any]:
         return chat.body(request, without)

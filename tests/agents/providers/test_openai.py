@@ -110,7 +110,7 @@ async def test_the_key_is_sent_and_nothing_of_this_machine(peer: Peer, provider:
     headers = (await peer.requests())[0]["headers"]
     assert headers["authorization"] == f"Bearer {KEY}"
     assert set(headers) == {
-        *("accept", "accept-encoding", "authorization", "connection", "content-length", "content-type", "host"),
+        *("accept", "accept-encoding", "authorization", "content-length", "content-type", "host"),
         "user-agent",
     }
 

@@ -15,9 +15,11 @@ class Characters:
 
     def take(self, piece: str) -> str:
         """The whole characters so far."""
+        if not piece:
+            return ""
         text = self._half + piece
         self._half = ""
-        if text and FIRST_HALF[0] <= text[-1] <= FIRST_HALF[1]:
+        if FIRST_HALF[0] <= text[-1] <= FIRST_HALF[1]:
             text, self._half = text[:-1], text[-1]
         return mended(text)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from organism.agents.providers.wire.characters import Characters
@@ -96,12 +96,14 @@ class ChatReader:
         self.is_finished = False
         self.is_ended = False
 
-    def event(self, event: Event) -> Iterator[Part]:
+    def event(self, event: Event) -> Iterable[Part]:
         """See ``Reader``."""
-        if event.data.strip().startswith(DONE):
+        data = event.data.strip()
+        if data.startswith(DONE):
             self.is_ended = True
-        elif event.data.strip() and (chunk := self._read(event)) is not None:
-            yield from self._chunk(chunk)
+        elif data and (chunk := self._read(event)) is not None:
+            return self._chunk(chunk)
+        return ()
 
     def whole(self, document: Mapping[str, Any]) -> Iterator[Part]:
         """See ``Reader``."""
@@ -114,7 +116,11 @@ class ChatReader:
         """See ``Reader``."""
         if not self._has_spoken or not (self._finish or self.is_ended):
             raise self._faults.cut()
-        yield from self._said(self._thought.rest(), self._text.rest())
+        thought, text = self._thought.rest(), self._text.rest()
+        if thought:
+            yield ThoughtDelta(thought)
+        if text:
+            yield TextDelta(text)
         calls = list(finished(self._calls.all, self._new_id))
         if not all(call.name for call in calls):
             raise self._faults.malformed("with a tool call that names no tool")
@@ -143,40 +149,41 @@ class ChatReader:
         self._count(chunk.get("usage"))
         choices = chunk.get("choices")
         for choice in choices if isinstance(choices, list) else ():
-            if isinstance(choice, dict) and choice.get("index") in (0, None):
-                yield from self._choice(choice)
+            if not isinstance(choice, dict) or choice.get("index") not in (0, None):
+                continue
+            self._has_spoken = True
+            delta = choice.get("delta") or choice.get("message")
+            if isinstance(delta, dict):
+                thought, text = self._heard(delta)
+                if thought:
+                    yield ThoughtDelta(thought)
+                if text:
+                    yield TextDelta(text)
+            self._stop(choice.get("finish_reason"))
 
-    def _choice(self, choice: Mapping[str, Any]) -> Iterator[Part]:
-        self._has_spoken = True
-        delta = choice.get("delta") or choice.get("message")
-        if isinstance(delta, dict):
-            yield from self._delta(delta)
-        finish = choice.get("finish_reason")
-        if isinstance(finish, str) and finish:
-            if finish.lower() in BROKEN_OFF:
-                raise self._faults.cut()
-            self._finish = finish.lower()
-            self.is_finished = True
+    def _stop(self, finish: object) -> None:
+        """Why the model stopped, if it has."""
+        if not isinstance(finish, str) or not finish:
+            return
+        if finish.lower() in BROKEN_OFF:
+            raise self._faults.cut()
+        self._finish = finish.lower()
+        self.is_finished = True
 
-    def _delta(self, delta: Mapping[str, Any]) -> Iterator[Part]:
-        thought = next((delta[key] for key in ("reasoning_content", "reasoning") if delta.get(key)), "")
+    def _heard(self, delta: Mapping[str, Any]) -> tuple[str, str]:
+        """Thought and text of a delta; its pieces of calls are kept."""
+        thought = delta.get("reasoning_content") or delta.get("reasoning")
         inner, text = _texts(delta.get("content"))
         refusal = delta.get("refusal")
         if isinstance(refusal, str) and refusal:
             self._has_refused = True
             text += refusal
-        thought = thought if isinstance(thought, str) else ""
-        yield from self._said(self._thought.take(thought + inner), self._text.take(text))
         for piece in _pieces(delta):
             if not isinstance(piece, dict):
                 raise self._faults.malformed("with a tool call that is no object")
             self._calls.take(piece)
-
-    def _said(self, thought: str, text: str) -> Iterator[Part]:
-        if thought:
-            yield ThoughtDelta(thought)
-        if text:
-            yield TextDelta(text)
+        thought = thought + inner if isinstance(thought, str) else inner
+        return self._thought.take(thought), self._text.take(text)
 
     def _count(self, told: Any) -> None:
         """The usage; where a server tells it again and again, the last time counts."""

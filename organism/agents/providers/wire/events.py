@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -36,7 +35,7 @@ class Events:
         self.seen = 0
         self.foreign = 0
 
-    def feed(self, chunk: bytes) -> Iterator[Event]:
+    def feed(self, chunk: bytes) -> list[Event]:
         """The events that the chunk ends."""
         if self._skips_newline and chunk:
             self._skips_newline = False
@@ -44,23 +43,28 @@ class Events:
         self.held += len(chunk)
         if b"\n" not in chunk and b"\r" not in chunk:
             self._pieces.append(chunk)
-            return
+            return []
         lines = b"".join((*self._pieces, chunk)).splitlines(keepends=True)
         self._skips_newline = chunk.endswith(b"\r")
         self._pieces = [] if lines[-1].endswith(LINE_ENDS) else [lines.pop()]
+        found: list[Event] = []
         for line in lines:
-            yield from self._line(line.rstrip(b"\r\n"))
+            self._take(line.rstrip(b"\r\n"), found)
+        return found
 
-    def end(self) -> Iterator[Event]:
+    def end(self) -> list[Event]:
         """The event that nothing stands behind, if there is one."""
+        found: list[Event] = []
         line = b"".join(self._pieces)
         if not any(field.startswith(line) for field in (*FIELDS, ERROR)):  # what is cut in a name, is no other name
-            yield from self._line(line)
-        yield from self._line(b"")
+            self._take(line, found)
+        self._take(b"", found)
+        return found
 
-    def _line(self, line: bytes) -> Iterator[Event]:
+    def _take(self, line: bytes, found: list[Event]) -> None:
+        """The next line; an empty one ends an event."""
         if not line:
-            yield from self._event()
+            self._end_event(found)
             return
         field, _, value = line.partition(b":")
         value = value.removeprefix(b" ")
@@ -72,10 +76,12 @@ class Events:
         elif field and field not in FIELDS:
             self.foreign += 1
 
-    def _event(self) -> Iterator[Event]:
+    def _end_event(self, found: list[Event]) -> None:
         name, data = self._name, self._data
-        self._name, self._data = "", []
         self.held = sum(map(len, self._pieces))
         if data:
+            self._name, self._data = "", []
             self.seen += 1
-            yield Event(name, b"\n".join(data))
+            found.append(Event(name, b"\n".join(data)))
+        elif name:
+            self._name = ""

@@ -50,7 +50,9 @@ class Patience:
             raise self._faults.late(*failing) from None
         except Refused:
             raise
-        except (*sdk.errors, *failures()) as error:
+        except failures() as error:
+            raise self._unbegun(error, connect_s) from None
+        except sdk.errors as error:
             raise self._unbegun(error.__cause__ or error, connect_s) from None
 
     async def next(self, chunks: AsyncGenerator[bytes], *, is_finished: bool) -> bytes | None:
@@ -83,7 +85,7 @@ class Patience:
                     pass
 
     def _unbegun(self, cause: BaseException, connect_s: float) -> Exception:
-        """What it means that there was no answer; an SDK may have wrapped what came."""
+        """What it means that there was no answer, whether an SDK had wrapped what came or not."""
         if isinstance(cause, Refused):
             return cause
         if is_connect_timeout(cause):

@@ -15,7 +15,7 @@ from organism.agents.providers.wire.body import Body, Reader
 from organism.agents.providers.wire.faults import Faults, Refused
 from organism.agents.providers.wire.patience import Patience
 from organism.agents.providers.wire.said import Said
-from organism.agents.providers.wire.transport import Sdk, http_client
+from organism.agents.providers.wire.transport import Sdk
 from organism.model.completion import ModelRequest, Part
 
 if TYPE_CHECKING:
@@ -44,8 +44,8 @@ class Speech(Protocol):
     def optional(self) -> tuple[str, ...]:
         """Parameters that are left out where a server does not know them."""
 
-    def load(self, access: Access, client: httpx2.AsyncClient) -> Sdk:
-        """The SDK; imports it, and reads certificates, so it is called in a thread."""
+    def load(self, access: Access) -> Sdk:
+        """What puts requests; it imports packages and reads certificates, so it is called in a thread."""
 
     def body(self, request: ModelRequest, without: frozenset[str]) -> Mapping[str, Any]:
         """The request in the words of the API."""
@@ -121,7 +121,7 @@ class Server:
         return next((name for name in sent if _is_unknown(name, refusal.said)), None)
 
     async def _opened(self) -> Sdk:
-        """The SDK. Its first import takes a second or two, so it is none of the call's time, and not the loop's."""
+        """What puts requests. Making it takes up to a second or two, none of them the call's time or the loop's."""
         if self._is_closed:
             raise ProviderError("unavailable", f"The provider of {self._access.host} is closed.")
         if self._sdk is not None:
@@ -132,7 +132,7 @@ class Server:
             return self._sdk
 
     def _load(self) -> Sdk:
-        return self._speech.load(self._access, http_client(self._access))
+        return self._speech.load(self._access)
 
 
 def _is_unknown(name: str, said: Said) -> bool:

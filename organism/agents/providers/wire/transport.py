@@ -29,15 +29,21 @@ OWN_HEADERS: Final = frozenset(
     }
 )
 """What is sent, besides the key. The SDKs would add the machine's kind, and whatever their own variables say."""
+PLAIN_HEADERS: Final = {
+    "accept": "application/json",
+    "accept-encoding": "gzip, deflate",
+    "content-type": "application/json",
+    "user-agent": "organism",
+}
 UNREAD: Final = {"X-Stainless-Raw-Response": "stream"}
 """Tells an SDK to give an answer before it is read; it is not sent."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sdk:
-    """The SDK of an API, as far as it is used: it posts a body to a path and gives the answer unread.
+    """What puts a request: it posts a body to a path and gives the answer unread.
 
-    ``errors`` are what it raises when the connection fails.
+    ``errors`` are what it raises when the connection fails, besides ``failures()``.
     """
 
     post: Callable[[str, bytes, httpx2.Timeout], Awaitable[httpx2.Response]]
@@ -54,9 +60,6 @@ def http_client(access: Access) -> httpx2.AsyncClient:
 
     import httpx2
 
-    # Reading the certificates of all authorities takes longer than a call; without TLS nobody asks for them.
-    verify = True if access.base_url.startswith("https:") else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-
     async def dress(request: httpx2.Request) -> None:
         for name in set(request.headers) - OWN_HEADERS:
             del request.headers[name]
@@ -68,12 +71,54 @@ def http_client(access: Access) -> httpx2.AsyncClient:
             raise Refused(response.status_code, response.headers, await _beginning(response))
 
     return httpx2.AsyncClient(
-        verify=verify,
+        verify=_authorities(access),
         trust_env=False,
         follow_redirects=False,
-        limits=httpx2.Limits(max_connections=None, max_keepalive_connections=KEPT_CONNECTIONS, keepalive_expiry=KEPT_S),
+        limits=_limits(),
         event_hooks={"request": [dress], "response": [judge]},
     )
+
+
+def plain_posts(access: Access) -> Sdk:
+    """Posts with no SDK between: an API that is no more than a path and a body needs none, and is asked much sooner.
+
+    It reads no variables and follows no redirect either. Raises ``ProviderError`` where there is no key.
+    """
+    key = access.credential()
+
+    import httpx2
+
+    transport = httpx2.AsyncHTTPTransport(verify=_authorities(access), trust_env=False, limits=_limits())
+    place = access.base_url.rstrip("/")
+    urls: dict[str, httpx2.URL] = {}
+    headers = dict(PLAIN_HEADERS)
+    if key:
+        headers["authorization"] = f"Bearer {key}"
+
+    async def post(path: str, body: bytes, limit: httpx2.Timeout) -> httpx2.Response:
+        url = urls.get(path) or urls.setdefault(path, httpx2.URL(f"{place}{path}"))
+        request = httpx2.Request("POST", url, headers=headers, content=body, extensions={"timeout": limit.as_dict()})
+        response = await transport.handle_async_request(request)
+        response.request = request
+        if response.is_success:
+            return response
+        try:
+            raise Refused(response.status_code, response.headers, await _beginning(response))
+        finally:
+            await response.aclose()
+
+    return Sdk(post, transport.aclose, ())
+
+
+def _authorities(access: Access) -> bool | ssl.SSLContext:
+    """Whom TLS trusts. Reading all authorities takes longer than a call; without TLS nobody asks for them."""
+    return True if access.base_url.startswith("https:") else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+
+
+def _limits() -> httpx2.Limits:
+    import httpx2
+
+    return httpx2.Limits(max_connections=None, max_keepalive_connections=KEPT_CONNECTIONS, keepalive_expiry=KEPT_S)
 
 
 async def _beginning(response: httpx2.Response) -> bytes:
