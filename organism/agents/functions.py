@@ -13,7 +13,7 @@ from organism.config.settings import Listener
 from organism.model.handler import TodoComplete, TodoUntil
 from organism.model.ids import SYSTEM_TODO
 from organism.model.tool import ToolSpec
-from organism.pump.offer import call_payload, tool_spec
+from organism.pump.offer import call_json, tool_spec
 
 REMINDERS: Final[Mapping[str, type]] = {"todo_until": TodoUntil, "todo_complete": TodoComplete}
 """What ``system.todo`` takes, as functions of an agent that names it among its peers."""
@@ -92,8 +92,8 @@ def _function(listener: Listener, name: str, codec: Codec) -> Function:
 
 def _checked(listener: Listener, codec: Codec, arguments: Mapping[str, Any]) -> object:
     """The payload as the listener takes it: its size too, so that the model hears what is wrong."""
-    call_payload(listener, codec, arguments)
-    return codec.from_json(listener.payload_class.__name__, arguments, Terms(listener.max_payload_bytes))
+    json = call_json(listener, arguments)
+    return codec.from_json(listener.payload_class.__name__, json, Terms(listener.max_payload_bytes))
 
 
 def _reminders(agent: Listener) -> Mapping[str, type]:

@@ -30,11 +30,6 @@ def _description(listener: Listener, schema: Mapping[str, Any]) -> str:
     return said if not more or more == said else f"{said}\n\n{more}"
 
 
-def call_payload(listener: Listener, codec: Codec, arguments: Mapping[str, Any]) -> object:
-    """The payload of a call with these arguments. Raises ``InvalidPayload``, which names each fault with its place."""
-    return codec.draft(listener.payload_class.__name__, call_json(listener, arguments))
-
-
 def call_json(listener: Listener, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
     """The payload of a call as JSON. A tool that is not ours takes its arguments as text, and checks them itself."""
     return arguments if listener.payload_class is not ToolArguments else {"json": orjson.dumps(arguments).decode()}

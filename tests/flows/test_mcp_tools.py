@@ -15,9 +15,11 @@ from organism.log.log import Query
 from organism.model.commands import ResolveIndeterminate
 from organism.pump.offer import tool_spec
 from organism.testing import Running, running
+from tests.flows.thinking import agent, call, calls, run_of, says, thinking
 from tests.flows.world import MakeWorld, World
 
 SERVER = Path(__file__).parents[1] / "tools" / "mcp" / "server.py"
+ROUGH = SERVER.with_name("rough.py")
 SOURCE = """
 from organism.model.tool import ToolArguments, ToolOutput
 
@@ -77,7 +79,7 @@ async def test_a_call_is_a_message_like_any_other(world: MakeWorld, tmp_path: Pa
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ("{", "The arguments are no JSON: "),
+        ("{", "The arguments cannot be taken: this is not JSON (line 1, column 2): "),
         ("[1]", "The arguments are a JSON object; list came."),
         ('{"a": "one", "b": 2}', 'The arguments do not fit: /a: "one" is not of type "integer".'),
         ("{}", 'The arguments do not fit: /: "a" is a required property; /: "b" is a required property.'),
@@ -229,6 +231,40 @@ async def test_a_reload_leaves_the_servers_that_are_gone_and_a_bad_one_changes_n
         play.config.write_bytes(orjson.dumps(config))
         changes = await o.organism.reload()
         assert list(changes.removed) == ["play__add", "play__put", "play__write.file", "play__wait"]
+
+
+async def test_an_agent_s_model_calls_a_tool_by_its_own_arguments_and_hears_what_is_wrong_with_them(
+    world: MakeWorld, tmp_path: Path
+) -> None:
+    wrong, right = call("play__add", a="one", b=1), call("play__add", a=40, b=2)
+    play = thinking(world, {"thinker": agent(tools=["play__add"])}, calls(wrong), calls(right), says("It is 42."))
+    command = [sys.executable, str(SERVER), str(tmp_path / "diary")]
+    play.world.top["tools"] = {"mcp": {"play": {"command": command}}}
+    play.world.write("")
+    async with play.running() as o:
+        done = await o.inject("thinker", {"message": "What is 40 + 2?"}, wait=True)
+        assert done.replies == ({"text": "It is 42.", "citations": []},)
+        (offered,) = play.models.options[0]["tools"]
+        assert (offered.name, offered.parameters["required"]) == ("play__add", ["a", "b"])
+        run = await run_of(o, done.message_id)
+        results = [data["output"] for kind, data in run if kind == "tool_result"]
+        assert '/a: "one" is not of type "integer"' in str(results[0]).replace("\\", "")
+        assert '"42"' in str(results[1]).replace("\\", "")
+        assert diary(tmp_path) == ["add 40 2"]
+
+
+async def test_a_reload_follows_a_server_that_has_other_tools_now(world: MakeWorld, tmp_path: Path) -> None:
+    command = [sys.executable, "-S", str(ROUGH), str(tmp_path / "diary")]
+    async with world("", {}, tools={"mcp": {"rough": {"command": command}}}).running() as o:
+        assert list(await listed(o)) == ["rough__do", "rough__promised"]
+        await o.inject("rough__do", {"json": '{"do": "grow"}'}, wait=True)
+        assert list((await o.organism.reload()).added) == ["rough__grown"]
+        done = await o.inject("rough__grown", {"json": '{"do": "this"}'}, wait=True)
+        assert done.replies[0]["text"] == "did this"
+        await o.inject("rough__do", {"json": '{"do": "shrink"}'}, wait=True)
+        refused = await o.inject("rough__grown", {"json": '{"do": "this"}'}, wait=True)
+        assert refused.replies[0]["message"] == "The MCP server rough refused the call: Unknown tool: grown"
+        assert list((await o.organism.reload()).removed) == ["rough__grown"]
 
 
 async def test_a_tool_of_a_server_may_demand_consent(world: MakeWorld, tmp_path: Path) -> None:

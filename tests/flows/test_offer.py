@@ -6,7 +6,7 @@ import pytest
 
 from organism.config.settings import Listener
 from organism.errors import InvalidPayload
-from organism.pump.offer import call_payload, tool_spec
+from organism.pump.offer import call_json, tool_spec
 from organism.testing import Running
 from tests.flows.world import MakeWorld
 
@@ -53,8 +53,8 @@ async def test_a_payload_without_a_docstring_adds_nothing_to_the_description(wor
 
 async def test_arguments_become_the_payload_or_every_fault_is_named(world: MakeWorld) -> None:
     async with world(SOURCE, LISTENERS).running(on_disk=False) as o:
-        payload = call_payload(named(o, "weigh"), o.organism.codec, {"what": "tea"})
+        payload = o.organism.codec.draft("Parcel", call_json(named(o, "weigh"), {"what": "tea"}))
         assert (type(payload).__name__, vars(payload)) == ("Parcel", {"what": "tea", "grams": 100})
         with pytest.raises(InvalidPayload) as refused:
-            call_payload(named(o, "weigh"), o.organism.codec, {"grams": "many", "colour": 1})
+            o.organism.codec.draft("Parcel", call_json(named(o, "weigh"), {"grams": "many", "colour": 1}))
         assert [fault.pointer for fault in refused.value.details] == ["/colour", "/what", "/grams"]

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Awaitable, Callable
 from typing import Any, Final, cast
 
 import orjson
+from anyio import ClosedResourceError
+from mcp import Client, MCPError
 from mcp.types import (
     CONNECTION_CLOSED,
+    PARSE_ERROR,
     REQUEST_TIMEOUT,
     BlobResourceContents,
     CallToolResult,
@@ -19,8 +23,10 @@ from mcp.types import (
     Tool,
 )
 
+from organism.config.json_text import NotJson, read_json
 from organism.model.handler import EffectFailed, EffectKind, EffectUnknown, HandlerMetadata, HandlerResponse
 from organism.model.tool import ToolArguments, ToolError, ToolOutput
+from organism.tools.mcp.address import NOTHING_DONE
 from organism.tools.mcp.connection import FAULTS, Connection
 from organism.tools.mcp.schema import ArgumentsSchema
 from organism.tools.text import cut, decoded
@@ -64,9 +70,9 @@ def calling(connection: Connection, name: str, kind: EffectKind, schema: Argumen
 
 def _read(text: str, schema: ArgumentsSchema | None) -> tuple[dict[str, Any], str]:
     try:
-        arguments = orjson.loads(text)
-    except orjson.JSONDecodeError as error:
-        return {}, f"The arguments are no JSON: {error}."
+        arguments = read_json(text)
+    except NotJson as error:
+        return {}, f"The arguments cannot be taken: {error}."
     if not isinstance(arguments, dict):
         return {}, f"The arguments are a JSON object; {type(arguments).__name__} came."
     faults = schema.faults(arguments) if schema is not None else []
@@ -75,23 +81,47 @@ def _read(text: str, schema: ArgumentsSchema | None) -> tuple[dict[str, Any], st
 
 async def _asked(connection: Connection, name: str, arguments: dict[str, Any], key: str) -> dict[str, Any]:
     """What the server answers. Raises ``EffectUnknown`` if it may have acted and nobody heard of it."""
+    server = f"The MCP server {connection.name}"
     try:
-        client = await connection.client()
+        return await _called(connection, name, arguments, key)
     except NoAnswer as error:
         return {"code": error.code, "message": error.message}
-    server = f"The MCP server {connection.name}"
-    seconds = connection.server.timeout_s
-    try:
-        async with asyncio.timeout(seconds):
-            return _told(await client.call_tool(name, arguments, meta=cast("RequestParamsMeta", {KEY: key})))
     except TimeoutError as error:
-        raise EffectUnknown(f"{server} did not answer within {seconds:g} seconds.") from error
+        raise EffectUnknown(f"{server} did not answer within {connection.server.timeout_s:g} seconds.") from error
     except FAULTS as error:
-        if getattr(error, "code", CONNECTION_CLOSED) in _UNCERTAIN:
+        why = cut(decoded(str(error).encode("utf-8", "replace"), ""), MOST_TEXT_BYTES)
+        code = CONNECTION_CLOSED if isinstance(error, ClosedResourceError) else getattr(error, "code", PARSE_ERROR)
+        if code in _UNCERTAIN:
+            raise EffectUnknown(
+                f"{server} was lost in the midst of the call: {connection.last_words or why}."
+            ) from error
+        did = "was asked, and its answer cannot be read" if code == PARSE_ERROR else "refused the call"
+        return {"code": "upstream_error", "message": f"{server} {did}: {why}"}
+
+
+async def _called(connection: Connection, name: str, arguments: dict[str, Any], key: str) -> dict[str, Any]:
+    """Call it; once more if it is known that nothing was done, as when a server has begun anew."""
+    client = await connection.client()
+    try:
+        return await _once(connection, client, name, arguments, key)
+    except MCPError as error:
+        if error.code != NOTHING_DONE:
+            raise
+    await connection.drop()
+    return await _once(connection, await connection.client(), name, arguments, key)
+
+
+async def _once(
+    connection: Connection, client: Client, name: str, arguments: dict[str, Any], key: str
+) -> dict[str, Any]:
+    heard = connection.heard
+    try:
+        async with asyncio.timeout(connection.server.timeout_s):
+            return _told(await client.call_tool(name, arguments, meta=cast("RequestParamsMeta", {KEY: key})))
+    except TimeoutError:
+        if connection.heard == heard:  # it has been mute all the while: the next call finds another
             await connection.drop()
-            raise EffectUnknown(f"{server} was lost in the midst of the call.") from error
-        message = cut(decoded(str(error).encode(), ""), MOST_TEXT_BYTES)
-        return {"code": "upstream_error", "message": f"{server} refused the call: {message}"}
+        raise
 
 
 def _told(result: CallToolResult) -> dict[str, Any]:
@@ -99,9 +129,16 @@ def _told(result: CallToolResult) -> dict[str, Any]:
     text = cut(whole, MOST_TEXT_BYTES)
     if result.is_error:
         return {"code": "upstream_error", "message": text or "The tool failed, and says nothing of it."}
-    json = "" if result.structured_content is None else orjson.dumps(result.structured_content).decode()
-    fits = cut(json, MOST_TEXT_BYTES) == json
-    return {"text": text, "json": json if fits else "", "truncated": len(text) < len(whole) or not fits}
+    structured = "" if result.structured_content is None else _json(result.structured_content)
+    fits = cut(structured, MOST_TEXT_BYTES) == structured
+    return {"text": text, "json": structured if fits else "", "truncated": len(text) < len(whole) or not fits}
+
+
+def _json(value: Any) -> str:
+    try:
+        return orjson.dumps(value).decode()
+    except TypeError:  # numbers beyond 64 bits, halves of characters
+        return json.dumps(value, separators=(",", ":"))
 
 
 def _text(block: object) -> str:

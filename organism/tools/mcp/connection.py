@@ -7,20 +7,19 @@ for the client first; a broken connection is noticed when the server's stream en
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
 
 import anyio
-import httpx2
-from mcp import Client, InputRequiredRoundsExceededError, MCPError, StdioServerParameters, stdio_client
-from mcp.client.streamable_http import streamable_http_client
-from mcp.types import Implementation, Tool
+from mcp import Client, InputRequiredRoundsExceededError, MCPError
+from mcp.types import Implementation, JSONRPCResponse, Tool
 from pydantic import ValidationError
 
 from organism.config.tool_settings import McpServer
-from organism.tools.mcp.last_words import LastWords
+from organism.tools.mcp.address import asked_at
+from organism.tools.mcp.process import LastWords, Program, spoken_to
 from organism.tools.web import NoAnswer
 
 CONNECT_SECONDS: Final = 20.0
@@ -44,7 +43,8 @@ class Connection:
         self._leave = asyncio.Event()
         self._making = asyncio.Lock()
         self._words = LastWords()
-        self._refusal = ""
+        self.heard = 0
+        """How many messages have come from it."""
 
     async def client(self) -> Client:
         """The client of a connection that stands, made now if there is none. Raises ``NoAnswer``: nothing was sent."""
@@ -57,50 +57,63 @@ class Connection:
 
     async def _make(self) -> None:
         self._leave = asyncio.Event()
-        ready: asyncio.Future[Client] = asyncio.get_running_loop().create_future()
-        self._owner = asyncio.create_task(self._own(ready), name=f"mcp-{self.name}")
-        self._owner.add_done_callback(self._ended)
-        first: set[asyncio.Future[Any]] = {self._owner, ready}
-        await asyncio.wait(first, timeout=CONNECT_SECONDS, return_when=asyncio.FIRST_COMPLETED)
-        if not ready.done():
-            why = self._why(self._owner)
-            ready.cancel()
+        self._words = LastWords()
+        stands = asyncio.Event()
+        owner = asyncio.create_task(self._own(stands, self._words), name=f"mcp-{self.name}")
+        self._owner = owner
+        owner.add_done_callback(self._ended)
+        waiting = asyncio.ensure_future(stands.wait())
+        await asyncio.wait({owner, waiting}, timeout=CONNECT_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+        waiting.cancel()
+        if self._client is None:
+            why = self._why(owner)
             await self._drop()
             raise NoAnswer("upstream_error", f"The MCP server {self.name} cannot be reached: {why}.")
-        self._client = ready.result()
 
-    async def _own(self, ready: asyncio.Future[Client]) -> None:
+    async def _own(self, stands: asyncio.Event, words: LastWords) -> None:
         """Hold the connection until it breaks or is left."""
-        async with AsyncExitStack() as stack:
-            transport = await self._transport(stack)
-            client = await stack.enter_async_context(
-                Client(_watched(transport, self._leave), client_info=_ABOUT_US, cache=None)
-            )
-            ready.set_result(client)
-            await self._leave.wait()
-            self._client = None
+        leave = self._leave
 
-    async def _transport(self, stack: AsyncExitStack) -> AbstractAsyncContextManager[Any]:
-        server = self.server
+        def ended() -> None:
+            if leave is self._leave:
+                self._client = None
+            leave.set()
+
+        async with Client(self._watched(self._transport(words), ended), client_info=_ABOUT_US, cache=None) as client:
+            if not leave.is_set():
+                self._client = client
+            stands.set()
+            await leave.wait()
+            ended()
+
+    def _transport(self, words: LastWords) -> AbstractAsyncContextManager[Any]:
+        server, environment = self.server, self._environment
         if server.command:
-            inherited = {name: self._environment[name] for name in server.inherit if name in self._environment}
-            run = StdioServerParameters(
-                command=server.command[0],
-                args=list(server.command[1:]),
-                env={**inherited, **server.env},
-                cwd=self._folder,
-            )
-            self._words = LastWords()
-            return stdio_client(run, errlog=stack.enter_context(self._words))
-        token = self._environment.get(server.token_env, "") if server.token_env else ""
-        headers = {"Authorization": f"Bearer {token}"} if token else {}
-        timeout = httpx2.Timeout(CONNECT_SECONDS, read=server.timeout_s)
-        hooks = {"response": [self._heard]}
-        http = httpx2.AsyncClient(headers=headers, timeout=timeout, trust_env=False, event_hooks=hooks)
-        return streamable_http_client(server.url, http_client=await stack.enter_async_context(http))
+            inherited = {name: environment[name] for name in server.inherit if name in environment}
+            return spoken_to(Program(server.command, self._folder, {**inherited, **server.env}), words)
+        token = environment.get(server.token_env, "") if server.token_env else ""
+        return asked_at(server.url, token, CONNECT_SECONDS, server.timeout_s)
 
-    async def _heard(self, answer: httpx2.Response) -> None:
-        self._refusal = f"it answered {answer.status_code}" if answer.is_error else ""
+    @asynccontextmanager
+    async def _watched(
+        self, transport: AbstractAsyncContextManager[Any], ended: Callable[[], None]
+    ) -> AsyncIterator[Any]:
+        """The transport: what comes is counted, and its end is noticed before anybody else hears of it."""
+        async with transport as (read, write):
+            send, receive = anyio.create_memory_object_stream[Any](0)
+
+            async def pass_on() -> None:
+                async with send:
+                    with suppress(anyio.ClosedResourceError, anyio.BrokenResourceError):
+                        async for message in read:
+                            self.heard += 1
+                            await send.send(_without_promises(message))
+                    ended()
+
+            async with anyio.create_task_group() as group, receive:
+                group.start_soon(pass_on)
+                yield receive, write
+                group.cancel_scope.cancel()
 
     def _ended(self, owner: asyncio.Task[None]) -> None:
         if owner is self._owner:
@@ -112,8 +125,12 @@ class Connection:
         if not owner.done():
             return f"it did not answer within {CONNECT_SECONDS:g} seconds"
         error = None if owner.cancelled() else owner.exception()
-        said = (_told(error) if error is not None else "it ended", self._refusal, self._words.said)
-        return "; ".join(filter(None, said))
+        return "; ".join(filter(None, (_told(error) if error is not None else "it ended", self._words.said)))
+
+    @property
+    def last_words(self) -> str:
+        """What is known of why the process of this server died."""
+        return self._words.said
 
     async def tools(self) -> list[Tool]:
         """Every tool that the server has and that is wanted. Raises ``NoAnswer``."""
@@ -122,6 +139,7 @@ class Connection:
             async with asyncio.timeout(CONNECT_SECONDS):
                 found = await _listed(client)
         except TimeoutError as error:
+            await self.drop()
             raise NoAnswer("upstream_timeout", f"The MCP server {self.name} does not list its tools.") from error
         except FAULTS as error:
             raise NoAnswer(
@@ -160,23 +178,17 @@ async def _listed(client: Client) -> list[Tool]:
     return found
 
 
-@asynccontextmanager
-async def _watched(transport: AbstractAsyncContextManager[Any], ended: asyncio.Event) -> AsyncIterator[Any]:
-    """The transport, saying when the server's stream ends."""
-    async with transport as (read, write):
-        send, receive = anyio.create_memory_object_stream[Any](0)
+def _without_promises(message: Any) -> Any:
+    """The message; a list of tools without what they promise of their answers.
 
-        async def pass_on() -> None:
-            async with send:
-                with suppress(anyio.ClosedResourceError, anyio.BrokenResourceError):
-                    async for message in read:
-                        await send.send(message)
-            ended.set()
-
-        async with anyio.create_task_group() as group, receive:
-            group.start_soon(pass_on)
-            yield receive, write
-            group.cancel_scope.cancel()
+    The library holds answers against it in the loop's own thread, with patterns that may take for ever.
+    """
+    said = getattr(message, "message", None)
+    tools = said.result.get("tools") if isinstance(said, JSONRPCResponse) else None
+    for tool in tools if isinstance(tools, list) else ():
+        if isinstance(tool, dict):
+            tool.pop("outputSchema", None)
+    return message
 
 
 def _told(error: BaseException) -> str:

@@ -74,20 +74,18 @@ class Hub:
             met = self._servers.get(_key(name, server))
             tools = None if met is None else met.tools
             shown = guessed(name, server, named) if tools is None else self._shown(name, server, tools)
-            found.update({tool.name: tool for tool in shown if tool.name not in found})
+            found.update({tool.name: tool for tool in shown})
         return list(found.values())
 
     def _shown(self, name: str, server: McpServer, tools: Sequence[Tool]) -> list[ShippedTool]:
-        shown = []
+        shown: dict[str, ShippedTool] = {}
         for tool in tools:
-            try:
-                ArgumentsSchema(tool.input_schema)
-            except ValueError as error:
-                left_out = listener_name(name, tool.name)
-                self._logger.warning("mcp_tool_left_out", server=name, tool=left_out, reason=str(error))
-                continue
-            shown.append(_shipped(name, server, tool))
-        return shown
+            found = _shipped(name, server, tool)
+            if reason := "another tool has its name" if found.name in shown else _unusable(tool):
+                self._logger.warning("mcp_tool_left_out", server=name, tool=found.name, reason=reason)
+            else:
+                shown[found.name] = found
+        return list(shown.values())
 
     def handlers(self, servers: Mapping[str, McpServer], tools: Iterable[ShippedTool]) -> Mapping[str, Handler]:
         """The handler of each of these tools."""
@@ -105,6 +103,15 @@ class Hub:
 def _key(name: str, server: McpServer) -> str:
     """What tells a server, as it is set, from every other."""
     return f"{name} {server!r}"
+
+
+def _unusable(tool: Tool) -> str:
+    """Why a tool cannot be offered, if so."""
+    try:
+        ArgumentsSchema(tool.input_schema)
+    except ValueError as error:
+        return str(error)
+    return ""
 
 
 def _shipped(name: str, server: McpServer, tool: Tool) -> ShippedTool:

@@ -1,0 +1,123 @@
+"""An MCP server at an address: asked over HTTP, with bounds, and so that what happened is known as well as it can be.
+
+The protocol's client tells every failure alike. Here, where the answers come in, they are told apart: nothing was sent,
+it was heard and refused, or nobody knows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any, Final
+
+import httpx2
+import orjson
+from mcp.client.streamable_http import streamable_http_client
+from mcp.types import CONNECTION_CLOSED, INTERNAL_ERROR, PARSE_ERROR
+
+MOST_ANSWER_BYTES: Final = 4 * 1024 * 1024
+LEAVING_SECONDS: Final = 2.0
+NOTHING_DONE: Final = -32019
+"""The code of an answer that we give ourselves: the server has not got the request, or has forgotten who we are."""
+SESSION: Final = "mcp-session-id"
+_GATEWAYS: Final = frozenset({502, 504})
+"""Somebody on the way answers, and does not know what the server did."""
+_NOT_FOUND: Final = 404
+_UNAVAILABLE: Final = 503
+_JSON: Final = "application/json"
+_EVENTS: Final = "text/event-stream"
+
+
+@asynccontextmanager
+async def asked_at(url: str, token: str, connect_seconds: float, answer_seconds: float) -> AsyncIterator[Any]:
+    """The two streams of its messages. ``token`` may be empty."""
+    headers = {"Accept-Encoding": "identity", **({"Authorization": f"Bearer {token}"} if token else {})}
+    async with (
+        httpx2.AsyncClient(
+            headers=headers,
+            timeout=httpx2.Timeout(connect_seconds, read=answer_seconds),
+            trust_env=False,
+            transport=_Transport(trust_env=False),
+        ) as http,
+        streamable_http_client(url, http_client=http, max_sse_event_size=MOST_ANSWER_BYTES) as streams,
+    ):
+        yield streams
+
+
+class _Transport(httpx2.AsyncHTTPTransport):
+    """HTTP as it is, but for answers that are too large, and for failures, which become errors of the protocol."""
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        if request.method == "DELETE":  # the end of a session: told, not waited for
+            request.extensions["timeout"] = httpx2.Timeout(LEAVING_SECONDS).as_dict()
+        try:
+            answer = await super().handle_async_request(request)
+        except (httpx2.ConnectError, httpx2.ConnectTimeout) as error:
+            return _refusal(request, _UNAVAILABLE, NOTHING_DONE, _said(error))
+        except httpx2.TransportError as error:
+            return _refusal(request, _UNAVAILABLE, CONNECTION_CLOSED, _said(error))
+        if request.method != "POST":
+            return answer
+        if answer.headers.get("content-encoding", "identity").strip().lower() not in {"", "identity"}:
+            await answer.aclose()
+            return _refusal(request, _UNAVAILABLE, PARSE_ERROR, "it is compressed, though it was asked for as it is")
+        return await _refused(request, answer) if answer.is_error else _bounded(answer)
+
+
+async def _refused(request: httpx2.Request, answer: httpx2.Response) -> httpx2.Response:
+    """An answer that says no: as the server said it, if it speaks the protocol, else by its status."""
+    status = answer.status_code
+    try:
+        said = orjson.loads(await _bounded(answer).aread())
+    except (httpx2.StreamError, orjson.JSONDecodeError):
+        said = None
+    finally:
+        await answer.aclose()
+    if isinstance(said, dict) and "jsonrpc" in said:
+        return _json(request, status, said)
+    if status in _GATEWAYS:
+        return _refusal(request, status, CONNECTION_CLOSED, f"a gateway answered {status}")
+    if status == _NOT_FOUND and SESSION in request.headers:
+        return _refusal(request, status, NOTHING_DONE, "it has forgotten the session")
+    return _refusal(request, status, INTERNAL_ERROR, f"it answered {status}")
+
+
+def _refusal(request: httpx2.Request, status: int, code: int, message: str) -> httpx2.Response:
+    return _json(request, status, {"jsonrpc": "2.0", "id": None, "error": {"code": code, "message": message}})
+
+
+def _json(request: httpx2.Request, status: int, said: object) -> httpx2.Response:
+    return httpx2.Response(status, headers={"content-type": _JSON}, content=orjson.dumps(said), request=request)
+
+
+def _bounded(answer: httpx2.Response) -> httpx2.Response:
+    """The answer, with a body that fails where it is too large or breaks off. Events are bounded one by one."""
+    if not answer.headers.get("content-type", "").lower().startswith(_EVENTS):
+        assert isinstance(answer.stream, httpx2.AsyncByteStream)  # noqa: S101 - as the transport gives it
+        answer.stream = _Bounded(answer.stream)
+    return answer
+
+
+def _said(error: Exception) -> str:
+    return " ".join(str(error).split()) or type(error).__name__
+
+
+class _Bounded(httpx2.AsyncByteStream):
+    """A body whose end is its own."""
+
+    def __init__(self, stream: httpx2.AsyncByteStream) -> None:
+        self._stream = stream
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        left = MOST_ANSWER_BYTES
+        try:
+            async for chunk in self._stream:
+                left -= len(chunk)
+                if left < 0:
+                    raise httpx2.StreamError(f"it has more than {MOST_ANSWER_BYTES} bytes")
+                yield chunk
+        except httpx2.TransportError as error:
+            raise httpx2.StreamError(f"it breaks off: {_said(error)}") from error
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()
