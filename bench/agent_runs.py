@@ -28,7 +28,8 @@ def hold_answer(said: object) -> None:
 
 async def _until(run: Callable[[], Awaitable[None]], seconds: float) -> list[float]:
     """Runs one after the other; gives what each took, in seconds."""
-    taken, end = [], time.perf_counter() + seconds
+    taken: list[float] = []
+    end = time.perf_counter() + seconds
     while not taken or time.perf_counter() < end:
         begun = time.perf_counter()
         await run()

@@ -147,7 +147,8 @@ async def _until_reserved(started: Running, calls: int) -> None:
 async def fold_entries(seconds: float) -> Measurement:
     """Turns of 16 pieces of text and four tools each."""
     entries = [{"type": kind, "data": data} for number in range(TURNS) for kind, data in turn_entries(number)]
-    rates, end = [], time.perf_counter() + seconds
+    rates: list[float] = []
+    end = time.perf_counter() + seconds
     while not rates or time.perf_counter() < end:
         begun = time.perf_counter()
         fold(entries, "stop")

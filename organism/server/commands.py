@@ -72,7 +72,7 @@ class InjectCommand:
     to: Annotated[Name, Field(examples=["greeter"])]
     payload: Annotated[Any, Field(examples=[{"name": "Dan"}])]
     thread_id: Name | None = None
-    idempotency_key: Annotated[str, Field(pattern=r"^[\x21-\x7e]{1,255}\z")] | None = None
+    idempotency_key: Annotated[str, Field(pattern=r"^[\x21-\x7e]{1,255}$")] | None = None
 
     def command(self, actor: Actor) -> Command:
         """The command, bound to its key if it has one."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 from uuid import uuid4
 
@@ -14,7 +14,7 @@ from organism.agents.providers.wire.body import Reader
 from organism.agents.providers.wire.faults import Faults
 from organism.agents.providers.wire.server import Server
 from organism.agents.providers.wire.transport import UNREAD, Sdk, http_client
-from organism.model.completion import ModelRequest, Part
+from organism.model.completion import ModelRequest
 
 if TYPE_CHECKING:
     import httpx2
@@ -23,7 +23,7 @@ BASE_URL: Final = "https://api.anthropic.com"
 VERSION_PATH: Final = "/v1"
 
 
-class AnthropicProvider:
+class AnthropicProvider(Server):
     """One model. See ``Provider``; the package of the extra ``anthropic`` must be installed.
 
     ``key`` was read from the variable ``api_key_env``; servers at a ``base_url`` of their own may want none. ``now``
@@ -41,15 +41,7 @@ class AnthropicProvider:
         # The path of this API has the version in it, the address of most servers too.
         place = (base_url or BASE_URL).rstrip("/").removesuffix(VERSION_PATH)
         access = Access(place, key, api_key_env, needs_key=base_url is None)
-        self._server = Server(access, _Speech(), waits, now)
-
-    def stream(self, request: ModelRequest) -> AsyncIterator[Part]:
-        """See ``Provider``."""
-        return self._server.parts(request)
-
-    async def close(self) -> None:
-        """See ``Provider``."""
-        await self._server.close()
+        super().__init__(access, _Speech(), waits, now)
 
 
 class _Speech:

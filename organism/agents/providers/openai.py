@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 from uuid import uuid4
 
@@ -13,12 +13,12 @@ from organism.agents.providers.wire.body import Reader
 from organism.agents.providers.wire.faults import Faults
 from organism.agents.providers.wire.server import Server
 from organism.agents.providers.wire.transport import Sdk, plain_posts
-from organism.model.completion import ModelRequest, Part
+from organism.model.completion import ModelRequest
 
 BASE_URL: Final = "https://api.openai.com/v1"
 
 
-class OpenAIProvider:
+class OpenAIProvider(Server):
     """One model. See ``Provider``.
 
     ``key`` was read from the variable ``api_key_env``; servers at a ``base_url`` of their own may want none. ``now``
@@ -34,15 +34,7 @@ class OpenAIProvider:
         now: Callable[[], float] = time.time,
     ) -> None:
         access = Access(base_url or BASE_URL, key, api_key_env, needs_key=base_url is None)
-        self._server = Server(access, _Speech(), waits, now)
-
-    def stream(self, request: ModelRequest) -> AsyncIterator[Part]:
-        """See ``Provider``."""
-        return self._server.parts(request)
-
-    async def close(self) -> None:
-        """See ``Provider``."""
-        await self._server.close()
+        super().__init__(access, _Speech(), waits, now)
 
 
 class _Speech:

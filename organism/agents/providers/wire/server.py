@@ -55,7 +55,10 @@ class Speech(Protocol):
 
 
 class Server:
-    """Puts requests to a server. ``now`` tells the time in seconds since 1970, for waits that are told as a date."""
+    """A provider that puts requests to a server: see ``Provider``.
+
+    ``now`` tells the time in seconds since 1970, for waits that are told as a date.
+    """
 
     def __init__(self, access: Access, speech: Speech, waits: Waits, now: Callable[[], float]) -> None:
         self._access = access
@@ -67,8 +70,8 @@ class Server:
         self._is_closed = False
         self._without: frozenset[str] = frozenset()
 
-    async def parts(self, request: ModelRequest) -> AsyncIterator[Part]:
-        """The parts of the answer as they come. Raises ``ProviderError``; closing it ends the call's connection."""
+    async def stream(self, request: ModelRequest) -> AsyncIterator[Part]:
+        """See ``Provider``. Closing it ends the call's connection."""
         faults = Faults(self._access, request, self._now)
         sdk = await self._opened()
         patience = Patience(request.timeout_s, self._waits, faults)
