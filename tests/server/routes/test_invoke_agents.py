@@ -1,0 +1,147 @@
+"""Invoke of the agents that ship, over HTTP: a batch is the fold of the stream, and a flag changes the shape alone.
+
+The clock stands still, so that the same question has the same answer (4.4, 4.5, seed 003).
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from itertools import product
+from typing import Any
+
+import httpx2
+import orjson
+import pytest
+
+from organism.projections.run import fold, trim_to_trailing_unit
+from tests.flows.stage import TurnedTime
+from tests.server.served import AGENTS, Served, served
+
+QUESTION = "What is 17 % of 2,340, and what day is it in Tokyo?"
+TALKS = (
+    {"message": QUESTION},
+    {"messages": [{"role": "user", "content": "Hi!"}, {"role": "user", "content": QUESTION}]},
+)
+PATHS = ("/invoke", "/agents/researcher/invoke")
+STREAMS = ("application/x-ndjson", "application/jsonl", "text/event-stream")
+SAYS: tuple[bool | None, ...] = (None, False, True)
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[Served]:
+    """The organism that ships, at a time that stands."""
+    async with served(parts=TurnedTime().parts()) as server:
+        yield server
+
+
+async def invoke(server: Served, agent: str, inputs: Any, path: str = "/invoke", **more: Any) -> httpx2.Response:
+    """One invoke; ``headers`` besides the token's, all else stands in the body."""
+    headers = {**server.bearer, **more.pop("headers", {})}
+    named = {"agent": agent} if path == "/invoke" else {}
+    body = {**named, "data": {"inputs": inputs}, **more}
+    return await server.client.post(f"{server.url}{path}", json=body, headers=headers)
+
+
+def told(answer: httpx2.Response) -> list[Any]:
+    """A stream's entries, as a client reads them."""
+    assert answer.status_code == 200, answer.text
+    return [orjson.loads(line.removeprefix("data: ")) for line in answer.text.split("\n") if line]
+
+
+def outputs(answer: httpx2.Response) -> Any:
+    assert answer.status_code == 200, answer.text
+    return answer.json()["data"]["outputs"]
+
+
+def folded(answer: httpx2.Response) -> Any:
+    return {name: value for name, value in fold(told(answer)).items() if value is not None}
+
+
+@pytest.mark.parametrize("inputs", TALKS, ids=["message", "messages"])
+@pytest.mark.parametrize("agent", AGENTS)
+async def test_the_fold_of_an_agent_s_stream_is_its_batch(server: Served, agent: str, inputs: Any) -> None:
+    batch = outputs(await invoke(server, agent, inputs))
+    assert batch["stop_reason"] == "stop"
+    assert batch["messages"][-1]["role"] == "assistant"
+    for kind in STREAMS:
+        streamed = await invoke(server, agent, inputs, headers={"accept": kind})
+        assert folded(streamed) == batch
+        assert [entry["type"] for entry in told(streamed)].index("done") == len(told(streamed)) - 1
+
+
+async def test_the_batch_of_an_agent_with_tools_shows_its_calls_and_their_results(server: Served) -> None:
+    messages = outputs(await invoke(server, "researcher", TALKS[0]))["messages"]
+    called = {message["tool_call_id"]: message["tool_name"] for message in messages if "tool_name" in message}
+    assert sorted(called.values()) == ["calculator", "current_datetime"]
+    results = [message for message in messages if "is_error" in message]
+    assert {message["tool_call_id"] for message in results} == set(called)
+    assert {message["is_error"] for message in results} == {False}
+    assert "397.8" in messages[-1]["content"]
+
+
+@pytest.mark.parametrize("agent", ["prompt-shaper", "summarizer"])
+async def test_a_plain_handler_of_the_organism_gives_a_batch_and_refuses_to_stream(server: Served, agent: str) -> None:
+    inputs = {"payload": {"task" if agent == "prompt-shaper" else "text": "Write a Python function."}}
+    assert outputs(await invoke(server, agent, inputs))["stop_reason"] == "stop"
+    refused = await invoke(server, agent, inputs, flags={"stream": True})
+    said = refused.json()["error"]
+    assert (refused.status_code, said["code"], said["requested"]) == (406, "not_acceptable", "stream")
+    assert said["supported"] == ["batch"]
+
+
+@pytest.mark.parametrize("path", PATHS)
+async def test_every_combination_of_flags_is_delivered_or_refused_by_both_surfaces(server: Served, path: str) -> None:
+    whole = outputs(await invoke(server, "researcher", TALKS[0]))
+    for stream, trim, force in product(SAYS, repeat=3):
+        flags = {"stream": stream, "trim": trim, "force": force}
+        answer = await invoke(server, "researcher", TALKS[0], path, flags=flags)
+        if force:
+            assert (answer.status_code, answer.json()["error"]["code"]) == (406, "force_not_supported")
+        elif stream:
+            assert folded(answer) == whole
+        else:
+            kept = trim_to_trailing_unit(whole["messages"]) if trim else whole["messages"]
+            assert outputs(answer) == {**whole, "messages": kept}
+
+
+HEADERS = {"accept": "text/event-stream", "x-ag-messages-transcript": "last", "x-ag-session-control": "force"}
+
+
+@pytest.mark.parametrize("path", PATHS)
+async def test_a_header_says_what_the_body_does_not_and_the_body_wins(server: Served, path: str) -> None:
+    for stream, trim, force in product(SAYS, repeat=3):
+        flags = {"stream": stream, "trim": trim, "force": force}
+        headers = {**HEADERS, "x-ag-workflow-embeds": "resolve"}
+        answer = await invoke(
+            server, "concise-de", TALKS[0], path.replace("researcher", "concise-de"), flags=flags, headers=headers
+        )
+        if force is not False:
+            assert (answer.status_code, answer.json()["error"]["code"]) == (406, "force_not_supported")
+        else:
+            kind = "application/json" if stream is False else "text/event-stream"
+            assert (answer.status_code, answer.headers["content-type"]) == (200, kind)
+
+
+TOLD = (
+    "from", "to", "type", "depth", "agent", "kind", "attempt", "version", "model", "provider", "input_tokens", "tokens",
+    "output_tokens", "cost_usd", "cost_source", "attempts", "id", "offset", "length", "outcome", "stopReason",
+)  # fmt: skip
+"""What events say that is the same for the same question; the rest are ids, digests with salt or with ids."""
+
+
+async def trace(server: Served, answer: httpx2.Response) -> list[str]:
+    """What the log holds of the newest thread."""
+    assert answer.status_code == 200, answer.text
+    (thread,) = (await server.get("/threads", params={"limit": 1}))["threads"]
+    events = (await server.get("/log", params={"thread": thread["id"], "limit": 500}))["events"]
+    told = [{"event": each["type"], **{key: each["data"].get(key) for key in TOLD}} for each in events]
+    return sorted(orjson.dumps(each).decode() for each in told)
+
+
+async def test_no_flag_or_header_changes_the_log_the_cost_or_the_trace(server: Served) -> None:
+    asked: list[dict[str, Any]] = [{"flags": {"stream": stream, "trim": trim}} for stream, trim in product(SAYS, SAYS)]
+    asked += [{"flags": {"resolve": False}}, {"headers": {"accept": STREAMS[2]}}]
+    asked += [{"headers": {"accept": STREAMS[0], "x-ag-messages-format": "vercel"}}]
+    traces = [await trace(server, await invoke(server, "researcher", TALKS[0], **more)) for more in asked]
+    assert sum('"event":"model_called"' in each for each in traces[0]) == 2
+    assert [other for other in traces if other != traces[0]] == []
