@@ -9,6 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from organism.agents.providers.builtin.model import Builtin
+from organism.agents.providers.scripted import Scripted
+from organism.model.completion import ModelRequest, TextDelta, ToolCall
 from organism.testing import running
 
 ROOT = Path(__file__).parents[2]
@@ -44,3 +47,26 @@ async def test_the_agent_that_needs_nothing_answers(written: Path) -> None:
     async with running(written / "more" / "organism.yaml") as o:
         outcome = await o.inject("front-desk", {"message": "What is 2*21?"}, wait=True)
     assert "42" in outcome.replies[0]["text"]
+
+
+async def test_the_script_of_the_page_is_read_and_answers_as_it_says(tmp_path: Path) -> None:
+    _, _, section = PAGE.read_text().partition("### A model from a script")
+    script = re.search(r"^```yaml\n(answers:.*?)^```$", section, re.MULTILINE | re.DOTALL)
+    assert script is not None
+    (tmp_path / "answers.yaml").write_text(script[1])
+    model = Scripted.read(tmp_path / "answers.yaml")
+    request = ModelRequest("small", ({"role": "user", "content": "So what is 2*21?"},))
+    parts = [part async for part in model.stream(request)]
+    assert [part.name for part in parts if isinstance(part, ToolCall)] == ["calculator"]
+
+
+async def test_the_embedded_default_answers_as_the_page_says() -> None:
+    said, answer = (
+        ("Mein Lieblingssport ist Tennis.", "Welcher Sport ist mein Liebling?"),
+        "Dein Lieblingssport ist Tennis.",
+    )
+    page = " ".join(PAGE.read_text().split())
+    assert [text for text in (*said, answer) if text not in page] == []
+    request = ModelRequest("builtin", tuple({"role": "user", "content": text} for text in said))
+    parts = [part async for part in Builtin().stream(request)]
+    assert "".join(part.text for part in parts if isinstance(part, TextDelta)) == answer
