@@ -13,7 +13,7 @@ from organism.agents.providers.wire.access import Access, Waits
 from organism.agents.providers.wire.body import Reader
 from organism.agents.providers.wire.faults import Faults
 from organism.agents.providers.wire.server import Server
-from organism.agents.providers.wire.transport import UNREAD, Sdk, http_client
+from organism.agents.providers.wire.transport import UNREAD, Sender, http_client
 from organism.model.completion import ModelRequest
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ class _Speech:
     path = messages.PATH
     optional = messages.OPTIONAL
 
-    def load(self, access: Access) -> Sdk:
+    def load(self, access: Access) -> Sender:
         import httpx2
 
         try:
@@ -68,7 +68,7 @@ class _Speech:
                 path, cast_to=httpx2.Response, content=body, options={"headers": UNREAD, "timeout": limit}
             )
 
-        return Sdk(post, api.close, (anthropic.AnthropicError,))
+        return Sender(post, api.close, (anthropic.AnthropicError,))
 
     def body(self, request: ModelRequest, without: frozenset[str]) -> Mapping[str, Any]:
         return messages.body(request, without, _fitting)

@@ -12,7 +12,7 @@ from organism.agents.providers.wire.access import Access, Waits
 from organism.agents.providers.wire.body import Reader
 from organism.agents.providers.wire.faults import Faults
 from organism.agents.providers.wire.server import Server
-from organism.agents.providers.wire.transport import Sdk, plain_posts
+from organism.agents.providers.wire.transport import Sender, plain_sender
 from organism.model.completion import ModelRequest
 
 BASE_URL: Final = "https://api.openai.com/v1"
@@ -43,8 +43,8 @@ class _Speech:
     path = chat.PATH
     optional = chat.OPTIONAL
 
-    def load(self, access: Access) -> Sdk:
-        return plain_posts(access)
+    def load(self, access: Access) -> Sender:
+        return plain_sender(access)
 
     def body(self, request: ModelRequest, without: frozenset[str]) -> Mapping[str, Any]:
         return chat.body(request, without)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from organism.agents.providers.wire.access import Waits
 from organism.agents.providers.wire.faults import Faults, Refused
 from organism.agents.providers.wire.transport import (
-    Sdk,
+    Sender,
     failures,
     is_connect_failure,
     is_connect_timeout,
@@ -37,7 +37,7 @@ class Patience:
         self._first_by = began + waits.first_share * whole_s
         self._is_silent = True
 
-    async def begin(self, sdk: Sdk, path: str, body: bytes) -> httpx2.Response:
+    async def begin(self, sender: Sender, path: str, body: bytes) -> httpx2.Response:
         """The head of the answer. Raises ``Refused`` and ``ProviderError``."""
         import httpx2
 
@@ -45,14 +45,14 @@ class Patience:
         limit, failing = self._limit()
         try:
             async with asyncio.timeout_at(limit):
-                return await sdk.post(path, body, httpx2.Timeout(None, connect=connect_s))
+                return await sender.post(path, body, httpx2.Timeout(None, connect=connect_s))
         except TimeoutError:
             raise self._faults.late(*failing) from None
         except Refused:
             raise
         except failures() as error:
             raise self._unbegun(error, connect_s) from None
-        except sdk.errors as error:
+        except sender.errors as error:
             raise self._unbegun(error.__cause__ or error, connect_s) from None
 
     async def next(self, chunks: AsyncGenerator[bytes], *, is_finished: bool) -> bytes | None:

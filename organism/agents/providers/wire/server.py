@@ -15,7 +15,7 @@ from organism.agents.providers.wire.body import Body, Reader
 from organism.agents.providers.wire.faults import Faults, Refused
 from organism.agents.providers.wire.patience import Patience
 from organism.agents.providers.wire.said import Said
-from organism.agents.providers.wire.transport import Sdk
+from organism.agents.providers.wire.transport import Sender
 from organism.model.completion import ModelRequest, Part
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class Speech(Protocol):
     def optional(self) -> tuple[str, ...]:
         """Parameters that are left out where a server does not know them."""
 
-    def load(self, access: Access) -> Sdk:
+    def load(self, access: Access) -> Sender:
         """What puts requests; it imports packages and reads certificates, so it is called in a thread."""
 
     def body(self, request: ModelRequest, without: frozenset[str]) -> Mapping[str, Any]:
@@ -66,16 +66,16 @@ class Server:
         self._waits = waits
         self._now = now
         self._opening = asyncio.Lock()
-        self._sdk: Sdk | None = None
+        self._sender: Sender | None = None
         self._is_closed = False
         self._without: frozenset[str] = frozenset()
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[Part]:
         """See ``Provider``. Closing it ends the call's connection."""
         faults = Faults(self._access, request, self._now)
-        sdk = await self._opened()
+        sender = await self._opened()
         patience = Patience(request.timeout_s, self._waits, faults)
-        response = await self._asked(sdk, request, patience)
+        response = await self._asked(sender, request, patience)
         reader = self._speech.reader(faults, response.headers)
         body, chunks = Body(reader, faults), response.aiter_bytes()
         try:
@@ -96,10 +96,10 @@ class Server:
         """Let go of all connections."""
         async with self._opening:
             self._is_closed = True
-            if self._sdk is not None:
-                await self._sdk.close()
+            if self._sender is not None:
+                await self._sender.close()
 
-    async def _asked(self, sdk: Sdk, request: ModelRequest, patience: Patience) -> httpx2.Response:
+    async def _asked(self, sender: Sender, request: ModelRequest, patience: Patience) -> httpx2.Response:
         """The answer, unread. A server that does not know a parameter is asked without it, then and from then on."""
         faults = Faults(self._access, request, self._now)
         while True:
@@ -109,7 +109,7 @@ class Server:
             except TypeError:
                 raise faults.unsendable() from None
             try:
-                return await patience.begin(sdk, self._speech.path, text)
+                return await patience.begin(sender, self._speech.path, text)
             except Refused as refusal:
                 unknown = self._unknown(refusal, body)
                 if unknown is None:
@@ -123,19 +123,15 @@ class Server:
         sent = (name for name in self._speech.optional if name in body)
         return next((name for name in sent if _is_unknown(name, refusal.said)), None)
 
-    async def _opened(self) -> Sdk:
+    async def _opened(self) -> Sender:
         """What puts requests. Making it takes up to a second or two, none of them the call's time or the loop's."""
         if self._is_closed:
             raise ProviderError("unavailable", f"The provider of {self._access.host} is closed.")
-        if self._sdk is not None:
-            return self._sdk
+        if self._sender is not None:
+            return self._sender
         async with self._opening:
-            if self._sdk is None:
-                self._sdk = await asyncio.to_thread(self._load)
-            return self._sdk
-
-    def _load(self) -> Sdk:
-        return self._speech.load(self._access)
+            if self._sender is None:
+                self._sender = await asyncio.to_thread(self._speech.load, self._access)
 
 
 def _is_unknown(name: str, said: Said) -> bool:

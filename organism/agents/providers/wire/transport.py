@@ -40,7 +40,7 @@ UNREAD: Final = {"X-Stainless-Raw-Response": "stream"}
 
 
 @dataclass(frozen=True, slots=True)
-class Sdk:
+class Sender:
     """What puts a request: it posts a body to a path and gives the answer unread.
 
     ``errors`` are what it raises when the connection fails, besides ``failures()``.
@@ -79,7 +79,7 @@ def http_client(access: Access) -> httpx2.AsyncClient:
     )
 
 
-def plain_posts(access: Access) -> Sdk:
+def plain_sender(access: Access) -> Sender:
     """Posts with no SDK between: an API that is no more than a path and a body needs none, and is asked much sooner.
 
     It reads no variables and follows no redirect either. Raises ``ProviderError`` where there is no key.
@@ -107,7 +107,7 @@ def plain_posts(access: Access) -> Sdk:
         finally:
             await response.aclose()
 
-    return Sdk(post, transport.aclose, ())
+    return Sender(post, transport.aclose, ())
 
 
 def _authorities(access: Access) -> bool | ssl.SSLContext:
