@@ -8,12 +8,9 @@ follows it may be tried again, or elsewhere.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Final
-
-import orjson
+from typing import Final
 
 from organism.agents.attempts import SECOND_US, Attempts, Pace, Plan, TooMany
 from organism.agents.hearing import Hearing
@@ -21,6 +18,7 @@ from organism.agents.leaks import cleared, hold_back
 from organism.agents.nesting import hold_depth
 from organism.agents.provider import ProviderError
 from organism.agents.providers.counting import tokens_of_request
+from organism.agents.providers.replay import prompt_digest
 from organism.agents.roster import Roster, Served
 from organism.config.settings import Budget, Price
 from organism.model.completion import CompleteError, Completion, CostSource, ModelRequest
@@ -75,7 +73,7 @@ class Gateway:
         self._forget(decision)
         if not need.is_asked and need.output_tokens <= spend.SURELY_WRITTEN:  # many refuse more than they can write
             request = replace(request, max_tokens=need.output_tokens)
-        self._plans[call.key] = Plan(way, request, need, rules.retry, _digest(request))
+        self._plans[call.key] = Plan(way, request, need, rules.retry, prompt_digest(request))
 
     def _allowed(self, call: ModelCall) -> tuple[Served, ...]:
         """The models to ask in turn: those of the configuration that the root's principal may use by now (S5)."""
@@ -186,12 +184,6 @@ def _hold_rate(served: Served, need: Need, now: int) -> None:
             f"{served.name} takes {served.rate.per_minute} tokens a minute (`rate_limit_tpm`); "
             f"there is room for this call in {wait_s:.0f} s.",
         )
-
-
-def _digest(request: ModelRequest) -> str:
-    """What was sent, for the audit: the same prompt has the same digest."""
-    said: list[Any] = [request.messages, [[tool.name, tool.description, tool.parameters] for tool in request.tools]]
-    return hashlib.sha256(orjson.dumps([*said, request.response_format])).hexdigest()[:32]
 
 
 def _cost(plan: Plan, served: Served, hearing: Hearing) -> Cost:

@@ -6,8 +6,9 @@ keeping the text once more (spec 2.6).
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from decimal import Decimal
-from typing import Final
+from typing import Any, Final
 
 import orjson
 
@@ -44,12 +45,16 @@ def kept(completion: Completion, shown: str, *, is_shown_whole: bool) -> bytes:
 async def read(log: Log, step: Step) -> tuple[Completion, str]:
     """What the step has kept, and the id of the block that it was shown in."""
     said = await result_of(log, step)
-    shown = said.pop("shown", "")
-    if "text" not in said:
-        said["text"] = await _text(log, step, shown)
-    said["tool_calls"] = tuple(ToolCall(**call) for call in said["tool_calls"])
-    said["cost_usd"] = Decimal(said["cost_usd"])
-    return Completion(**said), shown
+    shown = said.get("shown", "")
+    text = said["text"] if "text" in said else await _text(log, step, shown)
+    return completed(said, text), shown
+
+
+def completed(said: Mapping[str, Any], text: str) -> Completion:
+    """The completion that was kept as JSON, with its text."""
+    fields = {name: value for name, value in said.items() if name != "shown"}
+    calls = tuple(ToolCall(**call) for call in said["tool_calls"])
+    return Completion(**{**fields, "text": text, "tool_calls": calls, "cost_usd": Decimal(said["cost_usd"])})
 
 
 async def _text(log: Log, step: Step, block: str) -> str:

@@ -9,6 +9,7 @@ from typing import Final
 from organism.agents.provider import Provider
 from organism.agents.providers.anthropic import AnthropicProvider
 from organism.agents.providers.builtin.model import Builtin
+from organism.agents.providers.local import local
 from organism.agents.providers.openai import OpenAIProvider
 from organism.agents.providers.scripted import Scripted
 from organism.config.settings import Model
@@ -21,6 +22,7 @@ PROVIDERS: Final[Mapping[str, Maker]] = {
     "openai": lambda model, key: OpenAIProvider(model.base_url, key, model.api_key_env),
     "anthropic": lambda model, key: AnthropicProvider(model.base_url, key, model.api_key_env),
     "builtin": lambda _model, _key: Builtin(),
+    "local": lambda model, _key: local(model.context_window),
     "scripted": lambda model, _key: Scripted.read(model.script or Path()),
 }
 

@@ -1,0 +1,161 @@
+"""A real small model in this process, through llama.cpp (extra ``local``; adr/0040).
+
+The engine works in a thread of its own, one call at a time; who calls meanwhile waits in line. What it says comes chunk
+by chunk in the words of the chat completions API. A call that is given up ends there with the engine's next token.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from threading import Event as Flag
+from time import time
+from typing import Any, Final, Protocol
+from uuid import uuid4
+
+import orjson
+
+from organism.agents.provider import ProviderError
+from organism.agents.providers.wire import chat
+from organism.agents.providers.wire.access import Access
+from organism.agents.providers.wire.events import Event
+from organism.agents.providers.wire.faults import Faults
+from organism.model.completion import ModelRequest, Part
+
+MOST_TOKENS: Final = 1024
+"""So long an answer becomes if the request does not bound it: small models do not always find an end."""
+
+_PLACE: Final = Access("local://the model of this process")
+
+
+class Engine(Protocol):
+    """What computes. All of it is called in one thread."""
+
+    def answer(self, body: str, hear: Callable[[str], bool]) -> None:
+        """Answer a request of the chat completions API, streamed: ``hear`` is told each chunk as JSON.
+
+        It ends early once ``hear`` gives true. Raises ``ValueError`` for a request that it does not take.
+        """
+
+    def close(self) -> None:
+        """Let go of the weights."""
+
+
+class Local:
+    """One model. See ``Provider``. ``load`` makes the engine, in its thread, at the first call."""
+
+    def __init__(self, load: Callable[[], Engine]) -> None:
+        self._load = load
+        self._engine: Engine | None = None
+        self._thread = ThreadPoolExecutor(1, "local-model")
+        self._is_closed = Flag()
+
+    async def stream(self, request: ModelRequest) -> AsyncIterator[Part]:
+        """See ``Provider``."""
+        faults = Faults(_PLACE, request, time)
+        reader = chat.ChatReader(faults, {}, lambda: f"call_{uuid4().hex}")
+        call = _Call(self._is_closed)
+        work = self._put(call, _body(request, faults))
+        try:
+            while (chunk := await call.next(faults, request.timeout_s)) is not None:
+                for part in reader.event(Event("", chunk.encode())):
+                    yield part
+            _raise_failure(work)
+            for part in reader.end():
+                yield part
+        finally:
+            call.is_given_up.set()
+            work.cancel()
+
+    async def close(self) -> None:
+        """See ``Provider``: what is under way ends with its next token."""
+        self._is_closed.set()
+        await asyncio.to_thread(self._thread.shutdown, cancel_futures=True)
+        if self._engine is not None:
+            self._engine.close()
+            self._engine = None
+
+    def _put(self, call: _Call, body: str) -> Future[None]:
+        """Put the call in the line."""
+        if self._is_closed.is_set():
+            raise ProviderError("unavailable", "The model of this process is closed.")
+        work = self._thread.submit(self._answer, body, call)
+        work.add_done_callback(call.end)
+        return work
+
+    def _answer(self, body: str, call: _Call) -> None:
+        if self._engine is None:
+            self._engine = self._load()
+        self._engine.answer(body, call.hear)
+
+
+class _Call:
+    """What one call hears: told in the engine's thread, taken in the loop's."""
+
+    def __init__(self, is_closed: Flag) -> None:
+        self._is_closed = is_closed
+        self.is_given_up = Flag()
+        self._loop = asyncio.get_running_loop()
+        self._ends = asyncio.get_running_loop().time()
+        self._chunks: asyncio.Queue[str | None] = asyncio.Queue()
+
+    def hear(self, chunk: str) -> bool:
+        """Take a chunk; gives whether that was enough."""
+        if self.is_given_up.is_set() or self._is_closed.is_set():
+            return True
+        self._tell(chunk)
+        return False
+
+    def end(self, _work: Future[None]) -> None:
+        """Nothing more comes."""
+        if not self.is_given_up.is_set():
+            self._tell(None)
+
+    def _tell(self, chunk: str | None) -> None:
+        self._loop.call_soon_threadsafe(self._chunks.put_nowait, chunk)
+
+    async def next(self, faults: Faults, timeout_s: float) -> str | None:
+        """The next chunk, or None at the end. Raises ``ProviderError`` if the call's time is over."""
+        try:
+            async with asyncio.timeout_at(self._ends + timeout_s):
+                return await self._chunks.get()
+        except TimeoutError:
+            raise faults.late("did not end its answer", timeout_s) from None
+
+
+def _raise_failure(work: Future[None]) -> None:
+    """Raise what the engine failed with, in the words of the port."""
+    if work.cancelled():
+        raise ProviderError("unavailable", "The model of this process was closed meanwhile.")
+    error = work.exception()
+    if isinstance(error, ProviderError):
+        raise error
+    if error is not None:
+        raise ProviderError("rejected", f"The model of this process does not take this: {error}.")
+
+
+def _body(request: ModelRequest, faults: Faults) -> str:
+    told = {"max_tokens": MOST_TOKENS, **chat.body(request, frozenset())}
+    try:
+        return orjson.dumps(told, default=_plain).decode()
+    except TypeError:
+        raise faults.unsendable() from None
+
+
+def _plain(value: Any) -> Any:
+    """Mappings that are no dicts. Raises ``TypeError``."""
+    if isinstance(value, Mapping):
+        return dict(value)
+    raise TypeError
+
+
+def local(context_window: int) -> Local:
+    """The model whose weights are installed."""
+    return Local(lambda: _loaded(context_window))
+
+
+def _loaded(context_window: int) -> Engine:
+    from organism.agents.providers.llama import Llama, weights
+
+    return Llama(weights(), context_window)
