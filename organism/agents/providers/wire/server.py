@@ -132,6 +132,7 @@ class Server:
         async with self._opening:
             if self._sender is None:
                 self._sender = await asyncio.to_thread(self._speech.load, self._access)
+            return self._sender
 
 
 def _is_unknown(name: str, said: Said) -> bool:
