@@ -117,6 +117,8 @@ class Call:
     query: Mapping[str, str]
     headers: Mapping[bytes, bytes]
     body: bytes
+    until_left: Callable[[], Awaitable[None]]
+    """Wait until the client is gone."""
 
     @property
     def actor(self) -> Actor:

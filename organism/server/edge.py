@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from http import HTTPStatus
 from secrets import token_hex
 from typing import Any, Final
@@ -29,6 +30,7 @@ from organism.server.call import Answer, Call, Process, Receive, Route, Send
 from organism.server.door import Door
 from organism.server.hosts import Hosts
 from organism.server.kept import Kept
+from organism.server.leaving import until_left
 from organism.server.page import Page
 from organism.server.rights import OPEN
 from organism.server.table import Table
@@ -108,7 +110,18 @@ class Edge:
         head = ((b"etag", b'"%d"' % tenant.log.head),) if route.by_head else ()
         body = await _body(receive, headers)
         call = Call(
-            self._process, route.right, tenant, who, access.request_id, route.method, path, params, query, headers, body
+            self._process,
+            route.right,
+            tenant,
+            who,
+            access.request_id,
+            route.method,
+            path,
+            params,
+            query,
+            headers,
+            body,
+            partial(until_left, receive),
         )
         once = call.idempotency() if route.is_kept else None
         given = await (route.endpoint(call) if once is None else self._kept.answer(call, once, route.endpoint))

@@ -104,9 +104,10 @@ class _Exchange:
         }
 
     async def receive(self) -> dict[str, Any]:
-        """The request's body, once; after it nothing comes any more."""
+        """The request's body, once; after it nothing comes but the client's leaving."""
         if self._is_read:
-            await asyncio.Event().wait()
+            await self._call.until_left()
+            return {"type": "http.disconnect"}
         self._is_read = True
         return {"type": "http.request", "body": self._call.body, "more_body": False}
 

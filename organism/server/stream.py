@@ -16,6 +16,7 @@ from typing import Any, Final
 from organism.model.principal import Principal
 from organism.server.call import Receive, Send
 from organism.server.frames import encode
+from organism.server.leaving import until_left
 from organism.server.push import Filter, Tail
 from organism.server.seats import Seats
 from organism.server.viewer import Viewer
@@ -91,8 +92,7 @@ class Stream:
         self._room.set()
 
     async def _until_left(self, receive: Receive) -> None:
-        while (await receive())["type"] != "http.disconnect":
-            pass
+        await until_left(receive)
         self._waiting.clear()
         self.end()
 

@@ -30,15 +30,16 @@ async def _end_after(log: Log, sent: Injected) -> int | None:
 
 
 async def _ended(call: Call, thread_id: str, seconds: float) -> bool:
-    """Whether the thread ends in time. A stop of the server ends the wait: what it waits for may not come."""
+    """Whether the thread ends in time. A stop of the server ends the wait, and the client when it leaves."""
     ended = asyncio.ensure_future(call.tenant.ended(thread_id, seconds))
-    stopping = asyncio.ensure_future(call.process.until_stopping())
+    others = [asyncio.ensure_future(each) for each in (call.process.until_stopping(), call.until_left())]
     try:
-        await asyncio.wait({ended, stopping}, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait({ended, *others}, return_when=asyncio.FIRST_COMPLETED)
         return ended.done() and ended.result()
     finally:
         ended.cancel()
-        stopping.cancel()
+        for each in others:
+            each.cancel()
 
 
 async def replies_to(log: Log, sent: Injected, until: int) -> list[bytes]:

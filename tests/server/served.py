@@ -6,7 +6,7 @@ import asyncio
 import secrets
 import ssl
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -62,6 +62,12 @@ class Served:
         answer = await self.call("GET", path, **more)
         assert answer.status_code == 200, answer.text
         return answer.json()
+
+    async def until(self, holds: Callable[[], bool]) -> None:
+        """Ask something until it is so."""
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            while not holds():
+                await self.get("//healthz")
 
     async def inject(self, to: str = "greeter", payload: Any = None, **more: Any) -> Any:
         """The JSON of an injection that must be taken; it waits for its thread's end unless told otherwise."""

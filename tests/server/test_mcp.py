@@ -15,6 +15,7 @@ from mcp import Client, MCPError, StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.types import CallToolResult
 
+from organism.model.events import Event
 from organism.testing import running
 from tests.flows.world import MakeWorld
 from tests.server.routes.test_tools import GRANTS, LISTENERS, RETRY, SHIPPED, SOURCE
@@ -39,6 +40,14 @@ async def speaking(server: Served, mode: str = "auto", headers: dict[str, str] |
 def text_of(result: CallToolResult) -> str:
     """The text of an answer."""
     return "".join(getattr(block, "text", "") for block in result.content)
+
+
+async def started(server: Served) -> AsyncIterator[Event]:
+    """The handlings that begin."""
+    async for events in server.log.follow(0):
+        for event in events:
+            if event.type == "message_started":
+                yield event
 
 
 async def names(client: Client) -> list[str]:
@@ -155,13 +164,32 @@ async def test_a_stop_answers_what_is_under_way(world: MakeWorld) -> None:
     async with served(world(SOURCE, LISTENERS).config) as server, speaking(server) as client:
         assert "helper" in await names(client)
         call = asyncio.ensure_future(client.call_tool("helper", {"text": "wait"}))
-        async for events in server.log.follow(0):
-            if any(event.type == "message_started" for event in events):
-                break
+        await anext(event async for event in started(server))
         await server.call("POST", "/organism/stop")
         answer = await call
         assert answer.structured_content is not None
         assert answer.structured_content["status"] == "running"
+
+
+@pytest.mark.parametrize("mode", ERAS)
+async def test_a_client_that_leaves_is_waited_for_no_longer_and_its_call_goes_on(world: MakeWorld, mode: str) -> None:
+    async with served(world(SOURCE, LISTENERS).config) as server:
+        async with speaking(server, mode) as client:
+            call = asyncio.ensure_future(client.call_tool("helper", {"text": "wait"}))
+            sent = await anext(event async for event in started(server))
+            idle = server.serving.app.mcp._door._is_idle  # type: ignore[attr-defined]  # noqa: SLF001 - whom it waits for
+            assert not idle.is_set()
+            call.cancel()
+        await server.until(idle.is_set)
+        assert (await server.get(f"/threads/{sent.thread}"))["status"] == "active"
+
+
+async def test_who_wants_to_be_told_of_news_hears_that_there_is_no_such_thing(hello: Served) -> None:
+    async with speaking(hello) as client:
+        with pytest.raises(MCPError):
+            async with client.listen(tools_list_changed=True):
+                pass
+        assert await names(client) == SHIPPED
 
 
 async def test_without_the_extra_it_is_said_how_to_install_it(hello: Served, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,6 +13,8 @@ from organism.errors import OrganismError
 from organism.model.run import RunEntry
 from organism.server.call import Receive, Send
 from organism.server.invoking.asked import EVENTS
+from organism.server.leaving import until_left
+from organism.server.stream import HEARTBEAT_SECONDS
 
 Tell = Callable[[RunEntry], bytes]
 
@@ -40,25 +42,34 @@ async def begun(entries: AsyncIterator[RunEntry]) -> list[RunEntry]:
 
 
 class RunStream:
-    """A response that goes on until the run is done, the client leaves, or the server stops; the run goes on anyway."""
+    """A response that goes on until the run is done, the client leaves, or the server stops; the run goes on anyway.
 
-    def __init__(self, first: Iterable[RunEntry], rest: AsyncIterator[RunEntry], tell: Tell) -> None:
+    ``heartbeat`` is sent where nothing is told for a while, so that nobody in between takes it for dead.
+    """
+
+    def __init__(
+        self, first: Iterable[RunEntry], rest: AsyncIterator[RunEntry], tell: Tell, heartbeat: bytes = b""
+    ) -> None:
         self._first = first
         self._rest = rest
         self._tell = tell
+        self._heartbeat = heartbeat
+        self._said = asyncio.Event()
         self._telling: asyncio.Future[None] | None = None
         self._is_over = False
 
     async def run(self, receive: Receive, send: Send) -> None:
         """Send until the end, then end the response. A stream without ``done`` was cut."""
         self._telling = asyncio.ensure_future(self._send_all(send))
-        leaving = asyncio.ensure_future(_until_left(receive))
+        leaving = asyncio.ensure_future(until_left(receive))
+        beating = asyncio.ensure_future(self._beat(send))
         try:
             if not self._is_over:
                 await asyncio.wait({self._telling, leaving}, return_when=asyncio.FIRST_COMPLETED)
         finally:
             self._telling.cancel()
             leaving.cancel()
+            beating.cancel()
             with suppress(asyncio.CancelledError, OrganismError):
                 await self._telling
         await send({"type": "http.response.body", "body": b"", "more_body": False})
@@ -71,15 +82,20 @@ class RunStream:
 
     async def _send(self, send: Send, entry: RunEntry) -> None:
         if told := self._tell(entry):
+            self._said.set()
             await send({"type": "http.response.body", "body": told, "more_body": True})
+
+    async def _beat(self, send: Send) -> None:
+        while self._heartbeat:
+            self._said.clear()
+            try:
+                async with asyncio.timeout(HEARTBEAT_SECONDS):
+                    await self._said.wait()
+            except TimeoutError:
+                await send({"type": "http.response.body", "body": self._heartbeat, "more_body": True})
 
     def end(self) -> None:
         """Send no more."""
         self._is_over = True
         if self._telling is not None:
             self._telling.cancel()
-
-
-async def _until_left(receive: Receive) -> None:
-    while (await receive())["type"] != "http.disconnect":
-        pass

@@ -32,6 +32,7 @@ from organism.server.contract import ACT, SENDING_REFUSED, Contract, Gives, give
 from organism.server.invoking.asked import (
     CONTROL,
     EMBEDS,
+    EVENTS,
     FORMAT,
     SESSION,
     STREAMS,
@@ -45,7 +46,9 @@ from organism.server.invoking.entries import entries_of, refusal
 from organism.server.invoking.telling import RunStream, begun, teller
 from organism.server.invoking.vercel import HEADERS as UI_HEADERS
 from organism.server.invoking.vercel import UiStream, with_parts
+from organism.server.leaving import unless_left
 from organism.server.shapes.acts import Invoked
+from organism.server.stream import HEARTBEAT
 
 UNBUFFERED: Final = ((b"x-accel-buffering", b"no"),)
 
@@ -73,7 +76,10 @@ async def _invoke(call: Call, named: str | None) -> Answer:
     shape = resolved(wanted.flags, delivers(listener))
     command = Inject(to=wanted.agent, json=_payload(wanted, listener), **call.command_fields(of_thread=False))
     sent = await call.send(command, wanted.place)
-    entries = entries_of(call.tenant, sent)
+    return await unless_left(call, _answer(wanted, shape, sent, entries_of(call.tenant, sent)))
+
+
+async def _answer(wanted: Asked, shape: Shape, sent: Injected, entries: AsyncIterator[RunEntry]) -> Answer:
     first = await begun(entries)
     if (refused := refusal(first)) is not None:
         raise refused
@@ -97,7 +103,8 @@ def _stream(wanted: Asked, sent: Injected, first: list[RunEntry], rest: AsyncIte
     is_ui = wanted.format == "vercel"
     tell = UiStream(sent.message_id).lines if is_ui else teller(wanted.kind)
     headers = (*UNBUFFERED, *(UI_HEADERS if is_ui else ()))
-    return Answer(b"", kind=wanted.kind.encode(), headers=headers, stream=RunStream(first, rest, tell))
+    beat = HEARTBEAT if wanted.kind == EVENTS else b""
+    return Answer(b"", kind=wanted.kind.encode(), headers=headers, stream=RunStream(first, rest, tell, beat))
 
 
 async def _batch(

@@ -32,6 +32,12 @@ async def asking(payload: Prompt, metadata: HandlerMetadata) -> HandlerResponse:
     return HandlerResponse.respond(Answer(payload.message))
 
 
+async def mute(payload: Prompt, metadata: HandlerMetadata) -> HandlerResponse:
+    """Wait for a human before a word is said."""
+    await metadata.approve({"say": payload.message})
+    return HandlerResponse.respond(Answer(payload.message))
+
+
 async def broken(payload: Prompt, metadata: HandlerMetadata) -> None:
     """Fail for good."""
     raise ValueError(payload.message)

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
+
+import httpx2
 import pytest
 
 from tests.flows.world import MakeWorld
+from tests.server.logged import logged
 from tests.server.served import Served, served
 
 XML = {"Content-Type": "application/xml"}
@@ -53,6 +57,20 @@ async def test_a_stop_ends_the_wait(world: MakeWorld) -> None:
         server.serving.stop()
         answer = await server.call("POST", "/inject", json={"to": "asker", "payload": {}, "wait": 60})
         assert answer.status_code in {202, 503}
+
+
+async def test_who_leaves_is_waited_for_no_longer_and_the_injection_stands(world: MakeWorld) -> None:
+    made = world("async def asker(payload: Ask, metadata):\n    await metadata.approve({})\n", {"asker": {}})
+    async with served(made.config) as server:
+        with logged() as said:
+            async with httpx2.AsyncClient(trust_env=False) as client:
+                body = {"to": "asker", "payload": {}, "wait": 60}
+                url = f"{server.url}/api/v1/inject"
+                waiting = asyncio.ensure_future(client.post(url, json=body, headers=server.bearer, timeout=None))
+                await server.until(lambda: server.log.head >= 4)
+                waiting.cancel()
+            await server.until(lambda: "/api/v1/inject" in {entry.get("route") for entry in said.entries})
+        assert (await server.get("/threads"))["threads"][0]["status"] == "active"
 
 
 @pytest.mark.parametrize(

@@ -14,8 +14,9 @@ import orjson
 import pytest
 
 from organism.projections.run import fold
-from organism.server.invoking import entries
-from tests.server.served import Served, served
+from organism.server.invoking import entries, telling
+from tests.server.logged import logged
+from tests.server.served import PATIENCE_SECONDS, Served, served
 
 TALKERS = Path(__file__).parents[1] / "invoking" / "talkers.py"
 CONFIG = {
@@ -29,7 +30,7 @@ CONFIG = {
             "handler": f"talkers.{name}",
             "invoke": ["batch", "stream"],
         }
-        for name in ("echo", "teller", "asking", "broken")
+        for name in ("echo", "teller", "asking", "mute", "broken")
     ],
 }
 HELLO = {"data": {"inputs": {"message": "hello, you of many words"}}}
@@ -147,6 +148,43 @@ async def test_a_run_goes_on_when_its_client_leaves(server: Served) -> None:
     assert await server.organism.tenants["default"].ended(thread, 10)
     assert (await server.get(f"/threads/{thread}"))["status"] == "completed"
     assert not server.organism.tenants["default"].feed._listeners  # noqa: SLF001 - a follower that stays is a leak
+
+
+@pytest.mark.parametrize("accept", ["application/json", "application/x-ndjson"])
+async def test_whoever_waits_for_a_run_and_leaves_is_waited_for_no_longer(server: Served, accept: str) -> None:
+    tenant = server.organism.tenants["default"]
+    following = tenant.feed._listeners  # noqa: SLF001 - a follower that stays is a leak
+    with logged() as said:
+        async with httpx2.AsyncClient(trust_env=False) as client:
+            url = f"{server.url}/agents/mute/invoke"
+            asking = client.post(url, json=HELLO, headers={**server.bearer, "accept": accept}, timeout=None)
+            waiting = asyncio.ensure_future(asking)
+            await server.until(lambda: bool(following))
+            waiting.cancel()
+        await server.until(lambda: not following)
+        ends = [entry["status"] for entry in said.entries if entry.get("route", "").endswith("/invoke")]
+    assert ends == [499]
+    thread = await resolve(server)
+    assert await tenant.ended(thread, PATIENCE_SECONDS)
+    assert (await server.get(f"/threads/{thread}"))["status"] == "completed"
+
+
+async def test_events_have_a_heartbeat_while_nothing_is_told_and_lines_have_none(
+    server: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(telling, "HEARTBEAT_SECONDS", 0.01)
+    url = f"{server.url}/agents/asking/invoke"
+    once = {**server.bearer, "idempotency-key": "beat"}
+    for more in ({"accept": "text/event-stream"}, {"x-ag-messages-format": "vercel", "accept": "text/event-stream"}):
+        async with server.client.stream("POST", url, json=HELLO, headers={**once, **more}) as answer:
+            lines = answer.aiter_lines()
+            beats = 0
+            while beats < 3:
+                beats += (await anext(lines)) == ":"
+    async with told(server, "asking", **{"idempotency-key": "beat"}) as entries_told:
+        seen = await until(entries_told, "message_delta")
+        await resolve(server)
+        assert fold([*seen, *[entry async for entry in entries_told]])["messages"] == SAID
 
 
 async def test_a_run_is_told_over_the_death_of_the_server(config: Path, tmp_path: Path) -> None:
