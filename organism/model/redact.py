@@ -92,6 +92,8 @@ class Redactor:
         """A text as it may be kept: without live secrets, else as it came."""
         for secret in self._searched:
             text = text.replace(secret, MASK)
+        if "org_" not in text and "page_" not in text:
+            return text
         return TOKEN.sub(lambda found: MASK if self.is_live(found[0]) else found[0], text)
 
     def parted(self, text: str) -> tuple[str, str]:
@@ -100,6 +102,8 @@ class Redactor:
         at = begun.start() if begun is not None else len(text)
         for secret in self._searched:
             at = min(at, _beginning(secret, text))
+        if at == len(text):
+            return self.masked(text), ""
         while (cut := self._cut(text, at)) < at:
             at = cut
         return self.masked(text[:at]), text[at:]

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 LINE_ENDS: Final = (b"\n", b"\r")
 FIELDS: Final = frozenset({b"data", b"event", b"id", b"retry"})
 ERROR: Final = b"error"
 """Some servers write an error as a field of its own instead of an event of that name."""
+BEGIN: Final = b"data: "
+END: Final = b"\n\n"
 
 
-@dataclass(frozen=True, slots=True)
-class Event:
+class Event(NamedTuple):
     """One event: its name, which may be empty, and its data."""
 
     name: str
@@ -37,6 +37,10 @@ class Events:
 
     def feed(self, chunk: bytes) -> list[Event]:
         """The events that the chunk ends."""
+        if not self.held and not self._name and self._is_one(chunk):  # what nearly every server sends
+            self.seen += 1
+            self._skips_newline = False
+            return [Event("", chunk[len(BEGIN) : -len(END)])]
         if self._skips_newline and chunk:
             self._skips_newline = False
             chunk = chunk.removeprefix(b"\n")
@@ -51,6 +55,12 @@ class Events:
         for line in lines:
             self._take(line.rstrip(b"\r\n"), found)
         return found
+
+    def _is_one(self, chunk: bytes) -> bool:
+        """Whether the chunk is one event that has no name, from its begin to its end, and nothing lies before it."""
+        if not chunk.startswith(BEGIN) or not chunk.endswith(END) or self._data:
+            return False
+        return chunk.find(b"\n") == len(chunk) - len(END) and b"\r" not in chunk
 
     def end(self) -> list[Event]:
         """The event that nothing stands behind, if there is one."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from organism.agents.providers.wire.access import Waits
 from organism.agents.providers.wire.faults import Faults, Refused
@@ -36,13 +36,17 @@ class Patience:
         self._end = began + whole_s
         self._first_by = began + waits.first_share * whole_s
         self._is_silent = True
+        self._limit = 0.0
+        self._timer: asyncio.TimerHandle | None = None
+        self._waiting: asyncio.Task[Any] | None = None
+        self._is_late = False
 
     async def begin(self, sender: Sender, path: str, body: bytes) -> httpx2.Response:
         """The head of the answer. Raises ``Refused`` and ``ProviderError``."""
         import httpx2
 
         connect_s = min(self._waits.connect_s, self._whole_s)
-        limit, failing = self._limit()
+        limit, failing = self._until()
         try:
             async with asyncio.timeout_at(limit):
                 return await sender.post(path, body, httpx2.Timeout(None, connect=connect_s))
@@ -57,12 +61,11 @@ class Patience:
 
     async def next(self, chunks: AsyncGenerator[bytes], *, is_finished: bool) -> bytes | None:
         """The next bytes, or None at the end. Raises ``ProviderError``, unless the model has finished."""
-        limit, failing = self._limit()
+        limit, failing = self._until()
         if is_finished:
             limit = min(limit, self._loop.time() + self._waits.end_s)
         try:
-            async with asyncio.timeout_at(limit):
-                chunk = await anext(chunks)
+            chunk = await self._wait(chunks, limit)
         except StopAsyncIteration:
             return None
         except TimeoutError:
@@ -76,6 +79,42 @@ class Patience:
         if is_finished:
             return None
         raise missing
+
+    async def _wait(self, chunks: AsyncGenerator[bytes], limit: float) -> bytes:
+        """The next bytes; raises ``TimeoutError`` at the limit.
+
+        As ``asyncio.timeout_at``, which makes a timer for each of them; here one goes on, and is set anew as it rings.
+        """
+        self._limit = limit
+        if self._timer is None or limit < self._timer.when():
+            self.rest()
+            self._timer = self._loop.call_at(limit, self._ring)
+        task = self._waiting = asyncio.current_task()
+        before = task.cancelling() if task is not None else 0
+        try:
+            return await anext(chunks)
+        except asyncio.CancelledError:
+            if self._is_late and task is not None and task.uncancel() <= before:
+                raise TimeoutError from None
+            raise
+        finally:
+            self._waiting = None
+
+    def _ring(self) -> None:
+        self._timer = None
+        if self._waiting is None:
+            return
+        if self._loop.time() < self._limit:
+            self._timer = self._loop.call_at(self._limit, self._ring)
+        else:
+            self._is_late = True
+            self._waiting.cancel()
+
+    def rest(self) -> None:
+        """Nothing is waited for any more."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
 
     async def drain(self, chunks: AsyncGenerator[bytes]) -> None:
         """Read to the end, if that comes at once."""
@@ -92,7 +131,7 @@ class Patience:
             return self._faults.late("could not be connected to", connect_s)
         return self._faults.unreachable(cause) if is_connect_failure(cause) else self._faults.hung_up()
 
-    def _limit(self) -> tuple[float, tuple[str, float]]:
+    def _until(self) -> tuple[float, tuple[str, float]]:
         """Until when the next bytes are waited for; what the server failed to do if none come, and within how long."""
         if self._is_silent:
             limit, what, share = self._first_by, "did not begin to answer", self._waits.first_share

@@ -87,6 +87,7 @@ class Server:
             for part in body.end():
                 yield part
         finally:
+            patience.rest()
             if reader.is_ended:
                 await patience.drain(chunks)
             await chunks.aclose()
