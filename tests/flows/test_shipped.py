@@ -1,0 +1,143 @@
+"""The organism.yaml that ships, as a new user has it, and with a line or a file more (spec 4.1, 4.2, 4.3)."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from organism.testing import running
+from tests.agents.peer.answers import Answer, Called
+from tests.agents.peer.fixture import Peer
+
+ROOT = Path(__file__).parents[2]
+DRAFT = {"task": "Explain our AWS costs, formally and in detail", "purpose": "for the manager"}
+LABELS = {"system": "Friend", "audience": "Self", "tone": "formal", "response_depth": "short", "confidence": "low"}
+TEXT = (
+    "The harbour of Kiel was opened in 1895. It is used by 2,400 ships a year. A seagull stole a roll. "
+    "The canal between the Baltic and the North Sea begins at the harbour of Kiel. Many people like ice cream."
+)
+
+
+@pytest.fixture
+def shipped(tmp_path: Path) -> Path:
+    """A copy of what a clone has."""
+    for name in ("handlers", "config/agents"):
+        shutil.copytree(ROOT / name, tmp_path / name)
+    return Path(shutil.copy(ROOT / "organism.yaml", tmp_path))
+
+
+def serve_by(path: Path, model: str, section: str) -> None:
+    """Change a line of ``models``."""
+    lines = path.read_text().splitlines()
+    (at,) = (at for at, line in enumerate(lines) if line.startswith(f"  {model}: "))
+    lines[at] = f"  {model}: {section}"
+    path.write_text("\n".join(lines))
+
+
+async def test_the_prompt_shaper_labels_a_task_with_nothing_configured(shipped: Path) -> None:
+    async with running(shipped) as o:
+        outcome = await o.inject("prompt-shaper", DRAFT, wait=True)
+        (called,) = await o.events("model_called")
+    assert outcome.replies == (
+        {
+            "system": "AWS_Architect",
+            "audience": "Manager",
+            "tone": "formal",
+            "response_depth": "detailed",
+            "confidence": "high",
+        },
+    )
+    assert (called.data["model"], called.data["provider"]) == ("gpt-4.1-mini", "builtin")
+
+
+async def test_the_summarizer_keeps_what_matters_with_nothing_configured(shipped: Path) -> None:
+    async with running(shipped) as o:
+        outcome = await o.inject("summarizer", {"text": TEXT}, wait=True)
+    summary = outcome.replies[0]["text"]
+    assert "Kiel" in summary
+    assert "ice cream" not in summary
+    assert len(summary) < len(TEXT)
+
+
+async def test_a_model_behind_an_address_is_asked_there_without_a_key(shipped: Path, peer: Peer) -> None:
+    serve_by(shipped, "gpt-4.1-mini", f'{{provider: openai, base_url: "{peer.url}", model: tiny}}')
+    await peer.script(Answer(text=f"```json\n{json.dumps(LABELS)}\n```"))
+    async with running(shipped) as o:
+        outcome = await o.inject("prompt-shaper", DRAFT, wait=True)
+    (request,) = await peer.requests()
+    assert outcome.replies == (LABELS,)
+    assert request["body"]["model"] == "tiny"
+    assert set(request["body"]["response_format"]["json_schema"]["schema"]["properties"]) == set(LABELS)
+    assert "authorization" not in request["headers"]
+
+
+async def test_an_agent_calls_its_tools_for_a_model_behind_an_address(shipped: Path, peer: Peer) -> None:
+    serve_by(shipped, "claude-opus-4.7", f'{{provider: openai, base_url: "{peer.url}"}}')
+    await peer.script(Answer(calls=(Called("calculator", {"expression": "2*21"}),)), Answer(text="It is 42."))
+    async with running(shipped) as o:
+        outcome = await o.inject("researcher", {"message": "What is 2*21?"}, wait=True)
+        asked = [event.data["to"] for event in await o.events("message_sent")]
+    requests = await peer.requests()
+    offered = [tool["function"]["name"] for tool in requests[0]["body"]["tools"]]
+    assert outcome.replies[0]["text"] == "It is 42."
+    assert asked == ["researcher", "calculator", "researcher", "console"]
+    assert offered == ["calculator", "current_datetime", "wikipedia_search", "wikipedia_summary"]
+    assert "42" in requests[1]["body"]["messages"][-1]["content"]
+
+
+async def test_a_key_that_is_missing_is_told_by_its_variable(shipped: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    serve_by(shipped, "gpt-4.1-mini", "{provider: openai, api_key_env: OPENAI_API_KEY}")
+    async with running(shipped) as o:
+        outcome = await o.inject("prompt-shaper", DRAFT, wait=True)
+        (dead,) = await o.events("message_dead")
+    assert outcome.replies == ()
+    assert "set the variable OPENAI_API_KEY" in dead.data["reason"]
+
+
+async def test_a_model_that_nobody_configured_is_not_called(shipped: Path) -> None:
+    async with running(shipped) as o:
+        outcome = await o.inject("summarizer", {"text": TEXT, "model": "gpt-9"}, wait=True)
+        (dead,) = await o.events("message_dead")
+        called = await o.events("model_called")
+    assert outcome.replies == ()
+    assert "gpt-9" in dead.data["reason"]
+    assert called == []
+
+
+async def test_a_new_agent_is_a_new_file_and_an_edit_of_one_is_served_after_a_reload(shipped: Path) -> None:
+    folder = shipped.parent / "config" / "agents"
+    clerk = (folder / "concise-de.yaml").read_text().replace("concise-de", "clerk")
+    async with running(shipped) as o:
+        (folder / "clerk.yaml").write_text(f"{clerk}tools: [calculator]\n")
+        added = await o.organism.reload()
+        outcome = await o.inject("clerk", {"message": "What is 2*21?"}, wait=True)
+        (folder / "clerk.yaml").unlink()
+        removed = await o.organism.reload()
+    assert (added.added, removed.removed) == (("clerk",), ("clerk",))
+    assert "42" in outcome.replies[0]["text"]
+
+
+async def test_a_new_version_of_a_prompt_is_a_new_file_and_the_old_one_stays(shipped: Path) -> None:
+    folder = shipped.parent / "config" / "agents" / "A2"
+    first = json.loads((folder / "v1.json").read_text())
+    only_tone = {"required": ["tone"], "properties": {"tone": first["output_schema"]["properties"]["tone"]}}
+    second = {
+        **first,
+        "version": "v2",
+        "output_schema": {"type": "object", **only_tone},
+        "enums": {"tone": first["enums"]["tone"]},
+        "defaults": {},
+    }
+    with shipped.open("a") as config:
+        config.write("\n  - {name: toner, description: Finds a tone, prompt_ref: A2@v2}\n")
+        config.write("  - {name: labeller, description: Labels, prompt_ref: A2@v1}\n")
+    (folder / "v2.json").write_text(json.dumps(second))
+    async with running(shipped) as o:
+        found = [await o.inject(name, {"message": "Be formal."}, wait=True) for name in ("toner", "labeller")]
+    assert [json.loads(each.replies[0]["text"])["tone"] for each in found] == ["formal", "formal"]
+    assert [len(json.loads(each.replies[0]["text"])) for each in found] == [1, 5]
+    assert json.loads((folder / "v1.json").read_text()) == first
