@@ -17,7 +17,7 @@ from websockets.asyncio.client import connect
 from tests.cli.command import organism
 from tests.e2e.serving import serving
 from tests.flows.world import World
-from tests.server.served import Frames
+from tests.server.served import LISTENERS, Frames
 
 pytestmark = pytest.mark.e2e
 
@@ -145,7 +145,7 @@ async def test_a_configuration_with_faults_is_told_fault_by_fault(tmp_path: Path
 
 async def test_the_local_server_is_found_by_its_data_directory(tmp_path: Path) -> None:
     async with serving(tmp_path / "data") as server:
-        assert len((await organism("agents", "--data", server.data, "--json")).json) == 3
+        assert len((await organism("agents", "--data", server.data, "--json")).json) == len(LISTENERS)
         assert (await organism("log", "verify", "--data", server.data, "--json")).json["damage"] == []
         assert (await organism("stop", "--data", server.data)).code == 0
         assert await asyncio.wait_for(server.process.wait(), 20) == 0
@@ -163,7 +163,7 @@ async def test_a_flipped_bit_is_found(tmp_path: Path) -> None:
         await client.post("/inject", json={"to": "greeter", "payload": {"name": "Zaphod"}, "wait": 20})
         await server.end()
     log = tmp_path / "data" / "tenants" / "default" / "log.sqlite"
-    damaged = log.read_bytes().replace(b'"to":"greeter"', b'"to":"greetes"', 1)
+    damaged = log.read_bytes().replace(b'"to":"greeter"', b'"to":"greetes"')
     log.write_bytes(damaged)
     ran = await organism("log", "verify", "--data", tmp_path / "data", "--json")
     assert ran.code == 1

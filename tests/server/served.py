@@ -21,7 +21,7 @@ from organism.log.log import Log
 from organism.model.ids import DEFAULT_TENANT
 from organism.server.auth import Tokens
 from organism.server.serve import Address, Secrets, Serving, listen
-from tests.server.held import CheckedClient, CheckedSocket
+from tests.server.held import CheckedClient, CheckedSocket, contract
 
 HELLO = Path(__file__).parents[2] / "organism.yaml"
 OWN = ("greeter", "shouter", "response-handler", "prompt-shaper", "summarizer")
@@ -122,6 +122,7 @@ async def served(
     parts: bootstrap.Parts | None = None,
 ) -> AsyncIterator[Served]:
     """Start the organism of ``config``, in memory or on ``data``, behind a server; stop both at the end."""
+    contract()  # made before there is a loop that it could hold up
     organism = await bootstrap.start(config, data, parts)
     address = Address(port=0, allowed_hosts=hosts, allowed_origins=origins)
     key = secrets.token_bytes(32)

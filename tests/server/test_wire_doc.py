@@ -15,7 +15,7 @@ EXAMPLE = re.compile(r"^(GET|POST|DELETE) (/\S+)(?: (\{.*\}))?\n(\d{3}) (\{.*\})
 
 
 def fits(said: Any, came: Any) -> bool:
-    """Whether it is what the example says: ``…`` stands for any text or value, and as a key for further fields."""
+    """Whether it is as the example says: ``…`` is any text or value, and more at the end of a list or an object."""
     if said == "…" or (isinstance(said, str) and isinstance(came, str) and re.fullmatch(pattern(said), came)):
         return True
     if isinstance(said, dict) and isinstance(came, dict):
@@ -23,9 +23,10 @@ def fits(said: Any, came: Any) -> bool:
         return (named == came.keys() or ("…" in said and named < came.keys())) and all(
             fits(said[name], came[name]) for name in named
         )
-    if isinstance(said, list) and isinstance(came, list) and said != ["…"]:
-        return len(said) == len(came) and all(map(fits, said, came))
-    return said == ["…"] or bool(said == came)
+    if isinstance(said, list) and isinstance(came, list):
+        first = said[:-1] if said[-1:] == ["…"] else said
+        return (len(first) == len(came) or len(first) < min(len(said), len(came))) and all(map(fits, first, came))
+    return bool(said == came)
 
 
 def pattern(said: str) -> str:
@@ -35,7 +36,7 @@ def pattern(said: str) -> str:
 
 def parsed(said: str) -> Any:
     """The example's JSON; a bare ``…`` is a value like any other."""
-    return orjson.loads(re.sub(r"(?<=[:\[])…", '"…"', said))
+    return orjson.loads(re.sub(r"(?<=[:\[,])…(?=[,\]}])", '"…"', said))
 
 
 async def test_each_example_of_the_wire_is_answered_as_it_says(hello: Served) -> None:
@@ -60,3 +61,7 @@ def test_an_example_can_be_wrong() -> None:
     assert not fits({"a": "msg-…"}, {"a": "thr-1"})
     assert not fits({"a": 1, "…": 0}, {"a": 2, "b": 2})
     assert fits({"a": "msg-…", "…": 0}, {"a": "msg-1", "b": 2})
+    assert not fits([1, "…"], [2, 3])
+    assert not fits([1], [1, 2])
+    assert not fits([1, 2, "…"], [1])
+    assert fits([1, "…"], [1, 2, 3])
