@@ -37,10 +37,13 @@ class Shape:
 
 
 def delivers(listener: Listener) -> tuple[InvokeMode, ...]:
-    """What the handler delivers: what it declares, else both for the turn loop, batches for any other."""
+    """What the handler delivers: what it declares, else both for the turn loop, batches for any other.
+
+    Who refers to a prompt by its version, as ``A2@v1``, is asked once; who refers to an agent is run by the turn loop.
+    """
     if listener.invoke:
         return listener.invoke
-    is_turn = listener.handler_path is None and listener.prompt_ref is None
+    is_turn = listener.handler_path is None and "@" not in (listener.prompt_ref or "")
     return (BATCH, STREAM) if is_turn else (BATCH,)
 
 

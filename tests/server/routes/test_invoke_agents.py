@@ -5,8 +5,10 @@ The clock stands still, so that the same question has the same answer (4.4, 4.5,
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import AsyncIterator
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 import httpx2
@@ -15,7 +17,7 @@ import pytest
 
 from organism.projections.run import fold, trim_to_trailing_unit
 from tests.flows.stage import TurnedTime
-from tests.server.served import AGENTS, Served, served
+from tests.server.served import AGENTS, HELLO, Served, served
 
 QUESTION = "What is 17 % of 2,340, and what day is it in Tokyo?"
 TALKS = (
@@ -23,7 +25,12 @@ TALKS = (
     {"messages": [{"role": "user", "content": "Hi!"}, {"role": "user", "content": QUESTION}]},
 )
 PATHS = ("/invoke", "/agents/researcher/invoke")
-STREAMS = ("application/x-ndjson", "application/jsonl", "text/event-stream")
+STREAMS = (
+    ("application/x-ndjson", '{"type":', "}\n"),
+    ("application/jsonl", '{"type":', "}\n"),
+    ("text/event-stream", 'data: {"type":', "}\n\n"),
+)
+"""Media types of a stream, with how its text begins and how each entry of it ends."""
 SAYS: tuple[bool | None, ...] = (None, False, True)
 
 
@@ -63,8 +70,11 @@ async def test_the_fold_of_an_agent_s_stream_is_its_batch(server: Served, agent:
     batch = outputs(await invoke(server, agent, inputs))
     assert batch["stop_reason"] == "stop"
     assert batch["messages"][-1]["role"] == "assistant"
-    for kind in STREAMS:
+    for kind, begin, end in STREAMS:
         streamed = await invoke(server, agent, inputs, headers={"accept": kind})
+        assert (streamed.headers["content-type"], streamed.text[: len(begin)]) == (kind, begin)
+        assert streamed.text.endswith(end)
+        assert streamed.text.count(end) == len(told(streamed))
         assert folded(streamed) == batch
         assert [entry["type"] for entry in told(streamed)].index("done") == len(told(streamed)) - 1
 
@@ -87,6 +97,25 @@ async def test_a_plain_handler_of_the_organism_gives_a_batch_and_refuses_to_stre
     said = refused.json()["error"]
     assert (refused.status_code, said["code"], said["requested"]) == (406, "not_acceptable", "stream")
     assert said["supported"] == ["batch"]
+
+
+REFERRING = """
+  - {name: helper, description: Helps, prompt_ref: researcher}
+  - {name: labeller, description: Labels, prompt_ref: A2@v1}
+"""
+
+
+async def test_who_refers_to_an_agent_streams_and_who_refers_to_a_prompt_gives_a_batch(tmp_path: Path) -> None:
+    for name in ("handlers", "config/agents"):
+        shutil.copytree(HELLO.parent / name, tmp_path / name)
+    (tmp_path / "organism.yaml").write_text(HELLO.read_text() + REFERRING)
+    async with served(tmp_path / "organism.yaml", parts=TurnedTime().parts()) as server:
+        batch = outputs(await invoke(server, "helper", TALKS[0]))
+        assert folded(await invoke(server, "helper", TALKS[0], flags={"stream": True})) == batch
+        labels = outputs(await invoke(server, "labeller", {"message": "Be formal."}))
+        refused = await invoke(server, "labeller", {"message": "Be formal."}, flags={"stream": True})
+    assert orjson.loads(labels["messages"][-1]["content"])["tone"] == "formal"
+    assert (refused.status_code, refused.json()["error"]["supported"]) == (406, ["batch"])
 
 
 @pytest.mark.parametrize("path", PATHS)
@@ -140,8 +169,8 @@ async def trace(server: Served, answer: httpx2.Response) -> list[str]:
 
 async def test_no_flag_or_header_changes_the_log_the_cost_or_the_trace(server: Served) -> None:
     asked: list[dict[str, Any]] = [{"flags": {"stream": stream, "trim": trim}} for stream, trim in product(SAYS, SAYS)]
-    asked += [{"flags": {"resolve": False}}, {"headers": {"accept": STREAMS[2]}}]
-    asked += [{"headers": {"accept": STREAMS[0], "x-ag-messages-format": "vercel"}}]
+    asked += [{"flags": {"resolve": False}}, {"headers": {"accept": STREAMS[2][0]}}]
+    asked += [{"headers": {"accept": STREAMS[0][0], "x-ag-messages-format": "vercel"}}]
     traces = [await trace(server, await invoke(server, "researcher", TALKS[0], **more)) for more in asked]
     assert sum('"event":"model_called"' in each for each in traces[0]) == 2
     assert [other for other in traces if other != traces[0]] == []
