@@ -17,7 +17,9 @@ async def test_init_writes_an_organism_that_works(tmp_path: Path) -> None:
     assert f"cd {tmp_path / 'new' / 'one'} && organism serve" in ran.out
     async with running(tmp_path / "new" / "one" / "organism.yaml") as o:
         done = await o.inject("greeter", {"name": "Dan"}, wait=True)
+        thought = await o.inject("researcher", {"message": "what is 17 % of 2,340?"}, wait=True)
     assert done.replies == ({"text": "HELLO, DAN!"},)
+    assert "397.8" in thought.replies[0]["text"]
 
 
 async def test_init_says_in_json_what_it_wrote(tmp_path: Path) -> None:
