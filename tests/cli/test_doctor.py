@@ -80,6 +80,15 @@ async def test_every_fault_of_the_configuration_is_told(data: Path, tmp_path: Pa
     assert "organism.yaml:2" in said["config"]
 
 
+async def test_agents_that_come_along_are_no_fault_where_they_are_served(data: Path, tmp_path: Path) -> None:
+    config = tmp_path / "organism.yaml"
+    config.write_text("organism: {name: desk}\nlisteners: [{name: a, description: b, prompt_ref: researcher}]\n")
+    assert faulty(await organism("doctor", "--config", config, "--data", data, "--port", "0", "--json")) == {}
+    (tmp_path / "config" / "agents").mkdir(parents=True)
+    faults = faulty(await organism("doctor", "--config", config, "--data", data, "--port", "0", "--json"))
+    assert "there is no agent `researcher`" in faults["config"]
+
+
 async def test_servers_of_tools_are_not_asked_and_no_fault(data: Path, tmp_path: Path) -> None:
     config = tmp_path / "organism.yaml"
     config.write_text(

@@ -7,7 +7,9 @@ import re
 import signal
 import stat
 import time
+from datetime import datetime
 from pathlib import Path
+from zoneinfo import ZoneInfo
 
 import httpx2
 import orjson
@@ -156,6 +158,21 @@ async def test_a_token_of_the_environment_is_taken_and_not_kept(tmp_path: Path) 
         assert "$ORGANISM_TOKEN" in server.said
         assert not (server.data / "token").exists()
         assert (await organism("agents", "--data", server.data, ORGANISM_TOKEN="mine")).code == 0
+
+
+async def test_a_new_user_asks_an_agent_with_nothing_configured(tmp_path: Path) -> None:
+    question = "what is 17 % of 2,340, and what day is it in Tokyo?"
+    async with serving(tmp_path / "data") as server:
+        before = datetime.now(ZoneInfo("Asia/Tokyo"))
+        asked = await organism("chat", "researcher", question, "--data", server.data)
+        days = {f"{each:%A}" for each in (before, datetime.now(ZoneInfo("Asia/Tokyo")))}
+        labels = await organism(
+            "inject", "prompt-shaper", '{"task":"Write a Python function"}', "--wait", "20", "--data", server.data
+        )
+    assert asked.code == 0
+    assert "397.8" in asked.out
+    assert any(day in asked.out for day in days)
+    assert 'PromptLabels {"system":"Python_Programmer"' in labels.out
 
 
 async def test_a_flipped_bit_is_found(tmp_path: Path) -> None:
