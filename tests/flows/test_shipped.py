@@ -64,12 +64,15 @@ async def test_the_summarizer_keeps_what_matters_with_nothing_configured(shipped
 
 async def test_a_model_behind_an_address_is_asked_there_without_a_key(shipped: Path, peer: Peer) -> None:
     serve_by(shipped, "gpt-4.1-mini", f'{{provider: openai, base_url: "{peer.url}", model: tiny}}')
+    config = shipped.parent / "config" / "agents" / "A2" / "v1.json"
+    config.write_text(json.dumps({**json.loads(config.read_text()), "temperature": 0.25}))
     await peer.script(Answer(text=f"```json\n{json.dumps(LABELS)}\n```"))
     async with running(shipped) as o:
         outcome = await o.inject("prompt-shaper", DRAFT, wait=True)
     (request,) = await peer.requests()
     assert outcome.replies == (LABELS,)
-    assert request["body"]["model"] == "tiny"
+    told = {name: request["body"][name] for name in ("model", "temperature", "max_tokens")}
+    assert told == {"model": "tiny", "temperature": 0.25, "max_tokens": 256}
     assert set(request["body"]["response_format"]["json_schema"]["schema"]["properties"]) == set(LABELS)
     assert "authorization" not in request["headers"]
 
