@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from importlib.metadata import version as package_version
 from typing import Any, Final
 
 import httpx2
@@ -39,7 +40,9 @@ async def _bridge(found: Place) -> None:
         verify=found.authorities() or False,
     ) as http:
         bridge = Bridge(http)
-        server: Server[Any] = Server("organism", on_list_tools=bridge.listed, on_call_tool=bridge.called)
+        server: Server[Any] = Server(
+            "organism", version=package_version("organism"), on_list_tools=bridge.listed, on_call_tool=bridge.called
+        )
         async with stdio_server() as (read, write):
             await server.run(read, write, server.create_initialization_options())
 

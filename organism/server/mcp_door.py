@@ -23,6 +23,7 @@ from mcp.types import (
     ToolAnnotations,
 )
 
+from organism.bootstrap import VERSION
 from organism.errors import Forbidden, OrganismError, Stopping
 from organism.model.commands import Inject
 from organism.pump.offer import call_json, tool_spec
@@ -47,7 +48,7 @@ class McpDoor:
     """Answers requests of the protocol. What it runs on lives in a task of its own, ``owner``."""
 
     def __init__(self) -> None:
-        server: Server[Any] = Server("organism", on_list_tools=_listed, on_call_tool=_called)
+        server: Server[Any] = Server("organism", version=VERSION, on_list_tools=_listed, on_call_tool=_called)
         self._manager = StreamableHTTPSessionManager(server, json_response=True, stateless=True)
         self._under_way = 0
         self._is_closed = False

@@ -9,9 +9,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from organism.config.settings import Listener
 from organism.errors import Forbidden
 from organism.model.ids import DEFAULT_TENANT
 from organism.model.principal import Object, Principal
+from organism.model.tool import ToolArguments
 
 _NOTHING: Final[Mapping[str, str]] = {}
 
@@ -126,8 +128,9 @@ TOOLS: Final[Mapping[str, Right]] = {
     "key_value_set": _TOOL,
     "key_value_list": _TOOL,
     "key_value_delete": _TOOL,
+    "mcp": _TOOL,
 }
-"""What each shipped tool needs, besides ``tools:execute`` for the route."""
+"""What each shipped tool needs, besides ``tools:execute`` for the route; those of MCP servers stand in one line."""
 
 SOCKET: Final = READ
 """What opens ``/ws``."""
@@ -145,12 +148,14 @@ COMMANDS: Final[Mapping[str, Right]] = {
 """By the name of the WebSocket command."""
 
 
-def tool_right(name: str, *, is_shipped: bool) -> Right:
+def tool_right(tool: Listener) -> Right:
     """What calling a tool needs besides the route's right: a listener of one's own is called as by an injection.
 
     Raises ``LookupError`` for a shipped tool that the table has not.
     """
-    return right_of(TOOLS, name) if is_shipped else _LISTENER
+    if not tool.is_shipped:
+        return _LISTENER
+    return right_of(TOOLS, "mcp" if tool.payload_class is ToolArguments else tool.name)
 
 
 def right_of(rights: Mapping[str, Right], operation: str) -> Right:

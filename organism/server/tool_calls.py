@@ -62,7 +62,7 @@ def checked(call: Call, name: str) -> Listener:
         said = f"There is no tool {name[:80]!r}" if why is None else f"{name} is off: {why}"
         raise NotFound(f"{said}. GET /v1/tools lists those that there are.", param="/name")
     for receiver in call.tenant.receivers(name):
-        tool_right(receiver, is_shipped=rules.listeners[receiver].is_shipped).check(call.who, {"name": receiver})
+        tool_right(rules.listeners[receiver]).check(call.who, {"name": receiver})
     return listener
 
 

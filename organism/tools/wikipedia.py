@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from html import unescape
 from typing import Any, Final
 from urllib.parse import quote, urlencode, urljoin, urlsplit
@@ -16,7 +16,10 @@ from urllib.parse import quote, urlencode, urljoin, urlsplit
 import orjson
 
 from organism.config.host_rules import USUAL_PORTS
-from organism.config.tool_settings import Wikipedia
+from organism.config.shipped import ShippedTool
+from organism.config.tool_settings import Tools, Wikipedia
+from organism.model.handler import HandlerMetadata, HandlerResponse
+from organism.model.tool import ToolError
 from organism.tools.text import cut, decoded
 from organism.tools.web import Net, NoAnswer, Place, got
 
@@ -25,10 +28,35 @@ MOST_REDIRECTS: Final = 3
 MOST_TITLE_BYTES: Final = 1024
 MOST_SNIPPET_BYTES: Final = 2 * 1024
 MOST_EXTRACT_BYTES: Final = 32 * 1024
+_SECONDS_MORE: Final = 5.0
+"""A handling has this much longer than its answer from outside."""
 _REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
 _OK: Final = 200
 _NOT_FOUND: Final = 404
 _MARK: Final = re.compile(r"<[^>]*>")
+
+
+def shipped(name: str, payload_class: type, reply: type, tools: Tools) -> ShippedTool:
+    """A tool that asks the wiki which ``tools`` names."""
+    return ShippedTool(
+        name=name,
+        payload_class=payload_class,
+        replies=(reply,),
+        brings_outside_text=True,
+        timeout_s=tools.wikipedia.timeout_s + _SECONDS_MORE,
+        settings=tools.wikipedia,
+    )
+
+
+async def answered(
+    metadata: HandlerMetadata,
+    key: str,
+    ask: Callable[[], Awaitable[dict[str, Any]]],
+    tell: Callable[[dict[str, Any]], object],
+) -> HandlerResponse:
+    """What a wiki says when it is asked, told as a payload. It is asked once: a repetition gets what was recorded."""
+    found = await metadata.effect(key, lambda _key: ask(), kind="pure")
+    return HandlerResponse.respond(ToolError(**found) if "code" in found else tell(found))
 
 
 class Wiki:

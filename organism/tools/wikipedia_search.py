@@ -4,18 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Annotated, Final
+from typing import Annotated
 
 from pydantic import Field
 
 from organism.config.shipped import ShippedTool
 from organism.config.tool_settings import Tools
 from organism.model.handler import HandlerMetadata, HandlerResponse
-from organism.model.tool import ToolError
-from organism.tools.wikipedia import Wiki
-
-_SECONDS_MORE: Final = 5.0
-"""A handling has this much longer than its answer from outside."""
+from organism.tools.wikipedia import Wiki, answered, shipped
 
 
 @dataclass
@@ -44,23 +40,18 @@ class WikipediaArticles:
 
 def tool(tools: Tools) -> ShippedTool:
     """The tool."""
-    return ShippedTool(
-        name="wikipedia_search",
-        payload_class=WikipediaSearch,
-        replies=(WikipediaArticles,),
-        brings_outside_text=True,
-        timeout_s=tools.wikipedia.timeout_s + _SECONDS_MORE,
-        settings=tools.wikipedia,
-    )
+    return shipped("wikipedia_search", WikipediaSearch, WikipediaArticles, tools)
 
 
 def searching(wiki: Wiki) -> Callable[[WikipediaSearch, HandlerMetadata], Awaitable[HandlerResponse]]:
-    """The handler for a wiki. What was found once is recorded, and given again to a repetition."""
+    """The handler for a wiki."""
 
     async def search(payload: WikipediaSearch, metadata: HandlerMetadata) -> HandlerResponse:
-        found = await metadata.effect("search", lambda _key: wiki.search(payload.query, payload.limit), kind="pure")
-        if "code" in found:
-            return HandlerResponse.respond(ToolError(**found))
-        return HandlerResponse.respond(WikipediaArticles([Article(**hit) for hit in found["results"]]))
+        return await answered(
+            metadata,
+            "search",
+            lambda: wiki.search(payload.query, payload.limit),
+            lambda found: WikipediaArticles([Article(**hit) for hit in found["results"]]),
+        )
 
     return search

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Annotated, Final
+from typing import Annotated
 
 from pydantic import Field
 
 from organism.config.shipped import ShippedTool
 from organism.config.tool_settings import Tools
 from organism.model.handler import HandlerMetadata, HandlerResponse
-from organism.model.tool import ToolError
-from organism.tools.wikipedia import Wiki
-
-_SECONDS_MORE: Final = 5.0
-"""A handling has this much longer than its answer from outside."""
+from organism.tools.wikipedia import Wiki, answered, shipped
 
 
 @dataclass
@@ -40,21 +36,15 @@ class WikipediaExtract:
 
 def tool(tools: Tools) -> ShippedTool:
     """The tool."""
-    return ShippedTool(
-        name="wikipedia_summary",
-        payload_class=WikipediaSummary,
-        replies=(WikipediaExtract,),
-        brings_outside_text=True,
-        timeout_s=tools.wikipedia.timeout_s + _SECONDS_MORE,
-        settings=tools.wikipedia,
-    )
+    return shipped("wikipedia_summary", WikipediaSummary, WikipediaExtract, tools)
 
 
 def summing_up(wiki: Wiki) -> Callable[[WikipediaSummary, HandlerMetadata], Awaitable[HandlerResponse]]:
-    """The handler for a wiki. What was found once is recorded, and given again to a repetition."""
+    """The handler for a wiki."""
 
     async def sum_up(payload: WikipediaSummary, metadata: HandlerMetadata) -> HandlerResponse:
-        found = await metadata.effect("summary", lambda _key: wiki.summary(payload.title), kind="pure")
-        return HandlerResponse.respond(ToolError(**found) if "code" in found else WikipediaExtract(**found))
+        return await answered(
+            metadata, "summary", lambda: wiki.summary(payload.title), lambda found: WikipediaExtract(**found)
+        )
 
     return sum_up

@@ -15,10 +15,11 @@ from mcp import Client, MCPError, StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.types import CallToolResult
 
+from organism.bootstrap import VERSION
 from organism.model.events import Event
 from organism.testing import running
 from tests.flows.world import MakeWorld
-from tests.server.routes.test_tools import GRANTS, LISTENERS, RETRY, SHIPPED, SOURCE
+from tests.server.routes.test_tools import GRANTS, LISTENERS, RETRY, ROUGH, SHIPPED, SOURCE
 from tests.server.served import TOKEN, Served, served
 from tests.server.tenanted import bearer, write_tokens
 
@@ -60,6 +61,8 @@ async def test_the_tools_are_offered_with_their_schemas_and_called(hello: Served
     async with speaking(hello, mode) as client:
         tools = (await client.list_tools()).tools
         assert [tool.name for tool in tools] == SHIPPED
+        assert client.server_info is not None
+        assert (client.server_info.name, client.server_info.version) == ("organism", VERSION)
         assert tools[0].input_schema["required"] == ["expression"]
         assert (tools[0].description or "").startswith("Computes an arithmetic expression exactly.")
         answer = await client.call_tool("calculator", {"expression": "2 * 21"})
@@ -197,6 +200,15 @@ async def test_without_the_extra_it_is_said_how_to_install_it(hello: Served, mon
     answer = await hello.call("POST", "//mcp", json={"jsonrpc": "2.0", "id": 1, "method": "ping"})
     assert answer.status_code == 404
     assert "pip install 'organism[mcp]'" in answer.text
+
+
+async def test_tools_of_other_servers_are_offered_on_with_their_own_schema(world: MakeWorld, tmp_path: Path) -> None:
+    command = [sys.executable, "-S", str(ROUGH), str(tmp_path / "diary")]
+    made = world(SOURCE, LISTENERS, tools={"mcp": {"rough": {"command": command}}})
+    async with served(made.config) as server, speaking(server) as client:
+        assert {"rough__do", "rough__promised"} <= set(await names(client))
+        answer = await client.call_tool("rough__do", {"do": "this"})
+        assert answer.structured_content == {"text": "did this", "json": "", "truncated": False}
 
 
 def bridge(url: str, token: str) -> StdioServerParameters:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, get_args
 
@@ -12,6 +14,7 @@ import pytest
 
 from organism.log.log import EventFilter
 from organism.model.events import Event
+from organism.model.ids import AgentName
 from organism.model.principal import SCOPES
 from organism.model.tool import ToolErrorCode
 from organism.server import rights
@@ -21,6 +24,7 @@ from tests.flows.world import MakeWorld
 from tests.server.served import Served, served
 from tests.server.tenanted import bearer, hello_with, write_tokens
 
+ROUGH = Path(__file__).parents[2] / "tools" / "mcp" / "rough.py"
 SHIPPED = [
     "calculator",
     "current_datetime",
@@ -316,11 +320,32 @@ async def test_a_call_needs_the_scope_of_the_route_and_that_of_the_tool(
         assert (await server.call("POST", "//v1/tools/execute", json={"name": "calculator"})).status_code == 400
 
 
-async def test_each_shipped_tool_has_a_line_in_the_table_of_rights(tmp_path: Path) -> None:
-    assert set(rights.TOOLS) == {*SHIPPED, "http_fetch"}
+async def test_each_shipped_tool_has_a_line_in_the_table_of_rights(hello: Served) -> None:
+    assert set(rights.TOOLS) == {*SHIPPED, "http_fetch", "mcp"}
     assert {right.scope for right in rights.TOOLS.values()} <= set(SCOPES)
+    calculator = hello.organism.tenants["default"].pump.state.rules.listeners["calculator"]
+    new = replace(calculator, name=AgentName("a_new_one"))
     with pytest.raises(LookupError, match="has no line"):
-        rights.tool_right("a_new_one", is_shipped=True)
+        rights.tool_right(new)
+
+
+@pytest.mark.parametrize(("who", "status"), [("all-tools", 200), ("play", 200), ("one-tool", 403), ("injector", 403)])
+async def test_a_tool_of_an_mcp_server_is_listed_and_called_as_the_shipped_ones(
+    world: MakeWorld, tmp_path: Path, who: str, status: int
+) -> None:
+    command = [sys.executable, "-S", str(ROUGH), str(tmp_path / "diary")]
+    play = world(SOURCE, LISTENERS, tools={"mcp": {"rough": {"command": command}}})
+    write_tokens(play.folder, {"acme": {**GRANTS, "play": ["tools:execute:tool:rough__do"]}})
+    async with served(play.config) as server:
+        answer = await execute(server, "rough__do", {"do": "this"}, headers=bearer("acme", who))
+        assert answer.status_code == status
+        if status == 200:
+            assert answer.json() == {"result": {"text": "did this", "json": "", "truncated": False}}
+        refused = await execute(server, "rough__do", {"do": "wrong"}, headers=bearer("acme", "all-tools"))
+        assert told(refused)[:2] == (502, "upstream_error")
+        listed = (await server.get("//v1/tools", headers=bearer("acme", "all-tools")))["data"]
+        found = next(tool for tool in listed if tool["function"]["name"] == "rough__do")
+        assert (found["function"]["parameters"], found["brings_outside_text"]) == ({"type": "object"}, True)
 
 
 async def test_values_are_a_tenant_s_own(tmp_path: Path) -> None:
