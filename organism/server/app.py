@@ -35,6 +35,7 @@ from organism.server.routes import (
     mcp,
     messages,
     metrics,
+    models,
     organism,
     threads,
     tools,
@@ -67,7 +68,7 @@ RESOURCES: Final = (
     *documents.ROUTES,
 )
 
-FOR_MODELS: Final = (*tools.ROUTES,)
+FOR_MODELS: Final = (*models.ROUTES, *tools.ROUTES)
 """What stands below /v1, where clients of models look for it."""
 
 ROUTES: Final[tuple[Route, ...]] = (

@@ -105,6 +105,7 @@ ROUTES: Final[Mapping[str, Right]] = {
     "GET /indeterminate": READ,
     "POST /indeterminate/{id}/resolve": Right("control", {"id": "indeterminate"}),
     "POST /mcp": Right("tools:execute", {"name": "tool"}, in_body=True),
+    "GET /models": Right("agents:chat"),
     "GET /tools": Right("tools:execute"),
     "POST /tools/execute": Right("tools:execute", {"name": "tool"}, in_body=True),
     "GET /usage": READ,

@@ -773,6 +773,27 @@ export interface ModelCalled {
   error: string | null;
 }
 
+/** The models that the token may use. */
+export interface ModelList {
+  object: "list";
+  data: ModelShown[];
+}
+
+/** A model that the token may use, in the form in which OpenAI-compatible clients read it. */
+export interface ModelShown {
+  /** Its name in organism.yaml. */
+  id: string;
+  object: "model";
+  /** Since when it is served: the organism's start, in seconds since 1970. */
+  created: number;
+  /** Its provider. */
+  owned_by: string;
+  /** Tokens of a request and its answer together. */
+  context_window: number;
+  /** What it is, where no one else is asked. */
+  description: string;
+}
+
 /** What one model was called for. */
 export interface ModelUsage {
   /** Its name in organism.yaml. */
@@ -1772,6 +1793,11 @@ export interface Routes {
     query: {};
     body: TurnBody;
     answer: Invoked | string;
+  };
+  "GET /v1/models": {
+    query: {};
+    body: undefined;
+    answer: ModelList;
   };
   "GET /v1/tools": {
     query: {};

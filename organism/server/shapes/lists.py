@@ -93,6 +93,26 @@ class ToolList(TypedDict):
 
 
 @shape
+class ModelShown(TypedDict):
+    """A model that the token may use, in the form in which OpenAI-compatible clients read it."""
+
+    id: Annotated[str, Field(description="Its name in organism.yaml.", examples=["gpt-4.1-mini"])]
+    object: Literal["model"]
+    created: Annotated[int, Field(description="Since when it is served: the organism's start, in seconds since 1970.")]
+    owned_by: Annotated[str, Field(description="Its provider.", examples=["builtin"])]
+    context_window: Annotated[int, Field(description="Tokens of a request and its answer together.")]
+    description: Annotated[str, Field(description="What it is, where no one else is asked.")]
+
+
+@shape
+class ModelList(TypedDict):
+    """The models that the token may use."""
+
+    object: Literal["list"]
+    data: list[ModelShown]
+
+
+@shape
 class Why(TypedDict):
     """How a message came about: it, the one whose handling led to it, and so on; the injection comes last."""
 
