@@ -8,13 +8,13 @@ kept, so that the past costs the rows of short threads nothing.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final
 
 import orjson
 
-from organism.log.log import FinalRow, ReadModel, Row
+from organism.log.log import FinalRow, ReadModel, Row, Where
 from organism.model.events import Event
 
 GENERATION_ROWS: Final = 512
@@ -55,12 +55,27 @@ def folded_row(written: Written) -> Row:
 
 
 def columns_of(model: ReadModel, row: Row) -> list[Any]:
-    """The values of the declared columns. One may hold a private field: ``x`` is then ``_x``."""
-    values = []
-    for name in model.columns:
-        value = row[name] if name in row else row.get(f"_{name}")
-        values.append(f"|{'|'.join(value)}|" if type(value) is list else value)
-    return values
+    """The values of the declared columns."""
+    return [column_of(row, name) for name in model.columns]
+
+
+def column_of(row: Row, name: str) -> Any:
+    """The value of a declared column. It may hold a private field: ``x`` is then ``_x``."""
+    value = row[name] if name in row else row.get(f"_{name}")
+    return f"|{'|'.join(value)}|" if type(value) is list else value
+
+
+def equal_to(model: ReadModel, where: Sequence[Where]) -> tuple[Sequence[str], Any]:
+    """Columns of which one must equal a value, by the first such condition; no columns if there is none.
+
+    It rules most rows out at little cost. What SQLite compares otherwise than Python does is left to SQLite.
+    """
+    for condition in where:
+        names = condition.any_of or (condition.column,)
+        kind = {str: "TEXT", int: "INTEGER"}.get(type(condition.value))
+        if condition.op == "=" and all(model.columns.get(name) == kind for name in names):
+            return names, condition.value
+    return (), None
 
 
 class Dirty(dict[str, Any]):
@@ -110,6 +125,13 @@ class RowCache(ABC):
     @abstractmethod
     def pass_milestone(self) -> None:
         """All that comes from here on is after the next milestone."""
+
+    @abstractmethod
+    def laid(self, where: Sequence[Where]) -> Mapping[str, Written | None]:
+        """What is laid over the table for a read of the rows that fulfil ``where``, and perhaps some more.
+
+        A None only hides the row of the table.
+        """
 
     def is_dirty(self) -> bool:
         """Whether any row is newer than its table."""
@@ -182,6 +204,20 @@ class FinalRows(RowCache):
         row = self._kept(key)
         return None if row is None else self.write((row, []))
 
+    def laid(self, where: Sequence[Where]) -> Mapping[str, Written | None]:
+        """See ``RowCache``. A row that is not in the table yet hides none there."""
+        names, wanted = equal_to(self.model, where)
+        places = [list(self.model.columns).index(name) for name in names]
+        found: dict[str, FinalRow] = {}
+        for rows in (self.leaving, self.pending, self.dirty):
+            if not rows:
+                continue
+            if not places:
+                found.update(rows)
+            for place in places:
+                found.update({key: row for key, row in rows.items() if row[1][place] == wanted})
+        return {key: self.write(row) for key, row in found.items()}
+
     def pass_milestone(self) -> None:
         """See ``RowCache``. A row stands at each milestone after its position."""
 
@@ -223,6 +259,14 @@ class ChangingRows(RowCache):
             row = self._before(key)
             self._keep(key, row)
         return None if row is None else self.write(row)
+
+    def laid(self, where: Sequence[Where]) -> Mapping[str, Written | None]:
+        """See ``RowCache``."""
+        names, wanted = equal_to(self.model, where)
+        return {
+            key: self.write(row) if row and (not names or wanted in [column_of(row, name) for name in names]) else None
+            for key, row in {**self.leaving, **self.pending, **self.dirty}.items()
+        }
 
     def pass_milestone(self) -> None:
         """See ``RowCache``."""

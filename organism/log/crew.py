@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack, ExitStack
 from typing import Any, Final, TypeVar
 
 from organism.errors import LogUnavailable
+from organism.log.beside import Beside, TakesTime
 from organism.log.commits import Commits
 from organism.log.connect import Connector
 from organism.log.driver import Connection
@@ -19,17 +21,17 @@ from organism.log.worker import Worker
 
 T = TypeVar("T")
 Claim = Callable[[Connection], Truth]
+Arguments = tuple[Any, ...]
 RENEWAL_SECONDS: Final = 60.0
-"""So long at most the reading thread stands still while the writing one looks for the truth."""
+"""So long at most the other threads stand still while the writing one looks for the truth."""
+LONG_LOOKS: Final = 4
+"""So many reads that take time may hold a connection at once; further ones wait."""
 
 
 class Crew:
-    """``writer`` commits, ``reader`` does everything else.
+    """``writer`` commits, ``keeper`` writes rows, ``reader`` reads; what is read quickly needs no thread (``look``).
 
-    An exclusive driver has one thread and one connection for both.
-
-    ``near(work, *arguments)`` runs ``work(connection, *arguments)`` at once in the loop's thread: for the few rows
-    that a fold needs and that are no longer in memory.
+    An exclusive driver has one thread and one connection for all of it.
     """
 
     def __init__(self, connector: Connector, options: Options, models: Sequence[ReadModel]) -> None:
@@ -41,55 +43,79 @@ class Crew:
         self.commits = Commits()
         self.views = Views(models, "views" if self._is_alone else "main")
         self.units = Units(options.upcaster)
-        self._beside: Connection | None = None
+        self._beside = Beside(connector)
+        self._long_looks = asyncio.Semaphore(LONG_LOOKS)
         self._is_renewing = False
         self.writer = self._hire("log-writer")
+        self.keeper = self.writer if self._is_alone else self._hire("log-keeper")
         self.reader = self.writer if self._is_alone else self._hire("log-reader")
 
     async def begin(self, claim: Claim) -> tuple[Truth, int]:
         """Open the connections. Gives what ``claim`` found to be true over the first, and how far the rows are."""
         truth = await self.writer.run(self._open_log, claim)
         self._stack.push_async_callback(self.writer.run, self.commits.close)
-        position = await self.reader.run(prepare, self._connector, self._models, truth)
-        await self.reader.run(self._open_shared)
-        self._stack.push_async_callback(self.reader.run, self._close_shared)
-        self._stack.callback(self._close_beside)
+        position = await self.keeper.run(prepare, self._connector, self._models, truth)
+        if self._is_alone:
+            await self.writer.run(self._share)
+            return truth, position
+        await self.keeper.run(self._open_views)
+        self._stack.push_async_callback(self.keeper.run, self.views.close)
+        await self.reader.run(self._open_units)
+        self._stack.push_async_callback(self.reader.run, self.units.close)
+        self._stack.callback(self._beside.close)
         return truth, position
 
     async def renew(self, claim: Claim, *, entirely: bool) -> Truth:
         """Close the writing connection, open it anew, move the WAL into the database, ask ``claim`` what is true.
 
-        ``entirely`` closes the reading connections too, for as long as it takes: only then SQLite reads the WAL from
-        the disk and believes nothing that it has in memory. Raises what hinders it; the reading ones are open again
-        then.
+        ``entirely`` closes all others too, for as long as it takes: only then SQLite reads the WAL from the disk and
+        believes nothing that it has in memory. Raises what hinders it; the others are open again then.
         """
         if self._is_alone:
             return await self.writer.run(self._renew_alone, claim)
         if not entirely:
             return await self.writer.run(self._renew_log, claim)
-        closed, gate = threading.Event(), threading.Event()
+        closed, gate = threading.Barrier(3), threading.Event()
         self._is_renewing = True
-        self._close_beside()
-        reading = self.reader.begin(self._stand_aside, closed, gate)
+        self._beside.close()
+        keeping = self.keeper.begin(_stand_aside, self.views.close, self._open_views, closed, gate)
+        reading = self.reader.begin(_stand_aside, self.units.close, self._open_units, closed, gate)
         try:
             return await self.writer.run(self._renew_log, claim, closed)
         finally:
             self._is_renewing = False
             gate.set()
-            await reading
+            await asyncio.gather(keeping, reading)
 
     def near(self, work: Callable[..., T], *arguments: Any) -> T:
-        """Run ``work(connection, *arguments)`` at once; raises ``LogUnavailable`` while everything is closed."""
+        """Run ``work(connection, *arguments)`` at once in the loop's thread: for the few rows that a fold needs.
+
+        Raises ``LogUnavailable`` while everything is closed.
+        """
         if self._is_renewing:
             raise LogUnavailable("The log looks at its disk anew.")
         if self._is_alone:
             return self.writer.wait_for(lambda: work(self.commits.connection, *arguments))
-        try:
-            if self._beside is None:
-                self._beside = self._connector.to_read()
-            return work(self._beside, *arguments)
-        except self._connector.driver.errors as error:
-            raise self._connector.explain(error) from error
+        return self._beside.near(work, *arguments)
+
+    async def look(self, work: Callable[..., T], ask: Callable[[], Arguments], *, is_long: bool = False) -> T:
+        """Run ``work(connection, *ask())`` over the rows as they are written at the moment when ``ask`` is called.
+
+        At once if it is over at once, else in the reading thread. ``is_long`` says that it will not be.
+        """
+        if self._is_alone:
+            arguments = ask()
+            return await self.writer.run(lambda: work(self.commits.connection, *arguments))
+        if not (is_long or self._is_renewing):
+            try:
+                return self._beside.quick(work, *ask())
+            except TakesTime:
+                pass
+        async with self._long_looks:
+            arguments = ask()
+            if self._is_renewing:  # it waits in the reading thread, for connections that may be opened
+                return await self.reader.run(self._over_another, work, arguments)
+            return await self.reader.run(_over, self._beside.pin(), work, arguments)
 
     async def apart(self, work: Callable[..., T], *arguments: Any) -> T:
         """Run ``work(connection, *arguments)`` over a connection and in a thread of its own: nobody waits for it."""
@@ -97,7 +123,7 @@ class Crew:
             return await self.writer.run(lambda: work(self.commits.connection, *arguments))
         worker = Worker("log-apart", self._connector.driver.errors, self._connector.explain)
         try:
-            return await worker.run(self._apart, work, arguments)
+            return await worker.run(self._over_another, work, arguments)
         finally:
             await worker.stop()
 
@@ -119,9 +145,9 @@ class Crew:
             stack.pop_all()
         return truth
 
-    def _renew_log(self, claim: Claim, closed: threading.Event | None = None) -> Truth:
+    def _renew_log(self, claim: Claim, closed: threading.Barrier | None = None) -> Truth:
         if closed is not None:
-            closed.wait(RENEWAL_SECONDS)
+            _meet(closed)
         self.commits.close()
         return self._open_log(lambda connection: _after_checkpoint(connection, claim))
 
@@ -129,40 +155,49 @@ class Crew:
         """The only connection is there for readers again before it is known whether it can write."""
         self.commits.close()
         self.commits.use(self._connector.to_log())
-        self._open_shared()
+        self._share()
         return _after_checkpoint(self.commits.connection, claim)
 
-    def _open_shared(self) -> None:
-        if self._is_alone:
-            connection = self.commits.connection
-            self._connector.add_views(connection)
-        else:
-            connection = self._connector.to_views()
+    def _share(self) -> None:
+        """One connection for everything."""
+        connection = self.commits.connection
+        self._connector.add_views(connection)
         self.units.use(connection)
         self.views.use(connection)
 
-    def _close_shared(self) -> None:
-        if not self._is_alone:
-            self.views.close()
+    def _open_views(self) -> None:
+        self.views.use(self._connector.to_views())
 
-    def _stand_aside(self, closed: threading.Event, gate: threading.Event) -> None:
-        """Between its two halves no reading connection is open."""
-        self._close_shared()
-        closed.set()
-        gate.wait(RENEWAL_SECONDS)
-        self._open_shared()
+    def _open_units(self) -> None:
+        self.units.use(self._connector.to_read())
 
-    def _close_beside(self) -> None:
-        if self._beside is not None:
-            self._beside.close()
-            self._beside = None
+    def _over_another(self, work: Callable[..., T], arguments: Arguments) -> T:
+        return _over(self._connector.to_read(), work, arguments)
 
-    def _apart(self, work: Callable[..., T], arguments: tuple[Any, ...]) -> T:
-        connection = self._connector.to_read()
-        try:
-            return work(connection, *arguments)
-        finally:
-            connection.close()
+
+def _over(connection: Connection, work: Callable[..., T], arguments: Arguments) -> T:
+    try:
+        return work(connection, *arguments)
+    finally:
+        connection.close()
+
+
+def _stand_aside(
+    shut: Callable[[], None], open_anew: Callable[[], None], closed: threading.Barrier, gate: threading.Event
+) -> None:
+    """Between its two halves this thread has no connection."""
+    shut()
+    _meet(closed)
+    gate.wait(RENEWAL_SECONDS)
+    open_anew()
+
+
+def _meet(closed: threading.Barrier) -> None:
+    """Wait for the other threads, but not for ever: one that is held up has its connection longer, that is all."""
+    try:
+        closed.wait(RENEWAL_SECONDS)
+    except threading.BrokenBarrierError:
+        return
 
 
 def _after_checkpoint(connection: Connection, claim: Claim) -> Truth:

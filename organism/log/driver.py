@@ -6,7 +6,7 @@ Tests put another one in its place, with a file system of their own below it (po
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from enum import Enum
 from typing import Any, Protocol
 
@@ -31,6 +31,9 @@ class Connection(Protocol):
     def execute(self, sql: str, parameters: Parameters = (), /) -> Cursor: ...
 
     def interrupt(self) -> None: ...
+
+    def set_progress_handler(self, handler: Callable[[], bool] | None, steps: int, /) -> None:
+        """Call the handler after each so many steps of a statement; it is broken off by one that gives True."""
 
     def close(self) -> None:
         """Let it go; never raises."""

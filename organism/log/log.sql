@@ -43,23 +43,29 @@ SELECT first, body FROM units WHERE first > ? AND first <= ? ORDER BY first LIMI
 -- stream_head: the last unit that holds events of a stream
 SELECT max(first) FROM streams WHERE stream = ?;
 
--- streams_up: units of some streams, in order
+-- streams_up: units of some streams, in order: those of the index, and those that are named
 SELECT u.first, u.digest, u.body FROM units AS u
 WHERE u.first IN (
     SELECT s.first FROM streams AS s
-    WHERE s.stream IN (SELECT value FROM json_each(?))
-    AND s.first >= coalesce((SELECT max(first) FROM units WHERE first <= ?), 0) AND s.first <= ?
+    WHERE s.stream IN (SELECT value FROM json_each(?1))
+    AND s.first >= coalesce((SELECT max(first) FROM units WHERE first <= ?3), 0) AND s.first <= ?4
+    UNION
+    SELECT value FROM json_each(?2)
+    WHERE value >= coalesce((SELECT max(first) FROM units WHERE first <= ?3), 0) AND value <= ?4
 )
-ORDER BY u.first LIMIT ?;
+ORDER BY u.first LIMIT ?5;
 
 -- streams_down: the same, newest first
 SELECT u.first, u.digest, u.body FROM units AS u
 WHERE u.first IN (
     SELECT s.first FROM streams AS s
-    WHERE s.stream IN (SELECT value FROM json_each(?))
-    AND s.first >= coalesce((SELECT max(first) FROM units WHERE first <= ?), 0) AND s.first <= ?
+    WHERE s.stream IN (SELECT value FROM json_each(?1))
+    AND s.first >= coalesce((SELECT max(first) FROM units WHERE first <= ?3), 0) AND s.first <= ?4
+    UNION
+    SELECT value FROM json_each(?2)
+    WHERE value >= coalesce((SELECT max(first) FROM units WHERE first <= ?3), 0) AND value <= ?4
 )
-ORDER BY u.first DESC LIMIT ?;
+ORDER BY u.first DESC LIMIT ?5;
 
 -- units_after: units in order, by where they begin
 SELECT first, digest, body, hash FROM units WHERE first > ? ORDER BY first LIMIT ?;

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from string import Template
 from typing import Any, Final
 
 import orjson
@@ -26,67 +25,70 @@ _SQL: Final = statements("tables.sql")
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """A position of the past: the ``milestone`` before it, and the rows that changed since, as they stood then."""
+    """When rows are asked for: now, or at a ``position`` of the past with the ``milestone`` before it.
 
-    position: int
-    milestone: int
+    ``forward`` are the rows that have changed since those of the tables; None is one that has ended.
+    """
+
     forward: Mapping[str, Written | None]
+    position: int = FOR_EVER
+    milestone: int | None = None
 
 
-def page_statement(model: ReadModel, query: Query, moment: Moment | None = None) -> Statement:
-    """One row: the finished JSON array of a page, and how many rows it has."""
-    row = _SQL["page_row_with_content" if model.with_content else "page_row"]
-    content = _SQL["content"] if model.with_content else ""
-    order = _order(model, query)
-    if moment is None or model.is_final:
-        where, values = _where(model, query, moment, _until(model, moment))
-        table = table_of(model.name)
-    else:
-        where = ""
-        table, values = _stood(model, query, moment, order)
-    page = fill("page", row=row, table=table, content=content, where=where, order=order)
-    return page, [*values, query.limit, query.offset]
-
-
-def total_statement(model: ReadModel, query: Query, moment: Moment | None = None) -> Statement:
-    """How many rows match."""
-    content = _content_to_search(model, query)
-    if moment is None or model.is_final:
-        where, values = _where(model, query, moment, _until(model, moment))
-        return fill("total", table=table_of(model.name), content=content, where=where), values
-    legs = _legs(model, query, moment)
-    statement = fill("total_at", table=table_of(model.name), model=model.name, content=content, **legs.texts)
-    return statement, [*legs.unchanged, *legs.changed, *legs.rest]
-
-
-def _stood(model: ReadModel, query: Query, moment: Moment, order: str) -> Statement:
-    """The rows of the page and of those before it, out of all that stood at the moment."""
-    legs = _legs(model, query, moment)
-    columns = "".join(f", r.{column_of(name)}" for name in model.columns)
-    content = _content_to_search(model, query)
-    parts = {"table": table_of(model.name), "model": model.name, "columns": columns, "content": content, "order": order}
-    most = query.limit + query.offset
-    return fill("stood", **parts, **legs.texts), [*legs.unchanged, most, *legs.changed, most, *legs.rest]
+AS_WRITTEN: Final = Moment({})
+"""Now, with nothing to lay over the tables."""
 
 
 @dataclass(frozen=True, slots=True)
-class Legs:
-    """The rows of a moment come from three places: the texts of their conditions, and each one's values."""
+class Leg:
+    """A place that rows come from: the text of the table and of the conditions, and the values of both."""
 
-    texts: Mapping[str, str]
-    unchanged: list[Any]
-    changed: list[Any]
-    rest: list[Any]
+    table: str
+    where: str
+    values: Sequence[Any]
 
 
-def _legs(model: ReadModel, query: Query, moment: Moment) -> Legs:
-    at, keys = moment.milestone, text_of(list(moment.forward))
-    unchanged, unchanged_values = _where(model, query, moment, (_SQL["unchanged"], [at, keys]))
-    changed, changed_values = _where(model, query, moment, (_SQL["changed"], [at, at, keys]))
-    rest, rest_values = _where(model, query, moment)
-    forward, rows = _forward(model, moment)
-    texts = {"unchanged": unchanged, "changed": changed, "forward": forward, "rest": rest}
-    return Legs(texts, unchanged_values, changed_values, [*rows, *rest_values])
+def page_statement(model: ReadModel, query: Query, moment: Moment = AS_WRITTEN) -> Statement:
+    """One row: the finished JSON array of a page, how many rows it has, and how many match."""
+    legs = _legs(model, query, moment)
+    searched = _SQL["content"] if model.with_content and query.text else ""
+    total = " + ".join(fill("total", table=leg.table, content=searched, where=leg.where) for leg in legs)
+    counted = [value for leg in legs for value in leg.values]
+    order = _order(model, query)
+    if len(legs) == 1:
+        table, where, values = legs[0].table, legs[0].where, counted
+    else:
+        where = ""
+        table, values = _joined(model, query, legs, {"content": searched, "order": order})
+    content = _SQL["content"] if model.with_content else ""
+    row = _SQL["page_row_with_content" if model.with_content else "page_row"]
+    page = fill("page", row=row, total=total, table=table, content=content, where=where, order=order)
+    return page, [*counted, *values, query.limit, query.offset]
+
+
+def _joined(model: ReadModel, query: Query, legs: Sequence[Leg], parts: Mapping[str, str]) -> Statement:
+    """The rows of the page and of those before it, out of all legs."""
+    columns = "".join(f", r.{column_of(name)}" for name in model.columns)
+    texts = [fill("leg", table=leg.table, where=leg.where, columns=columns, **parts) for leg in legs]
+    most = query.limit + query.offset
+    return f"({' UNION ALL '.join(texts)})", [value for leg in legs for value in (*leg.values, most)]
+
+
+def _legs(model: ReadModel, query: Query, moment: Moment) -> list[Leg]:
+    table, at = table_of(model.name), moment.milestone
+    if at is not None and model.is_final:
+        return [Leg(table, *_where(model, query, moment, _until(model, moment.position)))]
+    if at is None and not moment.forward:
+        return [Leg(table, *_where(model, query, moment))]
+    keys = text_of(list(moment.forward))
+    rows, given = _forward(model, moment)
+    where, values = _where(model, query, moment)
+    forward = Leg(rows, where, [*given, *values])
+    if at is None:
+        return [Leg(table, *_where(model, query, moment, (_SQL["covered"], [keys]))), forward]
+    unchanged = _where(model, query, moment, (_SQL["unchanged"], [at, keys]))
+    changed = _where(model, query, moment, (_SQL["changed"], [at, at, keys]))
+    return [Leg(table, *unchanged), Leg(f"past_{model.name}", *changed), forward]
 
 
 def known_column(model: ReadModel, name: str) -> str:
@@ -102,27 +104,21 @@ def _order(model: ReadModel, query: Query) -> str:
     return f"{by}r.key {direction}"
 
 
-def _content_to_search(model: ReadModel, query: Query) -> str:
-    return _SQL["content"] if model.with_content and query.text else ""
-
-
-def _until(model: ReadModel, moment: Moment | None) -> Statement | None:
+def _until(model: ReadModel, position: int) -> Statement:
     """The rows of a model that never change, up to a position."""
-    if moment is None:
-        return None
     column = column_of("position") if "position" in model.columns else "content_at"
-    return f"r.{column} <= ?", [moment.position]
+    return f"r.{column} <= ?", [position]
 
 
 def _forward(model: ReadModel, moment: Moment) -> Statement:
-    """The rows that changed since the milestone, as a table."""
+    """The rows that changed since, as a table."""
     names = enumerate(model.columns, FORWARD_FIELDS_BEGIN)
     fields = "".join(f", value ->> {place} AS {column_of(name)}" for place, name in names)
     rows = [(key, row[0].decode(), row[2], *row[4]) for key, row in moment.forward.items() if row is not None]
     return fill("forward", fields=fields), [text_of(rows)]
 
 
-def _where(model: ReadModel, query: Query, moment: Moment | None, first: Statement | None = None) -> Statement:
+def _where(model: ReadModel, query: Query, moment: Moment, first: Statement | None = None) -> Statement:
     """All conditions, after the ``first`` one if there is one, and their values."""
     found = [] if first is None else [first]
     found += [_condition(model, where) for where in query.where]
@@ -132,14 +128,13 @@ def _where(model: ReadModel, query: Query, moment: Moment | None, first: Stateme
     return where, [value for _, given in found for value in given]
 
 
-def _text(model: ReadModel, query: Query, moment: Moment | None) -> Statement:
+def _text(model: ReadModel, query: Query, moment: Moment) -> Statement:
     """The content holds the text, or that of a row of ``text_in`` does."""
     said = orjson.dumps(query.text).decode()[1:-1]
     if model.text_in is None:
         return _SQL["text"], [said]
     other, column = model.text_in
-    until = FOR_EVER if moment is None else moment.position
-    return fill("text_in", table=table_of(other), column=column_of(column)), [until, said]
+    return fill("text_in", table=table_of(other), column=column_of(column)), [moment.position, said]
 
 
 def _condition(model: ReadModel, where: Where) -> Statement:
@@ -152,5 +147,5 @@ def _condition(model: ReadModel, where: Where) -> Statement:
         part, value = f"$field {where.op} ?", where.value
     else:
         raise ValueError(f"Expected an operator of `Where`, got {where.op!r}.")
-    parts = [Template(part).substitute(field=column) for column in columns]
+    parts = [part.replace("$field", column) for column in columns]
     return f"({' OR '.join(parts)})", [value] * len(parts)

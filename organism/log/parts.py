@@ -54,8 +54,7 @@ async def open_parts(directory: Path, models: Sequence[ReadModel], clock: Clock,
         claimant = Claimant(connector, place.read_key(), place.read_anchor())
         truth, position = await crew.begin(partial(claimant.claim, since=since))
         rows = Rows(
-            crew.reader,
-            crew.views,
+            crew,
             Folds(models, partial(crew.near, load_row), position),
             Heads(partial(crew.near, _head_of, options)),
         )
@@ -94,7 +93,7 @@ async def catch_up(crew: Crew, rows: Rows, head: int, upcaster: Upcaster) -> Non
 
 async def _greatest(crew: Crew, rows: Rows, head: int) -> None:
     """Tell the caches which keys were never written, so that they need not look."""
-    greatest = await crew.reader.run(crew.views.greatest)
+    greatest = await crew.keeper.run(crew.views.greatest)
     rows.heads.greatest, rows.heads.indexed = greatest.pop(""), head
     for name, key in greatest.items():
         rows.folds.caches[name].greatest = key

@@ -14,7 +14,7 @@ from organism.log.crew import Crew
 from organism.log.driver import Connection
 from organism.log.folds import Folds, with_payload
 from organism.log.log import EventFilter, Page, Query, ReadModel, Row
-from organism.log.pages import Moment, page_statement, total_statement
+from organism.log.pages import Moment, page_statement
 from organism.log.rows import Rows
 from organism.log.tables import of_model
 from organism.log.units import Span, Units
@@ -39,9 +39,8 @@ class Past:
     def page(self, model: ReadModel, query: Query) -> Page:
         """A page of rows."""
         forward = {} if model.is_final else self._forward(model)
-        moment = Moment(self._position, self._milestone, forward)
-        page, total = page_statement(model, query, moment), total_statement(model, query, moment)
-        return read_page(self._connection, page, total)
+        moment = Moment(forward, self._position, self._milestone)
+        return read_page(self._connection, page_statement(model, query, moment))
 
     def row(self, model: ReadModel, key: str) -> bytes | None:
         """The public JSON of one row, or None."""
@@ -78,7 +77,8 @@ class Past:
 
 async def look_back(crew: Crew, rows: Rows, at: int, look: Callable[[Past], T]) -> T:
     """What ``look`` sees at a position, over a connection of its own, so that nobody waits for it."""
-    await rows.flushed()
-    if rows.is_stuck:  # what is owed is laid over the rows in the reading thread alone
-        return await rows.read(lambda: look(Past(crew.views.connection, crew.upcaster, at)))
+    if rows.heads.indexed < at:
+        await rows.flushed()
+        if rows.is_stuck:
+            return await rows.read_over(lambda: look(Past(crew.views.connection, crew.upcaster, at)))
     return await crew.apart(lambda connection: look(Past(connection, crew.upcaster, at)))

@@ -1,4 +1,4 @@
-"""What the durable engine answers: from memory where it can, else by a job for the reading thread."""
+"""What the durable engine answers: from memory where it can, else from its files, at once or in the reading thread."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Reads(ABC):
         wanted = wanted or WITHOUT_CONTENT
         span = Span(after, min(self.head, END if until is None else until), limit, reverse)
         if wanted.threads:
-            return await self._rows.read(self._crew.units.read, span, wanted)
+            return await self._rows.events(span, wanted)
         return await self._crew.reader.run(self._crew.units.read, span, wanted)
 
     def follow(self, after: int, wanted: EventFilter | None = None) -> AsyncIterator[list[Event]]:
@@ -120,11 +120,11 @@ class Reads(ABC):
     async def save_snapshot(self, name: str, position: int, body: bytes) -> None:
         """Keep a disposable snapshot of a fold at ``position`` (the last two are kept)."""
         snapshot = Snapshot(name, position, self.timeline, body)
-        await self._crew.reader.run(self._crew.views.save_snapshot, snapshot)
+        await self._crew.keeper.run(self._crew.views.save_snapshot, snapshot)
 
     async def load_snapshot(self, name: str) -> tuple[int, bytes] | None:
         """The newest snapshot that is not ahead of the head, or None."""
-        found = await self._crew.reader.run(self._crew.views.load_snapshot, name, self.timeline, self.head)
+        found = await self._crew.keeper.run(self._crew.views.load_snapshot, name, self.timeline, self.head)
         return None if found is None else (found.position, found.body)
 
     async def verify(self, after: int = 0) -> Verification:

@@ -1,25 +1,31 @@
-"""Rows for people: folded from committed units, kept behind the log, never behind a read."""
+"""Rows for people: folded from committed units and written behind the log, which no read of them waits for.
+
+What is not written yet is here, in memory, and is laid over what the file gives.
+"""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
 from functools import partial
+from itertools import chain
 from typing import Any, Final, TypeVar
 
 from organism.log.batch import Touched
 from organism.log.cache import folded_row
+from organism.log.crew import Crew
 from organism.log.folds import Folds, with_payload
 from organism.log.heads import Heads
-from organism.log.log import Page, Query, ReadModel, Row
-from organism.log.pages import page_statement, total_statement
+from organism.log.log import EventFilter, Page, Query, ReadModel, Row
+from organism.log.pages import Moment, Statement, page_statement
 from organism.log.tables import flush_parameters
-from organism.log.views import Views
-from organism.log.worker import Worker
+from organism.log.units import Span
+from organism.log.views import payload_at, read_page
+from organism.model.events import Event
 
 T = TypeVar("T")
 FLUSH_SECONDS: Final = 0.05
-"""So long may rows lag behind the log when nobody reads."""
+"""So long may rows lag behind the log."""
 FLUSH_STREAMS: Final = 1024
 """So many units are written without waiting for that time: a flush of more would hold up the loop."""
 STUCK_SECONDS: Final = 1.0
@@ -27,19 +33,18 @@ STUCK_SECONDS: Final = 1.0
 
 
 class Rows:
-    """Collects what the commits owe to the disposable file, and writes it there before any read of it.
+    """Collects what the commits owe to the disposable file, and has it written there.
 
-    ``worker`` runs its jobs in order, so a read that is posted after a flush sees it. While the file cannot be
-    written (a full disk: it ``is_stuck``), what is owed stays in memory, and each read is laid over it.
+    While the file cannot be written (a full disk: it ``is_stuck``), what is owed stays in memory.
     """
 
-    def __init__(self, worker: Worker, views: Views, folds: Folds, heads: Heads) -> None:
+    def __init__(self, crew: Crew, folds: Folds, heads: Heads) -> None:
         self._loop = asyncio.get_running_loop()
-        self._worker = worker
-        self._views = views
+        self._crew = crew
         self.folds = folds
         self.heads = heads
         self._streams: list[Touched] = []
+        self._leaving: list[Touched] = []
         self._flushing: asyncio.Future[None] | None = None
         self._timer: asyncio.Handle | None = None
         self.is_stuck = False
@@ -58,17 +63,6 @@ class Rows:
         if self._timer is not None:
             self._timer.cancel()
 
-    async def read(self, work: Callable[..., T], *arguments: Any) -> T:
-        """``work(*arguments)`` in the worker, with every row and stream that follows from what is committed."""
-        self.folds.settle()
-        await self.settle()
-        result = await self._worker.run(work, *arguments)
-        if not self.is_stuck:
-            return result
-        owed = flush_parameters(self.folds, self._streams)
-        self.folds.stay()
-        return await self._worker.run(self._views.over, owed, work, *arguments)
-
     def model(self, name: str) -> ReadModel:
         """The read model of this name."""
         return self.folds.caches[name].model
@@ -76,7 +70,37 @@ class Rows:
     async def page(self, model: str, query: Query) -> Page:
         """A page of rows."""
         kind = self.model(model)
-        return await self.read(self._views.page, page_statement(kind, query), total_statement(kind, query))
+        if query.text and kind.text_in is not None:
+            return await self._search(kind, query)
+
+        def ask() -> tuple[Statement]:
+            self.folds.settle()
+            return (page_statement(kind, query, Moment(self.folds.caches[model].laid(query.where))),)
+
+        return await self._crew.look(read_page, ask, is_long=bool(query.text))
+
+    async def _search(self, kind: ReadModel, query: Query) -> Page:
+        """A page of rows that another model's rows are to be searched for: there all have to be in the file."""
+        await self.flushed()
+        statement = page_statement(kind, query)
+        if self.is_stuck:
+            return await self.read_over(lambda: read_page(self._crew.views.connection, statement))
+        return await self._crew.look(read_page, lambda: (statement,), is_long=True)
+
+    async def read_over(self, work: Callable[..., T], *arguments: Any) -> T:
+        """``work(*arguments)`` in the keeper's thread, as if all that is owed were in the file."""
+        while self._flushing is not None:  # it has taken rows away
+            await asyncio.shield(self._flushing)
+        self.folds.settle()
+        owed = flush_parameters(self.folds, self._streams)
+        self.folds.stay()
+        return await self._crew.keeper.run(self._crew.views.over, owed, work, *arguments)
+
+    async def events(self, span: Span, wanted: EventFilter) -> list[Event]:
+        """Events of some streams."""
+        names = frozenset(wanted.threads)
+        firsts = [first for stream, first, _ in chain(self._leaving, self._streams) if stream in names]
+        return await self._crew.reader.run(self._crew.units.read, span, wanted, firsts)
 
     async def row(self, model: str, key: str) -> bytes | None:
         """The public JSON of one row, or None."""
@@ -86,7 +110,7 @@ class Rows:
         public, _, content_at, _, _ = written
         if not content_at:
             return public
-        return with_payload(public, await self._worker.run(self._views.payload, content_at))
+        return with_payload(public, await self._crew.look(payload_at, lambda: (content_at,)))
 
     async def private_row(self, model: str, key: str) -> Row | None:
         """A copy of one row with its private fields."""
@@ -102,10 +126,10 @@ class Rows:
     def flush(self) -> None:
         """Post what is owed, unless a flush is under way."""
         if self._flushing is None and self._is_owing():
-            streams, self._streams = self._streams, []
-            owed = flush_parameters(self.folds, streams)
+            self._leaving, self._streams = self._streams, []
+            owed = flush_parameters(self.folds, self._leaving)
             self._flushing = self._loop.create_future()
-            self._worker.post(partial(self._flushed, streams, self.folds.position), self._views.flush, owed)
+            self._crew.keeper.post(partial(self._flushed, self.folds.position), self._crew.views.flush, owed)
 
     async def settle(self) -> None:
         """Return once the flush that holds all that is committed now is posted, after the one that may be under way."""
@@ -119,8 +143,9 @@ class Rows:
         self.folds.settle()
         return bool(self._streams) or self.folds.is_dirty()
 
-    def _flushed(self, streams: list[Touched], position: int, _: Any, error: Exception | None) -> None:
+    def _flushed(self, position: int, _: Any, error: Exception | None) -> None:
         self.is_stuck = error is not None
+        streams, self._leaving = self._leaving, []
         if error is None:
             self.folds.left()
             self.heads.indexed = position
@@ -128,6 +153,7 @@ class Rows:
         else:
             self.folds.stay()
             self._streams = streams + self._streams
+        if self._streams or self.is_stuck:
             self.owe(())
         flushing, self._flushing = self._flushing, None
         if flushing is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from hashlib import sha256
 from string import Template
 from typing import Any, Final
@@ -20,7 +21,7 @@ FIELDS_BEGIN: Final = 7
 """The place of the first declared field in a row of a flush."""
 PAST_FIELDS_BEGIN: Final = 8
 """The same in a past row of a flush."""
-LAYOUT: Final = 3
+LAYOUT: Final = 4
 """Changes with what this file and tables.sql make of a model."""
 _SQL: Final = statements("tables.sql")
 
@@ -108,6 +109,7 @@ def _taken(model: ReadModel, begin: int) -> str:
     return "".join(f",\n    value ->> {begin + number}" for number in range(len(model.columns)))
 
 
+@lru_cache(maxsize=1024)
 def fill(statement: str, **parts: str) -> str:
     """A statement of ``tables.sql`` with its places filled."""
     return Template(_SQL[statement]).substitute(parts)

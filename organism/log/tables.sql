@@ -10,8 +10,8 @@ CREATE TABLE $table (
     since INTEGER NOT NULL$fields
 ) STRICT, WITHOUT ROWID;
 
--- index: for one way to search or sort; it says since when a row stands so
-CREATE INDEX ${table}_$number ON $table ($fields, since);
+-- index: for one way to search or sort, in the order of pages; it says since when a row stands so
+CREATE INDEX ${table}_$number ON $table ($fields, key, since);
 
 -- past: rows of a model that have changed since, as they stood at the milestones from `since` on and before `until`
 CREATE TABLE past_$model (
@@ -71,26 +71,11 @@ r.since <= ? AND r.key NOT IN (SELECT value FROM json_each(?));
 -- changed: rows that stood at a milestone and have changed since, but for those that changed right after it
 r.since <= ? AND r.until > ? AND r.key NOT IN (SELECT value FROM json_each(?));
 
--- forward: rows that changed since a milestone, as a table; each is [key, public, content_at, fields …]
+-- covered: rows but for those that are laid over them
+r.key NOT IN (SELECT value FROM json_each(?));
+
+-- forward: rows that are laid over those of a table, as a table; each is [key, public, content_at, fields …]
 (SELECT value ->> 0 AS key, CAST(value ->> 1 AS BLOB) AS public, value ->> 2 AS content_at$fields FROM json_each(?));
-
--- stood: the rows that a page of the past is taken from; each of the first two gives no more than the page may need
-(
-    SELECT * FROM (
-        SELECT r.key, r.public, r.content_at$columns FROM $table AS r $content $unchanged ORDER BY $order LIMIT ?
-    )
-    UNION ALL
-    SELECT * FROM (
-        SELECT r.key, r.public, r.content_at$columns FROM past_$model AS r $content $changed ORDER BY $order LIMIT ?
-    )
-    UNION ALL
-    SELECT r.key, r.public, r.content_at$columns FROM $forward AS r $content $rest
-);
-
--- total_at: how many rows matched then
-SELECT (SELECT count(*) FROM $table AS r $content $unchanged)
-    + (SELECT count(*) FROM past_$model AS r $content $changed)
-    + (SELECT count(*) FROM $forward AS r $content $rest);
 
 -- streams: which units hold events of which streams, out of a flush
 INSERT OR IGNORE INTO streams (stream, first) SELECT value ->> 0, value ->> 1 FROM json_each(new.streams);
@@ -107,9 +92,19 @@ CREATE TEMP TRIGGER flush_spreads INSTEAD OF INSERT ON flushes BEGIN $steps; END
 -- flush: the INSERT for it
 INSERT INTO flushes VALUES (?, ?, ?$fields);
 
--- page: one row: the finished JSON array of a page, and how many rows it has
-SELECT CAST('[' || coalesce(group_concat(finished, ','), '') || ']' AS BLOB), count(*)
-FROM (SELECT $row AS finished FROM $table AS r $content $where ORDER BY $order LIMIT ? OFFSET ?);
+-- page: one row: the finished JSON array of a page, how many rows it has, how many match; a bare `LIMIT ?` would make
+-- SQLite prepare the statement anew for each number
+SELECT CAST('[' || coalesce(group_concat(finished, ','), '') || ']' AS BLOB), count(*), $total
+FROM (
+    SELECT $row AS finished FROM $table AS r $content $where
+    ORDER BY $order LIMIT CAST(? AS INTEGER) OFFSET CAST(? AS INTEGER)
+);
+
+-- leg: rows from one place of several; it gives no more than the page may need
+SELECT * FROM (
+    SELECT r.key, r.public, r.content_at$columns FROM $table AS r $content $where
+    ORDER BY $order LIMIT CAST(? AS INTEGER)
+);
 
 -- page_row: a row without content
 r.public;
@@ -121,8 +116,8 @@ substr(r.public, 1, length(r.public) - 1) || ',"payload":'
 -- content: where the payload comes from
 LEFT JOIN content AS c ON c.position = r.content_at;
 
--- total: how many rows match
-SELECT count(*) FROM $table AS r $content $where;
+-- total: how many rows match in one place
+(SELECT count(*) FROM $table AS r $content $where);
 
 -- text: the content holds a text, A–Z and a–z alike
 instr(lower(CAST(c.json AS TEXT)), lower(?)) > 0;

@@ -51,11 +51,18 @@ class Units:
         """Read over this connection from now on."""
         self._connection = connection
 
-    def read(self, span: Span, wanted: EventFilter) -> list[Event]:
-        """The events of the span that are wanted, newest first if it is reverse."""
+    def close(self) -> None:
+        """Close the connection."""
+        self._connection.close()
+
+    def read(self, span: Span, wanted: EventFilter, firsts: Sequence[int] = ()) -> list[Event]:
+        """The events of the span that are wanted, newest first if it is reverse.
+
+        ``firsts`` are where units begin that hold wanted threads' events and may not be in the index of streams yet.
+        """
         is_wanted = wants(wanted)
         found: list[Event] = []
-        for events in self._portions(span, wanted):
+        for events in self._portions(span, wanted, firsts):
             ordered = reversed(events) if span.is_reverse else events
             found += [e for e in ordered if span.after < e.position <= span.until and is_wanted(e)]
             if len(found) >= span.limit:
@@ -111,8 +118,8 @@ class Units:
             hold_order(after, rows)
         return rows
 
-    def _portions(self, span: Span, wanted: EventFilter) -> Iterator[list[Event]]:
-        fetch = self._of_streams(span, wanted) if wanted.threads else self._of_all(span)
+    def _portions(self, span: Span, wanted: EventFilter, firsts: Sequence[int]) -> Iterator[list[Event]]:
+        fetch = self._of_streams(span, wanted, firsts) if wanted.threads else self._of_all(span)
         low, high = span.after + 1, span.until
         while low <= high:
             rows = fetch(low, high)
@@ -134,11 +141,11 @@ class Units:
         portion = min(span.limit, PORTION_UNITS)
         return lambda low, high: self._connection.execute(sql, (low, high, portion)).fetchall()
 
-    def _of_streams(self, span: Span, wanted: EventFilter) -> Fetch:
+    def _of_streams(self, span: Span, wanted: EventFilter, firsts: Sequence[int]) -> Fetch:
         sql = _SQL["streams_down" if span.is_reverse else "streams_up"]
         portion = PORTION_UNITS if wanted.types else min(span.limit, PORTION_UNITS)
-        names = orjson.dumps(wanted.threads).decode()
-        return lambda low, high: self._connection.execute(sql, (names, low, high, portion)).fetchall()
+        names, more = orjson.dumps(wanted.threads).decode(), orjson.dumps(firsts).decode()
+        return lambda low, high: self._connection.execute(sql, (names, more, low, high, portion)).fetchall()
 
     def _decode(self, rows: Sequence[tuple[Any, ...]]) -> list[Event]:
         events: list[Event] = []

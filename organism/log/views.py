@@ -148,19 +148,11 @@ class Views:
         finally:
             self.connection.execute("ROLLBACK")
 
-    def page(self, rows: Statement, total: Statement) -> Page:
-        """A page of rows, joined by the database."""
-        return read_page(self.connection, rows, total)
-
     def greatest(self) -> dict[str, str]:
         """The greatest key of each read model; under the empty name the greatest stream."""
         found = {name: self.connection.execute(of_model("greatest", name)).fetchone() for name in self._models}
         found[""] = self.connection.execute(_SQL["greatest_stream"]).fetchone()
         return {name: (row[0] if row else None) or "" for name, row in found.items()}
-
-    def payload(self, position: int) -> bytes | None:
-        """The content JSON of the event at ``position``; None if it was erased."""
-        return payload_at(self.connection, position)
 
     def save_snapshot(self, snapshot: Snapshot) -> None:
         """Keep it, and the one before it."""
@@ -182,11 +174,10 @@ class Views:
         return None
 
 
-def read_page(connection: Connection, rows: Statement, total: Statement) -> Page:
+def read_page(connection: Connection, statement: Statement) -> Page:
     """A page of rows, joined by the database."""
-    joined, count = connection.execute(*rows).fetchone() or (b"[]", 0)
-    (matching,) = connection.execute(*total).fetchone() or (0,)
-    return Page(bytes(joined), count, matching)
+    joined, count, total = connection.execute(*statement).fetchone() or (b"[]", 0, 0)
+    return Page(joined, count, total)
 
 
 def payload_at(connection: Connection, position: int) -> bytes | None:

@@ -49,6 +49,10 @@ class Answer:
     stream: Streaming | None = None
     """What goes on after the body, if anything does."""
 
+    def also(self, headers: tuple[Header, ...]) -> Answer:
+        """The same with these headers besides."""
+        return Answer(self.body, self.status, self.kind, (*self.headers, *headers), self.stream) if headers else self
+
 
 class Streaming(Protocol):
     """An answer that has no end yet."""

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from http import HTTPStatus
 from secrets import token_hex
@@ -50,6 +49,9 @@ _DECIDING: Final = frozenset(
         b"idempotency-key",
     }
 )
+_READING: Final = frozenset({"GET", "HEAD"})
+_ANNOUNCING: Final = frozenset({b"content-length", b"transfer-encoding", b"content-encoding"})
+"""A request without any of these has no body; those that read are not asked for one then."""
 
 Scope = dict[str, Any]
 
@@ -72,7 +74,7 @@ class Edge:
         access = Access(f"req-{token_hex(8)}", scope["method"])
         given = await self._given(scope, receive, access)
         try:
-            own = replace(given, headers=(*given.headers, *self._hosts.origins.headers(scope["headers"])))
+            own = given.also(self._hosts.origins.headers(scope["headers"]))
             await _send_head(send, own, access.request_id)
             await _send_body(receive, send, given, scope["method"])
         finally:
@@ -108,7 +110,8 @@ class Edge:
         access.tenant = who.tenant if who is not NOBODY else None
         tenant = self._process.organism.tenants[who.tenant]
         head = ((b"etag", b'"%d"' % tenant.log.head),) if route.by_head else ()
-        body = await _body(receive, headers)
+        has_none = scope["method"] in _READING and headers.keys().isdisjoint(_ANNOUNCING)
+        body = b"" if has_none else await _body(receive, headers)
         call = Call(
             self._process,
             route.right,
@@ -125,7 +128,7 @@ class Edge:
         )
         once = call.idempotency() if route.is_kept else None
         given = await (route.endpoint(call) if once is None else self._kept.answer(call, once, route.endpoint))
-        whole = replace(given, headers=(*given.headers, *head))
+        whole = given.also(head)
         return _unless_known(whole, headers) if route.method == "GET" else whole  # an act was done, whoever knows it
 
     def _principal(
@@ -207,7 +210,9 @@ async def _body(receive: Receive, headers: Mapping[bytes, bytes]) -> bytes:
 
 def _unless_known(given: Answer, headers: Mapping[bytes, bytes]) -> Answer:
     """The answer, or a 304 if the client says that it has this very one."""
-    known = {tag.strip().removeprefix(b"W/") for tag in headers.get(b"if-none-match", b"").split(b",")}
+    if b"if-none-match" not in headers:
+        return given
+    known = {tag.strip().removeprefix(b"W/") for tag in headers[b"if-none-match"].split(b",")}
     tags = {value for name, value in given.headers if name == b"etag"}
     is_known = bool(tags) and (b"*" in known or not tags.isdisjoint(known))
     return Answer(b"", 304, given.kind, given.headers) if is_known and given.status == HTTPStatus.OK else given
@@ -223,13 +228,14 @@ async def _send_body(receive: Receive, send: Send, given: Answer, method: str) -
 
 
 async def _send_head(send: Send, given: Answer, request_id: str) -> None:
-    own = {name for name, _ in given.headers}
     length = ((b"content-length", b"%d" % len(given.body)),) if given.stream is None else ()
+    own = fixed.API_NAMES.intersection(name for name, _ in given.headers)
+    always = [header for header in fixed.API if header[0] not in own] if own else fixed.API
     headers = [
         (b"content-type", given.kind),
         *length,
         (b"x-request-id", request_id.encode()),
         *given.headers,
-        *(header for header in fixed.API if header[0] not in own),
+        *always,
     ]
     await send({"type": "http.response.start", "status": given.status, "headers": headers})

@@ -14,6 +14,8 @@ from organism.errors import Forbidden
 from organism.server.cors import Origins
 
 LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "::1"})
+FITTING: Final = 64
+"""So many Host headers that were found to fit are not looked at again."""
 
 
 class Hosts:
@@ -25,16 +27,21 @@ class Hosts:
     def __init__(self, names: Iterable[str], origins: Origins | None = None) -> None:
         self.origins = origins or Origins()
         self._names = LOOPBACK | {name.lower() for name in names}
+        self._fitting: set[bytes] = set()
 
     def check_host(self, headers: Mapping[bytes, bytes]) -> None:
         """Raise ``Forbidden`` if the request was meant for another name."""
         said = headers.get(b"host", b"")
+        if said in self._fitting:
+            return
         if _name(said) not in self._names:
             shown = said.decode("latin-1")[:100]
             raise Forbidden(
                 f"This server does not answer to the name {shown!r}; if it should, start it with --allowed-host.",
                 param="headers.host",
             )
+        if len(self._fitting) < FITTING:
+            self._fitting.add(said)
 
     def check_origin(self, headers: Mapping[bytes, bytes]) -> None:
         """Raise ``Forbidden`` for a browser's page that this server did not serve. Programs send no Origin."""

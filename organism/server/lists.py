@@ -39,17 +39,24 @@ class Listing:
     reshape: Callable[[bytes], bytes] | None = None
     """What turns the array of rows into the one that is shown, where they differ."""
 
-    @property
-    def takes(self) -> tuple[str, ...]:
-        """The names of all parameters."""
-        return (*_PAGING, AT, *self.filters, *(("q",) if self.has_text else ()), *(("xml",) if self.has_xml else ()))
+    takes: tuple[str, ...] = field(init=False)
+    """The names of all parameters."""
+
+    def __post_init__(self) -> None:
+        more = (*(("q",) if self.has_text else ()), *(("xml",) if self.has_xml else ()))
+        object.__setattr__(self, "takes", (*_PAGING, AT, *self.filters, *more))
 
 
-async def list_of(call: Call, listing: Listing, *fixed: Where) -> Answer:
-    """The page of rows that the call asks for, with the envelope. ``fixed`` are conditions of the route itself."""
+async def list_of(call: Call, listing: Listing, *fixed: Where, of: str = "", key: str = "") -> Answer:
+    """The page of rows that the call asks for, with the envelope. ``fixed`` are conditions of the route itself.
+
+    Raises ``NotFound`` if the list is of the row ``key`` of the read model ``of``, and there is no such row.
+    """
     call.allow_query(*listing.takes)
     query = await _query(call, listing, fixed)
     page = await call.tenant.log.rows(listing.name, query)
+    if of and not page.total:
+        await call.row(of, key, query.at)
     rows = page.rows if listing.reshape is None else listing.reshape(page.rows)
     if wants_xml(call):
         rows = await with_xml(call, rows)

@@ -6,9 +6,11 @@ import asyncio
 import re
 from typing import Any, Final, NoReturn
 
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn._types import ASGI3Application
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from organism.errors import InvalidRequest
+from organism.server.exchange import OneWrite
 from organism.server.refusal import whole_answer
 
 SLOW_SECONDS: Final = 10.0
@@ -67,14 +69,21 @@ class StrictHttpProtocol(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         """The head is whole. One that came in few large packets is measured here."""
         self._is_head = False
-        size = sum(len(name) + len(value) for name, value in self.headers) + len(self.url)
+        size = len(self.url)
+        for name, value in self.headers:
+            size += len(name) + len(value)
+            if name == b"transfer-encoding" and value.lower() != b"chunked":
+                self._stop(NO_CODING)
         if size > HEAD_BYTES or len(self.headers) > HEADERS:
             self._stop(TOO_LONG)
-        if any(name == b"transfer-encoding" and value.lower() != b"chunked" for name, value in self.headers):
-            self._stop(NO_CODING)
         if not self.url.startswith((b"/", b"*")):
             self._take_absolute()
         super().on_headers_complete()
+
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
+        """The request is carried out. uvicorn names the class of an exchange nowhere, so it is changed here."""
+        cycle.__class__ = OneWrite
+        super()._start_asgi_task(cycle, app)
 
     def _take_absolute(self) -> None:
         """The target names its host: that one counts, whatever the header says (RFC 9112, 3.2.2)."""

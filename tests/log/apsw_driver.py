@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
@@ -23,6 +24,9 @@ class ApswConnection:
 
     def interrupt(self) -> None:
         self._connection.interrupt()
+
+    def set_progress_handler(self, handler: Callable[[], bool] | None, steps: int, /) -> None:
+        self._connection.set_progress_handler(handler, steps)
 
     def close(self) -> None:
         with suppress(apsw.Error):  # of a file system of the tests' own

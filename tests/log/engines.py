@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -135,3 +136,11 @@ async def found_out(log: SqliteLog) -> None:
     """Wait until the log knows what became of its disk."""
     if log._recovering is not None:  # noqa: SLF001 - the end is told to nobody if it is a bad one
         await log._recovering  # noqa: SLF001 - as above
+
+
+async def turn() -> None:
+    """The loop's next iteration."""
+    loop = asyncio.get_running_loop()
+    turned = loop.create_future()
+    loop.call_soon(turned.set_result, None)
+    await turned

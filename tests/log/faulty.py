@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -58,6 +59,9 @@ class FaultyConnection:
 
     def interrupt(self) -> None:
         self._connection.interrupt()
+
+    def set_progress_handler(self, handler: Callable[[], bool] | None, steps: int, /) -> None:
+        self._connection.set_progress_handler(handler, steps)
 
     def close(self) -> None:
         self._connection.close()

@@ -12,7 +12,7 @@ from organism.errors import CommitUnknown, Fenced, LogDamaged, LogUnavailable, O
 from organism.log.log import EventFilter, Query, ReadModel, Row
 from organism.log.sqlite import SqliteLog
 from organism.model.events import Event, Unit
-from tests.log.engines import MESSAGES, THREADS, as_tuples, created, found_out, open_durable, sent, unit
+from tests.log.engines import MESSAGES, THREADS, as_tuples, created, found_out, open_durable, sent, turn, unit
 from tests.log.faulty import FaultyDriver, Plan
 
 
@@ -38,14 +38,6 @@ def recovered(log: SqliteLog) -> asyncio.Future[int]:
 def listen(heard: list[tuple[str, str]], name: str) -> Callable[[Unit, Exception | None], None]:
     """Notes what a unit hears."""
     return lambda _, error: heard.append((name, type(error).__name__))
-
-
-async def turn() -> None:
-    """The loop's next iteration."""
-    loop = asyncio.get_running_loop()
-    turned = loop.create_future()
-    loop.call_soon(turned.set_result, None)
-    await turned
 
 
 CODES = ["SQLITE_FULL", "SQLITE_IOERR", "SQLITE_IOERR_FSYNC", "SQLITE_BUSY", "SQLITE_READONLY"]
@@ -119,7 +111,7 @@ async def test_l8_after_an_io_error_every_connection_is_made_anew(log: SqliteLog
     with pytest.raises(CommitUnknown):
         await log.commit(unit("thr-2", created()))
     await back
-    assert plan.opens - before == 2
+    assert plan.opens - before == 3
     assert (await log.rows("threads", Query())).count == 1
 
 

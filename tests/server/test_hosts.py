@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from organism.errors import Forbidden
-from organism.server.hosts import Hosts
+from organism.server import hosts
+from organism.server.hosts import FITTING, Hosts
 
 HOSTS = Hosts(["work.example"])
 
@@ -57,3 +58,24 @@ def test_the_servers_own_page_may_open_the_socket() -> None:
 def test_another_page_may_not(origin: str) -> None:
     with pytest.raises(Forbidden):
         HOSTS.check_origin({b"host": b"localhost:8080", b"origin": origin.encode()})
+
+
+def test_a_name_that_fits_is_looked_at_once_and_those_that_are_remembered_are_few(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    looked: list[bytes] = []
+    name_of = hosts._name  # noqa: SLF001 - what is counted
+
+    def noted(host: bytes) -> str:
+        looked.append(host)
+        return name_of(host)
+
+    monkeypatch.setattr(hosts, "_name", noted)
+    served = Hosts([])
+    for _ in range(3):
+        for port in range(1, FITTING + 2):
+            served.check_host({b"host": b"localhost:%d" % port})
+    assert len(looked) == FITTING + 3
+    for _ in range(2):
+        with pytest.raises(Forbidden):
+            served.check_host({b"host": b"evil.example"})

@@ -63,9 +63,8 @@ async def thread(call: Call) -> Answer:
 
 async def messages(call: Call) -> Answer:
     """A thread's messages, oldest first."""
-    call.allow_query(*OF_THREAD.takes)
-    await call.row("threads", call.params["id"], await moment(call))
-    return await list_of(call, OF_THREAD, Where("thread_id", "=", call.params["id"]))
+    thread_id = call.params["id"]
+    return await list_of(call, OF_THREAD, Where("thread_id", "=", thread_id), of="threads", key=thread_id)
 
 
 async def kill(call: Call) -> Answer:

@@ -60,6 +60,13 @@ async def test_what_there_is_not_is_not_found(hello: Served) -> None:
         assert (path, answer.status_code, answer.json()["error"]["code"]) == (path, 404, "not_found")
 
 
+async def test_a_thread_that_is_there_may_have_no_such_message(hello: Served) -> None:
+    thread = (await hello.inject())["thread_id"]
+    page = await hello.get(f"/threads/{thread}/messages?agent=nobody")
+    assert (page["messages"], page["total"]) == ([], 0)
+    assert (await hello.call("GET", f"/threads/{thread}/messages?at=1")).status_code == 404
+
+
 async def test_a_thread_comes_with_its_messages(hello: Served) -> None:
     said = await hello.inject()
     thread = await hello.get(f"/threads/{said['thread_id']}")
