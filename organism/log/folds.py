@@ -55,6 +55,10 @@ class Folds:
                 for kind, keys in model.keys.items():
                     self._by_type.setdefault(kind, []).append((keys, model.apply, self.caches[model.name]))
 
+    def model(self, name: str) -> ReadModel:
+        """The read model of this name."""
+        return self.caches[name].model
+
     def owe(self, events: Sequence[Event]) -> None:
         """These are on the disk now."""
         if self.is_whole:

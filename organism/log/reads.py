@@ -73,14 +73,14 @@ class Reads(ABC):
         """The public JSON of one row, or None; ``at`` a position if one is given (L10)."""
         if at is None or at >= self.head:
             return await self._rows.row(model, key)
-        kind = self._rows.model(model)
+        kind = self._rows.folds.model(model)
         return await look_back(self._crew, self._rows, at, lambda past: past.row(kind, key))
 
     async def rows(self, model: str, query: Query) -> Page:
         """A page of rows."""
         if query.at is None or query.at >= self.head:
             return await self._rows.page(model, query)
-        kind = self._rows.model(model)
+        kind = self._rows.folds.model(model)
         return await look_back(self._crew, self._rows, query.at, lambda past: past.page(kind, query))
 
     async def private_row(self, model: str, key: str) -> Row | None:

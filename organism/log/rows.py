@@ -63,13 +63,9 @@ class Rows:
         if self._timer is not None:
             self._timer.cancel()
 
-    def model(self, name: str) -> ReadModel:
-        """The read model of this name."""
-        return self.folds.caches[name].model
-
     async def page(self, model: str, query: Query) -> Page:
         """A page of rows."""
-        kind = self.model(model)
+        kind = self.folds.model(model)
         if query.text and kind.text_in is not None:
             return await self._search(kind, query)
 

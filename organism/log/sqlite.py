@@ -1,9 +1,9 @@
 """The durable engine: SQLite in WAL mode with ``synchronous=FULL``, one writing thread, group commit.
 
 Why it is so stands in docs/topics/commit.md.
-Four threads share nothing but queues. The loop's prepares: it encodes, chains and folds, and reads what is read quickly.
-The writing thread executes one statement a commit, the keeper's writes rows behind the log, the reading one does all
-reads that take time.
+Four threads share nothing but queues. The loop's prepares: it encodes, chains and folds, and it reads what is read
+quickly. The writing thread executes one statement a commit, the keeper's writes rows behind the log, the reading one
+does all reads that take time.
 """
 
 from __future__ import annotations

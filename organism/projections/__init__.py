@@ -15,6 +15,7 @@ from organism.projections import (
     closed_letters,
     dead_letters,
     indeterminate,
+    marks,
     messages,
     organism,
     threads,
@@ -34,5 +35,6 @@ READ_MODELS: Final[tuple[ReadModel, ...]] = (
     answers.MODEL,
     values.MODEL,
     usage.MODEL,
+    marks.MODEL,
 )
 """Every read model that the engine keeps."""

@@ -2,8 +2,8 @@
 
 The naive way reads every event and filters the frames: who looks for one thread among a million events waits for all
 of them. Here the filter goes down to the log (``planned``). A thread's events lie in an index. Of the agents it is
-known in which threads they take part. What is left out makes no frame that passes, so the frames are those of the naive
-way, which the filter still looks at one by one.
+known in which threads they take part, of rare kinds of events in which threads they stand. What is left out makes no
+frame that passes, so the frames are those of the naive way, which the filter still looks at one by one.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from typing import Final
 import orjson
 
 from organism.log.log import EventFilter, Log, Query, Where
-from organism.model.events import ORGANISM_STREAM, Event
+from organism.model.events import ORGANISM, ORGANISM_STREAM, Event
+from organism.projections.marks import MARKS
 from organism.server.frames import NAMELESS, Folded, types_of
 from organism.server.learn import learn
 from organism.server.push import WITH_CONTENT, Chunk, Filter
@@ -103,43 +104,43 @@ async def planned(log: Log, wanted: Filter, after: int) -> Plan:
         return Plan(None, head)
     asked = replace(WITH_CONTENT, types=types)
     threads = wanted.threads
-    if is_choice := threads is None and wanted.agents is not None and head - after > STEP_EVENTS:
-        threads = await _threads_of(log, wanted.agents, types, (after, head))
+    if is_choice := threads is None and head - after > STEP_EVENTS:
+        threads = await _chosen(log, wanted.agents, frozenset(types), after)
     if threads is None:
         return Plan(asked, head)
     return Plan(replace(asked, threads=(*threads, ORGANISM_STREAM)), head, is_choice)
 
 
-async def _threads_of(
-    log: Log, agents: frozenset[str], types: tuple[str, ...], span: tuple[int, int]
-) -> frozenset[str] | None:
-    """The threads with something in the span that may pass a filter by these agents; None: too many to name.
+async def _chosen(log: Log, agents: frozenset[str] | None, types: frozenset[str], after: int) -> frozenset[str] | None:
+    """The threads with something after the position that may pass; None: too many to name, or nobody knows them."""
+    rare = types - ORGANISM
+    found = await _marked(log, rare, after) if rare <= MARKS.keys() else None
+    if found is None and agents is not None:
+        found = await _of_agents(log, agents, types, after)
+    return found
 
-    A frame that names an agent is of a thread in which that agent takes part.
+
+async def _marked(log: Log, types: frozenset[str], after: int) -> frozenset[str] | None:
+    """The threads with events of these types; None: too many to name."""
+    marks = sorted({MARKS[kind] for kind in types})
+    return await _named(log, "marks", (Where("mark", "in", marks), Where("position", ">", after)), "thread_id")
+
+
+async def _of_agents(log: Log, agents: frozenset[str], types: frozenset[str], after: int) -> frozenset[str] | None:
+    """The threads with something that may pass a filter by these agents; None: too many to name.
+
+    A frame that names an agent is of a thread in which that agent takes part. Some name none, and pass.
     """
     if len(agents) > MANY_AGENTS:
         return None
-    found: set[str] = set()
-    moved = Where("position", ">", span[0])
-    for agent in agents:
-        page = await log.rows("threads", Query((moved, Where("names", "has", agent)), limit=MANY_THREADS))
-        found.update(row["id"] for row in orjson.loads(page.rows))
-        if page.total > page.count:
-            return None
-    nameless = EventFilter(types=tuple(NAMELESS.intersection(types)))
-    return await _with_nameless(log, found, nameless, span) if nameless.types else frozenset(found)
+    moved = Where("position", ">", after)
+    parts = [await _named(log, "threads", (moved, Where("names", "has", agent)), "id") for agent in agents]
+    parts.append(await _marked(log, types & NAMELESS, after))
+    found = [part for part in parts if part is not None]
+    return frozenset().union(*found) if len(found) == len(parts) else None
 
 
-async def _with_nameless(
-    log: Log, found: set[str], nameless: EventFilter, span: tuple[int, int]
-) -> frozenset[str] | None:
-    """The same, and those of events whose frames name no agent."""
-    after, head = span
-    while after < head:
-        until = min(head, after + STEP_EVENTS)
-        events = await log.read(after, until, nameless, MANY_THREADS)
-        found.update(event.thread for event in events if event.thread is not None)
-        after = events[-1].position if len(events) == MANY_THREADS else until
-        if len(found) > MANY_THREADS:
-            return None
-    return frozenset(found)
+async def _named(log: Log, model: str, where: tuple[Where, ...], field: str) -> frozenset[str] | None:
+    """A field of the rows that fulfil the conditions; None: too many of them."""
+    page = await log.rows(model, Query(where, limit=MANY_THREADS))
+    return frozenset(row[field] for row in orjson.loads(page.rows)) if page.total == page.count else None

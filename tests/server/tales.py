@@ -11,12 +11,12 @@ from organism.log.log import EventFilter, Log
 from organism.log.memory import MemoryLog
 from organism.log.sqlite import SqliteLog
 from organism.model.events import Content, Event, Unit
-from organism.projections import messages, threads
+from organism.projections import marks, messages, threads
 from organism.server.frames import Folded, Frame
 from organism.server.push import Filter
 from tests.log.engines import START_US, FixedClock
 
-MODELS = (messages.MODEL, threads.MODEL)
+MODELS = (messages.MODEL, threads.MODEL, marks.MODEL)
 NAMES = ("ann", "bob", "cid", "dan")
 ALL_OF_IT = 1 << 20
 
@@ -75,6 +75,7 @@ class Teller:
             "message_retried": {"attempt": 1, "error": "no", "next_at": START_US},
             "message_discarded": {"failed": True},
             "approval_expired": {"approval": f"a{self._count}"},
+            "step_started": {"step": 1, "unknown": True},
         }
         kind, data = self._chance.choice(list(kinds.items()))
         return thread, [Event(kind, {"message": message, "agent": agent, **data})]

@@ -11,9 +11,10 @@ from websockets.frames import Frame as WireFrame
 from websockets.protocol import Protocol, Side
 from websockets.protocol import State as WireState
 
-from organism.model.events import EVENT_TYPES, Content, Event
+from organism.model.events import EVENT_TYPES, ORGANISM, THREAD, Content, Event
 from organism.projections import threads
-from organism.server.frames import FRAMES, MAKERS, Folded, Frame
+from organism.projections.marks import MARKS
+from organism.server.frames import FRAMES, MAKERS, NAMELESS, Folded, Frame
 from organism.server.push import Filter
 from tests.projections.folding import Story
 
@@ -35,6 +36,11 @@ def hop() -> Story:
     story.ends("m1", "greeter")
     story.tell("thread_completed", "t")
     return story
+
+
+def test_every_frame_is_of_a_marked_event_of_one_that_all_threads_have_or_of_none() -> None:
+    assert MAKERS.keys() - MARKS.keys() <= THREAD | ORGANISM
+    assert NAMELESS <= MARKS.keys() <= MAKERS.keys()
 
 
 def test_a_hop_has_the_seeds_frames() -> None:

@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from organism.log import units
+from organism.log.encode import parse
 from organism.log.log import Log
 from organism.model.events import Content, Event, Unit
 from organism.server import learn, past
@@ -61,6 +63,16 @@ async def test_the_frames_are_those_of_the_naive_way(log: Log, monkeypatch: pyte
         assert await all_of(Past(log, wanted, after), head) == await by_the_naive_way(log, wanted, after)
 
 
+async def test_the_very_next_event_is_found(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(past, "STEP_EVENTS", 2)
+    after = await log.commit(chatter(1))
+    tried = {"message": "m1", "agent": "ann", "attempt": 1, "error": "no", "next_at": START_US}
+    await log.commit(Unit("t1", [Event("message_retried", tried)], START_US, {}))
+    head = await log.commit(chatter(2))
+    frames = await all_of(Past(log, Filter(events=frozenset({"error"})), after), head)
+    assert [frame.position for frame in frames] == [after + 1]
+
+
 async def test_what_is_written_while_it_is_read_follows(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(past, "STEP_EVENTS", 8)
     monkeypatch.setattr(learn, "SHORT_EVENTS", 3)
@@ -104,18 +116,29 @@ def chatter(number: int) -> Unit:
         Filter(agents=frozenset({"nobody"})),
         Filter(agents=frozenset({"ann"}), events=frozenset({"error", "dead_letter", "approval"})),
         Filter(events=frozenset({"dead_letter"})),
+        Filter(events=frozenset({"run", "indeterminate", "reload"})),
         Filter(events=frozenset({"agent_state"})),
         Filter(frozenset({"t5"}), frozenset({"nobody"}), frozenset({"message"})),
     ],
-    ids=["no thread", "no error", "nobody", "ann has none", "no letter", "states", "all three"],
+    ids=["no thread", "no error", "nobody", "ann has none", "no letter", "rare ones", "states", "all three"],
 )
-async def test_a_filter_that_nothing_passes_reads_next_to_nothing(log: Log, wanted: Filter) -> None:
+async def test_a_filter_that_nothing_passes_reads_next_to_nothing(
+    log: Log, wanted: Filter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked: list[int] = []
+
+    def noted(first: int, *stored: bytes) -> Any:
+        looked.append(first)
+        return parse(first, *stored)
+
+    monkeypatch.setattr(units, "parse", noted)
     for number in range(10_000):
         log.append(chatter(number))
     head = await log.commit(chatter(10_000))
     counted: Any = Counted(log)
     assert await all_of(Past(counted, wanted, 3), head) == []
     assert counted.given < 10
+    assert len(looked) < 10, "nor does the log look through its units"
 
 
 async def test_a_page_has_as_much_as_a_socket_takes(log: Log) -> None:
