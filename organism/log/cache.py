@@ -133,9 +133,9 @@ class RowCache(ABC):
         A None only hides the row of the table.
         """
 
-    def is_dirty(self) -> bool:
-        """Whether any row is newer than its table."""
-        return bool(self.dirty or self.pending)
+    def count(self) -> int:
+        """How many rows may be newer than their table, at most."""
+        return len(self.dirty) + len(self.pending) + len(self.leaving)
 
     def leave(self) -> dict[str, Any]:
         """What has to be written now; nothing else may be taken away before ``left``."""

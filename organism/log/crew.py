@@ -104,15 +104,18 @@ class Crew:
         At once if it is over at once, else in the reading thread. ``is_long`` says that it will not be.
         """
         if self._is_alone:
-            arguments = ask()
-            return await self.writer.run(lambda: work(self.commits.connection, *arguments))
-        if not (is_long or self._is_renewing):
+            asked = ask()
+            return await self.writer.run(lambda: work(self.commits.connection, *asked))
+        arguments = None if is_long or self._is_renewing else ask()
+        if arguments is not None:
             try:
-                return self._beside.quick(work, *ask())
+                return self._beside.quick(work, *arguments)
             except TakesTime:
                 pass
+        has_to_wait = self._long_looks.locked()
         async with self._long_looks:
-            arguments = ask()
+            if arguments is None or has_to_wait:  # else nothing has happened since they were asked for
+                arguments = ask()
             if self._is_renewing:  # it waits in the reading thread, for connections that may be opened
                 return await self.reader.run(self._over_another, work, arguments)
             return await self.reader.run(_over, self._beside.pin(), work, arguments)

@@ -94,7 +94,7 @@ class Folds:
 
     def is_dirty(self) -> bool:
         """Whether any row is newer than its table."""
-        return any(cache.is_dirty() for cache in self.caches.values())
+        return any(cache.dirty or cache.pending for cache in self.caches.values())
 
     def left(self) -> None:
         """What the caches let ``leave`` is in the tables."""

@@ -12,7 +12,7 @@ from itertools import chain
 from typing import Any, Final, TypeVar
 
 from organism.log.batch import Touched
-from organism.log.cache import folded_row
+from organism.log.cache import equal_to, folded_row
 from organism.log.crew import Crew
 from organism.log.folds import Folds, with_payload
 from organism.log.heads import Heads
@@ -28,6 +28,8 @@ FLUSH_SECONDS: Final = 0.05
 """So long may rows lag behind the log."""
 FLUSH_STREAMS: Final = 1024
 """So many units are written without waiting for that time: a flush of more would hold up the loop."""
+MANY_ROWS: Final = 512
+"""More rows than this are not laid over a list of all: it waits until they are written."""
 STUCK_SECONDS: Final = 1.0
 """So long after a flush that failed the next one is tried."""
 
@@ -68,10 +70,13 @@ class Rows:
         kind = self.folds.model(model)
         if query.text and kind.text_in is not None:
             return await self._search(kind, query)
+        cache = self.folds.caches[model]
+        if cache.count() > MANY_ROWS and not equal_to(kind, query.where)[0]:
+            await self.flushed()
 
         def ask() -> tuple[Statement]:
             self.folds.settle()
-            return (page_statement(kind, query, Moment(self.folds.caches[model].laid(query.where))),)
+            return (page_statement(kind, query, Moment(cache.laid(query.where))),)
 
         return await self._crew.look(read_page, ask, is_long=bool(query.text))
 

@@ -24,6 +24,7 @@ MARKS: Final[Mapping[str, str]] = {
     "approval_cancelled": "approval_cancelled",
     "step_started": "step_unknown",
     "step_resolved": "step_resolved",
+    "model_called": "model_called",
     **dict.fromkeys(sorted(RUN), "run"),
 }
 """The mark of each event type that leaves one. The entries of a run are one kind, since they come together."""

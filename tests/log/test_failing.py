@@ -122,6 +122,8 @@ async def test_l8_rows_are_read_while_they_cannot_be_written(log: SqliteLog, pla
     assert (await log.rows("messages", Query())).count == 2
     assert [e.position for e in await log.read(wanted=EventFilter(threads=("thr-2",)))] == [3, 4]
     assert await log.row("threads", "thr-1") is not None
+    assert (await log.rows("threads", Query(text="hello"))).total == 2
+    assert (await log.rows("messages", Query(at=2))).total == 1
     plan.is_views_full = False
     assert (await log.rows("messages", Query())).count == 2
     assert (await log.rows("threads", Query())).count == 2

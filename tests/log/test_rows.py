@@ -75,6 +75,22 @@ async def test_l4_no_read_waits_for_rows_to_be_written(log: SqliteLog) -> None:
         assert (await log.rows("messages", Query(at=2))).total == 1
 
 
+async def test_many_rows_are_written_before_a_list_of_all_is_read(
+    log: SqliteLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rows, "MANY_ROWS", 2)
+    for number in range(4):
+        await log.commit(unit(f"thr-{number}", created(), sent(f"msg-{number}")))
+    with held_keeper(log):
+        of_thread = Query((Where("thread", "=", "thr-1"),))
+        assert ids(await log.rows("messages", of_thread)) == ["msg-1"]
+        listing = asyncio.ensure_future(log.rows("messages", Query()))
+        for _ in range(10):
+            await turn()
+        assert not listing.done()
+    assert (await listing).total == 4
+
+
 async def test_rows_are_written_without_being_read(log: SqliteLog) -> None:
     """A commit that comes while a flush is under way has its rows written after it, though nothing more comes."""
     with held_keeper(log):
