@@ -15,6 +15,7 @@ from organism.projections import (
     closed_letters,
     dead_letters,
     indeterminate,
+    kinds,
     marks,
     messages,
     organism,
@@ -36,5 +37,6 @@ READ_MODELS: Final[tuple[ReadModel, ...]] = (
     values.MODEL,
     usage.MODEL,
     marks.MODEL,
+    kinds.MODEL,
 )
 """Every read model that the engine keeps."""

@@ -2,8 +2,9 @@
 
 The naive way reads every event and filters the frames: who looks for one thread among a million events waits for all
 of them. Here the filter goes down to the log (``planned``). A thread's events lie in an index. Of the agents it is
-known in which threads they take part, of rare kinds of events in which threads they stand. What is left out makes no
-frame that passes, so the frames are those of the naive way, which the filter still looks at one by one.
+known in which threads they take part, of rare kinds of events in which threads they stand, and of every type in which
+spans of the log. What is left out makes no frame that passes, so the frames are those of the naive way, which the
+filter still looks at one by one.
 """
 
 from __future__ import annotations
@@ -19,9 +20,8 @@ from organism.projections.marks import MARKS
 from organism.server.frames import NAMELESS, Folded, types_of
 from organism.server.learn import learn
 from organism.server.push import WITH_CONTENT, Chunk, Filter
+from organism.server.spans import STEP_EVENTS, stretch
 
-STEP_EVENTS: Final = 8192
-"""So far ahead one look goes that no index helps: others want the log's reading thread too."""
 MANY_THREADS: Final = 500
 """With more threads to look at, reading everything is as good."""
 MANY_AGENTS: Final = 8
@@ -102,12 +102,17 @@ async def planned(log: Log, wanted: Filter, after: int) -> Plan:
     types = types_of(wanted.events)
     if not types:
         return Plan(None, head)
-    asked = replace(WITH_CONTENT, types=types)
-    threads = wanted.threads
-    if is_choice := threads is None and head - after > STEP_EVENTS:
-        threads = await _chosen(log, wanted.agents, frozenset(types), after)
+    asked, end = replace(WITH_CONTENT, types=types), head
+    threads, is_choice = wanted.threads, False
+    if head - after > STEP_EVENTS:
+        if wanted.events is not None:
+            begin, end = await stretch(log, types, after, head)
+            if begin > after:
+                return Plan(None, begin)
+        if is_choice := threads is None:
+            threads = await _chosen(log, wanted.agents, frozenset(types), after)
     if threads is None:
-        return Plan(asked, head)
+        return Plan(asked, end)
     return Plan(replace(asked, threads=(*threads, ORGANISM_STREAM)), head, is_choice)
 
 

@@ -34,6 +34,7 @@ def test_every_read_model_of_the_design_is_there_once() -> None:
         "values",
         "usage",
         "marks",
+        "kinds",
     ]
 
 

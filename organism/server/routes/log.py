@@ -11,6 +11,7 @@ from organism.log.log import EventFilter
 from organism.model.events import EVENT_TYPES, Event
 from organism.model.redact import Redactor
 from organism.model.times import iso
+from organism.server import spans
 from organism.server.call import Answer, Call, Route, answer
 from organism.server.contract import Contract, gives
 from organism.server.lists import DEFAULT_LIMIT, MAX_LIMIT, MAX_POSITION, flag, whole
@@ -24,9 +25,8 @@ async def events(call: Call) -> Answer:
     call.allow_query(*TAKES)
     limit = whole(call, "limit", DEFAULT_LIMIT, 1, MAX_LIMIT)
     head = call.tenant.log.head
-    found = await call.tenant.log.read(
-        whole(call, "after", 0, 0, MAX_POSITION), whole(call, "until", head, 0, MAX_POSITION), _wanted(call), limit
-    )
+    after, until = whole(call, "after", 0, 0, MAX_POSITION), whole(call, "until", head, 0, MAX_POSITION)
+    found = await spans.read(call.tenant.log, after, min(until, head), _wanted(call), limit)
     more = found[-1].position if len(found) == limit and found[-1].position < head else None
     return answer({"events": [_shown(event, call.process.redactor) for event in found], "next": more})
 

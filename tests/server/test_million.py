@@ -1,0 +1,118 @@
+"""A million events, and a viewer that comes back with a filter that none of them passes (spec 2.5, 3.4)."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from organism.log import units
+from organism.log.encode import decode
+from organism.log.log import Log
+from organism.model.events import Content, Event, Unit
+from tests.log.engines import START_US
+from tests.server.served import HELLO, Frames, Served, served
+from tests.server.test_stream import listening
+
+THREADS, EVENTS_A_THREAD, AT_ONCE = 5000, 200, 50
+FEW = 1000
+"""So many events may be read of the million, at the very most."""
+OWN = {"connected", "checkpoint", "caught_up", "agent_state"}
+"""Frames that tell of no event of the log."""
+ONE = f"thr-{7:016x}"
+FILTERS = [
+    "threads=thr-nowhere",
+    f"threads={ONE}&events=error",
+    f"threads={ONE}&agents=nobody",
+    "agents=nobody",
+    "agents=nobody,noone&events=message",
+    "agents=greeter&events=error,dead_letter,approval",
+    "events=dead_letter",
+    "events=run,usage,indeterminate",
+    "events=reload",
+    "events=agent_state",
+]
+"""Of ``/ws`` and of ``/events``."""
+LOOKS = [
+    "thread=thr-nowhere",
+    "type=message_dead",
+    "type=thread_killed",
+    "type=session_created",
+    f"thread={ONE}&type=thread_killed",
+    "thread=thr-nowhere&type=step_recorded",
+]
+"""Of ``/log``."""
+
+
+def said(number: int) -> Unit:
+    """A thread that greets, takes many steps and ends."""
+    thread, message = f"thr-{number:016x}", f"msg-{number:016x}"
+    sent = {"message": message, "from": "greeter", "to": "shouter", "type": "Greeting", "depth": 1, "token": "c"}
+    step = {"message": message, "agent": "shouter", "kind": "now", "value": 1}
+    steps = [Event("step_recorded", {**step, "step": at}) for at in range(EVENTS_A_THREAD - 3)]
+    begin = [Event("thread_created", {}), Event("message_sent", sent, Content(thread, b"{}", b""))]
+    return Unit(thread, [*begin, *steps, Event("thread_completed", {})], START_US + number, {})
+
+
+async def fill(log: Log) -> int:
+    """A million events; gives the head."""
+    for number in range(THREADS):
+        if number % AT_ONCE:
+            log.append(said(number))
+        else:
+            await log.commit(said(number))
+    return await log.commit(said(THREADS))
+
+
+@pytest.fixture
+def looked(monkeypatch: pytest.MonkeyPatch) -> list[Event]:
+    """All events that anybody reads from the disk."""
+    found: list[Event] = []
+
+    def noted(*arguments: Any) -> list[Event]:
+        events = decode(*arguments)
+        found.extend(events)
+        return events
+
+    monkeypatch.setattr(units, "decode", noted)
+    return found
+
+
+async def by_socket(server: Served, query: str) -> list[dict[str, Any]]:
+    """What a WebSocket is sent after a position of the past."""
+    async with server.socket(f"?since=3&{query}") as socket:
+        return await Frames(socket).until("caught_up")
+
+
+async def by_stream(server: Served, query: str) -> list[dict[str, Any]]:
+    """The same by SSE."""
+    async with listening(server, f"?since=3&{query}") as events:
+        return [frame for _, frame in await events.until("caught_up")]
+
+
+async def read_for_nothing(server: Served, looked: list[Event]) -> AsyncIterator[tuple[str, int]]:
+    """Each look that finds nothing, and how many events were read for it."""
+    for query in FILTERS:
+        for way in (by_socket, by_stream):
+            looked.clear()
+            frames = await way(server, query)
+            assert {frame["event"] for frame in frames} <= OWN
+            yield f"{way.__name__} {query}", len(looked)
+    for query in LOOKS:
+        looked.clear()
+        assert (await server.get(f"/log?{query}"))["events"] == []
+        yield f"log {query}", len(looked)
+
+
+@pytest.mark.timeout(300)
+async def test_whoever_looks_for_nothing_in_a_million_events_reads_next_to_none(
+    tmp_path: Path, looked: list[Event]
+) -> None:
+    async with served(HELLO, tmp_path) as server:
+        assert await fill(server.log) > THREADS * EVENTS_A_THREAD
+        read = {what: count async for what, count in read_for_nothing(server, looked)}
+        found = await server.get(f"/log?thread={ONE}&type=thread_completed")
+    assert len(found["events"]) == 1
+    assert {what: count for what, count in read.items() if count >= FEW} == {}
