@@ -23,7 +23,7 @@ from organism.model.handler import (
     TodoRegistered,
     TodoUntil,
 )
-from organism.model.tool import ToolError, ToolSpec
+from organism.model.tool import ConfirmRequired, ToolError, ToolSpec
 
 __all__ = [
     "AgentFactory",
@@ -35,6 +35,7 @@ __all__ = [
     "AskError",
     "CompleteError",
     "Completion",
+    "ConfirmRequired",
     "EffectError",
     "EffectFailed",
     "EffectUnknown",

@@ -12,12 +12,12 @@ from organism.codec import Codec, PayloadSchema, Terms
 from organism.config.settings import Listener
 from organism.model.handler import TodoComplete, TodoUntil
 from organism.model.ids import SYSTEM_TODO
-from organism.model.tool import ToolSpec
+from organism.model.tool import CONFIRM_TOKEN, ToolSpec
+from organism.pump.confirm import is_two_steps
 from organism.pump.offer import call_json, tool_spec
 
 REMINDERS: Final[Mapping[str, type]] = {"todo_until": TodoUntil, "todo_complete": TodoComplete}
 """What ``system.todo`` takes, as functions of an agent that names it among its peers."""
-CONFIRM_TOKEN: Final = "confirm_token"  # noqa: S105 - the name of an argument
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,7 @@ def _function(listener: Listener, name: str, codec: Codec) -> Function:
         make=partial(_checked, listener, codec),
         brings_outside_text=listener.brings_outside_text or listener.is_agent,
         is_destructive=listener.confirm,
-        has_confirmation=CONFIRM_TOKEN in codec.schema(listener.payload_class.__name__).json_schema["properties"],
+        has_confirmation=is_two_steps(listener.payload_class),
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +36,25 @@ class ToolError:
 
     code: ToolErrorCode
     message: str
+
+
+CONFIRM_TOKEN: Final = "confirm_token"  # noqa: S105 - the name of a field
+"""The field of a payload in which a call that was previewed is confirmed."""
+
+
+@dataclass
+class ConfirmRequired:
+    """Nothing is done yet: the call acts when it comes again, as it was, with this token.
+
+    ``op`` is the listener, ``preview`` what would be done, as JSON text with long texts cut.
+    """
+
+    confirm_token: str
+    op: str
+    preview: str
+    message: str
+    confirm_required: bool = True
+    expires_in_seconds: int = 60
 
 
 @dataclass

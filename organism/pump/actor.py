@@ -9,9 +9,10 @@ from contextvars import copy_context
 from typing import Any, Protocol, TypeVar
 
 from organism.config.served import SERVED
+from organism.config.settings import Listener
 from organism.log.log import Log
 from organism.model.handler import HandlerMetadata
-from organism.pump import consent
+from organism.pump import confirm, consent
 from organism.pump.recall import Unreadable, payload_of
 from organism.pump.situation import Situation
 from organism.pump.steps import Handling
@@ -55,7 +56,7 @@ async def _run(pump: Stop, handling: Handling) -> None:
             payload = await payload_of(pump.log, handling.rules, message)
         message.payload = None
         handler = handling.listener.handler
-        if handler is None or handling.listener.blocking or handling.listener.approval:
+        if handler is None or handling.listener.blocking or _asks_first(handling.listener):
             answer = await _otherwise(handling, payload)
         else:
             answer = await handler(payload, HandlerMetadata(Situation(handling), handling))
@@ -92,15 +93,21 @@ async def outcome_of(effect: Awaitable[Any]) -> tuple[Any, Exception | None]:
 
 
 async def _otherwise(handling: Handling, payload: Any) -> object:
-    """Run a handler that is not simply called: one that a human consents to first, one with a thread of its own."""
+    """Run a handler that is not simply called: one that asks first, one with a thread of its own."""
     listener = handling.listener
-    if listener.approval and not handling.message.reply:
+    if listener.confirm and not handling.message.reply:
+        payload = await confirm.asked(handling, payload)
+    if listener.approval and not handling.message.reply and not isinstance(payload, consent.Withheld):
         payload = await consent.asked(handling, payload)
-        if isinstance(payload, consent.Withheld):
-            return payload.answer
+    if isinstance(payload, consent.Withheld):
+        return payload.answer
     if listener.handler is None or listener.blocking:
         return await _in_thread(handling, payload)
     return await listener.handler(payload, HandlerMetadata(Situation(handling), handling))
+
+
+def _asks_first(listener: Listener) -> bool:
+    return listener.approval or listener.confirm
 
 
 async def _in_thread(handling: Handling, payload: Any) -> object:

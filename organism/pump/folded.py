@@ -1,6 +1,7 @@
-"""What decisions rest on: the open messages, what they have shown, what was spent; folds blind to each other, as one.
+"""What decisions rest on: open messages, what they have shown, what was spent, what is confirmed; folds, as one.
 
-Only what costs money passes through here on its way; all else goes to its fold at once, as if this were not there.
+Only what costs money or is confirmed passes through here on its way; all else goes to its fold at once, as if this were
+not there.
 """
 
 from __future__ import annotations
@@ -10,18 +11,20 @@ from typing import Any, Final
 
 from organism.model.events import Event
 from organism.projections import routing, shown
+from organism.projections.confirms import Confirms
 from organism.projections.routing import Routing
 from organism.projections.spend import Spend
 
 
 class Folded(Routing):
-    """The routing, and beside it the spending. Only ``apply`` and the running pump's decisions change it."""
+    """The routing, and beside it spending and confirmations. Only ``apply`` and the pump's decisions change it."""
 
-    __slots__ = ("spend",)
+    __slots__ = ("confirms", "spend")
 
     def __init__(self) -> None:
         super().__init__()
         self.spend = Spend()
+        self.confirms = Confirms()
 
     def apply(self, event: Event) -> None:
         """Take one event."""
@@ -42,6 +45,14 @@ def _settled(state: Folded, event: Event) -> None:
     state.spend.settled(event)
 
 
+def _confirm_requested(state: Folded, event: Event) -> None:
+    state.confirms.requested(event)
+
+
+def _confirm_redeemed(state: Folded, event: Event) -> None:
+    state.confirms.redeemed(event)
+
+
 def _thread_reopened(state: Folded, event: Event) -> None:
     routing.FOLDS["thread_reopened"](state, event)
     state.spend.thread_reopened(event)
@@ -52,6 +63,8 @@ FOLDS: Final[dict[str, Callable[[Any, Event], None]]] = {
     **shown.FOLDS,
     "budget_reserved": _reserved,
     "budget_settled": _settled,
+    "confirm_requested": _confirm_requested,
+    "confirm_redeemed": _confirm_redeemed,
     "thread_reopened": _thread_reopened,
 }
 """The fold of each type that changes the state, as ``Decision.add`` applies it to a ``Folded``."""

@@ -14,10 +14,10 @@ from organism.config.settings import Handler, Listener, Settings
 from organism.model.agent import Answer
 from organism.model.handler import SystemError as SystemErrorPayload
 from organism.model.handler import TodoComplete, TodoRegistered, TodoUntil
-from organism.model.tool import ToolError
+from organism.model.tool import ConfirmRequired, ToolError
 
 NOTHING_BOUND: Final[Mapping[str, Handler]] = {}
-OWN_PAYLOADS = (SystemErrorPayload, ToolError, TodoUntil, TodoRegistered, TodoComplete)
+OWN_PAYLOADS = (SystemErrorPayload, ToolError, ConfirmRequired, TodoUntil, TodoRegistered, TodoComplete)
 """Payload classes that the organism itself sends or takes."""
 
 

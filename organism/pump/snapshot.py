@@ -8,7 +8,7 @@ import orjson
 
 from organism.model.events import Event
 from organism.model.thread import Call, Message, Root, Step, Thread
-from organism.projections import spend
+from organism.projections import confirms, spend
 from organism.pump.folded import Folded
 
 THREAD_FIELDS: Final = ("open", "failed", "reason", "paused", "head", "parent", "todos")
@@ -38,6 +38,7 @@ def dump(state: Folded) -> bytes:
         "messages": [_dump_message(message, calls) for message in state.messages.values()],
         "calls": calls,
         "spend": spend.dump(state.spend),
+        "confirms": confirms.dump(state.confirms),
     }
     return orjson.dumps(body)
 
@@ -100,6 +101,7 @@ def load(body: bytes) -> Folded:
     state.paused_agents = set(dumped["paused_agents"])
     state.failures_in_row = dumped["failures_in_row"]
     state.spend = spend.load(dumped["spend"])
+    state.confirms = confirms.load(dumped.get("confirms", {}))
     for thread_id, fields in dumped["threads"].items():
         state.threads[thread_id] = thread = Thread(thread_id)
         _set(thread, fields)

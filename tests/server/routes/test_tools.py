@@ -56,6 +56,13 @@ async def helper(payload: Ask, metadata: HandlerMetadata):
 async def agent(payload: Ask, metadata: HandlerMetadata): ...
 async def lonely(payload: Ask, metadata: HandlerMetadata): ...
 """
+CONFIRMED = """
+@dataclass
+class Asked:
+    text: str = ""
+    confirm_token: str = ""
+
+"""
 LISTENERS: dict[str, dict[str, Any]] = {
     "agent": {"tools": ["helper", "calculator"]},
     "helper": {"approval": False, "brings_outside_text": True},
@@ -294,6 +301,23 @@ GRANTS: Mapping[str, list[str]] = {
     "boss": ["admin"],
     "reader": ["read"],
 }
+
+
+async def test_a_tool_that_is_to_be_confirmed_is_called_twice_and_a_wrong_token_is_a_conflict(world: MakeWorld) -> None:
+    source = SOURCE.replace("async def helper(payload: Ask,", CONFIRMED + "async def helper(payload: Asked,")
+    listeners = {**LISTENERS, "helper": {"confirm": True, "payload_class": "Asked"}}
+    async with served(world(source, listeners).config) as server:
+        preview = (await execute(server, "helper", {"text": "x"})).json()["result"]
+        assert (preview["confirm_required"], preview["op"]) == (True, "helper")
+        given = preview["confirm_token"]
+        other = await execute(server, "helper", {"text": "y", "confirm_token": given})
+        assert told(other) == (409, "confirm_mismatch", None)
+        acted = await execute(server, "helper", {"text": "x", "confirm_token": given})
+        assert acted.json() == {"result": {"text": "told x"}}
+        again = await execute(server, "helper", {"text": "x", "confirm_token": given})
+        assert told(again) == (409, "confirm_used", None)
+        listed = (await server.get("//v1/tools"))["data"]
+        assert [tool["function"]["name"] for tool in listed if tool["confirm"]] == ["helper"]
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,181 @@
+"""Confirm: a call to a listener with ``confirm: true`` is previewed, and acts when it comes again with its token."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import sys
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+from organism.testing import Running
+from tests.flows.stage import TurnedTime
+from tests.flows.thinking import agent, call, calls, run_of, says, thinking
+from tests.flows.world import MakeWorld, World
+
+ROUGH = Path(__file__).parents[1] / "tools" / "mcp" / "rough.py"
+SOURCE = """
+@dataclass
+class Removal:
+    id: str
+    why: str = ""
+    confirm_token: str = ""
+
+async def remove(payload: Removal, metadata: HandlerMetadata):
+    TRACE.append((payload.id, payload.confirm_token))
+    if payload.id == "broken" and len(TRACE) < 2:
+        raise ValueError("no")
+    return HandlerResponse.respond(Told("removed " + payload.id))
+"""
+REMOVE: dict[str, Any] = {"payload_class": "Removal", "confirm": True}
+
+
+def made(world: MakeWorld, **keys: Any) -> World:
+    """A world in which to remove things."""
+    return world(SOURCE, {"remove": {**REMOVE, **keys}})
+
+
+def trace(o: Running) -> list[tuple[str, str]]:
+    """What has run."""
+    listener = o.organism.settings.listener("remove")
+    assert listener is not None
+    found: list[tuple[str, str]] = listener.handler.__globals__["TRACE"]  # type: ignore[union-attr]  # it has one
+    return found
+
+
+async def asked(o: Running, **payload: Any) -> dict[str, Any]:
+    """What a call is answered with."""
+    (reply,) = (await o.inject("remove", {"id": "1", **payload}, wait=True)).replies
+    found: dict[str, Any] = reply
+    return found
+
+
+async def token(o: Running, **payload: Any) -> str:
+    """The token of a call."""
+    return str((await asked(o, **payload))["confirm_token"])
+
+
+async def test_the_first_call_shows_what_would_be_done_and_does_nothing(world: MakeWorld) -> None:
+    async with made(world).running(on_disk=False) as o:
+        said = await asked(o, why="x" * 300)
+        assert said["confirm_required"] is True
+        assert said["expires_in_seconds"] == 60
+        assert said["op"] == "remove"
+        assert orjson.loads(said["preview"]) == {"id": "1", "why": "x" * 199 + "…", "confirm_token": ""}
+        assert "Call remove again within 60 seconds" in said["message"]
+        assert trace(o) == []
+
+
+async def test_the_same_call_with_its_token_acts_once(world: MakeWorld) -> None:
+    async with made(world).running(on_disk=False) as o:
+        given = await token(o)
+        assert await asked(o, confirm_token=given) == {"text": "removed 1"}
+        assert (await asked(o, confirm_token=given))["code"] == "confirm_used"
+        assert trace(o) == [("1", "")]
+
+
+async def test_the_log_knows_a_token_by_its_hash_and_what_became_of_it(world: MakeWorld) -> None:
+    async with made(world).running(on_disk=False) as o:
+        given = await token(o)
+        await asked(o, confirm_token=given)
+        await asked(o, confirm_token="wrong")
+        found = [event for event in await o.events() if event.type.startswith("confirm_")]
+        assert [event.type for event in found] == ["confirm_requested", "confirm_redeemed", "confirm_refused"]
+        assert {event.data["token"] for event in found[:2]} == {hashlib.sha256(given.encode()).hexdigest()}
+        assert found[2].data["code"] == "confirm_mismatch"
+        assert given not in str([event.data for event in found])
+
+
+@pytest.mark.parametrize("other", [{"id": "2"}, {"why": "other"}])
+async def test_a_token_of_another_call_is_refused_and_stays_good_for_its_own(
+    world: MakeWorld, other: dict[str, str]
+) -> None:
+    async with made(world).running(on_disk=False) as o:
+        given = await token(o)
+        assert (await asked(o, confirm_token=given, **other))["code"] == "confirm_mismatch"
+        assert trace(o) == []
+        assert await asked(o, confirm_token=given) == {"text": "removed 1"}
+
+
+async def test_of_two_calls_at_once_with_one_token_one_acts(world: MakeWorld) -> None:
+    async with made(world).running(on_disk=False) as o:
+        given = await token(o)
+        said = await asyncio.gather(*(asked(o, confirm_token=given) for _ in range(5)))
+        assert sorted(each.get("code", "acted") for each in said) == ["acted"] + ["confirm_used"] * 4
+        assert trace(o) == [("1", "")]
+
+
+async def test_a_token_outlives_a_restart(world: MakeWorld) -> None:
+    play = made(world)
+    async with play.running() as o:
+        given, used = await token(o), await token(o, id="2")
+        await asked(o, id="2", confirm_token=used)
+        await o.crash()
+    async with play.running() as o:
+        assert await asked(o, confirm_token=given) == {"text": "removed 1"}
+        assert (await asked(o, id="2", confirm_token=used))["code"] == "confirm_used"
+
+
+async def test_a_token_ends_with_its_minute(world: MakeWorld) -> None:
+    time = TurnedTime()
+    async with made(world).running(on_disk=False, parts=time.parts(1)) as o:
+        given = await token(o)
+        time.turn(60)
+        assert (await asked(o, confirm_token=given))["code"] == "confirm_expired"
+        assert trace(o) == []
+
+
+async def test_a_further_attempt_of_a_confirmed_call_goes_on_with_its_token(world: MakeWorld) -> None:
+    async with made(world).running(on_disk=False) as o:
+        given = await token(o, id="broken")
+        assert await asked(o, id="broken", confirm_token=given) == {"text": "removed broken"}
+        assert len(trace(o)) == 2
+
+
+async def test_of_more_than_sixteen_open_in_a_thread_the_oldest_is_worth_nothing(world: MakeWorld) -> None:
+    async with made(world).running(on_disk=False) as o:
+        first = await o.inject("remove", {"id": "0"}, wait=True)
+        for number in range(1, 17):
+            await o.inject("remove", {"id": str(number)}, thread_id=first.thread_id, wait=True)
+        elsewhere = await token(o, id="x")
+        oldest = first.replies[0]["confirm_token"]
+        assert (await asked(o, id="0", confirm_token=oldest))["code"] == "confirm_expired"
+        assert await asked(o, id="x", confirm_token=elsewhere) == {"text": "removed x"}
+
+
+async def test_a_call_that_is_confirmed_may_need_consent_too_and_then_once(world: MakeWorld) -> None:
+    async with made(world, approval=True).running(on_disk=False) as o:
+        given = await token(o)
+        await o.inject("remove", {"id": "1", "confirm_token": given})
+        question = await o.until("approval_requested", agent="remove")
+        assert question.data["type"] == "Removal"
+        assert trace(o) == []
+
+
+async def test_an_agent_s_model_is_shown_the_preview_and_confirms(world: MakeWorld) -> None:
+    listeners = {"remove": REMOVE, "thinker": agent(tools=["remove"])}
+    play = thinking(world, listeners, calls(call("remove", id="7")), says("Shall I?"), source=SOURCE)
+    async with play.running(on_disk=False) as o:
+        done = await o.inject("thinker", {"message": "Remove 7."}, wait=True)
+        results = [data["output"] for kind, data in await run_of(o, done.message_id) if kind == "tool_result"]
+        assert "confirm_token" in str(results)
+        assert trace(o) == []
+
+
+async def test_a_tool_of_a_server_is_confirmed_by_an_argument_that_it_never_sees(
+    world: MakeWorld, tmp_path: Path
+) -> None:
+    command = [sys.executable, "-S", str(ROUGH), str(tmp_path / "diary")]
+    play = world("", {}, tools={"mcp": {"rough": {"command": command}}})
+    config = orjson.loads(play.config.read_bytes())
+    config["listeners"].append({"name": "rough__do", "confirm": True})
+    play.config.write_bytes(orjson.dumps(config))
+    async with play.running(on_disk=False) as o:
+        (said,) = (await o.inject("rough__do", {"json": '{"do": "this"}'}, wait=True)).replies
+        confirmed = {"json": orjson.dumps({"do": "this", "confirm_token": said["confirm_token"]}).decode()}
+        assert (await o.inject("rough__do", confirmed, wait=True)).replies[0]["text"] == "did this"
+        assert (await o.inject("rough__do", confirmed, wait=True)).replies[0]["code"] == "confirm_used"
+        assert (tmp_path / "diary").read_text().split() == ["begun", "this"]
