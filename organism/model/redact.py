@@ -20,7 +20,8 @@ NAMED: Final = re.compile(
 )
 TOKEN: Final = re.compile(r"\b(?:org|page)_[\w.-]{0,200}?[0-9a-f]{64}\b")
 """A token of ours, whichever installation it opens."""
-_BEGUN: Final = re.compile(r"(?:\b(?:o|or|org|p|pa|pag|page|(?:org|page)_[\w.-]{0,264})|[\ud800-\udbff])\Z")
+_GROWING: Final = re.compile(r"(?:o|or|org|p|pa|pag|page|(?:org|page)_[\w.-]{0,264})\Z")
+_BEGUN: Final = re.compile(rf"(?:\b{_GROWING.pattern}|[\ud800-\udbff]\Z)")
 """The end of a text that may be the beginning of such a token, or is the first half of a character."""
 _NO_WORD: Final = r"[A-Za-z._~+/-]*(?:[0-9=]|[a-z][A-Z][A-Za-z._~+/-]*[a-z][A-Z])"
 """What words are not made of: prompts speak of basic understanding, of bearer certificates and basic JavaScript."""
@@ -101,7 +102,7 @@ class Redactor:
         begun = _BEGUN.search(text)
         at = begun.start() if begun is not None else len(text)
         for secret in self._searched:
-            at = min(at, _beginning(secret, text))
+            at = min(at, _beginning(secret, text), _growing(secret, text))
         if at == len(text):
             return self.masked(text), ""
         while (cut := self._cut(text, at)) < at:
@@ -147,6 +148,12 @@ def _beginning(secret: str, text: str) -> int:
     while at >= 0 and not secret.startswith(text[at:]):
         at = text.find(secret[0], at + 1)
     return at if at >= 0 else len(text)
+
+
+def _growing(secret: str, text: str) -> int:
+    """Where a token may begin right behind the secret, which parts them once it is masked; else the text's length."""
+    end = text.rfind(secret) + len(secret)
+    return end if end >= len(secret) and _GROWING.match(text, end) else len(text)
 
 
 def _masked(found: re.Match[str]) -> str:
