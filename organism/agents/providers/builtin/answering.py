@@ -14,10 +14,12 @@ from organism.agents.providers.builtin.asking import Clause
 from organism.agents.providers.builtin.filling import fill
 from organism.agents.providers.builtin.given import given
 from organism.agents.providers.builtin.offers import Offer
-from organism.agents.providers.builtin.planning import Planned, Setting, is_calculation, plan
+from organism.agents.providers.builtin.planning import plan
 from organism.agents.providers.builtin.recalling import Memory, acknowledged, told
 from organism.agents.providers.builtin.schemas import schema_of
+from organism.agents.providers.builtin.setting import Planned, Setting
 from organism.agents.providers.builtin.sources import Source
+from organism.agents.providers.builtin.sum_calls import is_calculation
 from organism.agents.providers.builtin.summing_up import asks_summary, summed_up
 from organism.agents.providers.builtin.sums import sums_of
 from organism.agents.providers.builtin.talking import Talk

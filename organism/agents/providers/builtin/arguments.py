@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from organism.agents.providers.builtin.choosing import PART, best_choice
-from organism.agents.providers.builtin.evidence import Taken, all_of, find
+from organism.agents.providers.builtin.evidence import all_of, find
 from organism.agents.providers.builtin.fields import Field
+from organism.agents.providers.builtin.labelling import Taken
 from organism.agents.providers.builtin.numbers import from_digits
 from organism.agents.providers.builtin.offers import OPERATIONS, Offer
 from organism.agents.providers.builtin.places import Place

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
@@ -20,7 +21,7 @@ MAX_LEAD_WORDS: Final = 4
 MAX_SPLIT_WORDS: Final = 200
 """A sentence is not looked through for more requests beyond so many words."""
 
-_FENCE: Final = re.compile(r"```[^\n]*\n|<(\w[\w-]{0,40})(?:\s[^<>\n]{0,200})?>")
+_FENCE: Final = re.compile(r"```[^\n`]{0,200}\n|<(\w[\w-]{0,40})(?:\s[^<>\n]{0,200})?>")
 _QUOTED: Final = re.compile(
     r"\"([^\"\n]+)\"|“([^”\n]+)”|„([^“”\n]+)[“”]|«([^»\n]+)»|(?<!\w)'([^'\n]+)'(?!\w)|`([^`\n]+)`"
 )
@@ -29,6 +30,7 @@ _JOINING: Final = named("joining")
 _WISHES: Final = named("wishes")
 _KNOWING: Final = named("knowing")
 _PLEASE: Final = named("please")
+_PARTICLES: Final = named("particles")
 _NO_NEGATION: Final = named("no_negation")
 
 
@@ -52,6 +54,13 @@ class Clause:
     def form(self) -> str:
         """Its plain words, with a blank around each."""
         return f" {' '.join(word.plain for word in self.words)} "
+
+    @property
+    def verb(self) -> str:
+        """The verb of a German command in one word: ``umrechne`` of ``rechne … um``; empty where there is none."""
+        first = next((word.plain for word in self.words if word.plain not in POLITE), "")
+        last = self.words[-1].plain if self.words else ""
+        return f"{last}{first}" if last in _PARTICLES and first != last else ""
 
     @property
     def is_negated(self) -> bool:
@@ -149,14 +158,20 @@ def _clauses(found: Sentence) -> Iterator[Clause]:
     if len(found.text) > MAX_CLAUSE_CHARS:
         found = sentence(found.text[:MAX_CLAUSE_CHARS])
     begins, last = [0], 0
+    inside = [(match.start() + found.start, match.end() + found.start) for match in _QUOTED.finditer(found.text)]
     for at in range(1, min(len(found.words), MAX_SPLIT_WORDS)):
-        if _begins_clause(found, begins[-1], at):
+        if not _is_inside(found.words[at], inside) and _begins_clause(found, begins[-1], at):
             begins.append(at)
     for behind in (*begins[1:], len(found.words)):
         end = found.words[behind].start - found.start if behind < len(found.words) else len(found.text)
         text = found.text[last:end]
         yield _clause(text, is_question=found.is_question)
         last = end
+
+
+def _is_inside(word: Word, spans: Sequence[tuple[int, int]]) -> bool:
+    at = bisect_right(spans, (word.start, word.start)) - 1
+    return at >= 0 and spans[at][0] <= word.start < spans[at][1]
 
 
 def _begins_clause(found: Sentence, first: int, at: int) -> bool:
@@ -176,14 +191,19 @@ def _begins_clause(found: Sentence, first: int, at: int) -> bool:
         return asks
     following = words[ahead + 1].plain if ahead + 1 < len(words) else ""
     if form in COMMANDS and form not in ASKING:
-        if not asks and ahead == at + 1 and following not in _TO_ME:
-            return False  # "I like tea and read books" tells both
-        return following not in ("", "is", "ist", "are") and words[ahead - 1].plain not in (
-            "to",
-            "zu",
-            "i",
-            "we",
-            "they",
+        tells_both = not asks and ahead == at + 1 and following not in _TO_ME  # "I like tea and read books"
+        is_matter = ":" in gap and _mood(words[first:at], "") == "command"  # "Create a reminder: buy milk"
+        return (
+            not (tells_both or is_matter)
+            and following not in ("", "is", "ist", "are")
+            and words[ahead - 1].plain
+            not in (
+                "to",
+                "zu",
+                "i",
+                "we",
+                "they",
+            )
         )
     return form in ASKING and asks and following in _SUBJECTS
 

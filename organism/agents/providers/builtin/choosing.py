@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from organism.agents.providers.builtin.fields import Field, parts_of
-from organism.agents.providers.builtin.labels import NEUTRAL, SPEAKING
+from organism.agents.providers.builtin.finders import all_in
+from organism.agents.providers.builtin.labels import NEUTRAL, OPPOSITES, SPEAKING
 from organism.agents.providers.builtin.lexicon import NEGATIONS, named
 from organism.agents.providers.builtin.sources import Source
 from organism.agents.providers.builtin.words import known, language_of, plain, words_of
@@ -43,6 +44,10 @@ def best_choice(wanted: Field, source: Source) -> Choice | None:
     spoken = _language(values, source) if wanted.topic == "language" else None
     if spoken is not None:
         return spoken
+    if wanted.topic == "currency":
+        codes = [code for code in all_in(source, "currency") if code in values]
+        if codes:
+            return Choice(codes[0], NAMED)
     said = _said(wanted, source)
     scores = {at: _score(value, wanted, source) for at, value in enumerate(values)}
     if said is not None:
@@ -90,6 +95,8 @@ def _score(value: Any, wanted: Field, source: Source) -> float:
     spoken = {
         word for meaning in meanings for word in SPEAKING.get(meaning, ()) if word in source.speaking - source.denied
     }
+    opposite = {word for meaning in meanings for word in SPEAKING.get(OPPOSITES.get(meaning, ""), ())}
+    spoken |= opposite & source.denied
     score += min(MOST, SPOKEN * len(spoken))
     return score + _hinted(value, wanted, source)
 

@@ -15,11 +15,7 @@ from organism.agents.providers.builtin.words import Language, Word
 
 MOST_STRANGE: Final = 2
 
-_KINDS: Final = (
-    ("weekday", "weekday wochentag day tag days week"),
-    ("date", "date datum wievielte wievielten wievielter calendar kalender month monat year jahr kalendertag"),
-    ("time", "time uhr uhrzeit clock oclock hour spat spaet late zeit ortszeit uhren zeitpunkt"),
-)
+_KINDS: Final = tuple((kind, named(kind)) for kind in ("weekday", "date", "time"))
 _NEUTRAL: Final = named("clock_frame")
 _IMPERSONAL: Final = named("impersonal")
 
@@ -40,7 +36,7 @@ def clock_question(clause: Clause, language: Language | None) -> ClockQuestion |
     """What the clause asks of the clock; None if it asks something else."""
     places = tuple(places_of(clause.text, clause.words))
     forms = [word.plain for word in clause.words]
-    kinds = tuple(kind for kind, words in _KINDS if set(forms) & set(words.split()))
+    kinds = tuple(kind for kind, words in _KINDS if not words.isdisjoint(forms))
     if not kinds and not _asks_weekday(clause):
         return None
     strange = [word for word in clause.words if not _is_neutral(word.plain) and not is_within(word, places)]
@@ -56,7 +52,7 @@ def clock_question(clause: Clause, language: Language | None) -> ClockQuestion |
 
 
 _NOW: Final = named("now")
-_TIME_WORDS: Final = frozenset(word for _, words in _KINDS for word in words.split()) | frozenset(WEEKDAYS)
+_TIME_WORDS: Final = frozenset(word for _, words in _KINDS for word in words) | frozenset(WEEKDAYS)
 
 
 def is_within(word: Word, places: Sequence[Place]) -> bool:
@@ -70,7 +66,7 @@ def _is_neutral(form: str) -> bool:
 
 def _asks_weekday(clause: Clause) -> bool:
     """Whether a day is asked about: ``Is it already Tuesday in Tokyo?``."""
-    begins = clause.words[0].plain in ("is", "ist") if clause.words else False
+    begins = clause.words[0].plain in ("is", "ist", "do", "does", "haben", "hat") if clause.words else False
     has_day = any(word.plain in WEEKDAYS for word in clause.words)
     return clause.mood == "question" and has_day and (" it " in clause.form or begins)
 

@@ -156,6 +156,12 @@ def _is_day(year: int | None, month: int, day: int) -> bool:
         return False
 
 
+def is_time_word(text: str) -> bool:
+    """Whether the first word is a month or a day of the week."""
+    form = plain(text.split(maxsplit=1)[0]) if text.split() else ""
+    return form in MONTHS or form in WEEKDAYS
+
+
 def years_of(text: str) -> list[tuple[int, int]]:
     """The years that stand alone, each with where it begins."""
     return [(int(match.group()), match.start()) for match in _YEAR.finditer(text)]

@@ -39,8 +39,10 @@ _CLAUSE: Final = re.compile(
     re.IGNORECASE,
 )
 _GENITIVE: Final = re.compile(r"['\u2019]s?$")
+_APOSTROPHE: Final = re.compile(r"['\u2019]")
 _SPEAKERS: Final = frozenset({"i", "im", "ive", "we", "ich", "wir"})
 _WHOSE: Final = named("whose")
+_ACCOMPANYING: Final = named("accompanying")
 _INSTRUCTING: Final = named("instructing")
 _TO_THE_MODEL: Final = frozenset(
     {"you", "your", "du", "dein", "deine", "sie", "never", "always", "nie", "immer", "do", "must"}
@@ -95,7 +97,13 @@ def owners_in(words: Sequence[Word]) -> frozenset[str]:
     found: set[str] = set()
     speaks = next((at for at, word in enumerate(words) if word.plain in _SPEAKERS), len(words))
     for at, (before, word) in enumerate(pairwise(words), 1):
-        if at < speaks and before.plain in _WHOSE and (word.meaning in OWNERS or word.plain in OWNERS):
+        is_beside = at > 1 and words[at - 2].plain in _ACCOMPANYING
+        if (
+            at < speaks
+            and not is_beside
+            and before.plain in _WHOSE
+            and (word.meaning in OWNERS or word.plain in OWNERS)
+        ):
             found.add(word.meaning)
         if _is_genitive(before, word):
             found.add(before.meaning)
@@ -155,7 +163,7 @@ def _is_of_another(found: Sentence) -> bool:
 def _fact(found: Sentence, role: str, before: Fact | None) -> Fact:
     meanings = set(meanings_in(found.words)) | {meaning for pattern, meaning in IDIOMS if pattern.search(found.text)}
     owners = owners_in(found.words)
-    forms = {word.plain for word in found.words}
+    forms = {word.plain for word in found.words} | {_APOSTROPHE.split(word.text.lower())[0] for word in found.words}
     if before is not None and _is_of_another(found) and not forms & ME:
         owners = owners or (before.owners if found.words[0].plain in _THEY else frozenset())
         meanings |= set(meanings_in(before.subject))

@@ -17,6 +17,11 @@ Topic = Literal[
     "url",
     "phone",
     "uuid",
+    "ip",
+    "host",
+    "path",
+    "symbol",
+    "key",
     "zone",
     "datetime",
     "date",
@@ -38,6 +43,7 @@ Topic = Literal[
 """What kind of value a field asks for; of two that its name may mean the first one counts."""
 
 _PART: Final = re.compile(r"[A-ZÄÖÜ]+(?![a-zäöü])|[A-ZÄÖÜ]?[a-zäöüß]+|\d+")
+_TWO_LETTERS: Final = re.compile(r"([aou])e(?=[^aeiou]|$)")
 _TOPICS: Final[tuple[Topic, ...]] = get_args(Topic)
 _FORMATS: Final[Mapping[str, Topic]] = {
     "email": "email",
@@ -88,8 +94,9 @@ class Field:
 
     @cached_property
     def meanings(self) -> frozenset[str]:
-        """What the words of its name mean."""
-        return frozenset(known(part)[2] for part in parts_of(self.name))
+        """What the words of its name mean, umlauts written in either way."""
+        parts = parts_of(self.name)
+        return frozenset(known(form)[2] for part in parts for form in (part, _TWO_LETTERS.sub(r"\1", part)))
 
     @cached_property
     def described(self) -> frozenset[str]:

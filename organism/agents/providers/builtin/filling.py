@@ -11,9 +11,10 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from organism.agents.providers.builtin.choosing import SURE_ABOVE, best_choice
-from organism.agents.providers.builtin.evidence import Taken, all_of, find
+from organism.agents.providers.builtin.evidence import all_of, find
 from organism.agents.providers.builtin.fields import Field
 from organism.agents.providers.builtin.fitting import fitted_number, fitted_text
+from organism.agents.providers.builtin.labelling import Taken
 from organism.agents.providers.builtin.labels import SURE
 from organism.agents.providers.builtin.schemas import MAX_DEPTH, Schema, may_be_null, properties_of
 from organism.agents.providers.builtin.sources import Source

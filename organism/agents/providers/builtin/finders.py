@@ -9,7 +9,7 @@ from typing import Final
 
 from organism.agents.providers.builtin.asking import quoted
 from organism.agents.providers.builtin.days import Day
-from organism.agents.providers.builtin.lexicon import ASKING, COMMANDS, MEANINGS, POLITE, SILENT, named
+from organism.agents.providers.builtin.lexicon import ASKING, COMMANDS, MEANINGS, POLITE, SILENT, named, rows
 from organism.agents.providers.builtin.sources import EMAIL, PHONE, URL, UUID, Source
 from organism.agents.providers.builtin.words import Word, known, plain
 
@@ -21,17 +21,14 @@ _ID: Final = re.compile(
     r"(?<![\w.@/-])(?=[\w.:-]*\d)(?=[\w.:-]*[A-Za-z])[A-Za-z0-9]+(?:[-_.:][A-Za-z0-9]+)*(?![\w@])"
     r"|(?<![\w.@/-])[a-z0-9]+(?:[-_][a-z0-9]+)+(?![\w@])|#\d+"
 )
-_MONEY: Final = re.compile(
-    r"(?:[$€£¥]|\b(?:USD|EUR|GBP|CHF|JPY)\b)\s?|\s?(?:[$€£¥]|\b(?:USD|EUR|GBP|CHF|dollars?|euros?|pounds?|Franken)\b)",
-    re.IGNORECASE,
+_IP: Final = re.compile(r"(?<![\w.])\d{1,3}(?:\.\d{1,3}){3}(?![\w.]*\d)")
+_PATH: Final = re.compile(
+    r"(?<![\w./\\\-])(?:(?:[A-Za-z]:|[~.]{0,2})?[/\\]?[\w.\-]{0,200}(?:[/\\][\w.\-]{1,200}){1,40}|[\w\-]{1,200}\.[a-z][a-z0-9]{1,4}\b)"
 )
-_CURRENCIES: Final = (
-    ("EUR", ("€", "eur", "euro", "euros")),
-    ("USD", ("$", "usd", "dollar", "dollars")),
-    ("GBP", ("£", "gbp", "pound", "pounds", "pfund")),
-    ("CHF", ("chf", "franken", "francs")),
-    ("JPY", ("¥", "jpy", "yen")),
-)
+_SYMBOL: Final = re.compile(r"(?<![\w.&-])[A-Z]{2,6}(?:\.[A-Z]{1,2})?(?![\w&-])")
+_KEY: Final = re.compile(r"(?<![\w./:\-])(?=[\w.:/-]*[A-Za-z])[A-Za-z0-9]+(?:[._:/\-][A-Za-z0-9]+)+(?![\w/])")
+_CURRENCIES: Final = {sign: code for code, signs in rows("currencies") for sign in signs.split()}
+_MONEY: Final = re.compile(r"[$€£¥₹]|[^\W\d_]+")
 _PARTICLES: Final = frozenset({"van", "von", "de", "der", "di", "da", "del", "le", "la", "zu"})
 _TITLES: Final = named("forms_of_address")
 _NAMING: Final = re.compile(
@@ -64,6 +61,29 @@ def _urls(source: Source) -> list[str]:
     whole = [match.group().rstrip(".,;:!?") for match in URL.finditer(source.text)]
     rest = EMAIL.sub(" ", URL.sub(" ", source.text))
     return whole or [match.group().rstrip(".,;:!?") for match in _HOST.finditer(rest)]
+
+
+def _ips(source: Source) -> list[str]:
+    return [match.group() for match in _IP.finditer(source.text)]
+
+
+def _hosts(source: Source) -> list[str]:
+    return [match.group().partition("/")[0] for match in _HOST.finditer(EMAIL.sub(" ", source.text))]
+
+
+def _paths(source: Source) -> list[str]:
+    rest = EMAIL.sub(" ", URL.sub(" ", source.text))
+    return [match.group().rstrip(".,;:!?") for match in _PATH.finditer(rest)]
+
+
+def _symbols(source: Source) -> list[str]:
+    return [match.group() for match in _SYMBOL.finditer(source.text)]
+
+
+def _keys(source: Source) -> list[str]:
+    """What looks like a key: words that signs or digits join without a blank."""
+    rest = _HOST.sub(" ", EMAIL.sub(" ", URL.sub(" ", source.text)))
+    return [match.group() for match in _KEY.finditer(rest)]
 
 
 def _phones(source: Source) -> list[str]:
@@ -136,12 +156,12 @@ def _as_name(source: Source, text: str) -> str:
         words = words[:-1]
     name = re.sub(r"['\u2019]s$", "", " ".join(words))
     places = {place.name for place in source.places}
-    return "" if name in places else name
+    return "" if name in places or name in all_in(source, "firm") else name
 
 
 def _currencies(source: Source) -> list[str]:
-    forms = [plain(match.group().strip()) for match in _MONEY.finditer(source.text)]
-    return [code for form in forms for code, signs in _CURRENCIES if form in signs]
+    forms = (plain(match.group()) for match in _MONEY.finditer(source.text))
+    return [_CURRENCIES[form] for form in forms if form in _CURRENCIES]
 
 
 def _may_be_name(text: str) -> bool:
@@ -163,6 +183,11 @@ _FINDERS: Final[Mapping[str, Callable[[Source], Iterable[str]]]] = {
     "url": _urls,
     "phone": _phones,
     "uuid": _uuids,
+    "ip": _ips,
+    "host": _hosts,
+    "path": _paths,
+    "symbol": _symbols,
+    "key": _keys,
     "id": _ids,
     "person": _people,
     "firm": _firms,

@@ -13,6 +13,14 @@ NEUTRAL: Final = named("undecided")
 SURE: Final = ("very_low", "low", "medium", "high", "very_high")
 
 
+OPPOSITES: Final[Mapping[str, str]] = {
+    known(one)[2]: known(other)[2]
+    for pair in (("low", "high"), ("niedrig", "hoch"), ("positive", "negative"), ("positiv", "negativ"))
+    for one, other in (pair, pair[::-1])
+}
+"""What a denied word of one label speaks for: ``not urgent``."""
+
+
 def _speaking() -> dict[str, frozenset[str]]:
     made: dict[str, frozenset[str]] = {}
     for labels, words in rows("labels"):

@@ -41,7 +41,13 @@ SILENT: Final = ENGLISH | GERMAN
 QUESTION_WORDS: Final = named("question_words")
 ASKING: Final = QUESTION_WORDS | named("verbs_that_ask")
 """A sentence that begins with one of these asks."""
-COMMANDS: Final = named("commands_english") | named("commands_german")
+LEAST_COMMAND: Final = 4
+"""Of a shorter word the rest without its end is another one."""
+_SHORT_COMMANDS: Final = frozenset(
+    word.removesuffix("e") for word in named("commands_german") if len(word) > LEAST_COMMAND
+)
+COMMANDS: Final = named("commands_english") | named("commands_german") | _SHORT_COMMANDS
+"""German ones with and without their ``e``: ``erkläre``, ``erklär``."""
 ENGLISH_SIGNS: Final = ENGLISH | named("commands_english") | named("signs_of_english")
 GERMAN_SIGNS: Final = GERMAN | named("commands_german") | named("signs_of_german")
 """What tells that a text is English, or German."""

@@ -16,16 +16,16 @@ _ENDS: Final = named("request_ends")
 _KEYED: Final = re.compile(
     r"\s+(?:under|as|with|at|in|to|into|unter|als|mit|bei|auf)\s+(?:(?:the|my|a|dem|den|der)\s+)?"
     r"(?P<word>key|name|label|title|slot|variable|schlüssel|namen|titel)?\s*(?:called|named|"
-    r"namens)?\s*['\"“„`]?(?P<key>[\w.:\-]+)['\"”“`]?\s*[.!?]?\s*$",
+    r"namens)?\s*['\"“„`]?(?P<key>[\w.:/\-]+)['\"”“`]?\s*[.!?]?\s*$",
     re.IGNORECASE,
 )
 _KEY: Final = re.compile(
     r"\b(?:key|schlüssel|variable|slot|under|unter)\s+(?:(?:the|dem|key|schlüssel)\s+)*(?:called|named|"
-    r"namens)?\s*['\"“„`]?(?P<key>[\w.:\-]+)",
+    r"namens)?\s*['\"“„`]?(?P<key>[\w.:/\-]+)",
     re.IGNORECASE,
 )
 _SET: Final = re.compile(
-    r"(?:(?:the|den|my)\s+)?(?:key\s+|schlüssel\s+)?['\"`]?(?P<key>[\w.:\-]+)['\"`]?\s*(?:\bto\b|=|"
+    r"(?:(?:the|den|my)\s+)?(?:key\s+|schlüssel\s+)?['\"`]?(?P<key>[\w.:/\-]+)['\"`]?\s*(?:\bto\b|=|"
     r"\bauf\b)\s*(?P<value>.+)$",
     re.IGNORECASE,
 )
@@ -38,6 +38,7 @@ _TOP: Final = re.compile(r",?\s*\b(?:top|limit|max\w*)\s*\d+\s*\w*[.!?]?$", re.I
 _LEADING: Final = re.compile(r"[\s,]*\b(?:on|at|by|in|until|for|am|um|bis|gegen|ab|vom|den|the)?\s*$", re.IGNORECASE)
 _NEAR: Final = re.compile(r"[\s,]+(?:tomorrow|today|tonight|morgen|heute|übermorgen)[\s.!?]*$", re.IGNORECASE)
 _ARTICLE: Final = re.compile(r"^(?:the|a|an|den|dem|der|die|das|einem?|einer)\s+", re.IGNORECASE)
+_WITHIN: Final = frozenset({"of", "the", "de", "la", "du"})
 _HELPING: Final = frozenset({"help", "tell", "let", "give", "show", "hilf", "gib", "zeig", "sag"})
 _IS: Final = re.compile(
     r"^(?:that\s+|dass\s+)?(?:(?:my|the|our|mein\w*|der|die|das|unser\w*)\s+)?(?P<key>[\w\s.:\-]{1,60}?)\s+(?:is|"
@@ -55,7 +56,7 @@ def matter(clause: Clause, meanings: frozenset[str]) -> str:
     if behind is not None:
         return _ARTICLE.sub("", _TOP.sub("", behind.group(1) or behind.group(2))).strip(" .!?,")
     words = clause.words
-    first, last = _first(words, meanings), _last(words, meanings)
+    first, last = _first(clause, meanings), _last(words[:-1] if clause.verb else words, meanings)
     if first >= last:
         return ""
     return clause.text[words[first].start : words[last - 1].end].strip()
@@ -65,19 +66,32 @@ def _capitals(text: str, words: Sequence[Word]) -> list[str]:
     """The runs of capital words in a text that do not only begin it with a word of the frame."""
     runs: list[list[Word]] = []
     for at, word in enumerate(words):
-        is_frame = word.plain in COMMANDS or word.plain in ASKING or word.is_silent
-        if not word.is_capital or (is_frame and at == 0):
+        is_frame = word.plain in COMMANDS or word.plain in ASKING or word.is_silent or word.plain in POLITE
+        if word.plain in _WITHIN and runs and runs[-1] and at + 1 < len(words):
+            runs[-1].append(word)
+        elif not word.is_capital or (is_frame and at == 0):
             runs.append([])
         elif runs and runs[-1]:
             runs[-1].append(word)
         else:
             runs.append([word])
-    return [text[run[0].start : run[-1].end] for run in runs if run]
+    trimmed = [_trimmed(run) for run in runs]
+    return [text[run[0].start : run[-1].end] for run in trimmed if run]
+
+
+def _trimmed(run: list[Word]) -> list[Word]:
+    """The run without what only leads to a name (``Kontakt Ines Ortega``), and without what joined nothing to it."""
+    while run and run[-1].plain in _WITHIN:
+        run = run[:-1]
+    while len(run) > 1 and run[0].meaning != run[0].stem:
+        run = run[1:]
+    return run
 
 
 def names_in(clause: Clause) -> list[str]:
-    """The runs of capital words of a clause."""
-    return _capitals(clause.text, clause.words)
+    """The runs of capital words of a clause, outside of quotes if there are any."""
+    outside = [word for word in clause.words if not clause.bare[word.start].isspace()]
+    return _capitals(clause.text, outside) or _capitals(clause.text, clause.words)
 
 
 def pair(clause: Clause) -> tuple[str, str] | None:
@@ -87,7 +101,12 @@ def pair(clause: Clause) -> tuple[str, str] | None:
     if at is None:
         return None
     body = text[at:].strip(" :,")
+    if clause.verb:
+        body = body.rpartition(" ")[0]
     body = re.sub(r"^(?:(?:the|den|die|das)\s+)?(?:value|wert|text|number|zahl)\s+", "", body, flags=re.IGNORECASE)
+    inner, named_key = quoted(body), key_of(clause)
+    if inner and named_key and named_key not in inner[0]:
+        return named_key, inner[0]
     told = _IS.match(body)
     if told and "key" not in body.lower():
         return told.group("key").strip(), _bare(told.group("value"))
@@ -120,10 +139,14 @@ def without_times(subject: str, language: Language | None) -> str:
     return _NEAR.sub("", subject)
 
 
-def _first(words: Sequence[Word], meanings: frozenset[str]) -> int:
+def _first(clause: Clause, meanings: frozenset[str]) -> int:
+    """Where the matter begins: behind the frame, or behind the comma that ends it."""
+    words = clause.words
     at = commands = 0
     while at < len(words) and _is_frame(words[at], meanings, is_first=at == 0):
         if commands and words[at].plain in POLITE and words[at].plain not in ("please", "bitte", "mal"):
+            break
+        if commands and "," in clause.text[words[at - 1].end : words[at].start]:
             break
         is_command = words[at].plain in COMMANDS and words[at].plain not in _HELPING
         commands += is_command

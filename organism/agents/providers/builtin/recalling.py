@@ -27,16 +27,33 @@ COMPOUND: Final = 0.8
 STRANGER: Final = 0.25
 """What remains of a sentence's weight if it speaks of somebody else."""
 UNSAID: Final = 0.5
-"""What remains if it does not speak of the user who asks of themselves, or tells nothing that was not asked."""
+"""What remains if it tells nothing that was not asked."""
 QUALIFIED: Final = 0.08
 MENTIONED: Final = 0.8
 """What remains if it only mentions whom it is asked of."""
+IMPERSONAL: Final = 0.85
+"""What remains if it does not speak of the user, who asks of themselves."""
+ELSEWHERE: Final = 0.85
+"""What remains if it does not say where or when, as it is asked."""
 OF_KIND: Final = 0.4
 UNHEARD: Final = 1.5
 LEAST_PART: Final = 4
 """A shorter word stands by chance within many others."""
 
 _NOISE: Final = named("noise")
+_WHO: Final = frozenset({"who", "wer"})
+_ASKED: Final = (
+    (
+        named("where"),
+        re.compile(r"\b(?:in|at|on|under|near|behind|to|bei|beim|am|im|an|unter|auf|hinter|neben|nach)\s+(?!\d)"),
+    ),
+    (
+        named("when"),
+        re.compile(
+            r"\d|\b\w+(?:day|tag|woch|abend)s?\b|\b(?:noon|midnight|morning|evening|night|mittag)", re.IGNORECASE
+        ),
+    ),
+)
 _BEST: Final = frozenset({"best", "most", "besten", "meisten"})
 _KINDS_OF: Final = named("kinds_of")
 _OLD: Final = re.compile(
@@ -65,16 +82,17 @@ class Memory:
         """The fact that answers the question best; None if none does."""
         wanted = _wanted(question)
         owners = owners_in(question.words)
-        is_mine = not owners and any(word.plain in ME for word in question.words)
+        forms = frozenset(word.plain for word in question.words)
         best: Recalled | None = None
         for fact in self._facts if wanted else ():
-            weight = self._weight(fact, wanted, owners, is_mine=is_mine)
+            weight = self._weight(fact, wanted, owners, forms)
             if weight >= ENOUGH and (best is None or weight >= best.weight - 1e-9):
                 best = Recalled(fact, weight)
         return best
 
-    def _weight(self, fact: Fact, wanted: Mapping[str, float], owners: frozenset[str], *, is_mine: bool) -> float:
+    def _weight(self, fact: Fact, wanted: Mapping[str, float], owners: frozenset[str], forms: frozenset[str]) -> float:
         """How much of what is wanted the fact says, less where it speaks of others or of more."""
+        is_mine = not owners and bool(forms & ME)
         total = said = 0.0
         for meaning, weighs in wanted.items():
             rarity = self._rarity.get(meaning, UNHEARD) * weighs
@@ -84,12 +102,16 @@ class Memory:
             return 0.0
         weight = said / total
         missing = owners - fact.owners
-        if missing - fact.meanings or (fact.owners - owners and (is_mine or not fact.owners & set(wanted))):
+        if forms & _WHO and not owners:
+            pass  # whose it is, is what was asked
+        elif missing - fact.meanings or (fact.owners - owners and (is_mine or not fact.owners & set(wanted))):
             weight *= STRANGER
         elif missing:
             weight *= MENTIONED
+        if any(forms & wanted_by and not pattern.search(fact.sentence.text) for wanted_by, pattern in _ASKED):
+            weight *= ELSEWHERE
         if is_mine and not fact.is_mine and fact.role == "user":
-            weight *= UNSAID
+            weight *= IMPERSONAL
         if not _tells_more(fact, wanted):
             weight *= UNSAID
         return weight - QUALIFIED * _qualifiers(fact, wanted)
@@ -161,7 +183,9 @@ def _is_known(word: Word, wanted: Mapping[str, float]) -> bool:
 
 def _tells_more(fact: Fact, wanted: Mapping[str, float]) -> bool:
     """Whether it says something that the question does not."""
-    has_more = any(not word.is_silent and not _is_known(word, wanted) for word in fact.sentence.words)
+    words = fact.sentence.words
+    has_more = any(not word.is_silent and not _is_known(word, wanted) for word in words)
+    has_more = has_more or any(word.is_silent and word.is_capital and word.plain != "i" for word in words[1:])
     return has_more or any(sign.isdigit() for sign in fact.sentence.text)
 
 

@@ -34,7 +34,7 @@ _LABELLED: Final = re.compile(
     r"^[ \t>*\-]*(?:\d{1,3}[.)]\s*)?([^\n:=|]{1,48}?)[ \t*]*(?:=|:(?!\d|//))[ \t]*(\S[^\n]*)$", re.MULTILINE
 )
 _INLINE: Final = re.compile(
-    r"\b(?P<label>[^\W\d_][\w\-]*(?:[ \-][^\W_][\w\-]*){0,4}?)\s*"
+    r"\b(?P<label>[^\W\d_][\w\-]{0,40}(?: [^\W_][\w\-]{0,40}){0,4}?)\s{0,4}"
     r"(?::(?!\d|//)|=|\b(?:is|are|was|were|ist|sind|war|lautet|lauten|heisst|heißt|equals|named|called)\b:?)\s+"
     r"(?P<value>[^\n;!?]{1,200})"
 )

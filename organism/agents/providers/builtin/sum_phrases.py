@@ -74,3 +74,23 @@ def _share(reader: SumReader) -> tuple[Sum, Sum] | None:
     if first is None or second is None:
         return None
     return (second, first) if is_whole_first else (first, second)
+
+
+def read_more(reader: SumReader, so_far: Sum) -> Sum | None:
+    """What is done next with a sum: ``and add 5``, ``then divide it by 2``."""
+    while reader.kind() in ("and", "word", ",", "is", "which", "ask"):
+        reader.at += 1
+    verb = reader.took("verb", "infix", "prefix")
+    if verb is None:
+        return None
+    while reader.kind() in ("it", "by", "to", "with", "from", "of", "and"):
+        reader.at += 1
+    if verb.kind == "prefix":
+        return Sum("*", (so_far, number(verb.value))) if verb.value.isdigit() and not reader.kind() else None
+    operand = reader.item()
+    if operand is None or reader.kind() not in ("", "word", "it", ",", "final", "ask"):
+        return None
+    sign = verb.value.rstrip("~")
+    if operand.op == "share" and sign in ("+", "-"):
+        return changed(so_far, sign, operand)
+    return Sum(sign, (so_far, operand))

@@ -41,8 +41,8 @@ class SumReader(Cursor):
         begin = self.at
         if self.kind() == "is" and self.kind(1) == "infix":
             self.at += 1
-        token = self.took("infix", "and") if self._joins else self.took("infix")
-        op = "+" if token is not None and token.kind == "and" else token.value if token is not None else ""
+        token = self.took("infix", "and", ",") if self._joins else self.took("infix")
+        op = "+" if token is not None and token.kind in ("and", ",") else token.value if token is not None else ""
         is_reversed = op.endswith("~")
         op = op.rstrip("~")
         bound = LEVELS.get(op, 0)

@@ -93,6 +93,8 @@ def _phrases() -> dict[tuple[str, ...], tuple[str, str]]:
 
 
 _MEANINGS: Final[Mapping[tuple[str, ...], tuple[str, str]]] = _phrases()
+WORDS: Final = frozenset(word for phrase in _MEANINGS for word in phrase)
+"""The words that mean something for a sum."""
 _BEGINS: Final = frozenset(phrase[0] for phrase in _MEANINGS)
 
 
@@ -204,7 +206,12 @@ def _verb_final(tokens: list[Token]) -> list[Token]:
     kinds = [token.kind for token in tokens]
     if verb == len(tokens) or kinds[:verb].count("number") < TWO or "number" in kinds[verb:]:
         return tokens
-    signs = _JOINED.get(tokens[verb].value, {})
+    value = tokens[verb].value
+    first = kinds.index("number")
+    last = max(at for at, kind in enumerate(kinds[:verb]) if kind == "number")
+    if value == "-" and kinds[max(0, first - 1) : first] == ["of"]:
+        return [*tokens[: first + 1], Token("infix", "-", tokens[first].end, tokens[last].start), *tokens[last:]]
+    signs = _JOINED.get(value, {})
     return [
         Token("infix", signs[token.kind], token.start, token.end) if token.kind in signs else token for token in tokens
     ]

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from organism.agents.providers.builtin.sum_phrases import read_share, read_verb
+from organism.agents.providers.builtin.sum_phrases import read_more, read_share, read_verb
 from organism.agents.providers.builtin.sum_reader import SumReader
 from organism.agents.providers.builtin.sum_tokens import Token, tokens_of
 from organism.agents.providers.builtin.sum_tree import Sum
@@ -26,6 +26,12 @@ def sums_of(clause: str, language: Language | None = None) -> list[Sum]:
     """The sums of a clause: each has at least one operation."""
     tokens = tokens_of(clause[:MAX_CHARS], language)[:MAX_TOKENS]
     return _read(tokens, joins=False) or (_read(tokens, joins=True) if _joins(tokens) else [])
+
+
+def sum_continued(clause: str, so_far: Sum, language: Language | None = None) -> Sum | None:
+    """The sum with what a further clause does with it; None if the clause does nothing with it."""
+    tokens = tokens_of(clause[:MAX_CHARS], language)[:MAX_TOKENS]
+    return read_more(SumReader(tokens, 0, joins=False), so_far)
 
 
 def _joins(tokens: Sequence[Token]) -> bool:

@@ -10,8 +10,8 @@ from typing import Any, Final
 
 from organism.agents.providers.builtin.clockwork import ClockQuestion
 from organism.agents.providers.builtin.days import days_of, moments_of
-from organism.agents.providers.builtin.planning import Planned
 from organism.agents.providers.builtin.ranking import best_sentences
+from organism.agents.providers.builtin.setting import Planned
 from organism.agents.providers.builtin.talking import Result, Talk
 from organism.agents.providers.builtin.words import Language
 
@@ -127,7 +127,7 @@ def _counted(result: Result, why: Planned, language: Language) -> str:
     value = _scalar(result)
     if value is None or why.sum is None:
         return _plain(result.value)
-    said = " ".join(why.clause.bare[why.sum.start : why.sum.end].split()).strip(" ,.?!=")
+    said = " ".join(why.said.split()).strip(" ,.?!=")
     verb = "ist" if language == "de" else "is"
     return f"{said[:1].upper()}{said[1:]} {verb} {_number(value, language)}."
 

@@ -9,14 +9,18 @@ from functools import cached_property
 from typing import Final
 
 from organism.agents.providers.builtin.asking import Clause
-from organism.agents.providers.builtin.evidence import Taken, find
+from organism.agents.providers.builtin.evidence import find
 from organism.agents.providers.builtin.fields import Field
 from organism.agents.providers.builtin.finders import all_in
+from organism.agents.providers.builtin.labelling import Taken
 from organism.agents.providers.builtin.matter import key_of, matter, names_in, pair, without_times
 from organism.agents.providers.builtin.offers import Offer
 from organism.agents.providers.builtin.sources import Source
 from organism.agents.providers.builtin.words import Language, known
 
+_QUOTED: Final = frozenset({"title", "text", "summary", "other"})
+"""Fields that take what stands in quotes."""
+_TO: Final = frozenset({"to", "an", "for", "fur", "whom", "wem"})
 _SAYING: Final = re.compile(
     r"(?::\s+|\b(?:saying|that says|says|telling \w+|with (?:the )?(?:text|message|body)|mit dem (?:text|inhalt)|"
     r"mit der nachricht|, dass|that)\s+)(.+)$",
@@ -51,10 +55,11 @@ class ToolTexts:
     def text(self, field: Field) -> str | None:
         """Texts that are the request's own: its question, its matter, a key and its value, what it quotes."""
         is_value = field.topic == "text" and any("key" in other.meanings for other in self._offer.required)
-        if is_value or (field.topic == "id" and field.meanings & {"key", "nam"}):
+        if is_value or field.topic == "key" or (field.topic == "id" and "nam" in field.meanings):
             return self._keyed(field)
         subject = self.subject
-        quote = self._quote(field) if field.topic in ("title", "text") else None
+        goes_to = field.topic == "other" and bool(_TO.intersection(field.forms))
+        quote = self._quote(field) if field.topic in _QUOTED and not goes_to else None
         if quote is not None:
             return quote
         by_topic: Mapping[str, Callable[[Field, str], str | None]] = {
@@ -77,9 +82,9 @@ class ToolTexts:
     def _keyed(self, field: Field) -> str | None:
         has_value = any(other.topic == "text" for other in self._offer.required)
         found = pair(self._clause) if has_value else None
-        if field.topic == "id":
-            return found[0] if found else key_of(self._clause)
-        return found[1] if found else None
+        if field.topic == "text":
+            return found[1] if found else None
+        return found[0] if found else key_of(self._clause) or next(iter(all_in(self._source, "key")), None)
 
     def _query(self, field: Field, subject: str) -> str | None:
         is_search = bool(self._offer.names & {"search", "encyclopedia"})
@@ -87,7 +92,8 @@ class ToolTexts:
         return self._clause.text if is_asked else subject or None
 
     def _title(self, _field: Field, subject: str) -> str | None:
-        capital = [name for name in names_in(self._clause) if known(name)[2] not in self._offer.names]
+        own = self._offer.names
+        capital = [name for name in names_in(self._clause) if not own.intersection((known(name)[2], *known(name)[3]))]
         return max(capital, key=len) if capital else subject or None
 
     def _person(self, field: Field, subject: str) -> str | None:
@@ -97,14 +103,18 @@ class ToolTexts:
 
     def _saying(self, _field: Field, subject: str) -> str | None:
         said = _SAYING.search(self._clause.text)
-        return said.group(1).strip() if said else subject or self._material or None
+        return said.group(1).strip() if said else self._material.strip(" \"'“”„") or subject or None
 
     def _other(self, field: Field, subject: str) -> str | None:
-        """The only text that the tool needs is what the request is about."""
+        """Whom it goes to; the only code that is named; what the request is about, if the tool needs no other text."""
+        if _TO.intersection(field.forms) and (names := names_in(self._clause)):
+            return names[0]
         if len([other for other in self._offer.required if other.kind == "string"]) != 1:
             return None
-        found = find(field, self._source, self._taken)
-        return found if isinstance(found, str) else subject or None
+        ids, found = all_in(self._source, "id"), find(field, self._source, self._taken)
+        if not isinstance(found, str) and len(ids) == 1:
+            return ids[0]
+        return found if isinstance(found, str) else _without_label(field, subject) or None
 
     def _quote(self, field: Field) -> str | None:
         """What stands in quotes: behind the field's own word if it is there, else the first that no other field has."""
@@ -117,3 +127,9 @@ class ToolTexts:
         if others and field.topic == "title":
             return None
         return self._taken.next("quote", all_in(self._source, "quote"))
+
+
+def _without_label(field: Field, subject: str) -> str:
+    """The text without the field's own word before it: ``station Radio Nova``."""
+    first, _, rest = subject.partition(" ")
+    return rest if rest and known(first)[2] in field.meanings else subject

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final, Literal
@@ -20,6 +20,7 @@ _PLAIN: Final = str.maketrans(
     | {"í": "i", "ó": "o", "á": "a", "ú": "u", "ô": "o", "î": "i", "û": "u", "ã": "a", "õ": "o", "\u2019": "", "'": ""}
 )
 _ENDINGS: Final = ("ings", "ing", "ern", "est", "ies", "ed", "en", "er", "em", "es", "ly", "e", "s", "n", "t", "y")
+_INFLECTIONS: Final = ("s", "es", "ed", "d", "ing", "st", "t", "e", "en", "n", "er")
 _LEAST: Final = 3
 _LEAST_PART: Final = 4
 _POSSESSIVE: Final = re.compile(r"['\u2019]s?$")
@@ -27,6 +28,8 @@ _END: Final = re.compile(
     r"(?:[.!?…]+[)\]\"'”“»]*(?=\s+|$))|\n[ \t]*\n|\n(?=\s*(?:[-*•]|\d{1,3}[.)]\s))|[\u3002\uff01\uff1f]"
 )
 _SHORT_FORMS: Final = named("short_forms")
+_FIRM_FORMS: Final = named("firm_forms")
+"""They often end a sentence too."""
 _LETTERS: Final = re.compile(r"[äöüß]")
 
 
@@ -78,13 +81,23 @@ def plain(text: str) -> str:
     return text.lower().translate(_PLAIN)
 
 
+def _by_root() -> dict[str, str]:
+    return {stem(form): meaning for form, meaning in MEANINGS.items() if len(stem(form)) > _LEAST_PART}
+
+
 @lru_cache(maxsize=20_000)
 def known(text: str) -> tuple[str, str, str, tuple[str, ...]]:
     """The plain form of a word, its stem, its meaning, and the meanings of its parts if it is made of two words."""
     form = plain(_POSSESSIVE.sub("", text)[:MAX_STEM_CHARS])
     root = stem(form)
-    meaning = MEANINGS.get(form) or MEANINGS.get(form.replace("-", "")) or (len(root) > _LEAST and MEANINGS.get(root))
+    meaning = MEANINGS.get(form) or MEANINGS.get(form.replace("-", "")) or _inflected(form) or _ROOTS.get(root)
     return form, root, meaning or root, () if meaning else _parts(form)
+
+
+def _inflected(form: str) -> str | None:
+    """The meaning of the word without an ending."""
+    roots = (form[: -len(ending)] for ending in _INFLECTIONS if form.endswith(ending))
+    return next((MEANINGS[root] for root in roots if len(root) >= _LEAST_PART and root in MEANINGS), None)
 
 
 def _parts(form: str) -> tuple[str, ...]:
@@ -95,7 +108,7 @@ def _parts(form: str) -> tuple[str, ...]:
     for at in range(len(form) - _LEAST_PART, _LEAST_PART - 1, -1):
         left, right = form[:at], form[at:]
         glued = left.removesuffix("s")
-        first, last = MEANINGS.get(left) or MEANINGS.get(glued), MEANINGS.get(right)
+        first, last = MEANINGS.get(left) or MEANINGS.get(glued) or _ROOTS.get(left), MEANINGS.get(right)
         if first and (last or at >= _LEAST_PART):
             return (first, last or stem(right))
         if last and len(left) >= _LEAST_PART:
@@ -111,6 +124,10 @@ def stem(form: str) -> str:
                 form = form[: -len(ending)]
                 break
     return form
+
+
+_ROOTS: Final[Mapping[str, str]] = _by_root()
+"""The meanings by the stems of their words: what parts of longer words are known by."""
 
 
 def words_of(text: str, start: int = 0) -> tuple[Word, ...]:
@@ -154,6 +171,8 @@ def _is_short_form(text: str, dot: int) -> bool:
         return len(before) <= 2 and bool(after) and text[dot + 1 : dot + 2] == " " and _goes_on(text, dot)  # noqa: PLR2004 - a day or a month
     form = plain(before).replace(".", "")
     is_initial = len(before) == 1 and before.isupper() and before != "I"
+    if form in _FIRM_FORMS:
+        return not after[:1].isupper()
     return form in _SHORT_FORMS or is_initial or ("." in before and len(form) <= 3)  # noqa: PLR2004 - z.B, e.g, u.a
 
 

@@ -1,0 +1,79 @@
+"""Calls of tools that a request fits, and of tools that look up what the talk does not answer."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from organism.agents.providers.builtin.arguments import arguments_for
+from organism.agents.providers.builtin.asking import Asked, Clause
+from organism.agents.providers.builtin.facts import VERB
+from organism.agents.providers.builtin.lexicon import POLITE, named
+from organism.agents.providers.builtin.matter import names_in
+from organism.agents.providers.builtin.offers import ENOUGH
+from organism.agents.providers.builtin.places import Place
+from organism.agents.providers.builtin.setting import Planned, Setting
+from organism.agents.providers.builtin.sources import Source
+from organism.agents.providers.builtin.sum_calls import is_counting
+from organism.agents.providers.builtin.tool_texts import Wish
+
+_OF_A_THING: Final = named("of_a_thing")
+_PERSONAL: Final = named("personal")
+_TELLING: Final = named("telling")
+_WISHES: Final = named("wishes")
+_SPEAKERS: Final = frozenset({"i", "ich"})
+
+
+def is_ordered(clause: Clause, setting: Setting) -> bool:
+    """Whether the clause begins with what one of the tools does, or gives it what it takes and tells nothing of it."""
+    first = next((word for word in clause.words if word.plain not in POLITE), None)
+    if first is None or first.is_silent:
+        return False
+    source = Source(clause.text, setting.language)
+    tells = VERB.search(clause.text) is not None
+    return any(
+        first.meaning in offer.names | offer.about or (not tells and offer.takes(source)) for offer in setting.offers
+    )
+
+
+def fitting_calls(clause: Clause, message: Asked, setting: Setting) -> list[Planned]:
+    """Calls of the tool that fits best and has all that it needs."""
+    source = Source(clause.text, setting.language)
+    ranked = sorted(setting.offers, key=lambda offer: -offer.fit(clause, source))
+    for offer in ranked:
+        if offer.fit(clause, source) < ENOUGH:
+            return []
+        if offer.calculates or offer.tells_time:
+            continue  # they are called for sums and for the time alone
+        wide = f"{message.text}\n{setting.system}"
+        is_of_place = sum(field.topic in ("place", "zone") for field in offer.fields) == 1
+        places: tuple[Place | None, ...] = tuple(source.places) if is_of_place and source.places else (None,)
+        made = [
+            Planned(offer, arguments, clause)
+            for place in places
+            if (arguments := arguments_for(Wish(offer, clause, wide, setting.language, message.material), place))
+            is not None
+        ]
+        if made:
+            return made
+    return []
+
+
+def lookup_calls(clause: Clause, message: Asked, setting: Setting) -> list[Planned]:
+    """A question of the world that the talk does not answer."""
+    able = [offer for offer in setting.offers if offer.looks_up]
+    is_wished = any(f" {wish} " in clause.form for wish in _WISHES)
+    is_told = is_wished or any(word.meaning in _TELLING for word in clause.words)
+    forms = {word.plain for word in clause.words} - (_SPEAKERS if is_wished else frozenset())
+    is_personal = bool(forms & _PERSONAL) or (clause.mood != "question" and not is_told)
+    content = [word for word in clause.words if not is_counting(word.plain)]
+    if not able or not clause.asks or is_personal or not content or setting.is_known(clause):
+        return []
+    able.sort(key=lambda offer: ("summarise" not in offer.names | offer.about, len(offer.required)))
+    wide = f"{message.text}\n{setting.system}"
+    is_of_a_thing = bool(names_in(clause)) or any(clause.form.startswith(f" {begin} ") for begin in _OF_A_THING)
+    for offer in able:
+        is_fitting = is_of_a_thing or not offer.names & {"encyclopedia"}
+        arguments = arguments_for(Wish(offer, clause, wide, setting.language)) if is_fitting else None
+        if arguments is not None:
+            return [Planned(offer, arguments, clause)]
+    return []

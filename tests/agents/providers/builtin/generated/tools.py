@@ -1,0 +1,94 @@
+"""Requests that want tools, or none."""
+
+from __future__ import annotations
+
+from functools import partial
+from random import Random
+from typing import Any
+
+from organism.model.tool import ToolSpec
+from tests.agents.providers.asking import tool
+from tests.agents.providers.builtin.generated.case import Case, wrong_calls
+from tests.agents.providers.builtin.generated.phrases import Phrases
+from tests.agents.providers.builtin.generated.slots import slots
+
+WEIGHTS = {"sum": 6, "time": 3, "none": 2, "both": 2}
+"""How often a kind of phrases is taken, where that is not once."""
+TEXT = {"type": "string"}
+WHOLE = {"type": "integer"}
+ZONE = {**TEXT, "description": "An IANA zone such as Europe/Berlin; UTC if left out.", "default": "UTC"}
+TOOLS = (
+    tool("calculator", "Computes an arithmetic expression exactly.", expression=TEXT),
+    ToolSpec(
+        "current_datetime",
+        "Tells the current date and time in a time zone.",
+        {"type": "object", "properties": {"zone": ZONE}},
+    ),
+    tool("wikipedia_summary", "Gives the summary of a Wikipedia article by its title.", title=TEXT),
+    tool("http_fetch", "Fetches a page by its URL with GET and gives its text.", url=TEXT),
+    tool("key_value_get", "Gives the text that is kept under a key.", key=TEXT),
+    tool("key_value_set", "Keeps a text under a key, for later threads too.", key=TEXT, value=TEXT),
+    tool("key_value_delete", "Deletes what is kept under a key.", key=TEXT),
+    tool("get_weather", "Current weather and forecast for a city.", city=TEXT),
+    tool("send_email", "Send an e-mail.", to={**TEXT, "format": "email"}, subject=TEXT),
+    tool(
+        "convert_currency",
+        "Convert an amount of money from one currency to another.",
+        amount={"type": "number"},
+        from_currency={**TEXT, "description": "ISO code, e.g. USD"},
+        to_currency={**TEXT, "description": "ISO code, e.g. EUR"},
+    ),
+    tool("translate_text", "Translates a text.", text=TEXT, target_language=TEXT),
+    tool("create_reminder", "Creates a reminder for the user.", text=TEXT),
+    tool("find_contact", "Looks up a person in the address book.", name=TEXT),
+    tool("stock_quote", "Latest price of a share.", symbol={**TEXT, "description": "Ticker symbol, e.g. AAPL"}),
+    tool("roll_dice", "Roll dice.", count=WHOLE, sides=WHOLE),
+    tool("book_table", "Reserves a table in a restaurant.", guests=WHOLE, date={**TEXT, "format": "date"}),
+    tool("play_song", "Plays a song from the music library.", title=TEXT),
+    tool("set_timer", "Starts a countdown timer.", minutes=WHOLE),
+    tool("distance", "The distance between two places.", origin=TEXT, destination=TEXT),
+    tool("define_word", "Dictionary definition of an English word.", word=TEXT),
+    tool("delete_file", "Removes a file from disk.", path=TEXT),
+    tool("locate_ip", "Finds out where an IP address is.", ip=TEXT),
+    tool("forecast", "Weather forecast for a location.", location=TEXT),
+    tool("create_event", "Adds an event to the calendar.", title=TEXT, date={**TEXT, "format": "date"}),
+    tool("generate_uuid", "Makes a new random UUID."),
+    tool("unit_convert", "Converts kilometres to miles.", kilometres={"type": "number"}),
+    tool("switch_light", "Turns on the light in a room.", room=TEXT),
+    tool("flight_status", "Tells whether a flight is on time.", flight={**TEXT, "description": "Such as LH123."}),
+    tool("open_ticket", "Opens a ticket in the issue tracker.", summary=TEXT),
+    tool("count_words", "Counts the words of a text.", text=TEXT),
+    tool("route", "The way between two places by car.", start=TEXT, end=TEXT),
+    tool("sunset", "Tells when the sun sets at a place.", place=TEXT),
+    tool("find_recipe", "Searches cooking recipes.", dish=TEXT),
+    tool("send_message", "Sends a short message to one of the contacts.", to=TEXT, text=TEXT),
+    tool("play_radio", "Plays a radio station.", station=TEXT),
+    tool("bus_departures", "Next departures of buses at a stop.", stop=TEXT),
+    tool("set_alarm", "Sets an alarm clock.", time={**TEXT, "description": "Such as 07:30."}),
+    tool("read_file", "Reads a file and gives its content.", path=TEXT),
+    tool("dns_lookup", "Resolves a host name to its IP addresses.", host=TEXT),
+    tool("tell_joke", "Tells a joke about a topic.", topic=TEXT),
+    tool("book_hotel", "Books a hotel room in a city.", city=TEXT, nights=WHOLE),
+    tool("pay_invoice", "Pays an invoice.", invoice_number=TEXT),
+    tool("random_number", "Draws a random number between two bounds.", minimum=WHOLE, maximum=WHOLE),
+    tool("list_users", "Lists all users of the system."),
+)
+
+
+def tool_case(random: Random, phrases: Phrases) -> Case:
+    """A request, with the tools that it wants among some that it does not."""
+    language = random.choice(["en", "de"])
+    kind = random.choices(list(phrases.tools), [WEIGHTS.get(kind, 1) for kind in phrases.tools])[0]
+    text, calls = random.choice(phrases.tools[kind][language])
+    said = slots(random, language)
+    wanted = [(name, {key: of.format(**said) for key, of in arguments.items()}) for name, arguments in calls.items()]
+    offered = {spec.name: spec for spec in TOOLS}
+    names = [*calls, *(name for name in random.sample(sorted(offered), random.randint(2, 6)) if name not in calls)]
+    random.shuffle(names)
+    messages: list[Any] = []
+    if random.random() < 0.5:
+        messages.append({"role": "system", "content": "You are a helpful assistant."})
+    if random.random() < 0.3:
+        messages += [{"role": "user", "content": "Hi!"}, {"role": "assistant", "content": "Hello!"}]
+    messages.append({"role": "user", "content": text.format(**said)})
+    return Case(messages, wanted, partial(wrong_calls, wanted), [offered[name] for name in names])
