@@ -70,6 +70,14 @@ def slots(random: Random, language: str) -> Mapping[str, str]:
         "tongue": tongue[at],
         "tongues": f"{tongue[0]}|{tongue[1]}|{tongue[1].removesuffix('e')}|{tongue[2]}",
         "phrase": _one(random, "Good morning neighbour, Where is the station?, The soup is cold, See you on Friday"),
+        **_given(random),
+        **_day(random, language),
+    }
+
+
+def _given(random: Random) -> Mapping[str, str]:
+    """What is the same in every language."""
+    return {
         "url": f"https://{_one(random, 'example.org, news.example.com')}/{random.randint(1, 999)}",
         "mail": f"{_one(random, 'lee, nora.k, ops')}@example.{_one(random, 'com, org')}",
         "subject": _one(random, "Lunch on Monday, Invoice 4711, Hello from the lake"),
@@ -84,7 +92,6 @@ def slots(random: Random, language: str) -> Mapping[str, str]:
         "firm": _one(random, "Brightwater Ltd, Tannhof GmbH, Kestrel Inc"),
         "order": f"{_one(random, 'A, KX, ORD')}-{random.randint(1000, 99999)}",
         "cents": f"{random.randint(100, 9999) / 4:.2f}",
-        **_day(random, language),
     }
 
 
