@@ -70,6 +70,15 @@ async def test_a_tool_call_loses_live_secrets_too(desk: Any) -> None:
     assert SECRET not in repr(done.told)
 
 
+async def test_what_was_held_back_as_the_begin_of_a_secret_is_told_before_a_call(desk: Any) -> None:
+    calls = (ScriptedCall("send", {}),)
+    d = await desk(says(f"Sending {SECRET[:3]}", calls=calls), redactor=Redactor([SECRET]))
+    told = (await d.complete(d.begun())).told
+    words = [place for place, part in enumerate(told) if isinstance(part, TextDelta)]
+    assert "".join(told[place].text for place in words) == f"Sending {SECRET[:3]}"
+    assert max(words) < next(place for place, part in enumerate(told) if isinstance(part, ToolCall))
+
+
 async def test_an_error_of_a_server_loses_them_too(desk: Any) -> None:
     d = await desk(fails("rejected", message=f"bad key {SECRET}"), redactor=Redactor([SECRET]))
     assert (await d.complete(d.begun())).outcome.error["message"] == f"m: bad key {MASK}"

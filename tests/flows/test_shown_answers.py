@@ -10,6 +10,8 @@ import pytest
 from organism.projections.entries import entry_of
 from organism.projections.run import fold
 from organism.pump.feed import Delta
+from organism.pump.models import ModelCall, Outcome
+from organism.pump.unit import Decision
 from organism.testing import Running
 from tests.flows.loop import ASKED, FOLDED, LISTENERS, LOOP
 from tests.flows.speaker import Speaker
@@ -218,3 +220,47 @@ async def test_a_run_cut_at_any_point_is_in_the_end_what_it_is_uncut(world: Make
     folded, calls = await played(world, cut)
     assert folded == FOLDED
     assert 2 <= len(calls) <= 3
+
+
+async def test_a_handler_that_asks_again_after_an_error_tells_the_answer_in_the_same_place(world: MakeWorld) -> None:
+    source = """
+    from organism import CompleteError
+
+    async def talker(payload: Ask, metadata: HandlerMetadata):
+        try:
+            await metadata.complete([{"role": "user", "content": "so far !upstream_error"}], block="m1")
+        except CompleteError:
+            await metadata.emit("data", {"name": "again", "data": 1})
+        said = await metadata.complete([{"role": "user", "content": payload.text}], block="m1")
+        return HandlerResponse.respond(Told(said.text))
+    """
+    made, speaker = world(source, {"talker": {}}), Speaker()
+    async with made.running(parts=speaker.parts()) as o:
+        outcome = await o.inject("talker", {"text": "whole"}, wait=True)
+        folded = await said(o, outcome.thread_id)
+        found = await entries(o, outcome.thread_id)
+    assert folded == ["whole"]
+    assert found[:3] == [("message_start", "m1"), ("message_delta", "sofar"), ("data", None)]
+
+
+class Forgetful(Speaker):
+    """Models whose books are wrong once."""
+
+    def settle(self, decision: Decision, call: ModelCall, outcome: Outcome) -> None:
+        if len(self.calls) == 1:
+            raise LookupError("a fault of ours")
+        super().settle(decision, call, outcome)
+
+
+async def test_a_fault_of_ours_while_an_answer_is_settled_folds_the_state_anew_and_the_call_is_made_again(
+    world: MakeWorld,
+) -> None:
+    made, speaker = world(TALKER, {"talker": {}}), Forgetful()
+    async with made.running(parts=speaker.parts()) as o:
+        injected = await o.inject("talker", {"text": "Hello there"})
+        await o.until("step_recorded")
+        open_gate(o, "after")
+        assert await o.tenant.ended(injected.thread_id, 10)
+        replies = await o.replies(injected.thread_id)
+    assert [reply["text"] for reply in replies] == ["Hellothere"]
+    assert len(speaker.calls) == 2
