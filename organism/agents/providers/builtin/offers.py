@@ -151,7 +151,7 @@ class Offer:
         said |= {"count"} if _HOW_MANY.search(clause.bare) else set()
         orders = [verb] if verb else _orders(words)
         said |= {*orders} | {each for acts in _ALIKE if acts.intersection(orders) for each in acts}
-        if self.acts and not self.names & _ACTING & said:
+        if self.acts and not self.names & ((_ACTING & said) | set(orders)):
             return 0.0
         hits = self.names & said
         score = _weight(hits) / _weight(self.names) + self._given(
@@ -195,4 +195,6 @@ def _weight(meanings: frozenset[str]) -> float:
 def _values(source: Source, kind: str) -> Sequence[object]:
     if kind in ("place", "zone"):
         return source.places
+    if kind == "url":
+        return [url for url in all_in(source, kind) if "://" in url or url.startswith("www.")]
     return source.days if kind == "date" else all_in(source, kind)

@@ -59,11 +59,6 @@ def places_of(text: str, words: tuple[Word, ...] | None = None) -> list[Place]:
     return sorted((*named, *found), key=lambda place: place.start)
 
 
-def zone_named(name: str) -> str | None:
-    """The zone of a place's name, or of a zone's own; None if it is not known."""
-    return _itself(name) or _zones().get(plain(name).replace(".", "").replace("-", " ").strip())
-
-
 def _itself(name: str) -> str | None:
     if name in _known():
         return name

@@ -114,6 +114,9 @@ class ToolTexts:
         ids, found = all_in(self._source, "id"), find(field, self._source, self._taken)
         if not isinstance(found, str) and len(ids) == 1:
             return ids[0]
+        names = [name for name in names_in(self._clause) if known(name)[2] not in self._offer.names]
+        if not isinstance(found, str) and self._clause.mood == "question" and len(names) == 1:
+            return names[0]
         return found if isinstance(found, str) else _without_label(field, subject) or None
 
     def _quote(self, field: Field) -> str | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final, Literal
@@ -196,8 +196,3 @@ def language_of(texts: Iterable[str]) -> Language | None:
         if german != english:
             return "de" if german > english else "en"
     return None
-
-
-def contains(words: Sequence[Word], *forms: str) -> bool:
-    """Whether one of these plain forms is among the words."""
-    return any(word.plain in forms for word in words)
