@@ -80,9 +80,9 @@ class Gateway:
         name = call.options.get("model") or call.listener.model
         if not name:
             raise _not_allowed(f"{call.listener.name} names no model: give it one, `model: NAME`, in organism.yaml.")
-        way = self._roster.way(name)
+        way = self._roster.way(name) if isinstance(name, str) else ()
         if not way:
-            raise _not_allowed(f"There is no model {name[:80]!r} under `models` in organism.yaml.")
+            raise _not_allowed(f"There is no model {str(name)[:80]!r} under `models` in organism.yaml.")
         holder = call.message.root.principal
         if holder is None:
             return way

@@ -119,6 +119,14 @@ async def test_only_models_of_the_configuration_can_be_called(desk: Any) -> None
     assert d.purse.state.routing.spend.open == {}
 
 
+@pytest.mark.parametrize("name", [7, True, ["m"], {"m": 1}, "M", " m", "m\n"])
+async def test_what_is_no_model_s_name_is_none(desk: Any, name: Any) -> None:
+    d = await desk()
+    with pytest.raises(CompleteError) as caught:
+        await d.complete(d.begun(), model=name)
+    assert caught.value.code == "model_not_in_allowlist"
+
+
 async def test_what_follows_from_an_injection_may_use_what_its_token_may(desk: Any) -> None:
     models = {"m": (model(), [says()]), "dear": (model(), [says()])}
     d = await desk(models=models, principals={"ann": holder("ann", "m"), "eve": holder("eve")})

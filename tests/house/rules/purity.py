@@ -13,6 +13,7 @@ DECISIONS = (
     "organism/pump/route.py",
     "organism/pump/respond.py",
     "organism/pump/control.py",
+    "organism/pump/spend.py",
     "organism/codec/",
     "organism/config/",
     "organism/projections/",
