@@ -20,7 +20,7 @@ from organism.model.tool import ToolErrorCode
 from organism.server import rights
 from organism.server.routes import tools
 from organism.server.tool_calls import REFUSALS
-from tests.flows.world import MakeWorld
+from tests.flows.world import MakeWorld, World
 from tests.server.served import Served, served
 from tests.server.tenanted import bearer, hello_with, write_tokens
 
@@ -303,10 +303,27 @@ GRANTS: Mapping[str, list[str]] = {
 }
 
 
-async def test_a_tool_that_is_to_be_confirmed_is_called_twice_and_a_wrong_token_is_a_conflict(world: MakeWorld) -> None:
+def confirmed(world: MakeWorld) -> World:
+    """The same with a helper whose calls are confirmed."""
     source = SOURCE.replace("async def helper(payload: Ask,", CONFIRMED + "async def helper(payload: Asked,")
-    listeners = {**LISTENERS, "helper": {"confirm": True, "payload_class": "Asked"}}
-    async with served(world(source, listeners).config) as server:
+    return world(source, {**LISTENERS, "helper": {"confirm": True, "payload_class": "Asked"}})
+
+
+@pytest.mark.parametrize(("tenant", "who"), [("acme", "other"), ("globex", "boss")])
+async def test_a_confirm_token_of_another_tenant_or_user_is_none(world: MakeWorld, tenant: str, who: str) -> None:
+    play = confirmed(world)
+    write_tokens(play.folder, {"acme": {"boss": ["admin"], "other": ["admin"]}, "globex": {"boss": ["admin"]}})
+    async with served(play.config) as server:
+        mine = bearer("acme", "boss")
+        given = (await execute(server, "helper", {"text": "x"}, headers=mine)).json()["result"]["confirm_token"]
+        call = {"text": "x", "confirm_token": given}
+        theirs = await execute(server, "helper", call, headers=bearer(tenant, who))
+        assert told(theirs) == (409, "confirm_mismatch", None)
+        assert (await execute(server, "helper", call, headers=mine)).json() == {"result": {"text": "told x"}}
+
+
+async def test_a_tool_that_is_to_be_confirmed_is_called_twice_and_a_wrong_token_is_a_conflict(world: MakeWorld) -> None:
+    async with served(confirmed(world).config) as server:
         preview = (await execute(server, "helper", {"text": "x"})).json()["result"]
         assert (preview["confirm_required"], preview["op"]) == (True, "helper")
         given = preview["confirm_token"]
