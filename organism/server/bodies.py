@@ -55,6 +55,19 @@ class ExecuteBody:
 
 @with_config(_CLOSED)
 @dataclass(frozen=True, slots=True, kw_only=True)
+class McpBody:
+    """``POST /mcp``: a message of JSON-RPC 2.0; what the method takes, the Model Context Protocol says."""
+
+    jsonrpc: Annotated[Literal["2.0"], Field(examples=["2.0"])]
+    method: Annotated[str | None, Field(examples=["tools/list"])] = None
+    id: Annotated[str | int | None, Field(examples=[1])] = None
+    params: dict[str, Any] | None = None
+    result: Any = None
+    error: dict[str, Any] | None = None
+
+
+@with_config(_CLOSED)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ReplayBody:
     """``POST /dead-letters/{id}/replay``: without ``payload`` it is sent again as it was."""
 

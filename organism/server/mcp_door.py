@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import MutableMapping
+from http import HTTPStatus
 from typing import Any, Final
 
 import orjson
@@ -24,7 +25,7 @@ from mcp.types import (
 )
 
 from organism.bootstrap import VERSION
-from organism.errors import Forbidden, OrganismError, Stopping
+from organism.errors import Forbidden, InvalidField, NotAcceptable, OrganismError, Stopping
 from organism.model.commands import Inject
 from organism.pump.offer import call_json, tool_spec
 from organism.server.bodies import MAX_WAIT_SECONDS
@@ -120,8 +121,22 @@ class _Exchange:
             self._body += message.get("body", b"")
 
     def answer(self) -> Answer:
-        """The whole of it."""
-        return Answer(self._body, self._status, self._headers.get(b"content-type", b"application/json"))
+        """The whole of it. What the library refuses raises the error that says so here as everywhere."""
+        if self._status >= HTTPStatus.BAD_REQUEST:
+            raise _refusal(self._status, self._body)
+        return Answer(self._body, int(self._status), self._headers.get(b"content-type", b"application/json"))
+
+
+def _refusal(status: int, body: bytes) -> OrganismError:
+    """The error of a request that the library does not take; its own words say why."""
+    try:
+        said = orjson.loads(body)["error"]["message"]
+    except (ValueError, LookupError, TypeError):
+        said = ""
+    message = f"The Model Context Protocol does not take this: {str(said).splitlines()[0] if said else status}"
+    if status == HTTPStatus.NOT_ACCEPTABLE:
+        return NotAcceptable(message, param="headers.accept")
+    return InvalidField(message) if status < HTTPStatus.INTERNAL_SERVER_ERROR else OrganismError()
 
 
 async def _listed(context: Any, _page: PaginatedRequestParams | None) -> ListToolsResult:

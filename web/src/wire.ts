@@ -710,6 +710,16 @@ export interface Limits {
   pause_after_failures?: number;
 }
 
+/** `POST /mcp`: a message of JSON-RPC 2.0; what the method takes, the Model Context Protocol says. */
+export interface McpBody {
+  jsonrpc: "2.0";
+  method?: string | null;
+  id?: string | number | null;
+  params?: Record<string, unknown> | null;
+  result?: unknown;
+  error?: Record<string, unknown> | null;
+}
+
 /** A message. */
 export interface Message {
   id: string;
@@ -1811,7 +1821,7 @@ export interface Routes {
   };
   "POST /mcp": {
     query: {};
-    body: Record<string, unknown>;
+    body: McpBody;
     answer: Record<string, unknown>;
   };
   "GET /metrics": {
