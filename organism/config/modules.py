@@ -13,7 +13,7 @@ below the prefixes, and these rules hold:
 * What lies beside or above a prefix is not made anew: with the prefix ``a.b.c``, the packages ``a`` and ``a.b`` and
   their other modules stay the objects that they are, if Python or an earlier load has them, and are made once if not.
   Only a package of another place that has the same name gives way. Within the set each package above a prefix has a
-  face: all that it has, but below the prefix the modules of the set (adr/0041).
+  face: all that it has, but below the prefix the modules of the set (adr/0040).
 * All that the modules import below the same top names belongs to the set and runs at load, what is imported inside
   functions too: code comes in at a start or by a reload, never in between (S16). A module that is only imported
   inside a function or a ``try`` may fail; its error is raised where it is imported.

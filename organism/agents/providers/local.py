@@ -1,4 +1,4 @@
-"""A real small model in this process, through llama.cpp (extra ``local``; adr/0040).
+"""A real small model in this process, through llama.cpp (extra ``local``; adr/0039).
 
 The engine works in a thread of its own, one call at a time; who calls meanwhile waits in line. What it says comes chunk
 by chunk in the words of the chat completions API. A call that is given up ends there with the engine's next token.
