@@ -63,7 +63,8 @@ class _Speech:
             api_key="-", base_url=access.base_url, max_retries=0, http_client=http_client(access), open_telemetry=False
         )
 
-        async def post(path: str, body: bytes, limit: httpx2.Timeout) -> httpx2.Response:
+        async def post(path: str, body: bytes, connect_s: float) -> httpx2.Response:
+            limit = httpx2.Timeout(None, connect=connect_s)
             return await api.post(
                 path, cast_to=httpx2.Response, content=body, options={"headers": UNREAD, "timeout": limit}
             )

@@ -12,7 +12,7 @@ from organism.agents.providers.wire.access import Access, Waits
 from organism.agents.providers.wire.body import Reader
 from organism.agents.providers.wire.faults import Faults
 from organism.agents.providers.wire.server import Server
-from organism.agents.providers.wire.transport import Sender, plain_sender
+from organism.agents.providers.wire.transport import Sender
 from organism.model.completion import ModelRequest
 
 BASE_URL: Final = "https://api.openai.com/v1"
@@ -44,7 +44,9 @@ class _Speech:
     optional = chat.OPTIONAL
 
     def load(self, access: Access) -> Sender:
-        return plain_sender(access)
+        from organism.agents.providers.wire.plain import Plain
+
+        return Plain(access).sender
 
     def body(self, request: ModelRequest, without: frozenset[str]) -> Mapping[str, Any]:
         return chat.body(request, without)

@@ -5,20 +5,19 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from organism.agents.providers.wire.access import Waits
 from organism.agents.providers.wire.faults import Faults, Refused
 from organism.agents.providers.wire.transport import (
+    NotConnected,
     Sender,
+    Unread,
     failures,
     is_connect_failure,
     is_connect_timeout,
     is_undecodable,
 )
-
-if TYPE_CHECKING:
-    import httpx2
 
 DRAIN_S: Final = 0.1
 """So long the end of a whole answer is waited for, so that its connection can serve the next call."""
@@ -41,15 +40,13 @@ class Patience:
         self._waiting: asyncio.Task[Any] | None = None
         self._is_late = False
 
-    async def begin(self, sender: Sender, path: str, body: bytes) -> httpx2.Response:
+    async def begin(self, sender: Sender, path: str, body: bytes) -> Unread:
         """The head of the answer. Raises ``Refused`` and ``ProviderError``."""
-        import httpx2
-
         connect_s = min(self._waits.connect_s, self._whole_s)
         limit, failing = self._until()
         try:
             async with asyncio.timeout_at(limit):
-                return await sender.post(path, body, httpx2.Timeout(None, connect=connect_s))
+                return await sender.post(path, body, connect_s)
         except TimeoutError:
             raise self._faults.late(*failing) from None
         except Refused:
@@ -129,7 +126,9 @@ class Patience:
             return cause
         if is_connect_timeout(cause):
             return self._faults.late("could not be connected to", connect_s)
-        return self._faults.unreachable(cause) if is_connect_failure(cause) else self._faults.hung_up()
+        if not is_connect_failure(cause):
+            return self._faults.hung_up()
+        return self._faults.unreachable(cause.cause if isinstance(cause, NotConnected) else cause)
 
     def _until(self) -> tuple[float, tuple[str, float]]:
         """Until when the next bytes are waited for; what the server failed to do if none come, and within how long."""

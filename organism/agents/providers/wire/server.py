@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import AsyncIterator, Callable, Mapping
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import Any, Final, Protocol
 
 import orjson
 
@@ -15,11 +15,8 @@ from organism.agents.providers.wire.body import Body, Reader
 from organism.agents.providers.wire.faults import Faults, Refused
 from organism.agents.providers.wire.patience import Patience
 from organism.agents.providers.wire.said import Said
-from organism.agents.providers.wire.transport import Sender
+from organism.agents.providers.wire.transport import Sender, Unread
 from organism.model.completion import ModelRequest, Part
-
-if TYPE_CHECKING:
-    import httpx2
 
 UNKNOWN_STATUSES: Final = frozenset({400, 422})
 UNKNOWN_WORDS: Final = (
@@ -100,7 +97,7 @@ class Server:
             if self._sender is not None:
                 await self._sender.close()
 
-    async def _asked(self, sender: Sender, request: ModelRequest, patience: Patience) -> httpx2.Response:
+    async def _asked(self, sender: Sender, request: ModelRequest, patience: Patience) -> Unread:
         """The answer, unread. A server that does not know a parameter is asked without it, then and from then on."""
         faults = Faults(self._access, request, self._now)
         while True:
