@@ -61,6 +61,16 @@ async def test_without_a_bound_all_run() -> None:
     await queue.go(*range(50))
 
 
+async def test_who_is_cancelled_in_the_moment_of_its_turn_gives_it_to_the_next() -> None:
+    queue = Queue(Lanes(1))
+    await queue.come(1, 2, 3)
+    queue.lanes.resize(2)
+    await queue.give_up(2)
+    await turn()
+    assert queue.inside == [1, 3]
+    await queue.go(1, 3)
+
+
 async def test_who_is_cancelled_while_it_waits_or_runs_gives_its_turn_to_the_next() -> None:
     queue = Queue(Lanes(1))
     await queue.come(1, 2, 3)

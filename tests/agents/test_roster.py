@@ -71,6 +71,17 @@ async def test_who_is_replaced_is_closed_once_its_calls_have_ended() -> None:
     assert made.way("a") == ()
 
 
+async def test_who_is_not_replaced_stays_open_between_its_calls() -> None:
+    made, maker = await roster(a=model())
+    (served,) = made.way("a")
+    for _ in range(2):
+        async with served.used() as provider:
+            assert [part async for part in provider.stream(REQUEST)]
+        assert closed(maker) == [False]
+    await made.close()
+    assert closed(maker) == [True]
+
+
 async def test_a_reload_forgets_neither_who_runs_nor_what_was_taken_of_the_rate() -> None:
     made, _ = await roster(a=model(max_concurrent=1, rate_limit_tpm=100))
     (old,) = made.way("a")
