@@ -25,7 +25,7 @@ Arguments = tuple[Any, ...]
 RENEWAL_SECONDS: Final = 60.0
 """So long at most the other threads stand still while the writing one looks for the truth."""
 LONG_LOOKS: Final = 4
-"""So many reads that take time may hold a connection at once; further ones wait."""
+"""So many reads that take time may hold a connection at once, and so many apart; further ones wait."""
 
 
 class Crew:
@@ -45,6 +45,7 @@ class Crew:
         self.units = Units(options.upcaster)
         self._beside = Beside(connector)
         self._long_looks = asyncio.Semaphore(LONG_LOOKS)
+        self._apart = asyncio.Semaphore(LONG_LOOKS)
         self._is_renewing = False
         self.writer = self._hire("log-writer")
         self.keeper = self.writer if self._is_alone else self._hire("log-keeper")
@@ -124,11 +125,12 @@ class Crew:
         """Run ``work(connection, *arguments)`` over a connection and in a thread of its own: nobody waits for it."""
         if self._is_alone:
             return await self.writer.run(lambda: work(self.commits.connection, *arguments))
-        worker = Worker("log-apart", self._connector.driver.errors, self._connector.explain)
-        try:
-            return await worker.run(self._over_another, work, arguments)
-        finally:
-            await worker.stop()
+        async with self._apart:
+            worker = Worker("log-apart", self._connector.driver.errors, self._connector.explain)
+            try:
+                return await worker.run(self._over_another, work, arguments)
+            finally:
+                await worker.stop()
 
     async def close(self) -> None:
         """Close the connections, end the threads."""

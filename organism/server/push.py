@@ -26,6 +26,7 @@ from organism.projections.agents import MODEL as AGENTS
 from organism.pump.feed import Delta, Feed, Live
 from organism.server.frames import Folded, Frame, frame_of
 from organism.server.learn import learn
+from organism.server.standing import Standing
 from organism.server.states import States
 from organism.server.wire import frame as framed
 from organism.server.wire import unframed
@@ -139,6 +140,7 @@ class Tail:
         self._feed = feed or Feed()
         self._live = Live(self.position)
         self.states = States(log, self._tell_states)
+        self.standing = Standing(log, self.states)
         self._window_bytes = window_bytes
         self._window: deque[Chunk] = deque()
         self._size = 0

@@ -241,7 +241,7 @@ class Session:
         if asked.resumes:
             await self._resume(asked.begin)
             return
-        fields, states_at = await connected(self._tenant, self._tail.states, self._process.organism.status)
+        fields, states_at = await connected(self._tenant, self._tail.standing, self._process.organism.status)
         self._connection.protocol.write_frames(frame(encode("connected", fields)))
         self._viewer.begin(fields["position"], states_at=states_at, announce=False)
 

@@ -47,18 +47,51 @@ def organism_row(row: bytes, now_us: int, status: str = "") -> dict[str, Any]:
     return shown
 
 
-async def connected(tenant: Tenant, states: States, status: str) -> tuple[dict[str, Any], int]:
+class Standing:
+    """How one tenant's organism stands. Whoever asks while another reads shares the next reading with all who wait.
+
+    Each reading under load folds a stretch of the log over connections of its own: were there one for each viewer,
+    viewers that all come again at once would hold up everyone else.
+    """
+
+    def __init__(self, log: Log, states: States) -> None:
+        self._log = log
+        self._states = states
+        self._reading: asyncio.Task[Snapshot] | None = None
+        self._next: asyncio.Task[Snapshot] | None = None
+
+    async def read(self) -> Snapshot:
+        """A snapshot of a moment after this call. Raises what hinders the reading."""
+        if self._next is None:
+            self._next = asyncio.ensure_future(self._read_after(self._reading))
+            self._next.add_done_callback(_noted)
+        return await asyncio.shield(self._next)  # a viewer that goes away does not take it from the others
+
+    async def _read_after(self, other: asyncio.Task[Snapshot] | None) -> Snapshot:
+        if other is not None:
+            await asyncio.wait([other])
+        self._reading, self._next = self._next, None
+        return await snapshot(self._log, self._states)
+
+
+def _noted(reading: asyncio.Task[Snapshot]) -> None:
+    """Those who asked were told of a failure; if all of them are gone, nobody needs to be."""
+    if not reading.cancelled():
+        reading.exception()
+
+
+async def connected(tenant: Tenant, standing: Standing, status: str) -> tuple[dict[str, Any], int]:
     """What ``connected`` says to one who has nothing yet, and the version of the agents' states in it."""
-    standing = await snapshot(tenant.log, states)
+    shown = await standing.read()
     said = {
-        "position": standing.position,
+        "position": shown.position,
         "log": tenant.log.timeline,
-        "organism": organism_row(standing.organism, tenant.clock.now_us(), status),
-        "agents": standing.agents,
-        "threads": standing.threads,
-        "threads_total": standing.threads_total,
+        "organism": organism_row(shown.organism, tenant.clock.now_us(), status),
+        "agents": shown.agents,
+        "threads": shown.threads,
+        "threads_total": shown.threads_total,
     }
-    return said, standing.states_at
+    return said, shown.states_at
 
 
 def resumed(log: Log, since: int | None, timeline: str | None) -> int:
@@ -99,9 +132,7 @@ async def snapshot(log: Log, states: States) -> Snapshot:
     position, states_at = orjson.loads(organism)["position"], states.version
     while True:
         is_past = log.head > position
-        active, others, agents = await asyncio.gather(
-            *(log.rows(model, replace(query, at=position)) for model, query in _SHOWN)
-        )
+        active, others, agents = [await log.rows(model, replace(query, at=position)) for model, query in _SHOWN]
         if is_past or log.head == position:
             total = active.total + others.total
             return Snapshot(position, organism, agents.rows, _joined(active, others), total, states_at)

@@ -11,13 +11,15 @@ from tests.faults.lives import Life
 from tests.faults.stage import Stage
 
 REACH_SECONDS: Final = 30.0
+WISHES: Final = 10_000
+"""More than any life lasts for: what a machine does in groups or by time comes as often as it shall."""
 
 
-async def die_at(stage: Stage, point: str, wishes: int = 60) -> None:
+async def die_at(stage: Stage, point: str) -> None:
     """A life under load that dies at ``point`` (``name:nth``). Raises ``AssertionError`` if it never gets there."""
     life = await stage.births.bear(stage.setting.dying_at(point))
     url = await life.url()
-    await _dead(life, point, stage.load(url, wishes) if url is not None else life.end())
+    await _dead(life, point, stage.load(url, WISHES) if url is not None else life.end())
 
 
 async def die_stopping_at(stage: Stage, point: str, wishes: int = 20) -> None:

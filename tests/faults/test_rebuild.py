@@ -19,7 +19,7 @@ async def rows(stage: Stage) -> dict[str, Any]:
 
 async def paused_in_the_middle(stage: Stage) -> None:
     """A server that was killed under load, and is paused with much open."""
-    await die_at(stage, "delivered:200", wishes=100)
+    await die_at(stage, "delivered:200")
     life = await stage.serve()
     (await stage.api.call("POST", "/organism/pause")).expect(200)
     await stage.wishes.send_many(30, stage.api)

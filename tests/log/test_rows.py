@@ -14,11 +14,12 @@ import pytest
 
 from organism.errors import CommitUnknown
 from organism.log import beside, rows
-from organism.log.crew import Crew
+from organism.log.crew import LONG_LOOKS, Crew
 from organism.log.driver import Connection
 from organism.log.log import EventFilter, Page, Query, Where
 from organism.log.sqlite import SqliteLog
 from organism.log.views import read_page
+from organism.log.worker import Worker
 from tests.log.engines import created, open_durable, sent, turn, unit
 from tests.log.faulty import FaultyDriver, Plan
 
@@ -198,3 +199,22 @@ async def test_l8_a_read_waits_while_every_connection_is_closed(
     gate.set()
     assert ids(await reading) == ["msg-1"]
     assert await back == 2
+
+
+async def test_many_looks_into_the_past_at_once_hold_few_threads(
+    log: SqliteLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hired: list[Worker] = []
+    gate = threading.Event()
+
+    def hire_counted(*arguments: Any) -> Worker:
+        hired.append(Worker(*arguments))
+        return hired[-1]
+
+    monkeypatch.setattr("organism.log.crew.Worker", hire_counted)
+    looking = [asyncio.ensure_future(log._crew.apart(lambda _: gate.wait())) for _ in range(5 * LONG_LOOKS)]  # noqa: SLF001 - nobody else can
+    await turn()
+    at_once = len(hired)
+    gate.set()
+    assert all(await asyncio.gather(*looking))
+    assert (at_once, len(hired)) == (LONG_LOOKS, len(looking))

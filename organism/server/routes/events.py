@@ -35,8 +35,8 @@ async def events(call: Call) -> Answer:
 async def _beginning(call: Call, asked: Subscribe) -> Beginning:
     since = _last_seen(call, asked.since)
     if since is None and asked.log is None:
-        states = call.process.tail(call.tenant).states
-        said, states_at = await connected(call.tenant, states, call.process.organism.status)
+        standing = call.process.tail(call.tenant).standing
+        said, states_at = await connected(call.tenant, standing, call.process.organism.status)
         return Beginning(said, said["position"], states_at, announce=False)
     position = resumed(call.tenant.log, since, asked.log)
     return Beginning({"position": position, "log": call.tenant.log.timeline}, position, 0, announce=True)

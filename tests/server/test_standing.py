@@ -1,0 +1,112 @@
+"""How everything stands, read for many at once (spec 3.4: the first frame)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+
+from organism.errors import LogUnavailable
+from organism.log.memory import MemoryLog
+from organism.model.events import Event, Unit
+from organism.projections import READ_MODELS
+from organism.server.standing import Standing
+from organism.server.states import States
+from tests.log.engines import turn
+
+CROWD = 20
+
+
+class Readings:
+    """Counts how often the organism of a log is read. Each reading waits for ``gate``, and fails while ``broken``."""
+
+    def __init__(self, log: MemoryLog) -> None:
+        self.count = 0
+        self.broken = False
+        self.gate = asyncio.Event()
+        self.gate.set()
+        self._read = log.row
+
+    async def row(self, model: str, key: str) -> bytes | None:
+        self.count += 1
+        if self.broken:
+            raise LogUnavailable
+        said = await self._read(model, key)
+        await self.gate.wait()
+        return said
+
+
+@pytest.fixture
+async def log() -> AsyncIterator[MemoryLog]:
+    opened = await MemoryLog.open(READ_MODELS)
+    started = {"name": "o", "version": "1", "listeners": [], "life": 1, "clean": True}
+    await opened.commit(Unit(None, [Event("organism_started", started)], 1_000_000, {}))
+    yield opened
+    await opened.close()
+
+
+@pytest.fixture
+def readings(log: MemoryLog, monkeypatch: pytest.MonkeyPatch) -> Readings:
+    counted = Readings(log)
+    monkeypatch.setattr(log, "row", counted.row)
+    return counted
+
+
+@pytest.fixture
+def standing(log: MemoryLog) -> Standing:
+    return Standing(log, States(log, lambda _frames, _version: None))
+
+
+async def begun(standing: Standing) -> asyncio.Task[int]:
+    """One who asks, and has begun to; gives the position that is read."""
+
+    async def ask() -> int:
+        return (await standing.read()).position
+
+    asking = asyncio.ensure_future(ask())
+    for _ in range(3):
+        await turn()
+    return asking
+
+
+async def test_those_who_come_while_one_is_read_share_the_next_reading(standing: Standing, readings: Readings) -> None:
+    readings.gate.clear()
+    first = await begun(standing)
+    others = [await begun(standing) for _ in range(CROWD)]
+    readings.gate.set()
+    await asyncio.gather(first, *others)
+    assert readings.count == 2
+
+
+async def test_nobody_gets_a_reading_that_began_before_it_asked(
+    standing: Standing, readings: Readings, log: MemoryLog
+) -> None:
+    readings.gate.clear()
+    first = await begun(standing)
+    before = log.head
+    await log.commit(Unit("t", [Event("thread_created", {})], 2_000_000, {}))
+    second = await begun(standing)
+    readings.gate.set()
+    assert (await first, await second) == (before, log.head)
+
+
+async def test_one_who_goes_away_does_not_take_the_reading_from_the_others(
+    standing: Standing, readings: Readings, log: MemoryLog
+) -> None:
+    readings.gate.clear()
+    leaves, stays = await begun(standing), await begun(standing)
+    leaves.cancel()
+    await asyncio.wait([leaves])
+    readings.gate.set()
+    assert await stays == log.head
+
+
+async def test_who_asks_after_a_reading_that_failed_gets_one(
+    standing: Standing, readings: Readings, log: MemoryLog
+) -> None:
+    readings.broken = True
+    with pytest.raises(LogUnavailable):
+        await standing.read()
+    readings.broken = False
+    assert (await standing.read()).position == log.head
