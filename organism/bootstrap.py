@@ -42,7 +42,7 @@ from organism.pump.recover import Life
 from organism.pump.rules import Rules, payload_classes
 from organism.pump.share import Share
 from organism.pump.watchdog import Watchdog
-from organism.tenants import Tenant
+from organism.tenants import Tenant, refuse_unless_all_decide
 from organism.tools.toolbox import Hub, Toolbox
 from organism.tools.web import Net
 
@@ -139,9 +139,7 @@ class Organism:
         self._importer = Importer()
         self._share = Share()
         self._tools = Toolbox(VERSION, parts.net, lambda: mcp_hub(config_path.parent.resolve()))
-        self._exchange = Exchange(
-            parts.redactor, parts.chance.number, lambda: self.entries, parts.wall_ns, environment=os.environ
-        )
+        self._exchange = Exchange(parts.redactor, parts.chance.number, lambda: self.entries, os.environ)
         self._stage = "starting"
         self._generation = 0
         self._data: Path | None = None
@@ -244,16 +242,18 @@ class Organism:
     async def reload(self, actor: Actor = NOBODY, once: Idempotency | None = None) -> Reloaded:
         """Take over organism.yaml and the handlers as they are now, or give the answer that the key ``once`` had.
 
-        Raises ``ConfigInvalid``, and nothing has changed; ``IdempotencyKeyReused``.
+        Raises ``ConfigInvalid``, ``Unavailable``, and nothing has changed; ``IdempotencyKeyReused``.
         """
+        refuse_unless_all_decide(self.tenants.values())
         async with self._changing:
             operator = self.tenants[DEFAULT_TENANT].operator
             if once is not None and (before := await operator.answered(once)) is not None:
                 return Reloaded(**before)
             settings = await self._load()
             try:
+                refuse_unless_all_decide(self.tenants.values())
                 codec, served = self._new_codec(settings), self._exchange.prepared(settings.models)
-            except ConfigInvalid:
+            except OrganismError:
                 self._importer.take_back(self.settings.modules)
                 await self._tools.take_back()
                 raise
@@ -266,16 +266,12 @@ class Organism:
             return Reloaded(changes.added, changes.removed, changes.updated, position)
 
     async def _reload_tenants(self, changes: Changes, actor: Actor, once: Idempotency | None) -> int:
-        """Every tenant takes over the settings, whether or not another's log can say so; gives the operator's position.
-
-        In the logs of the others nobody stands as the cause: who has done it is no business of theirs.
-        """
+        """Every tenant takes over the settings, whether or not another's log can say so; gives the operator's event."""
         life = self._life(self.settings)
         self._share.resize(self.settings.limits.max_concurrent_handlers)
+        by: dict[str, tuple[Actor, Idempotency | None]] = {DEFAULT_TENANT: (actor, once)}  # no business of others
         told = [
-            tenant.reload(
-                self._rules(tenant.log), life, changes, *((actor, once) if tenant.id == DEFAULT_TENANT else (NOBODY,))
-            )
+            tenant.reload(self._rules(tenant.log), life, changes, *by.get(tenant.id, (NOBODY, None)))
             for tenant in self.tenants.values()
         ]
         results = await asyncio.gather(*told, return_exceptions=True)
@@ -301,6 +297,8 @@ class Organism:
             self.closed.set()
 
     async def _stop_tenants(self, grace_s: float) -> None:
+        for tenant in self.tenants.values():
+            tenant.operator.stopping = True  # at once, whatever is being reloaded or opened
         async with self._changing:  # one that is being opened is closed too
             await asyncio.gather(*(tenant.stop(grace_s) for tenant in self.tenants.values()))
             await asyncio.gather(*self._followers, return_exceptions=True)  # they end with their logs

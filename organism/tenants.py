@@ -6,12 +6,12 @@ Nothing is shared with another tenant but config, code and the slots of the proc
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import Final
 
 from organism.config.settings import Changes
-from organism.errors import Fenced, Unavailable
+from organism.errors import Fenced, LogUnavailable, Stopping, Unavailable
 from organism.log.log import Log
 from organism.model.clock import Clock
 from organism.model.commands import Command, Done, Idempotency, Injected
@@ -49,18 +49,20 @@ class Tenant:
         self.on_broken: Callable[[BaseException], None] | None = None
         self._recovery: asyncio.Task[None] | None = None
         self._life: Life
+        self._rules: Rules
         self.pump: Pump
         self.operator: Operator
 
     async def start(self, rules: Rules, life: Life) -> None:
         """Fold the log and begin a new life on it."""
-        self._life = life
-        await self._fold(rules)
+        self._life, self._rules = life, rules
+        await self._fold()
         await recover.begin_life(self.pump, life)
 
-    async def _fold(self, rules: Rules) -> None:
+    async def _fold(self) -> None:
         routing = await recover.fold(self.log)
-        self.pump = Pump(self.log, State(routing, rules, self.ids, self.clock.now_us), self.chance, self.broken)
+        state = State(routing, self._rules, self.ids, self.clock.now_us)  # those of now: a reload may have come between
+        self.pump = Pump(self.log, state, self.chance, self.broken)
         self.pump.models, self.pump.feed = self.models, self.feed
         self.operator = Operator(self.pump)
         self._share.join(self.pump)
@@ -111,7 +113,7 @@ class Tenant:
 
         ``once`` is answered in the same unit. Gives the event's position.
         """
-        self._life = life
+        self._life, self._rules = life, rules
         pump = self.pump
         pump.state.rules = rules
         boxes = pump.state.boxes
@@ -133,6 +135,8 @@ class Tenant:
         self._drop_all()
         if self.on_broken is not None:
             self.on_broken(error)
+        if self.operator.stopping:
+            return
         is_ours = not isinstance(error, Unavailable | Fenced)
         self._recovery = asyncio.get_running_loop().create_task(self._recover(counts_as_death=is_ours))
 
@@ -153,11 +157,11 @@ class Tenant:
 
     async def _begin_anew(self, *, counts_as_death: bool) -> None:
         await self.pump.settled()
-        endings = self.pump.endings
-        await self._fold(self.pump.state.rules)
-        self.pump.endings = endings
+        before, operator = self.pump, self.operator
+        await self._fold()
+        self.pump.endings, self.operator.stopping = before.endings, operator.stopping
         await recover.begin_life(self.pump, self._life, clean=not counts_as_death)
-        self.pump.tell_ended([thread_id for thread_id in endings if self.operator.active(thread_id) is None])
+        self.pump.tell_ended([thread_id for thread_id in before.endings if self.operator.active(thread_id) is None])
 
     def _drop_all(self) -> None:
         """What the handlers still do comes to nothing."""
@@ -169,6 +173,7 @@ class Tenant:
             if handling.task is not None:
                 handling.task.cancel()
         self.pump.handlings.clear()
+        self.pump.rests.fire()
         self.pump.timers.stop()
         self.pump.workers.stop()
 
@@ -179,20 +184,31 @@ class Tenant:
 
     async def stop(self, grace_s: float) -> None:
         """Take nothing new, let what runs end within the grace, let go what waits, say so, close the log."""
-        pump = self.pump
         self.operator.stopping = True
-        self._share.leave(pump)
+        if self._recovery is not None:
+            self._recovery.cancel()  # the next life folds the state
+        self._share.leave(self.pump)
         with suppress(TimeoutError):
             async with asyncio.timeout(grace_s):
-                while pump.is_running():
-                    await pump.rests.wait()
+                while self.pump.is_running():
+                    await self.pump.rests.wait()
         self._drop_all()
-        if self.log.available:
+        if (pump := self.writable_pump()) is not None:
             decision = pump.state.decide(None)
             decision.add("organism_stopped", {})
-            await pump.commit(decision)
-            await recover.leave_snapshot(self.log, pump.state)
+            with suppress(Unavailable):
+                await pump.commit(decision)
+                await recover.leave_snapshot(self.log, pump.state)
         await self.log.close()
+
+
+def refuse_unless_all_decide(tenants: Iterable[Tenant]) -> None:
+    """Raise ``Stopping`` or ``LogUnavailable`` unless each of the tenants takes decisions now."""
+    for tenant in tenants:
+        if tenant.operator.stopping:
+            raise Stopping
+        if tenant.writable_pump() is None:
+            raise LogUnavailable("A log takes no writes now, or its state is folded anew; nothing has changed.")
 
 
 def _give_up(waiter: asyncio.Future[bool]) -> None:

@@ -18,7 +18,7 @@ from organism.model.redact import Redactor
 class Exchange:
     """Connects tenants with models.
 
-    ``chance`` gives a number in [0, 1), ``entries`` the tokens' file as it is now, ``wall_ns`` the time since 1970.
+    ``chance`` gives a number in [0, 1), ``entries`` the tokens' file as it is now.
     """
 
     def __init__(
@@ -26,13 +26,11 @@ class Exchange:
         redactor: Redactor,
         chance: Callable[[], float],
         entries: Callable[[], Sequence[TenantEntry]],
-        wall_ns: Callable[[], int],
         environment: Mapping[str, str],
     ) -> None:
         self._redactor = redactor
         self._chance = chance
         self._entries = entries
-        self._wall_ns = wall_ns
         self._roster = Roster(partial(connected, environment=environment))
 
     def prepared(self, models: Mapping[str, Model]) -> dict[str, Served]:
@@ -49,11 +47,11 @@ class Exchange:
 
     def gateway(self, tenant: str, now: Callable[[], int]) -> Gateway:
         """The tenant's gateway. ``now`` gives its log's time in µs."""
-        rules = TenantRules(partial(self._principal, tenant), partial(self._budget, tenant))
+        rules = TenantRules(partial(self._principal, tenant, now), partial(self._budget, tenant))
         return Gateway(self._roster, self._redactor, Pace(now, self._chance), rules)
 
-    def _principal(self, tenant: str, name: str) -> Principal | None:
-        return holder(self._entries(), tenant, name, self._wall_ns() / 1e9)
+    def _principal(self, tenant: str, now: Callable[[], int], name: str) -> Principal | None:
+        return holder(self._entries(), tenant, name, now() / 1e6)
 
     def _budget(self, tenant: str) -> Budget:
         return budget_of_tenant(self._entries(), tenant)

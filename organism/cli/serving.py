@@ -70,7 +70,7 @@ async def _serve(options: Serve, address: Address, certificate: str | None, reda
         _make(data)
         parts = Parts(key_path=options.key, redactor=redactor, tracing=partial(tracing_of, os.environ))
         organism = await bootstrap.start(options.config, data, parts)
-        secrets = secrets_of(data, os.environ)
+        secrets = secrets_of(data, os.environ, organism)
         serving = Serving(organism, address, listening, secrets)
         with announced(data, serving.url, certificate):
             await serving.run(lambda: _greet(organism, data, serving.url, secrets.tokens.page()))

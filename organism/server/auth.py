@@ -32,6 +32,8 @@ TICKET: Final = "ticket"
 _PREFIX: Final = "org_"
 _PAGE_PREFIX: Final = "page_"
 _SECRET_BYTES: Final = 32
+_END_DIGITS: Final = 16
+"""More than any time has; a number without a bound is costly to read, and Python refuses to write it out."""
 
 
 class Tokens:
@@ -92,6 +94,8 @@ class Tokens:
     def _page_of(self, token: bytes, digest: bytes) -> Principal | None:
         """The page, if it is a genuine token of it."""
         end_hex, _, _mac = token.removeprefix(_PAGE_PREFIX.encode()).partition(b"_")
+        if len(end_hex) > _END_DIGITS:
+            return None
         try:
             end = int(end_hex, 16)
         except ValueError:

@@ -11,7 +11,6 @@ import asyncio
 import contextlib
 import os
 import socket
-import time
 from collections.abc import Callable, Coroutine, Iterator, Mapping
 from dataclasses import dataclass
 from ipaddress import ip_address
@@ -24,6 +23,7 @@ import uvicorn
 import uvloop
 
 from organism.bootstrap import Organism
+from organism.model.ids import DEFAULT_TENANT
 from organism.server.app import App
 from organism.server.auth import Tokens, operator_token, server_key
 from organism.server.cors import Origins
@@ -117,10 +117,11 @@ class Secrets:
     key: bytes
 
 
-def secrets_of(data: Path, environment: Mapping[str, str]) -> Secrets:
-    """The server's key and tokens, made at the first start."""
+def secrets_of(data: Path, environment: Mapping[str, str], running: Organism) -> Secrets:
+    """The server's key and tokens, made at the first start. Tokens live by the log's time (G14)."""
     key = server_key(data)
-    return Secrets(Tokens(operator_token(data, environment), key, time.time), key)
+    clock = running.tenants[DEFAULT_TENANT].clock
+    return Secrets(Tokens(operator_token(data, environment), key, lambda: clock.now_us() / 1e6), key)
 
 
 class Serving:

@@ -6,9 +6,16 @@ import asyncio
 
 import pytest
 
-from organism.errors import StalePosition, Unavailable
+from organism.config.settings import Changes
+from organism.errors import LogUnavailable, StalePosition, Unavailable
+from organism.log.log import Log
+from organism.model.commands import NOBODY
+from organism.pump import recover
+from organism.pump.folded import Folded
+from organism.pump.rules import Rules
 from organism.pump.unit import Decision
 from organism.testing import Running
+from tests.flows.stage import at_gate, open_gate
 from tests.flows.world import MakeWorld
 
 ECHO = """
@@ -51,3 +58,61 @@ async def test_it_counts_as_a_death_unless_it_was_the_log_s(world: MakeWorld, er
         o.tenant.broken(error)
         await until_begun_anew(o, life)
         assert o.pump.state.routing.messages[injected.message_id].deaths == deaths
+
+
+async def test_a_reload_meanwhile_is_refused_and_changes_nothing(world: MakeWorld) -> None:
+    made = world(ECHO, {"echo": {}})
+    async with made.running() as o:
+        life, settings = o.pump.state.routing.life, o.organism.settings
+        made.write(ECHO, {"echo": {}, "another": {"handler": "echo"}})
+        o.tenant.broken(LookupError())
+        with pytest.raises(LogUnavailable):
+            await o.organism.reload()
+        assert o.organism.settings is settings
+        await until_begun_anew(o, life)
+        assert (await o.organism.reload()).added == ("another",)
+        assert (await o.inject("another", {"text": "here"}, wait=True)).replies == ({"text": "here"},)
+
+
+async def test_rules_that_come_while_the_log_is_folded_are_those_of_the_new_state(
+    world: MakeWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fold = recover.fold
+    async with world(ECHO, {"echo": {}}).running() as o:
+        life = o.pump.state.routing.life
+        rules = Rules(o.organism.settings, o.organism.codec, 99)
+
+        async def folding(log: Log) -> Folded:
+            folded = await fold(log)
+            with pytest.raises(LogUnavailable):
+                await o.tenant.reload(rules, o.tenant._life, Changes(), NOBODY)  # noqa: SLF001 - the moment
+            return folded
+
+        monkeypatch.setattr(recover, "fold", folding)
+        o.tenant.broken(LookupError())
+        await until_begun_anew(o, life)
+        assert o.pump.state.rules is rules
+
+
+async def test_one_while_it_stops_begins_no_new_life_and_the_next_start_goes_on(
+    world: MakeWorld,
+) -> None:
+    source = """
+async def slow(payload: Ask, metadata: HandlerMetadata):
+    await gate("slow")
+    return HandlerResponse.respond(Told(payload.text))
+"""
+    made = world(source, {"slow": {}})
+    async with made.running() as o:
+        injected = await o.inject("slow", {"text": "kept"})
+        await at_gate(o, "slow")
+        stop = asyncio.create_task(o.organism.stop(grace_s=60))
+        while not o.tenant.operator.stopping:
+            await asyncio.wait([stop], timeout=0.001)
+        o.tenant.broken(LookupError())
+        await stop
+    async with made.running() as o:
+        assert len(await o.events("organism_started")) == 2
+        open_gate(o, "slow")
+        assert await o.tenant.ended(injected.thread_id, 10)
+        assert [reply["text"] for reply in await o.replies(injected.thread_id)] == ["kept"]

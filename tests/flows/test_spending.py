@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -13,7 +14,7 @@ from organism.model.events import Actor
 from organism.testing import Running
 from tests.agents.turning import turn
 from tests.flows.spender import HANGS, SOURCE, most_used, says, script, scripted, tenants, token
-from tests.flows.stage import folded_anew, folded_live, open_gate, play
+from tests.flows.stage import BEGIN_NS, TurnedTime, folded_anew, folded_live, open_gate, play
 from tests.flows.world import MakeWorld
 
 ASKED = "Say it." + "." * 33  # 40 characters: 10 tokens, and 4 for the message
@@ -209,3 +210,28 @@ async def test_a_handler_never_hears_of_attempts_that_a_later_one_makes_good(wor
         assert await told(o) == "Third."
         (called,) = await o.events("model_called")
     assert called.data["attempts"] == 3
+
+
+async def test_a_chain_ends_with_its_token_by_the_logs_time(world: MakeWorld) -> None:
+    source = """
+    from organism import CompleteError
+
+    async def think(payload: Ask, metadata: HandlerMetadata):
+        try:
+            said = await metadata.complete([{"role": "user", "content": payload.text}])
+        except CompleteError as error:
+            return HandlerResponse(Told(error.message), to="console")
+        return HandlerResponse(Told(said.text), to="console")
+    """
+    listeners = {"ada": {"handler": "think", "model": "m", "peers": ["console"]}}
+    made = scripted(world, says("Here."), source=source, listeners=listeners)
+    end = datetime.fromtimestamp(BEGIN_NS / 1e9 + 100, UTC)
+    tenants(made, default={"tokens": [{**token("ann"), "expires": end.isoformat()}]})
+    time = TurnedTime()
+    async with made.running(on_disk=False, parts=time.parts()) as o:
+        time.wall_ns -= 10**15  # as a clock that is set right does
+        time.monotonic_ns += 101 * 10**9
+        injected = await o.do(Inject(to="ada", json={"text": "x"}, actor=Actor(principal="ann")))
+        assert await o.tenant.ended(getattr(injected, "thread_id", ""), 10)
+        [said] = await o.replies(getattr(injected, "thread_id", ""))
+    assert "not valid any more" in said["text"]

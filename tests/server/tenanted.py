@@ -21,6 +21,11 @@ def token(tenant: str, name: str) -> str:
     return f"org_{name}_{hashlib.sha256(f'{tenant} {name}'.encode()).hexdigest()}"
 
 
+def digest(tenant: str, name: str) -> str:
+    """What the file has of it."""
+    return hashlib.sha256(token(tenant, name).encode()).hexdigest()
+
+
 def bearer(tenant: str, name: str) -> dict[str, str]:
     """The header that carries it."""
     return {"Authorization": f"Bearer {token(tenant, name)}"}
@@ -49,4 +54,4 @@ def hello_with(folder: Path, wanted: Wanted) -> Path:
 
 def _entry(tenant: str, name: str, given: Sequence[str] | Mapping[str, Any]) -> dict[str, Any]:
     fields = dict(given) if isinstance(given, Mapping) else {"scopes": list(given)}
-    return {"name": name, "sha256": hashlib.sha256(token(tenant, name).encode()).hexdigest(), **fields}
+    return {"name": name, "sha256": digest(tenant, name), **fields}

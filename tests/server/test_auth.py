@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from organism import bootstrap
 from organism.config.tokens import TenantEntry
 from organism.errors import CredentialInUrl, InvalidAuthorization, MissingAuthorization
 from organism.model.ids import TenantId
@@ -21,6 +22,9 @@ from organism.server.auth import (
     server_key,
     token_in,
 )
+from organism.server.serve import secrets_of
+from tests.flows.stage import TurnedTime
+from tests.server.served import HELLO
 
 KEY = b"k" * 32
 
@@ -41,7 +45,17 @@ def test_the_operators_token_is_admin_of_the_default_tenant() -> None:
 
 
 @pytest.mark.parametrize(
-    "token", [b"", b"Secret", b"secret ", b"\xff\xfe", b"page_", b"page_zz_aa", b"page_ffffffff_00"]
+    "token",
+    [
+        b"",
+        b"Secret",
+        b"secret ",
+        b"\xff\xfe",
+        b"page_",
+        b"page_zz_aa",
+        b"page_ffffffff_00",
+        b"page_" + b"f" * 9000 + b"_0",
+    ],
 )
 def test_any_other_token_is_refused_in_the_same_way(token: bytes) -> None:
     with pytest.raises(InvalidAuthorization) as refused:
@@ -58,6 +72,22 @@ def test_a_page_token_outlives_a_restart_and_ends_after_twelve_hours() -> None:
     clock.now += 1
     with pytest.raises(InvalidAuthorization):
         restarted.principal(link)
+
+
+async def test_tokens_end_by_the_logs_time_though_the_wall_clock_goes_back(tmp_path: Path) -> None:
+    time = TurnedTime()
+    organism = await bootstrap.start(HELLO, None, time.parts())
+    try:
+        tokens = secrets_of(tmp_path, {}, organism).tokens
+        link = tokens.page().encode()
+        time.wall_ns -= 10**15
+        time.monotonic_ns += (PAGE_LIFE_SECONDS - 1) * 10**9
+        assert tokens.principal(link).name == "page"
+        time.monotonic_ns += 10**9
+        with pytest.raises(InvalidAuthorization):
+            tokens.principal(link)
+    finally:
+        await organism.stop(0)
 
 
 def test_a_page_token_of_another_directory_is_refused() -> None:

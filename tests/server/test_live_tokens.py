@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -15,10 +16,13 @@ import structlog
 from websockets.exceptions import ConnectionClosed
 
 from organism import bootstrap
-from organism.errors import ConfigInvalid
+from organism.errors import ConfigInvalid, LogDamaged
+from organism.server import live_tokens
+from organism.server.live_tokens import AGAIN_SECONDS, Changes
 from organism.server.socket import Session
+from organism.tenants import Tenant
 from tests.server.served import Frames, Served, served
-from tests.server.tenanted import Wanted, bearer, hello_with, write_tokens
+from tests.server.tenanted import Wanted, bearer, digest, hello_with, write_tokens
 
 READER: Wanted = {"acme": {"ci": ["read"], "web": ["read"]}}
 
@@ -82,6 +86,15 @@ async def test_a_file_that_is_taken_away_revokes_every_token_in_it(tmp_path: Pat
         assert (await server.call("GET", "/organism")).status_code == 200
 
 
+async def test_what_was_taken_away_is_said_in_the_log(tmp_path: Path) -> None:
+    async with served(hello_with(tmp_path, READER)) as server:
+        with structlog.testing.capture_logs() as logs:
+            (tmp_path / "config" / "tokens.yaml").unlink()
+            told = await until_logged(server, logs, "tokens_revoked")
+        assert told["log_level"] == "warning"
+        assert "tokens.yaml is gone" in told["reason"]
+
+
 async def test_a_token_that_expires_ends_its_sockets_within_a_second(tmp_path: Path) -> None:
     end = datetime.now(UTC) + timedelta(seconds=2)
     entry = {"scopes": ["read"], "expires": end.isoformat()}
@@ -132,6 +145,102 @@ async def test_a_bad_edit_keeps_the_last_good_tokens_and_is_logged(tmp_path: Pat
         assert await status(server, "acme", "ci") == 200
         write_tokens(tmp_path, {"acme": {"web": ["read"]}})
         await until_status(server, "acme", "ci", 401)
+
+
+async def test_what_cannot_be_read_keeps_the_last_good_tokens_and_is_read_as_soon_as_it_can_be(tmp_path: Path) -> None:
+    path = tmp_path / "config" / "tokens.yaml"
+    async with served(hello_with(tmp_path, READER)) as server:
+        with structlog.testing.capture_logs() as logs:
+            path.unlink()
+            path.mkdir()
+            told = await until_logged(server, logs, "tokens_not_taken")
+        assert "cannot be read" in told["faults"][0]
+        assert await status(server, "acme", "ci") == 200
+        path.rmdir()
+        write_tokens(tmp_path, {"acme": {"web": ["read"]}})
+        await until_status(server, "acme", "ci", 401)
+
+
+async def test_an_edit_of_the_same_size_and_time_is_seen_too(tmp_path: Path) -> None:
+    path = tmp_path / "config" / "tokens.yaml"
+    async with served(hello_with(tmp_path, READER)) as server:
+        before = path.stat()
+        path.write_text(path.read_text().replace('"ci"', '"cj"').replace(digest("acme", "ci"), "ab" * 32))
+        os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+        assert path.stat().st_size == before.st_size
+        await until_status(server, "acme", "ci", 401)
+
+
+async def test_tokens_end_while_something_else_takes_its_time(tmp_path: Path) -> None:
+    async with served(hello_with(tmp_path, READER)) as server, open_socket(server, bearer("acme", "ci")) as frames:
+        async with server.organism._changing:  # noqa: SLF001 - as a reload holds it for as long as its servers take
+            write_tokens(tmp_path, {"acme": {"web": ["read"]}, "globex": {"new": ["read"]}})
+            assert await closed(frames) == 4401
+            write_tokens(tmp_path, {"globex": {"new": ["read"]}})
+            await until_status(server, "acme", "web", 401)
+            assert await status(server, "globex", "new") == 401
+        await until_status(server, "globex", "new", 200)
+
+
+async def test_a_tenant_whose_log_does_not_open_keeps_out_nobody_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with served(hello_with(tmp_path, READER)) as server:
+        opened = server.organism._opened  # noqa: SLF001 - to let one fail
+
+        async def opening(tenant_id: str) -> Tenant:
+            if tenant_id == "broken":
+                raise LogDamaged("position 3: the unit was changed")
+            return await opened(tenant_id)
+
+        monkeypatch.setattr(server.organism, "_opened", opening)
+        with structlog.testing.capture_logs() as logs:
+            write_tokens(tmp_path, {**READER, "broken": {"ci": ["read"]}, "globex": {"ci": ["read"]}})
+            await until_status(server, "globex", "ci", 200)
+        assert [line["tenant"] for line in logs if line["event"] == "tenant_not_opened"] == ["broken"]
+        assert "broken" not in server.organism.tenants
+
+
+async def test_a_fault_that_nobody_foresaw_does_not_end_the_looking(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with served(hello_with(tmp_path, READER)) as server:
+        with structlog.testing.capture_logs() as logs, monkeypatch.context() as patch:
+            patch.setattr(live_tokens, "read_tokens", lambda _: 1 / 0)
+            write_tokens(tmp_path, {"acme": {"web": ["read"]}})
+            await until_logged(server, logs, "tokens_not_taken")
+        write_tokens(tmp_path, {"acme": {"web": ["read"], "more": ["read"]}})
+        await until_status(server, "acme", "ci", 401)
+
+
+ONE, TWO = (1, 1, 1, 1), (2, 2, 2, 2)
+
+
+def test_a_change_is_due_once_it_has_stayed_the_same_for_a_look() -> None:
+    changes = Changes()
+    assert [changes.is_due(seen, 0) for seen in (ONE, ONE, ONE, TWO, TWO, TWO)] == [False, True, False] * 2
+
+
+def test_a_file_that_is_not_there_for_a_moment_is_not_gone() -> None:
+    changes = Changes()
+    due = [changes.is_due(seen, 0) for seen in (ONE, ONE, None, ONE, None, ONE, None, ONE, None, None)]
+    assert due == [False, True, *[False] * 7, True]
+
+
+def test_a_file_that_never_stays_the_same_is_due_all_the_same() -> None:
+    changes = Changes()
+    seen = [(at, at, at, at) for at in range(9)]
+    assert [changes.is_due(each, 0) for each in seen] == [False, False, True] * 3
+
+
+def test_what_failed_is_due_again_later_or_when_it_has_changed() -> None:
+    changes = Changes()
+    assert [changes.is_due(ONE, 0), changes.is_due(ONE, 0)] == [False, True]
+    changes.failed(0)
+    assert [changes.is_due(ONE, 1), changes.is_due(ONE, AGAIN_SECONDS)] == [False, True]
+    assert not changes.is_due(ONE, 1000)
+    changes.failed(1000)
+    assert [changes.is_due(TWO, 1001), changes.is_due(TWO, 1001)] == [False, True]
 
 
 async def test_a_bad_file_is_refused_at_the_start_with_every_fault(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ MAY_CATCH_ALL = (
     "organism/pump/actor.py",
     "organism/config/foreign.py",
     "organism/server/edge.py",
+    "organism/server/live_tokens.py",  # whoever watches revocations must not end by a fault of one edit
     "organism/server/socket.py",
 )
 # What a handling has from its configuration, where a call cannot carry it (docs/adr/0028-served-prompts.md).
