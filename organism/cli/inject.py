@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from organism.cli.client import Client, given
+from organism.cli.exits import Exit, end
 from organism.cli.options import Inject
 from organism.cli.payloads import parsed, text_of
 from organism.cli.show import fail, message_line, out, print_json, state
@@ -14,7 +15,7 @@ PAYLOAD = "PAYLOAD"
 
 
 def inject(options: Inject) -> None:
-    """Send it; with ``--wait``, show the replies."""
+    """Send it; with ``--wait``, show the replies. A thread that ended in an error ends the command with 1."""
     text = text_of(options.payload, PAYLOAD)
     headers = {"Idempotency-Key": options.key} if options.key else {}
     where = given({"to": options.to, "thread_id": options.thread, "wait": options.wait or None})
@@ -29,6 +30,8 @@ def inject(options: Inject) -> None:
         print_json(said)
     else:
         _show(said, waited=options.wait is not None)
+    if said.get("thread", {}).get("status") in {"error", "killed"}:
+        end(Exit.FAILED)
 
 
 def _show(said: Mapping[str, Any], *, waited: bool) -> None:

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from organism.codec import Sealed, SpoofAttempt
 from organism.config.settings import Listener
-from organism.errors import InvalidPayload, InvalidRequest, MailboxFull, NotFound
+from organism.errors import Fault, InvalidPayload, InvalidRequest, MailboxFull, NotFound
 from organism.model.commands import Inject
 from organism.model.events import Content
 from organism.model.ids import CONSOLE, token_of
@@ -60,7 +60,8 @@ def payload(rules: Rules, command: Inject, listener: Listener) -> object:
             raise SpoofAttempt(field, claimed, so)
     came = type(said.payload).__name__
     if came != name:
-        raise InvalidPayload(f"{listener.name} takes {name}; {came} came.", param="/payload")
+        fault = Fault("", f"expected {name}, came {came}")
+        raise InvalidPayload(f"{listener.name} takes {name}; {came} came.", details=(fault,))
     return said.payload
 
 

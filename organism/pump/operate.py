@@ -229,7 +229,7 @@ async def _finish(self: Operator, decision: Decision, command: c.Command, tell: 
 
 def _listener(self: Operator, name: str) -> str:
     if self.pump.state.rules.settings.listener(name) is None:
-        raise NotFound(f"There is no listener named {name!r}. GET /api/v1/agents lists them.")
+        raise NotFound(f"There is no listener named {name!r}. GET /api/v1/agents lists them.", param="/agent")
     return name
 
 
@@ -252,7 +252,7 @@ async def _thread_to_control(self: Operator, command: c.PauseThread | c.ResumeTh
         row = await known_thread(self.pump, command.thread_id)
         thread = self.active(command.thread_id)
         if thread is None and row["status"] == "killed":
-            raise ThreadKilled(f"Thread {command.thread_id} was killed.")
+            raise ThreadKilled(f"Thread {command.thread_id} was killed.", param="/thread_id")
         if thread is None:
             check_position(command, row["position"])
     if thread is not None:
@@ -333,8 +333,8 @@ async def _resolve_approval(self: Operator, command: c.ResolveApproval) -> c.Don
     step = control.find_approval(self.pump.state, command.approval)
     if step is None:
         if await self.pump.log.row("approvals", command.approval) is None:
-            raise NotFound(f"There is no approval {command.approval!r}.")
-        raise AlreadyResolved("This approval was resolved already.")
+            raise NotFound(f"There is no approval {command.approval!r}.", param="/approval")
+        raise AlreadyResolved("This approval was resolved already.", param="/approval")
     check_position(command, step.message.thread.head)
     consent.check_edits(self.pump.state.rules, step, command)
     decision = self.pump.state.decide(step.message.thread, None, command.actor)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
@@ -12,7 +12,15 @@ from pydantic import ConfigDict, Field, Strict, TypeAdapter, ValidationError, wi
 from pydantic.config import JsonDict
 from pydantic_core import ErrorDetails
 
-from organism.errors import Fault, InvalidField, InvalidPayload, InvalidRequest, MissingField, UnknownField
+from organism.errors import (
+    Fault,
+    InvalidField,
+    InvalidPayload,
+    InvalidRequest,
+    MissingField,
+    OrganismError,
+    UnknownField,
+)
 
 MAX_WAIT_SECONDS: Final = 60.0
 _CLOSED: Final = ConfigDict(extra="forbid")
@@ -94,6 +102,8 @@ class IndeterminateBody:
 
 
 Body = TypeVar("Body")
+Places = Mapping[str, str | None]
+"""By the pointer of a command's field, where a request has it."""
 
 _KINDS: Final = {"missing": MissingField, "extra_forbidden": UnknownField, "unexpected_keyword_argument": UnknownField}
 
@@ -145,6 +155,19 @@ def payload_at(place: str) -> Iterator[None]:
     except InvalidPayload as error:
         error.details = tuple(Fault(place + fault.pointer, fault.message) for fault in error.details)
         error.param = error.details[0].pointer if error.details else error.param or place or None
+        raise
+
+
+@contextmanager
+def named_in(places: Places) -> Iterator[None]:
+    """What is wrong with a field of a command is pointed at by the command's own name of it; here it stands elsewhere.
+
+    None: it stands where no pointer leads, as in the path.
+    """
+    try:
+        yield
+    except OrganismError as error:
+        error.param = places.get(error.param or "", error.param)
         raise
 
 

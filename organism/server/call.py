@@ -14,13 +14,14 @@ from typing import Any, Final, Protocol
 
 from organism.bootstrap import Organism
 from organism.errors import InvalidField, MissingField, NotFound, UnknownField, UnsupportedMediaType
-from organism.model.commands import Command, Idempotency, Injected
+from organism.model.commands import Command, Done, Idempotency, Injected
 from organism.model.events import Actor
 from organism.model.principal import Principal
 from organism.model.redact import Redactor
-from organism.server.bodies import payload_at
+from organism.server.bodies import Places, named_in, payload_at
 from organism.server.contract import Contract
 from organism.server.cursors import Cursors
+from organism.server.faults import Faults
 from organism.server.headers import JSON, Header
 from organism.server.metrics import Metrics
 from organism.server.push import Tail
@@ -31,6 +32,8 @@ from organism.server.wire import encoded, parse_json
 from organism.tenants import Tenant
 
 _KEY: Final = re.compile(r"[\x21-\x7e]{1,255}")
+IN_PATH: Final[Places] = {"/thread_id": None, "/agent": None, "/approval": None, "/to": None}
+"""Whom an act concerns stands in its path, and no field is to blame."""
 _TAG: Final = re.compile(r'(?:W/)?"?(\d{1,19})"?')
 
 
@@ -135,10 +138,13 @@ class Call:
 
     def allow_query(self, *names: str) -> None:
         """Raise ``UnknownField`` for a parameter that this route does not take: what is ignored silently misleads."""
+        faults = Faults()
         for name in self.query:
             if name not in names:
                 takes = f"it takes {', '.join(names)}" if names else "it takes none"
-                raise UnknownField(f"The parameter {name!r} is not known here; {takes}.", param=f"query.{name}")
+                with faults:
+                    raise UnknownField(f"The parameter {name!r} is not known here; {takes}.", param=f"query.{name}")
+        faults.tell()
 
     def permit(self, **fields: str) -> None:
         """Raise ``Forbidden`` unless the token may do this to what the body names."""
@@ -161,9 +167,14 @@ class Call:
         ``If-Match`` is refused where it guards nothing, since only threads have a position to match.
         """
         position = self._if_position()
-        if position is not None and not of_thread:
-            raise InvalidField("If-Match guards a thread; this acts on none.", param="headers.if-match")
+        if not of_thread:
+            self.refuse_if_match()
         return {"actor": self.actor, "idempotency": self.idempotency(), "if_position": position}
+
+    def refuse_if_match(self) -> None:
+        """Raise ``InvalidField`` for an If-Match where it would guard nothing."""
+        if self._if_position() is not None:
+            raise InvalidField("If-Match guards a thread; this acts on none.", param="headers.if-match")
 
     def idempotency(self) -> Idempotency | None:
         """The idempotency key with what it is bound to, if the request has one. Raises ``InvalidField``."""
@@ -190,10 +201,15 @@ class Call:
             )
         return int(match[1])
 
-    async def send(self, command: Command, place: str = "/payload") -> Injected:
+    async def do(self, command: Command, places: Places = IN_PATH) -> Injected | Done:
+        """Carry out a command. ``places`` say where its fields stand in the request, if not in the body."""
+        with named_in(places):
+            return await self.tenant.do(command)
+
+    async def send(self, command: Command, place: str = "/payload", places: Places = IN_PATH) -> Injected:
         """Carry out a command that sends a payload, which stands at ``place`` in the body."""
         with payload_at(place):
-            sent = await self.tenant.do(command)
+            sent = await self.do(command, places)
         assert isinstance(sent, Injected)  # noqa: S101 - what sends is answered by nothing else; narrows the type
         return sent
 

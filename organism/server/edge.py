@@ -15,6 +15,7 @@ from secrets import token_hex
 from typing import Any, Final
 from urllib.parse import parse_qsl
 
+import orjson
 import structlog
 
 from organism.errors import BodyTooLarge, Fault, InvalidField, OrganismError, Stopping, UnsupportedMediaType
@@ -27,6 +28,7 @@ from organism.server.access import Access
 from organism.server.auth import refuse_credentials, token_in
 from organism.server.call import Answer, Call, Process, Receive, Route, Send
 from organism.server.door import Door
+from organism.server.headers import Header
 from organism.server.hosts import Hosts
 from organism.server.kept import Kept
 from organism.server.leaving import until_left
@@ -128,7 +130,7 @@ class Edge:
         )
         once = call.idempotency() if route.is_kept else None
         given = await (route.endpoint(call) if once is None else self._kept.answer(call, once, route.endpoint))
-        whole = given.also(head)
+        whole = given.also(_tag_of(given) if route.is_kept and route.contract.is_tagged else head)
         return _unless_known(whole, headers) if route.method == "GET" else whole  # an act was done, whoever knows it
 
     def _principal(
@@ -206,6 +208,11 @@ async def _body(receive: Receive, headers: Mapping[bytes, bytes]) -> bytes:
         parts.append(part)
         if not message.get("more_body", False):
             return b"".join(parts) if len(parts) > 1 else part
+
+
+def _tag_of(given: Answer) -> tuple[Header, ...]:
+    """The ETag of an act that is answered by a thread: its position, whether it was done now or is told again."""
+    return ((b"etag", b'"%d"' % orjson.loads(given.body)["position"]),)
 
 
 def _unless_known(given: Answer, headers: Mapping[bytes, bytes]) -> Answer:

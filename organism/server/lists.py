@@ -14,6 +14,7 @@ import orjson
 from organism.errors import InvalidField
 from organism.log.log import Page, Query, Where
 from organism.server.call import Answer, Call
+from organism.server.faults import Faults
 from organism.server.moment import AT, moment
 from organism.server.wire import encoded, microseconds, splice
 
@@ -52,13 +53,12 @@ async def list_of(call: Call, listing: Listing, *fixed: Where, of: str = "", key
 
     Raises ``NotFound`` if the list is of the row ``key`` of the read model ``of``, and there is no such row.
     """
-    call.allow_query(*listing.takes)
-    query = await _query(call, listing, fixed)
+    query, is_xml = await _query(call, listing, fixed)
     page = await call.tenant.log.rows(listing.name, query)
     if of and not page.total:
         await call.row(of, key, query.at)
     rows = page.rows if listing.reshape is None else listing.reshape(page.rows)
-    if wants_xml(call):
+    if is_xml:
         rows = await with_xml(call, rows)
     return Answer(envelope(listing.name, rows, page, query, next_cursor(call, page, query)))
 
@@ -82,12 +82,26 @@ def next_cursor(call: Call, page: Page, query: Query, path: str = "") -> str | N
     return call.process.cursors.seal(_listing_id(call, path), end) if page.count and end < page.total else None
 
 
-async def _query(call: Call, listing: Listing, fixed: tuple[Where, ...]) -> Query:
-    where = tuple(make(call.query[name]) for name, make in listing.filters.items() if name in call.query)
-    limit = whole(call, "limit", DEFAULT_LIMIT, 1, MAX_LIMIT)
+async def _query(call: Call, listing: Listing, fixed: tuple[Where, ...]) -> tuple[Query, bool]:
+    """What is asked for, and whether with envelopes. Raises an ``InvalidRequest`` that names all that is wrong."""
+    faults = Faults()
+    with faults:
+        call.allow_query(*listing.takes)
+    where = list(fixed)
+    for name, make in listing.filters.items():
+        with faults:
+            where += [make(call.query[name])] if name in call.query else []
+    with faults:
+        limit = whole(call, "limit", DEFAULT_LIMIT, 1, MAX_LIMIT)
+    with faults:
+        offset = _offset(call)
+    with faults:
+        at = await moment(call)
+    with faults:
+        is_xml = listing.has_xml and wants_xml(call)
+    faults.tell()
     text = call.query.get("q", "")
-    at = await moment(call)
-    return Query((*fixed, *where), listing.order_by, listing.descending, limit, _offset(call), text, at)
+    return Query(tuple(where), listing.order_by, listing.descending, limit, offset, text, at), is_xml
 
 
 def _offset(call: Call) -> int:

@@ -33,14 +33,14 @@ from organism.model.redact import Redactor
 from organism.server import headers as fixed
 from organism.server.access import Access
 from organism.server.auth import token_in
-from organism.server.bodies import parsed, payload_at
+from organism.server.bodies import named_in, parsed, payload_at
 from organism.server.call import Answer, Process, refuse_secret
 from organism.server.commands import COMMANDS, Auth, InjectCommand, Kind, Subscribe
 from organism.server.door import Door
 from organism.server.edge import address_of, headers_of, problem, query_of
 from organism.server.frames import encode
 from organism.server.hosts import Hosts
-from organism.server.opening import Asked, asked_of
+from organism.server.opening import IN_ADDRESS, Asked, asked_of
 from organism.server.push import Tail
 from organism.server.rights import SOCKET
 from organism.server.seats import NOT_ALLOWED, NOT_AUTHENTICATED, Seats
@@ -138,13 +138,18 @@ class Sockets:
         if not isinstance(said, dict) or said.get("cmd") != "auth":
             raise MissingAuthorization('Send {"cmd":"auth","token":"…"} first, or an Authorization header.')
         _, body, given = _command(said)
-        who = self.holder(body.token.encode(), connection)
+        who = self.told(body, connection)
         connection.answer("ok", given, {"position": self.process.organism.tenants[who.tenant].log.head})
         return who
 
     def holder(self, token: bytes, connection: Connection) -> Principal:
         """Whose token it is. Raises ``InvalidAuthorization``."""
         return self._door.by_token(token, connection.address)
+
+    def told(self, body: Auth, connection: Connection) -> Principal:
+        """Whose token an ``auth`` names. Raises ``InvalidAuthorization``."""
+        with named_in({"headers.authorization": "/token"}):
+            return self.holder(body.token.encode(), connection)
 
     def _check_room(self) -> None:
         if self._unknown >= MAX_UNKNOWN_SOCKETS:
@@ -248,7 +253,8 @@ class Session:
     async def _resume(self, asked: Subscribe) -> None:
         """The client has the state at ``since``; if this log never had that position, it must begin anew."""
         try:
-            since = resumed(self._tenant.log, asked.since, asked.log)
+            with named_in(IN_ADDRESS):
+                since = resumed(self._tenant.log, asked.since, asked.log)
         except BadPosition as error:
             self._connection.refuse(None, error)
             await self._connection.close(POLICY)
@@ -287,7 +293,7 @@ class Session:
             self._subscribe(body, given)
         elif name in {"ping", "auth"}:
             if isinstance(body, Auth):  # the rights stay those of the token that came first
-                self._sockets.holder(body.token.encode(), self._connection)
+                self._sockets.told(body, self._connection)
             self._connection.answer("ok", given, {"position": self._viewer.position})
         else:
             if isinstance(body, InjectCommand) and body.idempotency_key:

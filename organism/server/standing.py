@@ -98,12 +98,13 @@ def resumed(log: Log, since: int | None, timeline: str | None) -> int:
     """``since``, if it is a position of this log. Raises ``BadPosition``."""
     if timeline is not None and timeline != log.timeline:
         raise BadPosition(
-            f"The position belongs to the log {timeline[:40]!r}; this is {log.timeline!r}, restored or new."
+            f"The position belongs to the log {timeline[:40]!r}; this is {log.timeline!r}, restored or new.",
+            param="/log",
         )
     if since is None:
-        raise BadPosition("`log` says where `since` belongs; send `since` too.", param="query.since")
+        raise BadPosition("`log` says where `since` belongs; send `since` too.", param="/since")
     if since > log.head:
-        raise BadPosition(f"The position {since} is ahead of the log; its head is {log.head}.")
+        raise BadPosition(f"The position {since} is ahead of the log; its head is {log.head}.", param="/since")
     return since
 
 

@@ -39,6 +39,16 @@ async def test_inject_sends_and_shows_the_replies(hello: Served) -> None:
     assert "completed" in ran.out
 
 
+@pytest.mark.parametrize("more", [(), ("--json",)])
+async def test_inject_that_waits_ends_as_its_thread_does(needy: Served, more: tuple[str, ...]) -> None:
+    ended = [
+        await ask(needy, "inject", "worker", f'{{"text":"{text}"}}', "--wait", "10", *more) for text in ("", "bad")
+    ]
+    assert [ran.code for ran in ended] == [0, 1]
+    assert "no good" in ended[1].out + ended[1].err
+    assert (await ask(needy, "inject", "worker", '{"text":"ask"}', "--wait", "0.1", *more)).code == 0
+
+
 async def test_inject_reads_a_file_or_standard_input_and_speaks_json(hello: Served, tmp_path: Path) -> None:
     (tmp_path / "p.json").write_text('{"name":"File"}')
     of_file = await ask(hello, "inject", "greeter", f"@{tmp_path / 'p.json'}", "--wait", "10", "--json")

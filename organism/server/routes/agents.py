@@ -74,7 +74,7 @@ async def resume(call: Call) -> Answer:
 async def _control(call: Call, command: type[PauseAgent | ResumeAgent]) -> Answer:
     call.allow_query()
     parsed(NoBody, call.json())
-    done = await call.tenant.do(command(agent=call.params["name"], **call.command_fields(of_thread=False)))
+    done = await call.do(command(agent=call.params["name"], **call.command_fields(of_thread=False)))
     row = await call.row("agents", call.params["name"])
     return answer(splice(row, {"position": done.position}))
 

@@ -64,7 +64,7 @@ async def resolve(call: Call) -> Answer:
         **call.command_fields(),
     )
     with payload_at("/edits"):
-        await call.tenant.do(command)
+        await call.do(command)
     row = orjson.loads(await call.row("approvals", call.params["id"]))
     return answer(_shown(call.process.organism.codec, row))
 

@@ -45,7 +45,7 @@ async def discard(call: Call) -> Answer:
     """Close it for good; the answer is its thread as it then stands."""
     call.allow_query()
     parsed(NoBody, call.json())
-    done = await call.tenant.do(DiscardDeadLetter(message_id=call.params["id"], **call.command_fields()))
+    done = await call.do(DiscardDeadLetter(message_id=call.params["id"], **call.command_fields()))
     (discarded,) = await call.tenant.log.read(done.position - 1, done.position)
     return answer(await call.row("threads", discarded.thread or ""))
 
@@ -57,7 +57,9 @@ REPLAY: Final = Contract(
     headers=ACT_ON_THREAD,
     refuses=(*SENDING_REFUSED, AlreadyResolved),
 )
-DISCARD: Final = Contract(gives=gives(Thread), takes=NoBody, headers=ACT_ON_THREAD, refuses=QUESTION_REFUSED)
+DISCARD: Final = Contract(
+    gives=gives(Thread), takes=NoBody, headers=ACT_ON_THREAD, is_tagged=True, refuses=QUESTION_REFUSED
+)
 
 ROUTES: Final = (
     Route("GET", "/dead-letters", dead_letters, by_head=True, contract=LIST),

@@ -5,15 +5,17 @@ from __future__ import annotations
 from typing import Final
 
 from organism.errors import BadPosition, RateLimitExceeded
+from organism.server.bodies import named_in
 from organism.server.call import Answer, Call, Route
 from organism.server.commands import Subscribe
 from organism.server.contract import Contract, Gives
-from organism.server.lists import MAX_POSITION, whole_number
-from organism.server.opening import LISTS, asked_of
+from organism.server.opening import IN_ADDRESS, LISTS, asked_of, position_in
 from organism.server.shapes.words import FrameNames, Position
 from organism.server.standing import connected, resumed
 from organism.server.stream import Beginning, Stream
 
+TAKEN: Final = ("since", "log", *LISTS)
+LAST_SEEN: Final = "headers.last-event-id"
 KIND: Final = b"text/event-stream"
 UNBUFFERED: Final = ((b"x-accel-buffering", b"no"),)
 """Asks a proxy not to gather events before it passes them on."""
@@ -24,8 +26,7 @@ async def events(call: Call) -> Answer:
 
     ``Last-Event-ID``, else ``since``, goes on after a position that the client has, as ``/ws?since=`` does.
     """
-    call.allow_query("since", "log", *LISTS)
-    asked = asked_of(call.query).begin
+    asked = asked_of(call.query, TAKEN).begin
     beginning = await _beginning(call, asked)
     tail = call.process.tail(call.tenant)
     stream = Stream(call.who, call.process.seats, tail, asked.filter(), beginning)
@@ -38,19 +39,21 @@ async def _beginning(call: Call, asked: Subscribe) -> Beginning:
         standing = call.process.tail(call.tenant).standing
         said, states_at = await connected(call.tenant, standing, call.process.organism.status)
         return Beginning(said, said["position"], states_at, announce=False)
-    position = resumed(call.tenant.log, since, asked.log)
+    places = {**IN_ADDRESS, "/since": LAST_SEEN} if call.header(b"last-event-id") else IN_ADDRESS
+    with named_in(places):
+        position = resumed(call.tenant.log, since, asked.log)
     return Beginning({"position": position, "log": call.tenant.log.timeline}, position, 0, announce=True)
 
 
 def _last_seen(call: Call, since: int | None) -> int | None:
     """The position that the client has: the header's is the newer one, since a browser comes again by the same URL."""
     said = call.header(b"last-event-id")
-    return whole_number(said, "headers.last-event-id", 0, MAX_POSITION) if said else since
+    return position_in(said, LAST_SEEN) if said else since
 
 
 STREAM: Final = Contract(
     gives=(Gives(str, kind=KIND.decode()),),
-    query=("since", "log", *LISTS),
+    query=TAKEN,
     narrow={"since": Position, "events": FrameNames},
     headers=("Last-Event-ID",),
     refuses=(BadPosition, RateLimitExceeded),

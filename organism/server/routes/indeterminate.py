@@ -39,15 +39,19 @@ async def resolve(call: Call) -> Answer:
     if body.result is not None and body.outcome != "done":
         raise InvalidField(f"A result belongs to `done` alone; came with {body.outcome!r}.", param="/result")
     effect = call.params["id"]
-    await call.tenant.do(
-        ResolveIndeterminate(id=effect, outcome=body.outcome, result=body.result, **call.command_fields())
-    )
+    await call.do(ResolveIndeterminate(id=effect, outcome=body.outcome, result=body.result, **call.command_fields()))
     message = orjson.loads(await call.row("messages", effect.partition(":")[0]))
     return answer(await call.row("threads", message["thread_id"]))
 
 
 LIST: Final = Contract(gives=gives(IndeterminateList), query=INDETERMINATE.takes)
-RESOLVE: Final = Contract(gives=gives(Thread), takes=IndeterminateBody, headers=ACT_ON_THREAD, refuses=QUESTION_REFUSED)
+RESOLVE: Final = Contract(
+    gives=gives(Thread),
+    takes=IndeterminateBody,
+    headers=ACT_ON_THREAD,
+    is_tagged=True,
+    refuses=QUESTION_REFUSED,
+)
 
 ROUTES: Final = (
     Route("GET", "/indeterminate", indeterminate, by_head=True, contract=LIST),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -10,6 +11,7 @@ from organism.model.commands import Inject
 from organism.server.bodies import MAX_WAIT_SECONDS, InjectBody, parsed
 from organism.server.call import Answer, Call, Route, answer, required
 from organism.server.contract import ACT_ON_THREAD, SENDING_REFUSED, Contract, Gives, gives
+from organism.server.faults import Faults
 from organism.server.shapes.acts import Injected as Sent
 from organism.server.shapes.acts import InjectedAndEnded
 from organism.server.standing import thread_as_of
@@ -18,6 +20,8 @@ from organism.server.wire import splice
 
 OF_XML: Final = ("to", "thread_id", "wait")
 """What the query says of an XML body; a JSON body says it itself."""
+IN_QUERY: Final = {"/to": "query.to", "/thread_id": "query.thread_id"}
+_NUMBER: Final = re.compile(r"[0-9]{1,20}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,3})?")
 _XML_KINDS: Final = frozenset({"application/xml", "text/xml"})
 
 
@@ -38,9 +42,13 @@ async def inject(call: Call) -> Answer:
     for receiver in call.tenant.receivers(wanted.to):
         call.permit(to=receiver)
     command = Inject(
-        to=wanted.to, json=wanted.json, xml=wanted.xml, thread_id=wanted.thread_id, **call.command_fields()
+        to=wanted.to,
+        json=wanted.json,
+        xml=wanted.xml,
+        thread_id=wanted.thread_id,
+        **call.command_fields(of_thread=wanted.thread_id is not None),
     )
-    sent = await call.send(command, "/payload" if wanted.xml is None else "")
+    sent = await (call.send(command, places={}) if wanted.xml is None else call.send(command, "", IN_QUERY))
     said = {"thread_id": sent.thread_id, "message_id": sent.message_id, "position": sent.position}
     end = None if wanted.wait_seconds is None else await end_of(call, sent, wanted.wait_seconds)
     if end is None:
@@ -66,18 +74,21 @@ def _wanted(call: Call) -> Wanted:
 
 def _from_xml(call: Call) -> Wanted:
     """The document is the body; whom it is for stands in the query, since no document is asked about that (S12)."""
-    call.allow_query(*OF_XML)
-    to = required(call.query.get("to"), "query.to", "The receiver (?to=NAME)")
-    return Wanted(to, None, call.body, call.query.get("thread_id") or None, _wait(call.query.get("wait")))
+    faults = Faults()
+    with faults:
+        call.allow_query(*OF_XML)
+    with faults:
+        to = required(call.query.get("to"), "query.to", "The receiver (?to=NAME)")
+    with faults:
+        seconds = _wait(call.query.get("wait"))
+    faults.tell()
+    return Wanted(to, None, call.body, call.query.get("thread_id") or None, seconds)
 
 
 def _wait(said: str | None) -> float | None:
     if said is None:
         return None
-    try:
-        seconds = float(said)
-    except ValueError:
-        seconds = 0.0
+    seconds = float(said) if _NUMBER.fullmatch(said) else 0.0
     if not 0 < seconds <= MAX_WAIT_SECONDS:
         raise InvalidField(
             f"`wait` is a number of seconds up to {MAX_WAIT_SECONDS:.0f}; came {said[:40]!r}.", param="query.wait"

@@ -66,16 +66,17 @@ async def invoke_agent(call: Call) -> Answer:
 async def _invoke(call: Call, named: str | None) -> Answer:
     call.allow_query()
     wanted = asked(named, call.json(), call.headers)
+    place = "/agent" if named is None else None
     for receiver in call.tenant.receivers(wanted.agent):
         call.permit(agent=receiver)
     listener = call.tenant.pump.state.rules.listeners.get(wanted.agent)
     if listener is None:
-        raise NotFound(f"There is no agent {wanted.agent[:80]!r}.", param="/agent")
+        raise NotFound(f"There is no agent {wanted.agent[:80]!r}.", param=place)
     if wanted.session_id is not None:
         raise NotFound(f"There is no session {wanted.session_id[:80]!r}.", param="/session_id")
     shape = resolved(wanted.flags, delivers(listener))
     command = Inject(to=wanted.agent, json=_payload(wanted, listener), **call.command_fields(of_thread=False))
-    sent = await call.send(command, wanted.place)
+    sent = await call.send(command, wanted.place, {"/to": place})
     return await unless_left(call, _answer(wanted, shape, sent, entries_of(call.tenant, sent)))
 
 

@@ -14,6 +14,7 @@ from organism.model.times import iso
 from organism.server import spans
 from organism.server.call import Answer, Call, Route, answer
 from organism.server.contract import Contract, gives
+from organism.server.faults import Faults
 from organism.server.lists import DEFAULT_LIMIT, MAX_LIMIT, MAX_POSITION, flag, whole
 from organism.server.shapes.lists import Events
 
@@ -22,21 +23,33 @@ TAKES: Final = ("after", "until", "thread", "type", "limit", "content")
 
 async def events(call: Call) -> Answer:
     """Events after ``after`` and up to ``until``: ``{events, next}``; ``next`` is the ``after`` of the next page."""
-    call.allow_query(*TAKES)
-    limit = whole(call, "limit", DEFAULT_LIMIT, 1, MAX_LIMIT)
     head = call.tenant.log.head
-    after, until = whole(call, "after", 0, 0, MAX_POSITION), whole(call, "until", head, 0, MAX_POSITION)
-    found = await spans.read(call.tenant.log, after, min(until, head), _wanted(call), limit)
+    faults = Faults()
+    with faults:
+        call.allow_query(*TAKES)
+    with faults:
+        limit = whole(call, "limit", DEFAULT_LIMIT, 1, MAX_LIMIT)
+    with faults:
+        after = whole(call, "after", 0, 0, MAX_POSITION)
+    with faults:
+        until = whole(call, "until", head, 0, MAX_POSITION)
+    with faults:
+        kinds = _kinds(call)
+    with faults:
+        has_content = flag(call, "content")
+    faults.tell()
+    thread = call.query.get("thread", "")
+    wanted = EventFilter((thread,) if thread else (), kinds, has_content)
+    found = await spans.read(call.tenant.log, after, min(until, head), wanted, limit)
     more = found[-1].position if len(found) == limit and found[-1].position < head else None
     return answer({"events": [_shown(event, call.process.redactor) for event in found], "next": more})
 
 
-def _wanted(call: Call) -> EventFilter:
+def _kinds(call: Call) -> tuple[str, ...]:
     kind = call.query.get("type", "")
     if kind and kind not in EVENT_TYPES:
         raise InvalidField(f"There is no event type {kind[:40]!r}; docs/design.md lists them.", param="query.type")
-    thread = call.query.get("thread", "")
-    return EventFilter((thread,) if thread else (), (kind,) if kind else (), flag(call, "content"))
+    return (kind,) if kind else ()
 
 
 def _shown(event: Event, redactor: Redactor) -> dict[str, Any]:
@@ -56,4 +69,4 @@ def _shown(event: Event, redactor: Redactor) -> dict[str, Any]:
     return said
 
 
-ROUTES: Final = (Route("GET", "/log", events, contract=Contract(gives=gives(Events), query=TAKES)),)
+ROUTES: Final = (Route("GET", "/log", events, by_head=True, contract=Contract(gives=gives(Events), query=TAKES)),)

@@ -7,7 +7,7 @@ from typing import Any, Final
 import orjson
 
 from organism.config.shown import shown_settings
-from organism.errors import ConfigInvalid, NotFound
+from organism.errors import ConfigInvalid, NotFound, Stopping
 from organism.model.commands import PauseOrganism, ResumeOrganism
 from organism.server.bodies import NoBody, parsed
 from organism.server.call import Answer, Call, Route, answer
@@ -58,7 +58,7 @@ async def resume(call: Call) -> Answer:
 async def _control(call: Call, command: type[PauseOrganism | ResumeOrganism]) -> Answer:
     call.allow_query()
     parsed(NoBody, call.json())
-    await call.tenant.do(command(**call.command_fields(of_thread=False)))
+    await call.do(command(**call.command_fields(of_thread=False)))
     return answer(await _standing(call))
 
 
@@ -66,6 +66,9 @@ async def reload(call: Call) -> Answer:
     """Read organism.yaml and the handlers anew: all of it or, with 422, nothing."""
     call.allow_query()
     parsed(NoBody, call.json())
+    call.refuse_if_match()
+    if call.process.organism.status == "stopping":
+        raise Stopping
     done = await call.process.organism.reload(call.actor, call.idempotency())
     changed = {"added": done.added, "removed": done.removed, "updated": done.updated, "position": done.position}
     return Answer(orjson.dumps(changed))
@@ -75,6 +78,7 @@ async def stop(call: Call) -> Answer:
     """Begin the graceful stop; what runs gets its grace."""
     call.allow_query()
     parsed(NoBody, call.json())
+    call.refuse_if_match()
     call.process.request_stop()
     return answer({"status": "stopping", "position": call.tenant.log.head}, 202)
 

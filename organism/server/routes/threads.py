@@ -12,6 +12,7 @@ from organism.model.commands import KillThread, PauseThread, ResumeThread
 from organism.server.bodies import NoBody, parsed
 from organism.server.call import Answer, Call, Route, answer
 from organism.server.contract import ACT_ON_THREAD, THREAD_REFUSED, Contract, gives
+from organism.server.faults import Faults
 from organism.server.lists import MAX_LIMIT, Listing, list_of, next_cursor, one_of, since, wants_xml, with_xml
 from organism.server.moment import AT, moment
 from organism.server.shapes.lists import MessageList, ThreadList
@@ -51,13 +52,19 @@ async def threads(call: Call) -> Answer:
 
 async def thread(call: Call) -> Answer:
     """A thread with its first 500 messages; ``next`` is where ``/threads/{id}/messages`` goes on."""
-    call.allow_query("xml", AT)
-    at = await moment(call)
+    faults = Faults()
+    with faults:
+        call.allow_query("xml", AT)
+    with faults:
+        is_xml = wants_xml(call)
+    with faults:
+        at = await moment(call)
+    faults.tell()
     row = await call.row("threads", call.params["id"], at)
     query = Query((Where("thread_id", "=", call.params["id"]),), "position", limit=MAX_LIMIT, at=at)
     page = await call.tenant.log.rows("messages", query)
     more = next_cursor(call, page, query, call.path + "/messages")
-    messages = await with_xml(call, page.rows) if wants_xml(call) else page.rows
+    messages = await with_xml(call, page.rows) if is_xml else page.rows
     return answer(splice(row, {"messages": messages, "next": more}), position=orjson.loads(row)["position"])
 
 
@@ -85,9 +92,8 @@ async def resume(call: Call) -> Answer:
 async def _control(call: Call, command: type[KillThread | PauseThread | ResumeThread]) -> Answer:
     call.allow_query()
     parsed(NoBody, call.json())
-    await call.tenant.do(command(thread_id=call.params["id"], **call.command_fields()))
-    row = await call.row("threads", call.params["id"])
-    return answer(row, position=orjson.loads(row)["position"])
+    await call.do(command(thread_id=call.params["id"], **call.command_fields()))
+    return answer(await call.row("threads", call.params["id"]))
 
 
 LIST: Final = Contract(gives=gives(ThreadList), query=THREADS.takes, narrow={"status": ThreadStatus})

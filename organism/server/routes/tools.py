@@ -33,7 +33,7 @@ async def execute(call: Call) -> Answer:
     call.permit(name=body.name)
     json = body.arguments if await _is_repeated(call) else call_json(checked(call, body.name), body.arguments)
     command = Inject(to=body.name, json=json, **call.command_fields(of_thread=False))
-    sent = await call.send(command, "/arguments")
+    sent = await call.send(command, "/arguments", {"/to": "/name"})
     end = await end_of(call, sent, MAX_WAIT_SECONDS)
     if end is None:
         return answer({"thread_id": sent.thread_id, "message_id": sent.message_id, "position": sent.position}, 202)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from tests.flows.world import MakeWorld
 from tests.server.served import Served, served
 
@@ -92,3 +94,20 @@ async def test_a_stop_is_acknowledged_and_then_carried_out() -> None:
     async with served() as server:
         answer = await server.call("POST", "/organism/stop")
         assert (answer.status_code, answer.json()["status"]) == (202, "stopping")
+
+
+async def test_a_reload_while_the_server_stops_is_told_so_at_once(world: MakeWorld) -> None:
+    source = """
+async def sleeper(payload: Ask, metadata: HandlerMetadata):
+    await asyncio.sleep(3600)
+"""
+    made = world(source, {"sleeper": {}})
+    async with served(made.config) as server:
+        await server.inject("sleeper", {"text": ""}, wait=None)
+        stopping = asyncio.ensure_future(server.organism.stop(grace_s=60))
+        await server.until(lambda: server.organism.status == "stopping")
+        refused = await server.call("POST", "/organism/reload")
+        assert (refused.status_code, refused.json()["error"]["code"]) == (503, "stopping")
+        assert not stopping.done()
+        await server.call("POST", f"/threads/{(await server.get('/threads'))['threads'][0]['id']}/kill")
+        await stopping
