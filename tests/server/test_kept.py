@@ -12,6 +12,7 @@ import pytest
 
 from organism.errors import CommitUnknown
 from organism.tenants import Tenant
+from tests.flows.stage import TurnedTime
 from tests.flows.world import MakeWorld, World
 from tests.server.served import Frames, Served, served
 
@@ -103,6 +104,21 @@ async def test_each_act_is_answered_again_as_it_was_though_all_has_moved_on(
         (first.status_code, first.content)
     ] * 2
     assert not [event for event in events if event["type"] == "organism_reloaded"][1:]
+
+
+async def test_an_answer_is_kept_for_a_day(made: World) -> None:
+    time = TurnedTime()
+    async with served(made.config, parts=time.parts()) as server:
+        first = await server.call("POST", "/agents/asker/pause", headers=KEY)
+        await server.call("POST", "/agents/asker/resume")
+        time.turn(24 * 3600 - 1)
+        again = await server.call("POST", "/agents/asker/pause", headers=KEY)
+        assert again.content == first.content
+        assert not (await server.get("/agents/asker"))["paused"]
+        time.turn(2)
+        anew = await server.call("POST", "/agents/asker/pause", headers=KEY)
+        assert anew.json()["position"] > first.json()["position"]
+        assert (await server.get("/agents/asker"))["paused"]
 
 
 async def test_a_stop_is_not_repeated_in_the_next_life(made: World) -> None:

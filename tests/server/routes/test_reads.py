@@ -67,6 +67,20 @@ async def test_a_thread_that_is_there_may_have_no_such_message(hello: Served) ->
     assert (await hello.call("GET", f"/threads/{thread}/messages?at=1")).status_code == 404
 
 
+async def test_a_long_thread_comes_with_its_first_500_messages_and_where_they_go_on(world: MakeWorld) -> None:
+    source = """
+async def teller(payload: Ask, metadata: HandlerMetadata):
+    return [HandlerResponse(Told(str(number)), to="console") for number in range(501)]
+"""
+    async with served(world(source, {"teller": {"peers": ["console"]}}).config) as server:
+        thread_id = (await server.inject("teller", {"text": ""}))["thread_id"]
+        thread = await server.get(f"/threads/{thread_id}")
+        rest = await server.get(f"/threads/{thread_id}/messages?cursor={thread['next']}")
+    assert (thread["message_count"], len(thread["messages"]), rest["count"], rest["next"]) == (502, 500, 2, None)
+    told = [message["payload"]["text"] for message in (*thread["messages"][1:], *rest["messages"])]
+    assert told == [str(number) for number in range(501)]
+
+
 async def test_a_thread_comes_with_its_messages(hello: Served) -> None:
     said = await hello.inject()
     thread = await hello.get(f"/threads/{said['thread_id']}")
