@@ -35,6 +35,35 @@ async def test_an_address_may_hold_the_filter_from_the_first_frame_on(hello: Ser
     assert {frame.get("thread_id") or frame["message"]["thread_id"] for frame in named} == {mine}
 
 
+async def test_a_thread_s_event_names_who_takes_part_by_then(hello: Served) -> None:
+    await hello.inject()
+    wanted = "events=thread_created,thread_updated,message"
+    told = {
+        name: [frame["event"] for frame in await past(hello, f"?since=0&agents={name}&{wanted}")]
+        for name in ("summarizer", "shouter", "console")
+    }
+    assert told == {
+        "summarizer": [],
+        "shouter": ["message", "message", "thread_updated"],
+        "console": ["thread_created", "message", "message", "thread_updated"],
+    }
+
+
+async def test_an_agent_s_state_names_the_thread_that_it_works_on(world: MakeWorld) -> None:
+    made = world("async def asker(payload: Ask, metadata):\n    await metadata.approve({})\n", {"asker": {}})
+    async with served(made.config) as server, server.socket("?events=agent_state") as socket:
+        everything = Frames(socket)
+        async with server.socket("?events=agent_state&threads=another") as other:
+            filtered = Frames(other)
+            await everything.until("connected")
+            await filtered.until("connected")
+            thread = (await server.inject("asker", {"text": ""}, wait=None))["thread_id"]
+            await everything.until("agent_state", agent="asker", state="waiting", current_thread=thread)
+            await server.call("POST", f"/threads/{thread}/kill")
+            seen = await filtered.until("agent_state", agent="asker", current_thread=None, state="idle", queue_depth=0)
+    assert thread not in {frame["current_thread"] for frame in seen}
+
+
 async def test_an_address_with_a_filter_and_no_position_gets_the_state(hello: Served) -> None:
     async with hello.socket("?events=thread_updated") as socket:
         frames = Frames(socket)
