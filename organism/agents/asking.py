@@ -91,6 +91,8 @@ def failure(code: str, message: str, details: Sequence[Mapping[str, str]] = ()) 
 
 async def results(metadata: HandlerMetadata, ready: Sequence[Ready | Result], replies: Replies) -> list[Result]:
     """The result of each, in their order."""
+    if len(ready) == 1:  # without a task: the request is in the commit of the answer that it follows from
+        return [each if isinstance(each, Result) else await _result(metadata, each, replies) for each in ready]
     async with asyncio.TaskGroup() as group:
         asking = [
             each if isinstance(each, Result) else group.create_task(_result(metadata, each, replies)) for each in ready

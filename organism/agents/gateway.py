@@ -21,7 +21,7 @@ from organism.agents.providers.counting import tokens_of_request
 from organism.agents.providers.replay import prompt_digest
 from organism.agents.roster import Roster, Served
 from organism.config.settings import Budget, Price
-from organism.model.completion import CompleteError, Completion, CostSource, ModelRequest
+from organism.model.completion import CompleteError, CostSource, ModelRequest
 from organism.model.money import NOTHING, exact
 from organism.model.principal import Principal
 from organism.model.redact import Redactor
@@ -132,8 +132,7 @@ class Gateway:
             return Outcome(None, self._told(error), attempts.sent, attempts.ran_us)
         cost = self._costs[call.key] = _cost(plan, served, hearing)
         served.rate.give_back(max(0, plan.need.input_tokens + plan.need.output_tokens - _tokens(cost)))
-        completion = _completion(hearing, served, cost)
-        return Outcome(completion, None, attempts.sent, attempts.ran_us)
+        return Outcome(hearing.completion(served.name, cost), None, attempts.sent, attempts.ran_us)
 
     def _told(self, error: ProviderError) -> dict[str, str]:
         """The error as it is recorded. What a server said may be anything; no secret of ours is in it."""
@@ -207,13 +206,3 @@ def _no_cost(plan: Plan) -> Cost:
 
 def _tokens(cost: Cost) -> int:
     return cost.input_tokens + cost.output_tokens
-
-
-def _completion(hearing: Hearing, served: Served, cost: Cost) -> Completion:
-    return replace(
-        hearing.completion(served.name),
-        input_tokens=cost.input_tokens,
-        output_tokens=cost.output_tokens,
-        cost_usd=cost.cost_usd,
-        cost_source=cost.cost_source,
-    )

@@ -16,6 +16,7 @@ from organism.model.completion import Completion, Finish, FinishReason, Part, Te
 from organism.model.money import is_amount
 from organism.model.redact import Redactor
 from organism.pump.models import Anew, Told
+from organism.pump.spend import Cost
 from organism.pump.veil import Veil
 
 CHARS_PER_TOKEN_AT_MOST: Final = 16
@@ -124,10 +125,19 @@ class Hearing:
         said = None if self._usage is None else self._usage.cost_usd
         return said if said is not None and is_amount(said) else None
 
-    def completion(self, model: str) -> Completion:
-        """What was heard, without its cost."""
-        text, thought = ("".join(self._said[kind]) for kind in ("text", "thought"))
-        return Completion(model, text, thought, tuple(self._calls), self.finish or "stop")
+    def completion(self, model: str, cost: Cost) -> Completion:
+        """What was heard, and what it did cost."""
+        return Completion(
+            model=model,
+            text="".join(self._said["text"]),
+            thought="".join(self._said["thought"]),
+            tool_calls=tuple(self._calls),
+            finish=self.finish or "stop",
+            input_tokens=cost.input_tokens,
+            output_tokens=cost.output_tokens,
+            cost_usd=cost.cost_usd,
+            cost_source=cost.cost_source,
+        )
 
 
 def _believed(count: int) -> int:

@@ -27,8 +27,9 @@ class Journal(ABC):
     """The front of a log: ``append`` and what follows from it, in the loop's thread.
 
     An engine says how a batch is written.
-    A commit begins at the end of the loop's iteration in which the first unit was appended, or as soon as the one
-    before it has ended; it takes all that was appended until then. ``on_lost`` is called with the true head after a
+    A commit begins at the end of the loop's iteration after the one in which the first unit was appended, so that it
+    has what follows from that at once, or as soon as the one before it has ended; it takes all that was appended until
+    then. ``on_lost`` is called with the true head after a
     failed commit, once the log takes writes again: what was decided on top of the failed units has to be decided
     anew.
     """
@@ -81,7 +82,7 @@ class Journal(ABC):
         if not self._is_writing:
             if not self._is_due:
                 self._is_due = True
-                self._loop.call_soon(self._begin)
+                self._loop.call_soon(self._loop.call_soon, self._begin)
             elif len(self._intake.batch.units) >= EARLY_UNITS:
                 self._begin()
 

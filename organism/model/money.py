@@ -23,6 +23,8 @@ def exact(amount: Decimal) -> Decimal:
 
 def priced(tokens: int, usd_per_million: Decimal) -> Decimal:
     """What so many tokens cost."""
+    if not usd_per_million:
+        return NOTHING
     return exact(tokens * usd_per_million / _MILLION)
 
 

@@ -29,8 +29,8 @@ _LOOKS: Final = re.compile(
     "|".join(
         (
             TOKEN.pattern,
-            rf"(?P<scheme>(?i:\b(?:bearer|basic)\s+))(?={_NO_WORD})[A-Za-z0-9._~+/=-]{{8,}}",
-            r"(?P<query>(?i:[?&](?:token|access_token|api_?key|key|ticket|password|secret)=))[^&\s\"'<>]+",
+            rf"(?P<scheme>\b(?ai:bearer|basic)\s+)(?={_NO_WORD})[A-Za-z0-9._~+/=-]{{8,}}",
+            r"(?P<query>(?ai:[?&](?:token|access_token|api_?key|key|ticket|password|secret)=))[^&\s\"'<>]+",
             r"(?P<site>\b[a-z][a-z0-9+.-]*://)[^/\s:@\"'<>]*:[^/\s@\"'<>]+(?=@)",
             r"\bsk-[A-Za-z0-9_-]{16,}",
             r"\b(?:AKIA|ASIA)[0-9A-Z]{16}\b",
@@ -42,6 +42,11 @@ _LOOKS: Final = re.compile(
     )
 )
 _KEPT: Final = ("scheme", "query", "site")
+_TRACES: Final = (
+    *("org_", "page_", "bearer", "basic", "token=", "key=", "ticket=", "password=", "secret=", "://", "sk-"),
+    *("akia", "asia", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "xox", "eyj", "-----begin "),
+)
+"""In lower case, one of these is in whatever looks like a credential; to look for them costs a tenth of the pattern."""
 
 
 class Redactor:
@@ -118,11 +123,11 @@ class Redactor:
         """A text as it may be shown or logged."""
         for secret in self._secrets:
             text = text.replace(secret, MASK)
-        return _LOOKS.sub(_masked, text)
+        return _without_looks(text)
 
     def shown(self, finished: bytes) -> bytes:
         """Finished JSON as it may be shown."""
-        return _LOOKS.sub(_masked, self.kept(finished).decode("utf-8", "replace")).encode()
+        return _without_looks(self.kept(finished).decode("utf-8", "replace")).encode()
 
     def value(self, value: Any, name: str = "") -> Any:
         """JSON as it may be shown or logged, with what stands under the names of secrets gone too."""
@@ -154,6 +159,15 @@ def _growing(secret: str, text: str) -> int:
     """Where a token may begin right behind the secret, which parts them once it is masked; else the text's length."""
     end = text.rfind(secret) + len(secret)
     return end if end >= len(secret) and _GROWING.match(text, end) else len(text)
+
+
+def _without_looks(text: str) -> str:
+    """The text without what looks like a credential."""
+    lowered = text.lower()
+    for trace in _TRACES:
+        if trace in lowered:
+            return _LOOKS.sub(_masked, text)
+    return text
 
 
 def _masked(found: re.Match[str]) -> str:

@@ -1,7 +1,8 @@
 """A handling while it runs: its clock, its slot, and the answers that it waits for.
 
 While a handler waits for an answer its slot is free and its line is open; it goes on when the answer is on disk and it
-has both again. While it waits for a model its line stays shut: one turn at a time for each agent and thread.
+has both again; a turn of a model that acts by steps alone goes on when it is decided (adr/0044). While it waits for a
+model its line stays shut: one turn at a time for each agent and thread.
 """
 
 from __future__ import annotations

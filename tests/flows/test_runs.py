@@ -187,7 +187,7 @@ async def test_a_killed_run_keeps_what_was_said_and_is_done_before_its_thread(wo
     async with made.running(parts=speaker.parts()) as o:
         injected = await o.inject("talker", {"text": "half an @answer more"})
         await speaker.at("answer")
-        await o.pump.settled()
+        await o.until("run_message_start")
         await o.do(KillThread(thread_id=injected.thread_id))
         events = await o.events(thread=injected.thread_id)
     entries = [event for event in events if event.type.startswith("run_")]

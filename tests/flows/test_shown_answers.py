@@ -72,12 +72,14 @@ async def said(o: Running, thread: str) -> list[str]:
                 ("message_end", "m1"),
             ],
         ),
+        ("half << whole", [("message_start", "m1"), ("message_delta", "whole"), ("message_end", "m1")]),
         (
-            "half << whole",
+            "half @seen << whole",
             [("message_start", "m1"), ("message_start", "m1"), ("message_delta", "whole"), ("message_end", "m1")],
         ),
+        ("<call> = in words", [("message_start", "m1"), ("message_delta", "in words"), ("message_end", "m1")]),
         (
-            "<call> = in words",
+            "<call> @seen = in words",
             [
                 ("message_start", "m1"),
                 ("message_start", "m1"),
@@ -86,13 +88,17 @@ async def said(o: Running, thread: str) -> list[str]:
             ],
         ),
         ("= in words", [("message_start", "m1"), ("message_delta", "in words"), ("message_end", "m1")]),
-        ("<call> ?echo =", [("message_start", "m1"), ("message_start", "m1"), ("message_end", "m1")]),
+        ("<call> ?echo =", []),
+        ("<call> @seen ?echo =", [("message_start", "m1"), ("message_start", "m1"), ("message_end", "m1")]),
     ],
 )
 async def test_a_call_shows_its_answer_by_itself(world: MakeWorld, words: str, shown: list[tuple[str, str]]) -> None:
     made, speaker = world(TALKER, {"talker": {}}), Speaker()
     async with made.running(parts=speaker.parts()) as o:
         injected = await o.inject("talker", {"text": words})
+        if "@seen" in words:
+            await o.until("run_message_start")
+            speaker.open("seen")
         await o.until("step_recorded")
         open_gate(o, "after")
         assert await o.tenant.ended(injected.thread_id, 10)

@@ -19,11 +19,13 @@ LOOKS = [
     "page_18c_" + "f" * 64,
     "sk-proj-abcdefghijklmnop1234",
     "AKIAIOSFODNN7EXAMPLE",
-    "ghp_" + "a1B2" * 9,
-    "xoxb-1234567890-abc",
+    "ASIAIOSFODNN7EXAMPLE",
+    *(f"gh{kind}_" + "a1B2" * 9 for kind in "pousr"),
+    *(f"xox{kind}-1234567890-abc" for kind in "abeoprs"),
     "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.c2lnbmF0dXJl",
     "-----BEGIN RSA PRIVATE KEY-----\nMIIEow\n-----END RSA PRIVATE KEY-----",
 ]
+QUERY_NAMES = ("token", "access_token", "api_key", "apikey", "key", "ticket", "password", "secret")
 
 
 @pytest.mark.parametrize("secret", LOOKS)
@@ -39,6 +41,9 @@ def test_what_looks_like_a_credential_is_not_shown(secret: str) -> None:
         ("basic dXNlcjpwYXNzd29yZA==", f"basic {MASK}"),
         ("Basic dXNlcjpwYXNz", f"Basic {MASK}"),
         ("GET /x?limit=1&api_key=abc&q=2", f"GET /x?limit=1&api_key={MASK}&q=2"),
+        *((f"/x?{name}=abc&q=2", f"/x?{name}={MASK}&q=2") for name in QUERY_NAMES),
+        *((f"/x?{name.upper()}=abc", f"/x?{name.upper()}={MASK}") for name in QUERY_NAMES),
+        ("AUTHORIZATION: BEARER abcdefgh1234", f"AUTHORIZATION: BEARER {MASK}"),
         ("postgres://me:hunter2@db/x", f"postgres://{MASK}@db/x"),
     ],
 )

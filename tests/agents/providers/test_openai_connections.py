@@ -11,12 +11,16 @@ import pytest
 
 from organism.agents.provider import ProviderError
 from organism.agents.providers.openai import OpenAIProvider
+from organism.agents.providers.wire import patience
 from organism.agents.providers.wire.access import Waits
 from organism.model.completion import TextDelta
 from tests.agents.peer.answers import Answer, Called
 from tests.agents.peer.fixture import Peer
 from tests.agents.providers.asking import Came, ask, gathered, request
 from tests.agents.providers.refusing import KEY, fault
+
+END_OF_BODY = 6
+"""The number of the chunk that ends the body of an answer in one piece."""
 
 
 @pytest.fixture
@@ -130,6 +134,16 @@ async def test_an_answer_that_is_whole_is_not_waited_for_any_more(peer: Peer) ->
     provider = OpenAIProvider(peer.url, waits=Waits(end_s=0.05))
     assert (await ask(provider, "Hello!")).finish == "stop"
     await provider.close()
+
+
+async def test_nobody_waits_for_what_comes_behind_a_whole_answer(peer: Peer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(patience, "DRAIN_S", 600)
+    await peer.script(Answer(text="Hi.", pieces=1, hang_after=END_OF_BODY))
+    provider = OpenAIProvider(peer.url)
+    assert (await ask(provider, "Hello!")).finish == "stop"
+    assert (await peer.requests())[0]["end"] is None
+    await provider.close()
+    await peer.until(open=1)
 
 
 async def test_a_server_that_does_not_begin_is_given_up(peer: Peer) -> None:

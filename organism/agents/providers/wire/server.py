@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from typing import Any, Final, Protocol
 
 import orjson
@@ -65,6 +65,7 @@ class Server:
         self._opening = asyncio.Lock()
         self._sender: Sender | None = None
         self._is_closed = False
+        self._endings: set[asyncio.Future[None]] = set()
         self._without: frozenset[str] = frozenset()
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[Part]:
@@ -86,14 +87,34 @@ class Server:
         finally:
             patience.rest()
             if reader.is_ended:
+                self._end_apart(patience, chunks, response)
+                await asyncio.sleep(0)  # where all of it has come, the connection is free from here on
+            else:
+                await chunks.aclose()
+                await response.aclose()
+
+    def _end_apart(self, patience: Patience, chunks: AsyncGenerator[bytes], response: Unread) -> None:
+        """The answer is whole: that its connection can serve the next call is nothing that the caller waits for."""
+
+        async def end() -> None:
+            try:
                 await patience.drain(chunks)
-            await chunks.aclose()
-            await response.aclose()
+            finally:
+                await chunks.aclose()
+                await response.aclose()
+
+        ending = asyncio.ensure_future(end())
+        self._endings.add(ending)
+        ending.add_done_callback(self._endings.discard)
 
     async def close(self) -> None:
         """Let go of all connections."""
         async with self._opening:
             self._is_closed = True
+            for ending in self._endings:
+                ending.cancel()
+            if self._endings:
+                await asyncio.wait(self._endings)
             if self._sender is not None:
                 await self._sender.close()
 

@@ -1,0 +1,161 @@
+"""A turn goes on while its answer is on its way to the disk; what it makes possible waits there (adr/0044)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+
+import pytest
+
+from organism.model.commands import KillThread, PauseAgent, ResumeAgent
+from organism.testing import Running
+from tests.flows.disk import Disk, Fault
+from tests.flows.speaker import Speaker
+from tests.flows.stage import decided, folded_anew, folded_live, play
+from tests.flows.test_lost_commits import FAULTS, mend
+from tests.flows.thinking import agent, thinking
+from tests.flows.world import MakeWorld, World
+
+SOURCE = """
+async def counter(payload: Ask, metadata: HandlerMetadata):
+    TRACE.append(payload.text)
+    return HandlerResponse.respond(Told("counted"))
+
+async def talker(payload: Ask, metadata: HandlerMetadata):
+    said = await metadata.complete([{"role": "user", "content": payload.text}], block="m1")
+    TRACE.append(said.text)
+    return HandlerResponse.respond(Told(said.text))
+"""
+AT_ONCE = ("run_message_start", "run_message_delta", "run_message_end", "step_recorded")
+END = ("message_handled", "thread_completed")
+
+
+@pytest.fixture
+def society(world: MakeWorld) -> World:
+    """``counter`` comes first: each world is played by its module."""
+    listeners = {"counter": {}, "talker": {}, "thinker": agent(tools=["counter"])}
+    return thinking(world, listeners, source=SOURCE).world
+
+
+@asynccontextmanager
+async def followed(o: Running) -> AsyncIterator[list[list[str]]]:
+    """The types of the events of each commit, to the one in which a thread ends."""
+    commits: list[list[str]] = []
+
+    async def follow() -> None:
+        async for events in o.log.follow(o.log.head):
+            commits.append([event.type for event in events])
+            if "thread_completed" in commits[-1]:
+                return
+
+    following = asyncio.ensure_future(follow())
+    yield commits
+    await following
+
+
+def holding(commits: list[list[str]], *types: str) -> bool:
+    """Whether one commit has all of these."""
+    return any(set(types) <= set(commit) for commit in commits)
+
+
+async def test_an_answer_that_is_there_at_once_is_shown_recorded_and_sent_in_one_commit(society: World) -> None:
+    async with society.running(parts=Speaker().parts()) as o, followed(o) as commits:
+        outcome = await o.inject("thinker", {"message": "Hello there"}, wait=True)
+    assert [reply["text"] for reply in outcome.replies] == ["Hellothere"]
+    assert holding(commits, *AT_ONCE, "message_sent", *END)
+
+
+async def test_an_answer_and_what_is_asked_because_of_it_are_one_commit(society: World) -> None:
+    async with society.running(parts=Speaker().parts()) as o, followed(o) as commits:
+        await o.inject("thinker", {"message": "?counter"}, wait=True)
+    assert holding(commits, "budget_settled", "step_recorded", "step_started", "message_sent", "message_started")
+
+
+async def test_a_handler_of_ones_own_gets_the_answer_when_it_is_on_disk(society: World) -> None:
+    disk, speaker = Disk(), Speaker()
+    async with society.running(parts=replace(speaker.parts(), driver=disk)) as o, followed(o) as commits:
+        outcome = await o.inject("talker", {"text": "@now Hello"})
+        await speaker.at("now")
+        await o.pump.settled()
+        disk.hold()
+        speaker.open("now")
+        await decided(o)
+        assert play(o)["TRACE"] == []
+        disk.release()
+        assert await o.tenant.ended(outcome.thread_id, 10)
+        assert play(o)["TRACE"] == ["Hello"]
+    assert holding(commits, *AT_ONCE)
+    assert not holding(commits, "step_recorded", *END)
+
+
+async def test_nothing_leaves_a_turn_before_its_answer_is_on_disk(society: World) -> None:
+    disk, speaker = Disk(), Speaker()
+    async with society.running(parts=replace(speaker.parts(), driver=disk)) as o:
+        outcome = await o.inject("thinker", {"message": "@now ?counter"})
+        await speaker.at("now")
+        await o.pump.settled()
+        disk.hold()
+        speaker.open("now")
+        await decided(o)
+        assert play(o)["TRACE"] == []
+        assert len(speaker.calls) == 1
+        disk.release()
+        assert await o.tenant.ended(outcome.thread_id, 10)
+        assert play(o)["TRACE"] == ["counter"]
+
+
+@FAULTS
+@pytest.mark.parametrize("words", ["@now ?counter", "@now Hello"])
+async def test_a_turn_whose_answer_may_be_lost_does_nothing_twice(society: World, fault: Fault, words: str) -> None:
+    disk, speaker = Disk(), Speaker()
+    async with society.running(parts=replace(speaker.parts(), driver=disk)) as o:
+        outcome = await o.inject("thinker", {"message": words})
+        await speaker.at("now")
+        await o.pump.settled()
+        disk.fail(fault)
+        speaker.open("now")
+        while not o.tenant.recovering:
+            await asyncio.wait([asyncio.get_running_loop().create_future()], timeout=0.005)
+        await mend(o, disk)
+        assert await o.tenant.ended(outcome.thread_id, 10)
+        assert len(await o.replies(outcome.thread_id)) == 1
+        assert play(o)["TRACE"] == (["counter"] if "counter" in words else [])
+        asked_again = 1 if fault is Fault.BEFORE else 0
+        assert len(speaker.calls) == words.count("?") + 1 + asked_again
+        assert await folded_live(o) == await folded_anew(o.log)
+
+
+async def test_a_turn_of_a_paused_agent_does_not_go_ahead(society: World) -> None:
+    speaker = Speaker()
+    async with society.running(parts=speaker.parts()) as o:
+        outcome = await o.inject("thinker", {"message": "@now ?counter"})
+        await speaker.at("now")
+        await o.do(PauseAgent(agent="thinker"))
+        speaker.open("now")
+        await o.until("step_recorded")
+        assert [event.data["to"] for event in await o.events("message_sent")] == ["thinker"]
+        await o.do(ResumeAgent(agent="thinker"))
+        assert await o.tenant.ended(outcome.thread_id, 10)
+        assert play(o)["TRACE"] == ["counter"]
+
+
+async def test_what_had_come_of_an_answer_that_fails_at_once_is_shown(society: World) -> None:
+    async with society.running(parts=Speaker().parts()) as o:
+        outcome = await o.inject("talker", {"text": "half !upstream_error"}, wait=True)
+        kinds = [event.type for event in await o.events(thread=outcome.thread_id)]
+    begun = kinds.index("run_message_start")
+    assert kinds[begun : begun + 3] == ["run_message_start", "run_message_delta", "model_called"]
+
+
+async def test_a_kill_in_the_moment_before_a_text_is_shown_leaves_none(society: World) -> None:
+    speaker = Speaker()
+    async with society.running(parts=speaker.parts()) as o:
+        outcome = await o.inject("thinker", {"message": "half @now"})
+        await speaker.at("now")
+        await o.do(KillThread(thread_id=outcome.thread_id))
+        kinds = [event.type for event in await o.events(thread=outcome.thread_id)]
+        assert await folded_live(o) == await folded_anew(o.log)
+    assert kinds[-1] == "thread_killed"
+    assert kinds.count("run_message_start") == kinds.count("run_message_end")
