@@ -300,6 +300,7 @@ async def _kill(self: Operator, command: c.KillThread) -> c.Done:
     if thread is None:
         row = await known_thread(pump, command.thread_id)
         if row["status"] == "killed":
+            check_position(command, row["position"])
             return c.Done(row["position"])
         thread = self.active(command.thread_id) or Thread(command.thread_id)
         position = row["position"]

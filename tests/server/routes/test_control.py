@@ -96,7 +96,7 @@ async def test_a_stop_is_acknowledged_and_then_carried_out() -> None:
         assert (answer.status_code, answer.json()["status"]) == (202, "stopping")
 
 
-async def test_a_reload_while_the_server_stops_is_told_so_at_once(world: MakeWorld) -> None:
+async def test_while_the_server_stops_it_is_not_ready_and_a_reload_is_told_so_at_once(world: MakeWorld) -> None:
     source = """
 async def sleeper(payload: Ask, metadata: HandlerMetadata):
     await asyncio.sleep(3600)
@@ -108,6 +108,9 @@ async def sleeper(payload: Ask, metadata: HandlerMetadata):
         await server.until(lambda: server.organism.status == "stopping")
         refused = await server.call("POST", "/organism/reload")
         assert (refused.status_code, refused.json()["error"]["code"]) == (503, "stopping")
+        ready = await server.call("GET", "//readyz")
+        assert (ready.status_code, ready.json()["error"]["code"]) == (503, "stopping")
+        assert (await server.get("//healthz")) == {"status": "ok"}
         assert not stopping.done()
         await server.call("POST", f"/threads/{(await server.get('/threads'))['threads'][0]['id']}/kill")
         await stopping

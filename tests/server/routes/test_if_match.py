@@ -48,6 +48,12 @@ async def test_control_of_an_ended_thread(acting: Served, act: str) -> None:
     await refused_then_done(acting, "POST", f"/threads/{thread}/{act}", thread)
 
 
+async def test_a_kill_of_a_thread_that_is_killed(acting: Served) -> None:
+    thread = (await acting.inject("asker", {"text": ""}))["thread_id"]
+    await acting.call("POST", f"/threads/{thread}/kill")
+    await refused_then_done(acting, "POST", f"/threads/{thread}/kill", thread)
+
+
 @pytest.mark.parametrize("text", ["", "ask"])
 async def test_an_injection_into_a_thread_whether_it_has_ended_or_not(acting: Served, text: str) -> None:
     thread = (await acting.inject("asker", {"text": text}, wait=0.2))["thread_id"]

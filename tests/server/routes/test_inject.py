@@ -170,3 +170,13 @@ async def test_an_idempotency_key_that_is_none_is_refused(hello: Served) -> None
         "POST", "/inject", json={"to": "greeter", "payload": {"name": "D"}}, headers={"Idempotency-Key": "a b"}
     )
     assert (answer.status_code, answer.json()["error"]["param"]) == (400, "headers.idempotency-key")
+
+
+async def test_a_key_is_bound_to_what_the_address_says_of_a_document_too(hello: Served) -> None:
+    headers = {"Content-Type": "application/xml", "Idempotency-Key": "key-1"}
+    document = b"<Greeting><name>Dan</name></Greeting>"
+    first = await hello.call("POST", "/inject?to=greeter", headers=headers, content=document)
+    again = await hello.call("POST", "/inject?to=greeter", headers=headers, content=document)
+    other = await hello.call("POST", "/inject?to=shouter", headers=headers, content=document)
+    assert (first.status_code, again.content) == (202, first.content)
+    assert (other.status_code, other.json()["error"]["code"]) == (422, "idempotency_key_reused")

@@ -51,6 +51,7 @@ async def test_a_schema_is_xsd_or_json_schema_as_asked(hello: Served) -> None:
     assert '<xs:element name="Greeting"' in xsd.text
     assert json.headers["content-type"] == "application/schema+json"
     assert json.json()["properties"]["name"]["type"] == "string"
+    assert xsd.headers["vary"] == json.headers["vary"] == "accept"
 
 
 async def test_what_there_is_not_is_not_found(hello: Served) -> None:
