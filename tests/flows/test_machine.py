@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
@@ -9,6 +10,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 from organism.model import commands as c
 from tests.flows.machine import AGENTS, Machine
 
+pytestmark = pytest.mark.timeout(600)
 agents = st.sampled_from(AGENTS)
 
 

@@ -10,6 +10,7 @@ from dataclasses import replace
 import pytest
 
 from organism.model.commands import KillThread, PauseAgent, ResumeAgent
+from organism.pump import talk
 from organism.testing import Running
 from tests.flows.disk import Disk, Fault
 from tests.flows.speaker import Speaker
@@ -17,6 +18,7 @@ from tests.flows.stage import decided, folded_anew, folded_live, play
 from tests.flows.test_lost_commits import FAULTS, mend
 from tests.flows.thinking import agent, thinking
 from tests.flows.world import MakeWorld, World
+from tests.log.engines import turn
 
 SOURCE = """
 async def counter(payload: Ask, metadata: HandlerMetadata):
@@ -65,6 +67,21 @@ async def test_an_answer_that_is_there_at_once_is_shown_recorded_and_sent_in_one
         outcome = await o.inject("thinker", {"message": "Hello there"}, wait=True)
     assert [reply["text"] for reply in outcome.replies] == ["Hellothere"]
     assert holding(commits, *AT_ONCE, "message_sent", *END)
+
+
+class Breathing(Speaker):
+    """A commit may begin between two of its words."""
+
+    async def pause(self) -> None:
+        for _ in range(5):
+            await turn()
+
+
+async def test_the_start_of_a_text_waits_for_more(society: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(talk, "GATHER_SECONDS", 60)
+    async with society.running(parts=Breathing().parts()) as o, followed(o) as commits:
+        await o.inject("thinker", {"message": "Hello there you"}, wait=True)
+    assert holding(commits, *AT_ONCE, *END)
 
 
 async def test_an_answer_and_what_is_asked_because_of_it_are_one_commit(society: World) -> None:
