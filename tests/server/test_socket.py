@@ -221,6 +221,16 @@ async def test_whoever_does_not_authenticate_is_told_nothing(hello: Served, firs
         assert await closed(frames) == 4401
 
 
+async def test_whoever_says_nothing_is_told_after_a_while_and_closed(
+    hello: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("organism.server.socket.AUTH_SECONDS", 0.05)
+    async with hello.socket(headers={}) as socket:
+        frames = Frames(socket)
+        assert (await frames.next())["code"] == "missing_authorization"
+        assert await closed(frames) == 4401
+
+
 async def test_a_wrong_token_in_a_header_is_closed(hello: Served) -> None:
     async with hello.socket(headers={"X-API-Key": "wrong"}) as socket:
         assert await closed(Frames(socket)) == 4401
