@@ -4,19 +4,25 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any, Final
 
 from organism.agents.providers.builtin.choosing import PART, best_choice
 from organism.agents.providers.builtin.evidence import all_of, find
 from organism.agents.providers.builtin.fields import Field
 from organism.agents.providers.builtin.labelling import Taken
+from organism.agents.providers.builtin.lexicon import POLITE
 from organism.agents.providers.builtin.numbers import from_digits
 from organism.agents.providers.builtin.offers import OPERATIONS, Offer
 from organism.agents.providers.builtin.places import Place
 from organism.agents.providers.builtin.sources import Source
 from organism.agents.providers.builtin.sum_tree import Sum, expression
 from organism.agents.providers.builtin.tool_texts import ToolTexts, Wish
+from organism.agents.providers.builtin.words import known
 
+_STATES: Final = (("on", "enabled", "an", "ein"), ("off", "disabled", "aus", "ab"))
+"""Words of a state, the German particles of its verbs behind them."""
+_TURNING: Final = frozenset({"turn", "switch", "put"})
 ANYWHERE: Final = "UTC"
 TWO: Final = 2
 
@@ -104,8 +110,25 @@ class _Filler:
         return find(field, self._wide, self._taken) if value is None and field.topic != "sum" else value
 
     def _chosen(self, field: Field) -> Any | None:
+        switched = self._switched(field)
+        if switched is not None:
+            return switched
         best = best_choice(field, self._source)
+        if field.is_required and (best is None or best.evidence <= 0):
+            best = best_choice(field, self._wide)
         return best.value if best is not None and best.evidence >= (PART if not field.is_required else 0.5) else None
+
+    def _switched(self, field: Field) -> Any | None:
+        """Of two states the one that the verb's particle names: ``turn the fan off``, ``mach das Licht aus``."""
+        values = {str(value).lower(): value for value in field.schema["enum"]}
+        words = [word.plain for word in self._clause.words if not self._clause.bare[word.start].isspace()]
+        verb = known(self._clause.verb)[0]
+        said = next((word for word in reversed(words) if word not in POLITE), "")
+        for states in _STATES:
+            named = next((values[state] for state in states if state in values), None)
+            if named is not None and (said in states or verb.startswith(states[2:]) or _stands_together(words, states)):
+                return named
+        return None
 
     def _optional(self, field: Field) -> Any | None:
         """What need not be said counts only if it is said by name, or is of a kind that says itself."""
@@ -132,7 +155,8 @@ class _Filler:
         if field.kind != "string":
             return find(field, self._source, self._taken)
         special = self._texts.text(field)
-        return special if special is not None else find(field, self._source, self._taken)
+        found = special if special is not None else find(field, self._source, self._taken)
+        return found if found is not None or field.topic == "place" else self._texts.part(field)
 
     def _several(self, field: Field) -> list[Any] | None:
         typed = self._listed(field)
@@ -147,6 +171,11 @@ class _Filler:
         subject = self._texts.subject
         parts = [part.strip() for part in re.split(r",|\band\b|\bund\b", subject) if part.strip()]
         return parts or None
+
+
+def _stands_together(words: Sequence[str], states: Sequence[str]) -> bool:
+    """``turn on``, ``switch off``."""
+    return any(left in _TURNING and right in states for left, right in pairwise(words))
 
 
 def _operation(op: str, allowed: object) -> str | None:

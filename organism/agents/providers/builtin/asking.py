@@ -26,6 +26,9 @@ _QUOTED: Final = re.compile(
     r"\"([^\"\n]+)\"|“([^”\n]+)”|„([^“”\n]+)[“”]|«([^»\n]+)»|(?<!\w)'([^'\n]+)'(?!\w)|`([^`\n]+)`"
 )
 _BREAK: Final = re.compile(r"[,;:–—(]")
+_PAUSE: Final = re.compile(r"[,;:–—](?=\s)")
+_SPEAKING: Final = (" i ", " we ", " ich ", " wir ", " im ", " were ", " ive ")
+_WANTING: Final = named("wanting")
 _JOINING: Final = named("joining")
 _WISHES: Final = named("wishes")
 _KNOWING: Final = named("knowing")
@@ -65,10 +68,7 @@ class Clause:
     @property
     def is_negated(self) -> bool:
         """Whether it says that something shall not be done."""
-        form = self.form
-        for harmless in _NO_NEGATION:
-            form = form.replace(f" {harmless} ", " ")
-        return any(f" {word} " in form for word in NEGATIONS)
+        return any(map(_denies, _PAUSE.split(self.text)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +78,15 @@ class Asked:
     text: str
     clauses: tuple[Clause, ...]
     material: str
+
+
+def _denies(text: str) -> bool:
+    """Whether a part of a clause says ``not``, and does not only tell of the speaker: ``I don't need it any more``."""
+    form = f" {' '.join(word.plain for word in sentence(text).words)} "
+    for harmless in _NO_NEGATION:
+        form = form.replace(f" {harmless} ", " ")
+    is_of_speaker = form.startswith(_SPEAKING) and not any(f" {word} " in form for word in _WANTING)
+    return not is_of_speaker and any(f" {word} " in form for word in NEGATIONS)
 
 
 def asked(text: str) -> Asked:
@@ -91,6 +100,11 @@ def asked(text: str) -> Asked:
 def quoted(text: str) -> list[str]:
     """What stands in quotes."""
     return [next(filter(None, match.groups())).strip() for match in _QUOTED.finditer(text)]
+
+
+def quotes_in(text: str) -> Iterator[tuple[tuple[int, int], str]]:
+    """Where quotes stand, their marks included, and what stands in them."""
+    return ((match.span(), next(filter(None, match.groups())).strip()) for match in _QUOTED.finditer(text))
 
 
 def _parted(text: str) -> tuple[str, str]:
@@ -183,8 +197,21 @@ def _begins_clause(found: Sentence, first: int, at: int) -> bool:
     ahead = at
     while ahead < len(words) and (words[ahead].plain in _JOINING or words[ahead].plain in POLITE):
         ahead += 1
-    if ahead >= len(words) or ahead - at > 3 or _is_empty(words[first:at]) or _leads_in(words[first:at]):  # noqa: PLR2004 - polite words in a row
+    if ahead >= len(words) or ahead - at > 3 or _is_empty(words[first:at]):  # noqa: PLR2004 - polite words in a row
         return False
+    form = words[ahead].plain
+    begin = next((word.plain for word in words[first:at] if word.plain not in POLITE), "")
+    if any(word.plain in _PLEASE for word in words[at:ahead]) and ":" not in gap and begin not in _LEADING:
+        return not form.isdigit()
+    following = words[ahead : ahead + MAX_LEAD_WORDS * 2]
+    is_apart = not (_leads_in(words[first:at]) or _is_told_sum(words[first:at], following))
+    return is_apart and _begins_request(found, first, at, ahead)
+
+
+def _begins_request(found: Sentence, first: int, at: int, ahead: int) -> bool:
+    """Whether the word ahead asks or orders by itself."""
+    words, offset = found.words, found.start
+    gap = found.text[words[at - 1].end - offset : words[at].start - offset]
     form = words[ahead].plain
     asks = found.is_question or _mood(words[first:at], "") != "statement"
     if form in QUESTION_WORDS:
@@ -208,6 +235,12 @@ def _begins_clause(found: Sentence, first: int, at: int) -> bool:
     return form in ASKING and asks and following in _SUBJECTS
 
 
+def _is_told_sum(told: Sequence[Word], asking: Sequence[Word]) -> bool:
+    """Whether something is told and asked at once: ``I had 9 and gave 4, how many are left``."""
+    return any(word.plain in _REST for word in asking) and _mood(told, "") == "statement"
+
+
+_REST: Final = named("left_over") | named("each_one")
 _TO_ME: Final = named("to_me")
 _SUBJECTS: Final = named("subjects")
 
@@ -233,6 +266,18 @@ def _clause(text: str, *, is_question: bool) -> Clause:
     bare = _QUOTED.sub(lambda match: " " * len(match.group()), made.text)
     mood = "question" if is_question or made.is_question else _mood(made.words, made.text)
     return Clause(made.text, bare, made.words, mood)
+
+
+def clause_of(text: str) -> Clause:
+    """A text as one request."""
+    return _clause(text, is_question=text.rstrip().endswith("?"))
+
+
+def part_of(clause: Clause, start: int, end: int) -> Clause:
+    """A part of a clause as a request of its own."""
+    made = sentence(clause.text[start:end].strip(" \t\n,;:"))
+    bare = _QUOTED.sub(lambda match: " " * len(match.group()), made.text)
+    return Clause(made.text, bare, made.words, "command" if clause.mood == "statement" else clause.mood)
 
 
 def _mood(words: Sequence[Word], text: str) -> Mood:

@@ -107,6 +107,8 @@ def _named(forms: Sequence[str], source: Source) -> float:
     at = text.find(f" {' '.join(forms)} ")
     if at < 0:
         return 0.0
+    if len(forms) == 1:
+        return -1.0 if forms[0] in source.denied else 1.0
     before = text[:at].split()[-3:] if at < 400 else text[at - 60 : at].split()[-3:]  # noqa: PLR2004 - far enough back
     return -1.0 if NEGATIONS.intersection(before) else 1.0
 

@@ -29,6 +29,8 @@ _SOMEWHERE: Final = re.compile(
 )
 _FROM: Final = named("beginnings")
 _TO: Final = named("endings")
+ENDS: Final = _FROM | _TO
+"""What fields are called that ask where something begins or ends."""
 _YES: Final = named("yes")
 _NO: Final = named("no")
 
@@ -84,10 +86,7 @@ def _as_truth(value: str) -> bool | None:
 
 def text(wanted: Field, source: Source, taken: Taken) -> str | None:
     """The text that the field asks for."""
-    is_end_of_way = (
-        wanted.topic == "other" and bool((_FROM | _TO).intersection(wanted.forms)) and len(source.places) > 1
-    )
-    reader = _places if is_end_of_way else _BY_TOPIC.get(wanted.topic)
+    reader = _places if is_end_of_way(wanted, source) else _BY_TOPIC.get(wanted.topic)
     if reader is None:
         return labelled(wanted, source, lambda value: value)
     in_label = labelled(wanted, source, lambda value: _first(wanted, reader(Source(value, source.language)), value))
@@ -96,6 +95,11 @@ def text(wanted: Field, source: Source, taken: Taken) -> str | None:
         return in_label
     found = _directed(wanted, source, reader(source))
     return taken.next(wanted.topic, found)
+
+
+def is_end_of_way(wanted: Field, source: Source) -> bool:
+    """Whether it asks where something begins or ends, and the text names places."""
+    return wanted.topic == "other" and bool(ENDS.intersection(wanted.forms)) and len(source.places) > 1
 
 
 def _first(wanted: Field, found: list[str], value: str) -> str | None:

@@ -43,7 +43,7 @@ Topic = Literal[
 """What kind of value a field asks for; of two that its name may mean the first one counts."""
 
 _PART: Final = re.compile(r"[A-ZÄÖÜ]+(?![a-zäöü])|[A-ZÄÖÜ]?[a-zäöüß]+|\d+")
-_TWO_LETTERS: Final = re.compile(r"([aou])e(?=[^aeiou]|$)")
+_TWO_LETTERS: Final = re.compile(r"([aou])e(?=[^aeio]|$)")
 _TOPICS: Final[tuple[Topic, ...]] = get_args(Topic)
 _FORMATS: Final[Mapping[str, Topic]] = {
     "email": "email",
@@ -59,6 +59,19 @@ _FORMATS: Final[Mapping[str, Topic]] = {
     "uuid": "uuid",
 }
 _NAMED: Final[Mapping[str, frozenset[str]]] = {topic: frozenset(words.split()) for topic, words in rows("fields")}
+
+
+_LEAST: Final = 4
+_ENDINGS: Final[Mapping[str, Topic]] = {
+    **{word: topic for topic in _TOPICS for word in _NAMED.get(topic, ()) if len(word) >= _LEAST},
+    "name": "person",
+}
+
+
+def _by_ending(form: str) -> Topic | None:
+    """What the longest end of a word asks for that is a word of its own: the date of a ``lieferdatum``."""
+    ends = (form[at:] for at in range(2, len(form) - 1))
+    return next((_ENDINGS[end] for end in ends if end in _ENDINGS), None)
 
 
 def parts_of(name: str) -> list[str]:
@@ -114,10 +127,14 @@ class Field:
         if self.forms == ("name",):
             return "person"
         joined = "".join(self.forms)
-        for form in (joined, *reversed(self.forms)):
+        spoken = [known(_TWO_LETTERS.sub(r"\1", part))[0] for part in parts_of(self.name)]
+        for form in (joined, *reversed(self.forms), *reversed(spoken)):
             for topic in _TOPICS:
                 if form in _NAMED.get(topic, ()):
                     return topic
+        ending = next((found for form in reversed(spoken) if (found := _by_ending(form))), None)
+        if ending is not None:
+            return ending
         text = self.schema.get("description")
         forms = {word.plain for word in words_of(text)} if isinstance(text, str) else set()
         return next((topic for topic in _TOPICS if forms & _NAMED.get(f"described_{topic}", frozenset())), "other")

@@ -156,7 +156,8 @@ def _as_name(source: Source, text: str) -> str:
         words = words[:-1]
     name = re.sub(r"['\u2019]s$", "", " ".join(words))
     places = {place.name for place in source.places}
-    return "" if name in places or name in all_in(source, "firm") else name
+    firms = {firm.rstrip(".") for firm in all_in(source, "firm")}
+    return "" if name in places or name.rstrip(".") in firms else name
 
 
 def _currencies(source: Source) -> list[str]:

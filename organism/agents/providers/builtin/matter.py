@@ -9,8 +9,11 @@ from typing import Final
 from organism.agents.providers.builtin.asking import Clause, quoted
 from organism.agents.providers.builtin.days import days_of, moments_of
 from organism.agents.providers.builtin.lexicon import ASKING, COMMANDS, POLITE, SILENT, named
-from organism.agents.providers.builtin.words import Language, Word
+from organism.agents.providers.builtin.words import Language, Word, plain
 
+_TRAILING: Final = frozenset(
+    {"please", "bitte", "me", "mir", "left", "ubrig", "again", "nochmal", "asap", "pls", "plz"}
+)
 _FRAME: Final = named("request_frame")
 _ENDS: Final = named("request_ends")
 _KEYED: Final = re.compile(
@@ -125,6 +128,11 @@ def key_of(clause: Clause) -> str | None:
     return found[-1].group("key").rstrip(".:") if found else None
 
 
+def is_request_frame(word: str) -> bool:
+    """Whether a word only says what kind of text is asked for: ``entry``, ``article``."""
+    return plain(word) in _FRAME or plain(word) in SILENT
+
+
 def _bare(text: str) -> str:
     return text.strip().strip("\"'“”„`").strip()
 
@@ -158,17 +166,22 @@ def _first(clause: Clause, meanings: frozenset[str]) -> int:
 
 def _last(words: Sequence[Word], meanings: frozenset[str]) -> int:
     at = len(words)
-    while at > 0 and (words[at - 1].plain in POLITE or words[at - 1].plain in ("please", "bitte", "me", "mir")):
+    while at > 0 and (words[at - 1].plain in POLITE or words[at - 1].plain in _TRAILING):
         at -= 1
     end = at
-    while at > 0 and (words[at - 1].meaning in meanings or words[at - 1].plain in _ENDS):
+    while at > 0 and (_names(words[at - 1], meanings) or words[at - 1].plain in _ENDS):
         at -= 1
-    has_tool = any(word.meaning in meanings for word in words[at:end])
+    has_tool = any(_names(word, meanings) for word in words[at:end])
     return at if has_tool else end
 
 
+def _names(word: Word, meanings: frozenset[str]) -> bool:
+    """Whether a word, or all that it is made of, names the tool."""
+    return word.meaning in meanings or (bool(word.parts) and meanings.issuperset(word.parts))
+
+
 def _is_frame(word: Word, meanings: frozenset[str], *, is_first: bool) -> bool:
-    if word.is_capital and not is_first and word.meaning not in meanings:
+    if word.is_capital and not is_first and not _names(word, meanings):
         return False
     form = word.plain
     return (
@@ -177,5 +190,5 @@ def _is_frame(word: Word, meanings: frozenset[str], *, is_first: bool) -> bool:
         or form in COMMANDS
         or form in _FRAME
         or form in ASKING
-        or word.meaning in meanings
+        or _names(word, meanings)
     )

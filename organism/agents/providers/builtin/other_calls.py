@@ -5,42 +5,60 @@ from __future__ import annotations
 from typing import Final
 
 from organism.agents.providers.builtin.arguments import arguments_for
-from organism.agents.providers.builtin.asking import Asked, Clause
+from organism.agents.providers.builtin.asking import Asked, Clause, clause_of
 from organism.agents.providers.builtin.facts import VERB
+from organism.agents.providers.builtin.fits import ENOUGH, Request, fit, takes
 from organism.agents.providers.builtin.lexicon import POLITE, named
 from organism.agents.providers.builtin.matter import names_in
-from organism.agents.providers.builtin.offers import ENOUGH
 from organism.agents.providers.builtin.places import Place
 from organism.agents.providers.builtin.setting import Planned, Setting
 from organism.agents.providers.builtin.sources import Source
 from organism.agents.providers.builtin.sum_calls import is_counting
 from organism.agents.providers.builtin.tool_texts import Wish
+from organism.agents.providers.builtin.words import Word
 
 _OF_A_THING: Final = named("of_a_thing")
 _PERSONAL: Final = named("personal")
 _TELLING: Final = named("telling")
 _WISHES: Final = named("wishes")
+_NEEDS: Final = named("needs")
+_OBJECTS: Final = named("objects")
+_TIMES: Final = named("passing") | named("before_places")
+MOST_BEFORE: Final = 200
+_WHO: Final = named("asking_back")
 _SPEAKERS: Final = frozenset({"i", "ich"})
 
 
 def is_ordered(clause: Clause, setting: Setting) -> bool:
     """Whether the clause begins with what one of the tools does, or gives it what it takes and tells nothing of it."""
     first = next((word for word in clause.words if word.plain not in POLITE), None)
+    if any(f" {need} " in clause.form for need in _NEEDS):
+        return True
+    if _is_imperative(clause, clause.words[0]) or (first is not None and _is_imperative(clause, first)):
+        return True
     if first is None or first.is_silent:
         return False
     source = Source(clause.text, setting.language)
     tells = VERB.search(clause.text) is not None
     return any(
-        first.meaning in offer.names | offer.about or (not tells and offer.takes(source)) for offer in setting.offers
+        first.meaning in offer.names | offer.about or (not tells and takes(offer, source)) for offer in setting.offers
     )
+
+
+def _is_imperative(clause: Clause, first: Word) -> bool:
+    """Whether the clause begins as a command does, by a verb that need not be known: ``heat the kitchen``."""
+    at = clause.words.index(first)
+    following = clause.words[at + 1].plain if at + 1 < len(clause.words) else ""
+    return following in _OBJECTS and first.plain not in _TIMES and VERB.search(clause.text) is None
 
 
 def fitting_calls(clause: Clause, message: Asked, setting: Setting) -> list[Planned]:
     """Calls of the tool that fits best and has all that it needs."""
     source = Source(clause.text, setting.language)
-    ranked = sorted(setting.offers, key=lambda offer: -offer.fit(clause, source))
-    for offer in ranked:
-        if offer.fit(clause, source) < ENOUGH:
+    request = Request(clause, source)
+    scored = [(fit(offer, request), offer) for offer in setting.offers]
+    for score, offer in sorted(scored, key=lambda each: -each[0]):
+        if score < ENOUGH:
             return []
         if offer.calculates or offer.tells_time:
             continue  # they are called for sums and for the time alone
@@ -58,6 +76,15 @@ def fitting_calls(clause: Clause, message: Asked, setting: Setting) -> list[Plan
     return []
 
 
+def _of_before(clause: Clause, message: Asked) -> tuple[Clause, list[Word]] | None:
+    """The clause with the name that was said right before it: ``never heard of Emmy Noether, who is that?``."""
+    before = message.text.partition(clause.text)[0][-MOST_BEFORE:]
+    told = clause_of(before)
+    names = names_in(told)
+    named = clause_of(f"{clause.words[0].text} {clause.words[1].text} {names[-1]}?") if names else None
+    return (named, list(named.words)) if named is not None else None
+
+
 def lookup_calls(clause: Clause, message: Asked, setting: Setting) -> list[Planned]:
     """A question of the world that the talk does not answer."""
     able = [offer for offer in setting.offers if offer.looks_up]
@@ -66,6 +93,8 @@ def lookup_calls(clause: Clause, message: Asked, setting: Setting) -> list[Plann
     forms = {word.plain for word in clause.words} - (_SPEAKERS if is_wished else frozenset())
     is_personal = bool(forms & _PERSONAL) or (clause.mood != "question" and not is_told)
     content = [word for word in clause.words if not is_counting(word.plain)]
+    if not content and any(f" {asked} " in clause.form for asked in _WHO):
+        clause, content = _of_before(clause, message) or (clause, content)
     if not able or not clause.asks or is_personal or not content or setting.is_known(clause):
         return []
     able.sort(key=lambda offer: ("summarise" not in offer.names | offer.about, len(offer.required)))

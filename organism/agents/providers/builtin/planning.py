@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import islice
 from typing import Final
 
-from organism.agents.providers.builtin.asking import Asked, Clause
+from organism.agents.providers.builtin.asking import Asked, Clause, part_of
 from organism.agents.providers.builtin.clock_calls import clock_calls, follow_up_calls
 from organism.agents.providers.builtin.lexicon import named
 from organism.agents.providers.builtin.offers import Offer
@@ -17,7 +19,13 @@ from organism.agents.providers.builtin.sum_calls import sum_call_continued, sum_
 
 MOST_CALLS: Final = 16
 
+_SUBORDINATE: Final = named("subordinate")
 _TOOL_WORDS: Final = named("tool_words")
+
+
+MOST_JOINTS: Final = 4
+_JOINT: Final = re.compile(r"\s+(?:and|und|plus|sowie|&)\s+|[,;]\s+", re.IGNORECASE)
+_LEAD: Final = re.compile(r"[^:,\n]{1,40}:\s+")
 
 
 def plan(message: Asked, setting: Setting) -> list[Planned]:
@@ -61,16 +69,38 @@ class _Planner:
             if not any(each.offer is one.offer and each.arguments == one.arguments for one in self.made):
                 self.made.append(each)
 
+    def _for_both(self, halves: tuple[Clause, Clause], asked: tuple[Place, ...]) -> Sequence[Planned]:
+        """The calls for a sum and for the time, where one half asks for each."""
+        for one, other in (halves, halves[::-1]):
+            sums, clocks = sum_calls(one, self._setting), clock_calls(other, self._setting, self._places, asked)
+            if sums and clocks:
+                return [*sums, *clocks]
+        return ()
+
     def _for(self, clause: Clause) -> Sequence[Planned]:
         setting = self._setting
         if self.made and self.made[-1].clause is self._before and sum_call_continued(self.made[-1], clause, setting):
             return ()
         asked = next((one.clock.places for one in self.made if one.clock is not None and one.clock.places), ())
+        both = [part for halves in _halves(clause) if (part := self._for_both(halves, asked))]
+        if both:
+            return both[0]
         found = sum_calls(clause, setting) or clock_calls(clause, setting, self._places, asked)
         found = found or follow_up_calls(clause, setting, self._before)
-        if found or not (clause.asks or is_ordered(clause, setting)):
+        is_side = clause.words[0].plain in _SUBORDINATE and clause is not self._message.clauses[-1]
+        if found or is_side or not (clause.asks or is_ordered(clause, setting)):
             return found
         return fitting_calls(clause, self._message, setting) or lookup_calls(clause, self._message, setting)
+
+
+def _halves(clause: Clause) -> Iterator[tuple[Clause, Clause]]:
+    """The clause parted where it names two things: ``the time in Rome and 3 * 4``; only at its first few joints."""
+    if not any(sign.isdigit() for sign in clause.bare):
+        return
+    begin = _LEAD.match(clause.text)
+    start = begin.end() if begin else 0
+    for match in islice(_JOINT.finditer(clause.text, start), MOST_JOINTS):
+        yield part_of(clause, start, match.start()), part_of(clause, match.end(), len(clause.text))
 
 
 def _banned(message: Asked, offers: Sequence[Offer]) -> set[str]:

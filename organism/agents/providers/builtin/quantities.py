@@ -29,7 +29,9 @@ _SIGNS: Final = (
     (
         frozenset(
             {"price", "amount", "total", "sum", "betrag", "fee", "salary", "budget", "revenue", "balance", "cost"}
-            | {"costs", "kosten", "preis", "summe", "gehalt", "value", "invoice", "payment"}
+            | {"costs", "kosten", "preis", "summe", "gehalt", "value", "invoice", "payment", "refund", "erstattung"}
+            | {"deposit", "kaution", "rent", "miete", "wage", "lohn", "honorar", "gebuhr", "fine", "tip", "income"}
+            | {"rechnungsbetrag", "income", "bonus", "donation", "spende", "loan", "kredit", "offer", "angebot", "bid"}
         ),
         (
             "€",

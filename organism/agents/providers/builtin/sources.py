@@ -29,6 +29,9 @@ PHONE: Final = re.compile(
     r"(?<![\w./-])(?:\+|00?)\d[\d\s()/\-]{4,20}\d(?![\w/])|(?<![\w./-])\d{3}[-\s]\d{3,4}[-\s]?\d{0,4}(?![\w/])"
 )
 UUID: Final = re.compile(r"\b[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}\b")
+_TOKEN: Final = re.compile(r"\S+")
+_AROUND: Final = ".,;:!?()[]\"'“”„`/"
+_DOTTED: Final = re.compile(r"[a-z0-9]\.[a-z]{2}")
 _CODE: Final = re.compile(r"(?<![\w.])[A-Za-z]{1,8}[-_]?\d+(?:[-_.]\w+)*|(?<![\w.])\d+(?:[-_][A-Za-z]\w*)+")
 _LABELLED: Final = re.compile(
     r"^[ \t>*\-]*(?:\d{1,3}[.)]\s*)?([^\n:=|]{1,48}?)[ \t*]*(?:=|:(?!\d|//))[ \t]*(\S[^\n]*)$", re.MULTILINE
@@ -68,14 +71,25 @@ class Source:
         return sentences_of(self.text)
 
     @cached_property
+    def bare(self) -> str:
+        """The text with blanks for addresses, paths and keys, whose words mean nothing."""
+        return _TOKEN.sub(lambda match: _hidden(match.group()), self.text)
+
+    @cached_property
+    def apart(self) -> str:
+        """The text without its links."""
+        return URL.sub(" ", self.text)
+
+    @cached_property
     def meanings(self) -> frozenset[str]:
         """What its words mean that say something."""
         return frozenset(word.meaning for word in self.words if not word.is_silent)
 
     @cached_property
     def speaking(self) -> frozenset[str]:
-        """Its words as labels know them: plain, and by meaning."""
-        return self.meanings | frozenset(word.plain for word in self.words)
+        """Its words as labels know them, those of addresses left out: plain, and by meaning."""
+        words = [word for word in self.words if not self.bare[word.start].isspace()]
+        return frozenset(form for word in words for form in (word.plain, *(() if word.is_silent else (word.meaning,))))
 
     @cached_property
     def denied(self) -> frozenset[str]:
@@ -133,6 +147,13 @@ class Source:
             for match in _INLINE.finditer(sentence.text)
         ]
         return lines + inline
+
+
+def _hidden(token: str) -> str:
+    """Blanks for a word with signs in it that join no words of a language."""
+    inner = token.strip(_AROUND)
+    is_joined = any(sign in inner for sign in "/@_\\") or _DOTTED.search(inner) is not None
+    return " " * len(token) if is_joined else token
 
 
 def _outside(numbers: list[Number], taken: list[tuple[int, int]]) -> list[Number]:

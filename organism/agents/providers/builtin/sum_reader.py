@@ -122,6 +122,8 @@ class SumReader(Cursor):
             return None
         if token.value in ("sqrt", "cbrt"):
             return Sum(token.value, (inner,))
+        if token.value.startswith("/"):
+            return Sum("/", (inner, number(token.value[1:])))
         if token.value.startswith("**"):
             return Sum("**", (inner, number(token.value[2:])))
         return Sum("*", (number(token.value), inner))

@@ -12,6 +12,7 @@ from typing import Final
 
 from organism.agents.providers.builtin.sum_phrases import read_more, read_share, read_verb
 from organism.agents.providers.builtin.sum_reader import SumReader
+from organism.agents.providers.builtin.sum_stories import told_sum
 from organism.agents.providers.builtin.sum_tokens import Token, tokens_of
 from organism.agents.providers.builtin.sum_tree import Sum
 from organism.agents.providers.builtin.words import Language
@@ -25,7 +26,9 @@ MAX_TOKENS: Final = 200
 def sums_of(clause: str, language: Language | None = None) -> list[Sum]:
     """The sums of a clause: each has at least one operation."""
     tokens = tokens_of(clause[:MAX_CHARS], language)[:MAX_TOKENS]
-    return _read(tokens, joins=False) or (_read(tokens, joins=True) if _joins(tokens) else [])
+    found = _read(tokens, joins=False) or (_read(tokens, joins=True) if _joins(tokens) else [])
+    told = told_sum(clause[:MAX_CHARS], language) if not found else None
+    return [told] if told is not None else found
 
 
 def sum_continued(clause: str, so_far: Sum, language: Language | None = None) -> Sum | None:

@@ -9,17 +9,27 @@ from functools import cached_property
 from typing import Final
 
 from organism.agents.providers.builtin.asking import Clause
-from organism.agents.providers.builtin.evidence import find
+from organism.agents.providers.builtin.evidence import ENDS, find, is_end_of_way
 from organism.agents.providers.builtin.fields import Field
 from organism.agents.providers.builtin.finders import all_in
 from organism.agents.providers.builtin.labelling import Taken
-from organism.agents.providers.builtin.matter import key_of, matter, names_in, pair, without_times
+from organism.agents.providers.builtin.lexicon import MEANINGS
+from organism.agents.providers.builtin.matter import is_request_frame, key_of, matter, names_in, pair, without_times
 from organism.agents.providers.builtin.offers import Offer
+from organism.agents.providers.builtin.slots import assigned, slots_of, without_label
 from organism.agents.providers.builtin.sources import Source
 from organism.agents.providers.builtin.words import Language, known
 
+MOST_TITLE_WORDS: Final = 6
+
 _QUOTED: Final = frozenset({"title", "text", "summary", "other"})
 """Fields that take what stands in quotes."""
+_FREE: Final = frozenset({"other", "title", "text", "person", "place", "firm"})
+"""Fields that take a part of the request as it stands there."""
+_TELLING: Final = frozenset({"id", "path", "host", "ip", "symbol", "key", "email", "url"})
+"""Kinds of texts that are known by their looks."""
+_OWNER: Final = re.compile(r"(['\u2019]s?)\s+")
+_SPOKEN_OF: Final = re.compile(r"\b(?:about|on|über)\s+([^\n,.;:?!]{2,80})[,.;:?!]", re.IGNORECASE)
 _TO: Final = frozenset({"to", "an", "for", "fur", "whom", "wem"})
 _SAYING: Final = re.compile(
     r"(?::\s+|\b(?:saying|that says|says|telling \w+|with (?:the )?(?:text|message|body)|mit dem (?:text|inhalt)|"
@@ -49,6 +59,7 @@ class ToolTexts:
         self._offer = wish.offer
         self._clause = wish.clause
         self._material = wish.material
+        self._wide = wish.wide
         self._source = source
         self._taken = taken
 
@@ -79,6 +90,22 @@ class ToolTexts:
         has_days = any(field.topic in ("date", "time", "datetime") for field in self._offer.fields)
         return without_times(subject, self._source.language) if has_days else subject
 
+    def part(self, field: Field) -> str | None:
+        """The part of the request that is the field's, by what leads to it."""
+        return self._parts.get(field.name)
+
+    @cached_property
+    def _parts(self) -> Mapping[str, str]:
+        required = [field for field in self._offer.required if field.kind == "string" and "enum" not in field.schema]
+        topics = [field.topic for field in required if field.topic in _TELLING]
+        typed = {text for topic in topics for text in all_in(self._source, topic)[: topics.count(topic)]}
+        if any(field.topic in ("place", "zone") for field in required):
+            typed |= {place.name for place in self._source.places}
+        joints = self._offer.verbs & self._offer.names if self._offer.things else frozenset()
+        slots = [slot for slot in slots_of(self._clause, self._source, joints) if slot.text not in typed]
+        own = self._offer.names | self._offer.about
+        return assigned([field for field in required if field.topic in _FREE], slots, own)
+
     def _keyed(self, field: Field) -> str | None:
         has_value = any(other.topic == "text" for other in self._offer.required)
         found = pair(self._clause) if has_value else None
@@ -94,7 +121,20 @@ class ToolTexts:
     def _title(self, _field: Field, subject: str) -> str | None:
         own = self._offer.names
         capital = [name for name in names_in(self._clause) if not own.intersection((known(name)[2], *known(name)[3]))]
-        return max(capital, key=len) if capital else subject or None
+        if capital:
+            longest = max(capital, key=len)
+            is_led = known(capital[0])[0] in MEANINGS
+            is_whole = subject.startswith(capital[0]) and subject.endswith(capital[-1]) and not is_led
+            return subject if is_whole and len(subject.split()) <= MOST_TITLE_WORDS else longest
+        is_said = any(known(word)[2] not in own and not is_request_frame(word) for word in re.split(r"[\s-]+", subject))
+        before = None if is_said else _SPOKEN_OF.search(self._wide)
+        return before.group(1) if before else self._owner(subject) or None
+
+    def _owner(self, subject: str) -> str:
+        """Whose article it is: ``Rosa Parks`` of ``Rosa Parks's Wikipedia entry``."""
+        owner, sign, rest = (*_OWNER.split(subject, maxsplit=1), "", "")[:3]
+        is_frame = all(known(word)[2] in self._offer.names or is_request_frame(word) for word in rest.split())
+        return owner if sign and is_frame else subject
 
     def _person(self, field: Field, subject: str) -> str | None:
         found = find(field, self._source, self._taken)
@@ -107,17 +147,28 @@ class ToolTexts:
 
     def _other(self, field: Field, subject: str) -> str | None:
         """Whom it goes to; the only code that is named; what the request is about, if the tool needs no other text."""
+        is_way = is_end_of_way(field, self._source) and sum(map(_is_end, self._offer.required)) > 1
+        if is_way:
+            return None
         if _TO.intersection(field.forms) and (names := names_in(self._clause)):
             return names[0]
-        if len([other for other in self._offer.required if other.kind == "string"]) != 1:
-            return None
+        if len(self._offer.required) != 1:
+            return self.part(field)
         ids, found = all_in(self._source, "id"), find(field, self._source, self._taken)
         if not isinstance(found, str) and len(ids) == 1:
             return ids[0]
         names = [name for name in names_in(self._clause) if known(name)[2] not in self._offer.names]
         if not isinstance(found, str) and self._clause.mood == "question" and len(names) == 1:
             return names[0]
-        return found if isinstance(found, str) else _without_label(field, subject) or None
+        part = self.part(field)
+        is_within = part is not None and part in subject
+        return (
+            found
+            if isinstance(found, str)
+            else part
+            if is_within or not subject
+            else _without_label(field, subject) or None
+        )
 
     def _quote(self, field: Field) -> str | None:
         """What stands in quotes: behind the field's own word if it is there, else the first that no other field has."""
@@ -132,7 +183,10 @@ class ToolTexts:
         return self._taken.next("quote", all_in(self._source, "quote"))
 
 
+def _is_end(field: Field) -> bool:
+    return field.topic in ("other", "place") and bool(ENDS.intersection(field.forms))
+
+
 def _without_label(field: Field, subject: str) -> str:
     """The text without the field's own word before it: ``station Radio Nova``."""
-    first, _, rest = subject.partition(" ")
-    return rest if rest and known(first)[2] in field.meanings else subject
+    return without_label(field.meanings, subject)

@@ -97,7 +97,8 @@ def known(text: str) -> tuple[str, str, str, tuple[str, ...]]:
 def _inflected(form: str) -> str | None:
     """The meaning of the word without an ending."""
     roots = (form[: -len(ending)] for ending in _INFLECTIONS if form.endswith(ending))
-    return next((MEANINGS[root] for root in roots if len(root) >= _LEAST_PART and root in MEANINGS), None)
+    found = next((MEANINGS[root] for root in roots if len(root) >= _LEAST_PART and root in MEANINGS), None)
+    return found or (MEANINGS.get(f"{form}e") if len(form) >= _LEAST_PART else None)
 
 
 def _parts(form: str) -> tuple[str, ...]:
@@ -113,7 +114,9 @@ def _parts(form: str) -> tuple[str, ...]:
             return (first, last or stem(right))
         if last and len(left) >= _LEAST_PART:
             return (stem(glued), last)
-    return ()
+    short = (form[:_LEAST], form[_LEAST:])
+    meant = tuple(MEANINGS[part] for part in short if part in MEANINGS)
+    return meant if len(meant) == len(short) else ()
 
 
 def stem(form: str) -> str:

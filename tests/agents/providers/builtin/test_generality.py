@@ -1,4 +1,4 @@
-"""The embedded default is general: requests by chance of four sets of phrases (spec 4.3; adr/0043)."""
+"""The embedded default is general: requests by chance of the sets of phrases (spec 4.3; adr/0043)."""
 
 from __future__ import annotations
 
