@@ -8,10 +8,9 @@ text from outside, what cannot be undone needs a person's word first, whatever t
 from __future__ import annotations
 
 import asyncio
-import unicodedata
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Final
 
 import orjson
 
@@ -22,11 +21,11 @@ from organism.model.handler import AskError, HandlerMetadata
 from organism.model.handler import SystemError as SystemErrorPayload
 from organism.model.ids import SYSTEM_TODO
 from organism.model.tool import ToolError
+from organism.model.visible import visible
 
 MOST_CALLS: Final = 32
 """So many calls of a round are made; those beyond are answered that they were too many."""
 WHY_ASKED: Final = "This run has read text from outside, and the call cannot be undone."
-_INVISIBLE: Final = frozenset({"Cf", "Cc", "Co", "Cn", "Zl", "Zp"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,17 +131,3 @@ async def approved(metadata: HandlerMetadata, ready: Ready) -> Ready | Result:
     if not isinstance(approval.edits, dict):
         return ready
     return prepared(replace(asked, call=replace(asked.call, input=approval.edits)))
-
-
-def visible(value: Any) -> Any:
-    """JSON with each character that nobody sees, or that turns others around, written out as its number."""
-    if isinstance(value, str):
-        return "".join(_seen(char) for char in value)
-    if isinstance(value, Mapping):
-        return {visible(str(key)): visible(each) for key, each in value.items()}
-    return [visible(each) for each in value] if isinstance(value, list) else value
-
-
-def _seen(char: str) -> str:
-    is_plain = char in "\n\t" or unicodedata.category(char) not in _INVISIBLE
-    return char if is_plain else f"⟨U+{ord(char):04X}⟩"

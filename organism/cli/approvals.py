@@ -11,6 +11,7 @@ from organism.cli.control import stands
 from organism.cli.options import Approval, Approvals
 from organism.cli.payloads import json_of
 from organism.cli.show import compact, moment, print_json, state, table, tell_more
+from organism.model.visible import visible
 
 COLUMNS: Final = ("APPROVAL", "AGENT", "STATUS", "EXPIRES", "PREVIEW")
 
@@ -32,7 +33,7 @@ def _row(approval: Mapping[str, Any]) -> tuple[Any, ...]:
         approval["agent"],
         state(approval["status"]),
         moment(approval["expires_at"]),
-        compact(approval["preview"]),
+        compact(visible(approval["preview"])),
     )
 
 

@@ -267,7 +267,7 @@ class Session:
         """One message in, one answer out; whatever it is, the connection lives."""
         given: Any = None
         try:
-            said = await self._connection.receive()
+            said = await self._received()
             if self._closing is not None:  # dismissed: what was on its way when its token ended is not done any more
                 await self._closing
                 return
@@ -282,6 +282,14 @@ class Session:
         except Exception:  # noqa: BLE001 - the server's edge: it is recorded, and the client gets its id
             _log.exception("command failed", request_id=self._connection.request_id)
             self._connection.refuse(given, OrganismError())
+
+    async def _received(self) -> Any:
+        """The next message's JSON. One that is none counts as a command: reading it costs as much."""
+        try:
+            return await self._connection.receive()
+        except InvalidJson:
+            self._seats.note_command(self.who)
+            raise
 
     async def _run(self, name: str, body: Any, given: Any) -> None:
         right = COMMANDS[name].right

@@ -17,6 +17,8 @@ async def worker(payload: Ask, metadata: HandlerMetadata):
     if payload.text == "ask":
         said = await metadata.approve({"sum": 3})
         return HandlerResponse.respond(Told(f"{said.decision} {said.comment} {said.payload}"))
+    if payload.text == "hide":
+        await metadata.approve({"file": "invoice\\u202efdp.exe\\u200b"})
     if payload.text == "pay":
         async def pay(key: str):
             await asyncio.sleep(60)

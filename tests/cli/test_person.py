@@ -51,6 +51,13 @@ async def test_an_approval_is_resolved_with_edits_and_once(needy: Served) -> Non
     ]
 
 
+async def test_what_nobody_sees_of_a_preview_is_written_out(needy: Served) -> None:
+    await left(needy, "hide", "approval")
+    assert '{"file":"invoice⟨U+202E⟩fdp.exe⟨U+200B⟩"}' in (await ask(needy, "approvals", "list")).out
+    (listed,) = (await ask(needy, "approvals", "list", "--json")).json
+    assert listed["preview"] == {"file": "invoice\u202efdp.exe\u200b"}
+
+
 async def test_an_effect_in_doubt_is_settled_with_its_result(needy: Served) -> None:
     effect = await left(needy, "pay", "indeterminate")
     assert effect["id"] in (await ask(needy, "indeterminate", "list")).out

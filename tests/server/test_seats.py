@@ -109,6 +109,20 @@ async def test_commands_beyond_the_rate_are_refused_and_the_connection_lives(
         assert await burst(server, name, 5) == []
 
 
+async def test_what_is_no_command_counts_too(tmp_path: Path) -> None:
+    async with served(hello_with(tmp_path, WANTED)) as server:
+        still = server.organism.parts.monotonic_ns()
+        server.organism.parts = replace(server.organism.parts, monotonic_ns=lambda: still)
+        async with server.socket(headers=bearer("acme", "ci")) as socket:
+            frames = Frames(socket)
+            await frames.until("connected")
+            told = []
+            for sent in ["{", b"\x00", '{"cmd":"ping","cmd":"ping"}', "[" * 65 + "]" * 65] * 6:
+                await socket.send(sent)
+                told.append((await frames.until("error"))[-1]["code"])
+        assert told == ["invalid_json"] * 20 + ["rate_limit_exceeded"] * 4
+
+
 async def test_sixty_four_connections_may_wait_for_their_authentication_and_valid_tokens_pass_them(
     hello: Served,
 ) -> None:
