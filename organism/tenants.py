@@ -73,6 +73,8 @@ class Tenant:
 
     async def do(self, command: Command) -> Injected | Done:
         """Carry out a command. Raises an ``OrganismError``."""
+        if self.recovering:  # what the given up state says was done may not be on disk
+            raise LogUnavailable("The state is folded anew; nothing was done.")
         return await self.operator.do(command)
 
     def receivers(self, name: str) -> tuple[str, ...]:

@@ -9,8 +9,8 @@ import pytest
 from organism.config.settings import Changes
 from organism.errors import LogUnavailable, StalePosition, Unavailable
 from organism.log.log import Log
-from organism.model.commands import NOBODY
-from organism.pump import recover
+from organism.model.commands import NOBODY, PauseAgent
+from organism.pump import control, recover
 from organism.pump.folded import Folded
 from organism.pump.rules import Rules
 from organism.pump.unit import Decision
@@ -58,6 +58,22 @@ async def test_it_counts_as_a_death_unless_it_was_the_log_s(world: MakeWorld, er
         o.tenant.broken(error)
         await until_begun_anew(o, life)
         assert o.pump.state.routing.messages[injected.message_id].deaths == deaths
+
+
+async def test_no_command_meanwhile_is_answered_by_the_state_that_was_given_up(world: MakeWorld) -> None:
+    async with world(ECHO, {"echo": {}}).running() as o:
+        life = o.pump.state.routing.life
+        decision = o.pump.state.decide(None)
+        control.pause_agent(decision, "echo")
+        o.pump.is_over = True  # so the pause comes not to the log
+        o.pump.write(decision)
+        assert o.tenant.recovering
+        with pytest.raises(LogUnavailable):
+            await o.do(PauseAgent(agent="echo"))
+        await until_begun_anew(o, life)
+        assert o.pump.state.routing.paused_agents == set()
+        await o.do(PauseAgent(agent="echo"))
+        assert len(await o.events("agent_paused")) == 1
 
 
 async def test_a_reload_meanwhile_is_refused_and_changes_nothing(world: MakeWorld) -> None:
@@ -110,6 +126,7 @@ async def slow(payload: Ask, metadata: HandlerMetadata):
         while not o.tenant.operator.stopping:
             await asyncio.wait([stop], timeout=0.001)
         o.tenant.broken(LookupError())
+        assert o.tenant._recovery is None  # noqa: SLF001 - the next life folds the state
         await stop
     async with made.running() as o:
         assert len(await o.events("organism_started")) == 2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import pytest
@@ -26,6 +27,11 @@ async def former(payload: Form, metadata: HandlerMetadata):
 """
 NEW = OLD.replace('"old"', '"new"')
 LISTENERS: dict[str, dict[str, Any]] = {"worker": {}, "former": {"payload_class": "Form"}}
+
+
+def refuse(_models: object) -> None:
+    """What cannot be served."""
+    raise ConfigInvalid("no such model")
 
 
 async def test_a_handling_ends_on_the_version_it_began_with_and_the_next_takes_the_new_one(world: MakeWorld) -> None:
@@ -175,6 +181,27 @@ async def test_a_bad_reload_names_every_fault_and_changes_nothing(world: MakeWor
     for wanted in ("nobody", "plain", "missing", "surprise", "organism.yaml:"):
         assert wanted in faults
     assert outcome.replies == ({"text": "old"},)
+
+
+async def test_a_reload_that_is_refused_once_all_is_loaded_takes_back_modules_and_servers(
+    world: MakeWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = world(OLD, LISTENERS)
+    async with made.running(on_disk=False) as o:
+        before, code = play(o), sys.modules["actors.play"]
+        made.write(NEW)
+        left: list[bool] = []
+
+        async def leave() -> None:
+            left.append(True)
+
+        monkeypatch.setattr(o.organism._exchange, "prepared", refuse)  # noqa: SLF001 - what comes after the loading
+        monkeypatch.setattr(o.organism._tools, "take_back", leave)  # noqa: SLF001 - who leaves the servers of tools
+        with pytest.raises(ConfigInvalid):
+            await o.organism.reload()
+        assert left == [True]
+        assert sys.modules["actors.play"] is code
+        assert play(o) is before
 
 
 async def test_a_reload_that_cannot_import_its_code_changes_nothing(world: MakeWorld) -> None:

@@ -164,6 +164,8 @@ async def test_what_cannot_be_read_keeps_the_last_good_tokens_and_is_read_as_soo
 async def test_an_edit_of_the_same_size_and_time_is_seen_too(tmp_path: Path) -> None:
     path = tmp_path / "config" / "tokens.yaml"
     async with served(hello_with(tmp_path, READER)) as server:
+        write_tokens(tmp_path, {"acme": {"ci": ["read"]}})
+        await until_status(server, "acme", "web", 401)
         before = path.stat()
         path.write_text(path.read_text().replace('"ci"', '"cj"').replace(digest("acme", "ci"), "ab" * 32))
         os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))

@@ -11,6 +11,7 @@ from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from organism.server.serve import MAX_FRAME_BYTES
+from organism.server.socket import AUTH_SECONDS
 from tests.flows.world import MakeWorld
 from tests.server.served import LISTENERS, TOKEN, Frames, Served, served
 
@@ -224,6 +225,7 @@ async def test_whoever_does_not_authenticate_is_told_nothing(hello: Served, firs
 async def test_whoever_says_nothing_is_told_after_a_while_and_closed(
     hello: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    assert AUTH_SECONDS == 10
     monkeypatch.setattr("organism.server.socket.AUTH_SECONDS", 0.05)
     async with hello.socket(headers={}) as socket:
         frames = Frames(socket)
