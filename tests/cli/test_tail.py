@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from organism.cli.tail import shown
+from organism.cli.options import Tail
+from organism.cli.place import Place
+from organism.cli.tail import Watch, shown
 
 MESSAGE = {"from": "a", "to": "b", "payload_type": "Told", "payload": {"text": "[bold]x"}}
 
@@ -49,3 +52,12 @@ def test_what_says_nothing_to_people_is_no_line() -> None:
 
 def test_text_that_is_not_in_the_log_yet_is_no_line() -> None:
     assert shown({"event": "run", "agent": "a", "type": "message_delta", "data": {"id": "m", "delta": "x"}}) is None
+
+
+def test_whoever_comes_again_says_what_it_has_and_of_which_log() -> None:
+    watch = Watch(Tail(), {}, Place("https://host:9000", "", Path("data"), None), None)
+    assert watch.url == "wss://host:9000/ws"
+    watch.position = 7
+    assert watch.url == "wss://host:9000/ws?since=7"
+    watch.log = "9f"
+    assert watch.url == "wss://host:9000/ws?since=7&log=9f"
