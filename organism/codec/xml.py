@@ -20,7 +20,7 @@ from lxml import etree
 from lxml.etree import _Element
 
 from organism.codec.limits import ENVELOPE, ENVELOPE_BYTES, MAX_ATTRIBUTES, MAX_DEPTH, MAX_NAMESPACES, XSD, XSI, Terms
-from organism.codec.refusal import PayloadOverLimit, shown, too_deep
+from organism.codec.refusal import MAX_FAULTS, PayloadOverLimit, invalid, shown, too_deep
 from organism.errors import Fault, InvalidPayload
 
 _MAX_PREFIX_CHARS = 16
@@ -105,7 +105,7 @@ def _hold_bytes(document: bytes, most: int) -> None:
 
 
 class _Gate:
-    """Reads a document once, keeps only where it is, and raises at the first thing that may not be."""
+    """Reads a document once, keeps only where it is and what is strange there, and raises what may not be."""
 
     def __init__(self, terms: Terms, names: Collection[str]) -> None:
         self._terms = terms
@@ -113,6 +113,9 @@ class _Gate:
         self._path: list[str] = []
         self._elements = 0
         self._namespaces: set[tuple[str, str]] = set()
+        self._strange: list[Fault] = []
+        self._is_strange_from = MAX_DEPTH + 1
+        """How deep the element lies that is strange, with all that is in it."""
 
     def hold(self, document: bytes) -> None:
         gate = pyexpat.ParserCreate("utf-8")  # whatever the document declares
@@ -124,6 +127,8 @@ class _Gate:
         except pyexpat.ExpatError as error:
             reason = f"{pyexpat.ErrorString(error.code)} at line {error.lineno}, column {error.offset + 1}"
             raise _malformed(reason) from error
+        if self._strange:
+            raise invalid("The document does not fit", self._strange)
 
     def _open(self, name: str, attributes: dict[str, str]) -> None:
         prefix, _, local = name.rpartition(":")
@@ -136,7 +141,8 @@ class _Gate:
         if len(attributes) > MAX_ATTRIBUTES:
             raise _too_many_attributes(len(attributes))
         if local not in self._names or len(prefix) > _MAX_PREFIX_CHARS:
-            raise _strange(self._path, f"the element {shown(name)} is not known here; the schema shows which are")
+            self._note(f"the element {shown(name)} is not known here; the schema shows which are")
+            self._is_strange_from = min(self._is_strange_from, len(self._path))
         for attribute, value in attributes.items():
             self._attribute(attribute, value)
 
@@ -147,11 +153,21 @@ class _Gate:
             if len(self._namespaces) > MAX_NAMESPACES:
                 raise _too_many_namespaces()
             if value not in _KNOWN_NAMESPACES or len(local) > _MAX_PREFIX_CHARS:
-                raise _strange(self._path, f"the namespace {shown(value)} is not known here; a payload has none")
+                self._note(f"the namespace {shown(value)} is not known here; a payload has none")
         elif local not in _KNOWN_ATTRIBUTES or len(prefix) > _MAX_PREFIX_CHARS:
-            raise _strange(self._path, f"the attribute {shown(name)} is not known here")
+            self._note(f"the attribute {shown(name)} is not known here")
+
+    def _note(self, message: str) -> None:
+        """Something strange; of what lies in a strange element it is said of that alone."""
+        if len(self._path) >= self._is_strange_from:
+            return
+        self._strange.append(Fault("".join(f"/{name}" for name in self._path[1:]), message))
+        if len(self._strange) == MAX_FAULTS:
+            raise invalid("The document does not fit", self._strange)
 
     def _close(self, _name: str) -> None:
+        if len(self._path) == self._is_strange_from:
+            self._is_strange_from = MAX_DEPTH + 1
         self._path.pop()
 
 
@@ -204,8 +220,3 @@ def _doctype() -> InvalidPayload:
 
 def _malformed(reason: str) -> InvalidPayload:
     return InvalidPayload(f"The document is not well-formed XML: {reason}.", details=(Fault("", reason),))
-
-
-def _strange(path: list[str], message: str) -> InvalidPayload:
-    pointer = "/" + "/".join(path[1:]) if len(path) > 1 else ""
-    return InvalidPayload(f"The document does not fit: {message}", details=(Fault(pointer, message),))

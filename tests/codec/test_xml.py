@@ -195,6 +195,16 @@ def test_foreign_names_are_refused_before_a_tree_is_built(codec: Codec, document
         codec.from_xml(document)
 
 
+def test_all_foreign_names_are_named_at_once_and_at_most_twenty(codec: Codec) -> None:
+    document = b"<Note other='1'><nme x='1'><inner/></nme><text xml:lang='de'>a</text><b><c/></b></Note>"
+    with pytest.raises(InvalidPayload) as refused:
+        codec.from_xml(document)
+    assert [fault.pointer for fault in refused.value.details] == ["", "/nme", "/text", "/b"]
+    with pytest.raises(InvalidPayload) as flooded:
+        codec.from_xml(b"<Note>" + b"".join(b"<n%d/>" % number for number in range(100)) + b"</Note>")
+    assert len(flooded.value.details) == 20
+
+
 def test_the_caps_hold_for_the_other_parser_too() -> None:
     many = b"<Note " + b" ".join(b"a%d=''" % n for n in range(65)) + b"/>"
     spaces = b"<Note>" + b"".join(b"<text xmlns:a%d='urn:a%d'/>" % (n, n) for n in range(20)) + b"</Note>"
