@@ -80,6 +80,8 @@ class Edge:
             await _send_head(send, own, access.request_id)
             await _send_body(receive, send, given, scope["method"])
         finally:
+            if given.stream is not None:
+                self._process.seats.over(given.stream)
             access.end(given.status)
 
     async def _given(self, scope: Scope, receive: Receive, access: Access) -> Answer:
@@ -114,6 +116,7 @@ class Edge:
         head = ((b"etag", b'"%d"' % tenant.log.head),) if route.by_head else ()
         has_none = scope["method"] in _READING and headers.keys().isdisjoint(_ANNOUNCING)
         body = b"" if has_none else await _body(receive, headers)
+        who = who if has_none else self._still(who, route, params)
         call = Call(
             self._process,
             route.right,
@@ -130,6 +133,8 @@ class Edge:
         )
         once = call.idempotency() if route.is_kept else None
         given = await (route.endpoint(call) if once is None else self._kept.answer(call, once, route.endpoint))
+        if given.stream is not None:
+            self._process.seats.tell(who, given.stream)
         whole = given.also(_tag_of(given) if route.is_kept and route.contract.is_tagged else head)
         return _unless_known(whole, headers) if route.method == "GET" else whole  # an act was done, whoever knows it
 
@@ -141,6 +146,14 @@ class Edge:
         who = self._door.by_token(token_in(headers), address)
         route.right.check_door(who, params)
         return who
+
+    def _still(self, who: Principal, route: Route, params: Mapping[str, str]) -> Principal:
+        """Who it is by now: a body may take its time, and the token end meanwhile."""
+        if who is NOBODY:
+            return who
+        now = self._door.tokens.current(who)
+        route.right.check_door(now, params)
+        return now
 
 
 def problem(error: OrganismError, request_id: str, redactor: Redactor) -> Answer:

@@ -25,14 +25,25 @@ class Guest(Protocol):
         """Close the connection with this code."""
 
 
+class Endless(Protocol):
+    """An answer that has no end yet."""
+
+    def end(self) -> None:
+        """Come to an end."""
+
+
 class Seats:
-    """The authenticated connections, by token. ``now`` gives seconds of a clock that does not go back."""
+    """The authenticated connections, by token, and who is told something that has no end yet.
+
+    ``now`` gives seconds of a clock that does not go back.
+    """
 
     def __init__(self, tokens: Tokens, now: Callable[[], float]) -> None:
         self._tokens = tokens
         self._now = now
         self._guests: dict[bytes, set[Guest]] = {}
         self._paces: dict[bytes, Window] = {}
+        self._told: dict[Endless, Principal] = {}
 
     @property
     def taken(self) -> int:
@@ -53,6 +64,14 @@ class Seats:
         if not guests:
             del self._guests[guest.who.credential]
 
+    def tell(self, who: Principal, answer: Endless) -> None:
+        """An answer to ``who`` goes on until it is over, or its token."""
+        self._told[answer] = who
+
+    def over(self, answer: Endless) -> None:
+        """The answer has come to its end."""
+        self._told.pop(answer, None)
+
     def note_command(self, who: Principal) -> None:
         """A command came. Raises ``RateLimitExceeded`` if its token has sent too many within a second."""
         if who.rate is None:
@@ -69,6 +88,11 @@ class Seats:
         """Tokens may have changed or ended: each connection has its token's rights of now, or ends."""
         for guests in [tuple(guests) for guests in self._guests.values()]:
             self._review(guests)
+        for answer, who in tuple(self._told.items()):
+            try:
+                self._tokens.current(who)
+            except InvalidAuthorization:
+                answer.end()
 
     def _review(self, guests: tuple[Guest, ...]) -> None:
         try:

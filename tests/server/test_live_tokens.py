@@ -245,6 +245,23 @@ def test_what_failed_is_due_again_later_or_when_it_has_changed() -> None:
     assert [changes.is_due(TWO, 1001), changes.is_due(TWO, 1001)] == [False, True]
 
 
+async def test_a_request_whose_body_outlasts_its_token_is_not_done(tmp_path: Path) -> None:
+    async with served(hello_with(tmp_path, {"acme": {"ci": ["read", "inject"]}})) as server:
+
+        async def slowly() -> AsyncIterator[bytes]:
+            yield b'{"to":"greeter",'
+            (tmp_path / "config" / "tokens.yaml").unlink()
+            async with asyncio.timeout(10):
+                while server.organism.entries:
+                    await server.call("GET", "//healthz")
+            yield b'"payload":{"name":"Dan"}}'
+
+        headers = {**bearer("acme", "ci"), "Content-Type": "application/json"}
+        answer = await server.client.post(f"{server.url}/api/v1/inject", content=slowly(), headers=headers)
+        assert answer.status_code == 401
+        assert server.organism.tenants["acme"].pump.state.routing.threads == {}
+
+
 async def test_a_bad_file_is_refused_at_the_start_with_every_fault(tmp_path: Path) -> None:
     config = hello_with(tmp_path, {"a b": {}, "acme": {"ci": ["raed"]}})
     with pytest.raises(ConfigInvalid) as refused:

@@ -17,6 +17,7 @@ from organism.projections.run import fold
 from organism.server.invoking import entries, telling
 from tests.server.logged import logged
 from tests.server.served import PATIENCE_SECONDS, Served, served
+from tests.server.tenanted import bearer, write_tokens
 
 TALKERS = Path(__file__).parents[1] / "invoking" / "talkers.py"
 CONFIG = {
@@ -148,6 +149,19 @@ async def test_a_run_goes_on_when_its_client_leaves(server: Served) -> None:
     assert await server.organism.tenants["default"].ended(thread, 10)
     assert (await server.get(f"/threads/{thread}"))["status"] == "completed"
     assert not server.organism.tenants["default"].feed._listeners  # noqa: SLF001 - a follower that stays is a leak
+
+
+async def test_a_stream_ends_with_its_token_and_the_run_goes_on(config: Path) -> None:
+    path = write_tokens(config.parent, {"default": {"app": ["agents:chat"]}})
+    async with served(config) as server:
+        async with told(server, "asking", **bearer("default", "app")) as lines:
+            await until(lines, "message_delta")
+            path.unlink()
+            async with asyncio.timeout(PATIENCE_SECONDS):
+                assert "done" not in [line["type"] async for line in lines]
+        await server.until(lambda: not server.serving.app.seats._told)  # noqa: SLF001 - an answer that stays is a leak
+        thread = await resolve(server)
+        assert await server.organism.tenants["default"].ended(thread, 10)
 
 
 @pytest.mark.parametrize("accept", ["application/json", "application/x-ndjson"])
