@@ -4,31 +4,75 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import islice
 from typing import Any
 
 from lxml.etree import XMLSchema, _Element
 
 from organism.codec.explain import step
+from organism.codec.limits import XSI
 from organism.codec.refusal import MAX_FAULTS
 from organism.codec.shape import Items, Nested, Payload, Shape, Table, Variant, inner
 from organism.errors import Fault
 
 _STEP = re.compile(r"([^/\[\]]+)(?:\[(\d+)\])?")
 _MAX_MESSAGE_CHARS = 300
+_NIL = f"{{{XSI}}}nil"
+_LACKS = "Missing child element(s)"
 _NAMESPACE = re.compile(r"\{[^{}]*\}")
 
 
 def schema_faults(compiled: XMLSchema, element: _Element, payload: Payload) -> list[Fault]:
-    """What the last validation by ``compiled`` has against ``element``, the root of ``payload``, in document order."""
+    """What the last validation by ``compiled`` has against ``element``, the root of ``payload``, in document order.
+
+    Of the fields that an element lacks libxml2 names the next one at most, and at the element's own place: the missing
+    ones are looked for here, and come last.
+    """
     faults: dict[str, Fault] = {}
+    missing = list(islice(_missing("", Nested(payload.root.cls), element, payload), MAX_FAULTS))
     errors: Any = compiled.error_log  # lxml's stubs do not know that it can be walked
     for error in errors:
+        if missing and _LACKS in error.message:
+            continue
         pointer = _pointer(error.path or "", element, payload)
         message = _NAMESPACE.sub("", error.message).rstrip(". ")[:_MAX_MESSAGE_CHARS]
         faults.setdefault(f"{pointer} {message}", Fault(pointer, message))
         if len(faults) == MAX_FAULTS:
             break
-    return list(faults.values()) or [Fault("", "the document does not fit its schema")]
+    found = [*faults.values(), *missing][:MAX_FAULTS]
+    return found or [Fault("", "the document does not fit its schema")]
+
+
+def _missing(pointer: str, shape: Shape, element: _Element, payload: Payload) -> Iterator[Fault]:
+    """The fields that must be there and are not, at any depth; what is said to be nothing lacks nothing."""
+    kind = inner(shape)
+    if element.get(_NIL) is not None:
+        return
+    if isinstance(kind, Nested):
+        for field in payload.records[kind.cls].fields:
+            if field.absent is None and element.find(field.name) is None:
+                yield Fault(step(pointer, field.name), "this field is missing")
+    for name, part, child in _parts(kind, element, payload):
+        yield from _missing(step(pointer, name), part, child, payload)
+
+
+def _parts(kind: Shape, element: _Element, payload: Payload) -> Iterator[tuple[str | int, Shape, _Element]]:
+    """What lies in an element: its place, its shape, its own element."""
+    match kind:
+        case Nested(cls):
+            for field in payload.records[cls].fields:
+                if (found := element.find(field.name)) is not None:
+                    yield field.name, field.shape, found
+        case Items(item):
+            yield from ((at, item, child) for at, child in enumerate(element))
+        case Table(_, value):
+            yield from ((child.get("key", ""), value, child) for child in element)
+        case Variant(classes):
+            yield from ((cls.__name__, Nested(cls), child) for child in element for cls in _called(child, classes))
+
+
+def _called(element: _Element, classes: tuple[type, ...]) -> Iterator[type]:
+    return (cls for cls in classes if cls.__name__ == element.tag)
 
 
 def _pointer(path: str, element: _Element, payload: Payload) -> str:

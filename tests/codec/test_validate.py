@@ -12,7 +12,7 @@ from annotated_types import Interval, MaxLen
 from pydantic import Field
 
 from organism.codec import Codec, Controls, PayloadOverLimit, SpoofAttempt, Terms, UnknownPayload, write_schemas
-from organism.codec.limits import ENVELOPE
+from organism.codec.limits import ENVELOPE, XSI
 from organism.errors import InvalidPayload
 
 ROOT = Path(__file__).parents[2]
@@ -250,6 +250,28 @@ def test_faults_of_a_document_have_json_pointers_too(codec: Codec) -> None:
         codec.from_xml(document)
     pointers = ["/code", "/lines/1/amount", "/by_name/a~1b/amount", "/either/Line/amount"]
     assert [fault.pointer for fault in error.value.details] == pointers
+
+
+def test_all_fields_that_a_document_lacks_are_named_at_any_depth(codec: Codec) -> None:
+    with pytest.raises(InvalidPayload) as both:
+        codec.from_xml(b"<GreetingResponse/>")
+    assert [fault.pointer for fault in both.value.details] == ["/message", "/original_sender"]
+    document = (
+        b"<Order><lines><item/><item><amount>10</amount></item></lines>"
+        b"<by_name><item key='a/b'><note>x</note></item></by_name><either><Greeting/></either></Order>"
+    )
+    with pytest.raises(InvalidPayload) as error:
+        codec.from_xml(document)
+    pointers = {fault.pointer for fault in error.value.details}
+    assert {"/code", "/lines/0/amount", "/by_name/a~1b/amount", "/either/Greeting/name"} <= pointers
+    assert "/lines/1/amount" not in {fault.pointer for fault in error.value.details if "missing" in fault.message}
+
+
+def test_what_is_said_to_be_nothing_lacks_nothing(codec: Codec) -> None:
+    lines = "<lines><item xsi:nil='true'/></lines>"
+    with pytest.raises(InvalidPayload) as error:
+        codec.from_xml(f"<Order xmlns:xsi='{XSI}'><code>abc</code>{lines}</Order>".encode())
+    assert "/lines/0/amount" not in {fault.pointer for fault in error.value.details}
 
 
 META = "<meta><from>console</from><to>greeter</to><thread>thr-1</thread></meta>"
