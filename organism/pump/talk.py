@@ -82,7 +82,7 @@ class Talk:
             if self._text is not None:
                 self._text.add(part.text)
             elif self._due is None:
-                self._due = asyncio.get_running_loop().call_later(GATHER_SECONDS, self._show_text)
+                self._due = asyncio.get_running_loop().call_later(GATHER_SECONDS, self._on_due)
         elif isinstance(part, ThoughtDelta) and part.text:
             if self._due is not None:
                 self._show_text()
@@ -91,6 +91,13 @@ class Talk:
                 number = f"-{self._thoughts}" if self._thoughts > 1 else ""
                 self._thought = self._begun("thought", f"{self._block}-thought{number}")
             self._thought.add(part.text)
+
+    def _on_due(self) -> None:
+        """As in ``_ended``: a fault of ours makes the pump fold its state anew."""
+        try:
+            self._show_text()
+        except Exception as error:  # noqa: BLE001 - given to whoever folds the state anew, who records it
+            self.run.pump.on_broken(error)
 
     def _show_text(self) -> None:
         """Begin the block, with what has come of the text."""

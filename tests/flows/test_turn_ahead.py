@@ -6,11 +6,14 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from organism.model.commands import KillThread, PauseAgent, ResumeAgent
 from organism.pump import talk
+from organism.pump.block import Block
+from organism.pump.story import Story
 from organism.testing import Running
 from tests.flows.disk import Disk, Fault
 from tests.flows.speaker import Speaker
@@ -164,6 +167,26 @@ async def test_what_had_come_of_an_answer_that_fails_at_once_is_shown(society: W
         kinds = [event.type for event in await o.events(thread=outcome.thread_id)]
     begun = kinds.index("run_message_start")
     assert kinds[begun : begun + 3] == ["run_message_start", "run_message_delta", "model_called"]
+
+
+async def test_a_fault_in_the_moment_when_a_text_is_shown_makes_the_state_fold_anew(
+    society: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begin, faults = Story.begin, [ZeroDivisionError()]
+
+    def begin_badly(*told: Any) -> Block:
+        if faults:
+            raise faults.pop()
+        return begin(*told)
+
+    monkeypatch.setattr(Story, "begin", begin_badly)
+    speaker = Speaker()
+    async with society.running(parts=speaker.parts()) as o:
+        outcome = await o.inject("thinker", {"message": "Hello @now there"})
+        await o.until("organism_started", life=2)
+        speaker.open("now")
+        assert await o.tenant.ended(outcome.thread_id, 10)
+        assert [reply["text"] for reply in await o.replies(outcome.thread_id)] == ["Hellothere"]
 
 
 async def test_a_kill_in_the_moment_before_a_text_is_shown_leaves_none(society: World) -> None:
