@@ -354,6 +354,8 @@ async def _replay(self: Operator, command: c.ReplayDeadLetter) -> c.Injected:
         thread = self.active(letter.thread_id)
     else:
         check_position(command, thread.head)
+    if self.stopping:
+        raise Stopping
     check = replay.prepare(pump.state, letter, command.json)
     decision = pump.state.decide(thread, None, command.actor)
     decision.correlation = letter.correlation or check.message_id

@@ -8,6 +8,7 @@ import pytest
 
 from organism.config.settings import Settings
 from organism.errors import OrganismError, Stopping
+from organism.model.commands import ReplayDeadLetter
 from organism.testing import Running
 from tests.flows.stage import at_gate, open_gate, play
 from tests.flows.world import MakeWorld
@@ -136,6 +137,24 @@ async def test_an_injection_that_was_accepted_just_before_the_stop_is_handled_in
         for each in accepted:
             assert await o.tenant.ended(each.thread_id, 10)
             assert len(await o.replies(each.thread_id)) == 1
+
+
+async def test_a_replay_of_a_dead_letter_is_new_work_too(world: MakeWorld) -> None:
+    broken = """
+async def broken(payload: Ask, metadata: HandlerMetadata):
+    raise ValueError("no good")
+"""
+    made = world(SOURCE.format(then="pass") + broken, {**LISTENERS, "broken": {}})
+    async with made.running() as o:
+        dead = (await o.inject("broken", {"text": ""}, wait=True)).message_id
+        await o.inject("worker", {"text": "runs"})
+        await at_gate(o, "runs")
+        stop, head = await stopping(o, 20), o.log.head
+        with pytest.raises(Stopping):
+            await o.do(ReplayDeadLetter(message_id=dead))
+        assert o.log.head == head
+        open_gate(o, "runs")
+        await stop
 
 
 async def test_a_reload_is_refused_at_once_and_changes_nothing(world: MakeWorld) -> None:
