@@ -9,14 +9,12 @@ from itertools import count
 from typing import Final
 
 from organism.agents.hearing import Hearing
-from organism.agents.provider import Fault, Provider, ProviderError
+from organism.agents.provider import Provider, ProviderError
 from organism.agents.roster import Served
 from organism.config.settings import Retry
 from organism.model.completion import ModelRequest, Part
 from organism.pump.spend import Need
 
-ELSEWHERE: Final[frozenset[Fault]] = frozenset({"unauthorized", "rate_limited", "unavailable", "timeout", "malformed"})
-"""What may go well with another model; what a provider rejects, another would reject too."""
 SECOND_US: Final = 1_000_000
 
 
@@ -45,7 +43,10 @@ class TooMany(ProviderError):
 
 
 class Attempts:
-    """The attempts of one call. ``sent`` counts them; ``ran_us`` is how long they took, all waiting in line apart."""
+    """The attempts of one call. ``sent`` counts them; ``ran_us`` is how long they took, all waiting in line apart.
+
+    ``heard`` is the model to which the hearing belongs.
+    """
 
     def __init__(self, plan: Plan, hearing: Hearing, pace: Pace) -> None:
         self._plan = plan
@@ -53,16 +54,20 @@ class Attempts:
         self._pace = pace
         self._left_us = int(plan.need.seconds * SECOND_US)
         self.sent = self.ran_us = 0
+        self.heard: Served | None = None
 
     async def answered(self) -> Served:
-        """The model that answered; what it said is in the hearing. Raises ``ProviderError`` if none did."""
+        """The model that answered; what it said is in the hearing. Raises ``ProviderError`` if none did.
+
+        After whatever failure the next one is asked: it may have credit, the model, its package, a larger context.
+        """
         failures: list[str] = []
         for served in self._plan.way:
             try:
                 await self._ask(served)
             except ProviderError as error:
                 failures.append(f"{served.name}: {error.message}")
-                if error.fault not in ELSEWHERE or served is self._plan.way[-1]:
+                if served is self._plan.way[-1]:
                     error.message = " ".join(failures)
                     raise
             else:
@@ -97,6 +102,7 @@ class Attempts:
     async def _try(self, served: Served, provider: Provider, ends: int) -> None:
         for number in count(1):
             self._hearing.begin()
+            self.heard = served
             try:
                 await self._once(served, provider, ends)
                 return

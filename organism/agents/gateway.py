@@ -67,7 +67,7 @@ class Gateway:
         hold_depth(call.message, rules.listeners)
         request = self._request(call)
         need = _need(way, request)
-        _hold_rate(way[0], need, decision.at)
+        _hold_rate(way, need, decision.at)
         need = spend.fitted(need, spend.bounds(decision, call, self._tenant.budget()))
         spend.reserve(decision, call, need)
         self._forget(decision)
@@ -128,7 +128,7 @@ class Gateway:
         try:
             served = await attempts.answered()
         except ProviderError as error:
-            self._costs[call.key] = _partial(plan, hearing)
+            self._costs[call.key] = _partial(plan, attempts.heard, hearing)
             return Outcome(None, self._told(error), attempts.sent, attempts.ran_us)
         cost = self._costs[call.key] = _cost(plan, served, hearing)
         served.rate.give_back(max(0, plan.need.input_tokens + plan.need.output_tokens - _tokens(cost)))
@@ -174,14 +174,14 @@ def _need(way: tuple[Served, ...], request: ModelRequest) -> Need:
     )
 
 
-def _hold_rate(served: Served, need: Need, now: int) -> None:
-    """Raise ``CompleteError`` (``rate_limit_exceeded``) if the call's time would be over before its turn comes."""
-    wait_s = served.rate.wait_us(need.input_tokens + need.output_tokens, now) / SECOND_US
-    if wait_s > served.model.timeout_s:
+def _hold_rate(way: tuple[Served, ...], need: Need, now: int) -> None:
+    """Raise ``CompleteError`` (``rate_limit_exceeded``) if the call's turn would come too late at every model."""
+    tokens, first = need.input_tokens + need.output_tokens, way[0]
+    if all(served.rate.wait_us(tokens, now) / SECOND_US > served.model.timeout_s for served in way):
         raise CompleteError(
             "rate_limit_exceeded",
-            f"{served.name} takes {served.rate.per_minute} tokens a minute (`rate_limit_tpm`); "
-            f"there is room for this call in {wait_s:.0f} s.",
+            f"{first.name} takes {first.rate.per_minute} tokens a minute (`rate_limit_tpm`); "
+            f"there is room for this call in {first.rate.wait_us(tokens, now) / SECOND_US:.0f} s.",
         )
 
 
@@ -195,9 +195,9 @@ def _cost(plan: Plan, served: Served, hearing: Hearing) -> Cost:
     return Cost(model, provider, prompt, answer, usd, source, plan.prompt)
 
 
-def _partial(plan: Plan, hearing: Hearing) -> Cost:
-    """What a call costs that failed: nothing if no answer had begun, else what of it had come."""
-    return _cost(plan, plan.way[-1], hearing) if hearing.has_begun else _no_cost(plan)
+def _partial(plan: Plan, heard: Served | None, hearing: Hearing) -> Cost:
+    """What a call costs that failed: nothing if no answer had begun, else what had come of the model last heard."""
+    return _cost(plan, heard, hearing) if heard is not None and hearing.has_begun else _no_cost(plan)
 
 
 def _no_cost(plan: Plan) -> Cost:

@@ -32,6 +32,7 @@ from organism.model.completion import (
     ToolCall,
     Usage,
 )
+from organism.model.money import NOTHING, exact, is_amount
 
 API_KEY: Final = "OPENAI_API_KEY"
 BASE_URL: Final = "OPENAI_BASE_URL"
@@ -47,10 +48,10 @@ def call(
     temperature: float = 0.0,
     max_tokens: int | None = None,
 ) -> Completion:
-    """What the model answers, as it came; its JSON is not decoded. Raises ``ProviderError``.
+    """What the model answers, as it came; its JSON is not decoded.
 
     ``response_format`` is a JSON Schema, or what the API has for it. It waits for the answer; where an event loop runs
-    it holds that up, so there is ``acall``.
+    it holds that up, so there is ``acall``. Raises ``ProviderError``, and ``ValueError`` for what is no call.
     """
     return _waited_for(acall(model, messages, response_format, temperature, max_tokens))
 
@@ -74,7 +75,8 @@ async def stream(
     temperature: float = 0.0,
     max_tokens: int | None = None,
 ) -> AsyncIterator[Part]:
-    """The parts of the answer as they come, a ``Finish`` last. Raises ``ProviderError``."""
+    """The parts of the answer as they come, a ``Finish`` last. Raises as ``call`` does."""
+    _check(model, messages, response_format, max_tokens)
     request = ModelRequest(
         model=model,
         messages=tuple(messages),
@@ -96,6 +98,19 @@ async def stream(
         await provider.close()
 
 
+def _check(model: Any, messages: Any, response_format: Any, max_tokens: Any) -> None:
+    """Refuse what no provider could be asked, by what was expected and what came."""
+    if not isinstance(model, str) or not model:
+        raise ValueError(f"Expected the name of a model, such as 'gpt-4.1-mini'; came {model!r}.")
+    is_list = isinstance(messages, Sequence) and bool(messages)
+    if not is_list or not all(isinstance(each, Mapping) and isinstance(each.get("role"), str) for each in messages):
+        raise ValueError("Expected `messages` as a list of dicts, each with `role` and what it says, at least one.")
+    if response_format is not None and not isinstance(response_format, Mapping):
+        raise ValueError(f"Expected `response_format` as a dict, a JSON Schema; came {response_format!r}.")
+    if max_tokens is not None and (not isinstance(max_tokens, int) or max_tokens < 1):
+        raise ValueError(f"Expected `max_tokens` as a whole number from 1; came {max_tokens!r}.")
+
+
 def _note(model: str, part: Part) -> None:
     """Log what was used; never what was said."""
     if isinstance(part, Usage):
@@ -113,6 +128,7 @@ def _provider(environment: Mapping[str, str]) -> Provider:
 
 def _completion(model: str, parts: Sequence[Part]) -> Completion:
     usage = next((part for part in parts if isinstance(part, Usage)), Usage(0, 0))
+    told = usage.cost_usd if usage.cost_usd is not None and is_amount(usage.cost_usd) else None
     return Completion(
         model=model,
         text="".join(part.text for part in parts if isinstance(part, TextDelta)),
@@ -121,6 +137,8 @@ def _completion(model: str, parts: Sequence[Part]) -> Completion:
         finish=next((part.reason for part in parts if isinstance(part, Finish)), "stop"),
         input_tokens=usage.input_tokens,
         output_tokens=usage.output_tokens,
+        cost_usd=NOTHING if told is None else exact(told),
+        cost_source="zero" if told is None else "upstream",
     )
 
 

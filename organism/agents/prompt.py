@@ -11,7 +11,12 @@ import re
 from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import dataclass, field
+from datetime import date, time, timedelta
+from decimal import Decimal
+from enum import Enum
+from pathlib import PurePath
 from typing import Any, Final
+from uuid import UUID
 
 from organism.agents.answers import NoObject, candidates
 from organism.config.answer_schema import TYPES, fit, noting
@@ -25,6 +30,7 @@ JSON_ONLY: Final = (
 LAST_SENTENCE: Final = "Reply with a single JSON object only, no extra text, matching the schema."
 
 MAX_TOLD: Final = 20
+WRITTEN_ALIKE: Final = (date, time, timedelta, Decimal, Enum, PurePath, UUID)
 
 _PLAIN_KEY: Final = re.compile(r"[\w.-]+")
 _BREAKS: Final = re.compile("[\x7f-\x9f\u2028\u2029\ud800-\udfff]")
@@ -135,10 +141,17 @@ def _key(key: Any) -> str:
 def _text(value: Any) -> str:
     """A value as JSON, text in quotes, with every sign escaped that would end a line."""
     try:
-        written = json.dumps(value, ensure_ascii=False, default=str)
+        written = json.dumps(value, ensure_ascii=False, default=_as_text)
     except (TypeError, ValueError, RecursionError) as error:
         raise AgentPromptInputError(f"A value of input_payload cannot be written: {error}.") from None
     return _BREAKS.sub(lambda sign: f"\\u{ord(sign.group()):04x}", written)
+
+
+def _as_text(value: Any) -> str:
+    """What JSON has no word for but is always written alike. Other objects may be told by where they lie in memory."""
+    if isinstance(value, WRITTEN_ALIKE):
+        return str(value)
+    raise TypeError(f"a {type(value).__name__} has no text that is always the same; give its JSON instead")
 
 
 def _listed(allowed: list[str]) -> str:

@@ -68,8 +68,10 @@ async def test_an_attempt_of_which_nothing_was_told_is_not_told_anew(desk: Any) 
     assert (await d.complete(d.begun())).told[0] == TextDelta("One.")
 
 
-@pytest.mark.parametrize("kind", ["unauthorized", "rate_limited", "unavailable", "timeout", "malformed", "hang"])
-async def test_another_model_answers_in_its_place_where_that_may_help(desk: Any, kind: str) -> None:
+@pytest.mark.parametrize(
+    "kind", ["unauthorized", "rejected", "rate_limited", "unavailable", "timeout", "malformed", "hang"]
+)
+async def test_another_model_answers_in_its_place_however_it_fails(desk: Any, kind: str) -> None:
     models = {
         "m": (model(fallback=("second", "third"), timeout_s=20), [fails(kind, None)]),
         "second": (model(), [fails("malformed", None)]),
@@ -80,12 +82,6 @@ async def test_another_model_answers_in_its_place_where_that_may_help(desk: Any,
     assert (done.text, done.outcome.completion.model) == ("third", "third")
     assert (done.called["model"], done.called["cost_source"]) == ("third", "zero")
     assert d.providers["third"].requests[0].model == "other"
-
-
-async def test_what_a_provider_rejects_is_asked_nowhere_else(desk: Any) -> None:
-    d = await desk(models={"m": (model(fallback=("second",)), [fails("rejected")]), "second": (model(), [says()])})
-    assert (await d.complete(d.begun())).outcome.error["code"] == "upstream_error"
-    assert d.providers["second"].requests == []
 
 
 async def test_if_all_fail_each_says_why(desk: Any) -> None:
@@ -137,6 +133,19 @@ async def test_a_call_that_finds_no_room_in_time_once_it_is_its_turn_says_so(des
         "message": "m: There is room for it in 90 s (`rate_limit_tpm`).",
     }
     assert d.providers["m"].requests == []
+
+
+async def test_a_model_whose_rate_is_used_up_is_stood_in_for(desk: Any) -> None:
+    models = {
+        "m": (model(fallback=("second",), rate_limit_tpm=600, timeout_s=30), [says()]),
+        "second": (model(rate_limit_tpm=600, timeout_s=30), [says("second")]),
+    }
+    d = await desk(models=models)
+    d.roster.way("m")[0].rate.take(1200, d.purse.at)
+    assert (await d.complete(d.begun(), max_tokens=294)).text == "second"
+    d.roster.way("second")[0].rate.take(1200, d.purse.at)
+    with pytest.raises(CompleteError, match=r"^m takes 600 tokens a minute"):
+        d.reserve(d.begun(), 2, max_tokens=294)
 
 
 async def test_no_more_calls_run_at_once_than_the_model_takes(desk: Any) -> None:

@@ -304,6 +304,17 @@ async def test_an_answer_that_broke_off_costs_what_had_come_of_it(desk: Any) -> 
     assert (called["input_tokens"], called["output_tokens"], called["attempts"]) == (6, 25, 3)
 
 
+async def test_what_had_come_is_of_the_model_that_said_it(desk: Any) -> None:
+    models = {
+        "m": (model(fallback=("second",)), [fails("cut", None, text="x" * 400, after_chars=100)]),
+        "second": (model(rate_limit_tpm=6, timeout_s=1, price=Price()), [says()]),
+    }
+    d = await desk(models=models)
+    d.roster.way("second")[0].rate.take(600, d.purse.at)
+    called = (await d.complete(d.begun(), max_tokens=100)).called
+    assert (called["model"], called["output_tokens"], called["cost_source"]) == ("m", 25, "price")
+
+
 async def test_what_is_remembered_of_killed_calls_is_bounded(desk: Any) -> None:
     d = await desk()
     for number in range(600):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from decimal import Decimal
 from typing import Any
 
 import pytest
@@ -72,6 +73,32 @@ async def test_a_call_sends_what_it_was_given_and_gives_what_came(openai: Peer) 
     )
     assert body["response_format"]["json_schema"]["schema"] == SCHEMA
     assert request["headers"]["authorization"] == "Bearer sk-canary"
+
+
+@pytest.mark.parametrize(("told", "cost", "source"), [(0.00025, "0.00025", "upstream"), (None, "0", "zero")])
+async def test_the_cost_is_what_the_server_says(openai: Peer, told: float | None, cost: str, source: str) -> None:
+    await openai.script(Answer(text="hi", cost=told))
+    answer = llm_client.call("m", MESSAGES)
+    assert (answer.cost_usd, answer.cost_source) == (Decimal(cost), source)
+
+
+@pytest.mark.parametrize(
+    ("call", "expected"),
+    [
+        ({"model": ""}, "Expected the name of a model"),
+        ({"model": None}, "Expected the name of a model"),
+        ({"messages": []}, "Expected `messages` as a list of dicts"),
+        ({"messages": "hi"}, "Expected `messages` as a list of dicts"),
+        ({"messages": ["hi"]}, "Expected `messages` as a list of dicts"),
+        ({"messages": {"role": "user"}}, "Expected `messages` as a list of dicts"),
+        ({"messages": [{"content": "hi"}]}, "Expected `messages` as a list of dicts"),
+        ({"response_format": "json"}, "Expected `response_format` as a dict"),
+        ({"max_tokens": 0}, "Expected `max_tokens` as a whole number from 1; came 0."),
+    ],
+)
+def test_what_is_no_call_is_refused_by_what_was_expected(call: dict[str, Any], expected: str) -> None:
+    with pytest.raises(ValueError, match=f"^{expected}"):
+        llm_client.call(**{"model": "m", "messages": MESSAGES, **call})
 
 
 async def test_what_is_not_given_is_not_sent(openai: Peer) -> None:

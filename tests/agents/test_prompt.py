@@ -151,6 +151,12 @@ def test_a_value_that_cannot_be_written_is_refused() -> None:
         prompt_of(a2()).compose({"x": endless})
 
 
+@pytest.mark.parametrize("value", [object(), {"a", "b"}, [len], b"x"])
+def test_a_value_that_would_be_written_differently_each_time_is_refused(value: Any) -> None:
+    with pytest.raises(AgentPromptInputError, match="has no text that is always the same; give its JSON instead"):
+        prompt_of(a2()).compose({"x": value})
+
+
 def test_the_response_format_is_the_schema() -> None:
     _, response_format = prompt_of(a2()).compose(PAYLOAD)
     assert response_format == a2()["output_schema"]
