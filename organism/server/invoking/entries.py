@@ -24,6 +24,7 @@ from organism.tenants import Tenant
 _THREAD_ENDS: Final = ("thread_completed", "thread_failed", "thread_killed")
 _OUTCOMES: Final = {"message_handled": "", "message_dropped": "killed", "message_dead": "dead"}
 """How a handling ends; one that was handled says it itself."""
+_KILLED: Final = "The thread was killed."
 MOST_HEARD: Final = 1000
 """Pieces of text that may wait for a slow client; what comes beyond reaches it from the log, gathered."""
 
@@ -171,7 +172,7 @@ def _end(kind: str) -> Iterator[RunEntry]:
 
 def _failed(*, is_killed: bool) -> Iterator[RunEntry]:
     if is_killed:
-        yield _entry("error", code=ThreadKilled.code, message="The thread was killed.")
+        yield _entry("error", code=ThreadKilled.code, message=_KILLED)
     else:
         reason = "The handling failed; the operator finds it among the dead letters."
         yield _entry("error", code=HandlingFailed.code, message=reason)
@@ -183,11 +184,18 @@ def _entry(kind: str, **data: Any) -> RunEntry:
 
 
 def refusal(first: list[RunEntry]) -> OrganismError | None:
-    """The error that the run came to before anything of it was seen, with its true status; else None."""
-    last = first[-1] if first else None
-    if last is None or last["type"] != "error":
+    """The error that the run ended with before anything of it was seen, with its true status; else None.
+
+    An error after which a further attempt went well is none: how the run ended counts.
+    """
+    errors = [entry["data"] for entry in first if entry["type"] == "error"]
+    if not errors or first[-1]["type"] != "done":
         return None
-    return error_of(last["data"])
+    reason = first[-1]["data"]["stopReason"]
+    if reason == "killed":
+        return ThreadKilled(_KILLED)
+    is_last = reason == "error" or first[-2]["type"] == "error"
+    return error_of(errors[-1]) if is_last else None
 
 
 def error_of(data: Mapping[str, Any]) -> OrganismError:

@@ -32,11 +32,11 @@ def teller(kind: str) -> Tell:
 
 
 async def begun(entries: AsyncIterator[RunEntry]) -> list[RunEntry]:
-    """The entries up to the first that shows something, or up to an error that came before."""
+    """The entries up to the first that shows something. An error shows nothing yet: a further attempt may go well."""
     first: list[RunEntry] = []
     async for entry in entries:
         first.append(entry)
-        if entry["type"] in _SAYING or entry["type"] == "error":
+        if entry["type"] in _SAYING:
             break
     return first
 

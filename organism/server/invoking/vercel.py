@@ -17,16 +17,72 @@ DONE: Final = b"data: [DONE]\n\n"
 HEADERS: Final = ((b"x-vercel-ai-ui-message-stream", b"v1"), (b"x-ag-messages-format", b"vercel"))
 
 _WORDS: Final = {"message": "text", "thought": "reasoning"}
+_FAILED: Final = frozenset({"error", "killed"})
+
+
+class _Block:
+    """A block that is open, told as the part ``name``; ``at`` counts the characters of its text as the run has it."""
+
+    def __init__(self, word: str, name: str) -> None:
+        self._word = word
+        self._name = name
+        self._told: list[str] = []
+        self._before = ""
+        self.at = 0
+
+    def begin(self) -> Part:
+        """The part's start."""
+        return {"type": f"{self._word}-start", "id": self._name}
+
+    def begin_anew(self) -> None:
+        """The run tells the block from its beginning."""
+        self._before = "".join(self._told)
+        self.at = 0
+
+    def add(self, text: str) -> Iterator[Part]:
+        """What of the text was not told before."""
+        known = self._before[self.at : self.at + len(text)]
+        if not text.startswith(known):
+            text, known = self._before[: self.at] + text, ""
+            yield from self._apart()
+        self.at += len(text)
+        if new := text[len(known) :]:
+            self._told.append(new)
+            yield {"type": f"{self._word}-delta", "id": self._name, "delta": new}
+
+    def end(self) -> Iterator[Part]:
+        """The part's end. A text that became shorter than what was told stands in a part of its own."""
+        if 0 < self.at < len(self._before):
+            said = self._before[: self.at]
+            yield from self._apart()
+            yield from self.add(said)
+        yield self._end()
+
+    def _apart(self) -> Iterator[Part]:
+        """Tell the block anew, in a part beside the one that told it otherwise."""
+        yield self._end()
+        self._name += "-again"
+        self._told, self._before, self.at = [], "", 0
+        yield self.begin()
+
+    def _end(self) -> Part:
+        return {"type": f"{self._word}-end", "id": self._name}
 
 
 class UiStream:
-    """Rewrites one run's entries; ``message_id`` names the message that they make."""
+    """Rewrites one run's entries; ``message_id`` names the message that they make.
+
+    A reader of this form gives up at its first ``error`` and takes nothing back. So an error waits until the run has
+    ended with it, and a block that begins anew goes on where its text is the same.
+    """
 
     def __init__(self, message_id: str) -> None:
         self._message_id = message_id
         self._has_begun = False
         self._whole = 0
-        self._held: dict[str, int] = {}
+        self._open: dict[tuple[str, str], _Block] = {}
+        self._error: Part | None = None
+        self._is_last = False
 
     def lines(self, entry: RunEntry) -> bytes:
         """The events that the entry becomes; none for what this form has no word for."""
@@ -39,10 +95,15 @@ class UiStream:
 
     def _parts(self, kind: str, data: Mapping[str, Any]) -> Iterator[Part]:
         block, _, phase = kind.partition("_")
-        if block in _WORDS:
+        if kind == "error":
+            self._error = {"type": "error", "errorText": data["message"]}
+        elif block in _WORDS:
             yield from self._block(_WORDS[block], phase, data)
         elif kind in _ONE_FOR_ONE:
+            if kind == "done" and self._error is not None and (self._is_last or data["stopReason"] in _FAILED):
+                yield self._error
             yield _ONE_FOR_ONE[kind](data)
+        self._is_last = kind == "error"
 
     def _block(self, word: str, phase: str, data: Mapping[str, Any]) -> Iterator[Part]:
         if not phase:
@@ -52,16 +113,18 @@ class UiStream:
             yield {"type": f"{word}-delta", "id": name, "delta": data["text"]}
             yield {"type": f"{word}-end", "id": name}
             return
-        name = data["id"]
-        if phase == "start":
-            self._held[name] = 0
-        elif phase == "delta":
-            held = self._held.get(name, 0)
-            delta = data["delta"][max(0, held - data.get("offset", held)) :]
-            self._held[name] = held + len(delta)
-            yield {"type": f"{word}-delta", "id": name, "delta": delta}
-            return
-        yield {"type": f"{word}-{phase}", "id": name}
+        key = (word, data["id"])
+        block = self._open.get(key)
+        if phase == "start" and block is None:
+            block = self._open[key] = _Block(word, data["id"])
+            yield block.begin()
+        elif phase == "start" and block is not None:
+            block.begin_anew()
+        elif phase == "delta" and block is not None:
+            yield from block.add(data["delta"][max(0, block.at - data.get("offset", block.at)) :])
+        elif block is not None:
+            del self._open[key]
+            yield from block.end()
 
 
 def _tool_input(data: Mapping[str, Any]) -> Part:
@@ -88,7 +151,6 @@ _ONE_FOR_ONE: Final[dict[str, Callable[[Mapping[str, Any]], Part]]] = {
     "data": lambda data: {"type": f"data-{data['name']}", "data": data["data"]},
     "file": lambda data: {"type": "file", "url": data["url"], "mediaType": data["mediaType"]},
     "usage": lambda data: {"type": "data-usage", "data": dict(data)},
-    "error": lambda data: {"type": "error", "errorText": data["message"]},
     "done": lambda data: {"type": "finish", "messageMetadata": {"stopReason": data["stopReason"]}},
 }
 

@@ -81,7 +81,6 @@ def test_whole_messages_are_blocks_of_their_own() -> None:
         (FAILED, {"type": "tool-output-error", "toolCallId": "t1", "errorText": '{"why":"no"}'}),
         (("data", {"name": "chart", "data": [1]}), {"type": "data-chart", "data": [1]}),
         (("file", {"url": "u", "mediaType": "image/png"}), {"type": "file", "url": "u", "mediaType": "image/png"}),
-        (("error", {"code": "upstream_error", "message": "boom"}), {"type": "error", "errorText": "boom"}),
         (DONE, {"type": "finish", "messageMetadata": {"stopReason": "stop"}}),
     ],
 )
@@ -101,8 +100,64 @@ def test_no_type_of_entry_is_without_a_word() -> None:
         "isError": False,
     }
     filled |= {"data": 1, "url": "", "mediaType": "", "code": "", "message": "", "stopReason": "stop", "kind": ""}
-    silent = [kind for kind, names in REQUIRED.items() if not parts((kind, filled | dict.fromkeys(names, "") | filled))]
-    assert silent == []
+    begun = [("message_start", filled), ("thought_start", filled)]
+    silent = [kind for kind in REQUIRED if parts(*begun, (kind, filled), DONE) == parts(*begun, DONE)]
+    assert set(silent) == {"message_start", "thought_start"}  # told before already
+    assert parts(*begun) != []
+
+
+ERROR = ("error", {"code": "upstream_error", "message": "boom"})
+
+
+@pytest.mark.parametrize("reason", ["error", "killed"])
+def test_an_error_that_ended_the_run_comes_before_its_finish(reason: str) -> None:
+    told = parts(ERROR, ("usage", {"input": 1, "output": 0, "total": 1}), ("done", {"stopReason": reason}))
+    assert [part["type"] for part in told] == ["data-usage", "error", "finish"]
+    assert told[1] == {"type": "error", "errorText": "boom"}
+    assert [part["type"] for part in parts(ERROR, DONE)] == ["error", "finish"]
+
+
+def test_an_error_after_which_the_run_went_well_is_not_told() -> None:
+    told = parts(("message_start", {"id": "a"}), ERROR, ("message", {"text": "hi"}), DONE)
+    assert "error" not in {part["type"] for part in told}
+
+
+def texts(*tellings: str) -> dict[str, str]:
+    """The parts of a block that is told so often, each time in pieces of two characters, and then ends."""
+    run: list[tuple[str, dict[str, Any]]] = []
+    for text in tellings:
+        run += [("message_start", {"id": "a"})]
+        run += [
+            ("message_delta", {"id": "a", "delta": text[at : at + 2], "offset": at}) for at in range(0, len(text), 2)
+        ]
+    told = parts(*run, ("message_end", {"id": "a"}))
+    found = {part["id"]: "" for part in told if part["type"] == "text-start"}
+    ended = [part["id"] for part in told if part["type"] == "text-end"]
+    assert ended == list(found)
+    for part in told:
+        found[part["id"]] += part.get("delta", "")
+    return found
+
+
+@pytest.mark.parametrize(
+    ("tellings", "told"),
+    [
+        (("Hello", "Hello, you"), {"a": "Hello, you"}),
+        (("Hello", "He", "Hello, you"), {"a": "Hello, you"}),
+        (("Hello", ""), {"a": "Hello"}),
+        (("Hello", "Help me"), {"a": "Hello", "a-again": "Help me"}),
+        (("Hello", "Hell"), {"a": "Hello", "a-again": "Hell"}),
+        (("Hello", "Bye", "Bye, you"), {"a": "Hello", "a-again": "Bye, you"}),
+    ],
+)
+def test_a_block_that_begins_anew_goes_on_where_its_text_is_the_same(
+    tellings: tuple[str, ...], told: dict[str, str]
+) -> None:
+    assert texts(*tellings) == told
+
+
+def test_of_a_block_that_is_not_open_nothing_is_told() -> None:
+    assert parts(("message_delta", {"id": "a", "delta": "x", "offset": 0}), ("message_end", {"id": "a"})) == []
 
 
 def test_the_messages_of_a_batch_have_parts() -> None:

@@ -118,6 +118,42 @@ async def test_who_refers_to_an_agent_streams_and_who_refers_to_a_prompt_gives_a
     assert (refused.status_code, refused.json()["error"]["supported"]) == (406, ["batch"])
 
 
+FAILING = """
+organism: {name: weak}
+models:
+  weak: {provider: scripted, script: script.yaml}
+retry: {attempts: 2, base_delay_s: 0.001}
+listeners:
+  - {name: weakling, description: Fails now and then, model: weak}
+"""
+SCRIPT = """
+answers:
+  - {when: recovers, fault: unauthorized, times: 1}
+  - {when: recovers, text: Here I am.}
+  - {when: fails, fault: unauthorized}
+"""
+
+
+@pytest.fixture
+async def weak(tmp_path: Path) -> AsyncIterator[Served]:
+    """An agent whose model fails: for good, or for one attempt."""
+    (tmp_path / "organism.yaml").write_text(FAILING)
+    (tmp_path / "script.yaml").write_text(SCRIPT)
+    async with served(tmp_path / "organism.yaml") as server:
+        yield server
+
+
+@pytest.mark.parametrize("accept", ["application/json", "text/event-stream"])
+async def test_an_error_before_the_first_byte_waits_for_the_next_attempt(weak: Served, accept: str) -> None:
+    headers = {"accept": accept, "idempotency-key": "once"}
+    for _ in range(2):
+        answer = await invoke(weak, "weakling", {"message": "recovers"}, headers=headers)
+        run = outputs(answer) if accept == "application/json" else folded(answer)
+        assert run == {"messages": [{"role": "assistant", "content": "Here I am."}], "stop_reason": "stop"}
+    failed = await invoke(weak, "weakling", {"message": "fails"}, headers={"accept": accept})
+    assert (failed.status_code, failed.json()["error"]["code"]) == (502, "upstream_error")
+
+
 @pytest.mark.parametrize("path", PATHS)
 async def test_every_combination_of_flags_is_delivered_or_refused_by_both_surfaces(server: Served, path: str) -> None:
     whole = outputs(await invoke(server, "researcher", TALKS[0]))
