@@ -93,11 +93,13 @@ class Talk:
             self._thought.add(part.text)
 
     def _on_due(self) -> None:
-        """As in ``_ended``: a fault of ours makes the pump fold its state anew."""
-        try:
-            self._show_text()
-        except Exception as error:  # noqa: BLE001 - given to whoever folds the state anew, who records it
-            self.run.pump.on_broken(error)
+        """In a task of its own, so that a fault is told as one of the call's is."""
+
+        async def show() -> None:
+            if self._due is not None:
+                self._show_text()
+
+        asyncio.get_running_loop().create_task(show()).add_done_callback(self._ended)
 
     def _show_text(self) -> None:
         """Begin the block, with what has come of the text."""
