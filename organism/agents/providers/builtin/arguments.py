@@ -10,6 +10,7 @@ from typing import Any, Final
 from organism.agents.providers.builtin.choosing import PART, best_choice
 from organism.agents.providers.builtin.evidence import all_of, find
 from organism.agents.providers.builtin.fields import Field
+from organism.agents.providers.builtin.finders import all_in
 from organism.agents.providers.builtin.labelling import Taken
 from organism.agents.providers.builtin.lexicon import POLITE
 from organism.agents.providers.builtin.numbers import from_digits
@@ -20,7 +21,12 @@ from organism.agents.providers.builtin.sum_tree import Sum, expression
 from organism.agents.providers.builtin.tool_texts import ToolTexts, Wish
 from organism.agents.providers.builtin.words import known
 
-_STATES: Final = (("on", "enabled", "an", "ein"), ("off", "disabled", "aus", "ab"))
+_STATES: Final = (
+    ("on", "enabled", "an", "ein"),
+    ("off", "disabled", "aus", "ab"),
+    ("open", "opened", "auf"),
+    ("closed", "close", "zu"),
+)
 """Words of a state, the German particles of its verbs behind them."""
 _TURNING: Final = frozenset({"turn", "switch", "put"})
 ANYWHERE: Final = "UTC"
@@ -107,7 +113,11 @@ class _Filler:
         if not field.is_required:
             return self._listed(field) if field.kind == "array" else self._optional(field)
         value = self._said(field)
-        return find(field, self._wide, self._taken) if value is None and field.topic != "sum" else value
+        if value is not None or field.topic == "sum":
+            return value
+        found = find(field, self._wide, self._taken)
+        is_free = field.kind == "string" and field.topic in ("other", "title", "text", "person")
+        return found if found is not None or not is_free else self._texts.before(field)
 
     def _chosen(self, field: Field) -> Any | None:
         switched = self._switched(field)
@@ -156,6 +166,9 @@ class _Filler:
             return find(field, self._source, self._taken)
         special = self._texts.text(field)
         found = special if special is not None else find(field, self._source, self._taken)
+        if found is None and field.topic in ("host", "symbol", "key", "person"):
+            ids = all_in(self._source, "id")
+            found = ids[0] if len(ids) == 1 else None
         return found if found is not None or field.topic == "place" else self._texts.part(field)
 
     def _several(self, field: Field) -> list[Any] | None:

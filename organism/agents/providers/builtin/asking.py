@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from organism.agents.providers.builtin.lexicon import ASKING, COMMANDS, NEGATIONS, POLITE, QUESTION_WORDS, SILENT, named
-from organism.agents.providers.builtin.words import Sentence, Word, sentence, sentences_of
+from organism.agents.providers.builtin.words import Sentence, Word, plain, sentence, sentences_of
 
 Mood = Literal["question", "command", "statement"]
 
@@ -18,6 +18,7 @@ LONG_CHARS: Final = 600
 MAX_CLAUSES: Final = 40
 MAX_CLAUSE_CHARS: Final = 2000
 MAX_LEAD_WORDS: Final = 4
+MAX_FIRST_CHARS: Final = 40
 MAX_SPLIT_WORDS: Final = 200
 """A sentence is not looked through for more requests beyond so many words."""
 
@@ -26,6 +27,24 @@ _QUOTED: Final = re.compile(
     r"\"([^\"\n]+)\"|“([^”\n]+)”|„([^“”\n]+)[“”]|«([^»\n]+)»|(?<!\w)'([^'\n]+)'(?!\w)|`([^`\n]+)`"
 )
 _BREAK: Final = re.compile(r"[,;:–—(]")
+_HEAD: Final = re.compile(
+    r"\b(?:go ahead and|feel free to|be so kind (?:and|as to)|make sure (?:to|you)|i(?:'d| would) (?:like|love) you to|"
+    r"i (?:want|need) you to|(?:may|can) i ask you to|would you mind|do you mind|"
+    r"it would be (?:great|nice) if you could|"
+    r"sei (?:doch )?so (?:gut|nett|lieb)(?:,)? und|(?:darf|kann) ich dich bitten,)\s+",
+    re.IGNORECASE,
+)
+"""What only makes a request polite: at its beginning, and at its end."""
+_TAIL: Final = re.compile(
+    r",?\s(?:if you (?:would|could|can|don't mind|please|like|have a (?:second|minute|moment))|"
+    r"if (?:that's|it's)? ?possible|"
+    r"when you (?:can|get a chance|have a (?:second|minute|moment))|wenn(?:'s| es)? (?:geht|möglich ist)|"
+    r"(?:wenn|falls) möglich|wenn du (?:so )?(?:nett|lieb|gut|freundlich|magst|kannst|willst|möchtest|zeit hast)"
+    r"(?: (?:wärst|bist|wärest|sein könntest))?|falls du (?:kannst|magst|zeit hast))(?=\s*[.!?]*\s*$)",
+    re.IGNORECASE,
+)
+_ASKING_WHAT: Final = frozenset({"what", "whats", "how", "was", "wie", "wieviel"})
+_NEEDING: Final = named("needing")
 _PAUSE: Final = re.compile(r"[,;:–—](?=\s)")
 _SPEAKING: Final = (" i ", " we ", " ich ", " wir ", " im ", " were ", " ive ")
 _WANTING: Final = named("wanting")
@@ -61,8 +80,10 @@ class Clause:
     @property
     def verb(self) -> str:
         """The verb of a German command in one word: ``umrechne`` of ``rechne … um``; empty where there is none."""
-        first = next((word.plain for word in self.words if word.plain not in POLITE), "")
-        last = self.words[-1].plain if self.words else ""
+        words = [word for word in self.words if not self.bare[word.start].isspace()]
+        first = next((word.plain for word in words if word.plain not in POLITE), "")
+        is_last = bool(words) and not self.text[words[-1].end :].strip().strip(".!?,").partition(":")[0]
+        last = words[-1].plain if is_last else ""
         return f"{last}{first}" if last in _PARTICLES and first != last else ""
 
     @property
@@ -92,6 +113,7 @@ def _denies(text: str) -> bool:
 def asked(text: str) -> Asked:
     """Read a message of a user."""
     asking, material = _parted(text)
+    asking = _TAIL.sub("", _HEAD.sub("", asking))
     masked = _QUOTED.sub(lambda match: "x" * len(match.group()), asking)
     clauses = [clause for found in sentences_of(asking, masked)[:MAX_CLAUSES] for clause in _clauses(found)]
     return Asked(text, tuple(clauses[:MAX_CLAUSES]), material)
@@ -264,8 +286,16 @@ _LEADING: Final = named("leading")
 def _clause(text: str, *, is_question: bool) -> Clause:
     made = sentence(text.strip(" \t\n").lstrip(",;:–— \t\n"))
     bare = _QUOTED.sub(lambda match: " " * len(match.group()), made.text)
-    mood = "question" if is_question or made.is_question else _mood(made.words, made.text)
+    mood = "question" if is_question or made.is_question or _asks_behind(made) else _mood(made.words, made.text)
     return Clause(made.text, bare, made.words, mood)
+
+
+def _asks_behind(made: Sentence) -> bool:
+    """Whether it asks behind what only leads to it: ``quick question, what is 3 + 4``."""
+    before, comma, behind = made.text.partition(", ")
+    is_lead = len(before.split()) <= MAX_LEAD_WORDS or any(sign.isdigit() for sign in before)
+    first = behind[:MAX_FIRST_CHARS].split(" ", 1)[0]
+    return bool(comma) and is_lead and plain(first).replace("'", "") in _ASKING_WHAT
 
 
 def clause_of(text: str) -> Clause:
@@ -288,7 +318,7 @@ def _mood(words: Sequence[Word], text: str) -> Mood:
     first = words[ahead].plain if ahead < len(words) else ""
     if first in QUESTION_WORDS or text.rstrip().endswith("?"):
         return "question"
-    if first in COMMANDS or any(f" {wish} " in form for wish in _WISHES):
+    if first in COMMANDS or first in _NEEDING or any(f" {wish} " in form for wish in _WISHES):
         return "command"
     if first in ASKING and ahead + 1 < len(words) and words[ahead + 1].plain in _SUBJECTS:
         return "question"

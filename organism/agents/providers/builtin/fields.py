@@ -70,6 +70,8 @@ _ENDINGS: Final[Mapping[str, Topic]] = {
 
 def _by_ending(form: str) -> Topic | None:
     """What the longest end of a word asks for that is a word of its own: the date of a ``lieferdatum``."""
+    if form.endswith("ort") and not form.endswith(("wort", "port")):
+        return "place"
     ends = (form[at:] for at in range(2, len(form) - 1))
     return next((_ENDINGS[end] for end in ends if end in _ENDINGS), None)
 

@@ -41,7 +41,7 @@ _NAMING: Final = re.compile(
 _FIRM: Final = re.compile(
     r"\b((?:[A-ZÄÖÜ][\w&.\-]*\s){0,3}[A-ZÄÖÜ][\w&\-]*\s(?:Inc|Ltd|LLC|GmbH|AG|SE|KG|Corp|Corporation|Company|Group|"
     r"Bank|University|Labs|Systems)\b\.?)"
-    r"|\b(?:at|bei|by|joined|company|firma|works? for|working for|arbeite für|"
+    r"|\b(?:at|bei|joined|company|firma|works? for|working for|arbeite für|"
     r"employer is)\s((?:[A-ZÄÖÜ][\w&\-]*)(?:\s[A-ZÄÖÜ][\w&\-]*){0,3})"
 )
 

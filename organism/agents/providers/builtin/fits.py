@@ -11,13 +11,16 @@ from organism.agents.providers.builtin.asking import Clause
 from organism.agents.providers.builtin.evidence import is_end_of_way
 from organism.agents.providers.builtin.fields import parts_of
 from organism.agents.providers.builtin.finders import all_in
-from organism.agents.providers.builtin.lexicon import COMMANDS, POLITE, QUESTION_WORDS, named
+from organism.agents.providers.builtin.lexicon import COMMANDS, POLITE, QUESTION_WORDS, named, rows
 from organism.agents.providers.builtin.offers import ACTING, GETTING, VERBS, Offer
 from organism.agents.providers.builtin.sources import Source
 from organism.agents.providers.builtin.words import Word, known
 
 ENOUGH: Final = 0.6
 """So well must a tool fit a request to be called."""
+LIKELY: Final = 0.45
+"""So well, if no other tool fits nearly as well, and the talk does not answer the request."""
+MARGIN: Final = 0.15
 
 _ALIKE: Final = (
     frozenset({"send", "write", "reply", "post"}),
@@ -28,6 +31,8 @@ _ALIKE: Final = (
     frozenset({"send", "transfer", "pay"}),
     frozenset({"validate", "search", "ping"}),
     frozenset({"buy", "order"}),
+    frozenset({"fetch", "book_room", "buy"}),
+    frozenset({"begin", "run_race", "switch", "enable", "play"}),
 )
 """Acts that are said for each other: ``set a reminder``, ``add an event``."""
 _NEEDED: Final = frozenset({"create", "book_room", "buy", "fetch"})
@@ -37,6 +42,7 @@ _VAGUE: Final = GETTING | {"create", "store", "update", "send", "write", "tell",
 """What is done with all kinds of things."""
 _THINGS: Final = frozenset({"device", "item", "thing", "object", "entity"})
 """What may be anything."""
+_WHETHER: Final = ("whether", "ob")
 _INQUIRING: Final = named("inquiring")
 _CALLED: Final = frozenset({"call"})
 _MODALS: Final = named("modals")
@@ -46,14 +52,19 @@ _SPEAKING: Final = _RARE | {"email", "place", "zone", "phone", "symbol", "date"}
 """Kinds of values that can be told from others."""
 TWO: Final = 2
 _SURE: Final = 0.75
+_ASKED: Final = 0.3
 _GIVEN, _ORDERED, _TOLD, _ACT, _UNSAID, _LITERAL = 0.5, 0.4, 0.2, 0.5, 0.1, 0.05
 _THERE: Final = re.compile(
     r"\b(?:which|what)\b.*\b(?:are there|do (?:i|we|you) have|exist)\b|\bwelche\b.*\bgibt es\b", re.IGNORECASE
 )
 _SAID_IN: Final = re.compile(r"\b(?:how do (?:you|i) say|wie sagt man|was heißt)\b.*\b(?:in|auf)\b", re.IGNORECASE)
 _HOW_MANY: Final = re.compile(r"\bhow many\b|\bwie ?viele\b", re.IGNORECASE)
+_PHRASAL: Final = tuple(
+    (meaning, tuple(verb.replace("_", " ").split("+") for verb in verbs.split())) for meaning, verbs in rows("phrasal")
+)
+"""Verbs of several words: their parts, in order."""
 _ATTRIBUTES: Final = frozenset(
-    {"status", "info", "detail", "data", "level", "check", "state", "statu", "stat", "summarise"}
+    {"status", "info", "detail", "data", "level", "check", "state", "statu", "stat", "summarise", "fact"}
 )
 """What names of tools say of a thing that who asks of the thing need not say."""
 _PALE: Final = 0.25
@@ -73,7 +84,8 @@ class Request:
     def orders(self) -> list[str]:
         """What is to be done."""
         verb = known(self.clause.verb)[2]
-        return [verb] if verb else _orders(self.words)
+        phrasal = [meaning for meaning, verbs in _PHRASAL if any(_stands(verb, self.clause.form) for verb in verbs)]
+        return phrasal or ([verb] if verb else _orders(self.words))
 
     @cached_property
     def said(self) -> frozenset[str]:
@@ -114,13 +126,15 @@ class Request:
     def inquires(self) -> bool:
         """Whether it asks how things are, and not that something be done: ``is it sent?``, ``what did I save?``."""
         first = next((word.plain for word in self.clause.words if word.plain not in POLITE), "")
-        return self.clause.mood == "question" and first in _INQUIRING
+        is_indirect = any(f" {word} " in self.clause.form for word in _WHETHER)
+        return is_indirect or (self.clause.mood == "question" and first in _INQUIRING)
 
 
 def fit(offer: Offer, request: Request) -> float:
     """How much speaks for the tool; at least ``ENOUGH`` if it is to be called."""
     said, alike, orders = request.said, request.alike, request.orders
-    is_done = bool(offer.names & (request.acts | alike | set(orders))) and not request.inquires
+    is_done = bool(offer.names & (request.acts | alike | set(orders))) or bool(_states(offer) & set(orders))
+    is_done = is_done and not request.inquires
     if offer.acts and not is_done and not _is_bare(offer, request):
         return 0.0
     if not _is_meant(offer, request) and not takes(offer, request.source):
@@ -132,9 +146,21 @@ def fit(offer: Offer, request: Request) -> float:
     is_ordered = is_ordered or bool(hits & alike) or (offer.looks_up and "search" in orders)
     score += _ORDERED if is_ordered else 0.0
     score += min(_ORDERED, _TOLD * len((offer.about - offer.names) & request.told))
-    is_other_act = bool(orders) and not hits & ACTING and orders[0] in ACTING - offer.does
+    is_asked = (
+        request.clause.mood == "question"
+        and not offer.acts
+        and bool((offer.does - offer.names - _VAGUE) & request.told)
+    )
+    score += _ASKED if is_asked else 0.0
+    is_other_act = bool(orders) and not hits & (ACTING | alike) and orders[0] in ACTING - offer.does
     score -= _GIVEN if is_other_act else 0.0
     return max(score - _unsaid(offer, request), min(score, ENOUGH))
+
+
+def _states(offer: Offer) -> frozenset[str]:
+    """What the values mean that it chooses of: to ``open`` is what is done to a thing that is open or closed."""
+    values = [value for field in offer.required for value in field.schema.get("enum", ()) if isinstance(value, str)]
+    return frozenset(known(value)[2] for value in values)
 
 
 def takes(offer: Offer, source: Source) -> bool:
@@ -188,6 +214,17 @@ def _given(offer: Offer, source: Source, *, is_meant: bool) -> float:
     return _ORDERED if found and is_meant else 0.0
 
 
+def _stands(parts: Sequence[str], form: str) -> bool:
+    """Whether the parts of a verb stand in the form of a clause, one behind another."""
+    at = 0
+    for part in parts:
+        at = form.find(f" {part} ", at)
+        if at < 0:
+            return False
+        at += len(part)
+    return True
+
+
 def _orders(words: Sequence[Word]) -> list[str]:
     """What is to be done, as far as its first words say; a question for something orders nothing."""
     first = next((word.plain for word in words if word.plain not in POLITE), "")
@@ -216,6 +253,8 @@ def _values(source: Source, kind: str) -> Sequence[object]:
         return [host for host in all_in(source, kind) if host in source.apart]
     if kind == "key":
         return [key for key in all_in(source, kind) if any(sign in key for sign in "./:_")]
+    if kind == "path":
+        return [path for path in all_in(source, kind) if path[0] in "/~.\\" or "." in path[1:] or ":" in path]
     if kind == "url":
         return [url for url in all_in(source, kind) if "://" in url or url.startswith("www.")]
     return source.days if kind == "date" else all_in(source, kind)

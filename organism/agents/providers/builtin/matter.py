@@ -37,6 +37,7 @@ _BEHIND: Final = re.compile(
     r"\b(?:say|says|know|knows|tell|tells|steht|sagt|weiß|find|information|informationen|something|anything|etwas|was)\b[^.?!]*?\b(?:about|über)\s+(.+)$",
     re.IGNORECASE,
 )
+KNOW_ABOUT: Final = re.compile(r"\bknow about\b|\b(?:über|zu|von)\b.{1,60}\bwissen\b", re.IGNORECASE)
 _TOP: Final = re.compile(r",?\s*\b(?:top|limit|max\w*)\s*\d+\s*\w*[.!?]?$", re.IGNORECASE)
 _LEADING: Final = re.compile(r"[\s,]*\b(?:on|at|by|in|until|for|am|um|bis|gegen|ab|vom|den|the)?\s*$", re.IGNORECASE)
 _NEAR: Final = re.compile(r"[\s,]+(?:tomorrow|today|tonight|morgen|heute|übermorgen)[\s.!?]*$", re.IGNORECASE)

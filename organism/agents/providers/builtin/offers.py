@@ -28,6 +28,7 @@ _PALE: Final = frozenset(
 ACTING: Final = frozenset(
     {"delete", "send", "store", "create", "update", "remind", "book_room", "write", "buy", "pay", "cancel"}
     | {"transfer", "restart", "move", "rename", "unlock", "phone", "refund", "deploy", "merge", "approve", "reject"}
+    | {"lock", "invite", "assign", "print", "reset"}
 )
 """What is not done unless it is asked for by name."""
 GETTING: Final = frozenset({"read", "fetch", "list", "search"})

@@ -7,9 +7,10 @@ from typing import Final
 from organism.agents.providers.builtin.arguments import arguments_for
 from organism.agents.providers.builtin.asking import Asked, Clause, clause_of
 from organism.agents.providers.builtin.facts import VERB
-from organism.agents.providers.builtin.fits import ENOUGH, Request, fit, takes
+from organism.agents.providers.builtin.fits import ENOUGH, LIKELY, MARGIN, Request, fit, takes
 from organism.agents.providers.builtin.lexicon import POLITE, named
-from organism.agents.providers.builtin.matter import names_in
+from organism.agents.providers.builtin.matter import KNOW_ABOUT, names_in
+from organism.agents.providers.builtin.offers import Offer
 from organism.agents.providers.builtin.places import Place
 from organism.agents.providers.builtin.setting import Planned, Setting
 from organism.agents.providers.builtin.sources import Source
@@ -24,6 +25,7 @@ _WISHES: Final = named("wishes")
 _NEEDS: Final = named("needs")
 _OBJECTS: Final = named("objects")
 _TIMES: Final = named("passing") | named("before_places")
+_YES_OR_NO: Final = named("yes_or_no")
 MOST_BEFORE: Final = 200
 _WHO: Final = named("asking_back")
 _SPEAKERS: Final = frozenset({"i", "ich"})
@@ -52,14 +54,21 @@ def _is_imperative(clause: Clause, first: Word) -> bool:
     return following in _OBJECTS and first.plain not in _TIMES and VERB.search(clause.text) is None
 
 
+def _ranked(request: Request, setting: Setting) -> list[Offer]:
+    """The tools that fit, the best first; one that fits less only if it is far ahead of all others."""
+    scored = sorted(((fit(offer, request), offer) for offer in setting.offers), key=lambda each: -each[0])
+    enough = [offer for score, offer in scored if score >= ENOUGH]
+    if enough or not scored or not request.clause.asks:
+        return enough
+    (best, offer), second = scored[0], scored[1][0] if len(scored) > 1 else 0.0
+    is_likely = best >= LIKELY and best - second >= MARGIN and not setting.is_known(request.clause)
+    return [offer] if is_likely else []
+
+
 def fitting_calls(clause: Clause, message: Asked, setting: Setting) -> list[Planned]:
     """Calls of the tool that fits best and has all that it needs."""
     source = Source(clause.text, setting.language)
-    request = Request(clause, source)
-    scored = [(fit(offer, request), offer) for offer in setting.offers]
-    for score, offer in sorted(scored, key=lambda each: -each[0]):
-        if score < ENOUGH:
-            return []
+    for offer in _ranked(Request(clause, source), setting):
         if offer.calculates or offer.tells_time:
             continue  # they are called for sums and for the time alone
         wide = f"{message.text}\n{setting.system}"
@@ -89,8 +98,12 @@ def lookup_calls(clause: Clause, message: Asked, setting: Setting) -> list[Plann
     """A question of the world that the talk does not answer."""
     able = [offer for offer in setting.offers if offer.looks_up]
     is_wished = any(f" {wish} " in clause.form for wish in _WISHES)
-    is_told = is_wished or any(word.meaning in _TELLING for word in clause.words)
-    forms = {word.plain for word in clause.words} - (_SPEAKERS if is_wished else frozenset())
+    is_told = (
+        is_wished
+        or KNOW_ABOUT.search(clause.text) is not None
+        or any(word.meaning in _TELLING for word in clause.words)
+    )
+    forms = {word.plain for word in clause.words} - (_SPEAKERS if is_told else frozenset())
     is_personal = bool(forms & _PERSONAL) or (clause.mood != "question" and not is_told)
     content = [word for word in clause.words if not is_counting(word.plain)]
     if not content and any(f" {asked} " in clause.form for asked in _WHO):
@@ -100,8 +113,9 @@ def lookup_calls(clause: Clause, message: Asked, setting: Setting) -> list[Plann
     able.sort(key=lambda offer: ("summarise" not in offer.names | offer.about, len(offer.required)))
     wide = f"{message.text}\n{setting.system}"
     is_of_a_thing = bool(names_in(clause)) or any(clause.form.startswith(f" {begin} ") for begin in _OF_A_THING)
+    is_yes_or_no = clause.mood == "question" and clause.words[0].plain in _YES_OR_NO and not is_told
     for offer in able:
-        is_fitting = is_of_a_thing or not offer.names & {"encyclopedia"}
+        is_fitting = (is_of_a_thing and not is_yes_or_no) or not offer.names & {"encyclopedia"}
         arguments = arguments_for(Wish(offer, clause, wide, setting.language)) if is_fitting else None
         if arguments is not None:
             return [Planned(offer, arguments, clause)]

@@ -10,7 +10,7 @@ from typing import Final
 
 from organism.agents.providers.builtin.asking import Asked, Clause, part_of
 from organism.agents.providers.builtin.clock_calls import clock_calls, follow_up_calls
-from organism.agents.providers.builtin.lexicon import named
+from organism.agents.providers.builtin.lexicon import ASKING, COMMANDS, POLITE, named
 from organism.agents.providers.builtin.offers import Offer
 from organism.agents.providers.builtin.other_calls import fitting_calls, is_ordered, lookup_calls
 from organism.agents.providers.builtin.places import Place, places_of
@@ -24,7 +24,8 @@ _TOOL_WORDS: Final = named("tool_words")
 
 
 MOST_JOINTS: Final = 4
-_JOINT: Final = re.compile(r"\s+(?:and|und|plus|sowie|&)\s+|[,;]\s+", re.IGNORECASE)
+_JOINT: Final = re.compile(r"\s+(?:and|und|plus|sowie|as well as|along with|together with|&)\s+|[,;]\s+", re.IGNORECASE)
+_COMMA: Final = re.compile(r"[,;–—]\s+|\s+-\s+")
 _LEAD: Final = re.compile(r"[^:,\n]{1,40}:\s+")
 
 
@@ -88,9 +89,22 @@ class _Planner:
         found = sum_calls(clause, setting) or clock_calls(clause, setting, self._places, asked)
         found = found or follow_up_calls(clause, setting, self._before)
         is_side = clause.words[0].plain in _SUBORDINATE and clause is not self._message.clauses[-1]
+        is_unsure = clause.words[0].plain in _SUBORDINATE
+        ordered = None if found or clause.asks or is_unsure else next(_ordered_parts(clause), None)
+        if ordered is not None:
+            return self._for(ordered)
         if found or is_side or not (clause.asks or is_ordered(clause, setting)):
             return found
         return fitting_calls(clause, self._message, setting) or lookup_calls(clause, self._message, setting)
+
+
+def _ordered_parts(clause: Clause) -> Iterator[Clause]:
+    """What is ordered behind something told: ``Looks good, merge it``; looked for behind its first few commas."""
+    for match in islice(_COMMA.finditer(clause.text), MOST_JOINTS):
+        part = part_of(clause, match.end(), len(clause.text))
+        words = [word.plain for word in part.words if word.plain not in POLITE]
+        if words and words[0] in COMMANDS and words[0] not in ASKING:
+            yield part
 
 
 def _halves(clause: Clause) -> Iterator[tuple[Clause, Clause]]:

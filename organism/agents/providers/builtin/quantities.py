@@ -31,6 +31,7 @@ _SIGNS: Final = (
             {"price", "amount", "total", "sum", "betrag", "fee", "salary", "budget", "revenue", "balance", "cost"}
             | {"costs", "kosten", "preis", "summe", "gehalt", "value", "invoice", "payment", "refund", "erstattung"}
             | {"deposit", "kaution", "rent", "miete", "wage", "lohn", "honorar", "gebuhr", "fine", "tip", "income"}
+            | {"damage", "schaden", "schadenshohe", "schadenshoehe", "hohe", "hoehe", "zahlung", "premium", "beitrag"}
             | {"rechnungsbetrag", "income", "bonus", "donation", "spende", "loan", "kredit", "offer", "angebot", "bid"}
         ),
         (

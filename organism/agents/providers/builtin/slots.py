@@ -30,6 +30,9 @@ _LEADS: Final[Mapping[str, frozenset[str]]] = {
     form: frozenset(leads.split()) for leads, forms in rows("leads") for form in forms.split()
 }
 _LEADING: Final = frozenset(lead for leads in _LEADS.values() for lead in leads)
+_OF: Final = frozenset({"of", "von", "vom", "for", "fur"})
+"""Behind these stands what a thing is of, if nothing else is asked for: the price *of gold*."""
+_MATTER: Final = 1.6
 _LED, _OBJECT, _BARE, _OTHER, _NAMED, _OWN, _CAPITAL = 2.0, 1.5, 0.5, 0.3, 2.0, -3.0, 1.5
 
 
@@ -50,7 +53,8 @@ def slots_of(clause: Clause, source: Source, joints: frozenset[str] = frozenset(
 
     ``joints`` are meanings of words that only join here: ``send the robot to vacuum the hall``.
     """
-    made = _Parts(clause.text, joints)
+    leading = _LEADING - {"an"} if source.language == "en" else _LEADING
+    made = _Parts(clause.text, joints, leading)
     covered = _covered(source)
     quotes = list(quotes_in(clause.text))
     blank = _blanked(clause.text, [span for span, _ in quotes])
@@ -70,9 +74,10 @@ def slots_of(clause: Clause, source: Source, joints: frozenset[str] = frozenset(
 class _Parts:
     """Puts the words of a clause together to its parts, one after another."""
 
-    def __init__(self, text: str, joints: frozenset[str]) -> None:
+    def __init__(self, text: str, joints: frozenset[str], leading: frozenset[str]) -> None:
         self.found: list[Slot] = []
         self._joints = joints
+        self._leading = leading
         self._text = text
         self._lead = ""
         self._run: tuple[int, int] | None = None
@@ -92,7 +97,7 @@ class _Parts:
         elif known(text)[2] in self._joints or _is_joint(text, form, has_begun=bool(self._run or self.found)):
             lead = "" if self._run is not None else self._lead
             self.end()
-            self._lead = form if form in _LEADING else lead
+            self._lead = form if form in self._leading else lead
         else:
             self._run = (self._run[0] if self._run else start, end)
         if token.rstrip("\"'”“)")[-1:] in ".,;:!?":
@@ -117,7 +122,7 @@ class _Parts:
 def assigned(fields: Sequence[Field], slots: Sequence[Slot], own: frozenset[str]) -> Mapping[str, str]:
     """Which part each of the fields takes: the pair that fits best first, no part twice."""
     scored = [
-        (_score(field, slot, own), -at, -place, field.name, slot)
+        (_score(field, slot, own, is_alone=len(fields) == 1), -at, -place, field.name, slot)
         for place, field in enumerate(fields)
         for at, slot in enumerate(slots)
     ]
@@ -125,7 +130,8 @@ def assigned(fields: Sequence[Field], slots: Sequence[Slot], own: frozenset[str]
     used: set[int] = set()
     for score, at, place, name, slot in sorted(scored, key=lambda each: each[:3], reverse=True):
         if score > 0 and name not in made and at not in used:
-            made[name] = without_label(own | fields[-place].meanings, slot.text)
+            labels = fields[-place].meanings | (frozenset() if slot.text.istitle() else own)
+            made[name] = without_label(labels, slot.text)
             used.add(at)
     return made
 
@@ -163,12 +169,14 @@ def _is_joint(text: str, form: str, *, has_begun: bool) -> bool:
     return not has_begun and (form in COMMANDS or form in ASKING or form in _FRAME)
 
 
-def _score(field: Field, slot: Slot, own: frozenset[str]) -> float:
+def _score(field: Field, slot: Slot, own: frozenset[str], *, is_alone: bool) -> float:
     leads = leads_to(field)
     if slot.lead in leads:
         score = _LED
     elif not slot.lead:
         score = _BARE if leads else _OBJECT
+    elif slot.lead in _OF and is_alone and not leads:
+        score = _MATTER
     else:
         score = _OTHER
     parts = [(known(word)[2], *known(word)[3]) for word in slot.words]

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
-from organism.agents.providers.builtin.asking import Clause
+from organism.agents.providers.builtin.asking import Clause, clause_of, quoted
+from organism.agents.providers.builtin.days import is_time_word
 from organism.agents.providers.builtin.evidence import ENDS, find, is_end_of_way
 from organism.agents.providers.builtin.fields import Field
 from organism.agents.providers.builtin.finders import all_in
 from organism.agents.providers.builtin.labelling import Taken
-from organism.agents.providers.builtin.lexicon import MEANINGS
+from organism.agents.providers.builtin.lexicon import MEANINGS, named
 from organism.agents.providers.builtin.matter import is_request_frame, key_of, matter, names_in, pair, without_times
 from organism.agents.providers.builtin.offers import Offer
 from organism.agents.providers.builtin.slots import assigned, slots_of, without_label
@@ -21,7 +22,9 @@ from organism.agents.providers.builtin.sources import Source
 from organism.agents.providers.builtin.words import Language, known
 
 MOST_TITLE_WORDS: Final = 6
+MOST_BEFORE: Final = 200
 
+_UNITS: Final = named("units")
 _QUOTED: Final = frozenset({"title", "text", "summary", "other"})
 """Fields that take what stands in quotes."""
 _FREE: Final = frozenset({"other", "title", "text", "person", "place", "firm"})
@@ -94,6 +97,13 @@ class ToolTexts:
         """The part of the request that is the field's, by what leads to it."""
         return self._parts.get(field.name)
 
+    def before(self, field: Field) -> str | None:
+        """The part of what was said before the request: ``another word for odd? I need synonyms``."""
+        told = clause_of(self._wide.partition(self._clause.text)[0][-MOST_BEFORE:])
+        slots = slots_of(told, Source(told.text, self._source.language)) if told.words else []
+        quote = next(iter(quoted(told.text)), None)
+        return quote or assigned([field], slots, self._offer.names | self._offer.about).get(field.name)
+
     @cached_property
     def _parts(self) -> Mapping[str, str]:
         required = [field for field in self._offer.required if field.kind == "string" and "enum" not in field.schema]
@@ -107,6 +117,10 @@ class ToolTexts:
         return assigned([field for field in required if field.topic in _FREE], slots, own)
 
     def _keyed(self, field: Field) -> str | None:
+        quotes, keys = all_in(self._source, "quote"), all_in(self._source, "key")
+        outside = [key for key in keys if not any(key in quote for quote in quotes[:2])]
+        if len(quotes) == 1 and len(outside) == 1:
+            return quotes[0] if field.topic == "text" else outside[0]
         has_value = any(other.topic == "text" for other in self._offer.required)
         found = pair(self._clause) if has_value else None
         if field.topic == "text":
@@ -121,25 +135,24 @@ class ToolTexts:
     def _title(self, _field: Field, subject: str) -> str | None:
         own = self._offer.names
         capital = [name for name in names_in(self._clause) if not own.intersection((known(name)[2], *known(name)[3]))]
+        capital = [name for name in capital if not is_time_word(name)]
         if capital:
             longest = max(capital, key=len)
-            is_led = known(capital[0])[0] in MEANINGS
-            is_whole = subject.startswith(capital[0]) and subject.endswith(capital[-1]) and not is_led
-            return subject if is_whole and len(subject.split()) <= MOST_TITLE_WORDS else longest
+            return subject if _is_one_name(capital, subject) else longest
         is_said = any(known(word)[2] not in own and not is_request_frame(word) for word in re.split(r"[\s-]+", subject))
         before = None if is_said else _SPOKEN_OF.search(self._wide)
-        return before.group(1) if before else self._owner(subject) or None
-
-    def _owner(self, subject: str) -> str:
-        """Whose article it is: ``Rosa Parks`` of ``Rosa Parks's Wikipedia entry``."""
-        owner, sign, rest = (*_OWNER.split(subject, maxsplit=1), "", "")[:3]
-        is_frame = all(known(word)[2] in self._offer.names or is_request_frame(word) for word in rest.split())
-        return owner if sign and is_frame else subject
+        return before.group(1) if before else _owner(subject, self._offer) or None
 
     def _person(self, field: Field, subject: str) -> str | None:
         found = find(field, self._source, self._taken)
-        capital = names_in(self._clause)
-        return found if isinstance(found, str) else capital[0] if capital else subject or None
+        if isinstance(found, str):
+            return found
+        capital = [
+            name for name in names_in(self._clause) if not all(_is_word(word, self._offer) for word in name.split())
+        ]
+        ids, firms = all_in(self._source, "id"), all_in(self._source, "firm")
+        other = next(iter((*firms, *(ids if len(ids) == 1 else ()))), None) or self.part(field)
+        return capital[0] if capital else other or subject or None
 
     def _saying(self, _field: Field, subject: str) -> str | None:
         said = _SAYING.search(self._clause.text)
@@ -154,21 +167,24 @@ class ToolTexts:
             return names[0]
         if len(self._offer.required) != 1:
             return self.part(field)
-        ids, found = all_in(self._source, "id"), find(field, self._source, self._taken)
-        if not isinstance(found, str) and len(ids) == 1:
-            return ids[0]
+        return self._alone(field, subject)
+
+    def _alone(self, field: Field, subject: str) -> str | None:
+        """What the only argument takes: the only code, a name, the part that is led to, else all it is about."""
+        found = find(field, self._source, self._taken)
+        if isinstance(found, str):
+            return found
+        ids = all_in(self._source, "id")
         names = [name for name in names_in(self._clause) if known(name)[2] not in self._offer.names]
-        if not isinstance(found, str) and self._clause.mood == "question" and len(names) == 1:
+        if len(ids) == 1:
+            return ids[0]
+        if len(names) > 1 and _is_one_name(names, subject):
+            return subject
+        if self._clause.mood == "question" and len(names) == 1:
             return names[0]
         part = self.part(field)
         is_within = part is not None and part in subject
-        return (
-            found
-            if isinstance(found, str)
-            else part
-            if is_within or not subject
-            else _without_label(field, subject) or None
-        )
+        return part if is_within or not subject else _without_label(field, subject) or None
 
     def _quote(self, field: Field) -> str | None:
         """What stands in quotes: behind the field's own word if it is there, else the first that no other field has."""
@@ -181,6 +197,27 @@ class ToolTexts:
         if others and field.topic == "title":
             return None
         return self._taken.next("quote", all_in(self._source, "quote"))
+
+
+def _is_one_name(names: Sequence[str], subject: str) -> bool:
+    """Whether capital words with small ones between are one name: ``Blue in Green``."""
+    is_led = known(names[0])[0] in MEANINGS
+    is_whole = subject.startswith(names[0]) and subject.endswith(names[-1]) and not is_led
+    return is_whole and len(subject.split()) <= MOST_TITLE_WORDS
+
+
+def _is_word(text: str, offer: Offer) -> bool:
+    """Whether it is a word of the language, or names the tool."""
+    form, _, meaning, parts = known(text)
+    is_known = form in MEANINGS or form in _UNITS or is_time_word(text)
+    return is_known or bool({meaning, *parts} & offer.names)
+
+
+def _owner(subject: str, offer: Offer) -> str:
+    """Whose article it is: ``Rosa Parks`` of ``Rosa Parks's Wikipedia entry``."""
+    owner, sign, rest = (*_OWNER.split(subject, maxsplit=1), "", "")[:3]
+    is_frame = all(known(word)[2] in offer.names or is_request_frame(word) for word in rest.split())
+    return owner if sign and is_frame else subject
 
 
 def _is_end(field: Field) -> bool:

@@ -19,6 +19,11 @@ _PLAIN: Final = str.maketrans(
     {"ä": "a", "ö": "o", "ü": "u", "ß": "ss", "é": "e", "è": "e", "à": "a", "ê": "e", "â": "a", "ç": "c", "ñ": "n"}
     | {"í": "i", "ó": "o", "á": "a", "ú": "u", "ô": "o", "î": "i", "û": "u", "ã": "a", "õ": "o", "\u2019": "", "'": ""}
 )
+_APART: Final[Mapping[str, str]] = {
+    **{word: word.replace("ä", "ae") for word in ("ändere", "änder", "ändern", "ändert")},
+    **{word: word.replace("ü", "ue") for word in ("kürz", "kürze", "kürzen")},
+}
+"""Words that would be others without their accents: ``andere``, ``kurz``."""
 _ENDINGS: Final = ("ings", "ing", "ern", "est", "ies", "ed", "en", "er", "em", "es", "ly", "e", "s", "n", "t", "y")
 _INFLECTIONS: Final = ("s", "es", "ed", "d", "ing", "st", "t", "e", "en", "n", "er")
 _LEAST: Final = 3
@@ -88,7 +93,7 @@ def _by_root() -> dict[str, str]:
 @lru_cache(maxsize=20_000)
 def known(text: str) -> tuple[str, str, str, tuple[str, ...]]:
     """The plain form of a word, its stem, its meaning, and the meanings of its parts if it is made of two words."""
-    form = plain(_POSSESSIVE.sub("", text)[:MAX_STEM_CHARS])
+    form = _APART.get(text.lower()) or plain(_POSSESSIVE.sub("", text)[:MAX_STEM_CHARS])
     root = stem(form)
     meaning = MEANINGS.get(form) or MEANINGS.get(form.replace("-", "")) or _inflected(form) or _ROOTS.get(root)
     return form, root, meaning or root, () if meaning else _parts(form)
