@@ -2,7 +2,8 @@
 
 Understood, one or several, fenced, tagged and inside prose, and only for the functions that were offered:
 
-- JSON: ``{"name": "f", "arguments": {…}}``, also with ``parameters``, in a list, or as OpenAI wraps it;
+- JSON: ``{"name": "f", "arguments": {…}}``, also with ``parameters``, ``args``, ``params``, ``kwargs`` or ``input``,
+  in a list, or as OpenAI wraps it;
 - Python: ``[f(a=1), g("x")]`` anywhere, ``f(a=1)`` on a line of its own;
 - tags: ``<tool_call>…</tool_call>`` around either, ``<function=f>{…}</function>``.
 
@@ -36,10 +37,14 @@ _NAMED: Final = re.compile(r"[\"']name[\"']\s*:\s*[\"']([\w.\-]+)[\"']")
 _BEGUN: Final = re.compile(
     r"[\s\[]*\{\s*(?:[\"'](?:id|type)[\"']\s*:\s*[\"'][^\"']*[\"']\s*,\s*)*[\"']name[\"']\s*:\s*[\"']([\w.\-]+)[\"']"
 )
-_ARGUED: Final = re.compile(r"[\"'](?:arguments|parameters|args|params|kwargs|input)[\"']\s*:")
+_WORDS: Final = ("arguments", "parameters", "args", "params", "kwargs", "input")
+"""What models call the arguments of a call."""
+_TEXTS: Final = frozenset({"arguments", "parameters"})
+"""Where they may stand as a text, too."""
+_ARGUED: Final = re.compile(rf"[\"'](?:{'|'.join(_WORDS)})[\"']\s*:")
 _WRAPPING: Final = re.compile(r"```[a-zA-Z_]*|<\|[a-z_]+\|>|\[TOOL_CALLS\]|</?tool_calls?>")
 _ONLY_SIGNS: Final = re.compile(r"[\s;,\[\]]*")
-_KEYS: Final = frozenset({"name", "arguments", "parameters", "type", "id"})
+_KEYS: Final = frozenset({"name", "type", "id", *_WORDS})
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +170,10 @@ class _Reader:
         name = value.get("name")
         if not isinstance(name, str) or name not in self._offered:
             return None
-        given = value.get("arguments", value.get("parameters"))
+        word = next((word for word in _WORDS if word in value), "arguments")
+        given = value.get(word)
+        if word not in _TEXTS and not isinstance(given, dict):
+            return None
         return WrittenCall(name, _arguments(given) if isinstance(given, str) else _table(given), source)
 
     def _list(self, at: int) -> tuple[list[WrittenCall], int]:

@@ -126,13 +126,20 @@ def test_what_is_no_call_of_an_offered_function_is_text(text: str) -> None:
         '```json\n{"name": "calc", "arguments": {"expression": NaN}}\n```',
         '{"name": "calc", "arguments": ["2*21"]}',
         '{"name": "calc", "arguments": "2*21"}',
-        '{"name": "calc", "args": {"expression": "2*21"}}',
+        '{"name": "calc", "args": "2*21"}',
         '<tool_call>{"name": "calc", "arguments": {"expression": }}</tool_call>',
         "<function=calc>expression=2*21</function>",
     ],
 )
 def test_a_call_whose_arguments_cannot_be_read_is_one_to_be_mended(text: str) -> None:
     assert read(text)[0] == [("calc", None)]
+
+
+@pytest.mark.parametrize("word", ["arguments", "parameters", "args", "params", "kwargs", "input"])
+def test_the_arguments_of_a_call_go_by_the_words_of_any_model(word: str) -> None:
+    text = f'{{"name": "calc", "{word}": {{"expression": "2*21"}}}}'
+    assert read(f"So: {text}") == ([("calc", {"expression": "2*21"})], "So:")
+    assert read(f"<tool_call>{text}</tool_call>")[0] == [("calc", {"expression": "2*21"})]
 
 
 def test_what_stands_in_the_words_of_others_is_no_call() -> None:
