@@ -1,7 +1,8 @@
 """A listener with a prompt of AgentStack (``prompt_ref: A2@v1``) and no handler: one call, and its checked answer.
 
 The fields of its payload are the input of the prompt. What the model gives is parsed and validated as the prompt says;
-the answer's text is the object as JSON. What does not fit makes the message a dead letter that names every field.
+the answer's text is the object as JSON. What does not fit is told as the run's error, and makes the message a dead
+letter, which name every field.
 """
 
 from __future__ import annotations
@@ -12,11 +13,12 @@ from typing import Any
 import orjson
 
 from organism.agents.factory import AgentFactory, check_payload
+from organism.agents.prompt import AgentPromptValidationError
 from organism.codec import Codec, Mended, repair_json
 from organism.config.prompts import PromptConfig
 from organism.config.settings import Handler, Listener
 from organism.model.agent import Answer
-from organism.model.completion import CompleteOptions
+from organism.model.completion import CompleteError, CompleteOptions
 from organism.model.handler import HandlerMetadata, HandlerResponse
 
 
@@ -35,11 +37,19 @@ def prompted_turn_of(listener: Listener, config: PromptConfig, codec: Codec) -> 
         check_payload(config, given)
         messages, schema = prompt.compose(given)
         asked: CompleteOptions = {**options, "response_format": schema}
-        completion = await metadata.complete(messages, **asked)
-        found, notes = repair_json(prompt.parse_and_validate(completion))
+        try:
+            completion = await metadata.complete(messages, **asked)
+            used = {"input": completion.input_tokens, "output": completion.output_tokens}
+            await metadata.emit("usage", {**used, "total": completion.input_tokens + completion.output_tokens})
+            answered = prompt.parse_and_validate(completion)
+        except CompleteError as error:
+            await metadata.emit("error", {"code": error.code, "message": error.message})
+            raise
+        except AgentPromptValidationError as error:
+            await metadata.emit("error", {"code": "upstream_error", "message": str(error)})
+            raise
+        found, notes = repair_json(answered)
         text = orjson.dumps(found).decode()
-        used = {"input": completion.input_tokens, "output": completion.output_tokens}
-        await metadata.emit("usage", {**used, "total": completion.input_tokens + completion.output_tokens})
         await metadata.emit("message", {"text": text})
         await metadata.emit("done", {"stopReason": "stop"})
         answer = Answer(text=text)

@@ -71,6 +71,22 @@ async def test_who_is_replaced_is_closed_once_its_calls_have_ended() -> None:
     assert made.way("a") == ()
 
 
+async def test_a_reload_lets_in_who_waits_and_keeps_what_was_taken_of_the_rate() -> None:
+    made, _ = await roster(a=model(max_concurrent=1, rate_limit_tpm=600))
+    (old,) = made.way("a")
+    old.rate.take(600, 0)
+    async with old.used():
+        waiting = asyncio.ensure_future(entered(old))
+        await turn()
+        assert not waiting.done()
+        await made.take(made.prepared({"a": model(max_concurrent=2, rate_limit_tpm=1200)}))
+        await turn()
+        assert waiting.done()
+    (new,) = made.way("a")
+    assert (new.lanes.count, new.rate.per_minute) == (2, 1200)
+    assert new.rate.wait_us(1200, 0) == 30_000_000
+
+
 async def test_who_is_not_replaced_stays_open_between_its_calls() -> None:
     made, maker = await roster(a=model())
     (served,) = made.way("a")

@@ -72,6 +72,14 @@ async def test_an_answer_that_is_there_at_once_is_shown_recorded_and_sent_in_one
     assert holding(commits, *AT_ONCE, "message_sent", *END)
 
 
+async def test_a_text_that_was_shown_whole_is_not_begun_again(society: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(talk, "GATHER_SECONDS", 0)
+    async with society.running(parts=Speaker().parts()) as o:
+        await o.inject("thinker", {"message": "Well ?counter"}, wait=True)
+        begun = [event.data["id"] for event in await o.events("run_message_start")]
+    assert begun == ["say-1", "say-2"]
+
+
 class Breathing(Speaker):
     """A commit may begin between two of its words."""
 
