@@ -6,7 +6,7 @@ those of ``model/run.py``. Source: seed 003.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any, Final
 
 from organism.model.run import RunEntry
@@ -42,11 +42,12 @@ class Fold:
         self._requests: dict[Any, dict[str, Any]] = {}
 
     def add(self, entry: RunEntry) -> None:
-        """Take the next entry."""
-        take = _TAKES.get(entry.get("type"))
-        data = entry.get("data")
-        if take is not None:
-            take(self, data if isinstance(data, dict) else {})
+        """Take the next entry. One whose type or id is no text or number is left out."""
+        kind, found = entry.get("type"), entry.get("data")
+        data = found if isinstance(found, dict) else {}
+        take = _TAKES.get(kind) if isinstance(kind, str) else None
+        if take is not None and isinstance(data.get("id"), Hashable):
+            take(self, data)
 
     def result(self, stop_reason: str | None = None) -> dict[str, Any]:
         """``messages``, ``stop_reason``, ``pending_interaction``; a reason given here stands above the entries'."""
@@ -79,7 +80,7 @@ class Fold:
         delta, offset = data.get("delta"), data.get("offset")
         if not isinstance(delta, str):
             return
-        if offset is not None and offset < block.length:
+        if isinstance(offset, int) and 0 <= offset < block.length:
             delta = delta[block.length - offset :]
         block.parts.append(delta)
         block.length += len(delta)

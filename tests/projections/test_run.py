@@ -163,6 +163,25 @@ def test_no_other_entry_makes_a_message_nor_fails_without_its_data(kind: Any) ->
     assert (kind == "tool_result") == bool(said["messages"])
 
 
+@pytest.mark.parametrize(
+    "odd",
+    [
+        entry("message_start", id=["m1"]),
+        entry("tool_call", id={"m": 1}, name="f", input={}),
+        entry("interaction_response", id=["a1"]),
+        {"type": ["message"], "data": {"text": "x"}},
+        {"type": {}, "data": {}},
+    ],
+)
+def test_an_entry_whose_type_or_id_cannot_be_one_is_left_out(odd: Any) -> None:
+    assert fold([*block("m1", "said"), odd, done()]) == fold([*block("m1", "said"), done()])
+
+
+@pytest.mark.parametrize("offset", ["1", [0], -1, 2.5])
+def test_an_offset_that_cannot_be_one_says_nothing(offset: Any) -> None:
+    assert texts(entry("message_start", id="m1"), entry("message_delta", id="m1", delta="ab", offset=offset)) == ["ab"]
+
+
 def test_folding_in_two_parts_is_folding_at_once() -> None:
     run = [*block("m1", "a", "b"), CALL, *block("m2", "c")]
     assert fold(iter(run)) == fold(run)
