@@ -164,13 +164,17 @@ def problem(error: OrganismError, request_id: str, redactor: Redactor) -> Answer
 
 
 def headers_of(raw: Sequence[tuple[bytes, bytes]]) -> dict[bytes, bytes]:
-    """The headers by lower-case name. Raises ``InvalidField`` if one that decides something stands twice."""
+    """The headers by lower-case name; lines of one name are one list (RFC 9110, 5.3).
+
+    Raises ``InvalidField`` if one that decides something stands twice.
+    """
     headers = dict(raw)
     if len(headers) < len(raw):
-        names = [name for name, _ in raw]
-        for name in _DECIDING & headers.keys():
-            if names.count(name) > 1:
+        headers = {}
+        for name, value in raw:
+            if name in headers and name in _DECIDING:
                 raise InvalidField("This header stands twice; send it once.", param=f"headers.{name.decode()}")
+            headers[name] = headers[name] + b", " + value if name in headers else value
     return headers
 
 

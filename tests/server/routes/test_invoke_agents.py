@@ -118,6 +118,18 @@ async def test_who_refers_to_an_agent_streams_and_who_refers_to_a_prompt_gives_a
     assert (refused.status_code, refused.json()["error"]["supported"]) == (406, ["batch"])
 
 
+async def test_lines_of_one_header_are_one_list(server: Served) -> None:
+    url, body = f"{server.url}/agents/concise-de/invoke", {"data": {"inputs": {"message": "Hallo"}}}
+    for name, one, other, kind in (
+        ("accept", "text/event-stream", "application/jsonl;q=0.5", "text/event-stream"),
+        ("accept", "application/json", "text/event-stream", "application/json"),
+        ("x-ag-session-control", "none", "force", "application/json"),
+    ):
+        lines = [(name, one), (name, other)]
+        answer = await server.client.post(url, json=body, headers=[*server.bearer.items(), *lines])
+        assert (answer.status_code, answer.headers["content-type"]) == (200, kind)
+
+
 FAILING = """
 organism: {name: weak}
 models:
