@@ -44,7 +44,7 @@ class Inject(Command):
     """Send a payload from ``console`` to a listener.
 
     ``json`` (parsed), or ``xml`` (a bare document or a whole envelope). ``caller_depth`` counts the runs of agents in
-    which the call was made, if it came from one.
+    which the call was made, if it came from one, and ``caller_request`` is the id that it has for its own request.
     """
 
     to: str
@@ -52,6 +52,7 @@ class Inject(Command):
     xml: bytes | None = None
     thread_id: str | None = None
     caller_depth: int = 0
+    caller_request: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

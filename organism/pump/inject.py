@@ -90,7 +90,7 @@ def _error(refused: Refused) -> InvalidRequest | MailboxFull:
     )
 
 
-def add(decision: Decision, prepared: list[Prepared], caller_depth: int = 0) -> None:
+def add(decision: Decision, prepared: list[Prepared], command: Inject) -> None:
     """Add the injected messages; the first is the correlation of all that follows from it."""
     decision.correlation = prepared[0].message_id
     for item in prepared:
@@ -102,8 +102,10 @@ def add(decision: Decision, prepared: list[Prepared], caller_depth: int = 0) -> 
             "depth": 1,
             "token": token_of(item.message_id),
         }
-        if caller_depth:
-            data["caller_depth"] = caller_depth
+        if command.caller_depth:
+            data["caller_depth"] = command.caller_depth
+        if command.caller_request is not None:
+            data["caller_request"] = command.caller_request
         owner = decision.thread_id or ""
         event = decision.add("message_sent", data, Content(owner, item.sealed.json, item.sealed.xml))
         decision.put(event, item.sealed.payload, decision.state.rules.generation)

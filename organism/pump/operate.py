@@ -142,7 +142,7 @@ class Operator:
             thread_id = command.thread_id or state.ids.thread()
             decision.open_thread(thread_id, "thread_created" if reopened is None else "thread_reopened", reopened or {})
         first = len(decision.events)
-        inject.add(decision, prepared, command.caller_depth)
+        inject.add(decision, prepared, command)
         if command.idempotency is not None:
             body = {"thread_id": decision.thread_id, "message_id": prepared[0].message_id}
             self.answer(decision, command.idempotency, body, len(decision.events) - first)

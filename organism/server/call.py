@@ -252,9 +252,9 @@ class Route:
 
 
 def refuse_secret(redactor: Redactor, key: str, pointer: str) -> None:
-    """Raise ``InvalidField`` for an idempotency key that holds a live secret: keys are kept to be found again."""
+    """Raise ``InvalidField`` for a key or an id that holds a live secret: they are kept to be found again."""
     if redactor.holds(key.encode()) or redactor.holds_token(key.encode()):
-        raise InvalidField("A token or key of this server is no idempotency key; make one by chance.", param=pointer)
+        raise InvalidField("A token or key of this server stands here; make one by chance.", param=pointer)
 
 
 def required(value: str | None, pointer: str, what: str) -> str:

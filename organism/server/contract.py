@@ -111,6 +111,22 @@ HEADERS: Final[Mapping[str, Any]] = {
     "If-None-Match": Annotated[
         str, Field(description="An ETag; while it is still that, the answer is 304.", examples=['"3"'])
     ],
+    "SPASS-Caller-Depth": Annotated[
+        str,
+        Field(
+            pattern=r"^[0-9]{1,7}$",
+            description="How many runs of agents the caller lies in: three are too deep for another model's call.",
+            examples=["1"],
+        ),
+    ],
+    "SPASS-Parent-Request-Id": Annotated[
+        str,
+        Field(
+            pattern=r"^[\x21-\x7e]{1,255}$",
+            description="The request in which this one is made; it is kept with the message.",
+            examples=["req-17"],
+        ),
+    ],
     "x-ag-messages-transcript": Annotated[
         str, Field(description="`last`: only the last unit of the turn; `full`, or another value: all of it.")
     ],

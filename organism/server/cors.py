@@ -7,11 +7,15 @@ from typing import Final
 
 from organism.server.headers import Header
 
+_TAKEN: Final = (
+    *(b"authorization", b"x-api-key", b"content-type", b"idempotency-key", b"if-match", b"if-none-match"),
+    *(b"last-event-id", b"spass-caller-depth", b"spass-parent-request-id"),
+)
 _ALLOWED: Final[tuple[Header, ...]] = (
     (b"access-control-allow-methods", b"GET, POST, DELETE"),
     (
         b"access-control-allow-headers",
-        b"authorization, x-api-key, content-type, idempotency-key, if-match, if-none-match, last-event-id",
+        b", ".join(_TAKEN),
     ),
     (b"access-control-max-age", b"600"),
 )

@@ -30,6 +30,7 @@ from organism.model.commands import Inject
 from organism.pump.offer import call_json, tool_spec
 from organism.server.bodies import MAX_WAIT_SECONDS
 from organism.server.call import Answer, Call, Process
+from organism.server.caller import caller_fields
 from organism.server.tool_calls import checked, result_of, tools_of
 from organism.server.waiting import end_of
 
@@ -172,7 +173,7 @@ async def _called(context: Any, params: CallToolRequestParams) -> CallToolResult
 async def _result(call: Call, name: str, arguments: dict[str, Any]) -> Any:
     call.permit(name=name)
     json = call_json(checked(call, name), arguments)
-    sent = await call.send(Inject(to=name, json=json, actor=call.actor), "")
+    sent = await call.send(Inject(to=name, json=json, actor=call.actor, **caller_fields(call)), "")
     end = await end_of(call, sent, MAX_WAIT_SECONDS)
     if end is None:
         return {"thread_id": sent.thread_id, "status": "running"}

@@ -86,11 +86,12 @@ def _is_called_by(name: str) -> bool:
 async def child_of(o: Running, parent: str, to: str, text: str = "") -> str:
     """A thread below ``parent`` with one message in it, as a later part of the product will make them."""
     state = o.pump.state
-    prepared = inject.prepare(state, Inject(to=to, json={"text": text}), None)
+    command = Inject(to=to, json={"text": text})
+    prepared = inject.prepare(state, command, None)
     decision = state.decide(None)
     thread_id = state.ids.thread()
     decision.open_thread(thread_id, "thread_created", {"parent": parent})
-    inject.add(decision, prepared)
+    inject.add(decision, prepared, command)
     await o.pump.commit(decision)
     return thread_id
 

@@ -10,6 +10,7 @@ from organism.errors import InvalidField, UnsupportedMediaType
 from organism.model.commands import Inject
 from organism.server.bodies import MAX_WAIT_SECONDS, InjectBody, parsed
 from organism.server.call import Answer, Call, Route, answer, required
+from organism.server.caller import CALLER, caller_fields
 from organism.server.contract import ACT_ON_THREAD, SENDING_REFUSED, Contract, Gives, gives
 from organism.server.faults import Faults
 from organism.server.shapes.acts import Injected as Sent
@@ -46,6 +47,7 @@ async def inject(call: Call) -> Answer:
         json=wanted.json,
         xml=wanted.xml,
         thread_id=wanted.thread_id,
+        **caller_fields(call),
         **call.command_fields(of_thread=wanted.thread_id is not None),
     )
     sent = await (call.send(command, places={}) if wanted.xml is None else call.send(command, "", IN_QUERY))
@@ -101,7 +103,7 @@ INJECT: Final = Contract(
     query=OF_XML,
     takes=InjectBody,
     takes_xml=True,
-    headers=ACT_ON_THREAD,
+    headers=(*ACT_ON_THREAD, *CALLER),
     refuses=SENDING_REFUSED,
 )
 

@@ -28,6 +28,7 @@ from organism.model.agent import Prompt
 from organism.model.commands import Inject, Injected
 from organism.model.run import RunEntry
 from organism.server.call import Answer, Call, Route, answer
+from organism.server.caller import CALLER, caller_fields
 from organism.server.contract import ACT, SENDING_REFUSED, Contract, Gives, gives
 from organism.server.invoking.asked import (
     CONTROL,
@@ -75,7 +76,8 @@ async def _invoke(call: Call, named: str | None) -> Answer:
     if wanted.session_id is not None:
         raise NotFound(f"There is no session {wanted.session_id[:80]!r}.", param="/session_id")
     shape = resolved(wanted.flags, delivers(listener))
-    command = Inject(to=wanted.agent, json=_payload(wanted, listener), **call.command_fields(of_thread=False))
+    told = {**caller_fields(call), **call.command_fields(of_thread=False)}
+    command = Inject(to=wanted.agent, json=_payload(wanted, listener), **told)
     sent = await call.send(command, wanted.place, {"/to": place})
     return await unless_left(call, _answer(wanted, shape, sent, entries_of(call.tenant, sent)))
 
@@ -124,7 +126,7 @@ async def _batch(
 ASK: Final = Contract(
     gives=gives(Invoked, *(Gives(str, kind=kind) for kind in STREAMS)),
     takes=InvokeBody,
-    headers=(*ACT, *(name.decode() for name in (TRANSCRIPT, CONTROL, FORMAT, EMBEDS, SESSION))),
+    headers=(*ACT, *CALLER, *(name.decode() for name in (TRANSCRIPT, CONTROL, FORMAT, EMBEDS, SESSION))),
     refuses=(
         *SENDING_REFUSED,
         NotAcceptable,

@@ -11,6 +11,7 @@ from organism.model.commands import Inject
 from organism.pump.offer import call_json, tool_spec
 from organism.server.bodies import MAX_WAIT_SECONDS, ExecuteBody, parsed
 from organism.server.call import Answer, Call, Route, answer
+from organism.server.caller import CALLER, caller_fields
 from organism.server.contract import ACT, SENDING_REFUSED, Contract, Gives, gives
 from organism.server.shapes.acts import Injected as Sent
 from organism.server.shapes.acts import ToolResult
@@ -32,7 +33,7 @@ async def execute(call: Call) -> Answer:
     body = parsed(ExecuteBody, call.json())
     call.permit(name=body.name)
     json = body.arguments if await _is_repeated(call) else call_json(checked(call, body.name), body.arguments)
-    command = Inject(to=body.name, json=json, **call.command_fields(of_thread=False))
+    command = Inject(to=body.name, json=json, **caller_fields(call), **call.command_fields(of_thread=False))
     sent = await call.send(command, "/arguments", {"/to": "/name"})
     end = await end_of(call, sent, MAX_WAIT_SECONDS)
     if end is None:
@@ -63,7 +64,7 @@ LIST: Final = Contract(gives=gives(ToolList))
 EXECUTE: Final = Contract(
     gives=gives(ToolResult, Gives(Sent, status=202)),
     takes=ExecuteBody,
-    headers=ACT,
+    headers=(*ACT, *CALLER),
     refuses=(*SENDING_REFUSED, *REFUSALS.values(), HandlingFailed),
 )
 

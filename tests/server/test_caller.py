@@ -1,0 +1,94 @@
+"""What a request says of the run in which it was made (S5)."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import orjson
+import pytest
+
+from tests.server.served import TOKEN, Served, served
+
+THINKER = {"name": "thinker", "description": "Thinks", "agent": True, "prompt": "Be brief.", "model": "m"}
+CONFIG = {
+    "organism": {"name": "called", "imports": ["asks"]},
+    "models": {"m": {"provider": "builtin"}},
+    "listeners": [{**THINKER, "payload_class": "asks.Ask", "tools": ["calculator"]}],
+}
+ASKS = """
+from dataclasses import dataclass
+
+@dataclass
+class Ask:
+    message: str
+"""
+SENT = {"to": "thinker", "payload": {"message": "Hello!"}}
+PATHS = {
+    "/api/v1/inject": SENT,
+    "/api/v1/invoke": {"agent": "thinker", "data": {"inputs": {"payload": SENT["payload"]}}},
+    "/v1/tools/execute": {"name": "calculator", "arguments": {"expression": "1+1"}},
+}
+
+
+@pytest.fixture
+async def called(tmp_path: Path) -> AsyncIterator[Served]:
+    (tmp_path / "asks.py").write_text(ASKS)
+    (tmp_path / "organism.yaml").write_bytes(orjson.dumps(CONFIG))  # JSON is YAML
+    async with served(tmp_path / "organism.yaml") as server:
+        yield server
+
+
+async def post(server: Served, path: str, **headers: str) -> httpx2.Response:
+    names = {name.replace("_", "-"): said for name, said in headers.items()}
+    return await server.client.post(server.url + path, json=PATHS[path], headers={**server.bearer, **names})
+
+
+async def sent(server: Served) -> dict[str, Any]:
+    """What the log says of the newest injection."""
+    events = await server.log.read(limit=100_000)
+    return next(event.data for event in reversed(events) if event.data.get("from") == "console")
+
+
+@pytest.mark.parametrize("path", PATHS)
+async def test_depth_and_parent_are_kept_with_the_message(called: Served, path: str) -> None:
+    answer = await post(called, path, SPASS_Caller_Depth="2", SPASS_Parent_Request_Id="req-of-theirs")
+    assert answer.status_code < 300, answer.text
+    data = await sent(called)
+    assert (data["caller_depth"], data["caller_request"]) == (2, "req-of-theirs")
+
+
+@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("depth", ["x", "-1", "1.5", "", "2 2", "99999999999999999999", "٣"])
+async def test_a_depth_that_is_no_number_is_refused_and_nothing_is_sent(called: Served, path: str, depth: str) -> None:
+    before = called.log.head
+    raw = {**called.bearer, "SPASS-Caller-Depth": depth.encode()}
+    answer = await called.client.post(called.url + path, json=PATHS[path], headers=raw)  # type: ignore[arg-type] # bytes
+    error = answer.json()["error"]
+    assert (answer.status_code, error["code"], error["param"]) == (400, "invalid_field", "headers.spass-caller-depth")
+    assert called.log.head == before
+
+
+@pytest.mark.parametrize("parent", ["", "a b", "x" * 256, TOKEN])
+async def test_a_parent_that_is_no_id_is_refused(called: Served, parent: str) -> None:
+    answer = await post(called, "/api/v1/inject", SPASS_Parent_Request_Id=parent)
+    error = answer.json()["error"]
+    assert (answer.status_code, error["param"]) == (400, "headers.spass-parent-request-id")
+    assert parent not in answer.text or len(parent) < 8
+
+
+async def test_who_lies_too_deep_gets_no_model(called: Served) -> None:
+    answers = [await post(called, "/api/v1/invoke", SPASS_Caller_Depth=depth) for depth in ("2", "3")]
+    assert [answer.status_code for answer in answers] == [200, 400]
+    assert answers[1].json()["error"]["code"] == "recursion_depth_exceeded"
+
+
+async def test_costs_and_threads_in_headers_are_read_by_nobody(called: Served) -> None:
+    told = {"SPASS_Cost": "99", "x_litellm_response_cost": "99", "SPASS_Thread_Id": "thr-theirs"}
+    answer = await post(called, "/api/v1/invoke", **told)
+    events = orjson.dumps([event.data for event in await called.log.read(limit=100_000)])
+    assert answer.json()["thread_id"] != "thr-theirs"
+    assert b"theirs" not in events
+    assert b'"99' not in events
