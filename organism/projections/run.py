@@ -46,7 +46,8 @@ class Fold:
         kind, found = entry.get("type"), entry.get("data")
         data = found if isinstance(found, dict) else {}
         take = _TAKES.get(kind) if isinstance(kind, str) else None
-        if take is not None and isinstance(data.get("id"), Hashable):
+        named = data.get("id")
+        if take is not None and (isinstance(named, str) or isinstance(named, Hashable)):  # noqa: SIM101 - text costs less
             take(self, data)
 
     def result(self, stop_reason: str | None = None) -> dict[str, Any]:
