@@ -142,7 +142,7 @@ class Talk:
             is_shown_whole = self._end_text(decision, completion)
             shown = self._block if self._text is not None else ""
             content = Content(run.message.thread.id, completions.kept(completion, shown, is_shown_whole=is_shown_whole))
-        elif self._said:
+        elif self._said or self._text is not None:
             self._text_in(decision).cut(decision)
         run.pump.models.settle(decision, self._call, outcome)
         step.result = completion

@@ -22,12 +22,12 @@ _ID: Final = re.compile(r"[\x21-\x7e]{1,255}")
 
 def caller_fields(call: Call) -> dict[str, Any]:
     """Keywords for an ``Inject``. Raises ``InvalidField``."""
-    said = {name: call.header(name.lower().encode()) for name in CALLER}
-    given = {name: name.lower().encode() in call.headers for name in CALLER}
+    keys = {name: name.lower().encode() for name in CALLER}
+    said = {name: call.header(key) for name, key in keys.items() if key in call.headers}
     fields: dict[str, Any] = {}
-    if given[DEPTH]:
+    if DEPTH in said:
         fields["caller_depth"] = whole_number(said[DEPTH], f"headers.{DEPTH.lower()}", 0, MOST_DEPTH)
-    if given[PARENT]:
+    if PARENT in said:
         place = f"headers.{PARENT.lower()}"
         if not _ID.fullmatch(said[PARENT]):
             raise InvalidField(f"{PARENT} is 1 to 255 visible ASCII characters.", param=place)

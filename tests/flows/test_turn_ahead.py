@@ -33,6 +33,16 @@ async def talker(payload: Ask, metadata: HandlerMetadata):
     TRACE.append(said.text)
     return HandlerResponse.respond(Told(said.text))
 """
+TWICE = """
+from organism import CompleteError
+
+async def talker(payload: Ask, metadata: HandlerMetadata):
+    try:
+        said = await metadata.complete([{"role": "user", "content": payload.text}], block="m1")
+    except CompleteError:
+        said = await metadata.complete([{"role": "user", "content": "whole"}], block="m1")
+    return HandlerResponse.respond(Told(said.text))
+"""
 AT_ONCE = ("run_message_start", "run_message_delta", "run_message_end", "step_recorded")
 END = ("message_handled", "thread_completed")
 
@@ -58,6 +68,15 @@ async def followed(o: Running) -> AsyncIterator[list[list[str]]]:
     following = asyncio.ensure_future(follow())
     yield commits
     await following
+
+
+async def answer_held(o: Running, disk: Disk, speaker: Speaker) -> None:
+    """The model answers while no commit ends, and what follows from that is decided."""
+    await speaker.at("now")
+    await o.pump.settled()
+    disk.hold()
+    speaker.open("now")
+    await decided(o)
 
 
 def holding(commits: list[list[str]], *types: str) -> bool:
@@ -105,11 +124,7 @@ async def test_a_handler_of_ones_own_gets_the_answer_when_it_is_on_disk(society:
     disk, speaker = Disk(), Speaker()
     async with society.running(parts=replace(speaker.parts(), driver=disk)) as o, followed(o) as commits:
         outcome = await o.inject("talker", {"text": "@now Hello"})
-        await speaker.at("now")
-        await o.pump.settled()
-        disk.hold()
-        speaker.open("now")
-        await decided(o)
+        await answer_held(o, disk, speaker)
         assert play(o)["TRACE"] == []
         disk.release()
         assert await o.tenant.ended(outcome.thread_id, 10)
@@ -122,11 +137,7 @@ async def test_nothing_leaves_a_turn_before_its_answer_is_on_disk(society: World
     disk, speaker = Disk(), Speaker()
     async with society.running(parts=replace(speaker.parts(), driver=disk)) as o:
         outcome = await o.inject("thinker", {"message": "@now ?counter"})
-        await speaker.at("now")
-        await o.pump.settled()
-        disk.hold()
-        speaker.open("now")
-        await decided(o)
+        await answer_held(o, disk, speaker)
         assert play(o)["TRACE"] == []
         assert len(speaker.calls) == 1
         disk.release()
@@ -175,6 +186,17 @@ async def test_what_had_come_of_an_answer_that_fails_at_once_is_shown(society: W
         kinds = [event.type for event in await o.events(thread=outcome.thread_id)]
     begun = kinds.index("run_message_start")
     assert kinds[begun : begun + 3] == ["run_message_start", "run_message_delta", "model_called"]
+
+
+async def test_a_text_that_began_anew_and_then_failed_is_over_and_may_begin_again(world: MakeWorld) -> None:
+    made, speaker = world(TWICE, {"talker": {}}), Speaker()
+    async with made.running(parts=speaker.parts()) as o:
+        outcome = await o.inject("talker", {"text": "half @seen << !upstream_error"})
+        await o.until("run_message_start")
+        speaker.open("seen")
+        assert await o.tenant.ended(outcome.thread_id, 10)
+        assert await o.replies(outcome.thread_id) == ({"text": "whole"},)
+        assert await o.events("message_retried") == []
 
 
 async def test_a_fault_in_the_moment_when_a_text_is_shown_makes_the_state_fold_anew(
