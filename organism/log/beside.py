@@ -38,15 +38,12 @@ class Beside:
         self._connection: Connection | None = None
         self._work_end = self._end = NEVER
         self._is_late = False
+        self._still: Connection | None = None
+        self._is_still = False
 
     def near(self, work: Callable[..., T], *arguments: Any) -> T:
         """``work(connection, *arguments)``, however long it takes: for the few rows that a fold needs."""
-        try:
-            return work(self._opened(), *arguments)
-        except self._connector.driver.errors as error:
-            if self._is_late:
-                raise TakesTime from error
-            raise self._connector.explain(error) from error
+        return self._over(self._opened, work, *arguments)
 
     def quick(self, work: Callable[..., T], *arguments: Any) -> T:
         """The same. Raises ``TakesTime`` if it is not over soon."""
@@ -57,19 +54,43 @@ class Beside:
             self._work_end = self._end = NEVER
             self._is_late = False
 
+    def hold_still(self) -> None:
+        """Until ``let_go``, ``still`` sees the rows as they are written now, whatever another process writes."""
+        self._over(self._opened_still, _begin)
+        self._is_still = True
+
+    def let_go(self) -> None:
+        """From now on ``still`` sees rows as they are written."""
+        if self._still is not None and self._is_still:
+            self._is_still = False
+            self._over(self._opened_still, _end)
+
+    def still(self, work: Callable[..., T], *arguments: Any) -> T:
+        """``near``, but for what it sees."""
+        return self._over(self._opened_still if self._is_still else self._opened, work, *arguments)
+
     def pin(self) -> Connection:
         """Give the connection away, with the rows as they are written now; whoever gets it closes it."""
         connection, self._connection = self._opened(), None
         connection.set_progress_handler(None, 0)
-        connection.execute("BEGIN")
-        connection.execute(_SQL["state"]).fetchone()
+        _begin(connection)
         return connection
 
     def close(self) -> None:
-        """Close the connection; the next read opens another one."""
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None
+        """Close the connections; the next read opens another one."""
+        for connection in (self._connection, self._still):
+            if connection is not None:
+                connection.close()
+        self._connection = self._still = None
+        self._is_still = False
+
+    def _over(self, opened: Callable[[], Connection], work: Callable[..., T], *arguments: Any) -> T:
+        try:
+            return work(opened(), *arguments)
+        except self._connector.driver.errors as error:
+            if self._is_late:
+                raise TakesTime from error
+            raise self._connector.explain(error) from error
 
     def _opened(self) -> Connection:
         if self._connection is None:
@@ -77,7 +98,22 @@ class Beside:
             self._connection.set_progress_handler(self._look, LOOK_STEPS)
         return self._connection
 
+    def _opened_still(self) -> Connection:
+        if self._still is None:
+            self._still = self._connector.to_read()
+        return self._still
+
     def _look(self) -> bool:
         """Whether to break off what runs."""
         self._is_late = time.thread_time() > self._work_end or time.monotonic() > self._end
         return self._is_late
+
+
+def _begin(connection: Connection) -> None:
+    """From here on the connection sees the rows as they are written now; nothing is settled before the first read."""
+    connection.execute("BEGIN")
+    connection.execute(_SQL["state"]).fetchone()
+
+
+def _end(connection: Connection) -> None:
+    connection.execute("COMMIT")

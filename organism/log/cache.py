@@ -159,6 +159,10 @@ class RowCache(ABC):
         self.leaving.update(self.pending)
         self.pending, self.leaving = self.leaving, {}
 
+    def forget(self, position: int) -> None:  # noqa: ARG002 - some rows stand since a milestone
+        """The table has every row as it stands at ``position``, which is news here."""
+        self.dirty, self.pending, self.leaving = Dirty(self._take), {}, {}
+
     def _take(self, key: str) -> Any:
         """The row, which is about to change."""
         return self._before(key)
@@ -280,7 +284,11 @@ class ChangingRows(RowCache):
     def leave(self) -> dict[str, Any]:
         """See ``RowCache``."""
         self._leaving_stood, self._stood = self._stood, []
-        return super().leave()
+        leaving = super().leave()
+        for row in leaving.values():
+            if row is not None:
+                row.setdefault(SINCE, self.milestone)
+        return leaving
 
     def stood(self) -> Sequence[Stood]:
         """See ``RowCache``."""
@@ -298,6 +306,13 @@ class ChangingRows(RowCache):
         self._stood = self._leaving_stood + self._stood
         self._leaving_stood = []
         super().stay()
+
+    def forget(self, position: int) -> None:
+        """See ``RowCache``."""
+        self._young, self._old = {}, {}
+        self._stood, self._leaving_stood = [], []
+        self.milestone = milestone_before(position) + SPAN_EVENTS
+        super().forget(position)
 
     def _take(self, key: str) -> Row | None:
         """It is kept as it stood, if a milestone has seen it so."""

@@ -43,7 +43,7 @@ class Crew:
         self.commits = Commits()
         self.views = Views(models, "views" if self._is_alone else "main")
         self.units = Units(options.upcaster)
-        self._beside = Beside(connector)
+        self.beside = Beside(connector)
         self._long_looks = asyncio.Semaphore(LONG_LOOKS)
         self._apart = asyncio.Semaphore(LONG_LOOKS)
         self._is_renewing = False
@@ -56,6 +56,7 @@ class Crew:
         truth = await self.writer.run(self._open_log, claim)
         self._stack.push_async_callback(self.writer.run, self.commits.close)
         position = await self.keeper.run(prepare, self._connector, self._models, truth)
+        self.views.epoch = truth.epoch
         if self._is_alone:
             await self.writer.run(self._share)
             return truth, position
@@ -63,7 +64,7 @@ class Crew:
         self._stack.push_async_callback(self.keeper.run, self.views.close)
         await self.reader.run(self._open_units)
         self._stack.push_async_callback(self.reader.run, self.units.close)
-        self._stack.callback(self._beside.close)
+        self._stack.callback(self.beside.close)
         return truth, position
 
     async def renew(self, claim: Claim, *, entirely: bool) -> Truth:
@@ -78,7 +79,7 @@ class Crew:
             return await self.writer.run(self._renew_log, claim)
         closed, gate = threading.Barrier(3), threading.Event()
         self._is_renewing = True
-        self._beside.close()
+        self.beside.close()
         keeping = self.keeper.begin(_stand_aside, self.views.close, self._open_views, closed, gate)
         reading = self.reader.begin(_stand_aside, self.units.close, self._open_units, closed, gate)
         try:
@@ -97,7 +98,13 @@ class Crew:
             raise LogUnavailable("The log looks at its disk anew.")
         if self._is_alone:
             return self.writer.wait_for(lambda: work(self.commits.connection, *arguments))
-        return self._beside.near(work, *arguments)
+        return self.beside.near(work, *arguments)
+
+    def still(self, work: Callable[..., T], *arguments: Any) -> T:
+        """``near``, over the rows as they were at ``hold_still`` while another process writes some."""
+        if self._is_alone or self._is_renewing:
+            return self.near(work, *arguments)
+        return self.beside.still(work, *arguments)
 
     async def look(self, work: Callable[..., T], ask: Callable[[], Arguments], *, is_long: bool = False) -> T:
         """Run ``work(connection, *ask())`` over the rows as they are written at the moment when ``ask`` is called.
@@ -110,7 +117,7 @@ class Crew:
         arguments = None if is_long or self._is_renewing else ask()
         if arguments is not None:
             try:
-                return self._beside.quick(work, *arguments)
+                return self.beside.quick(work, *arguments)
             except TakesTime:
                 pass
         has_to_wait = self._long_looks.locked()
@@ -119,7 +126,7 @@ class Crew:
                 arguments = ask()
             if self._is_renewing:  # it waits in the reading thread, for connections that may be opened
                 return await self.reader.run(self._over_another, work, arguments)
-            return await self.reader.run(_over, self._beside.pin(), work, arguments)
+            return await self.reader.run(_over, self.beside.pin(), work, arguments)
 
     async def apart(self, work: Callable[..., T], *arguments: Any) -> T:
         """Run ``work(connection, *arguments)`` over a connection and in a thread of its own: nobody waits for it."""

@@ -6,7 +6,9 @@ head by what ``Folds.owed`` holds; every read settles that first.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import asyncio
+import sys
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from organism.errors import OrganismError
@@ -24,6 +26,11 @@ from organism.log.log import ReadModel
 from organism.model.events import Event
 
 ERASED: Final = b'{"erased":true}'
+MOST_OWED: Final = 256
+"""So many committed events may wait for their fold before it is done without being asked for."""
+AT_ONCE: Final = 512
+"""So many events are folded without a pause: two milliseconds."""
+ALL: Final = sys.maxsize
 
 
 def with_payload(public: bytes, payload: bytes | None) -> bytes:
@@ -36,9 +43,12 @@ Touch = tuple[Callable[[Event], Sequence[str]], Apply, RowCache]
 
 
 class Folds:
-    """All read models. ``owed`` are committed events that no row has seen; ``position`` is how far the rows are."""
+    """All read models. ``owed`` are committed events that no row has seen; ``position`` is how far the rows are.
 
-    __slots__ = ("_by_type", "caches", "is_whole", "owed", "position")
+    More than ``most_owed`` of them are folded without being asked for.
+    """
+
+    __slots__ = ("_by_type", "caches", "is_whole", "most_owed", "owed", "position")
 
     def __init__(self, models: Sequence[ReadModel], load: LoadRow, position: int) -> None:
         milestone = milestone_before(position) + SPAN_EVENTS
@@ -47,6 +57,7 @@ class Folds:
             for model in models
         }
         self.owed: list[Event] = []
+        self.most_owed = MOST_OWED
         self.position = position
         self.is_whole = True
         self._by_type: dict[str, list[Touch]] = {}
@@ -64,13 +75,16 @@ class Folds:
         if self.is_whole:
             self.owed += events
 
-    def settle(self) -> None:
-        """Fold what is owed. Raises for good once a fold has failed: half-made rows are neither shown nor written."""
+    def settle(self, most: int = ALL) -> None:
+        """Fold what is owed, or the first ``most`` of it.
+
+        Raises for good once a fold has failed: half-made rows are neither shown nor written.
+        """
         if not self.is_whole:
             raise OrganismError("A read model could not take an event; its rows are made anew at the next start.")
         if not self.owed:
             return
-        owed, self.owed = self.owed, []
+        owed, self.owed = (self.owed, []) if len(self.owed) <= most else (self.owed[:most], self.owed[most:])
         self.is_whole = False
         while owed:
             milestone = milestone_before(owed[0].position - 1) + SPAN_EVENTS
@@ -81,6 +95,12 @@ class Folds:
                     cache.pass_milestone()
             owed = owed[count:]
         self.is_whole = True
+
+    async def settle_gently(self) -> None:
+        """Fold what is owed but for a few events, with pauses, so that it holds up nobody else."""
+        while len(self.owed) > AT_ONCE:
+            self.settle(AT_ONCE)
+            await asyncio.sleep(0)
 
     def _fold(self, owed: Sequence[Event]) -> None:
         for cache in self.caches.values():
@@ -105,6 +125,27 @@ class Folds:
         """It is not, and still owed."""
         for cache in self.caches.values():
             cache.stay()
+
+    def leave(self) -> None:
+        """What is newer than the tables leaves for them, written by another; ``reached`` or ``stay`` ends that."""
+        for cache in self.caches.values():
+            cache.leave()
+
+    def reached(self, position: int, greatest: Mapping[str, str]) -> None:
+        """The tables have what the events up to ``position`` make, and no key above ``greatest``.
+
+        What nobody asked for meanwhile was not folded here, and need not be any more.
+        """
+        if position <= self.position:
+            self.left()
+        else:
+            del self.owed[: position - self.position]
+            self.position = position
+            for cache in self.caches.values():
+                cache.forget(position)
+        for name, key in greatest.items():
+            cache = self.caches[name]
+            cache.greatest = max(cache.greatest, key)
 
     def written(self, model: str, key: str) -> Written | None:
         """One row as it stands, as it would be written; None if there is none."""

@@ -11,7 +11,7 @@ from typing import Final
 from organism.errors import LogUnavailable, OrganismError
 from organism.log.batch import Batch, Intake
 from organism.log.conceal import Redactor
-from organism.log.folds import Folds
+from organism.log.folds import AT_ONCE, Folds
 from organism.log.tail import Tail
 from organism.model.events import Unit
 
@@ -19,8 +19,6 @@ Refusal = Callable[[], OrganismError]
 """Makes the error that a refused unit gets."""
 EARLY_UNITS: Final = 32
 """So many units do not wait for the end of the loop's iteration: the disk works on them while the rest is made."""
-SETTLE_EVENTS: Final = 256
-"""So many committed events may wait for their fold before it is done without being asked for."""
 
 
 class Journal(ABC):
@@ -135,8 +133,8 @@ class Journal(ABC):
         self._tail.keep(events, batch.size)
         _tell(iter(batch.units), None)
         self._tail.wake()
-        if len(self._folds.owed) >= SETTLE_EVENTS:
-            self._loop.call_soon(self._folds.settle)  # after those who were told
+        if len(self._folds.owed) >= self._folds.most_owed:
+            self._loop.call_soon(self._folds.settle, AT_ONCE)  # after those who were told
 
     def _refuse(self, refusal: Refusal, failed: Batch, error: OrganismError) -> None:
         """No more writes until ``_admit``. The units of ``failed`` hear ``error``, those that wait the refusal."""

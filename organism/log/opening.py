@@ -35,12 +35,17 @@ class Clock(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What is given to a log but its models: where its key lies, where chance comes from, what it stands on."""
+    """What is given to a log but its models: where its key lies, where chance comes from, what it stands on.
+
+    ``models_at`` is where another process finds the models (``module:attribute``), so that it can write rows while
+    there is much to write; empty: this process writes them alone.
+    """
 
     key_path: Path | None = None
     random_bytes: RandomBytes = os.urandom
     driver: Driver = field(default_factory=Pysqlite)
     upcaster: Upcaster = field(default_factory=Upcaster)
+    models_at: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from functools import partial
 from itertools import chain
 from typing import Any, Final, TypeVar
 
@@ -18,6 +17,7 @@ from organism.log.folds import Folds, with_payload
 from organism.log.heads import Heads
 from organism.log.log import EventFilter, Page, Query, ReadModel, Row
 from organism.log.pages import Moment, Statement, page_statement
+from organism.log.row_writers import RowWriters
 from organism.log.tables import flush_parameters
 from organism.log.units import Span
 from organism.log.views import payload_at, read_page
@@ -40,9 +40,10 @@ class Rows:
     While the file cannot be written (a full disk: it ``is_stuck``), what is owed stays in memory.
     """
 
-    def __init__(self, crew: Crew, folds: Folds, heads: Heads) -> None:
+    def __init__(self, crew: Crew, writers: RowWriters, folds: Folds, heads: Heads) -> None:
         self._loop = asyncio.get_running_loop()
         self._crew = crew
+        self.writers = writers
         self.folds = folds
         self.heads = heads
         self._streams: list[Touched] = []
@@ -70,6 +71,7 @@ class Rows:
         kind = self.folds.model(model)
         if query.text and kind.text_in is not None:
             return await self._search(kind, query)
+        await self.folds.settle_gently()
         cache = self.folds.caches[model]
         if cache.count() > MANY_ROWS and not equal_to(kind, query.where)[0]:
             await self.flushed()
@@ -105,6 +107,7 @@ class Rows:
 
     async def row(self, model: str, key: str) -> bytes | None:
         """The public JSON of one row, or None."""
+        await self.folds.settle_gently()
         written = self.folds.written(model, key)
         if written is None:
             return None
@@ -115,6 +118,7 @@ class Rows:
 
     async def private_row(self, model: str, key: str) -> Row | None:
         """A copy of one row with its private fields."""
+        await self.folds.settle_gently()
         written = self.folds.written(model, key)
         return None if written is None else folded_row(written)
 
@@ -124,13 +128,14 @@ class Rows:
         if self._flushing is not None:
             await asyncio.shield(self._flushing)
 
-    def flush(self) -> None:
-        """Post what is owed, unless a flush is under way."""
-        if self._flushing is None and self._is_owing():
-            self._leaving, self._streams = self._streams, []
-            owed = flush_parameters(self.folds, self._leaving)
-            self._flushing = self._loop.create_future()
-            self._crew.keeper.post(partial(self._flushed, self.folds.position), self._crew.views.flush, owed)
+    def flush(self, over: asyncio.Future[None] | None = None) -> bool:
+        """Post what is owed, unless a flush is under way; gives whether it did. ``over`` is told of its end."""
+        if self._flushing is not None or not self._is_owing():
+            return False
+        self._leaving, self._streams = self._streams, []
+        self._flushing = over or self._loop.create_future()
+        self.writers.write(self.folds, self._leaving, self._flushed)
+        return True
 
     async def settle(self) -> None:
         """Return once the flush that holds all that is committed now is posted, after the one that may be under way."""
@@ -141,24 +146,24 @@ class Rows:
     def _is_owing(self) -> bool:
         if not self.folds.is_whole:
             return False  # the rows are half made: they are made anew at the next start
-        self.folds.settle()
-        return bool(self._streams) or self.folds.is_dirty()
+        return bool(self._streams or self.folds.owed) or self.folds.is_dirty()
 
-    def _flushed(self, position: int, _: Any, error: Exception | None) -> None:
+    def _flushed(self, position: int | None, error: Exception | None) -> None:
+        """A flush is over; one whose writer is gone is begun again at once."""
         self.is_stuck = error is not None
         streams, self._leaving = self._leaving, []
-        if error is None:
-            self.folds.left()
+        if position is None:
+            self._streams = streams + self._streams
+        else:
             self.heads.indexed = position
             self.heads.greatest = max(self.heads.greatest, max((touched[0] for touched in streams), default=""))
-        else:
-            self.folds.stay()
-            self._streams = streams + self._streams
+        over, self._flushing = self._flushing, None
+        if position is None and error is None and self.flush(over):
+            return
         if self._streams or self.is_stuck:
             self.owe(())
-        flushing, self._flushing = self._flushing, None
-        if flushing is not None:
-            flushing.set_result(None)
+        if over is not None:
+            over.set_result(None)
 
     def _tick(self) -> None:
         self._timer = None

@@ -21,7 +21,7 @@ FIELDS_BEGIN: Final = 7
 """The place of the first declared field in a row of a flush."""
 PAST_FIELDS_BEGIN: Final = 8
 """The same in a past row of a flush."""
-LAYOUT: Final = 4
+LAYOUT: Final = 5
 """Changes with what this file and tables.sql make of a model."""
 _SQL: Final = statements("tables.sql")
 
@@ -51,7 +51,8 @@ def definition(model: ReadModel) -> list[str]:
 def flush_definition(models: Sequence[ReadModel]) -> list[str]:
     """The view that takes a flush, and its trigger."""
     names = "".join(f", NULL AS {kind}_{model.name}" for model in models for kind in "wdp")
-    steps = [_SQL["streams"], *(step for model in models for step in _flush_steps(model)), _SQL["position"]]
+    rows = [step for model in models for step in _flush_steps(model)]
+    steps = [_SQL["fence"], _SQL["streams"], *rows, _SQL["position"]]
     return [fill("flushes", fields=names), fill("flush_spreads", steps=";\n".join(steps))]
 
 
@@ -61,7 +62,7 @@ def flush_statement(models: Sequence[ReadModel]) -> str:
 
 
 def flush_parameters(folds: Folds, streams: Sequence[Touched]) -> Parameters:
-    """What leaves the memory now, as one row for ``flush_statement``."""
+    """What leaves the memory now: all of a row for ``flush_statement`` but the epoch that comes first in it."""
     blob = _Blob()
     lists: list[str] = []
     for cache in folds.caches.values():

@@ -80,17 +80,20 @@ r.key NOT IN (SELECT value FROM json_each(?));
 -- streams: which units hold events of which streams, out of a flush
 INSERT OR IGNORE INTO streams (stream, first) SELECT value ->> 0, value ->> 1 FROM json_each(new.streams);
 
+-- fence: who wrote before this life of the log writes no more
+SELECT raise(ABORT, 'fenced') FROM views_meta WHERE epoch <> new.epoch;
+
 -- position: how far the rows have come, out of a flush
 UPDATE views_meta SET position = new.position;
 
 -- flushes: what a flush is given: for each model what to write (w_), to delete (d_), and of the past (p_)
-CREATE TEMP VIEW flushes AS SELECT NULL AS position, NULL AS streams, NULL AS blob$fields;
+CREATE TEMP VIEW flushes AS SELECT NULL AS epoch, NULL AS position, NULL AS streams, NULL AS blob$fields;
 
 -- flush_spreads: one INSERT writes the rows of all models, the streams and the position, or nothing
 CREATE TEMP TRIGGER flush_spreads INSTEAD OF INSERT ON flushes BEGIN $steps; END;
 
 -- flush: the INSERT for it
-INSERT INTO flushes VALUES (?, ?, ?$fields);
+INSERT INTO flushes VALUES (?, ?, ?, ?$fields);
 
 -- page: one row: the finished JSON array of a page, how many rows it has, how many match; a bare `LIMIT ?` would make
 -- SQLite prepare the statement anew for each number

@@ -61,11 +61,13 @@ def _prepare(connector: Connector, models: Sequence[ReadModel], truth: Truth) ->
     connector.place.make_private(connector.place.views)
     with closing(connector.to_file(connector.place.views)) as connection:
         connection.execute("PRAGMA journal_mode = WAL").fetchall()
+        connection.execute("BEGIN IMMEDIATE")
         position = _reached(connection, models, truth)
         if position is None:
-            connection.execute("BEGIN IMMEDIATE")
             _make_anew(connection, models, truth)
-            connection.execute("COMMIT")
+        else:
+            connection.execute(_SQL["claim"], (truth.epoch,))
+        connection.execute("COMMIT")
         return position or 0
 
 
@@ -96,17 +98,18 @@ def _make_anew(connection: Connection, models: Sequence[ReadModel], truth: Truth
         for statement in definition(model):
             connection.execute(statement)
         connection.execute(_SQL["note_model"], (model.name, fingerprint(model)))
-    connection.execute(_SQL["begin_state"], (truth.timeline,))
+    connection.execute(_SQL["begin_state"], (truth.timeline, truth.epoch))
 
 
 class Views:
     """Reads and writes of the disposable file over one connection, in the thread that owns it.
 
-    ``schema`` is the file's name in that connection.
+    ``schema`` is the file's name in that connection; ``epoch`` is the one under which it writes.
     """
 
     def __init__(self, models: Sequence[ReadModel], schema: str) -> None:
         self._schema = schema
+        self.epoch = 0
         self._wal_bytes = 0
         self._connection: Connection | None = None
         self._models = {model.name: model for model in models}
@@ -132,18 +135,31 @@ class Views:
             connection.close()
 
     def flush(self, parameters: Parameters) -> None:
-        """Write rows, streams and position in one transaction; now and then move the WAL into the database."""
-        self.connection.execute(self._flush, parameters)
+        """Write rows, streams and position in one transaction."""
+        self.connection.execute(self._flush, (self.epoch, *parameters))
         self._wal_bytes += WAL_FACTOR * len(parameters[2])
+
+    def keep(self, parameters: Parameters) -> None:
+        """``flush``, then ``tidy``."""
+        self.flush(parameters)
+        self.tidy()
+
+    def tidy(self) -> None:
+        """Now and then: move the WAL into the database."""
         if self._wal_bytes > FULL_WAL_BYTES:
             self._wal_bytes = 0
             self.connection.execute(f"PRAGMA {self._schema}.wal_checkpoint(PASSIVE)").fetchall()
+
+    def position(self) -> int:
+        """How far the rows in the file have come."""
+        found = self.connection.execute(_SQL["state"]).fetchone()
+        return int(found[0]) if found else 0
 
     def over(self, owed: Parameters, work: Callable[..., T], *arguments: Any) -> T:
         """Run ``work(*arguments)`` as if ``owed`` were flushed, and write nothing: so reads go on on a full disk."""
         self.connection.execute("BEGIN IMMEDIATE")
         try:
-            self.connection.execute(self._flush, owed)
+            self.connection.execute(self._flush, (self.epoch, *owed))
             return work(*arguments)
         finally:
             self.connection.execute("ROLLBACK")

@@ -1,7 +1,12 @@
 -- What can be deleted and made again from the log: streams, read models, snapshots.
 
--- views_meta: how far the rows have come, and of which log
-CREATE TABLE views_meta (id INTEGER PRIMARY KEY CHECK (id = 1), position INTEGER NOT NULL, timeline TEXT NOT NULL) STRICT;
+-- views_meta: how far the rows have come, of which log, and under which epoch they may be written
+CREATE TABLE views_meta (
+    id INTEGER PRIMARY KEY CHECK (id = 1),
+    position INTEGER NOT NULL,
+    timeline TEXT NOT NULL,
+    epoch INTEGER NOT NULL
+) STRICT;
 
 -- models: the version that each read model's rows were made by
 CREATE TABLE models (name TEXT PRIMARY KEY, version TEXT NOT NULL) STRICT, WITHOUT ROWID;
@@ -23,7 +28,10 @@ CREATE TABLE snapshots (
 SELECT position, timeline FROM views_meta;
 
 -- begin_state: new tables
-INSERT INTO views_meta (id, position, timeline) VALUES (1, 0, ?);
+INSERT INTO views_meta (id, position, timeline, epoch) VALUES (1, 0, ?, ?);
+
+-- claim: from now on only rows of this epoch are taken
+UPDATE views_meta SET epoch = ?;
 
 -- note_model: what a model's rows are made by
 INSERT INTO models (name, version) VALUES (?, ?);

@@ -11,10 +11,13 @@ import functools
 import os
 import pkgutil
 import signal
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import count
 from typing import Any, Final
+
+from organism.log import row_writers
 
 KILL_AT: Final = "ORGANISM_KILL_AT"
 
@@ -51,6 +54,8 @@ POINTS: Final[dict[str, Point]] = {
     # what is written behind the log
     "rows": Point("organism.log.views:Views.flush", "rows are about to be written behind the log"),
     "written": Point("organism.log.views:Views.flush", "they are written", is_after=True),
+    "projecting": Point("organism.log.projector:Projector.project", "another process is about to be asked for rows"),
+    "projected": Point("organism.log.folds:Folds.reached", "it has written them, and this one knows", is_after=True),
     "anchor": Point("organism.log.place:Place.write_anchor", "the head is about to be anchored"),
     "anchored": Point("organism.log.place:Place.write_anchor", "it was just anchored", is_after=True),
     "checkpoint": Point("organism.log.commits:Commits.checkpoint", "the WAL is about to be moved into the file"),
@@ -70,11 +75,17 @@ POINTS: Final[dict[str, Point]] = {
 }
 
 
+BY_ITSELF: Final = frozenset({"rows", "written"})
+"""Points that a life comes to while it writes its rows itself, as it does under a light load."""
+
+
 def install(wanted: str, more: Mapping[str, Point] | None = None) -> None:
     """Make the point of ``point:nth`` deadly in this process; empty makes none. ``LookupError`` for an unknown one."""
     if not wanted:
         return
     name, _, nth = wanted.partition(":")
+    if name in BY_ITSELF:
+        vars(row_writers)["MANY_UNITS"] = sys.maxsize
     point = {**POINTS, **(more or {})}[name]
     module, _, path = point.target.partition(":")
     owner_path, _, attribute = f"{module}:{path}".rpartition("." if "." in path else ":")

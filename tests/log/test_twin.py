@@ -6,7 +6,7 @@ import asyncio
 import tempfile
 import threading
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import pytest
 from hypothesis import given, settings
@@ -22,6 +22,7 @@ from tests.log.engines import MODELS, as_tuples, created, handled, open_durable,
 THREADS = ["thr-1", "thr-2", "thr-3"]
 NAMES = ["ann", "bob", "é|x"]
 Step = tuple[str, int, int, str]
+RULES = frozenset({"hold", "write", "free", "die"})
 STEPS = st.lists(
     st.tuples(
         st.sampled_from(["send", "send", "handle", "kill", "stale", "read", "page", "rows", "hold", "write", "free"]),
@@ -66,12 +67,18 @@ def make(kind: str, which: int, number: int, text: str, turn: int) -> Unit:
     return unit(thread, *events[kind], expect={thread: 1} if kind == "stale" else {})
 
 
-async def play(log: Log, steps: list[Step]) -> list[Any]:
+class Rule(Protocol):
+    """Who says when rows are written."""
+
+    def rule(self, kind: str) -> None:
+        """Take a step of a kind of ``RULES``."""
+
+
+async def play(log: Log, steps: list[Step], keeper: Rule) -> list[Any]:
     """Run the steps; gives every answer."""
     answers: list[Any] = []
-    keeper = Keeper(log)
     for turn, (kind, which, number, text) in enumerate(steps):
-        if kind in {"hold", "write", "free"}:
+        if kind in RULES:
             keeper.rule(kind)
         elif kind == "read":
             wanted = EventFilter(
@@ -113,7 +120,7 @@ async def attempt(log: Log, made: Unit) -> int | str:
 async def both(steps: list[Step], place: Path) -> tuple[list[Any], list[Any]]:
     """What each engine answers."""
     durable, twin = await open_durable(place), await open_twin()
-    found = await play(durable, steps), await play(twin, steps)
+    found = await play(durable, steps, Keeper(durable)), await play(twin, steps, Keeper(twin))
     await durable.close()
     await twin.close()
     return found

@@ -1,0 +1,84 @@
+"""Who writes rows behind the log: the keeper's thread, and while there is much to write a process beside this one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, Final
+
+from organism.errors import OrganismError
+from organism.log.batch import Touched
+from organism.log.crew import Crew
+from organism.log.folds import MOST_OWED, Folds
+from organism.log.projector import Projector, Reached
+from organism.log.tables import flush_parameters
+
+MANY_UNITS: Final = 64
+"""A flush of so many units is worth a process: it takes a quarter of a second to begin one."""
+MOST_UNREAD: Final = 16_384
+"""So many events may wait for a fold that nobody asks for, while another process makes it."""
+
+Told = Callable[[int | None, Exception | None], None]
+"""How far the rows have come; None: they have to be written again, for that reason, or since their writer is gone."""
+
+
+class RowWriters:
+    """Writes what the folds and streams owe, one flush at a time. ``projector`` is None where no process can help."""
+
+    def __init__(self, crew: Crew, projector: Projector | None) -> None:
+        self._crew = crew
+        self._projector = projector
+        self._may_hire = True
+
+    def write(self, folds: Folds, streams: Sequence[Touched], told: Told) -> None:
+        """Begin to write; ``told`` is called in the loop's thread."""
+        projector = self._projector
+        if projector is not None and projector.is_ready and self._is_held():
+            folds.most_owed = MOST_UNREAD
+            folds.leave()
+            projector.project(folds.position + len(folds.owed), partial(self._projected, folds, told))
+            return
+        if projector is not None and len(streams) >= MANY_UNITS and self._may_hire:
+            projector.hire()
+        folds.most_owed = MOST_OWED
+        folds.settle()
+        owed = flush_parameters(folds, streams)
+        self._crew.keeper.post(partial(_kept, folds, folds.position, told), self._crew.views.keep, owed)
+
+    async def alone(self) -> None:
+        """Let the other process go, and have none until ``together``; return once it has closed its files."""
+        self._may_hire = False
+        if self._projector is not None:
+            await self._projector.dismiss()
+
+    def together(self) -> None:
+        """There may be another process from now on."""
+        self._may_hire = True
+
+    def _is_held(self) -> bool:
+        """What is read here meanwhile is read as it was before, so that no event is folded into a row that has it."""
+        try:
+            self._crew.beside.hold_still()
+        except OrganismError:
+            return False
+        return True
+
+    def _projected(self, folds: Folds, told: Told, reached: Reached | None) -> None:
+        if reached is not None:
+            self._crew.beside.let_go()
+            folds.reached(reached.position, reached.greatest)
+            told(reached.position, None)
+            return
+        folds.settle()  # on the rows as they were: nobody knows whether they are written, and so they are once more
+        self._crew.beside.let_go()
+        folds.stay()
+        told(None, None)
+
+
+def _kept(folds: Folds, position: int, told: Told, _: Any, error: Exception | None) -> None:
+    if error is None:
+        folds.left()
+        told(position, None)
+    else:
+        folds.stay()
+        told(None, error)

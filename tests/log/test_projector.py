@@ -1,0 +1,400 @@
+"""Rows that another process writes: nothing that is read differs, whatever becomes of that process."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import tempfile
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from organism.errors import CommitUnknown
+from organism.log import project, row_writers
+from organism.log.connect import Connector
+from organism.log.driver import Failure, Pysqlite
+from organism.log.folds import Folds
+from organism.log.log import Query
+from organism.log.opening import Options
+from organism.log.place import Place
+from organism.log.project import Projection
+from organism.log.projector import Projector
+from organism.log.sqlite import SqliteLog
+from tests.log.engines import MODELS, FixedClock, created, found_out, open_durable, open_twin, sent, turn, unit
+from tests.log.faulty import FaultyDriver, Plan
+from tests.log.test_twin import RULES, Keeper, Step, play
+
+MODELS_AT = "tests.log.engines:MODELS"
+
+
+def projector_of(log: SqliteLog) -> Projector:
+    found = log._rows.writers._projector  # noqa: SLF001 - the log shows it to nobody
+    assert found is not None
+    return found
+
+
+def pid_of(log: SqliteLog) -> int:
+    process = projector_of(log)._process  # noqa: SLF001 - as above
+    assert process is not None
+    return process.pid
+
+
+async def ready(log: SqliteLog) -> None:
+    """Wait for the process, begun if there is none."""
+    projector = projector_of(log)
+    projector._rests_until = 0.0  # noqa: SLF001 - no test waits by the clock
+    projector.hire()
+    while not projector.is_ready:
+        await turn()
+
+
+async def written(log: SqliteLog) -> None:
+    """Wait until the file has every row."""
+    await log._rows.flushed()  # noqa: SLF001 - else the clock says when
+
+
+def flush(log: SqliteLog) -> None:
+    log._rows.flush()  # noqa: SLF001 - as above
+
+
+async def opened(place: Path, driver: Pysqlite | None = None) -> SqliteLog:
+    options = Options(driver=driver or Pysqlite(), models_at=MODELS_AT)
+    return await SqliteLog.open(place, MODELS, FixedClock(), options)
+
+
+@asynccontextmanager
+async def projected(place: Path, driver: Pysqlite | None = None) -> AsyncIterator[SqliteLog]:
+    """A log whose rows another process writes."""
+    log = await opened(place, driver)
+    await ready(log)
+    try:
+        yield log
+    finally:
+        await log.close()
+
+
+@pytest.fixture
+async def log(tmp_path: Path) -> AsyncIterator[SqliteLog]:
+    async with projected(tmp_path / "log") as made:
+        yield made
+
+
+@pytest.fixture
+def folded(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many events each fold of this process took."""
+    counts: list[int] = []
+    fold = Folds._fold  # noqa: SLF001 - it is what a fold costs
+
+    def counted(folds: Any, owed: Any) -> None:
+        counts.append(len(owed))
+        fold(folds, owed)
+
+    monkeypatch.setattr(Folds, "_fold", counted)
+    return counts
+
+
+async def test_a_flush_of_many_units_has_a_process_begun_and_one_of_few_none(tmp_path: Path) -> None:
+    log = await opened(tmp_path / "log")
+    projector = projector_of(log)
+    for number in range(row_writers.MANY_UNITS - 1):
+        log.append(unit(f"thr-{number}", created()))
+    await log.commit(unit("thr-few", created()))
+    await written(log)
+    few = projector._working  # noqa: SLF001 - the log shows it to nobody
+    for number in range(row_writers.MANY_UNITS):
+        log.append(unit(f"thr-{number}", sent(f"msg-{number}")))
+    await written(log)
+    assert few is None or not few.done()
+    while not projector.is_ready:
+        await turn()
+    await log.close()
+
+
+async def test_what_nobody_reads_is_folded_in_the_other_process_alone(log: SqliteLog, folded: list[int]) -> None:
+    await log.commit(unit("thr-first", created()))
+    await written(log)
+    for number in range(300):
+        log.append(unit(f"thr-{number}", created(), sent(f"msg-{number}")))
+    await log.commit(unit("thr-last", created(), sent("msg-last")))
+    await written(log)
+    assert folded == []
+    assert (await log.rows("messages", Query())).total == 301
+    assert await log.private_row("threads", "thr-7") == {"id": "thr-7", "first": 16, "sent": 1, "last": 17} | {
+        "_seen": ["thread_created", "message_sent"]
+    }
+    assert folded == []
+
+
+async def test_l4_rows_are_read_as_they_are_while_the_other_process_stands_still(log: SqliteLog) -> None:
+    await log.commit(unit("thr-1", created(), sent("msg-1")))
+    await written(log)
+    await log.commit(unit("thr-1", sent("msg-2")))
+    os.kill(pid_of(log), signal.SIGSTOP)
+    flush(log)
+    await log.commit(unit("thr-1", sent("msg-3")))
+    await log.commit(unit("thr-2", created()))
+    held = [await log.rows("messages", Query(order_by="position")), await log.rows("threads", Query())]
+    row = await log.private_row("threads", "thr-1")
+    past = asyncio.ensure_future(log.rows("threads", Query(at=4)))
+    os.kill(pid_of(log), signal.SIGCONT)
+    await written(log)
+    assert held == [await log.rows("messages", Query(order_by="position")), await log.rows("threads", Query())]
+    assert row == await log.private_row("threads", "thr-1")
+    assert row is not None
+    assert row["sent"] == 3
+    assert [thread["sent"] for thread in orjson.loads((await past).rows)] == [3]
+
+
+async def test_no_event_is_folded_into_a_row_that_has_it_already(log: SqliteLog) -> None:
+    """The rows may be written and nobody here knows it yet: what is read meanwhile rests on the rows before them."""
+    await log.commit(unit("thr-1", created(), sent("msg-1")))
+    await written(log)
+    await log.commit(unit("thr-1", sent("msg-2")))
+    flush(log)
+    place = Connector(Pysqlite(), Place(log._parts.crew._connector.place.directory))  # noqa: SLF001 - where it lies
+    reader = place.to_read()
+    while reader.execute("SELECT position FROM views_meta").fetchone() != (log.head,):
+        pass  # the loop stands still, so that it cannot hear that they are written
+    await log.commit(unit("thr-1", sent("msg-3")))
+    row = await log.private_row("threads", "thr-1")
+    reader.close()
+    assert row is not None
+    assert row["sent"] == 3
+
+
+async def test_what_the_log_wrote_itself_meanwhile_is_not_folded_into_its_rows_again(tmp_path: Path) -> None:
+    """It has begun and read how far the rows are, and is not ready yet: until then the log writes them itself."""
+    log = await open_durable(tmp_path / "log")
+    await log.commit(unit("thr-1", created(), sent("msg-1")))
+    await written(log)
+    connector, epoch = Connector(Pysqlite(), Place(tmp_path / "log")), log._parts.truth.epoch  # noqa: SLF001 - its own
+    projection = Projection(connector, MODELS, epoch)
+    await log.commit(unit("thr-1", sent("msg-2")))
+    await written(log)
+    for _ in projection.steps(log.head):
+        pass
+    await log.commit(unit("thr-1", sent("msg-3")))
+    for _ in projection.steps(log.head):
+        pass
+    await log.close()
+    log = await open_durable(tmp_path / "log")
+    row = await log.private_row("threads", "thr-1")
+    assert row is not None
+    assert (row["sent"], row["_seen"]) == (3, ["thread_created", *["message_sent"] * 3])
+    await log.close()
+
+
+@pytest.mark.parametrize("is_in_flight", [False, True])
+async def test_the_log_writes_its_rows_itself_when_the_other_process_dies(log: SqliteLog, is_in_flight: bool) -> None:  # noqa: FBT001 - a parameter
+    await log.commit(unit("thr-1", created(), sent("msg-1")))
+    await written(log)
+    await log.commit(unit("thr-1", sent("msg-2")))
+    if is_in_flight:
+        os.kill(pid_of(log), signal.SIGSTOP)
+        flush(log)
+        await log.commit(unit("thr-1", sent("msg-3")))
+    os.kill(pid_of(log), signal.SIGKILL)
+    await written(log)
+    await log.commit(unit("thr-1", sent("msg-4")))
+    await written(log)
+    row = await log.private_row("threads", "thr-1")
+    assert row is not None
+    assert row["sent"] == 3 + is_in_flight
+    assert log._rows.heads.indexed == log.head  # noqa: SLF001 - how far the file is
+
+
+async def test_one_that_has_just_ended_is_not_begun_again_at_once(log: SqliteLog) -> None:
+    os.kill(pid_of(log), signal.SIGKILL)
+    while projector_of(log).is_ready:
+        await turn()
+    projector_of(log).hire()
+    assert projector_of(log)._working is None  # noqa: SLF001 - the log shows it to nobody
+
+
+async def test_rows_of_a_life_that_is_over_are_not_taken(tmp_path: Path) -> None:
+    """A process that outlives its log for a moment cannot write into the file of the next one."""
+    log = await open_durable(tmp_path / "log")
+    await log.commit(unit("thr-1", created(), sent("msg-1")))
+    epoch = log._parts.truth.epoch  # noqa: SLF001 - the log shows it to nobody
+    await written(log)
+    late = Projection(Connector(Pysqlite(), Place(tmp_path / "log")), MODELS, epoch)
+    await log.commit(unit("thr-1", sent("msg-2")))
+    await log.close()
+    log = await open_durable(tmp_path / "log")
+    await log.commit(unit("thr-1", sent("msg-3")))
+    with pytest.raises(Pysqlite.errors[0]) as refused:
+        list(late.steps(log.head))
+    assert Pysqlite().failure(refused.value) is Failure.FENCED
+    row = await log.private_row("threads", "thr-1")
+    assert row is not None
+    assert row["sent"] == 3
+    await log.close()
+
+
+async def test_it_is_gone_before_the_disk_is_looked_at_anew(tmp_path: Path) -> None:
+    plan = Plan(fail_commits={2: "SQLITE_IOERR"})
+    async with projected(tmp_path / "log", FaultyDriver(plan)) as log:
+        await log.commit(unit("thr-1", created(), sent("msg-1")))
+        with pytest.raises(CommitUnknown):
+            await log.commit(unit("thr-1", sent("msg-2")))
+        assert log._recovering is not None  # noqa: SLF001 - it is told to nobody
+        while not log.available:
+            await turn()
+        assert projector_of(log)._process is None  # noqa: SLF001 - as above
+        await found_out(log)
+        await ready(log)
+        await log.commit(unit("thr-1", sent("msg-3")))
+        await written(log)
+        row = await log.private_row("threads", "thr-1")
+        assert row is not None
+        assert row["sent"] == 2
+
+
+async def test_it_ends_with_its_log_and_leaves_one_file_of_each(tmp_path: Path) -> None:
+    async with projected(tmp_path / "log") as log:
+        pid = pid_of(log)
+        await log.commit(unit("thr-1", created()))
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)
+    assert not [path.name for path in (tmp_path / "log").iterdir() if path.name.endswith(("-wal", "-shm"))]
+
+
+async def test_it_gets_no_key_of_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ORGANISM_TOKEN", "not-for-others")
+    async with projected(tmp_path / "log") as log:
+        environment = Path(f"/proc/{pid_of(log)}/environ")
+        assert b"not-for-others" not in await asyncio.to_thread(environment.read_bytes)
+
+
+def asked(*parts: bytes) -> Iterator[int]:
+    """What is understood of an input that comes in these parts and ends."""
+    reading, writing = os.pipe()
+    for part in parts:
+        os.write(writing, part)
+    os.close(writing)
+    yield from project.wishes(reading)
+    os.close(reading)
+
+
+def test_of_wishes_that_came_together_the_newest_counts() -> None:
+    assert list(asked(b"3\n", b"17\n")) == [17]
+    assert list(asked(b"3\n1")) == [3]
+    assert list(asked()) == []
+
+
+def test_who_is_asked_for_nothing_in_a_while_leaves(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(project, "LEAVE_SECONDS", 0.0)
+    reading, writing = os.pipe()
+    assert list(project.wishes(reading)) == [0]
+    os.close(reading)
+    os.close(writing)
+
+
+def policies(steps: str) -> list[int]:
+    """How the threads are scheduled that do these steps, of which ``!`` are urgent."""
+    seen: list[int] = []
+
+    def do() -> Iterator[bool]:
+        for step in steps:
+            yield step == "!"
+            seen.append(os.sched_getscheduler(0))
+
+    project.Hands().work(do())
+    return seen
+
+
+def test_what_is_not_urgent_is_done_when_a_core_is_idle_and_not_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert policies(".!.") == [os.SCHED_IDLE, os.SCHED_OTHER, os.SCHED_IDLE]
+    monkeypatch.setattr(project, "PATIENCE_SECONDS", -1.0)
+    assert policies(".!.") == [os.SCHED_OTHER] * 3
+
+
+@pytest.mark.parametrize("is_urgent", [False, True])
+async def test_much_work_is_urgent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_urgent: bool) -> None:  # noqa: FBT001 - a parameter
+    log = await open_durable(tmp_path / "log")
+    connector, epoch = Connector(Pysqlite(), Place(tmp_path / "log")), log._parts.truth.epoch  # noqa: SLF001 - its own
+    projection = Projection(connector, MODELS, epoch)
+    await log.commit(unit("thr-1", created(), sent("msg-1")))
+    monkeypatch.setattr(project, "LITTLE_EVENTS", 1 if is_urgent else 2)
+    assert set(projection.steps(log.head)) == {is_urgent}
+    assert orjson.loads(projection.answer()) == {
+        "position": 2,
+        "greatest": {"messages": "msg-1", "threads": "thr-1", "agents": "greeter"},
+    }
+    await log.close()
+
+
+class Process:
+    """Rules over the process that writes rows: it can stand still, die, and be asked."""
+
+    def __init__(self, log: SqliteLog) -> None:
+        self._log = log
+
+    def rule(self, kind: str) -> None:
+        """See ``Rule``."""
+        process = projector_of(self._log)._process  # noqa: SLF001 - the log shows it to nobody
+        sent_signal = {"hold": signal.SIGSTOP, "free": signal.SIGCONT, "die": signal.SIGKILL}.get(kind)
+        if sent_signal is None:
+            flush(self._log)
+        elif process is not None:
+            with suppress(ProcessLookupError):
+                os.kill(process.pid, sent_signal)
+
+
+KINDS = ["send", "send", "send", "handle", "kill", "read", "page", "rows", "hold", "write", "write", "free"]
+STEPS = st.lists(
+    st.tuples(st.sampled_from([*KINDS, *RULES]), st.integers(0, 2), st.integers(0, 9), st.text(max_size=3)),
+    min_size=5,
+    max_size=30,
+)
+
+
+async def both(steps: list[Step], place: Path) -> tuple[list[Any], list[Any]]:
+    """What the log with the other process answers, and its twin."""
+    twin = await open_twin()
+    async with projected(place) as log:
+        found = await play(log, steps, Process(log)), await play(twin, steps, Keeper(twin))
+    await twin.close()
+    anew = await open_durable(place)
+    at_rest = [(await anew.rows(model.name, Query())).rows for model in MODELS]
+    await anew.close()
+    (place / "views.sqlite").unlink()
+    anew = await open_durable(place)
+    assert at_rest == [(await anew.rows(model.name, Query())).rows for model in MODELS]
+    await anew.close()
+    return found
+
+
+@settings(max_examples=40)
+@given(steps=STEPS)
+def test_the_twin_answers_as_the_engine_with_two_processes_does(steps: list[Step]) -> None:
+    with tempfile.TemporaryDirectory() as place:
+        durable, twin = asyncio.run(both(steps, Path(place) / "log"))
+    assert durable == twin
+
+
+async def test_l10_the_past_is_the_same_whoever_wrote_it(tmp_path: Path) -> None:
+    """Rows stand at milestones in the tables of the past, whichever process folded them, in whatever portions."""
+    seen = []
+    for open_one in (opened, open_durable):
+        place = tmp_path / open_one.__name__
+        log = await open_one(place)
+        if open_one is opened:
+            await ready(log)
+        for number in range(1500):
+            log.append(unit(f"thr-{number % 3}", sent(f"msg-{number:04}")))
+            if number % 200 == 0:
+                await log.commit(unit("thr-1", created()))
+                await written(log)
+                await log.private_row("threads", "thr-2")
+        positions = (2, 1000, 1024, 1025, 1400, log.head)
+        seen.append([await log.rows(model.name, Query(at=at, limit=5)) for at in positions for model in MODELS])
+        await log.close()
+    assert seen[0] == seen[1]
