@@ -59,6 +59,11 @@ def columns_of(model: ReadModel, row: Row) -> list[Any]:
     return [column_of(row, name) for name in model.columns]
 
 
+def content_at(model: ReadModel, row: Row) -> int:
+    """The position of the event whose content completes the row; 0 for a model without content."""
+    return row["position"] if model.with_content else 0
+
+
 def column_of(row: Row, name: str) -> Any:
     """The value of a declared column. It may hold a private field: ``x`` is then ``_x``."""
     value = row[name] if name in row else row.get(f"_{name}")
@@ -179,9 +184,6 @@ class RowCache(ABC):
         """The row as its table has it."""
         return None if key > self.greatest else self._load(self.model.name, key)
 
-    def _content_at(self, row: Row) -> int:
-        return row["position"] if self.model.with_content else 0
-
 
 class FinalRows(RowCache):
     """Rows that never change once they are written, as ``FinalRow``: nothing of them is kept here then."""
@@ -198,7 +200,7 @@ class FinalRows(RowCache):
     def write(self, row: FinalRow) -> Written:
         """See ``RowCache``."""
         public, values = row
-        return orjson.dumps(public), b"", self._content_at(public), 0, values
+        return orjson.dumps(public), b"", content_at(self.model, public), 0, values
 
     def written(self, key: str) -> Written | None:
         """See ``RowCache``."""
@@ -254,7 +256,7 @@ class ChangingRows(RowCache):
         private = {name: row.pop(name) for name in hidden}
         public = orjson.dumps(row)
         row.update(private)
-        return public, orjson.dumps(private), self._content_at(row), since, values
+        return public, orjson.dumps(private), content_at(self.model, row), since, values
 
     def written(self, key: str) -> Written | None:
         """See ``RowCache``."""

@@ -60,9 +60,9 @@ class Crew:
         if self._is_alone:
             await self.writer.run(self._share)
             return truth, position
-        await self.keeper.run(self._open_views)
+        await self.keeper.run(_open, self.views, self._connector.to_views)
         self._stack.push_async_callback(self.keeper.run, self.views.close)
-        await self.reader.run(self._open_units)
+        await self.reader.run(_open, self.units, self._connector.to_read)
         self._stack.push_async_callback(self.reader.run, self.units.close)
         self._stack.callback(self.beside.close)
         return truth, position
@@ -80,8 +80,8 @@ class Crew:
         closed, gate = threading.Barrier(3), threading.Event()
         self._is_renewing = True
         self.beside.close()
-        keeping = self.keeper.begin(_stand_aside, self.views.close, self._open_views, closed, gate)
-        reading = self.reader.begin(_stand_aside, self.units.close, self._open_units, closed, gate)
+        keeping = self.keeper.begin(_stand_aside, self.views, self._connector.to_views, closed, gate)
+        reading = self.reader.begin(_stand_aside, self.units, self._connector.to_read, closed, gate)
         try:
             return await self.writer.run(self._renew_log, claim, closed)
         finally:
@@ -177,12 +177,6 @@ class Crew:
         self.units.use(connection)
         self.views.use(connection)
 
-    def _open_views(self) -> None:
-        self.views.use(self._connector.to_views())
-
-    def _open_units(self) -> None:
-        self.units.use(self._connector.to_read())
-
     def _over_another(self, work: Callable[..., T], arguments: Arguments) -> T:
         return _over(self._connector.to_read(), work, arguments)
 
@@ -194,14 +188,18 @@ def _over(connection: Connection, work: Callable[..., T], arguments: Arguments) 
         connection.close()
 
 
+def _open(owner: Views | Units, connect: Callable[[], Connection]) -> None:
+    owner.use(connect())
+
+
 def _stand_aside(
-    shut: Callable[[], None], open_anew: Callable[[], None], closed: threading.Barrier, gate: threading.Event
+    owner: Views | Units, connect: Callable[[], Connection], closed: threading.Barrier, gate: threading.Event
 ) -> None:
     """Between its two halves this thread has no connection."""
-    shut()
+    owner.close()
     _meet(closed)
     gate.wait(RENEWAL_SECONDS)
-    open_anew()
+    _open(owner, connect)
 
 
 def _meet(closed: threading.Barrier) -> None:

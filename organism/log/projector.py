@@ -18,8 +18,8 @@ from typing import Final
 
 import orjson
 
-from organism import __file__ as package
-
+ROOT: Final = Path(__file__).parents[2]
+"""Where the package lies."""
 KEPT_VARIABLES: Final = ("PATH", "LD_LIBRARY_PATH", "HOME", "LANG", "TZ")
 """What of the environment it gets: keys and tokens are none of its business."""
 END_SECONDS: Final = 2.0
@@ -119,5 +119,5 @@ class Projector:
 def _environment() -> dict[str, str]:
     """Enough to run the same program."""
     kept = {name: os.environ[name] for name in KEPT_VARIABLES if name in os.environ}
-    places = (str(Path(package).parent.parent), os.environ.get("PYTHONPATH", ""))
+    places = (str(ROOT), os.environ.get("PYTHONPATH", ""))
     return {**kept, "PYTHONPATH": os.pathsep.join(place for place in places if place)}
