@@ -312,7 +312,6 @@ class ChangingRows(RowCache):
     def forget(self, position: int) -> None:
         """See ``RowCache``."""
         self._young, self._old = {}, {}
-        self._stood, self._leaving_stood = [], []
         self.milestone = milestone_before(position) + SPAN_EVENTS
         super().forget(position)
 

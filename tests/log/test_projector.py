@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import os
+import resource
 import signal
 import tempfile
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager, closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,7 @@ from organism.log.place import Place
 from organism.log.project import Projection
 from organism.log.projector import Projector
 from organism.log.sqlite import SqliteLog
+from organism.log.views import load_row
 from tests.log.engines import MODELS, FixedClock, created, found_out, open_durable, open_twin, sent, turn, unit
 from tests.log.faulty import FaultyDriver, Plan
 from tests.log.test_twin import RULES, Keeper, Step, play
@@ -152,21 +154,68 @@ async def test_l4_rows_are_read_as_they_are_while_the_other_process_stands_still
     assert [thread["sent"] for thread in orjson.loads((await past).rows)] == [3]
 
 
+def place_of(log: SqliteLog) -> Connector:
+    """Another process's way to the files."""
+    return Connector(Pysqlite(), Place(log._parts.crew._connector.place.directory))  # noqa: SLF001 - where it lies
+
+
+def another(log: SqliteLog) -> Projection:
+    """What the process does, done here."""
+    return Projection(place_of(log), MODELS, log._parts.truth.epoch)  # noqa: SLF001 - it is given the epoch too
+
+
+def in_the_file(log: SqliteLog, thread: str) -> Any:
+    """A thread's row as it is written."""
+    with closing(place_of(log).to_read()) as connection:
+        return load_row(connection, "threads", thread)
+
+
 async def test_no_event_is_folded_into_a_row_that_has_it_already(log: SqliteLog) -> None:
-    """The rows may be written and nobody here knows it yet: what is read meanwhile rests on the rows before them."""
+    """The rows are written and nobody here knows it yet: what is read meanwhile rests on the rows before them."""
     await log.commit(unit("thr-1", created(), sent("msg-1")))
     await written(log)
     await log.commit(unit("thr-1", sent("msg-2")))
     flush(log)
-    place = Connector(Pysqlite(), Place(log._parts.crew._connector.place.directory))  # noqa: SLF001 - where it lies
-    reader = place.to_read()
-    while reader.execute("SELECT position FROM views_meta").fetchone() != (log.head,):
+    while in_the_file(log, "thr-1")["sent"] < 2:
         pass  # the loop stands still, so that it cannot hear that they are written
-    await log.commit(unit("thr-1", sent("msg-3")))
     row = await log.private_row("threads", "thr-1")
-    reader.close()
     assert row is not None
-    assert row["sent"] == 3
+    assert row["sent"] == 2
+
+
+async def test_one_that_dies_with_its_work_done_has_nothing_done_twice(log: SqliteLog) -> None:
+    await log.commit(unit("thr-1", created(), sent("msg-1")))
+    await written(log)
+    await log.commit(unit("thr-1", sent("msg-2")))
+    os.kill(pid_of(log), signal.SIGSTOP)
+    flush(log)
+    for _ in another(log).steps(log.head):
+        pass
+    os.kill(pid_of(log), signal.SIGKILL)
+    await written(log)
+    assert in_the_file(log, "thr-1")["sent"] == 2
+
+
+async def test_who_waits_for_rows_gets_them_though_their_writer_dies(log: SqliteLog) -> None:
+    await log.commit(unit("thr-1", created(), sent("msg-1", "needle")))
+    os.kill(pid_of(log), signal.SIGSTOP)
+    searching = asyncio.ensure_future(log.rows("threads", Query(text="needle")))
+    await turn()
+    os.kill(pid_of(log), signal.SIGKILL)
+    assert (await searching).total == 1
+
+
+async def test_a_disk_without_room_ends_it_and_is_the_logs_own_matter(
+    log: SqliteLog, capfd: pytest.CaptureFixture[str]
+) -> None:
+    await log.commit(unit("thr-1", created(), sent("msg-1")))
+    await written(log)
+    resource.prlimit(pid_of(log), resource.RLIMIT_FSIZE, (1, 1))
+    await log.commit(unit("thr-1", sent("msg-2")))
+    await written(log)
+    assert in_the_file(log, "thr-1")["sent"] == 2
+    assert not projector_of(log).is_ready
+    assert capfd.readouterr().err == ""
 
 
 async def test_what_the_log_wrote_itself_meanwhile_is_not_folded_into_its_rows_again(tmp_path: Path) -> None:
@@ -174,20 +223,16 @@ async def test_what_the_log_wrote_itself_meanwhile_is_not_folded_into_its_rows_a
     log = await open_durable(tmp_path / "log")
     await log.commit(unit("thr-1", created(), sent("msg-1")))
     await written(log)
-    connector, epoch = Connector(Pysqlite(), Place(tmp_path / "log")), log._parts.truth.epoch  # noqa: SLF001 - its own
-    projection = Projection(connector, MODELS, epoch)
+    projection = another(log)
     await log.commit(unit("thr-1", sent("msg-2")))
     await written(log)
     for _ in projection.steps(log.head):
         pass
+    assert in_the_file(log, "thr-1")["sent"] == 2
     await log.commit(unit("thr-1", sent("msg-3")))
     for _ in projection.steps(log.head):
         pass
-    await log.close()
-    log = await open_durable(tmp_path / "log")
-    row = await log.private_row("threads", "thr-1")
-    assert row is not None
-    assert (row["sent"], row["_seen"]) == (3, ["thread_created", *["message_sent"] * 3])
+    assert in_the_file(log, "thr-1")["sent"] == 3
     await log.close()
 
 
@@ -222,9 +267,8 @@ async def test_rows_of_a_life_that_is_over_are_not_taken(tmp_path: Path) -> None
     """A process that outlives its log for a moment cannot write into the file of the next one."""
     log = await open_durable(tmp_path / "log")
     await log.commit(unit("thr-1", created(), sent("msg-1")))
-    epoch = log._parts.truth.epoch  # noqa: SLF001 - the log shows it to nobody
     await written(log)
-    late = Projection(Connector(Pysqlite(), Place(tmp_path / "log")), MODELS, epoch)
+    late = another(log)
     await log.commit(unit("thr-1", sent("msg-2")))
     await log.close()
     log = await open_durable(tmp_path / "log")
@@ -319,8 +363,7 @@ def test_what_is_not_urgent_is_done_when_a_core_is_idle_and_not_for_ever(monkeyp
 @pytest.mark.parametrize("is_urgent", [False, True])
 async def test_much_work_is_urgent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_urgent: bool) -> None:  # noqa: FBT001 - a parameter
     log = await open_durable(tmp_path / "log")
-    connector, epoch = Connector(Pysqlite(), Place(tmp_path / "log")), log._parts.truth.epoch  # noqa: SLF001 - its own
-    projection = Projection(connector, MODELS, epoch)
+    projection = another(log)
     await log.commit(unit("thr-1", created(), sent("msg-1")))
     monkeypatch.setattr(project, "LITTLE_EVENTS", 1 if is_urgent else 2)
     assert set(projection.steps(log.head)) == {is_urgent}
@@ -388,13 +431,16 @@ async def test_l10_the_past_is_the_same_whoever_wrote_it(tmp_path: Path) -> None
         log = await open_one(place)
         if open_one is opened:
             await ready(log)
-        for number in range(1500):
+        for number in range(2500):
             log.append(unit(f"thr-{number % 3}", sent(f"msg-{number:04}")))
             if number % 200 == 0:
                 await log.commit(unit("thr-1", created()))
                 await written(log)
+            if number in {700, 1700}:
                 await log.private_row("threads", "thr-2")
-        positions = (2, 1000, 1024, 1025, 1400, log.head)
+            if number == 1900 and open_one is opened:
+                os.kill(pid_of(log), signal.SIGKILL)
+        positions = (2, 1000, 1024, 1025, 1400, 2047, 2048, 2100, 2400, log.head)
         seen.append([await log.rows(model.name, Query(at=at, limit=5)) for at in positions for model in MODELS])
         await log.close()
     assert seen[0] == seen[1]
