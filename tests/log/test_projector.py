@@ -105,7 +105,7 @@ def folded(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 async def test_a_flush_of_many_units_has_a_process_begun_and_one_of_few_none(tmp_path: Path) -> None:
     log = await opened(tmp_path / "log")
     projector = projector_of(log)
-    for number in range(row_writers.MANY_UNITS - 1):
+    for number in range(row_writers.MANY_UNITS - 2):
         log.append(unit(f"thr-{number}", created()))
     await log.commit(unit("thr-few", created()))
     await written(log)
@@ -113,7 +113,7 @@ async def test_a_flush_of_many_units_has_a_process_begun_and_one_of_few_none(tmp
     for number in range(row_writers.MANY_UNITS):
         log.append(unit(f"thr-{number}", sent(f"msg-{number}")))
     await written(log)
-    assert few is None or not few.done()
+    assert few is None
     while not projector.is_ready:
         await turn()
     await log.close()
