@@ -194,6 +194,11 @@ async def test_one_that_dies_with_its_work_done_has_nothing_done_twice(log: Sqli
     os.kill(pid_of(log), signal.SIGKILL)
     await written(log)
     assert in_the_file(log, "thr-1")["sent"] == 2
+    await log.commit(unit("thr-1", sent("msg-3")))
+    await written(log)
+    again = log._parts.crew.still(load_row, "threads", "thr-1")  # noqa: SLF001 - what a fold begins with
+    assert again is not None
+    assert again["sent"] == 3, "rows are read as they are again"
 
 
 async def test_who_waits_for_rows_gets_them_though_their_writer_dies(log: SqliteLog) -> None:
