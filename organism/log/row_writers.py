@@ -15,6 +15,8 @@ from organism.log.tables import flush_parameters
 
 MANY_UNITS: Final = 64
 """A flush of so many units is worth a process: it takes a quarter of a second to begin one."""
+FEW_UNITS: Final = 8
+"""So few are written here: a process that is only asked for these has nothing to stay for."""
 MOST_UNREAD: Final = 16_384
 """So many events may wait for a fold that nobody asks for, while another process makes it."""
 
@@ -33,7 +35,7 @@ class RowWriters:
     def write(self, folds: Folds, streams: Sequence[Touched], told: Told) -> None:
         """Begin to write; ``told`` is called in the loop's thread."""
         projector = self._projector
-        if projector is not None and projector.is_ready and self._is_held():
+        if projector is not None and projector.is_ready and len(streams) >= FEW_UNITS and self._is_held():
             folds.most_owed = MOST_UNREAD
             folds.leave()
             projector.project(folds.position + len(folds.owed), partial(self._projected, folds, told))

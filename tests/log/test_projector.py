@@ -6,80 +6,39 @@ import asyncio
 import os
 import resource
 import signal
-import tempfile
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, closing, suppress
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import orjson
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from organism.errors import CommitUnknown
-from organism.log import project, row_writers
-from organism.log.connect import Connector
+from organism.log import row_writers
 from organism.log.driver import Failure, Pysqlite
 from organism.log.folds import Folds
 from organism.log.log import Query
-from organism.log.opening import Options
-from organism.log.place import Place
-from organism.log.project import Projection
-from organism.log.projector import Projector
 from organism.log.sqlite import SqliteLog
 from organism.log.views import load_row
-from tests.log.engines import MODELS, FixedClock, created, found_out, open_durable, open_twin, sent, turn, unit
+from tests.log.engines import created, found_out, open_durable, sent, turn, unit
 from tests.log.faulty import FaultyDriver, Plan
-from tests.log.test_twin import RULES, Keeper, Step, play
-
-MODELS_AT = "tests.log.engines:MODELS"
-
-
-def projector_of(log: SqliteLog) -> Projector:
-    found = log._rows.writers._projector  # noqa: SLF001 - the log shows it to nobody
-    assert found is not None
-    return found
-
-
-def pid_of(log: SqliteLog) -> int:
-    process = projector_of(log)._process  # noqa: SLF001 - as above
-    assert process is not None
-    return process.pid
+from tests.log.projecting import (
+    another,
+    flush,
+    in_the_file,
+    opened,
+    pid_of,
+    projected,
+    projector_of,
+    ready,
+    written,
+)
 
 
-async def ready(log: SqliteLog) -> None:
-    """Wait for the process, begun if there is none."""
-    projector = projector_of(log)
-    projector._rests_until = 0.0  # noqa: SLF001 - no test waits by the clock
-    projector.hire()
-    while not projector.is_ready:
-        await turn()
-
-
-async def written(log: SqliteLog) -> None:
-    """Wait until the file has every row."""
-    await log._rows.flushed()  # noqa: SLF001 - else the clock says when
-
-
-def flush(log: SqliteLog) -> None:
-    log._rows.flush()  # noqa: SLF001 - as above
-
-
-async def opened(place: Path, driver: Pysqlite | None = None) -> SqliteLog:
-    options = Options(driver=driver or Pysqlite(), models_at=MODELS_AT)
-    return await SqliteLog.open(place, MODELS, FixedClock(), options)
-
-
-@asynccontextmanager
-async def projected(place: Path, driver: Pysqlite | None = None) -> AsyncIterator[SqliteLog]:
-    """A log whose rows another process writes."""
-    log = await opened(place, driver)
-    await ready(log)
-    try:
-        yield log
-    finally:
-        await log.close()
+@pytest.fixture(autouse=True)
+def few_are_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The other process is asked for a single unit's rows."""
+    monkeypatch.setattr(row_writers, "FEW_UNITS", 1)
 
 
 @pytest.fixture
@@ -119,6 +78,20 @@ async def test_a_flush_of_many_units_has_a_process_begun_and_one_of_few_none(tmp
     await log.close()
 
 
+async def test_few_rows_are_written_here_though_there_is_another_process(
+    log: SqliteLog, folded: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(row_writers, "FEW_UNITS", 2)
+    await log.commit(unit("thr-1", created()))
+    await written(log)
+    assert folded == [1]
+    log.append(unit("thr-1", sent("msg-1")))
+    await log.commit(unit("thr-1", sent("msg-2")))
+    await written(log)
+    assert folded == [1]
+    assert in_the_file(log, "thr-1")["sent"] == 2
+
+
 async def test_what_nobody_reads_is_folded_in_the_other_process_alone(log: SqliteLog, folded: list[int]) -> None:
     await log.commit(unit("thr-first", created()))
     await written(log)
@@ -152,22 +125,6 @@ async def test_l4_rows_are_read_as_they_are_while_the_other_process_stands_still
     assert row is not None
     assert row["sent"] == 3
     assert [thread["sent"] for thread in orjson.loads((await past).rows)] == [3]
-
-
-def place_of(log: SqliteLog) -> Connector:
-    """Another process's way to the files."""
-    return Connector(Pysqlite(), Place(log._parts.crew._connector.place.directory))  # noqa: SLF001 - where it lies
-
-
-def another(log: SqliteLog) -> Projection:
-    """What the process does, done here."""
-    return Projection(place_of(log), MODELS, log._parts.truth.epoch)  # noqa: SLF001 - it is given the epoch too
-
-
-def in_the_file(log: SqliteLog, thread: str) -> Any:
-    """A thread's row as it is written."""
-    with closing(place_of(log).to_read()) as connection:
-        return load_row(connection, "threads", thread)
 
 
 async def test_no_event_is_folded_into_a_row_that_has_it_already(log: SqliteLog) -> None:
@@ -320,132 +277,3 @@ async def test_it_gets_no_key_of_the_environment(tmp_path: Path, monkeypatch: py
     async with projected(tmp_path / "log") as log:
         environment = Path(f"/proc/{pid_of(log)}/environ")
         assert b"not-for-others" not in await asyncio.to_thread(environment.read_bytes)
-
-
-def asked(*parts: bytes) -> Iterator[int]:
-    """What is understood of an input that comes in these parts and ends."""
-    reading, writing = os.pipe()
-    for part in parts:
-        os.write(writing, part)
-    os.close(writing)
-    yield from project.wishes(reading)
-    os.close(reading)
-
-
-def test_of_wishes_that_came_together_the_newest_counts() -> None:
-    assert list(asked(b"3\n", b"17\n")) == [17]
-    assert list(asked(b"3\n1")) == [3]
-    assert list(asked()) == []
-
-
-def test_who_is_asked_for_nothing_in_a_while_leaves(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(project, "LEAVE_SECONDS", 0.0)
-    reading, writing = os.pipe()
-    assert list(project.wishes(reading)) == [0]
-    os.close(reading)
-    os.close(writing)
-
-
-def policies(steps: str) -> list[int]:
-    """How the threads are scheduled that do these steps, of which ``!`` are urgent."""
-    seen: list[int] = []
-
-    def do() -> Iterator[bool]:
-        for step in steps:
-            yield step == "!"
-            seen.append(os.sched_getscheduler(0))
-
-    project.Hands().work(do())
-    return seen
-
-
-def test_what_is_not_urgent_is_done_when_a_core_is_idle_and_not_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert policies(".!.") == [os.SCHED_IDLE, os.SCHED_OTHER, os.SCHED_IDLE]
-    monkeypatch.setattr(project, "PATIENCE_SECONDS", -1.0)
-    assert policies(".!.") == [os.SCHED_OTHER] * 3
-
-
-@pytest.mark.parametrize("is_urgent", [False, True])
-async def test_much_work_is_urgent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_urgent: bool) -> None:  # noqa: FBT001 - a parameter
-    log = await open_durable(tmp_path / "log")
-    projection = another(log)
-    await log.commit(unit("thr-1", created(), sent("msg-1")))
-    monkeypatch.setattr(project, "LITTLE_EVENTS", 1 if is_urgent else 2)
-    assert set(projection.steps(log.head)) == {is_urgent}
-    assert orjson.loads(projection.answer()) == {
-        "position": 2,
-        "greatest": {"messages": "msg-1", "threads": "thr-1", "agents": "greeter"},
-    }
-    await log.close()
-
-
-class Process:
-    """Rules over the process that writes rows: it can stand still, die, and be asked."""
-
-    def __init__(self, log: SqliteLog) -> None:
-        self._log = log
-
-    def rule(self, kind: str) -> None:
-        """See ``Rule``."""
-        process = projector_of(self._log)._process  # noqa: SLF001 - the log shows it to nobody
-        sent_signal = {"hold": signal.SIGSTOP, "free": signal.SIGCONT, "die": signal.SIGKILL}.get(kind)
-        if sent_signal is None:
-            flush(self._log)
-        elif process is not None:
-            with suppress(ProcessLookupError):
-                os.kill(process.pid, sent_signal)
-
-
-KINDS = ["send", "send", "send", "handle", "kill", "read", "page", "rows", "hold", "write", "write", "free"]
-STEPS = st.lists(
-    st.tuples(st.sampled_from([*KINDS, *RULES]), st.integers(0, 2), st.integers(0, 9), st.text(max_size=3)),
-    min_size=5,
-    max_size=30,
-)
-
-
-async def both(steps: list[Step], place: Path) -> tuple[list[Any], list[Any]]:
-    """What the log with the other process answers, and its twin."""
-    twin = await open_twin()
-    async with projected(place) as log:
-        found = await play(log, steps, Process(log)), await play(twin, steps, Keeper(twin))
-    await twin.close()
-    anew = await open_durable(place)
-    at_rest = [(await anew.rows(model.name, Query())).rows for model in MODELS]
-    await anew.close()
-    (place / "views.sqlite").unlink()
-    anew = await open_durable(place)
-    assert at_rest == [(await anew.rows(model.name, Query())).rows for model in MODELS]
-    await anew.close()
-    return found
-
-
-@settings(max_examples=40)
-@given(steps=STEPS)
-def test_the_twin_answers_as_the_engine_with_two_processes_does(steps: list[Step]) -> None:
-    with tempfile.TemporaryDirectory() as place:
-        durable, twin = asyncio.run(both(steps, Path(place) / "log"))
-    assert durable == twin
-
-
-async def test_l10_the_past_is_the_same_whoever_wrote_it(tmp_path: Path) -> None:
-    """Rows stand at milestones in the tables of the past, whichever process folded them, in whatever portions."""
-    seen = []
-    for open_one in (opened, open_durable):
-        place = tmp_path / open_one.__name__
-        log = await open_one(place)
-        if open_one is opened:
-            await ready(log)
-        for number in range(2500):
-            log.append(unit(f"thr-{number % 3}", sent(f"msg-{number:04}")))
-            if number % 200 == 0:
-                await log.commit(unit("thr-1", created()))
-                await written(log)
-            if number in {700, 1700}:
-                await log.private_row("threads", "thr-2")
-            if number == 1900 and open_one is opened:
-                os.kill(pid_of(log), signal.SIGKILL)
-        positions = (2, 1000, 1024, 1025, 1400, 2047, 2048, 2100, 2400, log.head)
-        seen.append([await log.rows(model.name, Query(at=at, limit=5)) for at in positions for model in MODELS])
-        await log.close()
-    assert seen[0] == seen[1]

@@ -1,0 +1,71 @@
+"""The process that writes rows: what it is asked for, and on which cores it works."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import orjson
+import pytest
+
+from organism.log import project
+from tests.log.engines import created, open_durable, sent, unit
+from tests.log.projecting import another
+
+
+def asked(*parts: bytes) -> Iterator[int]:
+    """What is understood of an input that comes in these parts and ends."""
+    reading, writing = os.pipe()
+    for part in parts:
+        os.write(writing, part)
+    os.close(writing)
+    yield from project.wishes(reading)
+    os.close(reading)
+
+
+def test_of_wishes_that_came_together_the_newest_counts() -> None:
+    assert list(asked(b"3\n", b"17\n")) == [17]
+    assert list(asked(b"3\n1")) == [3]
+    assert list(asked()) == []
+
+
+def test_who_is_asked_for_nothing_in_a_while_leaves(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(project, "LEAVE_SECONDS", 0.0)
+    reading, writing = os.pipe()
+    assert list(project.wishes(reading)) == [0]
+    os.close(reading)
+    os.close(writing)
+
+
+def policies(steps: str) -> list[int]:
+    """How the threads are scheduled that do these steps, of which ``!`` are urgent."""
+    seen: list[int] = []
+
+    def do() -> Iterator[bool]:
+        for step in steps:
+            yield step == "!"
+            seen.append(os.sched_getscheduler(0))
+
+    project.Hands().work(do())
+    return seen
+
+
+def test_what_is_not_urgent_is_done_when_a_core_is_idle_and_not_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert policies(".!.") == [os.SCHED_IDLE, os.SCHED_OTHER, os.SCHED_IDLE]
+    monkeypatch.setattr(project, "PATIENCE_SECONDS", -1.0)
+    assert policies(".!.") == [os.SCHED_OTHER] * 3
+
+
+@pytest.mark.parametrize("is_urgent", [False, True])
+async def test_much_work_is_urgent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_urgent: bool) -> None:  # noqa: FBT001 - a parameter
+    log = await open_durable(tmp_path / "log")
+    projection = another(log)
+    await log.commit(unit("thr-1", created(), sent("msg-1")))
+    monkeypatch.setattr(project, "LITTLE_EVENTS", 1 if is_urgent else 2)
+    assert set(projection.steps(log.head)) == {is_urgent}
+    assert orjson.loads(projection.answer()) == {
+        "position": 2,
+        "greatest": {"messages": "msg-1", "threads": "thr-1", "agents": "greeter"},
+    }
+    await log.close()
