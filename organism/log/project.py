@@ -24,10 +24,11 @@ from typing import Final
 
 import orjson
 
+from organism.errors import LogDamaged
 from organism.log.batch import Touched
 from organism.log.connect import Connector
 from organism.log.driver import Pysqlite
-from organism.log.encode import decode, heads_of
+from organism.log.encode import REMEDY, decode, heads_of
 from organism.log.folds import Folds
 from organism.log.log import ReadModel
 from organism.log.place import Place
@@ -79,6 +80,8 @@ class Projection:
             for begin in range(0, len(rows), STEP_UNITS):
                 yield head - known > LITTLE_EVENTS
                 streams += self._fold(rows[begin : begin + STEP_UNITS], known)
+            if self._folds.position == known:
+                raise LogDamaged(f"The log ends before position {head}, up to which rows are asked for. {REMEDY}")
             yield head - known > LITTLE_EVENTS
             self._views.flush(flush_parameters(self._folds, streams))
             self._folds.left()
@@ -154,7 +157,7 @@ def main(directory: str, models_at: str, epoch: str) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # its parent says when it is over
     os.nice(NICENESS)
     connector = Connector(Pysqlite(), Place(Path(directory)))
-    with suppress(*connector.driver.errors):  # whoever writes the rows now meets them too, and says so
+    with suppress(*connector.driver.errors, LogDamaged):  # who writes the rows now meets it too, and says so
         serve(Projection(connector, resolve_name(models_at), int(epoch)))
 
 

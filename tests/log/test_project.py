@@ -9,6 +9,7 @@ from pathlib import Path
 import orjson
 import pytest
 
+from organism.errors import LogDamaged
 from organism.log import project
 from tests.log.engines import created, open_durable, sent, unit
 from tests.log.projecting import another
@@ -68,4 +69,12 @@ async def test_much_work_is_urgent(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         "position": 2,
         "greatest": {"messages": "msg-1", "threads": "thr-1", "agents": "greeter"},
     }
+    await log.close()
+
+
+async def test_who_is_asked_for_more_than_there_is_ends(tmp_path: Path) -> None:
+    log = await open_durable(tmp_path / "log")
+    await log.commit(unit("thr-1", created(), sent("msg-1")))
+    with pytest.raises(LogDamaged, match="ends before position 3"):
+        list(another(log).steps(log.head + 1))
     await log.close()
