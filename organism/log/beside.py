@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable
 from typing import Any, Final, TypeVar
 
+from organism.errors import OrganismError
 from organism.log.connect import Connector
 from organism.log.driver import Connection
 from organism.log.queries import statements
@@ -63,7 +64,11 @@ class Beside:
         """From now on ``still`` sees rows as they are written."""
         if self._still is not None and self._is_still:
             self._is_still = False
-            self._over(self._opened_still, _end)
+            try:
+                self._over(self._opened_still, _end)
+            except OrganismError:  # the next one begins with another connection
+                self._still.close()
+                self._still = None
 
     def still(self, work: Callable[..., T], *arguments: Any) -> T:
         """``near``, but for what it sees."""

@@ -2,7 +2,7 @@
 
 Rows cost the loop a quarter of its time under load, and nobody may read them before the next ones are written. Another
 process reads what was committed from the log's file and writes the rows, on another core and without this interpreter's
-lock; here only what is asked for is folded. Its protocol stands in ``project.py``.
+lock; here only what is asked for is folded. Its protocol stands in ``projection.py``.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ Done = Callable[[Reached | None], None]
 
 
 class Projector:
-    """At most one process at a time, hired when it is needed. ``arguments`` are those of ``project.py``."""
+    """At most one process at a time, hired when it is needed. ``arguments`` are those of ``projection.py``."""
 
     def __init__(self, arguments: Sequence[str]) -> None:
         self._arguments = arguments
@@ -89,7 +89,7 @@ class Projector:
     async def _converse(self) -> None:
         try:
             process = await asyncio.create_subprocess_exec(
-                *(sys.executable, "-P", "-m", "organism.log.project", *self._arguments),
+                *(sys.executable, "-P", "-m", "organism.log.projection", *self._arguments),
                 stdin=PIPE,
                 stdout=PIPE,
                 env=_environment(),

@@ -11,7 +11,7 @@ from organism.log.connect import Connector
 from organism.log.driver import Pysqlite
 from organism.log.opening import Options
 from organism.log.place import Place
-from organism.log.project import Projection
+from organism.log.projection import Projection
 from organism.log.projector import Projector
 from organism.log.sqlite import SqliteLog
 from organism.log.views import load_row

@@ -10,7 +10,7 @@ import orjson
 import pytest
 
 from organism.errors import LogDamaged
-from organism.log import project
+from organism.log import projection
 from tests.log.engines import created, open_durable, sent, unit
 from tests.log.projecting import another
 
@@ -21,7 +21,7 @@ def asked(*parts: bytes) -> Iterator[int]:
     for part in parts:
         os.write(writing, part)
     os.close(writing)
-    yield from project.wishes(reading)
+    yield from projection.wishes(reading)
     os.close(reading)
 
 
@@ -32,9 +32,9 @@ def test_of_wishes_that_came_together_the_newest_counts() -> None:
 
 
 def test_who_is_asked_for_nothing_in_a_while_leaves(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(project, "LEAVE_SECONDS", 0.0)
+    monkeypatch.setattr(projection, "LEAVE_SECONDS", 0.0)
     reading, writing = os.pipe()
-    assert list(project.wishes(reading)) == [0]
+    assert list(projection.wishes(reading)) == [0]
     os.close(reading)
     os.close(writing)
 
@@ -48,24 +48,24 @@ def policies(steps: str) -> list[int]:
             yield step == "!"
             seen.append(os.sched_getscheduler(0))
 
-    project.Hands().work(do())
+    projection.Hands().work(do())
     return seen
 
 
 def test_what_is_not_urgent_is_done_when_a_core_is_idle_and_not_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
     assert policies(".!.") == [os.SCHED_IDLE, os.SCHED_OTHER, os.SCHED_IDLE]
-    monkeypatch.setattr(project, "PATIENCE_SECONDS", -1.0)
+    monkeypatch.setattr(projection, "PATIENCE_SECONDS", -1.0)
     assert policies(".!.") == [os.SCHED_OTHER] * 3
 
 
 @pytest.mark.parametrize("is_urgent", [False, True])
 async def test_much_work_is_urgent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_urgent: bool) -> None:  # noqa: FBT001 - a parameter
     log = await open_durable(tmp_path / "log")
-    projection = another(log)
+    made = another(log)
     await log.commit(unit("thr-1", created(), sent("msg-1")))
-    monkeypatch.setattr(project, "LITTLE_EVENTS", 1 if is_urgent else 2)
-    assert set(projection.steps(log.head)) == {is_urgent}
-    assert orjson.loads(projection.answer()) == {
+    monkeypatch.setattr(projection, "LITTLE_EVENTS", 1 if is_urgent else 2)
+    assert set(made.steps(log.head)) == {is_urgent}
+    assert orjson.loads(made.answer()) == {
         "position": 2,
         "greatest": {"messages": "msg-1", "threads": "thr-1", "agents": "greeter"},
     }

@@ -1,9 +1,10 @@
-"""The process that writes rows while there is much to write: ``python -m organism.log.project DIRECTORY MODELS EPOCH``.
+"""The process that writes rows while there is much to write.
 
-It reads positions from its standard input, one a line; folds the log up to the newest; writes the rows to the
-disposable file; and answers with a line of JSON: how far the rows have come, and the greatest key of each model.
-Whatever goes wrong ends it: the log's own process then writes the rows itself. It ends with its input too, so it
-outlives nobody, and the epoch keeps it from writing into another life's file.
+``python -m organism.log.projection DIRECTORY MODELS EPOCH`` reads positions from its standard input, one a line; folds
+the log up to the newest; writes the rows to the disposable file; and answers with a line of JSON: how far the rows
+have come, and the greatest key of each model. Whatever goes wrong ends it: the log's own process then writes the rows
+itself. It ends with its input too, so it outlives nobody, and the epoch keeps it from writing into another life's
+file.
 """
 
 from __future__ import annotations
