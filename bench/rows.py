@@ -69,6 +69,7 @@ OURS, RIVAL = Figure(Side.OURS), Figure(Side.RIVAL)
 HOPS, RESTART, MEMORY = "bench.measures.hops", "bench.measures.restart", "bench.measures.memory"
 PUSH, REST, MODEL_CALL = "bench.measures.push", "bench.measures.rest", "bench.measures.model_call"
 RUNS = "bench.measures.runs"
+BARE_HOP = "bench.limits.bare_hop"
 
 
 def at_least(must: float, aim: float) -> Bounds:
@@ -164,6 +165,25 @@ PAIRS = (
             ),
             Row("3-hop chain p99 / its p50", Figure(Side.OURS, "p99_us"), Figure(Side.OURS, "p50_us"), at_most(3, 2)),
             Row("raw FULL commit p99 / its p50", Figure(Side.RIVAL, "p99_us"), RIVAL, None),
+        ),
+    ),
+    Pair(
+        "bare",
+        hops(64),
+        Program(BARE_HOP, in_flight=64),
+        (Row("hops/s, 64 in flight / a hop without features, as durable and as valid", OURS, RIVAL, None),),
+    ),
+    Pair(
+        "bare-chain",
+        hops(1),
+        Program(BARE_HOP, in_flight=1),
+        (
+            Row(
+                "3-hop chain p50, 1 in flight / the same without features",
+                Figure(Side.OURS, "p50_us"),
+                Figure(Side.RIVAL, "p50_us"),
+                None,
+            ),
         ),
     ),
     Pair(

@@ -31,10 +31,11 @@ BODY = (_EVENTS + _ENVELOPE).ljust(ROW_BYTES)[:ROW_BYTES]
 
 
 @contextmanager
-def plain_table() -> Iterator[pysqlite3.Connection]:
+def plain_table(*, check_same_thread: bool = True) -> Iterator[pysqlite3.Connection]:
     """A connection, in autocommit, to a new file with one empty table; the file is gone afterwards."""
     with tempfile.TemporaryDirectory(prefix="bench-") as folder:
-        connection = pysqlite3.connect(str(Path(folder) / "raw.sqlite"), isolation_level=None)
+        file = str(Path(folder) / "raw.sqlite")
+        connection = pysqlite3.connect(file, isolation_level=None, check_same_thread=check_same_thread)
         connection.execute("PRAGMA journal_mode=WAL")
         connection.execute("PRAGMA synchronous=FULL")
         connection.execute("CREATE TABLE event (position INTEGER PRIMARY KEY, thread TEXT, body TEXT) STRICT")
