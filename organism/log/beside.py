@@ -43,7 +43,7 @@ class Beside:
         self._is_still = False
 
     def near(self, work: Callable[..., T], *arguments: Any) -> T:
-        """``work(connection, *arguments)``, however long it takes: for the few rows that a fold needs."""
+        """``work(connection, *arguments)``, however long it takes: for the few rows that a decision needs."""
         return self._over(self._opened, work, *arguments)
 
     def quick(self, work: Callable[..., T], *arguments: Any) -> T:
@@ -71,7 +71,7 @@ class Beside:
                 self._still = None
 
     def still(self, work: Callable[..., T], *arguments: Any) -> T:
-        """``near``, but for what it sees."""
+        """``near``, but for what it sees: for the few rows that a fold needs."""
         return self._over(self._opened_still if self._is_still else self._opened, work, *arguments)
 
     def pin(self) -> Connection:

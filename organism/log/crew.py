@@ -90,7 +90,7 @@ class Crew:
             await asyncio.gather(keeping, reading)
 
     def near(self, work: Callable[..., T], *arguments: Any) -> T:
-        """Run ``work(connection, *arguments)`` at once in the loop's thread: for the few rows that a fold needs.
+        """Run ``work(connection, *arguments)`` at once in the loop's thread: for the few rows that a decision needs.
 
         Raises ``LogUnavailable`` while everything is closed.
         """

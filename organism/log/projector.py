@@ -12,6 +12,7 @@ import os
 import sys
 from asyncio.subprocess import PIPE, Process
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -61,8 +62,13 @@ class Projector:
     def project(self, head: int, done: Done) -> None:
         """Have the rows written up to ``head``. It has to be ready, and one wish at a time."""
         self._done = done
-        if self._process is not None and self._process.stdin is not None:
+        if self._process is None or self._process.stdin is None:
+            return
+        try:
             self._process.stdin.write(b"%d\n" % head)
+        except (RuntimeError, OSError):  # it is about to be known that it is gone
+            with suppress(ProcessLookupError):
+                self._process.kill()
 
     async def dismiss(self) -> None:
         """Let it end what it is at; return once it is gone, and who waits was told."""

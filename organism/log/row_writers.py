@@ -33,7 +33,7 @@ class RowWriters:
         self._may_hire = True
 
     def write(self, folds: Folds, streams: Sequence[Touched], told: Told) -> None:
-        """Begin to write; ``told`` is called in the loop's thread."""
+        """Begin to write; ``told`` is called later, in the loop's thread. If a fold raises, nothing has begun."""
         projector = self._projector
         if projector is not None and projector.is_ready and len(streams) >= FEW_UNITS and self._is_held():
             folds.most_owed = MOST_UNREAD
@@ -71,10 +71,12 @@ class RowWriters:
             folds.reached(reached.position, reached.greatest)
             told(reached.position, None)
             return
-        folds.settle()  # on the rows as they were: nobody knows whether they are written, and so they are once more
-        self._crew.beside.let_go()
-        folds.stay()
-        told(None, None)
+        try:
+            folds.settle()  # on the rows as they were: nobody knows whether they are written, and so they are once more
+        finally:
+            self._crew.beside.let_go()
+            folds.stay()
+            told(None, None)
 
 
 def _kept(folds: Folds, position: int, told: Told, _: Any, error: Exception | None) -> None:

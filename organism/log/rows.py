@@ -132,9 +132,9 @@ class Rows:
         """Post what is owed, unless a flush is under way; gives whether it did. ``over`` is told of its end."""
         if self._flushing is not None or not self._is_owing():
             return False
+        self.writers.write(self.folds, self._streams, self._flushed)
         self._leaving, self._streams = self._streams, []
         self._flushing = over or self._loop.create_future()
-        self.writers.write(self.folds, self._leaving, self._flushed)
         return True
 
     async def settle(self) -> None:
