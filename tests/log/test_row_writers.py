@@ -99,7 +99,7 @@ async def test_a_read_of_much_that_is_owed_lets_the_loop_turn(tmp_path: Path, mo
             nonlocal turns
             while True:
                 turns += 1
-                await asyncio.sleep(0)
+                await turn()
 
         beside = asyncio.ensure_future(turning())
         row = await log.private_row("threads", "thr-1")
