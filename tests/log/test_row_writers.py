@@ -89,7 +89,7 @@ async def test_a_read_of_much_that_is_owed_lets_the_loop_turn(tmp_path: Path, mo
         await log.commit(unit("thr-0", created()))
         await written(log)
         os.kill(pid_of(log), signal.SIGSTOP)
-        for number in range(3 * AT_ONCE):
+        for number in range(9 * AT_ONCE):
             log.append(unit("thr-1", sent(f"msg-{number}")))
         await log.commit(unit("thr-1", created()))
         monkeypatch.setattr(Folds, "_fold", counted)
@@ -106,7 +106,7 @@ async def test_a_read_of_much_that_is_owed_lets_the_loop_turn(tmp_path: Path, mo
         beside.cancel()
         os.kill(pid_of(log), signal.SIGCONT)
         assert row is not None
-        assert row["sent"] == 3 * AT_ONCE
+        assert row["sent"] == 9 * AT_ONCE
         assert max(portions) <= AT_ONCE
         assert turns >= 3
 
