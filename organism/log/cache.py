@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from types import MappingProxyType
 from typing import Any, Final
 
 import orjson
@@ -21,8 +20,6 @@ GENERATION_ROWS: Final = 512
 SPAN_EVENTS: Final = 1024
 """From one milestone to the next: so many events at most are folded to see the rows as of any position."""
 SINCE: Final = "_since"
-MISSING: Final[Row] = MappingProxyType({})  # type: ignore[assignment] # it is only ever compared
-"""Says that a row is not in memory; None says that there is no such row."""
 
 LoadRow = Callable[[str, str], Row | None]
 Apply = Callable[[str, Row | None, Event], Row | None]
@@ -175,9 +172,8 @@ class RowCache(ABC):
     def _before(self, key: str) -> Any:
         """The row, if it is not dirty."""
         for rows in (self.pending, self.leaving):
-            row = rows.get(key, MISSING)
-            if row is not MISSING:
-                return row
+            if key in rows:
+                return rows[key]
         return self._kept(key)
 
     def _kept(self, key: str) -> Row | None:
@@ -260,8 +256,9 @@ class ChangingRows(RowCache):
 
     def written(self, key: str) -> Written | None:
         """See ``RowCache``."""
-        row = self.dirty.get(key, MISSING)
-        if row is MISSING:
+        if key in self.dirty:
+            row = self.dirty[key]
+        else:
             row = self._before(key)
             self._keep(key, row)
         return None if row is None else self.write(row)
@@ -325,9 +322,8 @@ class ChangingRows(RowCache):
 
     def _kept(self, key: str) -> Row | None:
         for rows in (self._young, self._old):
-            row = rows.get(key, MISSING)
-            if row is not MISSING:
-                return row
+            if key in rows:
+                return rows[key]
         return super()._kept(key)
 
     def _keep(self, key: str, row: Row | None) -> None:

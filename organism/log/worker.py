@@ -30,7 +30,7 @@ class Worker:
         self._expected: tuple[type[Exception], ...] = (*expected, OSError, OrganismError)
         self._explain: Explain = explain or (lambda error: error)
         self._name = name
-        self._thread = self._hire()
+        self._hired = self._hire()
 
     def post(self, done: Done, work: Callable[..., Any], *arguments: Any) -> None:
         """Run ``work(*arguments)`` in the thread, then ``done(result, error)`` in the loop's."""
@@ -75,7 +75,7 @@ class Worker:
         """Let the posted work end, then the thread."""
         await self.run(lambda: None)
         self._jobs.put(None)
-        self._thread.join()
+        self._hired.join()
 
     def _hire(self) -> threading.Thread:
         thread = threading.Thread(target=self._run, name=self._name, daemon=True)
@@ -89,7 +89,7 @@ class Worker:
                 self._do(job)
         finally:
             if job is not None:
-                self._thread = self._hire()
+                self._hired = self._hire()
 
     def _do(self, job: Job) -> None:
         work, arguments, done = job

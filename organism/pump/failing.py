@@ -7,7 +7,7 @@ from typing import Any, Final, Protocol
 from organism.config.settings import Retry
 from organism.model.thread import Message, Step
 from organism.pump import control, runs
-from organism.pump.respond import WrongReturn
+from organism.pump.outgoing import WrongReturn
 from organism.pump.steps import Handling
 from organism.pump.timers import Due, Timers
 from organism.pump.unit import Decision, State

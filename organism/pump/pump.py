@@ -18,7 +18,8 @@ from organism.model.thread import Message, Thread
 from organism.pump import actor, failing, runs
 from organism.pump.feed import Feed
 from organism.pump.models import Models, NoModels
-from organism.pump.respond import WrongReturn, outgoing, respond
+from organism.pump.outgoing import WrongReturn, outgoing
+from organism.pump.respond import respond
 from organism.pump.signal import Signal
 from organism.pump.steps import Handling
 from organism.pump.timers import Timers
