@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import signal
 import time
+from contextlib import closing
 from hashlib import sha256
 from pathlib import Path
 
 import pytest
+from pysqlite3 import dbapi2
 
 from tests.faults.lives import Life, spawn
 from tests.faults.stage import Stage
@@ -28,12 +30,29 @@ def files(folder: Path) -> dict[str, tuple[int, str]]:
 
 
 async def asleep(stage: Stage) -> Life:
-    """A server that holds its directory and stands still, so that whatever changes there is somebody else's doing."""
+    """A server that holds its directory and stands still, so that whatever changes there is somebody else's doing.
+
+    It was not stopped in the middle of a write: SQLite's own lock would keep everybody out.
+    """
     life = await stage.serve()
     (await stage.api.call("POST", "/inject", {"to": "first", "payload": {"tag": "before"}, "wait": 20})).expect(200)
     await stage.api.rows("threads")
     life.signal(signal.SIGSTOP)
+    while not all(may_write(database) for database in stage.setting.data.rglob("*.sqlite")):
+        life.signal(signal.SIGCONT)
+        await stage.api.rows("threads")
+        life.signal(signal.SIGSTOP)
     return life
+
+
+def may_write(database: Path) -> bool:
+    """Whether nobody is in the middle of a write."""
+    with closing(dbapi2.connect(str(database), timeout=0, isolation_level=None)) as connection:
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+        except dbapi2.OperationalError:
+            return False
+        return True
 
 
 async def test_a_second_server_on_the_same_directory_exits_within_a_second_and_touches_nothing(stage: Stage) -> None:
