@@ -38,8 +38,6 @@ from organism.log.units import Units
 from organism.log.upcast import Upcaster
 from organism.log.views import Views, load_row
 
-NICENESS: Final = 19
-"""The lowest there is: whoever serves goes first, and at full load rows are late before answers are."""
 COLLECT_AFTER_OBJECTS: Final = 10_000
 """Nothing here makes cycles but errors."""
 LITTLE_EVENTS: Final = 1024
@@ -159,7 +157,6 @@ def _give_way() -> None:
 def main(directory: str, models_at: str, epoch: str) -> None:
     """Serve one log until the input ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # its parent says when it is over
-    os.nice(NICENESS)
     connector = Connector(Pysqlite(), Place(Path(directory)))
     with suppress(*connector.driver.errors, LogDamaged):  # who writes the rows now meets it too, and says so
         serve(Projection(connector, resolve_name(models_at), int(epoch)))
