@@ -17,8 +17,8 @@ from typing import Final
 
 from organism.pump.steps import Handling
 
-TURN_HANDLINGS: Final = 16
-"""So many that never wait, one to two milliseconds, follow each other before the loop looks at its sockets."""
+TURN_HANDLINGS: Final = 8
+"""So many handlings that never wait, under a millisecond, follow each other before the loop looks at its sockets."""
 
 
 class Workers:
