@@ -90,9 +90,9 @@ def measurement(program: Program, output: str) -> Measurement:
 
 def interpreter(environment: str) -> Path:
     """The Python of an environment; that of this process for the product's own. Raises ``ProgramFailed``."""
+    if environment == OWN_ENVIRONMENT and not COMPILED.exists():
+        raise ProgramFailed("The product is not compiled yet: start the bench by scripts/bench.")
     if environment in {OWN_ENVIRONMENT, UNCOMPILED}:
-        if not COMPILED.exists():
-            raise ProgramFailed("The product is not compiled yet: start the bench by scripts/bench.")
         return Path(sys.executable)
     python = SCRATCH / environment / "bin" / "python"
     if not python.exists():

@@ -28,17 +28,18 @@ class CompiledModules(BuildHookInterface[Any]):
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         if version != "standard":
             return
-        self._copy = Path(tempfile.mkdtemp(prefix="organism-"))
-        shutil.copytree(Path(self.root, "organism"), self._copy / "organism", ignore=shutil.ignore_patterns("*.so"))
+        self._place = tempfile.TemporaryDirectory(prefix="organism-")
+        copy = Path(self._place.name)
+        shutil.copytree(Path(self.root, "organism"), copy / "organism", ignore=shutil.ignore_patterns("*.so"))
         modules = [f"organism/{module}.py" for module in self.config["modules"]]
         arguments = [f"--python-version={sys.version_info.major}.{sys.version_info.minor}", *self.config["mypy"]]
-        (self._copy / "setup.py").write_text(COMPILE.format(arguments=[*arguments, *modules]), "utf-8")
-        subprocess.run([sys.executable, "setup.py", "--quiet", "build_ext", "--inplace"], cwd=self._copy, check=True)
-        made = [*self._copy.glob("*.so"), *self._copy.glob("organism/*/*.so")]
-        build_data["force_include"] |= {str(path): str(path.relative_to(self._copy)) for path in made}
+        (copy / "setup.py").write_text(COMPILE.format(arguments=[*arguments, *modules]), "utf-8")
+        subprocess.run([sys.executable, "setup.py", "--quiet", "build_ext", "--inplace"], cwd=copy, check=True)
+        made = [*copy.glob("*.so"), *copy.glob("organism/*/*.so")]
+        build_data["force_include"] |= {str(path): str(path.relative_to(copy)) for path in made}
         build_data["pure_python"] = False
         build_data["infer_tag"] = True
 
     def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:  # noqa: ARG002 - what a hook is given
         if version == "standard":
-            shutil.rmtree(self._copy)
+            self._place.cleanup()

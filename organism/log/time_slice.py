@@ -1,6 +1,6 @@
-"""How long a thread's turns on a processor are, as far as Linux lets it say so.
+"""How long a thread's time slices are, as far as Linux lets it say so.
 
-Who wakes up with a shorter turn than the one that runs has goes first (Linux 6.12 and newer; before, it changes
+Who wakes up with a shorter slice than the one that runs has goes first (Linux 6.12 and newer; before, it changes
 nothing). A commit needs a core for tenths of a millisecond at a time, between waits for the disk; behind a thread
 that computes it would wait for up to three milliseconds each time.
 """
@@ -13,12 +13,12 @@ import platform
 import threading
 from typing import Final
 
-SHORT_TURN_NS: Final = 100_000
+SHORT_SLICE_NS: Final = 100_000
 SETTING_CALLS: Final = (("aarch64", 274), ("riscv64", 274), ("x86_64", 314))
 """The number of ``sched_setattr`` on each machine: the C library has no name for it."""
 
 
-class _Attributes(ctypes.Structure):
+class Attributes(ctypes.Structure):
     """Linux's ``struct sched_attr``, in its first version."""
 
     _fields_ = (
@@ -33,11 +33,11 @@ class _Attributes(ctypes.Structure):
     )
 
 
-def take_short_turns() -> None:
-    """Ask for short turns for the calling thread. Where that is not known or not allowed, nothing changes."""
+def shorten_time_slice() -> None:
+    """Ask for short slices for the calling thread. Where that is not known or not allowed, nothing changes."""
     number = dict(SETTING_CALLS).get(platform.machine())
     if platform.system() != "Linux" or number is None or os.sched_getscheduler(0) != os.SCHED_OTHER:
         return
     nice = os.getpriority(os.PRIO_PROCESS, threading.get_native_id())
-    wanted = _Attributes(ctypes.sizeof(_Attributes), os.SCHED_OTHER, 0, nice, 0, SHORT_TURN_NS, 0, 0)
+    wanted = Attributes(ctypes.sizeof(Attributes), os.SCHED_OTHER, 0, nice, 0, SHORT_SLICE_NS, 0, 0)
     ctypes.CDLL(None).syscall(number, 0, ctypes.byref(wanted), 0)
