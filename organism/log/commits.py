@@ -63,13 +63,12 @@ def _of_many(epoch: int, batch: Batch, chained: bytes) -> Parameters:
 
 
 class Commits:
-    """The writing connection. ``wal_bytes`` is about how much the WAL holds that the database does not."""
+    """The writing connection."""
 
-    __slots__ = ("_connection", "wal_bytes")
+    __slots__ = ("_connection",)
 
     def __init__(self) -> None:
         self._connection: Connection | None = None
-        self.wal_bytes = 0
 
     @property
     def connection(self) -> Connection:
@@ -83,7 +82,6 @@ class Commits:
         for statement in statements("commit.sql").values():
             connection.execute(statement)
         self._connection = connection
-        self.wal_bytes = 0
 
     def close(self) -> None:
         """Close the connection; what its close has to say matters to nobody."""
@@ -94,12 +92,10 @@ class Commits:
     def write(self, commit: Commit) -> None:
         """One statement, one transaction, one fsync."""
         self.connection.execute(commit.sql, commit.parameters)
-        self.wal_bytes += commit.size
 
     def checkpoint(self) -> None:
         """Move the WAL into the database, as far as no reader holds it back; it is written over from its start then."""
         self.connection.execute("PRAGMA main.wal_checkpoint(PASSIVE)").fetchall()
-        self.wal_bytes = 0
 
 
 def make_room(wal: Path, size: int) -> None:

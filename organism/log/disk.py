@@ -10,6 +10,7 @@ from typing import Any, Final
 from organism.errors import LogUnavailable
 from organism.log.batch import Batch
 from organism.log.commits import make_commit, make_room
+from organism.log.committers import Committers
 from organism.log.connect import Connector
 from organism.log.crew import Crew
 from organism.log.driver import Connection, Failure
@@ -29,23 +30,26 @@ LAST_RETRY_SECONDS: Final = 5.0
 
 
 class Disk:
-    """Writes one batch at a time. ``head`` is the last commit that is known to be on the disk.
+    """Writes one batch at a time. ``head`` is the last commit that is known to be on the disk; ``committers`` write.
 
     ``done(batch, error)`` is called in the loop's thread; after an error nothing may be written until ``regain`` has
     returned.
     """
 
-    def __init__(self, crew: Crew, connector: Connector, key: bytes, truth: Truth) -> None:
+    def __init__(self, crew: Crew, committers: Committers, connector: Connector, key: bytes, truth: Truth) -> None:
         self._loop = asyncio.get_running_loop()
         self._crew = crew
+        self.committers = committers
         self._connector = connector
         self.key = key
         self.done: Done | None = None
         self.head = Anchor(truth.position, truth.hash)
         self._epoch = truth.epoch
         self._passing: tuple[type[Exception], ...] = (*connector.driver.errors, OSError, LogUnavailable)
-        self._is_writing = False
-        self._has_room = connector.driver.exclusive
+        self._is_writing = self._is_lost = False
+        self._wal_bytes = 0
+        self._wants_room = not connector.driver.exclusive
+        self._has_room = False
         self._timer: asyncio.TimerHandle | None = None
 
     def write(self, batch: Batch) -> None:
@@ -53,7 +57,8 @@ class Disk:
         self._is_writing = True
         chained = batch.hash(self.key, self.head.hash)
         commit = make_commit(self._epoch, batch, chained)
-        self._crew.writer.post(partial(self._wrote, batch, chained), self._crew.commits.write, commit)
+        self._wal_bytes += commit.size
+        self.committers.write(commit, partial(self._wrote, batch, chained))
 
     def failure(self, error: Exception) -> Failure:
         """What kind of failure it is, or was before it was explained."""
@@ -79,6 +84,8 @@ class Disk:
                 continue
             self.head = Anchor(truth.position, truth.hash)
             self._epoch = truth.epoch
+            self._wal_bytes = 0
+            self._is_lost = False
             return truth
 
     def anchor(self, *, is_synced: bool = False) -> None:
@@ -99,15 +106,15 @@ class Disk:
         if error is None:
             self.head = Anchor(batch.last, chained)
         self._tell(batch, error)
-        written = self._crew.commits.wal_bytes
-        if written > FULL_WAL_BYTES:
+        if self._wal_bytes > FULL_WAL_BYTES:
             self._checkpoint()
-        elif written > USED_WAL_BYTES and not self._has_room:
+        elif self._wal_bytes > USED_WAL_BYTES and self._wants_room:
             self._make_room()
         if self._timer is None:
             self._timer = self._loop.call_later(ANCHOR_SECONDS, self._pause)
 
     def _tell(self, batch: Batch, error: Exception | None) -> None:
+        self._is_lost = error is not None
         if self.done is not None:
             self.done(batch, error)
 
@@ -115,20 +122,26 @@ class Disk:
         """Now and then while writing: the head goes outside the database, and the WAL into it when nothing waits."""
         self._timer = None
         self.anchor()
-        if not self._is_writing and self._crew.commits.wal_bytes > IDLE_WAL_BYTES:
+        if self._has_room:  # nobody else may write to the WAL while it is made
+            self.committers.look()
+        if not self._is_writing and self._wal_bytes > IDLE_WAL_BYTES:
             self._checkpoint()
 
     def _make_room(self) -> None:
         """Once in a life, and nobody's business if it fails: commits are slower then, that is all."""
-        self._has_room = True
+        self._wants_room = False
         log = self._connector.place.log
         wal = log.with_name(log.name + "-wal")
-        self._crew.writer.post(lambda _, __: None, make_room, wal, FULL_WAL_BYTES + FULL_WAL_BYTES // 8)
+        self._crew.writer.post(self._made_room, make_room, wal, FULL_WAL_BYTES + FULL_WAL_BYTES // 8)
+
+    def _made_room(self, _: Any, __: Exception | None) -> None:
+        self._has_room = True
 
     def _checkpoint(self) -> None:
-        self._crew.writer.post(self._checkpointed, self._crew.commits.checkpoint)
+        self._wal_bytes = 0
+        self.committers.checkpoint(self._checkpointed)
 
     def _checkpointed(self, _: Any, error: Exception | None) -> None:
         """A checkpoint that found no room is tried again; one that broke puts in question all that it moved."""
-        if error is not None and self.failure(error) is Failure.BROKEN:
+        if error is not None and self.failure(error) is Failure.BROKEN and not self._is_lost:
             self._tell(Batch(), error)

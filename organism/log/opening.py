@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Protocol
@@ -101,7 +101,15 @@ class Claimant:
 
         Raises ``LogDamaged`` with the positions, ``Fenced`` if somebody else took the log meanwhile.
         """
-        return self._take(connection, self._verified(connection, since))
+        connection.execute("BEGIN IMMEDIATE")  # a life that was killed may have left a commit under way
+        try:
+            truth = self._take(connection, self._verified(connection, since))
+            connection.execute("COMMIT")
+        except BaseException:
+            with suppress(*self.connector.driver.errors):  # some errors have rolled it back
+                connection.execute("ROLLBACK")
+            raise
+        return truth
 
     def _verified(self, connection: Connection, since: int) -> Walk:
         (layout,) = connection.execute("PRAGMA user_version").fetchone() or (0,)

@@ -11,6 +11,8 @@ from pathlib import Path
 import orjson
 
 from organism.log.batch import Touched
+from organism.log.committer import Committer
+from organism.log.committers import Committers
 from organism.log.connect import Connector
 from organism.log.crew import Crew
 from organism.log.disk import Disk
@@ -63,8 +65,15 @@ async def open_parts(directory: Path, models: Sequence[ReadModel], clock: Clock,
         )
         await _greatest(crew, rows, position)
         await catch_up(crew, rows, truth.position, options.upcaster)
-        disk = Disk(crew, connector, claimant.key, truth)
+        disk = Disk(crew, Committers(crew, _committer(place, options)), connector, claimant.key, truth)
         return Parts(options, truth, crew, disk, rows, stack.pop_all())
+
+
+def _committer(place: Place, options: Options) -> Committer | None:
+    """The process that commits under load, where there can be one: it opens the file by itself."""
+    if options.driver.exclusive or not options.models_at:
+        return None
+    return Committer(str(place.directory))
 
 
 def _projector(place: Place, options: Options, truth: Truth) -> Projector | None:

@@ -66,6 +66,7 @@ class SqliteLog(Journal, Reads):
                 await asyncio.wait([self._recovering])
             await self._rows.flushed()
             await self._rows.writers.alone()
+            await self._disk.committers.alone()
             self._tail.close()
             self._rows.close()
             self._disk.close()
@@ -91,6 +92,7 @@ class SqliteLog(Journal, Reads):
     async def _recover(self, error: Exception) -> None:
         """Wait until the disk can be written again, take in what turned out to be written, go on."""
         await self._rows.writers.alone()  # while anybody else has the files open, nobody can look at them anew
+        await self._disk.committers.alone()
         if self._folds.is_whole:
             self._folds.settle()  # it may look for rows, which it cannot while every connection is closed
         while True:
@@ -104,5 +106,6 @@ class SqliteLog(Journal, Reads):
                 self._refusal = partial(type(final), final.message)
                 return
             self._rows.writers.together()
+            self._disk.committers.together()
             self._admit(truth.position, truth.at)
             return

@@ -1,0 +1,95 @@
+"""The process that commits while there is much to commit.
+
+``python -m organism.log.committing DIRECTORY`` reads wishes from its standard input: four bytes that say how long a
+wish is, and ``marshal`` of a statement with its parameters, or of None, which moves the WAL into the database. It says
+``DONE`` once it is ready, and once each wish is. The first that fails it answers by ``FAILED`` and JSON, ``[SQLite's
+name of the error, what it said]``, and ends: nobody knows what is on the disk then, and its parent looks at it anew. It
+ends with its input too, when it has done what it was asked for; the log's next life fences off what it has left to do.
+"""
+
+from __future__ import annotations
+
+import gc
+import marshal
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import orjson
+
+from organism.log.commits import Commits
+from organism.log.connect import Connector
+from organism.log.driver import Pysqlite
+from organism.log.place import Place
+from organism.log.time_slice import shorten_time_slice
+
+DONE: Final = b"+"
+FAILED: Final = b"-"
+LENGTH_BYTES: Final = 4
+READ_BYTES: Final = 1 << 20
+PARENTS_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+"""What a terminal or a supervisor sends to all processes at once: the parent says when it is over."""
+
+
+Statement = tuple[str, tuple[Any, ...]]
+"""SQL and its parameters."""
+
+
+def wish_of(statement: Statement | None) -> tuple[bytes, bytes]:
+    """A wish, as the two pieces that are written one after the other."""
+    body = marshal.dumps(statement)
+    return len(body).to_bytes(LENGTH_BYTES, "little"), body
+
+
+def wishes(handle: int) -> Iterator[Statement | None]:
+    """What is asked for, in order, until the input ends."""
+    text = b""
+    while True:
+        while len(text) < LENGTH_BYTES or len(text) < (end := LENGTH_BYTES + _length(text)):
+            read = os.read(handle, READ_BYTES)
+            if not read:
+                return
+            text += read
+        wish, text = text[LENGTH_BYTES:end], text[end:]
+        yield marshal.loads(wish)  # noqa: S302 - the same program wrote it
+
+
+def _length(text: bytes) -> int:
+    return int.from_bytes(text[:LENGTH_BYTES], "little")
+
+
+def main(directory: str) -> None:
+    """Serve one log until the input ends."""
+    for number in PARENTS_SIGNALS:
+        signal.signal(number, signal.SIG_IGN)
+    shorten_time_slice()
+    connector = Connector(Pysqlite(), Place(Path(directory)))
+    expected: tuple[type[Exception], ...] = (*connector.driver.errors, OSError)
+    out = sys.stdout.fileno()
+    try:
+        commits = Commits()
+        commits.use(connector.to_log())
+        gc.freeze()
+        gc.disable()  # nothing here makes cycles
+        os.write(out, DONE)
+        serve(commits, out)
+    except expected as error:
+        os.write(out, FAILED + orjson.dumps([getattr(error, "sqlite_errorname", ""), str(error)]))
+    os._exit(0)  # the last connection that is closed in order moves the WAL, and the next life may want to look at it
+
+
+def serve(commits: Commits, out: int) -> None:
+    """Do what is asked for and answer, until nothing more will be."""
+    for wish in wishes(sys.stdin.fileno()):
+        if wish is None:
+            commits.checkpoint()
+        else:
+            commits.connection.execute(*wish)
+        os.write(out, DONE)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
