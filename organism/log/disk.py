@@ -46,7 +46,7 @@ class Disk:
         self.head = Anchor(truth.position, truth.hash)
         self._epoch = truth.epoch
         self._passing: tuple[type[Exception], ...] = (*connector.driver.errors, OSError, LogUnavailable)
-        self._is_writing = self._is_lost = False
+        self._is_writing = False
         self._wal_bytes = 0
         self._wants_room = not connector.driver.exclusive
         self._has_room = False
@@ -85,7 +85,6 @@ class Disk:
             self.head = Anchor(truth.position, truth.hash)
             self._epoch = truth.epoch
             self._wal_bytes = 0
-            self._is_lost = False
             return truth
 
     def anchor(self, *, is_synced: bool = False) -> None:
@@ -114,7 +113,6 @@ class Disk:
             self._timer = self._loop.call_later(ANCHOR_SECONDS, self._pause)
 
     def _tell(self, batch: Batch, error: Exception | None) -> None:
-        self._is_lost = error is not None
         if self.done is not None:
             self.done(batch, error)
 
@@ -143,5 +141,5 @@ class Disk:
 
     def _checkpointed(self, _: Any, error: Exception | None) -> None:
         """A checkpoint that found no room is tried again; one that broke puts in question all that it moved."""
-        if error is not None and self.failure(error) is Failure.BROKEN and not self._is_lost:
+        if error is not None and self.failure(error) is Failure.BROKEN:
             self._tell(Batch(), error)

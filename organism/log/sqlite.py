@@ -87,7 +87,8 @@ class SqliteLog(Journal, Reads):
             self._refuse(
                 partial(LogUnavailable, reason), batch, CommitUnknown(f"{CommitUnknown()} The disk said: {error}.")
             )
-            self._recovering = self._loop.create_task(self._recover(error))
+            if self._recovering is None or self._recovering.done():  # a checkpoint may fail with the commit beside it
+                self._recovering = self._loop.create_task(self._recover(error))
 
     async def _recover(self, error: Exception) -> None:
         """Wait until the disk can be written again, take in what turned out to be written, go on."""

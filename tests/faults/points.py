@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Any, Final
 
-from organism.log import row_writers
+from organism.log import committers, row_writers
 
 KILL_AT: Final = "ORGANISM_KILL_AT"
 
@@ -41,6 +41,9 @@ POINTS: Final[dict[str, Point]] = {
     "appended": Point("organism.log.sqlite:SqliteLog.append", "it is queued", is_after=True),
     "commit": Point("organism.log.commits:Commits.write", "the disk's thread is about to write a commit"),
     "committed": Point("organism.log.commits:Commits.write", "it is on disk, only that thread knows", is_after=True),
+    "committing": Point("organism.log.committer:Committer.commit", "another process is about to be given a commit"),
+    "given": Point("organism.log.committer:Committer.commit", "it has it, nobody knows how far it is", is_after=True),
+    "heard": Point("organism.log.committer:Committer._heard", "it has answered, this one has not heard it"),
     "delivery": Point("organism.pump.pump:Pump._act", "the loop knows, nothing was started or told"),
     "delivered": Point("organism.pump.pump:Pump._act", "handlers were started, callers told", is_after=True),
     # a handling and its steps
@@ -75,8 +78,8 @@ POINTS: Final[dict[str, Point]] = {
 }
 
 
-BY_ITSELF: Final = frozenset({"rows", "written"})
-"""Points that a life comes to while it writes its rows itself, as it does under a light load."""
+BY_ITSELF: Final = frozenset({"rows", "written", "commit", "committed", "checkpoint", "checked"})
+"""Points that a life comes to while it writes everything itself, as it does under a light load."""
 
 
 def install(wanted: str, more: Mapping[str, Point] | None = None) -> None:
@@ -85,7 +88,7 @@ def install(wanted: str, more: Mapping[str, Point] | None = None) -> None:
         return
     name, _, nth = wanted.partition(":")
     if name in BY_ITSELF:
-        vars(row_writers)["MANY_UNITS"] = sys.maxsize
+        vars(row_writers)["MANY_UNITS"] = vars(committers)["MANY_COMMITS"] = sys.maxsize
     point = {**POINTS, **(more or {})}[name]
     module, _, path = point.target.partition(":")
     owner_path, _, attribute = f"{module}:{path}".rpartition("." if "." in path else ":")

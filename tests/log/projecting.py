@@ -1,4 +1,4 @@
-"""What the tests share of rows that another process writes: a log with one, and looks at what only the log knows."""
+"""What the tests share of processes beside the log's: a log with one, and looks at what only the log knows."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager, closing
 from pathlib import Path
 from typing import Any
 
+from organism.log.committer import Committer
 from organism.log.connect import Connector
 from organism.log.driver import Pysqlite
 from organism.log.opening import Options
@@ -38,6 +39,21 @@ async def ready(log: SqliteLog) -> None:
     projector._rests_until = 0.0  # noqa: SLF001 - no test waits by the clock
     projector.hire()
     while not projector.is_ready:
+        await turn()
+
+
+def committer_of(log: SqliteLog) -> Committer:
+    found = log._disk.committers._committer  # noqa: SLF001 - as above
+    assert found is not None
+    return found
+
+
+async def committing(log: SqliteLog) -> None:
+    """Wait for the process that commits, begun if there is none."""
+    committer = committer_of(log)
+    committer._rests_until = 0.0  # noqa: SLF001 - no test waits by the clock
+    committer.hire()
+    while not committer.is_ready:
         await turn()
 
 

@@ -18,7 +18,7 @@ from organism.log import row_writers
 from organism.log.log import Query
 from organism.log.sqlite import SqliteLog
 from tests.log.engines import MODELS, created, open_durable, open_twin, sent, unit
-from tests.log.projecting import flush, opened, pid_of, projected, projector_of, ready, written
+from tests.log.projecting import committing, flush, opened, pid_of, projected, projector_of, ready, written
 from tests.log.test_twin import RULES, Keeper, Step, play
 
 pytestmark = pytest.mark.replaces
@@ -56,9 +56,10 @@ STEPS = st.lists(
 
 
 async def both(steps: list[Step], place: Path) -> tuple[list[Any], list[Any]]:
-    """What the log with the other process answers, and its twin."""
+    """What the log with the other processes answers, and its twin."""
     twin = await open_twin()
     async with projected(place) as log:
+        await committing(log)
         found = await play(log, steps, Process(log)), await play(twin, steps, Keeper(twin))
     await twin.close()
     anew = await open_durable(place)
@@ -73,7 +74,7 @@ async def both(steps: list[Step], place: Path) -> tuple[list[Any], list[Any]]:
 
 @settings(max_examples=40)
 @given(steps=STEPS)
-def test_the_twin_answers_as_the_engine_with_two_processes_does(steps: list[Step]) -> None:
+def test_the_twin_answers_as_the_engine_with_three_processes_does(steps: list[Step]) -> None:
     with tempfile.TemporaryDirectory() as place:
         durable, twin = asyncio.run(both(steps, Path(place) / "log"))
     assert durable == twin
