@@ -18,11 +18,9 @@ from typing import Any, Final
 import orjson
 
 from organism.log.commits import Commit
-from organism.log.committing import DONE, FAILED, Statement, wish_of
+from organism.log.committing import DONE, FAILED, MOST_BYTES, Statement, wish_of
 from organism.log.hired import Hired
 
-PIPE_BYTES: Final = 1 << 20
-"""Linux gives so much to anyone who asks."""
 ANSWER_BYTES: Final = 1 << 12
 LEAVE_SECONDS: Final = 60.0
 """So long after it was last needed it leaves."""
@@ -79,7 +77,7 @@ class Committer(Hired):
         self._answers, said = os.pipe()
         self._waiting.append(self._begun)
         try:
-            self._most = fcntl.fcntl(self._wishes, fcntl.F_SETPIPE_SZ, PIPE_BYTES) // 2
+            self._most = fcntl.fcntl(self._wishes, fcntl.F_SETPIPE_SZ, MOST_BYTES) // 2
             return await asyncio.create_subprocess_exec(*command, stdin=asked, stdout=said, env=environment)
         except OSError:
             self._hang_up()

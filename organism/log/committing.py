@@ -29,7 +29,8 @@ from organism.log.time_slice import shorten_time_slice
 DONE: Final = b"+"
 FAILED: Final = b"-"
 LENGTH_BYTES: Final = 4
-READ_BYTES: Final = 1 << 20
+MOST_BYTES: Final = 1 << 20
+"""Linux gives a pipe as much to anyone who asks; no wish waits in two parts for more."""
 PARENTS_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 """What a terminal or a supervisor sends to all processes at once: the parent says when it is over."""
 
@@ -45,20 +46,20 @@ def wish_of(statement: Statement | None) -> tuple[bytes, bytes]:
 
 
 def wishes(handle: int) -> Iterator[Statement | None]:
-    """What is asked for, in order, until the input ends."""
-    text = b""
-    while True:
-        while len(text) < LENGTH_BYTES or len(text) < (end := LENGTH_BYTES + _length(text)):
-            read = os.read(handle, READ_BYTES)
-            if not read:
-                return
-            text += read
-        wish, text = text[LENGTH_BYTES:end], text[end:]
-        yield marshal.loads(wish)  # noqa: S302 - the same program wrote it
-
-
-def _length(text: bytes) -> int:
-    return int.from_bytes(text[:LENGTH_BYTES], "little")
+    """What is asked for, in order, until the input ends. A wish is shorter than ``MOST_BYTES``."""
+    buffer = memoryview(bytearray(MOST_BYTES))  # a new one for each read would cost more than the read
+    begin = end = 0
+    while read := os.readv(handle, [buffer[end:]]):
+        end += read
+        while end - begin >= LENGTH_BYTES:
+            length = LENGTH_BYTES + int.from_bytes(buffer[begin : begin + LENGTH_BYTES], "little")
+            if end - begin < length:
+                break
+            yield marshal.loads(buffer[begin + LENGTH_BYTES : begin + length])  # noqa: S302 - the same program wrote it
+            begin += length
+        rest = bytes(buffer[begin:end])
+        buffer[: len(rest)] = rest
+        begin, end = 0, len(rest)
 
 
 def main(directory: str) -> None:

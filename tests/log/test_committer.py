@@ -18,6 +18,7 @@ from organism.errors import CommitUnknown, Fenced
 from organism.log import committer as committer_file
 from organism.log import committers, disk
 from organism.log.commits import Commits
+from organism.log.committing import MOST_BYTES
 from organism.log.driver import Failure, Pysqlite
 from organism.log.log import EventFilter
 from organism.log.opening import Claimant, Options
@@ -121,10 +122,10 @@ async def test_what_it_commits_is_on_the_disk_when_it_is_known_and_chained_to_th
 
 async def test_a_commit_that_would_fill_the_pipe_is_written_here(log: SqliteLog, by_the_thread: list[int]) -> None:
     await log.commit(unit("thr-1", created()))
-    await log.commit(unit("thr-1", sent("msg-large", "x" * committer_file.PIPE_BYTES)))
+    await log.commit(unit("thr-1", sent("msg-large", "x" * MOST_BYTES)))
     await log.commit(unit("thr-1", sent("msg-small")))
     assert len(by_the_thread) == 1
-    assert by_the_thread[0] > committer_file.PIPE_BYTES
+    assert by_the_thread[0] > MOST_BYTES
     assert (await log.verify()).damage == ()
     assert log.head == 3
 
@@ -132,7 +133,7 @@ async def test_a_commit_that_would_fill_the_pipe_is_written_here(log: SqliteLog,
 async def test_one_that_stands_still_holds_up_no_more_than_its_commit(log: SqliteLog) -> None:
     await log.commit(unit("thr-1", created()))
     os.kill(pid_of(log), signal.SIGSTOP)
-    waiting = asyncio.ensure_future(log.commit(unit("thr-1", sent("msg-1", "x" * (committer_file.PIPE_BYTES // 4)))))
+    waiting = asyncio.ensure_future(log.commit(unit("thr-1", sent("msg-1", "x" * (MOST_BYTES // 4)))))
     for _ in range(50):
         await turn()
     row = await log.private_row("threads", "thr-1")
@@ -305,17 +306,21 @@ async def test_it_ends_with_its_log_and_leaves_one_file(tmp_path: Path) -> None:
     assert not [path.name for path in (tmp_path / "log").iterdir() if path.name.endswith(("-wal", "-shm"))]
 
 
+def open_handles() -> int:
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
 async def test_one_that_cannot_be_begun_is_done_without(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, by_the_thread: list[int]
 ) -> None:
     log = await opened(tmp_path / "log")
     committer = committer_of(log)
     monkeypatch.setattr(committer, "_command", ("/nowhere/python",))
-    handles = len(list(Path("/proc/self/fd").iterdir()))
+    handles = open_handles()
     committer.hire()
     while committer._working is not None:  # noqa: SLF001 - the log shows it to nobody
         await turn()
     assert await log.commit(unit("thr-1", created())) == 1
     assert len(by_the_thread) == 1
-    assert len(list(Path("/proc/self/fd").iterdir())) == handles
+    assert open_handles() == handles
     await log.close()
