@@ -10,7 +10,7 @@ generated source could win one at most, for code that no reader and no tool can 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from operator import attrgetter
 from typing import Any
 
@@ -298,7 +298,7 @@ class _Readers:
                 raise AssertionError(shape)  # a Maybe is taken apart by _value
 
 
-def maker(record: Record) -> Callable[[list[Any]], Any]:
+def maker(record: Record) -> Callable[[Sequence[Any]], Any]:
     """A function from the values of all fields, in order, to the object."""
     cls = record.cls
     names = [field.name for field in record.fields]

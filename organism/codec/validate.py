@@ -8,7 +8,7 @@ believes its document's names.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -19,6 +19,7 @@ from organism.codec.explain import refusal
 from organism.codec.json_form import MAKING_FAULTS
 from organism.codec.lexical import Unfit, uncarried
 from organism.codec.limits import Controls, Terms
+from organism.codec.plain import Plain
 from organism.codec.pointers import schema_faults
 from organism.codec.refusal import (
     PayloadOverLimit,
@@ -69,11 +70,15 @@ class Mended(NamedTuple):
 
 
 class _Entry(NamedTuple):
-    """A class in use. ``read_as`` is the first class of its name: documents tell names, not classes."""
+    """A class in use. ``read_as`` is the first class of its name: documents tell names, not classes.
+
+    ``plain`` takes most documents of a plain class.
+    """
 
     schema: PayloadSchema
     around: Around
     read_as: PayloadSchema
+    plain: Plain
 
 
 class Codec:
@@ -93,7 +98,9 @@ class Codec:
             same = self._by_name.get(schema.name)
             first = same.schema if same else schema
             _hold_same(first, schema)
-            self._by_class[schema.cls] = entry = _Entry(schema, Around(schema.name), first)
+            around = Around(schema.name)
+            entry = _Entry(schema, around, first, Plain(first.shapes.root, around))
+            self._by_class[schema.cls] = entry
             self._by_name.setdefault(schema.name, entry)
         self.schemas = tuple(entry.schema for entry in self._by_name.values())
         payloads = [schema.shapes for schema in self.schemas]
@@ -141,21 +148,26 @@ class Codec:
         Raises ``InvalidPayload`` (``PayloadOverLimit`` beyond the terms). With ``Controls.REPLACE`` characters that XML
         cannot carry become U+FFFD, and ``notes`` say so.
         """
-        schema, around, read_as = self._by_class.get(type(payload)) or _of_class(self._by_class, payload)
+        schema, around, read_as, plain = self._by_class.get(type(payload)) or _of_class(self._by_class, payload)
         terms = terms or self.terms
         try:
             content = schema.write(payload)
-            xml = around.text(from_, to, token, content).encode()
-            root = parse(xml, terms)
+            text = around.text(from_, to, token, content)
+            xml = text.encode()
+            found = plain.find(text, len(xml), terms)
+            root = parse(xml, terms) if found is None else None
         except (*_WRITING_FAULTS, InvalidPayload) as error:
             carried, notes = _carried(schema, payload, terms, error)
             strict = replace(terms, controls=Controls.REFUSE)
             return self.seal(from_, to, token, carried, strict)._replace(notes=notes)
-        if len(xml) > terms.payload_bytes:
-            _hold_size(schema, content, terms)
-        if not self._validate(root):
-            raise refusal(schema.shapes, payload, _misfit(self._xsd, self._by_name, root))
-        fresh = _made(read_as, root[1])
+        if root is None:
+            fresh = _made(read_as, plain.read, found)
+        else:
+            if len(xml) > terms.payload_bytes:
+                _hold_size(schema, content, terms)
+            if not self._validate(root):
+                raise refusal(schema.shapes, payload, _misfit(self._xsd, self._by_name, root))
+            fresh = _made(read_as, read_as.read, root[1])
         return Sealed(xml, read_as.to_json_text(fresh), fresh, schema.name)
 
     def encode(self, from_: str, to: str, token: str, payload: object) -> bytes:
@@ -163,7 +175,7 @@ class Codec:
 
         Constraints (facets) are not looked at here; ``seal`` does.
         """
-        schema, around, _ = _of_class(self._by_class, payload)
+        schema, around, *_ = _of_class(self._by_class, payload)
         try:
             text = around.text(from_, to, token, schema.write(payload))
             if uncarried(text):
@@ -179,7 +191,8 @@ class Codec:
             raise _misfit(self._xsd, self._by_name, root)
         meta, element = root
         from_, to, token = [child.text for child in meta]
-        return Decoded(from_ or "", to or "", token or "", _made(self._by_name[str(element.tag)].schema, element))
+        schema = self._by_name[str(element.tag)].schema
+        return Decoded(from_ or "", to or "", token or "", _made(schema, schema.read, element))
 
     def json(self, payload: object) -> bytes:
         """Compact JSON of a payload that the codec made (for one of a handler's making: ``seal``)."""
@@ -307,10 +320,10 @@ def _hold_size(schema: PayloadSchema, content: str, terms: Terms) -> None:
         raise over_bytes(size_bytes, terms.payload_bytes)
 
 
-def _made(schema: PayloadSchema, element: _Element) -> Any:
-    """The payload of a valid element. The class may still refuse its values, or Python may be narrower than the XSD."""
+def _made(schema: PayloadSchema, read: Callable[[Any], Any], valid: Any) -> Any:
+    """The payload of what is valid. The class may still refuse its values, or Python may be narrower than the XSD."""
     try:
-        return schema.read(element)
+        return read(valid)
     except MAKING_FAULTS as error:
         fault = Fault("", f"the class refuses these values: {shown(str(error), 200)}")
         raise invalid(f"The {schema.name} does not fit", [fault]) from error
@@ -323,7 +336,7 @@ def _valid_payload(entries: dict[str, _Entry], element: _Element) -> Any:
         raise invalid(f"The {schema.name} does not fit", [Fault("", message) for message in dict.fromkeys(messages)])
     if not schema.compiled.validate(element):
         raise invalid(f"The {schema.name} does not fit", schema_faults(schema.compiled, element, schema.shapes))
-    return _made(schema, element)
+    return _made(schema, schema.read, element)
 
 
 def _misfit(xsd: XMLSchema, entries: dict[str, _Entry], root: _Element) -> InvalidPayload:

@@ -39,9 +39,9 @@ _BASES = {
     Kind.DATETIME: "dateTime",
 }
 _PATTERNS = {Kind.BYTES: BYTES_PATTERN, Kind.DATE: DATE_PATTERN, Kind.DATETIME: DATETIME_PATTERN}
-_NAME = r"[A-Za-z][A-Za-z0-9_.\-]*"
-_MAX_NAME_CHARS = 128
-_MAX_TOKEN_CHARS = 256
+NAME_BEGIN, NAME_REST = "[A-Za-z]", r"[A-Za-z0-9_.\-]"
+MAX_NAME_CHARS = 128
+MAX_TOKEN_CHARS = 256
 _PREFIX = "e"
 
 
@@ -235,11 +235,11 @@ def _envelope_types(schema: _Element) -> None:
     for name, kind in (("from", "name"), ("to", "name"), ("thread", "token")):
         _sub(meta, "element", name=name, type=f"{_PREFIX}:{kind}", form="qualified")
     name_type = _sub(_sub(schema, "simpleType", name="name"), "restriction", base="xs:string")
-    _sub(name_type, "maxLength", value=str(_MAX_NAME_CHARS))
-    _sub(name_type, "pattern", value=_NAME)
+    _sub(name_type, "maxLength", value=str(MAX_NAME_CHARS))
+    _sub(name_type, "pattern", value=f"{NAME_BEGIN}{NAME_REST}*")
     token_type = _sub(_sub(schema, "simpleType", name="token"), "restriction", base="xs:string")
     _sub(token_type, "minLength", value="1")
-    _sub(token_type, "maxLength", value=str(_MAX_TOKEN_CHARS))
+    _sub(token_type, "maxLength", value=str(MAX_TOKEN_CHARS))
 
 
 def _schema(namespaces: dict[str, str]) -> _Element:
