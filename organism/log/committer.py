@@ -61,7 +61,7 @@ class Committer(Hired):
 
     def commit(self, commit: Commit, done: Done) -> None:
         """Have it written. It has to be one that it ``takes``, and one at a time."""
-        self._post(done, (commit.sql, tuple(commit.parameters)))
+        self._post(done, (commit.sql, commit.parameters))
 
     def checkpoint(self, done: Done) -> None:
         """Have the WAL moved into the database. It has to be ready."""

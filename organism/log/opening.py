@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from contextlib import closing, suppress
+from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Protocol
@@ -102,14 +102,16 @@ class Claimant:
         Raises ``LogDamaged`` with the positions, ``Fenced`` if somebody else took the log meanwhile.
         """
         connection.execute("BEGIN IMMEDIATE")  # a life that was killed may have left a commit under way
-        try:
+        with ExitStack() as stack:
+            stack.callback(self._roll_back, connection)
             truth = self._take(connection, self._verified(connection, since))
             connection.execute("COMMIT")
-        except BaseException:
-            with suppress(*self.connector.driver.errors):  # some errors have rolled it back
-                connection.execute("ROLLBACK")
-            raise
+            stack.pop_all()
         return truth
+
+    def _roll_back(self, connection: Connection) -> None:
+        with suppress(*self.connector.driver.errors):  # some failures have done it
+            connection.execute("ROLLBACK")
 
     def _verified(self, connection: Connection, since: int) -> Walk:
         (layout,) = connection.execute("PRAGMA user_version").fetchone() or (0,)

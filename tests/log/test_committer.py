@@ -6,6 +6,7 @@ import asyncio
 import os
 import resource
 import signal
+import threading
 from collections.abc import AsyncIterator
 from contextlib import closing
 from pathlib import Path
@@ -18,7 +19,7 @@ from organism.errors import CommitUnknown, Fenced
 from organism.log import committer as committer_file
 from organism.log import committers, disk
 from organism.log.commits import Commits
-from organism.log.committing import MOST_BYTES
+from organism.log.committing import MOST_BYTES, wish_of, wishes
 from organism.log.driver import Failure, Pysqlite
 from organism.log.log import EventFilter
 from organism.log.opening import Claimant, Options
@@ -324,3 +325,27 @@ async def test_one_that_cannot_be_begun_is_done_without(
     assert len(by_the_thread) == 1
     assert open_handles() == handles
     await log.close()
+
+
+@pytest.mark.parametrize("portion", [1, 7, 100, 65_536])
+def test_wishes_are_read_whole_however_they_come(portion: int) -> None:
+    asked = [
+        ("INSERT ?", (1, None, 'ä"', b"", b"\x00[1]", b"x" * 300)),
+        None,
+        ("SELECT", ()),
+        ("INSERT", (b"y" * 70_000,)),
+    ]
+    text = b"".join(piece for statement in asked for piece in wish_of(statement))
+    reading, writing = os.pipe()
+
+    def write() -> None:
+        for begin in range(0, len(text), portion):
+            os.write(writing, text[begin : begin + portion])
+        os.close(writing)
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    got = [None if statement is None else (statement[0], tuple(statement[1])) for statement in wishes(reading)]
+    writer.join()
+    os.close(reading)
+    assert got == asked
