@@ -46,7 +46,9 @@ def definition(model: ReadModel) -> list[str]:
     fields = "".join(f",\n    {column_of(model, name)} {model.columns[name]}" for name in own_columns(model))
     if model.shown:
         shown = ", ".join(f"'{field.name}', {_shown(model, field)}" for field in model.shown)
-        return [fill("table_by_position", table=table_of(model.name), fields=fields, shown=shown), *_indexes(model)]
+        names = "".join(f", {field_of(name)}" for name in own_columns(model))
+        view = fill("rows_by_position", view=table_of(model.name), table=_home(model), shown=shown, names=names)
+        return [fill("table_by_position", table=_home(model), fields=fields), view, *_indexes(model)]
     made = [fill("table", table=table_of(model.name), fields=fields), *_indexes(model)]
     past = (fill("past", model=model.name, fields=fields), fill("past_index", model=model.name))
     return made if model.is_final else [*made, *past]
@@ -60,7 +62,7 @@ def _indexes(model: ReadModel) -> list[str]:
         columns = ", ".join(column_of(model, part) for part in parts if part in own)
         if columns:
             statement = "index_by_position" if model.shown else "index"
-            found.append(fill(statement, table=table_of(model.name), number=str(number), fields=columns))
+            found.append(fill(statement, table=_home(model), number=str(number), fields=columns))
     return found
 
 
@@ -140,7 +142,7 @@ def _write_by_position(model: ReadModel) -> str:
     own = own_columns(model)
     return fill(
         "write_by_position",
-        table=table_of(model.name),
+        table=_home(model),
         model=model.name,
         position=str(places[POSITION]),
         names="".join(f", {column_of(model, name)}" for name in own),
@@ -160,8 +162,13 @@ def fill(statement: str, **parts: str) -> str:
 
 
 def table_of(model: str) -> str:
-    """The name of a model's table."""
+    """The name of what a model's rows are read from."""
     return f"rows_{model}"
+
+
+def _home(model: ReadModel) -> str:
+    """The name of the table that the model's rows are written to."""
+    return f"kept_{model.name}" if model.shown else table_of(model.name)
 
 
 def column_of(model: ReadModel, name: str) -> str:

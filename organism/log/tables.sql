@@ -10,14 +10,13 @@ CREATE TABLE $table (
     since INTEGER NOT NULL$fields
 ) STRICT, WITHOUT ROWID;
 
--- table_by_position: the same of rows that never change: each lies at the position of its event, which is where its
--- payload lies too, and `public` is made of the columns when it is read
-CREATE TABLE $table (
-    content_at INTEGER PRIMARY KEY,
-    key TEXT NOT NULL UNIQUE$fields,
-    public BLOB AS (CAST(json_object($shown) AS BLOB)) VIRTUAL,
-    private BLOB AS (x'') VIRTUAL
-) STRICT;
+-- table_by_position: what is kept of rows that never change: each lies at the position of its event, which is where its
+-- payload lies too
+CREATE TABLE $table (content_at INTEGER PRIMARY KEY, key TEXT NOT NULL UNIQUE$fields) STRICT;
+
+-- rows_by_position: the rows as they are read; a generated column would be made for each row that is written
+CREATE VIEW $view AS
+SELECT content_at, key, CAST(json_object($shown) AS BLOB) AS public, x'' AS private$names FROM $table;
 
 -- time: µs as ISO 8601 with six digits (organism/model/times.py)
 strftime('%Y-%m-%dT%H:%M:%S', $column / 1000000, 'unixepoch') || printf('.%06dZ', $column % 1000000);

