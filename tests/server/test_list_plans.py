@@ -60,9 +60,13 @@ def test_a_list_of_an_agent_looks_into_two_indexes(tables: Connection, moment: M
 @pytest.mark.parametrize("text", ["", "needle"])
 def test_a_list_of_all_is_the_table_in_its_own_order(tables: Connection, moment: Moment, text: str) -> None:
     page = plan(tables, moment, text=text)[0]
-    assert page == ("SEARCH kept_messages USING INTEGER PRIMARY KEY (rowid<?)" if moment is THEN else "SCAN kept_messages")
+    assert page == (
+        "SEARCH kept_messages USING INTEGER PRIMARY KEY (rowid<?)" if moment is THEN else "SCAN kept_messages"
+    )
     assert not [step for step in plan(tables, moment, SINCE) if "B-TREE" in step]
 
 
 def test_the_total_since_a_time_is_counted_in_an_index(tables: Connection) -> None:
-    assert plan(tables, AS_WRITTEN, SINCE)[-1] == "SEARCH kept_messages USING COVERING INDEX kept_messages_4 (f_sent_at>?)"
+    assert (
+        plan(tables, AS_WRITTEN, SINCE)[-1] == "SEARCH kept_messages USING COVERING INDEX kept_messages_4 (f_sent_at>?)"
+    )
