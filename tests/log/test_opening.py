@@ -106,6 +106,15 @@ async def test_l9_rows_are_made_anew_when_a_model_is_another_one(tmp_path: Path)
     await log.close()
 
 
+async def test_snapshots_stay_when_a_model_is_another_one(tmp_path: Path) -> None:
+    log = await open_durable(tmp_path / "log")
+    await log.save_snapshot("pump", await log.commit(unit("thr-1", created())), b"kept")
+    await log.close()
+    log = await open_durable(tmp_path / "log", models=(MESSAGES,))
+    assert await log.load_snapshot("pump") == (1, b"kept")
+    await log.close()
+
+
 async def test_l9_rows_of_an_older_layout_are_made_anew(tmp_path: Path) -> None:
     place = tmp_path / "log"
     before = await fill(place)

@@ -49,6 +49,14 @@ def test_a_list_by_one_field_is_a_walk_along_its_index(tables: Connection, momen
     assert ("rowid<?" in page) == (moment is THEN)
 
 
+@pytest.mark.parametrize("where", [OF_THREAD, BY, TO], ids=lambda where: where.column)
+def test_rows_laid_over_a_list_are_not_looked_for_in_its_table(tables: Connection, where: Where) -> None:
+    laid = Moment({"msg-1": (b"{}", b"", 7, 0, (7, "thr-1", "ann", "ann", 1, "Greeting", None))})
+    totals = [step for step in plan(tables, laid, where) if "COVERING" in step]
+    assert len(totals) == 1
+    assert totals[0].startswith("SEARCH kept_messages USING COVERING INDEX")
+
+
 @moments
 def test_a_list_of_an_agent_looks_into_two_indexes(tables: Connection, moment: Moment) -> None:
     steps = plan(tables, moment, OF_AGENT)
