@@ -27,8 +27,8 @@ from organism.log.tables import (
 SNAPSHOTS_KEPT: Final = 2
 FULL_WAL_BYTES: Final = 32 << 20
 """So much is written before the WAL is moved into the database."""
-WAL_FACTOR: Final = 4
-"""A row costs the WAL about so many times its own bytes: pages are written whole, and indexes have theirs."""
+WAL_FACTOR: Final = 3
+"""What is flushed costs the WAL about so many times its own bytes: pages are written whole, and indexes have theirs."""
 _SQL: Final = statements("views.sql")
 T = TypeVar("T")
 
@@ -137,7 +137,7 @@ class Views:
     def flush(self, parameters: Parameters) -> None:
         """Write rows, streams and position in one transaction."""
         self.connection.execute(self._flush, (self.epoch, *parameters))
-        self._wal_bytes += WAL_FACTOR * len(parameters[2])
+        self._wal_bytes += WAL_FACTOR * sum(len(texts) for texts in parameters[1:])
 
     def keep(self, parameters: Parameters) -> None:
         """``flush``, then ``tidy``."""
