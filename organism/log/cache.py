@@ -141,12 +141,14 @@ class RowCache(ABC):
 
     def leave(self) -> dict[str, Any]:
         """What has to be written now; nothing else may be taken away before ``left``."""
-        self.leaving = self.pending
-        self.leaving.update(self.dirty)
-        self.pending, self.dirty = {}, Dirty(self._take)
-        if self.leaving:
-            self.greatest = max(self.greatest, *self.leaving)
-        return self.leaving
+        leaving: dict[str, Any] = self.dirty
+        if self.pending:
+            leaving = self.pending
+            leaving.update(self.dirty)
+        self.leaving, self.pending, self.dirty = leaving, {}, Dirty(self._take)
+        if leaving:
+            self.greatest = max(self.greatest, *leaving)
+        return leaving
 
     def stood(self) -> Sequence[Stood]:
         """The rows of the past that have to be written with those that ``leave`` gave."""
@@ -182,7 +184,10 @@ class RowCache(ABC):
 
 
 class FinalRows(RowCache):
-    """Rows that never change once they are written, as ``FinalRow``: nothing of them is kept here then."""
+    """Rows that never change once they are written, as ``FinalRow``: nothing of them is kept here then.
+
+    Of a model that says how it is shown only what is read here becomes JSON.
+    """
 
     __slots__ = ()
 
@@ -190,13 +195,12 @@ class FinalRows(RowCache):
         """See ``RowCache``."""
         row = apply(key, None, event)
         if row is not None:
-            values = columns_of(self.model, row)
-            self.dirty[key] = ({name: value for name, value in row.items() if name[0] != "_"}, values)
+            public = {name: value for name, value in row.items() if name[0] != "_"}
+            self.dirty[key] = (key if self.model.shown else public, *columns_of(self.model, row))
 
     def write(self, row: FinalRow) -> Written:
         """See ``RowCache``."""
-        public, values = row
-        return orjson.dumps(public), b"", content_at(self.model, public), 0, values
+        return self._written(self.model.show(row) if self.model.shown else row[0], row[1:])
 
     def written(self, key: str) -> Written | None:
         """See ``RowCache``."""
@@ -204,12 +208,12 @@ class FinalRows(RowCache):
             if key in rows:
                 return self.write(rows[key])
         row = self._kept(key)
-        return None if row is None else self.write((row, []))
+        return None if row is None else self._written(row, ())
 
     def laid(self, where: Sequence[Where]) -> Mapping[str, Written | None]:
         """See ``RowCache``. A row that is not in the table yet hides none there."""
         names, wanted = equal_to(self.model, where)
-        places = [list(self.model.columns).index(name) for name in names]
+        places = [list(self.model.columns).index(name) + 1 for name in names]
         found: dict[str, FinalRow] = {}
         for rows in (self.leaving, self.pending, self.dirty):
             if not rows:
@@ -217,11 +221,14 @@ class FinalRows(RowCache):
             if not places:
                 found.update(rows)
             for place in places:
-                found.update({key: row for key, row in rows.items() if row[1][place] == wanted})
+                found.update({key: row for key, row in rows.items() if row[place] == wanted})
         return {key: self.write(row) for key, row in found.items()}
 
     def pass_milestone(self) -> None:
         """See ``RowCache``. A row stands at each milestone after its position."""
+
+    def _written(self, public: Row, values: Sequence[Any]) -> Written:
+        return orjson.dumps(public), b"", content_at(self.model, public), 0, values
 
 
 class ChangingRows(RowCache):
@@ -295,8 +302,8 @@ class ChangingRows(RowCache):
 
     def left(self) -> None:
         """See ``RowCache``."""
-        for key, row in self.leaving.items():
-            self._keep(key, row)
+        self._young.update(self.leaving)
+        self._turn()
         self._leaving_stood = []
         super().left()
 
@@ -328,5 +335,8 @@ class ChangingRows(RowCache):
 
     def _keep(self, key: str, row: Row | None) -> None:
         self._young[key] = row
+        self._turn()
+
+    def _turn(self) -> None:
         if len(self._young) > GENERATION_ROWS:
             self._old, self._young = self._young, {}

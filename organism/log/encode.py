@@ -87,16 +87,34 @@ def decode(fields: Sequence[Any], upcaster: Upcaster) -> list[Event]:
     """The events of one parsed row, lifted to the present version, without content."""
     position, version, at, thread, cause, correlation, who, listed = fields
     actor = None if who is None else Actor(*who)
-    events = []
-    for kind, data, *own in listed:
-        event = Event(kind, data if version == upcaster.present else upcaster.lift(version, kind, data))
+    is_present = version == upcaster.present
+    events: list[Event] = []
+    for own in listed:
+        kind, data = own[0], own[1]
+        event = Event(kind, data if is_present else upcaster.lift(version, kind, data))
         event.position = position
         event.at = at
         event.actor = actor
-        event.thread, event.cause, event.correlation = own or (thread, cause, correlation)
+        if len(own) == SHARED_FIELDS:
+            event.thread, event.cause, event.correlation = thread, cause, correlation
+        else:
+            event.thread, event.cause, event.correlation = own[2], own[3], own[4]
         events.append(event)
         position += 1
     return events
+
+
+def unfold(
+    rows: Sequence[tuple[int, bytes]], known: int, upcaster: Upcaster
+) -> tuple[list[Event], list[tuple[str, int, int]]]:
+    """The events of unchecked rows after the position ``known``; and each stream that a row touches, as ``Touched``."""
+    found: list[Event] = []
+    streams: list[tuple[str, int, int]] = []
+    for first, body in rows:
+        events = decode(orjson.loads(body), upcaster)
+        found += events if first > known else [event for event in events if event.position > known]
+        streams += [(stream, first, last) for stream, last in heads_of(events).items()]
+    return found, streams
 
 
 def hand_over(

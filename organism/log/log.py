@@ -19,15 +19,28 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from organism.log.conceal import Redactor
 from organism.model.events import Event, Unit
+from organism.model.times import iso
 
 Row = dict[str, Any]
 """A read model's row: JSON-able fields; those that begin with ``_`` are the fold's own and never leave the engine."""
-FinalRow = tuple[Row, Sequence[Any]]
-"""A row that never changes: its public fields, and the values of the declared columns."""
+FinalRow = tuple[Any, ...]
+"""A row that never changes: its public fields, or its key if the model says how it is ``shown``; then the values of the
+declared columns."""
+KEY: Final = "key"
+"""What a ``Shown`` calls the row's key."""
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A field of a public row: the value of ``column`` (``KEY``: the row's key); a time in µs is shown by ``iso``."""
+
+    name: str
+    column: str
+    is_time: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +58,8 @@ class ReadModel:
     ``with_content`` completes each public row by ``"payload"``: the content JSON of the event at ``row["position"]``
     (``{"erased": true}`` after its erasure). A row that ``is_final`` once written is never read back by ``apply``:
     the engine need not keep it in memory. A new ``version`` makes the engine rebuild the rows from the log.
+    ``shown``, of a final model with content, says that the public row is made of its key and columns and of nothing
+    else: the engine keeps only these, at the row's ``"position"``, and makes the JSON when it is read.
 
     ``fold(rows, events)`` does in one go what ``keys`` and ``apply`` do event by event, for a model that nearly every
     event touches. ``rows[key]`` is the row before, or None, and may be changed in place or set; of a final model it
@@ -61,6 +76,14 @@ class ReadModel:
     is_final: bool = False
     fold: Callable[[dict[str, Any], Sequence[Event]], None] | None = None
     text_in: tuple[str, str] | None = None
+    shown: tuple[Shown, ...] = ()
+
+    def show(self, row: FinalRow) -> Row:
+        """The public row, all but its payload, of what is kept of it."""
+        values = dict(zip((KEY, *self.columns), row, strict=True))
+        return {
+            field.name: iso(values[field.column]) if field.is_time else values[field.column] for field in self.shown
+        }
 
 
 @dataclass(frozen=True, slots=True)

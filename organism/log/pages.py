@@ -11,7 +11,7 @@ import orjson
 from organism.log.cache import Written
 from organism.log.log import Query, ReadModel, Where
 from organism.log.queries import statements
-from organism.log.tables import column_of, fill, table_of, text_of
+from organism.log.tables import POSITION, column_of, field_of, fill, own_columns, table_of, text_of
 
 Statement = tuple[str, list[Any]]
 """SQL and its parameters."""
@@ -68,7 +68,7 @@ def page_statement(model: ReadModel, query: Query, moment: Moment = AS_WRITTEN) 
 
 def _joined(model: ReadModel, query: Query, legs: Sequence[Leg], parts: Mapping[str, str]) -> Statement:
     """The rows of the page and of those before it, out of all legs."""
-    columns = "".join(f", r.{column_of(name)}" for name in model.columns)
+    columns = "".join(f", r.{column_of(model, name)}" for name in own_columns(model))
     texts = [fill("leg", table=leg.table, where=leg.where, columns=columns, **parts) for leg in legs]
     most = query.limit + query.offset
     return f"({' UNION ALL '.join(texts)})", [value for leg in legs for value in (*leg.values, most)]
@@ -85,7 +85,7 @@ def _legs(model: ReadModel, query: Query, moment: Moment) -> list[Leg]:
     where, values = _where(model, query, moment)
     forward = Leg(rows, where, [*given, *values])
     if at is None:
-        return [Leg(table, *_where(model, query, moment, (_SQL["covered"], [keys]))), forward]
+        return [Leg(table, *_where(model, query, moment, _covered(model, moment, keys))), forward]
     unchanged = _where(model, query, moment, (_SQL["unchanged"], [at, keys]))
     changed = _where(model, query, moment, (_SQL["changed"], [at, at, keys]))
     return [Leg(table, *unchanged), Leg(f"past_{model.name}", *changed), forward]
@@ -100,20 +100,30 @@ def known_column(model: ReadModel, name: str) -> str:
 
 def _order(model: ReadModel, query: Query) -> str:
     direction = "DESC" if query.descending else "ASC"
-    by = f"r.{column_of(known_column(model, query.order_by))} {direction}, " if query.order_by else ""
-    return f"{by}r.key {direction}"
+    if not query.order_by:
+        return f"r.key {direction}"
+    column = column_of(model, known_column(model, query.order_by))
+    return f"r.{column} {direction}, r.key {direction}"
+
+
+def _covered(model: ReadModel, moment: Moment, keys: str) -> Statement:
+    """The rows of the table but for those that are laid over them."""
+    if not model.shown:
+        return _SQL["covered"], [keys]
+    return _SQL["covered_by_position"], [text_of([row[2] for row in moment.forward.values() if row is not None])]
 
 
 def _until(model: ReadModel, position: int) -> Statement:
     """The rows of a model that never change, up to a position."""
-    column = column_of("position") if "position" in model.columns else "content_at"
+    column = column_of(model, POSITION) if POSITION in model.columns else "content_at"
     return f"r.{column} <= ?", [position]
 
 
 def _forward(model: ReadModel, moment: Moment) -> Statement:
     """The rows that changed since, as a table."""
-    names = enumerate(model.columns, FORWARD_FIELDS_BEGIN)
-    fields = "".join(f", value ->> {place} AS {column_of(name)}" for place, name in names)
+    own = own_columns(model)
+    names = [pair for pair in enumerate(model.columns, FORWARD_FIELDS_BEGIN) if pair[1] in own]
+    fields = "".join(f", value ->> {place} AS {field_of(name)}" for place, name in names)
     rows = [(key, row[0].decode(), row[2], *row[4]) for key, row in moment.forward.items() if row is not None]
     return fill("forward", fields=fields), [text_of(rows)]
 
@@ -134,11 +144,11 @@ def _text(model: ReadModel, query: Query, moment: Moment) -> Statement:
     if model.text_in is None:
         return _SQL["text"], [said]
     other, column = model.text_in
-    return fill("text_in", table=table_of(other), column=column_of(column)), [moment.position, said]
+    return fill("text_in", table=table_of(other), column=field_of(column)), [moment.position, said]
 
 
 def _condition(model: ReadModel, where: Where) -> Statement:
-    columns = [f"r.{column_of(known_column(model, name))}" for name in where.any_of or (where.column,)]
+    columns = [f"r.{column_of(model, known_column(model, name))}" for name in where.any_of or (where.column,)]
     if where.op == "in":
         part, value = _SQL["one_of"], text_of(where.value)
     elif where.op == "has":

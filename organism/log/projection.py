@@ -29,7 +29,7 @@ from organism.errors import LogDamaged
 from organism.log.batch import Touched
 from organism.log.connect import Connector
 from organism.log.driver import Pysqlite
-from organism.log.encode import REMEDY, decode, heads_of
+from organism.log.encode import REMEDY, unfold
 from organism.log.folds import Folds
 from organism.log.log import ReadModel
 from organism.log.place import Place
@@ -81,7 +81,10 @@ class Projection:
             streams: list[Touched] = []
             for begin in range(0, len(rows), STEP_UNITS):
                 yield head - known > LITTLE_EVENTS
-                streams += self._fold(rows[begin : begin + STEP_UNITS], known)
+                events, touched = unfold(rows[begin : begin + STEP_UNITS], known, self._upcaster)
+                self._folds.owe(events)
+                self._folds.settle()
+                streams += touched
             if self._folds.position == known:
                 raise LogDamaged(f"The log ends before position {head}, up to which rows are asked for. {REMEDY}")
             yield head - known > LITTLE_EVENTS
@@ -93,15 +96,6 @@ class Projection:
         position = self._views.position()
         if position != self._folds.position:
             self._folds.reached(position, {name: key for name, key in self._views.greatest().items() if name})
-
-    def _fold(self, rows: Sequence[tuple[int, bytes]], known: int) -> list[Touched]:
-        streams: list[Touched] = []
-        for first, body in rows:
-            events = decode(orjson.loads(body), self._upcaster)
-            self._folds.owe([event for event in events if event.position > known])
-            streams += [(stream, first, last) for stream, last in heads_of(events).items()]
-        self._folds.settle()
-        return streams
 
     def tidy(self) -> None:
         """Nobody waits just now."""

@@ -10,6 +10,20 @@ CREATE TABLE $table (
     since INTEGER NOT NULL$fields
 ) STRICT, WITHOUT ROWID;
 
+-- table_by_position: what is kept of rows that never change: each lies at the position of its event, which is where its
+-- payload lies too
+CREATE TABLE $table (content_at INTEGER PRIMARY KEY, key TEXT NOT NULL UNIQUE$fields) STRICT;
+
+-- rows_by_position: the rows as they are read; a generated column would be made for each row that is written
+CREATE VIEW $view AS
+SELECT content_at, key, CAST(json_object($shown) AS BLOB) AS public, x'' AS private$names FROM $table;
+
+-- time: µs as ISO 8601 with six digits (organism/model/times.py)
+strftime('%Y-%m-%dT%H:%M:%S', $column / 1000000, 'unixepoch') || printf('.%06dZ', $column % 1000000);
+
+-- index_by_position: for one way to search or sort, in the order of pages: SQLite ends it with the position
+CREATE INDEX ${table}_$number ON $table ($fields);
+
 -- index: for one way to search or sort, in the order of pages; it says since when a row stands so
 CREATE INDEX ${table}_$number ON $table ($fields, key, since);
 
@@ -41,10 +55,14 @@ SELECT
     substr(new.blob, value ->> 3, value ->> 4),
     value ->> 5,
     value ->> 6$fields
-FROM json_each(new.w_$model);
+FROM jsonb_each(new.w_$model);
+
+-- write_by_position: rows out of a flush that lie by position; each is [key, fields …]
+REPLACE INTO $table (content_at, key$names)
+SELECT value ->> $position, value ->> 0$fields FROM jsonb_each(new.w_$model);
 
 -- delete: rows that a flush takes away
-DELETE FROM $table WHERE key IN (SELECT value FROM json_each(new.d_$model));
+DELETE FROM $table WHERE key IN (SELECT value FROM jsonb_each(new.d_$model));
 
 -- write_past: rows that stood until a milestone; each is [key, until, and the rest as in `write`]
 REPLACE INTO past_$model
@@ -55,7 +73,7 @@ SELECT
     value ->> 6,
     value ->> 7,
     value ->> 1$fields
-FROM json_each(new.p_$model);
+FROM jsonb_each(new.p_$model);
 
 -- row_at: one row as it stood at a milestone
 SELECT public, private FROM $table WHERE key = ? AND since <= ?
@@ -74,11 +92,14 @@ r.since <= ? AND r.until > ? AND r.key NOT IN (SELECT value FROM json_each(?));
 -- covered: rows but for those that are laid over them
 r.key NOT IN (SELECT value FROM json_each(?));
 
+-- covered_by_position: the same where rows lie by position: an index knows it
+r.content_at NOT IN (SELECT value FROM json_each(?));
+
 -- forward: rows that are laid over those of a table, as a table; each is [key, public, content_at, fields …]
 (SELECT value ->> 0 AS key, CAST(value ->> 1 AS BLOB) AS public, value ->> 2 AS content_at$fields FROM json_each(?));
 
 -- streams: which units hold events of which streams, out of a flush
-INSERT OR IGNORE INTO streams (stream, first) SELECT value ->> 0, value ->> 1 FROM json_each(new.streams);
+INSERT OR IGNORE INTO streams (stream, first) SELECT value ->> 0, value ->> 1 FROM jsonb_each(new.streams);
 
 -- fence: who wrote before this life of the log writes no more
 SELECT raise(ABORT, 'fenced') FROM views_meta WHERE epoch <> new.epoch;

@@ -27,8 +27,8 @@ from organism.log.tables import (
 SNAPSHOTS_KEPT: Final = 2
 FULL_WAL_BYTES: Final = 32 << 20
 """So much is written before the WAL is moved into the database."""
-WAL_FACTOR: Final = 4
-"""A row costs the WAL about so many times its own bytes: pages are written whole, and indexes have theirs."""
+WAL_FACTOR: Final = 3
+"""What is flushed costs the WAL about so many times its own bytes: pages are written whole, and indexes have theirs."""
 _SQL: Final = statements("views.sql")
 T = TypeVar("T")
 
@@ -71,8 +71,8 @@ def _prepare(connector: Connector, models: Sequence[ReadModel], truth: Truth) ->
         return position or 0
 
 
-def _tables(connection: Connection) -> set[str]:
-    return {row[0] for row in connection.execute(_SQL["tables"])}
+def _tables(connection: Connection) -> dict[str, str]:
+    return dict(connection.execute(_SQL["tables"]).fetchall())
 
 
 def _reached(connection: Connection, models: Sequence[ReadModel], truth: Truth) -> int | None:
@@ -88,8 +88,8 @@ def _reached(connection: Connection, models: Sequence[ReadModel], truth: Truth) 
 def _make_anew(connection: Connection, models: Sequence[ReadModel], truth: Truth) -> None:
     """Empty tables; snapshots stay, since they do not depend on the models."""
     old = _tables(connection)
-    for name in old - {"snapshots"}:
-        connection.execute(_SQL["drop"].replace("$table", name))
+    for name in old.keys() - {"snapshots"}:
+        connection.execute(_SQL["drop"].replace("$type", old[name]).replace("$table", name))
     for name in ("views_meta", "models", "streams"):
         connection.execute(_SQL[name])
     if "snapshots" not in old:
@@ -137,7 +137,7 @@ class Views:
     def flush(self, parameters: Parameters) -> None:
         """Write rows, streams and position in one transaction."""
         self.connection.execute(self._flush, (self.epoch, *parameters))
-        self._wal_bytes += WAL_FACTOR * len(parameters[2])
+        self._wal_bytes += WAL_FACTOR * sum(len(texts) for texts in parameters[1:])
 
     def keep(self, parameters: Parameters) -> None:
         """``flush``, then ``tidy``."""

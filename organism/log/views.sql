@@ -53,14 +53,14 @@ SELECT position, digest, body FROM snapshots WHERE name = ? AND timeline = ? AND
 -- newest_snapshot: how far any fold was kept
 SELECT max(position) FROM snapshots;
 
--- tables: what is there
-SELECT name FROM sqlite_schema WHERE type = 'table';
+-- tables: what is there, and whether it is a table or a view
+SELECT name, type FROM sqlite_schema WHERE type IN ('table', 'view');
 
 -- made_models: what the rows were made by
 SELECT name, version FROM models;
 
--- drop: a table that is made anew
-DROP TABLE $table;
+-- drop: a table or view that is made anew
+DROP $type $table;
 
 -- greatest_stream: a stream above this one was never indexed
 SELECT max(stream) FROM streams;

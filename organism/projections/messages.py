@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from organism.log.log import FinalRow, ReadModel, Row
+from organism.log.log import KEY, FinalRow, ReadModel, Row, Shown
 from organism.model.events import Event
-from organism.model.times import iso
 
 
 def head(event: Event) -> Row:
@@ -14,17 +13,14 @@ def head(event: Event) -> Row:
 
     Lists, single answers and pushed frames all begin with it and add ``payload``: the content of the event there.
     """
+    return MODEL.show(kept(event))
+
+
+def kept(event: Event) -> FinalRow:
+    """What the engine keeps of a message: its id, then the columns in their order."""
     data = event.data
-    return {
-        "id": data["message"],
-        "thread_id": event.thread,
-        "from": data["from"],
-        "to": data["to"],
-        "payload_type": data["type"],
-        "timestamp": iso(event.at),
-        "position": event.position,
-        "cause": event.cause,
-    }
+    message: str = data["message"]
+    return message, event.position, event.thread, data["from"], data["to"], event.at, data["type"], event.cause
 
 
 def keys(event: Event) -> Sequence[str]:
@@ -42,9 +38,7 @@ def fold(rows: dict[str, FinalRow], events: Sequence[Event]) -> None:
     """``apply`` for each event."""
     for event in events:
         if event.type == "message_sent":
-            data = event.data
-            values = (event.position, event.thread, data["from"], data["to"], event.at)
-            rows[data["message"]] = (head(event), values)
+            rows[event.data["message"]] = kept(event)
 
 
 MODEL = ReadModel(
@@ -58,9 +52,21 @@ MODEL = ReadModel(
         "sender": "TEXT",
         "receiver": "TEXT",
         "sent_at": "INTEGER",
+        "payload_type": "TEXT",
+        "cause": "TEXT",
     },
     indexes=(("position",), ("thread_id", "position"), ("sender", "position"), ("receiver", "position"), ("sent_at",)),
     with_content=True,
     is_final=True,
     fold=fold,
+    shown=(
+        Shown("id", KEY),
+        Shown("thread_id", "thread_id"),
+        Shown("from", "sender"),
+        Shown("to", "receiver"),
+        Shown("payload_type", "payload_type"),
+        Shown("timestamp", "sent_at", is_time=True),
+        Shown("position", "position"),
+        Shown("cause", "cause"),
+    ),
 )

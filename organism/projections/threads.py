@@ -26,34 +26,39 @@ def apply(key: str, row: Row | None, event: Event) -> Row | None:
         return _born(key, event) if event.type == "thread_created" else None
     if event.type in FOLDS:
         FOLDS[event.type](row, event)
-    row["position"] = event.position
-    _active(row, event.at)
+    _reach(row, event)
     return row
 
 
 def fold(rows: dict[str, Row | None], events: Sequence[Event]) -> None:
-    """``apply`` for each event: a thread's position and activity move with all of them."""
+    """``apply`` for each event: a thread's position and activity are those of the last one of a stretch of its own."""
+    row: Row | None = None
+    last: Event | None = None
     for event in events:
         key = event.thread
-        if key is None:
-            continue
-        row = rows[key]
-        if row is None:
-            rows[key] = apply(key, None, event)
-            continue
+        if last is None or key != last.thread:
+            if row is not None and last is not None:
+                _reach(row, last)
+            row = None if key is None else rows[key]
+        last = event
         kind = event.type
-        if kind == "message_sent":
+        if row is None:
+            if key is not None and kind == "thread_created":
+                row = rows[key] = _born(key, event)
+        elif kind == "message_sent":
             _message_sent(row, event)
         elif kind in FOLDS:
             FOLDS[kind](row, event)
-        row["position"] = event.position
-        if event.at != row["_last_at"]:
-            _active(row, event.at)
+    if row is not None and last is not None:
+        _reach(row, last)
 
 
-def _active(row: Row, at: int) -> None:
-    row["last_activity"] = iso(at)
-    row["_last_at"] = at
+def _reach(row: Row, event: Event) -> None:
+    """The event is the thread's last one."""
+    row["position"] = event.position
+    if event.at != row["_last_at"]:
+        row["last_activity"] = iso(event.at)
+        row["_last_at"] = event.at
 
 
 def _born(key: str, event: Event) -> Row:

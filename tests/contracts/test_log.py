@@ -167,7 +167,7 @@ async def test_l4_then_sees_the_unit_its_content_and_its_rows(log: Log) -> None:
     made = unit("thr-1", created(), sent("msg-1", "hi"), handled("msg-1"))
     await log.commit(made)
     assert await log.row("messages", "msg-1") == (
-        b'{"id":"msg-1","thread":"thr-1","to":"greeter","position":2,"names":["console","greeter"],"payload":{"text":"hi"}}'
+        b'{"id":"msg-1","thread":"thr-1","to":"greeter","position":2,"sent_at":"2025-11-21T23:33:20.000000Z","payload":{"text":"hi"}}'
     )
     assert (await log.rows("agents", Query())).rows == b'[{"name":"greeter","got":1,"done":1}]'
     assert await log.content(2) == (b'{"text":"hi"}', b"<text>hi</text>")

@@ -10,12 +10,13 @@ from typing import Any
 import orjson
 
 from organism.log.driver import Driver, Pysqlite
-from organism.log.log import ReadModel, Row
+from organism.log.log import KEY, ReadModel, Row, Shown
 from organism.log.memory import MemoryLog
 from organism.log.opening import Options
 from organism.log.sqlite import SqliteLog
 from organism.log.upcast import Upcaster
 from organism.model.events import Content, Event, Unit
+from organism.model.times import iso
 
 START_US = 1_763_768_000_000_000
 
@@ -37,8 +38,9 @@ def _message(key: str, _row: Row | None, event: Event) -> Row:
         "thread": event.thread,
         "to": event.data["to"],
         "position": event.position,
-        "names": [event.data["from"], event.data["to"]],
-        "_sent_at": event.at,
+        "sent_at": iso(event.at),
+        "_names": [event.data["from"], event.data["to"]],
+        "_at": event.at,
     }
 
 
@@ -63,10 +65,17 @@ MESSAGES = ReadModel(
     1,
     {"message_sent": _named("message")},
     _message,
-    {"position": "INTEGER", "to": "TEXT", "names": "TEXT", "thread": "TEXT", "sent_at": "INTEGER"},
+    {"position": "INTEGER", "to": "TEXT", "names": "TEXT", "thread": "TEXT", "at": "INTEGER"},
     (("position",), ("thread", "position")),
     with_content=True,
     is_final=True,
+    shown=(
+        Shown("id", KEY),
+        Shown("thread", "thread"),
+        Shown("to", "to"),
+        Shown("position", "position"),
+        Shown("sent_at", "at", is_time=True),
+    ),
 )
 THREADS = ReadModel(
     "threads",

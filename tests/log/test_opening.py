@@ -8,7 +8,7 @@ import os
 import shutil
 import stat
 import sys
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -103,6 +103,27 @@ async def test_l9_rows_are_made_anew_when_a_model_is_another_one(tmp_path: Path)
     await log.close()
     log = await open_durable(place, models=(MESSAGES,))
     assert (await log.rows("messages", Query())).total == 20
+    await log.close()
+
+
+async def test_snapshots_stay_when_a_model_is_another_one(tmp_path: Path) -> None:
+    log = await open_durable(tmp_path / "log")
+    await log.save_snapshot("pump", await log.commit(unit("thr-1", created())), b"kept")
+    await log.close()
+    log = await open_durable(tmp_path / "log", models=(MESSAGES,))
+    assert await log.load_snapshot("pump") == (1, b"kept")
+    await log.close()
+
+
+async def test_l9_rows_of_an_older_layout_are_made_anew(tmp_path: Path) -> None:
+    place = tmp_path / "log"
+    before = await fill(place)
+    with closing(Pysqlite().connect(str(place / "views.sqlite"))) as database:
+        database.execute("UPDATE models SET version = 'older' WHERE name = 'messages'")
+        database.execute("DROP VIEW rows_messages")
+        database.execute("CREATE TABLE rows_messages (key TEXT PRIMARY KEY, public BLOB) STRICT, WITHOUT ROWID")
+    log = await open_durable(place)
+    assert await pages(log) == before
     await log.close()
 
 

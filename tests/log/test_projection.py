@@ -11,6 +11,10 @@ import pytest
 
 from organism.errors import LogDamaged
 from organism.log import projection
+from organism.log.chain import Salts
+from organism.log.encode import encode, unfold
+from organism.log.upcast import Upcaster
+from organism.model.events import Event
 from tests.log.engines import created, open_durable, sent, unit
 from tests.log.projecting import another
 
@@ -78,3 +82,12 @@ async def test_who_is_asked_for_more_than_there_is_ends(tmp_path: Path) -> None:
     with pytest.raises(LogDamaged, match="ends before position 3"):
         list(another(log).steps(log.head + 1))
     await log.close()
+
+
+def test_of_a_unit_that_was_folded_in_part_only_the_rest_is_folded() -> None:
+    made = unit("thr-1", created(), sent("msg-1"), Event("thread_created", {}, thread="thr-2"))
+    body, _, _ = encode(made, 7, Salts(os.urandom))
+    for known, expected in ((6, [7, 8, 9]), (7, [8, 9]), (9, [])):
+        events, streams = unfold([(7, body)], known, Upcaster())
+        assert [event.position for event in events] == expected
+        assert streams == [("thr-1", 7, 8), ("thr-2", 7, 9)]
