@@ -13,7 +13,7 @@ from typing import Final
 from tests.faults.client import Gone, client
 from tests.faults.judgement import judged, verified
 from tests.faults.ledger import Ledger
-from tests.faults.lives import Life, nursery, spawn
+from tests.faults.lives import Life, is_committing, nursery, spawn
 from tests.faults.oracle import read_lines
 from tests.faults.report import Report
 from tests.faults.stage import Stage
@@ -27,7 +27,8 @@ class Plan:
     """How a campaign goes. Times are in seconds.
 
     One life in ``early`` is killed while it starts, into one in ``suicides`` a message is sent that kills the process,
-    and one in ``spawned`` is the command as a user starts it; the others are forked in the nursery.
+    and one in ``spawned`` is the command as a user starts it; the others are forked in the nursery. With
+    ``is_hiring`` those have processes beside the log's from the first commits on.
     """
 
     kills: int
@@ -37,6 +38,7 @@ class Plan:
     early: int = 10
     suicides: int = 20
     spawned: int = 10
+    is_hiring: bool = False
 
 
 @dataclass(slots=True)
@@ -73,12 +75,16 @@ class Campaign:
         kill = loop.call_later(chance.random() * (1.0 if is_spawned else 0.1), life.kill) if is_early else None
         url = await life.url()
         if url is not None:
-            kill = kill or loop.call_later(chance.uniform(0.02, self.plan.longest), life.kill)
+            kill = kill or loop.call_later(chance.uniform(0.02, self.plan.longest), self._kill, life)
             if chance.randrange(self.plan.suicides) == 0:
                 self.stage.wishes.later(killer(f"killer{len(self.kills)}"))
             meddling = self.stage.meddler.meddle(self.stage.api, self.stage.wishes.all)
             await self.stage.load(url, self.plan.wishes_a_life, self._note_life(), meddling)
         await self._bury(life, kill)
+
+    def _kill(self, life: Life) -> None:
+        self.stage.counts["committing"] += is_committing(life.pid)
+        life.kill()
 
     async def _note_life(self) -> None:
         """Where the life begins that serves now: what was open there was open at each kill before."""
@@ -110,6 +116,7 @@ class Campaign:
         at_work = sum(latest_ends[kill.accepted] >= min(kill.next_life, ledger.lives[-1]) for kill in self.kills)
         counts = {
             "deaths by a message that kills": stage.counts["suicides"],
+            "kills with a process that commits": stage.counts["committing"],
             "injections wished": len(wishes.all),
             "injections accepted": len(wishes.accepted),
             "injections sent again with their key": sum(max(0, wish.sent - 1) for wish in wishes.all),
@@ -131,4 +138,6 @@ class Campaign:
 async def campaign(plan: Plan, folder: Path) -> Report:
     """Run a campaign in an empty folder."""
     async with nursery(folder) as births, client() as api:
-        return await Campaign(plan, Stage(folder, births, api, plan.seed)).run()
+        stage = Stage(folder, births, api, plan.seed)
+        stage.setting = stage.setting.hiring() if plan.is_hiring else stage.setting
+        return await Campaign(plan, stage).run()

@@ -17,9 +17,11 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Any, Final
 
-from organism.log import committers, row_writers
+from organism.log import committers, disk, row_writers
 
 KILL_AT: Final = "ORGANISM_KILL_AT"
+HIRE_SOON: Final = "ORGANISM_HIRE_SOON"
+"""Set to anything, it has the processes beside the log's begun by the first commits: a life of a test is short."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +82,13 @@ POINTS: Final[dict[str, Point]] = {
 
 BY_ITSELF: Final = frozenset({"rows", "written", "commit", "committed", "checkpoint", "checked"})
 """Points that a life comes to while it writes everything itself, as it does under a light load."""
+
+
+def hire_soon() -> None:
+    """What much work does, done by little."""
+    vars(disk)["ANCHOR_SECONDS"] = 0.01
+    vars(disk)["USED_WAL_BYTES"] = 0
+    vars(committers)["MANY_COMMITS"] = vars(row_writers)["MANY_UNITS"] = vars(row_writers)["FEW_UNITS"] = 1
 
 
 def install(wanted: str, more: Mapping[str, Point] | None = None) -> None:
