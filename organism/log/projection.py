@@ -50,6 +50,8 @@ IDLE_SECONDS: Final = 0.02
 LEAVE_SECONDS: Final = 60.0
 """So long without a wish there is nothing to stay for."""
 LINE_BYTES: Final = 1 << 16
+NICENESS: Final = 3
+"""Behind who decides and who commits, but not so far that it falls behind them."""
 
 
 class Projection:
@@ -151,6 +153,7 @@ def _give_way() -> None:
 def main(directory: str, models_at: str, epoch: str) -> None:
     """Serve one log until the input ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # its parent says when it is over
+    os.nice(NICENESS)
     connector = Connector(Pysqlite(), Place(Path(directory)))
     with suppress(*connector.driver.errors, LogDamaged):  # who writes the rows now meets it too, and says so
         serve(Projection(connector, resolve_name(models_at), int(epoch)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from organism.errors import OrganismError
 from organism.log.batch import Touched
@@ -20,6 +20,19 @@ FEW_UNITS: Final = 8
 MOST_UNREAD: Final = 16_384
 """So many events may wait for a fold that nobody asks for, while another process makes it."""
 
+
+class Pace(NamedTuple):
+    """How long rows may lag behind the log, and how many units are written without waiting for that time."""
+
+    seconds: float
+    units: int
+
+
+ALONE: Final = Pace(0.05, 1024)
+"""A flush of more would hold up the loop, which folds it."""
+HELPED: Final = Pace(0.1, 2048)
+"""The larger a flush, the less it writes for a unit: a page is written once for all that is new in it."""
+
 Told = Callable[[int | None, Exception | None], None]
 """How far the rows have come; None: they have to be written again, for that reason, or since their writer is gone."""
 
@@ -31,6 +44,11 @@ class RowWriters:
         self._crew = crew
         self._projector = projector
         self._may_hire = True
+
+    @property
+    def pace(self) -> Pace:
+        """The pace of whoever writes now."""
+        return HELPED if self._projector is not None and self._projector.is_ready else ALONE
 
     def write(self, folds: Folds, streams: Sequence[Touched], told: Told) -> None:
         """Begin to write; ``told`` is called later, in the loop's thread. If a fold raises, nothing has begun."""

@@ -24,10 +24,6 @@ from organism.log.views import payload_at, read_page
 from organism.model.events import Event
 
 T = TypeVar("T")
-FLUSH_SECONDS: Final = 0.05
-"""So long may rows lag behind the log."""
-FLUSH_STREAMS: Final = 1024
-"""So many units are written without waiting for that time: a flush of more would hold up the loop."""
 MANY_ROWS: Final = 512
 """More rows than this are not laid over a list of all: it waits until they are written."""
 STUCK_SECONDS: Final = 1.0
@@ -56,8 +52,9 @@ class Rows:
         """A commit is on the disk: its events wait in the folds, and these are its streams."""
         self._streams += streams
         if self._timer is None:
-            self._timer = self._loop.call_later(STUCK_SECONDS if self.is_stuck else FLUSH_SECONDS, self._tick)
-        elif len(self._streams) > FLUSH_STREAMS and not self.is_stuck:
+            patience = STUCK_SECONDS if self.is_stuck else self.writers.pace.seconds
+            self._timer = self._loop.call_later(patience, self._tick)
+        elif len(self._streams) > self.writers.pace.units and not self.is_stuck:
             self._timer.cancel()
             self._timer = self._loop.call_soon(self._tick)
 

@@ -36,7 +36,8 @@ def token_of(call: str) -> CallToken:
 
 
 _BLOCK_IDS = 128
-_RANDOM_BYTES = 8
+_COUNTS = tuple(f"{count:04x}" for count in range(_BLOCK_IDS))
+_RANDOM_DIGITS = 16
 
 
 class Ids:
@@ -74,8 +75,8 @@ class Ids:
 
     def _fill(self) -> None:
         time = f"{self._milliseconds():012x}"
-        chance = self._random_bytes(_BLOCK_IDS * _RANDOM_BYTES).hex()
-        width = 2 * _RANDOM_BYTES
-        ids = [f"{time}{count:04x}{chance[count * width : (count + 1) * width]}" for count in range(_BLOCK_IDS)]
+        chance = self._random_bytes(_BLOCK_IDS * _RANDOM_DIGITS // 2).hex()
+        begins = range(0, len(chance), _RANDOM_DIGITS)
+        ids = [time + count + chance[at : at + _RANDOM_DIGITS] for count, at in zip(_COUNTS, begins, strict=True)]
         ids.reverse()
         self._block = ids
