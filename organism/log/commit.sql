@@ -14,7 +14,7 @@ BEGIN
         substr(new.blob, value ->> 1, 32),
         substr(new.blob, (value ->> 1) + 32, value ->> 2),
         CASE value ->> 0 WHEN new.final THEN new.hash END
-    FROM json_each(new.units);
+    FROM jsonb_each(new.units);
     INSERT INTO content (position, owner, salt, json, xml)
     SELECT
         value ->> 0,
@@ -22,7 +22,7 @@ BEGIN
         substr(new.blob, value ->> 2, 16),
         substr(new.blob, (value ->> 2) + 16, value ->> 3),
         substr(new.blob, (value ->> 2) + 16 + (value ->> 3), value ->> 4)
-    FROM json_each(new.contents);
+    FROM jsonb_each(new.contents);
 END;
 
 -- commits_alone: what a commit of one unit with at most one content is given; without content its `position` is NULL
