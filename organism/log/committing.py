@@ -25,7 +25,7 @@ from organism.log.commits import Commits
 from organism.log.connect import Connector
 from organism.log.driver import Parameters, Pysqlite
 from organism.log.place import Place
-from organism.log.time_slice import shorten_time_slice
+from organism.log.time_slice import SHORT_NS, ask_for_slices
 
 DONE: Final = b"+"
 FAILED: Final = b"-"
@@ -88,7 +88,7 @@ def main(directory: str) -> None:
     """Serve one log until the input ends."""
     for number in PARENTS_SIGNALS:
         signal.signal(number, signal.SIG_IGN)
-    shorten_time_slice()
+    ask_for_slices(SHORT_NS)
     connector = Connector(Pysqlite(), Place(Path(directory)))
     expected: tuple[type[Exception], ...] = (*connector.driver.errors, OSError)
     out = sys.stdout.fileno()

@@ -15,7 +15,7 @@ from organism.log.connect import Connector
 from organism.log.driver import Connection
 from organism.log.log import ReadModel
 from organism.log.opening import Options, Truth
-from organism.log.time_slice import shorten_time_slice
+from organism.log.time_slice import SHORT_NS, ask_for_slices
 from organism.log.units import Units
 from organism.log.views import Views, prepare
 from organism.log.worker import Worker
@@ -151,7 +151,7 @@ class Crew:
 
     def _open_log(self, claim: Claim) -> Truth:
         if not self._is_alone:
-            shorten_time_slice()
+            ask_for_slices(SHORT_NS)
         with ExitStack() as stack:
             connection = self._connector.to_log()
             stack.callback(connection.close)

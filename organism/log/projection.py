@@ -34,6 +34,7 @@ from organism.log.folds import Folds
 from organism.log.log import ReadModel
 from organism.log.place import Place
 from organism.log.tables import flush_parameters
+from organism.log.time_slice import LONG_NS, ask_for_slices
 from organism.log.units import Units
 from organism.log.upcast import Upcaster
 from organism.log.views import Views, load_row
@@ -154,6 +155,7 @@ def main(directory: str, models_at: str, epoch: str) -> None:
     """Serve one log until the input ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # its parent says when it is over
     os.nice(NICENESS)
+    ask_for_slices(LONG_NS)
     connector = Connector(Pysqlite(), Place(Path(directory)))
     with suppress(*connector.driver.errors, LogDamaged):  # who writes the rows now meets it too, and says so
         serve(Projection(connector, resolve_name(models_at), int(epoch)))

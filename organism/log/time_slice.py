@@ -13,7 +13,10 @@ import platform
 import threading
 from typing import Final
 
-SHORT_SLICE_NS: Final = 100_000
+SHORT_NS: Final = 100_000
+"""For a thread that commits."""
+LONG_NS: Final = 20_000_000
+"""For one that computes behind the others: all of them go first when they wake up."""
 SETTING_CALLS: Final = (("aarch64", 274), ("riscv64", 274), ("x86_64", 314))
 """The number of ``sched_setattr`` on each machine: the C library has no name for it."""
 
@@ -33,11 +36,11 @@ class Attributes(ctypes.Structure):
     )
 
 
-def shorten_time_slice() -> None:
-    """Ask for short slices for the calling thread. Where that is not known or not allowed, nothing changes."""
+def ask_for_slices(length_ns: int) -> None:
+    """Ask for slices of this length for the calling thread. Where that is not known or not allowed, nothing changes."""
     number = dict(SETTING_CALLS).get(platform.machine())
     if platform.system() != "Linux" or number is None or os.sched_getscheduler(0) != os.SCHED_OTHER:
         return
     nice = os.getpriority(os.PRIO_PROCESS, threading.get_native_id())
-    wanted = Attributes(ctypes.sizeof(Attributes), os.SCHED_OTHER, 0, nice, 0, SHORT_SLICE_NS, 0, 0)
+    wanted = Attributes(ctypes.sizeof(Attributes), os.SCHED_OTHER, 0, nice, 0, length_ns, 0, 0)
     ctypes.CDLL(None).syscall(number, 0, ctypes.byref(wanted), 0)

@@ -57,6 +57,12 @@ async def committing(log: SqliteLog) -> None:
         await turn()
 
 
+def committing_pid(log: SqliteLog) -> int:
+    process = committer_of(log)._process  # noqa: SLF001 - as above
+    assert process is not None
+    return process.pid
+
+
 async def written(log: SqliteLog) -> None:
     """Wait until the file has every row."""
     await log._rows.flushed()  # noqa: SLF001 - else the clock says when

@@ -19,6 +19,7 @@ from organism.errors import CommitUnknown, Fenced
 from organism.log import committer as committer_file
 from organism.log import committers, disk
 from organism.log.commits import Commits
+from organism.log.committer import Committer
 from organism.log.committing import MOST_BYTES, wish_of, wishes
 from organism.log.driver import Failure, Pysqlite
 from organism.log.log import EventFilter
@@ -26,15 +27,9 @@ from organism.log.opening import Claimant, Options
 from organism.log.place import Anchor
 from organism.log.sqlite import SqliteLog
 from tests.log.engines import MODELS, FixedClock, as_tuples, created, found_out, open_durable, sent, turn, unit
-from tests.log.projecting import committer_of, committing, opened, place_of
+from tests.log.projecting import committer_of, committing, committing_pid, opened, place_of
 
 pytestmark = pytest.mark.replaces
-
-
-def pid_of(log: SqliteLog) -> int:
-    process = committer_of(log)._process  # noqa: SLF001 - the log shows it to nobody
-    assert process is not None
-    return process.pid
 
 
 @pytest.fixture
@@ -133,7 +128,7 @@ async def test_a_commit_that_would_fill_the_pipe_is_written_here(log: SqliteLog,
 
 async def test_one_that_stands_still_holds_up_no_more_than_its_commit(log: SqliteLog) -> None:
     await log.commit(unit("thr-1", created()))
-    os.kill(pid_of(log), signal.SIGSTOP)
+    os.kill(committing_pid(log), signal.SIGSTOP)
     waiting = asyncio.ensure_future(log.commit(unit("thr-1", sent("msg-1", "x" * (MOST_BYTES // 4)))))
     for _ in range(50):
         await turn()
@@ -141,7 +136,7 @@ async def test_one_that_stands_still_holds_up_no_more_than_its_commit(log: Sqlit
     assert row is not None
     assert row["sent"] == 0
     assert not waiting.done()
-    os.kill(pid_of(log), signal.SIGCONT)
+    os.kill(committing_pid(log), signal.SIGCONT)
     assert await waiting == 2
 
 
@@ -156,14 +151,14 @@ async def test_one_that_dies_leaves_the_question_to_the_disk(log: SqliteLog, is_
         committed = asyncio.ensure_future(log.commit(unit("thr-1", sent("msg-1"))))
         while on_the_disk(log) < 2:
             await turn()
-        os.kill(pid_of(log), signal.SIGKILL)
+        os.kill(committing_pid(log), signal.SIGKILL)
         committer._ended.set_result(None)  # noqa: SLF001 - as the end of its output does
     else:
-        os.kill(pid_of(log), signal.SIGSTOP)
+        os.kill(committing_pid(log), signal.SIGSTOP)
         committed = asyncio.ensure_future(log.commit(unit("thr-1", sent("msg-1"))))
         while not committer_of(log)._waiting:  # noqa: SLF001 - the log shows it to nobody
             await turn()
-        os.kill(pid_of(log), signal.SIGKILL)
+        os.kill(committing_pid(log), signal.SIGKILL)
     with pytest.raises(CommitUnknown, match="The process that commits is gone"):
         await committed
     await found_out(log)
@@ -177,7 +172,7 @@ async def test_one_that_dies_leaves_the_question_to_the_disk(log: SqliteLog, is_
 
 async def test_one_that_dies_with_nothing_to_do_costs_nothing(log: SqliteLog, by_the_thread: list[int]) -> None:
     await log.commit(unit("thr-1", created()))
-    os.kill(pid_of(log), signal.SIGKILL)
+    os.kill(committing_pid(log), signal.SIGKILL)
     while committer_of(log).is_ready:
         await turn()
     assert await log.commit(unit("thr-1", sent("msg-1"))) == 2
@@ -186,7 +181,7 @@ async def test_one_that_dies_with_nothing_to_do_costs_nothing(log: SqliteLog, by
 
 async def test_a_disk_without_room_is_what_it_is_without_it(log: SqliteLog) -> None:
     await log.commit(unit("thr-1", created()))
-    resource.prlimit(pid_of(log), resource.RLIMIT_FSIZE, (1, 1))
+    resource.prlimit(committing_pid(log), resource.RLIMIT_FSIZE, (1, 1))
     with pytest.raises(CommitUnknown, match=r"The disk said: (disk I/O error|database or disk is full)"):
         await log.commit(unit("thr-1", sent("msg-1")))
     await found_out(log)
@@ -234,13 +229,25 @@ async def test_a_life_that_begins_sees_the_commit_that_the_last_one_left_under_w
 async def test_it_moves_the_wal_into_the_database(log: SqliteLog, monkeypatch: pytest.MonkeyPatch) -> None:
     size = log._parts.crew._connector.place.log.stat().st_size  # noqa: SLF001 - where it lies
     monkeypatch.setattr(disk, "FULL_WAL_BYTES", 0)
+    moved: list[str] = []
+    by_thread, by_process = Commits.checkpoint, Committer.checkpoint
 
-    def unexpected(_: Commits) -> None:
-        raise AssertionError("the thread moves it")
+    def in_the_thread(commits: Any) -> None:
+        moved.append("thread")
+        by_thread(commits)
 
-    monkeypatch.setattr(Commits, "checkpoint", unexpected)
+    def in_the_process(committer: Any, done: Any) -> None:
+        moved.append("process")
+        by_process(committer, done)
+
+    monkeypatch.setattr(Commits, "checkpoint", in_the_thread)
+    monkeypatch.setattr(Committer, "checkpoint", in_the_process)
     await log.commit(unit("thr-1", sent("msg-1", "x" * 100_000)))
     await log.commit(unit("thr-1", sent("msg-2")))
+    while len(moved) < 4:
+        await turn()
+    assert moved[:2] == ["thread", "process"]
+    assert await log.commit(unit("thr-1", sent("msg-3"))) == 3
     assert log._parts.crew._connector.place.log.stat().st_size > size + 100_000  # noqa: SLF001 - as above
 
 
@@ -256,12 +263,12 @@ async def test_a_checkpoint_that_is_lost_with_a_commit_is_looked_into_once(
         return await regain(whose, error)
 
     monkeypatch.setattr(disk.Disk, "regain", noted)
-    os.kill(pid_of(log), signal.SIGSTOP)
+    os.kill(committing_pid(log), signal.SIGSTOP)
     log._disk._checkpoint()  # noqa: SLF001 - the clock says when
     committed = asyncio.ensure_future(log.commit(unit("thr-1", sent("msg-1"))))
     while len(committer_of(log)._waiting) < 2:  # noqa: SLF001 - the log shows it to nobody
         await turn()
-    os.kill(pid_of(log), signal.SIGKILL)
+    os.kill(committing_pid(log), signal.SIGKILL)
     with pytest.raises(CommitUnknown):
         await committed
     await found_out(log)
@@ -271,14 +278,14 @@ async def test_a_checkpoint_that_is_lost_with_a_commit_is_looked_into_once(
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 async def test_a_signal_to_all_processes_is_the_logs_own_matter(log: SqliteLog, number: signal.Signals) -> None:
-    os.kill(pid_of(log), number)
+    os.kill(committing_pid(log), number)
     assert await log.commit(unit("thr-1", created())) == 1
     assert committer_of(log).is_ready
 
 
 async def test_it_leaves_when_it_was_not_needed_for_a_while(log: SqliteLog, by_the_thread: list[int]) -> None:
     committer = committer_of(log)
-    pid = pid_of(log)
+    pid = committing_pid(log)
     committer._stay()  # noqa: SLF001 - the clock says when
     assert committer.is_ready
     committer._needed_at -= committer_file.LEAVE_SECONDS  # noqa: SLF001 - no test waits by the clock
@@ -299,7 +306,7 @@ async def test_it_leaves_when_it_was_not_needed_for_a_while(log: SqliteLog, by_t
 async def test_it_ends_with_its_log_and_leaves_one_file(tmp_path: Path) -> None:
     log = await opened(tmp_path / "log")
     await committing(log)
-    pid = pid_of(log)
+    pid = committing_pid(log)
     await log.commit(unit("thr-1", created()))
     await log.close()
     with pytest.raises(ProcessLookupError):

@@ -1,4 +1,4 @@
-"""The thread that commits asks Linux for short time slices; no other thread does, and nothing else of it changes."""
+"""Who commits asks Linux for short time slices, who writes rows beside it for long ones; nothing else changes."""
 
 from __future__ import annotations
 
@@ -10,8 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from organism.log.time_slice import SETTING_CALLS, SHORT_SLICE_NS, Attributes, shorten_time_slice
+from organism.log.projection import NICENESS
+from organism.log.time_slice import LONG_NS, SETTING_CALLS, SHORT_NS, Attributes, ask_for_slices
 from tests.log.engines import open_durable
+from tests.log.projecting import committing, committing_pid, pid_of, projected
 
 pytestmark = pytest.mark.skipif(
     platform.system() != "Linux"
@@ -33,8 +35,16 @@ async def test_only_the_thread_that_commits_has_short_slices(tmp_path: Path) -> 
     log = await open_durable(tmp_path)
     slices = {thread.name: attributes(thread.native_id or 0).runtime for thread in threading.enumerate()}
     await log.close()
-    assert slices["log-writer"] == SHORT_SLICE_NS
-    assert [name for name, slice_ns in slices.items() if slice_ns <= SHORT_SLICE_NS] == ["log-writer"]
+    assert slices["log-writer"] == SHORT_NS
+    assert [name for name, slice_ns in slices.items() if slice_ns <= SHORT_NS] == ["log-writer"]
+
+
+async def test_the_processes_beside_the_log_have_their_slices(tmp_path: Path) -> None:
+    async with projected(tmp_path / "log") as log:
+        await committing(log)
+        assert attributes(committing_pid(log)).runtime == SHORT_NS
+        assert attributes(pid_of(log)).runtime == LONG_NS
+        assert os.getpriority(os.PRIO_PROCESS, pid_of(log)) == os.getpriority(os.PRIO_PROCESS, 0) + NICENESS
 
 
 def test_a_thread_keeps_how_nice_it_is() -> None:
@@ -43,13 +53,13 @@ def test_a_thread_keeps_how_nice_it_is() -> None:
     def work() -> None:
         me = threading.get_native_id()
         os.setpriority(os.PRIO_PROCESS, me, 7)
-        shorten_time_slice()
+        ask_for_slices(SHORT_NS)
         found.append((os.getpriority(os.PRIO_PROCESS, me), attributes(0).runtime))
 
     thread = threading.Thread(target=work)
     thread.start()
     thread.join()
-    assert found == [(7, SHORT_SLICE_NS)]
+    assert found == [(7, SHORT_NS)]
 
 
 def test_one_that_runs_when_nobody_else_does_is_left_alone() -> None:
@@ -57,7 +67,7 @@ def test_one_that_runs_when_nobody_else_does_is_left_alone() -> None:
 
     def work() -> None:
         os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
-        shorten_time_slice()
+        ask_for_slices(SHORT_NS)
         policies.append(os.sched_getscheduler(0))
 
     thread = threading.Thread(target=work)
