@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from functools import partial
-from typing import Any, Final
+from typing import Final
 
 from organism.log.commits import Commit
 from organism.log.committer import Committer, Done
@@ -32,21 +31,12 @@ class Committers:
             self._crew.writer.post(done, self._crew.commits.write, commit)
 
     def checkpoint(self, done: Done) -> None:
-        """Begin to move the WAL into the database. It can be written over from its start only if all of it is moved.
-
-        The thread moves it, and commits wait for that; but while they are the process's, they go on meanwhile, and it
-        moves what they have added, between two of them.
-        """
-        is_shared = self._committer is not None and self._committer.is_ready
-        moved = partial(self._moved, done) if is_shared else done
-        self._crew.writer.post(moved, self._crew.commits.checkpoint)
-
-    def _moved(self, done: Done, _: Any, error: Exception | None) -> None:
+        """Begin to move the WAL into the database, before the next commit if that is written by the same hands."""
         committer = self._committer
-        if error is None and committer is not None and committer.is_ready:
+        if committer is not None and committer.is_ready:
             committer.checkpoint(done)
         else:
-            done(None, error)
+            self._crew.writer.post(done, self._crew.commits.checkpoint)
 
     def look(self) -> None:
         """Hire, if there were many commits since the last look."""

@@ -19,7 +19,6 @@ from organism.errors import CommitUnknown, Fenced
 from organism.log import committer as committer_file
 from organism.log import committers, disk
 from organism.log.commits import Commits
-from organism.log.committer import Committer
 from organism.log.committing import MOST_BYTES, wish_of, wishes
 from organism.log.driver import Failure, Pysqlite
 from organism.log.log import EventFilter
@@ -229,25 +228,11 @@ async def test_a_life_that_begins_sees_the_commit_that_the_last_one_left_under_w
 async def test_it_moves_the_wal_into_the_database(log: SqliteLog, monkeypatch: pytest.MonkeyPatch) -> None:
     size = log._parts.crew._connector.place.log.stat().st_size  # noqa: SLF001 - where it lies
     monkeypatch.setattr(disk, "FULL_WAL_BYTES", 0)
-    moved: list[str] = []
-    by_thread, by_process = Commits.checkpoint, Committer.checkpoint
-
-    def in_the_thread(commits: Any) -> None:
-        moved.append("thread")
-        by_thread(commits)
-
-    def in_the_process(committer: Any, done: Any) -> None:
-        moved.append("process")
-        by_process(committer, done)
-
-    monkeypatch.setattr(Commits, "checkpoint", in_the_thread)
-    monkeypatch.setattr(Committer, "checkpoint", in_the_process)
+    by_thread: list[Commits] = []
+    monkeypatch.setattr(Commits, "checkpoint", by_thread.append)
     await log.commit(unit("thr-1", sent("msg-1", "x" * 100_000)))
     await log.commit(unit("thr-1", sent("msg-2")))
-    while len(moved) < 4:
-        await turn()
-    assert moved[:2] == ["thread", "process"]
-    assert await log.commit(unit("thr-1", sent("msg-3"))) == 3
+    assert by_thread == []
     assert log._parts.crew._connector.place.log.stat().st_size > size + 100_000  # noqa: SLF001 - as above
 
 
