@@ -38,7 +38,7 @@ class Options:
     """What is given to a log but its models: where its key lies, where chance comes from, what it stands on.
 
     ``models_at`` is where another process finds the models (``module:attribute``), so that it can write rows while
-    there is much to write; empty: this process writes them alone.
+    there is much to write, and one more can commit; empty: this process does everything alone.
     """
 
     key_path: Path | None = None

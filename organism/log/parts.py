@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
@@ -70,8 +71,8 @@ async def open_parts(directory: Path, models: Sequence[ReadModel], clock: Clock,
 
 
 def _committer(place: Place, options: Options) -> Committer | None:
-    """The process that commits under load, where there can be one: it opens the file by itself."""
-    if options.driver.exclusive or not options.models_at:
+    """The process that commits under load, where there can be one: it opens the file by itself, and has a long pipe."""
+    if options.driver.exclusive or not options.models_at or sys.platform != "linux":
         return None
     return Committer(str(place.directory))
 

@@ -3,7 +3,8 @@
 Why it is so stands in docs/topics/commit.md.
 Four threads share nothing but queues. The loop's prepares: it encodes, chains and folds, and it reads what is read
 quickly. The writing thread executes one statement a commit, the keeper's writes rows behind the log, the reading one
-does all reads that take time. Under load another process takes over from the keeper (``projection.py``).
+does all reads that take time. Under load a process each takes over from the writing thread and from the keeper
+(``committing.py``, ``projection.py``).
 """
 
 from __future__ import annotations
