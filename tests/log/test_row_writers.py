@@ -35,6 +35,7 @@ async def _ask_the_unreachable(place: Path) -> None:
         process = projector_of(log)._process  # noqa: SLF001 - the log shows it to nobody
         assert process is not None
         assert process.stdin is not None
+        os.kill(process.pid, signal.SIGSTOP)  # else it may be gone before it is asked
         process.stdin.close()
         await turn()
         await log.commit(unit("thr-1", created(), sent("msg-1")))
