@@ -7,7 +7,7 @@ import os
 import shutil
 import signal
 from collections.abc import Callable, Coroutine
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +40,9 @@ async def _ask_the_unreachable(place: Path) -> None:
         await turn()
         await log.commit(unit("thr-1", created(), sent("msg-1")))
         assert projector_of(log).is_ready, "that it goes is not known yet"
+        flush(log)
+        with suppress(ProcessLookupError):
+            os.kill(process.pid, signal.SIGCONT)
         await written(log)
         assert in_the_file(log, "thr-1")["sent"] == 1
 
