@@ -61,9 +61,15 @@ def page_statement(model: ReadModel, query: Query, moment: Moment = AS_WRITTEN) 
         where = ""
         table, values = _joined(model, query, legs, {"content": searched, "order": order})
     content = _SQL["content"] if model.with_content else ""
-    row = _SQL["page_row_with_content" if model.with_content else "page_row"]
+    row = _SQL[_row_statement(model)]
     page = fill("page", row=row, total=total, table=table, content=content, where=where, order=order)
     return page, [*counted, *values, query.limit, query.offset]
+
+
+def _row_statement(model: ReadModel) -> str:
+    if model.shown:
+        return "page_row_shown"
+    return "page_row_with_content" if model.with_content else "page_row"
 
 
 def _joined(model: ReadModel, query: Query, legs: Sequence[Leg], parts: Mapping[str, str]) -> Statement:

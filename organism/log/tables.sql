@@ -19,7 +19,7 @@ CREATE VIEW $view AS
 SELECT content_at, key, CAST(json_object($shown) AS BLOB) AS public, x'' AS private$names FROM $table;
 
 -- time: µs as ISO 8601 with six digits (organism/model/times.py)
-strftime('%Y-%m-%dT%H:%M:%S', $column / 1000000, 'unixepoch') || printf('.%06dZ', $column % 1000000);
+replace(datetime($column / 1000000, 'unixepoch'), ' ', 'T') || printf('.%06dZ', $column % 1000000);
 
 -- index_by_position: for one way to search or sort, in the order of pages: SQLite ends it with the position
 CREATE INDEX ${table}_$number ON $table ($fields);
@@ -135,6 +135,10 @@ r.public;
 
 -- page_row_with_content: a row completed by its payload
 substr(r.public, 1, length(r.public) - 1) || ',"payload":'
+|| CASE WHEN length(c.salt) > 0 THEN c.json ELSE '{"erased":true}' END || '}';
+
+-- page_row_shown: the same of a model that says how it is shown: its JSON is made here, once, and holds no object
+rtrim(CAST(r.public AS TEXT), '}') || ',"payload":'
 || CASE WHEN length(c.salt) > 0 THEN c.json ELSE '{"erased":true}' END || '}';
 
 -- content: where the payload comes from
