@@ -10,6 +10,7 @@ from typing import Any
 from organism.log.committer import Committer
 from organism.log.connect import Connector
 from organism.log.driver import Pysqlite
+from organism.log.hired import Hired
 from organism.log.opening import Options
 from organism.log.place import Place
 from organism.log.projection import Projection
@@ -27,40 +28,43 @@ def projector_of(log: SqliteLog) -> Projector:
     return found
 
 
-def pid_of(log: SqliteLog) -> int:
-    process = projector_of(log)._process  # noqa: SLF001 - as above
-    assert process is not None
-    return process.pid
-
-
-async def ready(log: SqliteLog) -> None:
-    """Wait for the process, begun if there is none."""
-    projector = projector_of(log)
-    projector._rests_until = 0.0  # noqa: SLF001 - no test waits by the clock
-    projector.hire()
-    while not projector.is_ready:
-        await turn()
-
-
 def committer_of(log: SqliteLog) -> Committer:
     found = log._disk.committers._committer  # noqa: SLF001 - as above
     assert found is not None
     return found
 
 
-async def committing(log: SqliteLog) -> None:
-    """Wait for the process that commits, begun if there is none."""
-    committer = committer_of(log)
-    committer._rests_until = 0.0  # noqa: SLF001 - no test waits by the clock
-    committer.hire()
-    while not committer.is_ready:
-        await turn()
+def pid_of(log: SqliteLog) -> int:
+    """That of the process that writes rows."""
+    return _pid(projector_of(log))
 
 
 def committing_pid(log: SqliteLog) -> int:
-    process = committer_of(log)._process  # noqa: SLF001 - as above
+    """That of the process that commits."""
+    return _pid(committer_of(log))
+
+
+async def ready(log: SqliteLog) -> None:
+    """Wait for the process that writes rows, begun if there is none."""
+    await _ready(projector_of(log))
+
+
+async def committing(log: SqliteLog) -> None:
+    """Wait for the process that commits, begun if there is none."""
+    await _ready(committer_of(log))
+
+
+def _pid(hired: Hired) -> int:
+    process = hired._process  # noqa: SLF001 - as above
     assert process is not None
     return process.pid
+
+
+async def _ready(hired: Hired) -> None:
+    hired._rests_until = 0.0  # noqa: SLF001 - no test waits by the clock
+    hired.hire()
+    while not hired.is_ready:
+        await turn()
 
 
 async def written(log: SqliteLog) -> None:
