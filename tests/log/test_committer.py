@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import os
 import resource
+import shutil
 import signal
+import sys
 import threading
 from collections.abc import AsyncIterator
 from contextlib import closing
@@ -19,13 +21,14 @@ from organism.errors import CommitUnknown, Fenced
 from organism.log import committer as committer_file
 from organism.log import committers, disk
 from organism.log.commits import Commits
-from organism.log.committing import MOST_BYTES, wish_of, wishes
+from organism.log.committing import DONE, MOST_BYTES, wish_of, wishes
 from organism.log.driver import Failure, Pysqlite
 from organism.log.log import EventFilter
 from organism.log.opening import Claimant, Options
 from organism.log.place import Anchor
 from organism.log.sqlite import SqliteLog
 from tests.log.engines import MODELS, FixedClock, as_tuples, created, found_out, open_durable, sent, turn, unit
+from tests.log.faulty import FaultyDriver, Plan
 from tests.log.projecting import committer_of, committing, committing_pid, opened, place_of
 
 pytestmark = pytest.mark.replaces
@@ -278,7 +281,9 @@ async def test_it_leaves_when_it_was_not_needed_for_a_while(log: SqliteLog, by_t
     while not committer._waiting:  # noqa: SLF001 - as above
         await turn()
     committer._stay()  # noqa: SLF001 - as above
+    is_leaving = not committer.is_ready
     assert await committed == 1, "what it is at it ends"
+    assert is_leaving
     while committer._process is not None:  # noqa: SLF001 - the log shows it to nobody
         await turn()
     with pytest.raises(ProcessLookupError):
@@ -286,6 +291,69 @@ async def test_it_leaves_when_it_was_not_needed_for_a_while(log: SqliteLog, by_t
     assert by_the_thread == []
     assert await log.commit(unit("thr-1", sent("msg-1"))) == 2
     assert len(by_the_thread) == 1
+
+
+async def test_one_that_is_let_go_while_it_begins_commits_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = await opened(tmp_path / "log")
+    committer = committer_of(log)
+    seen: list[bool] = []
+    begun = committer._begun  # noqa: SLF001 - when it says that it is ready
+
+    def noted(result: Any, error: Exception | None) -> None:
+        begun(result, error)
+        seen.append(committer.is_ready)
+
+    monkeypatch.setattr(committer, "_begun", noted)
+    committer.hire()
+    await log._disk.committers.alone()  # noqa: SLF001 - the log does so at its end
+    assert seen == [False]
+    await log.close()
+
+
+async def test_none_is_begun_until_the_disk_was_looked_at_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(committers, "MANY_COMMITS", 0)
+    log = await opened(tmp_path / "log")
+    whose = log._disk.committers  # noqa: SLF001 - the log shows it to nobody
+    await whose.alone()
+    whose.look()
+    alone = committer_of(log)._working  # noqa: SLF001 - as above
+    whose.together()
+    whose.look()
+    assert alone is None
+    assert committer_of(log)._working is not None  # noqa: SLF001 - as above
+    await log.close()
+
+
+async def test_it_is_gone_before_the_disk_is_looked_at_anew(tmp_path: Path) -> None:
+    log = await opened(tmp_path / "log", FaultyDriver(Plan(fail_commits={1: "SQLITE_IOERR"})))
+    await committing(log)
+    await log.commit(unit("thr-1", created()))
+    with pytest.raises(CommitUnknown):  # it is too large for the process
+        await log.commit(unit("thr-1", sent("msg-1", "x" * MOST_BYTES)))
+    while not log.available:
+        await turn()
+    assert committer_of(log)._process is None  # noqa: SLF001 - the log shows it to nobody
+    await found_out(log)
+    await log.close()
+
+
+async def test_one_whose_log_is_gone_leaves_the_files_as_they_are(tmp_path: Path) -> None:
+    """The last connection that is closed in order moves the WAL, which the next life may be looking at."""
+    log = await opened(tmp_path / "log")
+    await log.commit(unit("thr-1", created()))
+    copy = tmp_path / "copy"
+    await asyncio.to_thread(shutil.copytree, tmp_path / "log", copy)
+    wal = (copy / "log.sqlite-wal").stat().st_size
+    command = (sys.executable, "-m", "organism.log.committing", str(copy))
+    process = await asyncio.create_subprocess_exec(
+        *command, stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE
+    )
+    said, _ = await process.communicate(b"".join(wish_of(None)))
+    assert said == DONE + DONE
+    assert (copy / "log.sqlite-wal").stat().st_size == wal
+    await log.close()
 
 
 async def test_it_ends_with_its_log_and_leaves_one_file(tmp_path: Path) -> None:
