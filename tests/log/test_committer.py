@@ -5,10 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import resource
-import shutil
 import signal
-import sys
-import threading
 from collections.abc import AsyncIterator
 from contextlib import closing
 from pathlib import Path
@@ -21,7 +18,7 @@ from organism.errors import CommitUnknown, Fenced
 from organism.log import committer as committer_file
 from organism.log import committers, disk
 from organism.log.commits import Commits
-from organism.log.committing import DONE, MOST_BYTES, wish_of, wishes
+from organism.log.committing import MOST_BYTES
 from organism.log.driver import Failure, Pysqlite
 from organism.log.log import EventFilter
 from organism.log.opening import Claimant, Options
@@ -339,23 +336,6 @@ async def test_it_is_gone_before_the_disk_is_looked_at_anew(tmp_path: Path) -> N
     await log.close()
 
 
-async def test_one_whose_log_is_gone_leaves_the_files_as_they_are(tmp_path: Path) -> None:
-    """The last connection that is closed in order moves the WAL, which the next life may be looking at."""
-    log = await opened(tmp_path / "log")
-    await log.commit(unit("thr-1", created()))
-    copy = tmp_path / "copy"
-    await asyncio.to_thread(shutil.copytree, tmp_path / "log", copy)
-    wal = (copy / "log.sqlite-wal").stat().st_size
-    command = (sys.executable, "-m", "organism.log.committing", str(copy))
-    process = await asyncio.create_subprocess_exec(
-        *command, stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE
-    )
-    said, _ = await process.communicate(b"".join(wish_of(None)))
-    assert said == DONE + DONE
-    assert (copy / "log.sqlite-wal").stat().st_size == wal
-    await log.close()
-
-
 async def test_it_ends_with_its_log_and_leaves_one_file(tmp_path: Path) -> None:
     log = await opened(tmp_path / "log")
     await committing(log)
@@ -385,27 +365,3 @@ async def test_one_that_cannot_be_begun_is_done_without(
     assert len(by_the_thread) == 1
     assert open_handles() == handles
     await log.close()
-
-
-@pytest.mark.parametrize("portion", [1, 7, 100, 65_536])
-def test_wishes_are_read_whole_however_they_come(portion: int) -> None:
-    asked = [
-        ("INSERT ?", (1, None, 'ä"', b"", b"\x00[1]", b"x" * 300)),
-        None,
-        ("SELECT", ()),
-        ("INSERT", (b"y" * 70_000,)),
-    ]
-    text = b"".join(piece for statement in asked for piece in wish_of(statement))
-    reading, writing = os.pipe()
-
-    def write() -> None:
-        for begin in range(0, len(text), portion):
-            os.write(writing, text[begin : begin + portion])
-        os.close(writing)
-
-    writer = threading.Thread(target=write)
-    writer.start()
-    got = [None if statement is None else (statement[0], tuple(statement[1])) for statement in wishes(reading)]
-    writer.join()
-    os.close(reading)
-    assert got == asked
