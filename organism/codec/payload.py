@@ -4,8 +4,8 @@
 escapes that C14N names, ``xsi`` declared where it is used). ``reader`` gives one from an element *that the XSD has
 accepted* to a fresh payload. Neither tracks where it is: when one raises, ``explain`` walks again and says where.
 
-Closures, not generated source: of the 10 to 12 µs of ``Codec.seal`` they take 2, and libxml2 most of the rest;
-generated source could win one at most, for code that no reader and no tool can see.
+Closures, not generated source: they take 2 µs of ``Codec.seal``, and generated source could win one of them at most,
+for code that no reader and no tool can see.
 """
 
 from __future__ import annotations

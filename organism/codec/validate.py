@@ -1,9 +1,9 @@
 """Bytes ⇄ payload, or a typed refusal: the codec of a set of payload classes.
 
 What the organism writes is canonical (equal to libxml2's exclusive C14N) and is read back through the same checks as
-anything else: ``seal`` encodes a payload, parses those very bytes, validates them and decodes a fresh object. What
-comes from outside takes ``from_json``, ``from_xml``, ``from_envelope`` or ``from_text``, never ``decode``, which
-believes its document's names.
+anything else: ``seal`` encodes a payload, and parses those very bytes, validates them and decodes a fresh object, or
+has the pattern of a plain class do it (``plain.py``). What comes from outside takes ``from_json``, ``from_xml``,
+``from_envelope`` or ``from_text``, never ``decode``, which believes its document's names.
 """
 
 from __future__ import annotations
@@ -141,7 +141,7 @@ class Codec:
     # ── what the organism writes, and reads again ────────────────────────────────────────────────────────────────────
 
     def seal(self, from_: str, to: str, token: str, payload: object, terms: Terms | None = None) -> Sealed:
-        """Encode ``payload``, then parse, validate and decode those very bytes: what the receiver will get.
+        """Encode ``payload``, then check and decode those very bytes by its schema: what the receiver will get.
 
         Of two classes of one name (and one schema) the fresh payload is of the one that was registered first.
 

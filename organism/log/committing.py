@@ -32,11 +32,9 @@ FAILED: Final = b"-"
 LENGTHS: Final = Struct("<II")
 """Of the JSON and of the bytes after it."""
 MOST_BYTES: Final = 1 << 20
-"""Linux gives a pipe as much to anyone who asks; no wish waits in two parts for more."""
+"""What a pipe may hold, as Linux gives it to anyone who asks; a wish fits into half of it."""
 PARENTS_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 """What a terminal or a supervisor sends to all processes at once: the parent says when it is over."""
-
-
 Statement = tuple[str, Parameters]
 """SQL and its parameters."""
 

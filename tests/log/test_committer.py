@@ -24,9 +24,10 @@ from organism.log.log import EventFilter
 from organism.log.opening import Claimant, Options
 from organism.log.place import Anchor
 from organism.log.sqlite import SqliteLog
+from tests.log.apsw_driver import ApswDriver
 from tests.log.engines import MODELS, FixedClock, as_tuples, created, found_out, open_durable, sent, turn, unit
 from tests.log.faulty import FaultyDriver, Plan
-from tests.log.projecting import committer_of, committing, committing_pid, opened, place_of
+from tests.log.projecting import MODELS_AT, committer_of, committing, committing_pid, opened, place_of
 
 pytestmark = pytest.mark.replaces
 
@@ -90,7 +91,9 @@ async def test_none_is_begun_while_the_wal_is_made_longer(tmp_path: Path, monkey
     await log.close()
 
 
-@pytest.mark.parametrize("options", [Options(), Options(models_at="")])
+@pytest.mark.parametrize(
+    "options", [Options(), Options(driver=ApswDriver(), models_at=MODELS_AT)], ids=["models", "driver"]
+)
 async def test_a_log_that_may_begin_no_process_commits_itself(tmp_path: Path, options: Options) -> None:
     log = await SqliteLog.open(tmp_path / "log", MODELS, FixedClock(), options)
     log._disk.committers.look()  # noqa: SLF001 - the clock says when
