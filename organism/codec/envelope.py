@@ -9,7 +9,7 @@ from functools import lru_cache
 from lxml.etree import _Element
 
 from organism.codec.limits import ENVELOPE
-from organism.codec.payload import attribute, closing, escaped, opening
+from organism.codec.markup import attribute, closing, escaped, opening
 from organism.codec.refusal import SpoofAttempt, invalid, shown
 from organism.codec.shape import Items, Payload, Shape, Table, Variant, inner
 from organism.errors import Fault, InvalidPayload

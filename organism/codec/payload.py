@@ -18,6 +18,7 @@ from lxml.etree import _Element
 
 from organism.codec.lexical import TEXT_OF, VALUE_OF, Unfit
 from organism.codec.limits import XSI
+from organism.codec.markup import attribute, closing, escaped, opening
 from organism.codec.shape import (
     Field,
     Items,
@@ -40,32 +41,6 @@ Write = Callable[[Any], str]
 Read = Callable[[_Element], Any]
 
 
-def escaped(text: str) -> str:
-    """``text`` as canonical XML writes it between tags."""
-    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace("\r", "&#xD;")
-
-
-def escaped_in_attribute(text: str) -> str:
-    """``text`` as canonical XML writes it in an attribute."""
-    text = text.replace("&", "&amp;").replace("<", "&lt;").replace('"', "&quot;")
-    return text.replace("\t", "&#x9;").replace("\n", "&#xA;").replace("\r", "&#xD;")
-
-
-def opening(name: str, attributes: str = "") -> str:
-    """The start tag."""
-    return "<" + name + attributes + ">"
-
-
-def attribute(name: str, value: str) -> str:
-    """An attribute, or the declaration of a namespace, as a start tag holds it."""
-    return " " + name + '="' + escaped_in_attribute(value) + '"'
-
-
-def closing(name: str) -> str:
-    """The end tag."""
-    return _END + name + ">"
-
-
 def later(by_class: dict[type, Callable[[Any], Any]], cls: type) -> Callable[[Any], Any]:
     """The function for ``cls``, looked up when called: a record may refer to one that is compiled after it."""
 
@@ -75,7 +50,6 @@ def later(by_class: dict[type, Callable[[Any], Any]], cls: type) -> Callable[[An
     return call
 
 
-_END = "</"
 _XSI_DECLARED = attribute("xmlns:xsi", XSI)
 _NIL_MARK = attribute("xsi:nil", "true")
 
@@ -196,7 +170,7 @@ def _text_element(start: str, end: str) -> Write:
 
     def write(value: Any) -> str:
         text = value if type(value) is str else text_of(value)
-        return start + text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace("\r", "&#xD;") + end
+        return start + escaped(text) + end
 
     return write
 

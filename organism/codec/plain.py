@@ -4,6 +4,9 @@ The canonical documents of a class whose fields are free texts, whole numbers an
 so a pattern made of the same shapes as the XSD can say whether a text is one of them, and what its values are. It takes
 less than the XSD does, never more: no reference (``&amp;``), no number in any but its shortest form. Whatever it does
 not take is for libxml2 to parse, and to refuse (docs/adr/0048).
+
+A class of nothing but texts is written and drafted here too, by loops that compile well; whatever is odd about a value
+is for the closures of ``payload.py`` and ``json_form.py``, which say what.
 """
 
 from __future__ import annotations
@@ -15,7 +18,8 @@ from typing import Any
 from organism.codec.envelope import Around
 from organism.codec.lexical import VALUE_OF
 from organism.codec.limits import Terms
-from organism.codec.payload import closing, maker, opening
+from organism.codec.markup import closing, escaped, opening
+from organism.codec.payload import maker
 from organism.codec.shape import FREE, Field, Kind, Record, Scalar, inner
 from organism.codec.xsd import MAX_NAME_CHARS, MAX_TOKEN_CHARS, NAME_BEGIN, NAME_REST
 
@@ -35,16 +39,46 @@ _ENVELOPE_ELEMENTS = 5
 class Plain:
     """The documents of one class, with their envelopes; of a class that is not plain it takes none."""
 
-    __slots__ = ("_elements", "_fullmatch", "_make", "_value_of")
+    __slots__ = ("_class", "_elements", "_fullmatch", "_make", "_texts", "_value_of")
 
     def __init__(self, record: Record, around: Around) -> None:
         fields = record.fields
         is_plain = all(map(_is_plain, fields))
         content = "".join(map(_element, fields)) if is_plain else _NOTHING
         self._fullmatch = re.compile(around.pattern(_NAME, _TOKEN, content)).fullmatch
+        self._class: Callable[..., Any] = record.cls
+        self._texts: list[tuple[str, str, str]] | None = None
+        if is_plain and all(map(_is_required_text, fields)):
+            self._texts = [(field.name, opening(field.name), closing(field.name)) for field in fields]
         self._make = maker(record)
-        self._value_of = list(map(_reader, fields)) if is_plain and not all(map(_is_required_text, fields)) else None
+        self._value_of = list(map(_reader, fields)) if is_plain else []
         self._elements = _ENVELOPE_ELEMENTS + 1 + len(fields)
+
+    def write(self, payload: Any) -> str | None:
+        """What stands between the tags of an object of the class; None if its writer has to see to it."""
+        if self._texts is None:
+            return None
+        parts: list[str] = []
+        for name, begin, end in self._texts:
+            value = getattr(payload, name)
+            if type(value) is not str:
+                return None
+            parts.append(begin)
+            parts.append(escaped(value))
+            parts.append(end)
+        return "".join(parts)
+
+    def draft(self, value: Any) -> Any:
+        """A payload from its JSON value; None if ``from_json`` has to see to it. Raises what the class raises."""
+        if self._texts is None or type(value) is not dict or len(value) != len(self._texts):
+            return None
+        texts: list[str] = []
+        for name, _, _ in self._texts:
+            text = value.get(name)
+            if type(text) is not str or not text.isprintable():
+                return None
+            texts.append(text)
+        return self._class(*texts)
 
     def find(self, document: str, size: int, terms: Terms) -> re.Match[str] | None:
         """The values in a document of ``size`` bytes, for ``read``; None if the pattern does not take it."""
@@ -55,8 +89,8 @@ class Plain:
     def read(self, found: re.Match[str]) -> Any:
         """A fresh payload. Raises what the class raises."""
         texts = found.groups()
-        if self._value_of is None:
-            return self._make(texts)
+        if self._texts is not None:
+            return self._class(*texts)
         return self._make([value_of(text) for value_of, text in zip(self._value_of, texts, strict=True)])
 
 
@@ -66,7 +100,8 @@ def _is_plain(field: Field) -> bool:
 
 
 def _is_required_text(field: Field) -> bool:
-    return field.absent is None and isinstance(field.shape, Scalar) and field.shape.kind is Kind.STR
+    is_text = isinstance(field.shape, Scalar) and field.shape.kind is Kind.STR
+    return is_text and field.absent is None and not field.keyword
 
 
 def _element(field: Field) -> str:

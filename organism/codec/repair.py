@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from organism.codec.explain import step
 from organism.codec.lexical import replaced, uncarried
 from organism.codec.limits import MAX_DEPTH
-from organism.codec.payload import closing, opening
+from organism.codec.markup import closing, opening
 from organism.codec.refusal import UnknownPayload, shown, too_deep
 from organism.errors import InvalidPayload
 

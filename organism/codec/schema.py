@@ -13,7 +13,8 @@ from lxml.etree import XMLSchema, XMLSchemaParseError, _Element
 from organism.codec.example import example_of, usage_of
 from organism.codec.json_form import ToJson, dumper, from_json, to_json
 from organism.codec.json_schema import json_schema_of
-from organism.codec.payload import Read, Write, closing, opening, reader, writer
+from organism.codec.markup import closing, opening
+from organism.codec.payload import Read, Write, reader, writer
 from organism.codec.pointers import schema_faults
 from organism.codec.reflect import payload_of
 from organism.codec.refusal import UnsupportedPayload

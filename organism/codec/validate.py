@@ -49,17 +49,20 @@ class Decoded(NamedTuple):
     payload: Any
 
 
-class Sealed(NamedTuple):
+class Sealed:
     """A message as it is stored and delivered: canonical XML, compact JSON, and the payload decoded from that XML.
 
-    ``notes`` says which characters were replaced, if any.
+    ``notes`` says what was mended in it, if anything.
     """
 
-    xml: bytes
-    json: bytes
-    payload: Any
-    type_name: str
-    notes: tuple[str, ...] = ()
+    __slots__ = ("json", "notes", "payload", "type_name", "xml")
+
+    def __init__(self, xml: bytes, json: bytes, payload: Any, type_name: str) -> None:
+        self.xml = xml
+        self.json = json
+        self.payload = payload
+        self.type_name = type_name
+        self.notes: tuple[str, ...] = ()
 
 
 class Mended(NamedTuple):
@@ -151,7 +154,9 @@ class Codec:
         schema, around, read_as, plain = self._by_class.get(type(payload)) or _of_class(self._by_class, payload)
         terms = terms or self.terms
         try:
-            content = schema.write(payload)
+            content = plain.write(payload)
+            if content is None:
+                content = schema.write(payload)
             text = around.text(from_, to, token, content)
             xml = text.encode()
             found = plain.find(text, len(xml), terms)
@@ -159,7 +164,9 @@ class Codec:
         except (*_WRITING_FAULTS, InvalidPayload) as error:
             carried, notes = _carried(schema, payload, terms, error)
             strict = replace(terms, controls=Controls.REFUSE)
-            return self.seal(from_, to, token, carried, strict)._replace(notes=notes)
+            sealed = self.seal(from_, to, token, carried, strict)
+            sealed.notes = notes
+            return sealed
         if root is None:
             fresh = _made(read_as, plain.read, found)
         else:
@@ -223,8 +230,15 @@ class Codec:
 
     def draft(self, name: str, value: Any) -> Any:
         """``from_json`` without the checks of its document, for a payload that is sealed next: ``seal`` makes them."""
+        schema, _, _, plain = _named(self._by_name, name)
         try:
-            payload, faults = self.schema(name).from_json(value)
+            payload = plain.draft(value)
+        except MAKING_FAULTS:
+            payload = None
+        if payload is not None:
+            return payload
+        try:
+            payload, faults = schema.from_json(value)
         except RecursionError as error:
             raise too_deep() from error
         if faults:

@@ -232,6 +232,36 @@ def test_a_class_may_still_refuse_its_values() -> None:
         codec.seal(*NAMES, payload)
 
 
+@pytest.mark.parametrize("text", ["", "a", "<&>\r\n\"'", "]]>", "é 😀", "\x7f", "\x00", "\ud800", "\ufffe"])
+@pytest.mark.parametrize("more", [{}, {"third": "c"}, {"second": 1}, {"second": None}], ids=str)
+def test_a_draft_of_texts_alone_is_what_the_closures_would_make(text: str, more: dict[str, Any]) -> None:
+    value = {"first": text, "second": "b", **more}
+    expected, faults = CODEC.schema("Words").from_json(value)
+    if faults:
+        with pytest.raises(InvalidPayload) as error:
+            CODEC.draft("Words", value)
+        assert list(error.value.details) == faults
+    else:
+        assert CODEC.draft("Words", value) == expected
+
+
+def test_a_draft_that_the_class_refuses_names_the_reason() -> None:
+    with pytest.raises(InvalidPayload, match="does not fit") as error:
+        Codec.of([Choosy]).draft("Choosy", {"text": "no"})
+    assert "not this one" in error.value.details[0].message
+
+
+@pytest.mark.parametrize("text", ["", "<&>\r\n", "é 😀", 5, None])
+def test_texts_are_written_as_the_closures_write_them(text: Any) -> None:
+    payload = Words("a", text)
+    schema = CODEC.schema("Words")
+    written = Plain(schema.shapes.root, Around("Words")).write(payload)
+    if type(text) is str:
+        assert written == schema.write(payload)
+    else:
+        assert written is None
+
+
 @dataclass(kw_only=True)
 class Named:
     second: str = "2"
