@@ -121,7 +121,6 @@ class Actor:
     principal: str | None = None
 
 
-@dataclass(slots=True)
 class Content:
     """Text that is kept beside its event, so that it can be erased: the payload's JSON and the recorded envelope.
 
@@ -130,10 +129,16 @@ class Content:
     empty).
     """
 
-    owner: str
-    json: bytes
-    xml: bytes = b""
-    erased: bool = False
+    __slots__ = ("erased", "json", "owner", "xml")
+
+    def __init__(self, owner: str, json: bytes, xml: bytes = b"", *, erased: bool = False) -> None:
+        self.owner = owner
+        self.json = json
+        self.xml = xml
+        self.erased = erased
+
+    def __repr__(self) -> str:
+        return f"Content({self.owner} {self.json!r})"
 
 
 class Event:

@@ -9,7 +9,6 @@ from contextvars import copy_context
 from typing import Any, Protocol, TypeVar
 
 from organism.config.served import SERVED
-from organism.config.settings import Listener
 from organism.log.log import Log
 from organism.model.handler import HandlerMetadata
 from organism.pump import confirm, consent
@@ -37,40 +36,42 @@ class Stop(Protocol):
 
 
 async def run(pump: Stop, handling: Handling) -> None:
-    """Run the handler to its end and tell the pump. A fault of the pump itself makes it fold its state anew."""
-    try:
-        await _run(pump, handling)
-    except Exception as error:  # noqa: BLE001 - given to whoever folds the state anew, who records it
-        pump.on_broken(error)
+    """Run the handler to its end and tell the pump. Whatever the handler raises ends here, ``SystemExit`` too (G7).
 
-
-async def _run(pump: Stop, handling: Handling) -> None:
-    """Whatever the handler raises ends here, ``SystemExit`` too (G7)."""
+    A fault of the pump itself makes it fold its state anew.
+    """
     if handling.dead:
         return
     message = handling.message
     served = SERVED.set(handling.rules.settings.prompts)
     try:
-        payload = message.payload
-        if payload is None or message.generation != handling.rules.generation:
-            payload = await payload_of(pump.log, handling.rules, message)
-        message.payload = None
-        handler = handling.listener.handler
-        if handler is None or handling.listener.blocking or _asks_first(handling.listener):
-            answer = await _otherwise(handling, payload)
+        try:
+            payload = message.payload
+            if payload is None or message.generation != handling.rules.generation:
+                payload = await payload_of(pump.log, handling.rules, message)
+            message.payload = None
+            if handling.handler is None:
+                answer = await _otherwise(handling, payload)
+            else:
+                answer = await handling.handler(payload, HandlerMetadata(Situation(handling), handling))
+        except BaseException as error:  # noqa: BLE001 - recorded as the failure of this handling, whatever it is
+            _failed(pump, handling, error)
         else:
-            answer = await handler(payload, HandlerMetadata(Situation(handling), handling))
-    except Unreadable as error:
-        if not handling.dead:
-            pump.park(handling, "schema_changed", str(error))
-    except BaseException as error:  # noqa: BLE001 - recorded as the failure of this handling, whatever it is
-        if not handling.dead:
-            pump.failed(handling, error)
-    else:
-        if not handling.dead:
-            pump.finished(handling, answer)
+            if not handling.dead:
+                pump.finished(handling, answer)
+    except Exception as error:  # noqa: BLE001 - given to whoever folds the state anew, who records it
+        pump.on_broken(error)
     finally:
         SERVED.reset(served)
+
+
+def _failed(pump: Stop, handling: Handling, error: BaseException) -> None:
+    if handling.dead:
+        return
+    if isinstance(error, Unreadable):
+        pump.park(handling, "schema_changed", str(error))
+    else:
+        pump.failed(handling, error)
 
 
 def guarded(act: Callable[[T], None], broken: Callable[[T, Exception], None], unit: T) -> None:
@@ -104,10 +105,6 @@ async def _otherwise(handling: Handling, payload: Any) -> object:
     if listener.handler is None or listener.blocking:
         return await _in_thread(handling, payload)
     return await listener.handler(payload, HandlerMetadata(Situation(handling), handling))
-
-
-def _asks_first(listener: Listener) -> bool:
-    return listener.approval or listener.confirm
 
 
 async def _in_thread(handling: Handling, payload: Any) -> object:

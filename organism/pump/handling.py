@@ -56,6 +56,7 @@ class Desk(Protocol):
 class Run:
     """One run of a handler. ``left_us`` is the running time it still has.
 
+    ``handler`` is what is called with the payload and nothing else first; None if there is more to do than that.
     ``pending`` counts the answers it waits for; ``story`` is what it has shown of itself, if anything.
     """
 
@@ -63,6 +64,7 @@ class Run:
         "attempt",
         "dead",
         "diverged",
+        "handler",
         "has_slot",
         "left_us",
         "listener",
@@ -83,6 +85,8 @@ class Run:
     def __init__(self, pump: Desk, message: Message, listener: Listener, started_at: int) -> None:
         self.message = message
         self.listener = listener
+        asks_first = listener.approval or listener.confirm
+        self.handler = None if asks_first or listener.blocking else listener.handler
         self.rules = pump.state.rules
         self.pump = pump
         self.started_at = self.ran_at = started_at

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 from organism.codec import Sealed, SpoofAttempt
 from organism.config.settings import Listener
@@ -16,12 +16,15 @@ from organism.pump.rules import Rules
 from organism.pump.unit import Decision, State
 
 
-class Prepared(NamedTuple):
+class Prepared:
     """An injected message that will be sent."""
 
-    message_id: str
-    to: str
-    sealed: Sealed
+    __slots__ = ("message_id", "sealed", "to")
+
+    def __init__(self, message_id: str, to: str, sealed: Sealed) -> None:
+        self.message_id = message_id
+        self.to = to
+        self.sealed = sealed
 
 
 def receiver(state: State, to: str) -> Listener:

@@ -151,7 +151,8 @@ def reply(decision: Decision, origin: Origin, payload: object) -> None:
         _refuse(decision, origin, call.caller, payload, sealed)
         tell_refused(decision, origin, sealed)
         return
-    _send_reply(decision, origin, sealed._replace(notes=notes), token)
+    sealed.notes = notes
+    _send_reply(decision, origin, sealed, token)
 
 
 def _token_of(call: Call) -> str:

@@ -6,7 +6,7 @@ A refusal tells the sender little and the operator all (spec 1.4).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final, Literal, NamedTuple
+from typing import Final, Literal
 
 from organism.config.settings import Listener
 from organism.model.ids import CONSOLE
@@ -29,17 +29,20 @@ class Refused:
     reason: str
 
 
-class Sender(NamedTuple):
+class Sender:
     """Who sends, in which depth, with how many messages of the thread open already."""
 
-    listener: Listener | None
-    depth: int
-    open: int
+    __slots__ = ("depth", "listener", "open")
+
+    def __init__(self, listener: Listener | None, depth: int, open_messages: int) -> None:
+        self.listener = listener
+        self.depth = depth
+        self.open = open_messages
 
 
 def may_address(sender: Listener | None, to: str) -> bool:
     """Whether ``sender`` may send to ``to``; None is the console, which may address every listener."""
-    return sender is None or sender.may_send_to(to)
+    return sender is None or to in sender.peers or sender.may_send_to(to)
 
 
 def receivers(rules: Rules, sender: Sender, to: str, payload: object) -> tuple[Listener, ...] | Refused:
