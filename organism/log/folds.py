@@ -7,11 +7,11 @@ head by what ``Folds.owed`` holds; every read settles that first.
 from __future__ import annotations
 
 import asyncio
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from organism.errors import OrganismError
+from organism.log.batch import Batch
 from organism.log.cache import (
     SPAN_EVENTS,
     Apply,
@@ -23,14 +23,16 @@ from organism.log.cache import (
     milestone_before,
 )
 from organism.log.log import ReadModel
+from organism.log.owed import ALL, Owed
 from organism.model.events import Event
 
 ERASED: Final = b'{"erased":true}'
 MOST_OWED: Final = 256
 """So many committed events may wait for their fold before it is done without being asked for."""
+MOST_UNREAD: Final = 16_384
+"""So many may wait for a fold that nobody asks for, while another process makes it."""
 AT_ONCE: Final = 512
 """So many events are folded without a pause: two milliseconds."""
-ALL: Final = sys.maxsize
 
 
 def with_payload(public: bytes, payload: bytes | None) -> bytes:
@@ -45,10 +47,10 @@ Touch = tuple[Callable[[Event], Sequence[str]], Apply, RowCache]
 class Folds:
     """All read models. ``owed`` are committed events that no row has seen; ``position`` is how far the rows are.
 
-    More than ``most_owed`` of them are folded without being asked for.
+    While another process folds too (it ``is_helped``), they are packed, and more of them may wait.
     """
 
-    __slots__ = ("_by_type", "caches", "is_whole", "most_owed", "owed", "position")
+    __slots__ = ("_by_type", "caches", "is_helped", "is_whole", "owed", "position")
 
     def __init__(self, models: Sequence[ReadModel], load: LoadRow, position: int) -> None:
         milestone = milestone_before(position) + SPAN_EVENTS
@@ -56,9 +58,9 @@ class Folds:
             model.name: FinalRows(model, load) if model.is_final else ChangingRows(model, load, milestone)
             for model in models
         }
-        self.owed: list[Event] = []
-        self.most_owed = MOST_OWED
+        self.owed = Owed(position)
         self.position = position
+        self.is_helped = False
         self.is_whole = True
         self._by_type: dict[str, list[Touch]] = {}
         for model in models:
@@ -70,10 +72,23 @@ class Folds:
         """The read model of this name."""
         return self.caches[name].model
 
+    def take(self, batch: Batch) -> None:
+        """These units are on the disk now."""
+        if not self.is_whole:
+            return
+        if self.is_helped:
+            self.owed.pack(batch)
+        else:
+            self.owed.add(batch.events())
+
     def owe(self, events: Sequence[Event]) -> None:
         """These are on the disk now."""
         if self.is_whole:
-            self.owed += events
+            self.owed.add(events)
+
+    def is_overdue(self) -> bool:
+        """Whether so much is owed that it has to be folded, though nobody asks for it."""
+        return self.is_whole and self.owed.count() >= (MOST_UNREAD if self.is_helped else MOST_OWED)
 
     def settle(self, most: int = ALL) -> None:
         """Fold what is owed, or the first ``most`` of it.
@@ -82,9 +97,7 @@ class Folds:
         """
         if not self.is_whole:
             raise OrganismError("A read model could not take an event; its rows are made anew at the next start.")
-        if not self.owed:
-            return
-        owed, self.owed = (self.owed, []) if len(self.owed) <= most else (self.owed[:most], self.owed[most:])
+        owed = self.owed.take(most)
         self.is_whole = False
         while owed:
             milestone = milestone_before(owed[0].position - 1) + SPAN_EVENTS
@@ -98,7 +111,7 @@ class Folds:
 
     async def settle_gently(self) -> None:
         """Fold what is owed but for a few events, with pauses, so that it holds up nobody else."""
-        while len(self.owed) > AT_ONCE:
+        while self.owed.count() > AT_ONCE:
             self.settle(AT_ONCE)
             await asyncio.sleep(0)
 
@@ -139,7 +152,7 @@ class Folds:
         if position <= self.position:
             self.left()
         else:
-            del self.owed[: position - self.position]
+            self.owed.pass_by(position)
             self.position = position
             for cache in self.caches.values():
                 cache.forget(position)

@@ -130,13 +130,12 @@ class Journal(ABC):
         """The batch is on disk: what waits goes at once, then everyone hears of this one."""
         self._is_writing = False
         self._begin()
-        events = batch.events()
-        self._last_at = events[-1].at
-        self._folds.owe(events)
-        self._tail.keep(events, batch.size)
+        self._last_at = batch.units[-1].events[-1].at
+        self._folds.take(batch)
+        self._tail.keep(batch.events(), batch.size)
         _tell(iter(batch.units), None)
         self._tail.wake()
-        if len(self._folds.owed) >= self._folds.most_owed:
+        if self._folds.is_overdue():
             self._loop.call_soon(self._folds.settle, AT_ONCE)  # after those who were told
 
     def _refuse(self, refusal: Refusal, failed: Batch, error: OrganismError) -> None:

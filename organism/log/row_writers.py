@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 from organism.errors import OrganismError
 from organism.log.batch import Touched
 from organism.log.crew import Crew
-from organism.log.folds import MOST_OWED, Folds
+from organism.log.folds import Folds
 from organism.log.projector import Projector, Reached
 from organism.log.tables import flush_parameters
 
@@ -17,8 +17,6 @@ MANY_UNITS: Final = 64
 """A flush of so many units is worth a process: it takes a quarter of a second to begin one."""
 FEW_UNITS: Final = 8
 """So few are written here: a process that is only asked for these has nothing to stay for."""
-MOST_UNREAD: Final = 16_384
-"""So many events may wait for a fold that nobody asks for, while another process makes it."""
 
 
 class Pace(NamedTuple):
@@ -54,13 +52,13 @@ class RowWriters:
         """Begin to write; ``told`` is called later, in the loop's thread. If a fold raises, nothing has begun."""
         projector = self._projector
         if projector is not None and projector.is_ready and len(streams) >= FEW_UNITS and self._is_held():
-            folds.most_owed = MOST_UNREAD
+            folds.is_helped = True
             folds.leave()
-            projector.project(folds.position + len(folds.owed), partial(self._projected, folds, told))
+            projector.project(folds.owed.head, partial(self._projected, folds, told))
             return
         if projector is not None and len(streams) >= MANY_UNITS and self._may_hire:
             projector.hire()
-        folds.most_owed = MOST_OWED
+        folds.is_helped = False
         folds.settle()
         owed = flush_parameters(folds, streams)
         self._crew.keeper.post(partial(_kept, folds, folds.position, told), self._crew.views.keep, owed)

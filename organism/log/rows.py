@@ -143,7 +143,7 @@ class Rows:
     def _is_owing(self) -> bool:
         if not self.folds.is_whole:
             return False  # the rows are half made: they are made anew at the next start
-        return bool(self._streams or self.folds.owed) or self.folds.is_dirty()
+        return bool(self._streams or self.folds.owed.count()) or self.folds.is_dirty()
 
     def _flushed(self, position: int | None, error: Exception | None) -> None:
         """A flush is over; one whose writer is gone is begun again at once."""

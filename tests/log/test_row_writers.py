@@ -15,7 +15,7 @@ import pytest
 import uvloop
 from pysqlite3 import dbapi2
 
-from organism.log import row_writers, views
+from organism.log import folds, row_writers, views
 from organism.log.folds import AT_ONCE, Folds
 from tests.log.engines import created, open_durable, sent, turn, unit
 from tests.log.projecting import another, flush, in_the_file, pid_of, projected, projector_of, written
@@ -117,7 +117,7 @@ async def test_a_read_of_much_that_is_owed_lets_the_loop_turn(tmp_path: Path, mo
 
 
 async def test_what_waits_for_another_process_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(row_writers, "MOST_UNREAD", 2 * AT_ONCE)
+    monkeypatch.setattr(folds, "MOST_UNREAD", 2 * AT_ONCE)
     async with projected(tmp_path / "log") as log:
         await log.commit(unit("thr-0", created()))
         await written(log)
@@ -127,7 +127,7 @@ async def test_what_waits_for_another_process_is_bounded(tmp_path: Path, monkeyp
                 log.append(unit("thr-1", sent(f"msg-{number}-{each}")))
             await log.commit(unit("thr-1", created()))
             await turn()
-        waiting = len(log._rows.folds.owed)  # noqa: SLF001 - what is in memory
+        waiting = log._rows.folds.owed.count()  # noqa: SLF001 - what is in memory
         os.kill(pid_of(log), signal.SIGCONT)
         await written(log)
         assert waiting <= 2 * AT_ONCE + 101
