@@ -17,7 +17,7 @@ from organism.log.log import FinalRow, ReadModel, Row, Where
 from organism.model.events import Event
 
 GENERATION_ROWS: Final = 512
-SPAN_EVENTS: Final = 1024
+SPAN_EVENTS: Final = 4096
 """From one milestone to the next: so many events at most are folded to see the rows as of any position."""
 SINCE: Final = "_since"
 

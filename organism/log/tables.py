@@ -11,7 +11,7 @@ from typing import Any, Final
 import orjson
 
 from organism.log.batch import Touched
-from organism.log.cache import Written
+from organism.log.cache import SPAN_EVENTS, Written
 from organism.log.driver import Parameters
 from organism.log.folds import Folds
 from organism.log.log import KEY, ReadModel, Shown
@@ -37,7 +37,7 @@ def of_model(statement: str, model: str) -> str:
 def fingerprint(model: ReadModel) -> str:
     """Changes with everything that the rows in the table depend on but the log."""
     kind = [model.with_content, model.is_final, model.shown]
-    shape = [LAYOUT, model.version, list(model.columns.items()), model.indexes, *kind]
+    shape = [LAYOUT, SPAN_EVENTS, model.version, list(model.columns.items()), model.indexes, *kind]
     return sha256(orjson.dumps(shape)).hexdigest()
 
 

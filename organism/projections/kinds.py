@@ -12,7 +12,7 @@ from organism.log.log import ReadModel, Row
 from organism.model.events import EVENT_TYPES, Event
 
 SPAN_EVENTS: Final = 1024
-"""A span ends where the engine keeps rows as they stood, so that no row of it is kept twice."""
+"""Wherever the engine keeps rows as they stood a span ends, so that no row of it is kept twice."""
 
 
 def span_of(position: int) -> int:

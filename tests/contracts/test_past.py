@@ -65,7 +65,7 @@ async def tell(log: Log, kept: dict[int, Answers], until: int) -> None:
         number = log.head
         await log.commit(told(number))
         near = min(log.head % SPAN_EVENTS, -log.head % SPAN_EVENTS) < 4
-        if near or Random(number).random() < 0.04:
+        if near or Random(number).random() < 0.01:
             kept[log.head] = await answers(log)
 
 

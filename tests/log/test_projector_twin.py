@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from organism.log import row_writers
+from organism.log.cache import SPAN_EVENTS
 from organism.log.log import Query
 from organism.log.sqlite import SqliteLog
 from tests.log.engines import MODELS, created, open_durable, open_twin, sent, unit
@@ -83,21 +84,22 @@ def test_the_twin_answers_as_the_engine_with_three_processes_does(steps: list[St
 async def test_l10_the_past_is_the_same_whoever_wrote_it(tmp_path: Path) -> None:
     """Rows stand at milestones in the tables of the past, whichever process folded them, in whatever portions."""
     seen = []
+    one, two = SPAN_EVENTS, 2 * SPAN_EVENTS
     for open_one in (opened, open_durable):
         place = tmp_path / open_one.__name__
         log = await open_one(place)
         if open_one is opened:
             await ready(log)
-        for number in range(2500):
+        for number in range(two + 450):
             log.append(unit(f"thr-{number % 3}", sent(f"msg-{number:04}")))
-            if number % 200 == 0:
+            if number % 600 == 0:
                 await log.commit(unit("thr-1", created()))
                 await written(log)
-            if number in {700, 1700}:
+            if number in {one - 300, two - 350}:
                 await log.private_row("threads", "thr-2")
-            if number == 1900 and open_one is opened:
+            if number == two - 150 and open_one is opened:
                 os.kill(pid_of(log), signal.SIGKILL)
-        positions = (2, 1000, 1024, 1025, 1400, 2047, 2048, 2100, 2400, log.head)
+        positions = (2, 1000, one, one + 1, one + 400, two - 1, two, two + 100, log.head)
         seen.append([await log.rows(model.name, Query(at=at, limit=5)) for at in positions for model in MODELS])
         await log.close()
     assert seen[0] == seen[1]
