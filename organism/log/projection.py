@@ -43,6 +43,8 @@ COLLECT_AFTER_OBJECTS: Final = 10_000
 """Nothing here makes cycles but errors."""
 LITTLE_EVENTS: Final = 1024
 """So many events wait for a core that has nothing else to do."""
+MUCH_EVENTS: Final = 10_240
+"""So many are more than a flush: it falls behind. A few more, and the log's own process would fold them."""
 PATIENCE_SECONDS: Final = 0.03
 """So long they wait."""
 STEP_UNITS: Final = 16
@@ -51,8 +53,11 @@ IDLE_SECONDS: Final = 0.02
 LEAVE_SECONDS: Final = 60.0
 """So long without a wish there is nothing to stay for."""
 LINE_BYTES: Final = 1 << 16
-NICENESS: Final = 3
-"""Behind who decides and who commits, but not so far that it falls behind them."""
+NICENESS: Final = 11
+"""So far behind who commits that it never waits for its turn: Linux lets who wakes up go first only if it has had less
+than its share, and half of a core would be no more than that beside one of equal weight."""
+QUICK_NICENESS: Final = 3
+"""Not so far that it falls behind more."""
 
 
 class Projection:
@@ -74,23 +79,23 @@ class Projection:
         greatest = {name: cache.greatest for name, cache in self._folds.caches.items()}
         return orjson.dumps({"position": self._folds.position, "greatest": greatest}, option=orjson.OPT_APPEND_NEWLINE)
 
-    def steps(self, head: int) -> Iterator[bool]:
-        """Fold the log up to ``head`` and write the rows, step by step; before each, whether much is to be done."""
+    def steps(self, head: int) -> Iterator[int]:
+        """Fold the log up to ``head`` and write the rows, step by step; before each, how many events are to be done."""
         self._keep_up()
         while self._folds.position < head:
             known = self._folds.position
-            yield head - known > LITTLE_EVENTS
+            yield head - known
             rows = self._units.raw(self._units.begin_of(known + 1) - 1, head)
             streams: list[Touched] = []
             for begin in range(0, len(rows), STEP_UNITS):
-                yield head - known > LITTLE_EVENTS
+                yield head - known
                 events, touched = unfold(rows[begin : begin + STEP_UNITS], known, self._upcaster)
                 self._folds.owe(events)
                 self._folds.settle()
                 streams += touched
             if self._folds.position == known:
                 raise LogDamaged(f"The log ends before position {head}, up to which rows are asked for. {REMEDY}")
-            yield head - known > LITTLE_EVENTS
+            yield head - known
             self._views.flush(flush_parameters(self._folds, streams))
             self._folds.left()
 
@@ -125,24 +130,28 @@ def wishes(handle: int) -> Iterator[int]:
 
 
 class Hands:
-    """Two threads that take turns: one that runs when no core has anything else to do, and this one.
+    """Three threads that take turns: one that runs when no core has anything else to do, this one, and a quick one.
 
     What little there is to do under a light load would hold up a commit by milliseconds if it were in the way of it;
-    much of it must not wait for ever.
+    much of it must not wait for ever. The quick one has the niceness that this one has when it makes the hands.
     """
 
     def __init__(self) -> None:
         self._calm = ThreadPoolExecutor(1, initializer=_give_way)
+        self._quick = ThreadPoolExecutor(1, initializer=ask_for_slices, initargs=(LONG_NS,))
+        self._quick.submit(int).result()  # so that it is there before this thread is nicer
 
-    def work(self, steps: Iterator[bool]) -> None:
+    def work(self, steps: Iterator[int]) -> None:
         """Do all steps."""
         patient_until = time.monotonic() + PATIENCE_SECONDS
-        is_urgent = next(steps, None)
-        while is_urgent is not None:
-            if is_urgent or time.monotonic() > patient_until:
-                is_urgent = next(steps, None)
+        behind = next(steps, None)
+        while behind is not None:
+            if behind > MUCH_EVENTS:
+                behind = self._quick.submit(next, steps, None).result()
+            elif behind > LITTLE_EVENTS or time.monotonic() > patient_until:
+                behind = next(steps, None)
             else:
-                is_urgent = self._calm.submit(next, steps, None).result()
+                behind = self._calm.submit(next, steps, None).result()
 
 
 def _give_way() -> None:
@@ -154,16 +163,18 @@ def _give_way() -> None:
 def main(directory: str, models_at: str, epoch: str) -> None:
     """Serve one log until the input ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # its parent says when it is over
-    os.nice(NICENESS)
+    os.nice(QUICK_NICENESS)
+    hands = Hands()
+    if sys.platform == "linux":  # elsewhere all threads of a process are equally nice
+        os.nice(NICENESS - QUICK_NICENESS)
     ask_for_slices(LONG_NS)
     connector = Connector(Pysqlite(), Place(Path(directory)))
     with suppress(*connector.driver.errors, LogDamaged):  # who writes the rows now meets it too, and says so
-        serve(Projection(connector, resolve_name(models_at), int(epoch)))
+        serve(Projection(connector, resolve_name(models_at), int(epoch)), hands)
 
 
-def serve(projection: Projection) -> None:
+def serve(projection: Projection, hands: Hands) -> None:
     """Do what is asked for and answer, until nothing more will be."""
-    hands = Hands()
     gc.freeze()
     gc.set_threshold(COLLECT_AFTER_OBJECTS, 50, 100)
     os.write(sys.stdout.fileno(), projection.answer())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from organism.errors import LogDamaged
 from organism.log import projection
 from organism.log.chain import Salts
 from organism.log.encode import encode, unfold
+from organism.log.folds import MOST_UNREAD
 from organism.log.upcast import Upcaster
 from organism.model.events import Event
 from tests.log.engines import created, open_durable, sent, unit
@@ -43,32 +45,41 @@ def test_who_is_asked_for_nothing_in_a_while_leaves(monkeypatch: pytest.MonkeyPa
     os.close(writing)
 
 
-def policies(steps: str) -> list[int]:
-    """How the threads are scheduled that do these steps, of which ``!`` are urgent."""
-    seen: list[int] = []
+CALM, PLAIN, QUICK = "calm", "plain", "quick"
+LITTLE, SOME, MUCH = projection.LITTLE_EVENTS, projection.MUCH_EVENTS, projection.MUCH_EVENTS + 1
 
-    def do() -> Iterator[bool]:
-        for step in steps:
-            yield step == "!"
-            seen.append(os.sched_getscheduler(0))
+
+def hands(*behind: int) -> list[str]:
+    """Which thread does each of the steps before which there is so much to do."""
+    seen: list[str] = []
+
+    def do() -> Iterator[int]:
+        for events in behind:
+            yield events
+            is_here = threading.current_thread() is threading.main_thread()
+            plain = PLAIN if is_here else QUICK
+            seen.append(CALM if os.sched_getscheduler(0) == os.SCHED_IDLE else plain)
 
     projection.Hands().work(do())
     return seen
 
 
-def test_what_is_not_urgent_is_done_when_a_core_is_idle_and_not_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert policies(".!.") == [os.SCHED_IDLE, os.SCHED_OTHER, os.SCHED_IDLE]
+def test_what_little_there_is_is_done_when_a_core_is_idle_and_not_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert hands(LITTLE, LITTLE + 1, LITTLE) == [CALM, PLAIN, CALM]
     monkeypatch.setattr(projection, "PATIENCE_SECONDS", -1.0)
-    assert policies(".!.") == [os.SCHED_OTHER] * 3
+    assert hands(LITTLE, LITTLE + 1, LITTLE) == [PLAIN] * 3
 
 
-@pytest.mark.parametrize("is_urgent", [False, True])
-async def test_much_work_is_urgent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_urgent: bool) -> None:  # noqa: FBT001 - a parameter
+def test_who_falls_behind_is_quick() -> None:
+    assert hands(SOME, MUCH, SOME) == [PLAIN, QUICK, PLAIN]
+    assert MUCH < MOST_UNREAD
+
+
+async def test_each_step_says_how_much_there_is_to_do(tmp_path: Path) -> None:
     log = await open_durable(tmp_path / "log")
     made = another(log)
     await log.commit(unit("thr-1", created(), sent("msg-1")))
-    monkeypatch.setattr(projection, "LITTLE_EVENTS", 1 if is_urgent else 2)
-    assert set(made.steps(log.head)) == {is_urgent}
+    assert set(made.steps(log.head)) == {2}
     assert orjson.loads(made.answer()) == {
         "position": 2,
         "greatest": {"messages": "msg-1", "threads": "thr-1", "agents": "greeter"},

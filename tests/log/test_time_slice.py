@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from organism.log.projection import NICENESS
+from organism.log.projection import NICENESS, QUICK_NICENESS
 from organism.log.time_slice import LONG_NS, SETTING_CALLS, SHORT_NS, Attributes, ask_for_slices
 from tests.log.engines import open_durable
 from tests.log.projecting import committing, committing_pid, pid_of, projected
@@ -43,8 +43,11 @@ async def test_the_processes_beside_the_log_have_their_slices(tmp_path: Path) ->
     async with projected(tmp_path / "log") as log:
         await committing(log)
         assert attributes(committing_pid(log)).runtime == SHORT_NS
-        assert attributes(pid_of(log)).runtime == LONG_NS
-        assert os.getpriority(os.PRIO_PROCESS, pid_of(log)) == os.getpriority(os.PRIO_PROCESS, 0) + NICENESS
+        threads = [int(thread.name) for thread in Path(f"/proc/{pid_of(log)}/task").iterdir()]
+        usual = os.getpriority(os.PRIO_PROCESS, 0)
+        found = {os.getpriority(os.PRIO_PROCESS, thread) - usual: attributes(thread).runtime for thread in threads}
+        assert os.getpriority(os.PRIO_PROCESS, pid_of(log)) - usual == NICENESS
+        assert found == {NICENESS: LONG_NS, QUICK_NICENESS: LONG_NS}
 
 
 def test_a_thread_keeps_how_nice_it_is() -> None:
