@@ -31,6 +31,10 @@ def attributes(thread: int) -> Attributes:
     return found
 
 
+def threads_of(process: int) -> list[int]:
+    return [int(thread.name) for thread in Path(f"/proc/{process}/task").iterdir()]
+
+
 async def test_only_the_thread_that_commits_has_short_slices(tmp_path: Path) -> None:
     log = await open_durable(tmp_path)
     slices = {thread.name: attributes(thread.native_id or 0).runtime for thread in threading.enumerate()}
@@ -43,7 +47,7 @@ async def test_the_processes_beside_the_log_have_their_slices(tmp_path: Path) ->
     async with projected(tmp_path / "log") as log:
         await committing(log)
         assert attributes(committing_pid(log)).runtime == SHORT_NS
-        threads = [int(thread.name) for thread in Path(f"/proc/{pid_of(log)}/task").iterdir()]
+        threads = threads_of(pid_of(log))
         usual = os.getpriority(os.PRIO_PROCESS, 0)
         found = {os.getpriority(os.PRIO_PROCESS, thread) - usual: attributes(thread).runtime for thread in threads}
         assert os.getpriority(os.PRIO_PROCESS, pid_of(log)) - usual == NICENESS
