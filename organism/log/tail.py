@@ -11,7 +11,7 @@ from typing import Final
 from organism.log.log import EventFilter
 from organism.model.events import ORGANISM_STREAM, Event
 
-TAIL_BYTES: Final = 1 << 17
+TAIL_BYTES: Final = 1 << 16
 """Who follows reads a commit at once; many of them kept would push what is needed out of the processor's cache."""
 CATCH_UP_EVENTS: Final = 1000
 
