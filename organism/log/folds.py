@@ -47,10 +47,11 @@ Touch = tuple[Callable[[Event], Sequence[str]], Apply, RowCache]
 class Folds:
     """All read models. ``owed`` are committed events that no row has seen; ``position`` is how far the rows are.
 
-    While another process folds too (it ``is_helped``), they are packed, and more of them may wait.
+    While another process folds too (it ``is_helped``), more of them may wait; and they are packed, as long as nobody
+    ``is_asking`` for rows.
     """
 
-    __slots__ = ("_by_type", "caches", "is_helped", "is_whole", "owed", "position")
+    __slots__ = ("_by_type", "caches", "is_asking", "is_helped", "is_whole", "owed", "position")
 
     def __init__(self, models: Sequence[ReadModel], load: LoadRow, position: int) -> None:
         milestone = milestone_before(position) + SPAN_EVENTS
@@ -61,6 +62,7 @@ class Folds:
         self.owed = Owed(position)
         self.position = position
         self.is_helped = False
+        self.is_asking = False
         self.is_whole = True
         self._by_type: dict[str, list[Touch]] = {}
         for model in models:
@@ -76,7 +78,7 @@ class Folds:
         """These units are on the disk now."""
         if not self.is_whole:
             return
-        if self.is_helped:
+        if self.is_helped and not self.is_asking:
             self.owed.pack(batch)
         else:
             self.owed.add(batch.events())
@@ -97,6 +99,7 @@ class Folds:
         """
         if not self.is_whole:
             raise OrganismError("A read model could not take an event; its rows are made anew at the next start.")
+        self.is_asking = True
         owed = self.owed.take(most)
         self.is_whole = False
         while owed:

@@ -52,7 +52,7 @@ class RowWriters:
         """Begin to write; ``told`` is called later, in the loop's thread. If a fold raises, nothing has begun."""
         projector = self._projector
         if projector is not None and projector.is_ready and len(streams) >= FEW_UNITS and self._is_held():
-            folds.is_helped = True
+            folds.is_helped, folds.is_asking = True, False
             folds.leave()
             projector.project(folds.owed.head, partial(self._projected, folds, told))
             return

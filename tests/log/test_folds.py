@@ -79,6 +79,15 @@ def test_what_is_packed_is_no_event_until_it_is_asked_for(owing: Owing, monkeypa
     assert made == [2, 2, 1]
 
 
+def test_who_asks_for_rows_again_and_again_finds_events(owing: Owing, monkeypatch: pytest.MonkeyPatch) -> None:
+    owing.folds.is_helped = True
+    owing.commit(begin=0, end=3)
+    owing.folds.settle()
+    monkeypatch.setattr(log_owed, "unfold", None)  # it would raise
+    owing.commit(begin=3, end=5)
+    assert owing.threads() == ALL
+
+
 @pytest.mark.parametrize("reached", range(LAST + 1))
 def test_what_another_process_folded_is_passed_by_wherever_it_stopped(owing: Owing, reached: int) -> None:
     owing.commit(begin=0, end=1)
