@@ -54,10 +54,10 @@ LEAVE_SECONDS: Final = 60.0
 """So long without a wish there is nothing to stay for."""
 LINE_BYTES: Final = 1 << 16
 NICENESS: Final = 11
-"""So far behind who commits that it never waits for its turn: Linux lets who wakes up go first only if it has had less
-than its share, and half of a core would be no more than that beside one of equal weight."""
+"""Linux lets who wakes up go first only if it has had less than its share: beside one of so little weight, who commits
+always has."""
 QUICK_NICENESS: Final = 3
-"""Not so far that it falls behind more."""
+"""Once it has fallen behind."""
 
 
 class Projection:

@@ -268,7 +268,14 @@ class Named:
     first: str
 
 
-def test_fields_that_are_given_by_name_are_read_so(parsed: list[bytes]) -> None:
-    codec = Codec.of([Named])
-    assert codec.seal(*NAMES, Named(first="1")).payload == Named(first="1")
+@dataclass(kw_only=True)
+class Called:
+    first: str
+
+
+@pytest.mark.parametrize("payload", [Named(first="1"), Called(first="1")])
+def test_fields_that_are_given_by_name_are_read_so(payload: Any, parsed: list[bytes]) -> None:
+    codec = Codec.of([type(payload)])
+    assert codec.seal(*NAMES, payload).payload == payload
+    assert codec.draft(type(payload).__name__, {"first": "1"}) == payload
     assert parsed == []

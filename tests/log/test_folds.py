@@ -61,7 +61,9 @@ def test_what_was_packed_is_folded_like_anything_else(owing: Owing, packed: tupl
     assert (owing.folds.owed.count(), owing.folds.position) == (0, LAST)
 
 
-def test_what_is_packed_is_no_event_until_it_is_asked_for(owing: Owing, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def unpacked(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many units became events, each time; two at a time."""
     made: list[int] = []
 
     def count(rows: list[tuple[int, bytes]], *more: object) -> tuple[list[Event], list[tuple[str, int, int]]]:
@@ -70,13 +72,25 @@ def test_what_is_packed_is_no_event_until_it_is_asked_for(owing: Owing, monkeypa
 
     monkeypatch.setattr(log_owed, "unfold", count)
     monkeypatch.setattr(log_owed, "UNPACK_UNITS", 2)
+    return made
+
+
+def test_what_is_packed_is_no_event_until_it_is_asked_for(owing: Owing, unpacked: list[int]) -> None:
     owing.folds.is_helped = True
     owing.commit(begin=0, end=5)
-    assert made == []
+    assert unpacked == []
     owing.folds.settle(4)
-    assert (made, owing.folds.position) == ([2], 4)
+    assert (unpacked, owing.folds.position) == ([2], 4)
     assert owing.threads() == ALL
-    assert made == [2, 2, 1]
+    assert unpacked == [2, 2, 1]
+
+
+def test_what_is_passed_by_never_becomes_an_event(owing: Owing, unpacked: list[int]) -> None:
+    owing.folds.is_helped = True
+    owing.commit(begin=0, end=5)
+    owing.folds.reached(LAST - 3, {})
+    assert owing.threads() == {"thr-4": 2}
+    assert unpacked == [1]
 
 
 def test_who_asks_for_rows_again_and_again_finds_events(owing: Owing, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,6 +8,7 @@ import shutil
 import signal
 from collections.abc import Callable, Coroutine
 from contextlib import closing, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -114,6 +115,24 @@ async def test_a_read_of_much_that_is_owed_lets_the_loop_turn(tmp_path: Path, mo
         assert row["sent"] == 9 * AT_ONCE
         assert max(portions) <= AT_ONCE
         assert turns >= 3
+
+
+async def test_units_are_packed_while_the_other_process_is_there_and_nobody_reads(tmp_path: Path) -> None:
+    async with projected(tmp_path / "log") as log:
+        found: list[tuple[bool, bool]] = []
+
+        async def look(*, by: Callable[[], Coroutine[Any, Any, Any]]) -> None:
+            await log.commit(unit("thr-1", created()))
+            await by()
+            folds = log._rows.folds  # noqa: SLF001 - the log shows it to nobody
+            found.append((folds.is_helped, folds.is_asking))
+
+        await look(by=partial(written, log))
+        await look(by=partial(log.private_row, "threads", "thr-1"))
+        await look(by=partial(written, log))
+        await log._rows.writers.alone()  # noqa: SLF001 - as above
+        await look(by=partial(written, log))
+        assert found == [(True, False), (True, True), (True, False), (False, True)]
 
 
 async def test_what_waits_for_another_process_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
