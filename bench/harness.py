@@ -13,9 +13,9 @@ from pathlib import Path
 
 from bench.load import Measurement
 from bench.peer import PYTHON
-from bench.places import COMPILED, ROOT, SCRATCH
+from bench.places import ROOT, SCRATCH
 from bench.results import Kept, Round, Store
-from bench.rows import OWN_ENVIRONMENT, UNCOMPILED, Pair, Program, Side
+from bench.rows import OWN_ENVIRONMENT, Pair, Program, Side
 
 PATIENCE_SECONDS, PATIENCE_WITH_LOGS_SECONDS = 120.0, 900.0
 
@@ -64,10 +64,8 @@ def run(program: Program, effort: Effort, patience_seconds: float = PATIENCE_SEC
     command = [str(interpreter(program.environment)), "-m", program.module, *program.arguments]
     command += ["--seconds", str(effort.seconds)]
     command += ["--in-flight", str(program.in_flight)] if program.in_flight else []
-    command += ["--quick"] if effort.is_quick and program.environment in {OWN_ENVIRONMENT, UNCOMPILED} else []
-    places = [COMPILED, ROOT] if program.environment == OWN_ENVIRONMENT else [ROOT]
-    path = os.pathsep.join(str(place) for place in places)
-    environment = {**os.environ, "PYTHONPATH": path, "PYTHONSAFEPATH": "1", PYTHON: sys.executable}
+    command += ["--quick"] if effort.is_quick and program.environment == OWN_ENVIRONMENT else []
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONSAFEPATH": "1", PYTHON: sys.executable}
     try:
         ended = subprocess.run(
             command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=patience_seconds, check=False
@@ -90,9 +88,7 @@ def measurement(program: Program, output: str) -> Measurement:
 
 def interpreter(environment: str) -> Path:
     """The Python of an environment; that of this process for the product's own. Raises ``ProgramFailed``."""
-    if environment == OWN_ENVIRONMENT and not COMPILED.exists():
-        raise ProgramFailed("The product is not compiled yet: start the bench by scripts/bench.")
-    if environment in {OWN_ENVIRONMENT, UNCOMPILED}:
+    if environment == OWN_ENVIRONMENT:
         return Path(sys.executable)
     python = SCRATCH / environment / "bin" / "python"
     if not python.exists():

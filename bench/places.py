@@ -6,8 +6,6 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 SCRATCH = ROOT / ".bench"
-COMPILED = ROOT / "build" / "compiled"
-"""Where `scripts/compile` lays the product out."""
 RESULTS = SCRATCH / "results"
 PAGE = ROOT / "docs" / "benchmarks.md"
 

@@ -8,8 +8,6 @@ from enum import Enum
 from bench.arithmetic import Better, Bounds
 
 OWN_ENVIRONMENT = ""
-UNCOMPILED = "uncompiled"
-"""The product's own environment, with its sources as they are."""
 
 
 class Side(Enum):
@@ -23,7 +21,7 @@ class Side(Enum):
 class Program:
     """A module that prints one measurement.
 
-    ``environment`` names one of ``bench/rivals/requirements/``; empty is the product's own, compiled. ``in_flight`` is
+    ``environment`` names one of ``bench/rivals/requirements/``; empty is the product's own. ``in_flight`` is
     passed on if it is not zero.
     """
 
@@ -174,12 +172,6 @@ PAIRS = (
         hops(64),
         Program(BARE_HOP, in_flight=64),
         (Row("hops/s, 64 in flight / a hop without features, as durable and as valid", OURS, RIVAL, None),),
-    ),
-    Pair(
-        "compiled",
-        hops(64),
-        Program(HOPS, UNCOMPILED, 64),
-        (Row("hops/s, 64 in flight / the same, not compiled", OURS, RIVAL, None),),
     ),
     Pair(
         "bare-chain",

@@ -8,8 +8,6 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Final
 
-from mypy_extensions import mypyc_attr
-
 from organism.errors import LogUnavailable, OrganismError
 from organism.log.batch import Batch, Intake
 from organism.log.conceal import Redactor
@@ -23,7 +21,6 @@ EARLY_UNITS: Final = 32
 """So many units do not wait for the end of the loop's iteration: the disk works on them while the rest is made."""
 
 
-@mypyc_attr(allow_interpreted_subclasses=True)
 class Journal(ABC):
     """The front of a log: ``append`` and what follows from it, in the loop's thread.
 

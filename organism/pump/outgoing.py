@@ -1,7 +1,4 @@
-"""What a handler returned, looked at before anything rests on it.
-
-Never compiled: what is declared is not what comes, and compiled code believes a declaration.
-"""
+"""What a handler returned, checked before anything rests on it."""
 
 from __future__ import annotations
 

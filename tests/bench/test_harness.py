@@ -13,7 +13,7 @@ from bench.harness import ProgramFailed, measurement
 from bench.load import WARM_UP_SECONDS, Load, Measurement, percentiles_us
 from bench.places import PAGE
 from bench.results import Kept, Store, lines
-from bench.rows import OWN_ENVIRONMENT, PAIRS, UNCOMPILED, Figure, Pair, Program, Row, Side
+from bench.rows import OWN_ENVIRONMENT, PAIRS, Figure, Pair, Program, Row, Side
 
 FAST = Bounds(must=10, aim=15)
 SMALL = Bounds(must=5, aim=3.5, better=Better.LOWER)
@@ -208,6 +208,6 @@ def test_every_pair_has_a_name_of_its_own() -> None:
 
 
 def test_every_environment_of_a_rival_is_pinned() -> None:
-    places = {pair.rival.environment for pair in PAIRS if pair.rival} - {OWN_ENVIRONMENT, UNCOMPILED}
+    places = {pair.rival.environment for pair in PAIRS if pair.rival} - {OWN_ENVIRONMENT}
     pinned = {path.stem for path in (Path(table.__file__).parent / "rivals" / "requirements").glob("*.txt")}
     assert places == pinned

@@ -20,7 +20,6 @@ from organism.codec.plain import Plain
 from organism.codec.schema import PayloadSchema
 from organism.errors import InvalidPayload
 
-pytestmark = pytest.mark.replaces
 NAMES = ("greeter", "calculator.add", "call-1")
 often = settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
 

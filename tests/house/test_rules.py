@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from tests.house.rules import habits, purity, safety, sizes, words
+from tests.house.rules import habits, purity, safety, words
 from tests.house.tree import Rule, Source, read_repository
 
-RULES = (*sizes.RULES, *words.RULES, *habits.RULES, *safety.RULES, *purity.RULES)
+RULES = (*words.RULES, *habits.RULES, *safety.RULES, *purity.RULES)
 SENTENCES = [rule.sentence for rule in RULES]
 
 

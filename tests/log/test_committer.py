@@ -29,8 +29,6 @@ from tests.log.engines import MODELS, FixedClock, as_tuples, created, found_out,
 from tests.log.faulty import FaultyDriver, Plan
 from tests.log.projecting import MODELS_AT, committer_of, committing, committing_pid, opened, place_of
 
-pytestmark = pytest.mark.replaces
-
 
 @pytest.fixture
 def by_the_thread(monkeypatch: pytest.MonkeyPatch) -> list[int]:

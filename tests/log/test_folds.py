@@ -16,8 +16,6 @@ from organism.log.heads import Heads
 from organism.model.events import Event
 from tests.log.engines import THREADS, created, sent, unit
 
-pytestmark = pytest.mark.replaces
-
 LAST = 3 * 5
 """Five units of three events."""
 

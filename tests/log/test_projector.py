@@ -34,8 +34,6 @@ from tests.log.projecting import (
     written,
 )
 
-pytestmark = pytest.mark.replaces
-
 
 @pytest.fixture(autouse=True)
 def few_are_enough(monkeypatch: pytest.MonkeyPatch) -> None:

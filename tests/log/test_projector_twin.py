@@ -22,8 +22,6 @@ from tests.log.engines import MODELS, created, open_durable, open_twin, sent, un
 from tests.log.projecting import committing, flush, opened, pid_of, projected, projector_of, ready, written
 from tests.log.test_twin import RULES, Keeper, Step, play
 
-pytestmark = pytest.mark.replaces
-
 
 @pytest.fixture(autouse=True)
 def few_are_enough(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -22,7 +22,6 @@ from tests.log.engines import created, open_durable, sent, turn, unit
 from tests.log.projecting import another, flush, in_the_file, pid_of, projected, projector_of, written
 
 Run = Callable[[Coroutine[Any, Any, None]], None]
-pytestmark = pytest.mark.replaces
 
 
 @pytest.fixture(autouse=True)

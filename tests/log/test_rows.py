@@ -76,7 +76,6 @@ async def test_l4_no_read_waits_for_rows_to_be_written(log: SqliteLog) -> None:
         assert (await log.rows("messages", Query(at=2))).total == 1
 
 
-@pytest.mark.replaces
 async def test_many_rows_are_written_before_a_list_of_all_is_read(
     log: SqliteLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -10,7 +10,6 @@ import pytest
 from organism.pump.workers import TURN_HANDLINGS, Workers
 
 MANY = 5 * TURN_HANDLINGS + 3
-pytestmark = pytest.mark.replaces
 
 
 class Loop:
