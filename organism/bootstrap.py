@@ -383,7 +383,6 @@ async def open_log(data: Path | None, tenant_id: str, clock: LogClock, parts: Pa
         key_path=key_path_of(parts.key_path, folder_of(tenant_id)),
         random_bytes=parts.chance.bytes,
         driver=parts.driver,
-        models_at="organism.projections:READ_MODELS",
     )
     folder = data / TENANTS
     folder.mkdir(mode=PRIVATE_DIRECTORY, parents=True, exist_ok=True)

@@ -11,7 +11,6 @@ import time
 from collections.abc import Callable
 from typing import Any, Final, TypeVar
 
-from organism.errors import OrganismError
 from organism.log.connect import Connector
 from organism.log.driver import Connection
 from organism.log.queries import statements
@@ -39,12 +38,15 @@ class Beside:
         self._connection: Connection | None = None
         self._work_end = self._end = NEVER
         self._is_late = False
-        self._still: Connection | None = None
-        self._is_still = False
 
     def near(self, work: Callable[..., T], *arguments: Any) -> T:
         """``work(connection, *arguments)``, however long it takes: for the few rows that a decision needs."""
-        return self._over(self._opened, work, *arguments)
+        try:
+            return work(self._opened(), *arguments)
+        except self._connector.driver.errors as error:
+            if self._is_late:
+                raise TakesTime from error
+            raise self._connector.explain(error) from error
 
     def quick(self, work: Callable[..., T], *arguments: Any) -> T:
         """The same. Raises ``TakesTime`` if it is not over soon."""
@@ -55,25 +57,6 @@ class Beside:
             self._work_end = self._end = NEVER
             self._is_late = False
 
-    def hold_still(self) -> None:
-        """Until ``let_go``, ``still`` sees the rows as they are written now, whatever another process writes."""
-        self._over(self._opened_still, _begin)
-        self._is_still = True
-
-    def let_go(self) -> None:
-        """From now on ``still`` sees rows as they are written."""
-        if self._still is not None and self._is_still:
-            self._is_still = False
-            try:
-                self._over(self._opened_still, _end)
-            except OrganismError:  # the next one begins with another connection
-                self._still.close()
-                self._still = None
-
-    def still(self, work: Callable[..., T], *arguments: Any) -> T:
-        """``near``, but for what it sees: for the few rows that a fold needs."""
-        return self._over(self._opened_still if self._is_still else self._opened, work, *arguments)
-
     def pin(self) -> Connection:
         """Give the connection away, with the rows as they are written now; whoever gets it closes it."""
         connection, self._connection = self._opened(), None
@@ -82,31 +65,16 @@ class Beside:
         return connection
 
     def close(self) -> None:
-        """Close the connections; the next read opens another one."""
-        for connection in (self._connection, self._still):
-            if connection is not None:
-                connection.close()
-        self._connection = self._still = None
-        self._is_still = False
-
-    def _over(self, opened: Callable[[], Connection], work: Callable[..., T], *arguments: Any) -> T:
-        try:
-            return work(opened(), *arguments)
-        except self._connector.driver.errors as error:
-            if self._is_late:
-                raise TakesTime from error
-            raise self._connector.explain(error) from error
+        """Close the connection; the next read opens another one."""
+        if self._connection is not None:
+            self._connection.close()
+        self._connection = None
 
     def _opened(self) -> Connection:
         if self._connection is None:
             self._connection = self._connector.to_read()
             self._connection.set_progress_handler(self._look, LOOK_STEPS)
         return self._connection
-
-    def _opened_still(self) -> Connection:
-        if self._still is None:
-            self._still = self._connector.to_read()
-        return self._still
 
     def _look(self) -> bool:
         """Whether to break off what runs."""
@@ -118,7 +86,3 @@ def _begin(connection: Connection) -> None:
     """From here on the connection sees the rows as they are written now; nothing is settled before the first read."""
     connection.execute("BEGIN")
     connection.execute(_SQL["state"]).fetchone()
-
-
-def _end(connection: Connection) -> None:
-    connection.execute("COMMIT")

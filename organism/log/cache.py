@@ -163,10 +163,6 @@ class RowCache(ABC):
         self.leaving.update(self.pending)
         self.pending, self.leaving = self.leaving, {}
 
-    def forget(self, position: int) -> None:  # noqa: ARG002 - some rows stand since a milestone
-        """The table has every row as it stands at ``position``, which is news here."""
-        self.dirty, self.pending, self.leaving = Dirty(self._take), {}, {}
-
     def _take(self, key: str) -> Any:
         """The row, which is about to change."""
         return self._before(key)
@@ -312,12 +308,6 @@ class ChangingRows(RowCache):
         self._stood = self._leaving_stood + self._stood
         self._leaving_stood = []
         super().stay()
-
-    def forget(self, position: int) -> None:
-        """See ``RowCache``."""
-        self._young, self._old = {}, {}
-        self.milestone = milestone_before(position) + SPAN_EVENTS
-        super().forget(position)
 
     def _take(self, key: str) -> Row | None:
         """It is kept as it stood, if a milestone has seen it so."""

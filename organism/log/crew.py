@@ -15,7 +15,6 @@ from organism.log.connect import Connector
 from organism.log.driver import Connection
 from organism.log.log import ReadModel
 from organism.log.opening import Options, Truth
-from organism.log.time_slice import SHORT_NS, ask_for_slices
 from organism.log.units import Units
 from organism.log.views import Views, prepare
 from organism.log.worker import Worker
@@ -101,12 +100,6 @@ class Crew:
             return self.writer.wait_for(lambda: work(self.commits.connection, *arguments))
         return self.beside.near(work, *arguments)
 
-    def still(self, work: Callable[..., T], *arguments: Any) -> T:
-        """``near``, over the rows as they were at ``hold_still`` while another process writes some."""
-        if self._is_alone or self._is_renewing:
-            return self.near(work, *arguments)
-        return self.beside.still(work, *arguments)
-
     async def look(self, work: Callable[..., T], ask: Callable[[], Arguments], *, is_long: bool = False) -> T:
         """Run ``work(connection, *ask())`` over the rows as they are written at the moment when ``ask`` is called.
 
@@ -150,8 +143,6 @@ class Crew:
         return worker
 
     def _open_log(self, claim: Claim) -> Truth:
-        if not self._is_alone:
-            ask_for_slices(SHORT_NS)
         with ExitStack() as stack:
             connection = self._connector.to_log()
             stack.callback(connection.close)

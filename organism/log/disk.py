@@ -10,7 +10,6 @@ from typing import Any, Final
 from organism.errors import LogUnavailable
 from organism.log.batch import Batch
 from organism.log.commits import make_commit, make_room
-from organism.log.committers import Committers
 from organism.log.connect import Connector
 from organism.log.crew import Crew
 from organism.log.driver import Connection, Failure
@@ -30,16 +29,15 @@ LAST_RETRY_SECONDS: Final = 5.0
 
 
 class Disk:
-    """Writes one batch at a time. ``head`` is the last commit that is known to be on the disk; ``committers`` write.
+    """Writes one batch at a time. ``head`` is the last commit that is known to be on the disk.
 
     ``done(batch, error)`` is called in the loop's thread; after an error nothing may be written until ``regain`` has
     returned.
     """
 
-    def __init__(self, crew: Crew, committers: Committers, connector: Connector, key: bytes, truth: Truth) -> None:
+    def __init__(self, crew: Crew, connector: Connector, key: bytes, truth: Truth) -> None:
         self._loop = asyncio.get_running_loop()
         self._crew = crew
-        self.committers = committers
         self._connector = connector
         self.key = key
         self.done: Done | None = None
@@ -49,7 +47,6 @@ class Disk:
         self._is_writing = False
         self._wal_bytes = 0
         self._wants_room = not connector.driver.exclusive
-        self._has_room = False
         self._timer: asyncio.TimerHandle | None = None
 
     def write(self, batch: Batch) -> None:
@@ -58,7 +55,7 @@ class Disk:
         chained = batch.hash(self.key, self.head.hash)
         commit = make_commit(self._epoch, batch, chained)
         self._wal_bytes += commit.size
-        self.committers.write(commit, partial(self._wrote, batch, chained))
+        self._crew.writer.post(partial(self._wrote, batch, chained), self._crew.commits.write, commit)
 
     def failure(self, error: Exception) -> Failure:
         """What kind of failure it is, or was before it was explained."""
@@ -120,8 +117,6 @@ class Disk:
         """Now and then while writing: the head goes outside the database, and the WAL into it when nothing waits."""
         self._timer = None
         self.anchor()
-        if self._has_room:  # nobody else may write to the WAL while it is made
-            self.committers.look()
         if not self._is_writing and self._wal_bytes > IDLE_WAL_BYTES:
             self._checkpoint()
 
@@ -130,14 +125,11 @@ class Disk:
         self._wants_room = False
         log = self._connector.place.log
         wal = log.with_name(log.name + "-wal")
-        self._crew.writer.post(self._made_room, make_room, wal, FULL_WAL_BYTES + FULL_WAL_BYTES // 8)
-
-    def _made_room(self, _: Any, __: Exception | None) -> None:
-        self._has_room = True
+        self._crew.writer.post(lambda _, __: None, make_room, wal, FULL_WAL_BYTES + FULL_WAL_BYTES // 8)
 
     def _checkpoint(self) -> None:
         self._wal_bytes = 0
-        self.committers.checkpoint(self._checkpointed)
+        self._crew.writer.post(self._checkpointed, self._crew.commits.checkpoint)
 
     def _checkpointed(self, _: Any, error: Exception | None) -> None:
         """A checkpoint that found no room is tried again; one that broke puts in question all that it moved."""

@@ -104,19 +104,6 @@ def decode(fields: Sequence[Any], upcaster: Upcaster) -> list[Event]:
     return events
 
 
-def unfold(
-    rows: Sequence[tuple[int, bytes]], known: int, upcaster: Upcaster
-) -> tuple[list[Event], list[tuple[str, int, int]]]:
-    """The events of unchecked rows after the position ``known``; and each stream that a row touches, as ``Touched``."""
-    found: list[Event] = []
-    streams: list[tuple[str, int, int]] = []
-    for first, body in rows:
-        events = decode(orjson.loads(body), upcaster)
-        found += events if first > known else [event for event in events if event.position > known]
-        streams += [(stream, first, last) for stream, last in heads_of(events).items()]
-    return found, streams
-
-
 def hand_over(
     rows: Iterable[tuple[int, bytes]], after: int, upcaster: Upcaster, apply: Callable[[Event], object]
 ) -> None:

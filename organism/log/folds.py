@@ -7,11 +7,11 @@ head by what ``Folds.owed`` holds; every read settles that first.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+import sys
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from organism.errors import OrganismError
-from organism.log.batch import Batch
 from organism.log.cache import (
     SPAN_EVENTS,
     Apply,
@@ -23,14 +23,11 @@ from organism.log.cache import (
     milestone_before,
 )
 from organism.log.log import ReadModel
-from organism.log.owed import ALL, Owed
 from organism.model.events import Event
 
 ERASED: Final = b'{"erased":true}'
 MOST_OWED: Final = 256
 """So many committed events may wait for their fold before it is done without being asked for."""
-MOST_UNREAD: Final = 16_384
-"""So many may wait for a fold that nobody asks for, while another process makes it."""
 AT_ONCE: Final = 512
 """So many events are folded without a pause: two milliseconds."""
 
@@ -45,13 +42,9 @@ Touch = tuple[Callable[[Event], Sequence[str]], Apply, RowCache]
 
 
 class Folds:
-    """All read models. ``owed`` are committed events that no row has seen; ``position`` is how far the rows are.
+    """All read models. ``owed`` are committed events that no row has seen; ``position`` is how far the rows are."""
 
-    While another process folds too (it ``is_helped``), more of them may wait; and they are packed, as long as nobody
-    ``is_asking`` for rows.
-    """
-
-    __slots__ = ("_by_type", "caches", "is_asking", "is_helped", "is_whole", "owed", "position")
+    __slots__ = ("_by_type", "caches", "is_whole", "owed", "position")
 
     def __init__(self, models: Sequence[ReadModel], load: LoadRow, position: int) -> None:
         milestone = milestone_before(position) + SPAN_EVENTS
@@ -59,10 +52,8 @@ class Folds:
             model.name: FinalRows(model, load) if model.is_final else ChangingRows(model, load, milestone)
             for model in models
         }
-        self.owed = Owed(position)
+        self.owed: list[Event] = []
         self.position = position
-        self.is_helped = False
-        self.is_asking = False
         self.is_whole = True
         self._by_type: dict[str, list[Touch]] = {}
         for model in models:
@@ -74,33 +65,23 @@ class Folds:
         """The read model of this name."""
         return self.caches[name].model
 
-    def take(self, batch: Batch) -> None:
-        """These units are on the disk now."""
-        if not self.is_whole:
-            return
-        if self.is_helped and not self.is_asking:
-            self.owed.pack(batch)
-        else:
-            self.owed.add(batch.events())
-
     def owe(self, events: Sequence[Event]) -> None:
         """These are on the disk now."""
         if self.is_whole:
-            self.owed.add(events)
+            self.owed += events
 
     def is_overdue(self) -> bool:
         """Whether so much is owed that it has to be folded, though nobody asks for it."""
-        return self.is_whole and self.owed.count() >= (MOST_UNREAD if self.is_helped else MOST_OWED)
+        return self.is_whole and len(self.owed) >= MOST_OWED
 
-    def settle(self, most: int = ALL) -> None:
+    def settle(self, most: int = sys.maxsize) -> None:
         """Fold what is owed, or the first ``most`` of it.
 
         Raises for good once a fold has failed: half-made rows are neither shown nor written.
         """
         if not self.is_whole:
             raise OrganismError("A read model could not take an event; its rows are made anew at the next start.")
-        self.is_asking = True
-        owed = self.owed.take(most)
+        owed, self.owed = self.owed[:most], self.owed[most:]
         self.is_whole = False
         while owed:
             milestone = milestone_before(owed[0].position - 1) + SPAN_EVENTS
@@ -114,7 +95,7 @@ class Folds:
 
     async def settle_gently(self) -> None:
         """Fold what is owed but for a few events, with pauses, so that it holds up nobody else."""
-        while self.owed.count() > AT_ONCE:
+        while len(self.owed) > AT_ONCE:
             self.settle(AT_ONCE)
             await asyncio.sleep(0)
 
@@ -141,27 +122,6 @@ class Folds:
         """It is not, and still owed."""
         for cache in self.caches.values():
             cache.stay()
-
-    def leave(self) -> None:
-        """What is newer than the tables leaves for them, written by another; ``reached`` or ``stay`` ends that."""
-        for cache in self.caches.values():
-            cache.leave()
-
-    def reached(self, position: int, greatest: Mapping[str, str]) -> None:
-        """The tables have what the events up to ``position`` make, and no key above ``greatest``.
-
-        What nobody asked for meanwhile was not folded here, and need not be any more.
-        """
-        if position <= self.position:
-            self.left()
-        else:
-            self.owed.pass_by(position)
-            self.position = position
-            for cache in self.caches.values():
-                cache.forget(position)
-        for name, key in greatest.items():
-            cache = self.caches[name]
-            cache.greatest = max(cache.greatest, key)
 
     def written(self, model: str, key: str) -> Written | None:
         """One row as it stands, as it would be written; None if there is none."""

@@ -128,8 +128,9 @@ class Journal(ABC):
         self._is_writing = False
         self._begin()
         self._last_at = batch.units[-1].events[-1].at
-        self._folds.take(batch)
-        self._tail.keep(batch.events(), batch.size)
+        events = batch.events()
+        self._folds.owe(events)
+        self._tail.keep(events, batch.size)
         _tell(iter(batch.units), None)
         self._tail.wake()
         if self._folds.is_overdue():

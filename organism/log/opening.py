@@ -35,17 +35,12 @@ class Clock(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What is given to a log but its models: where its key lies, where chance comes from, what it stands on.
-
-    ``models_at`` is where another process finds the models (``module:attribute``), so that it can write rows while
-    there is much to write, and one more can commit; empty: this process does everything alone.
-    """
+    """What is given to a log but its models: where its key lies, where chance comes from, what it stands on."""
 
     key_path: Path | None = None
     random_bytes: RandomBytes = os.urandom
     driver: Driver = field(default_factory=Pysqlite)
     upcaster: Upcaster = field(default_factory=Upcaster)
-    models_at: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
@@ -12,8 +11,6 @@ from pathlib import Path
 import orjson
 
 from organism.log.batch import Touched
-from organism.log.committer import Committer
-from organism.log.committers import Committers
 from organism.log.connect import Connector
 from organism.log.crew import Crew
 from organism.log.disk import Disk
@@ -24,8 +21,6 @@ from organism.log.heads import Heads
 from organism.log.log import ReadModel
 from organism.log.opening import Claimant, Clock, Options, Truth, make_log
 from organism.log.place import Place
-from organism.log.projector import Projector
-from organism.log.row_writers import RowWriters
 from organism.log.rows import Rows
 from organism.log.units import Units
 from organism.log.upcast import Upcaster
@@ -60,28 +55,13 @@ async def open_parts(directory: Path, models: Sequence[ReadModel], clock: Clock,
         truth, position = await crew.begin(partial(claimant.claim, since=since))
         rows = Rows(
             crew,
-            RowWriters(crew, _projector(place, options, truth)),
-            Folds(models, partial(crew.still, load_row), position),
+            Folds(models, partial(crew.near, load_row), position),
             Heads(partial(crew.near, _head_of, options)),
         )
         await _greatest(crew, rows, position)
         await catch_up(crew, rows, truth.position, options.upcaster)
-        disk = Disk(crew, Committers(crew, _committer(place, options)), connector, claimant.key, truth)
+        disk = Disk(crew, connector, claimant.key, truth)
         return Parts(options, truth, crew, disk, rows, stack.pop_all())
-
-
-def _committer(place: Place, options: Options) -> Committer | None:
-    """The process that commits under load, where there can be one: it opens the file by itself, and has a long pipe."""
-    if options.driver.exclusive or not options.models_at or sys.platform != "linux":
-        return None
-    return Committer(str(place.directory))
-
-
-def _projector(place: Place, options: Options, truth: Truth) -> Projector | None:
-    """The process that writes rows under load, where there can be one: it opens the files by itself."""
-    if options.driver.exclusive or not options.models_at:
-        return None
-    return Projector((str(place.directory), options.models_at, str(truth.epoch)))
 
 
 def _head_of(connection: Connection, options: Options, stream: str) -> int:

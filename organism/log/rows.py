@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import chain
 from typing import Any, Final, TypeVar
 
@@ -17,7 +18,6 @@ from organism.log.folds import Folds, with_payload
 from organism.log.heads import Heads
 from organism.log.log import EventFilter, Page, Query, ReadModel, Row
 from organism.log.pages import Moment, Statement, page_statement
-from organism.log.row_writers import RowWriters
 from organism.log.tables import flush_parameters
 from organism.log.units import Span
 from organism.log.views import payload_at, read_page
@@ -26,6 +26,10 @@ from organism.model.events import Event
 T = TypeVar("T")
 MANY_ROWS: Final = 512
 """More rows than this are not laid over a list of all: it waits until they are written."""
+FLUSH_SECONDS: Final = 0.05
+"""How long rows may lag behind the log."""
+FLUSH_UNITS: Final = 1024
+"""How many units are written without waiting for that time: a flush of more would hold up the loop, which folds it."""
 STUCK_SECONDS: Final = 1.0
 """So long after a flush that failed the next one is tried."""
 
@@ -36,10 +40,9 @@ class Rows:
     While the file cannot be written (a full disk: it ``is_stuck``), what is owed stays in memory.
     """
 
-    def __init__(self, crew: Crew, writers: RowWriters, folds: Folds, heads: Heads) -> None:
+    def __init__(self, crew: Crew, folds: Folds, heads: Heads) -> None:
         self._loop = asyncio.get_running_loop()
         self._crew = crew
-        self.writers = writers
         self.folds = folds
         self.heads = heads
         self._streams: list[Touched] = []
@@ -52,9 +55,9 @@ class Rows:
         """A commit is on the disk: its events wait in the folds, and these are its streams."""
         self._streams += streams
         if self._timer is None:
-            patience = STUCK_SECONDS if self.is_stuck else self.writers.pace.seconds
+            patience = STUCK_SECONDS if self.is_stuck else FLUSH_SECONDS
             self._timer = self._loop.call_later(patience, self._tick)
-        elif len(self._streams) > self.writers.pace.units and not self.is_stuck:
+        elif len(self._streams) > FLUSH_UNITS and not self.is_stuck:
             self._timer.cancel()
             self._timer = self._loop.call_soon(self._tick)
 
@@ -125,14 +128,15 @@ class Rows:
         if self._flushing is not None:
             await asyncio.shield(self._flushing)
 
-    def flush(self, over: asyncio.Future[None] | None = None) -> bool:
-        """Post what is owed, unless a flush is under way; gives whether it did. ``over`` is told of its end."""
+    def flush(self) -> None:
+        """Post what is owed, unless a flush is under way."""
         if self._flushing is not None or not self._is_owing():
-            return False
-        self.writers.write(self.folds, self._streams, self._flushed)
+            return
+        self.folds.settle()
+        owed = flush_parameters(self.folds, self._streams)
+        self._crew.keeper.post(partial(self._flushed, self.folds.position), self._crew.views.keep, owed)
         self._leaving, self._streams = self._streams, []
-        self._flushing = over or self._loop.create_future()
-        return True
+        self._flushing = self._loop.create_future()
 
     async def settle(self) -> None:
         """Return once the flush that holds all that is committed now is posted, after the one that may be under way."""
@@ -143,20 +147,20 @@ class Rows:
     def _is_owing(self) -> bool:
         if not self.folds.is_whole:
             return False  # the rows are half made: they are made anew at the next start
-        return bool(self._streams or self.folds.owed.count()) or self.folds.is_dirty()
+        return bool(self._streams or self.folds.owed) or self.folds.is_dirty()
 
-    def _flushed(self, position: int | None, error: Exception | None) -> None:
-        """A flush is over; one whose writer is gone is begun again at once."""
+    def _flushed(self, position: int, _: Any, error: Exception | None) -> None:
+        """The flush up to ``position`` is over."""
         self.is_stuck = error is not None
         streams, self._leaving = self._leaving, []
-        if position is None:
+        if error is not None:
+            self.folds.stay()
             self._streams = streams + self._streams
         else:
+            self.folds.left()
             self.heads.indexed = position
             self.heads.greatest = max(self.heads.greatest, max((touched[0] for touched in streams), default=""))
         over, self._flushing = self._flushing, None
-        if position is None and error is None and self.flush(over):
-            return
         if self._streams or self.is_stuck:
             self.owe(())
         if over is not None:

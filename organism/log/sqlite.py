@@ -3,8 +3,7 @@
 Why it is so stands in docs/topics/commit.md.
 Four threads share nothing but queues. The loop's prepares: it encodes, chains and folds, and it reads what is read
 quickly. The writing thread executes one statement a commit, the keeper's writes rows behind the log, the reading one
-does all reads that take time. Under load a process each takes over from the writing thread and from the keeper
-(``committing.py``, ``projection.py``).
+does all reads that take time.
 """
 
 from __future__ import annotations
@@ -66,8 +65,6 @@ class SqliteLog(Journal, Reads):
                 self._recovering.cancel()
                 await asyncio.wait([self._recovering])
             await self._rows.flushed()
-            await self._rows.writers.alone()
-            await self._disk.committers.alone()
             self._tail.close()
             self._rows.close()
             self._disk.close()
@@ -93,8 +90,6 @@ class SqliteLog(Journal, Reads):
 
     async def _recover(self, error: Exception) -> None:
         """Wait until the disk can be written again, take in what turned out to be written, go on."""
-        await self._rows.writers.alone()  # while anybody else has the files open, nobody can look at them anew
-        await self._disk.committers.alone()
         if self._folds.is_whole:
             self._folds.settle()  # it may look for rows, which it cannot while every connection is closed
         while True:
@@ -107,7 +102,5 @@ class SqliteLog(Journal, Reads):
             except (Fenced, LogDamaged) as final:
                 self._refusal = partial(type(final), final.message)
                 return
-            self._rows.writers.together()
-            self._disk.committers.together()
             self._admit(truth.position, truth.at)
             return

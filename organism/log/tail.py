@@ -11,8 +11,7 @@ from typing import Final
 from organism.log.log import EventFilter
 from organism.model.events import ORGANISM_STREAM, Event
 
-TAIL_BYTES: Final = 1 << 16
-"""Who follows reads a commit at once; many of them kept would push what is needed out of the processor's cache."""
+TAIL_BYTES: Final = 1 << 20
 CATCH_UP_EVENTS: Final = 1000
 
 ReadPast = Callable[[int, int, EventFilter | None, int], Awaitable[list[Event]]]

@@ -13,7 +13,7 @@ from typing import Final
 from tests.faults.client import Gone, client
 from tests.faults.judgement import judged, verified
 from tests.faults.ledger import Ledger
-from tests.faults.lives import Life, is_committing, nursery, spawn
+from tests.faults.lives import Life, nursery, spawn
 from tests.faults.oracle import read_lines
 from tests.faults.report import Report
 from tests.faults.stage import Stage
@@ -27,8 +27,7 @@ class Plan:
     """How a campaign goes. Times are in seconds.
 
     One life in ``early`` is killed while it starts, into one in ``suicides`` a message is sent that kills the process,
-    and one in ``spawned`` is the command as a user starts it; the others are forked in the nursery. With
-    ``is_hiring`` those have processes beside the log's from the first commits on.
+    and one in ``spawned`` is the command as a user starts it; the others are forked in the nursery.
     """
 
     kills: int
@@ -38,7 +37,6 @@ class Plan:
     early: int = 10
     suicides: int = 20
     spawned: int = 10
-    is_hiring: bool = False
 
 
 @dataclass(slots=True)
@@ -83,7 +81,6 @@ class Campaign:
         await self._bury(life, kill)
 
     def _kill(self, life: Life) -> None:
-        self.stage.counts["committing"] += is_committing(life.pid)
         life.kill()
 
     async def _note_life(self) -> None:
@@ -116,7 +113,6 @@ class Campaign:
         at_work = sum(latest_ends[kill.accepted] >= min(kill.next_life, ledger.lives[-1]) for kill in self.kills)
         counts = {
             "deaths by a message that kills": stage.counts["suicides"],
-            "kills with a process that commits": stage.counts["committing"],
             "injections wished": len(wishes.all),
             "injections accepted": len(wishes.accepted),
             "injections sent again with their key": sum(max(0, wish.sent - 1) for wish in wishes.all),
@@ -139,5 +135,4 @@ async def campaign(plan: Plan, folder: Path) -> Report:
     """Run a campaign in an empty folder."""
     async with nursery(folder) as births, client() as api:
         stage = Stage(folder, births, api, plan.seed)
-        stage.setting = stage.setting.hiring() if plan.is_hiring else stage.setting
         return await Campaign(plan, stage).run()

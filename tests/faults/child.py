@@ -11,7 +11,5 @@ from organism.cli.app import main
 from tests.faults import points
 
 if __name__ == "__main__":
-    if points.HIRE_SOON in os.environ:
-        points.hire_soon()
     points.install(os.environ.get(points.KILL_AT, ""))
     main()

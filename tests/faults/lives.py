@@ -17,7 +17,7 @@ from typing import Any, Final
 import orjson
 
 from tests.faults.client import TOKEN, Gone
-from tests.faults.points import HIRE_SOON, KILL_AT
+from tests.faults.points import KILL_AT
 
 ROOT: Final = Path(__file__).parents[2]
 PLAY: Final = Path(__file__).parent / "play" / "organism.yaml"
@@ -41,10 +41,6 @@ class Setting:
     def having(self, name: str, value: str) -> Setting:
         """The same with a variable in its environment."""
         return replace(self, environment={**self.environment, name: value})
-
-    def hiring(self) -> Setting:
-        """The same with processes beside the log's from the first commits on."""
-        return self.having(HIRE_SOON, "1")
 
     def forgiving(self, folder: Path) -> Setting:
         """The same with so many attempts that no message is parked before the server takes itself for crashing."""
@@ -142,16 +138,6 @@ class Life:
         """Stop it gracefully and wait for its end."""
         self.signal(signal.SIGTERM)
         return await self.end()
-
-
-def is_committing(pid: int) -> bool:
-    """Whether the process has one beside it that commits."""
-    children = Path(f"/proc/{pid}/task/{pid}/children")
-    try:
-        commands = [Path(f"/proc/{child}/cmdline").read_bytes() for child in children.read_text().split()]
-    except OSError:
-        return False
-    return any(b"organism.log.committing" in command for command in commands)
 
 
 def _handle_of(pid: int) -> int | None:

@@ -78,8 +78,6 @@ def _live(wanted: dict[str, Any], output: int) -> NoReturn:
     sys.argv = ["organism", *wanted["argv"]]
     status: object = None
     try:
-        if points.HIRE_SOON in os.environ:
-            points.hire_soon()
         points.install(os.environ.get(points.KILL_AT, ""))
         main()
     except SystemExit as ended:

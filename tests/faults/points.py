@@ -11,17 +11,12 @@ import functools
 import os
 import pkgutil
 import signal
-import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import count
 from typing import Any, Final
 
-from organism.log import committers, disk, row_writers
-
 KILL_AT: Final = "ORGANISM_KILL_AT"
-HIRE_SOON: Final = "ORGANISM_HIRE_SOON"
-"""Set to anything, it has the processes beside the log's begun by the first commits: a life of a test is short."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,9 +38,6 @@ POINTS: Final[dict[str, Point]] = {
     "appended": Point("organism.log.sqlite:SqliteLog.append", "it is queued", is_after=True),
     "commit": Point("organism.log.commits:Commits.write", "the disk's thread is about to write a commit"),
     "committed": Point("organism.log.commits:Commits.write", "it is on disk, only that thread knows", is_after=True),
-    "committing": Point("organism.log.committer:Committer.commit", "another process is about to be given a commit"),
-    "given": Point("organism.log.committer:Committer.commit", "it has it, nobody knows how far it is", is_after=True),
-    "heard": Point("organism.log.committer:Committer._heard", "it has answered, this one has not heard it"),
     "delivery": Point("organism.pump.pump:Pump._act", "the loop knows, nothing was started or told"),
     "delivered": Point("organism.pump.pump:Pump._act", "handlers were started, callers told", is_after=True),
     # a handling and its steps
@@ -59,8 +51,6 @@ POINTS: Final[dict[str, Point]] = {
     # what is written behind the log
     "rows": Point("organism.log.views:Views.flush", "rows are about to be written behind the log"),
     "written": Point("organism.log.views:Views.flush", "they are written", is_after=True),
-    "projecting": Point("organism.log.projector:Projector.project", "another process is about to be asked for rows"),
-    "projected": Point("organism.log.folds:Folds.reached", "it has written them, and this one knows", is_after=True),
     "anchor": Point("organism.log.place:Place.write_anchor", "the head is about to be anchored"),
     "anchored": Point("organism.log.place:Place.write_anchor", "it was just anchored", is_after=True),
     "checkpoint": Point("organism.log.commits:Commits.checkpoint", "the WAL is about to be moved into the file"),
@@ -80,24 +70,11 @@ POINTS: Final[dict[str, Point]] = {
 }
 
 
-BY_ITSELF: Final = frozenset({"rows", "written", "commit", "committed", "checkpoint", "checked"})
-"""Points that a life comes to while it writes everything itself, as it does under a light load."""
-
-
-def hire_soon() -> None:
-    """What much work does, done by little."""
-    vars(disk)["ANCHOR_SECONDS"] = 0.01
-    vars(disk)["USED_WAL_BYTES"] = 0
-    vars(committers)["MANY_COMMITS"] = vars(row_writers)["MANY_UNITS"] = vars(row_writers)["FEW_UNITS"] = 1
-
-
 def install(wanted: str, more: Mapping[str, Point] | None = None) -> None:
     """Make the point of ``point:nth`` deadly in this process; empty makes none. ``LookupError`` for an unknown one."""
     if not wanted:
         return
     name, _, nth = wanted.partition(":")
-    if name in BY_ITSELF:
-        vars(row_writers)["MANY_UNITS"] = vars(committers)["MANY_COMMITS"] = sys.maxsize
     point = {**POINTS, **(more or {})}[name]
     module, _, path = point.target.partition(":")
     owner_path, _, attribute = f"{module}:{path}".rpartition("." if "." in path else ":")

@@ -24,12 +24,3 @@ async def test_a_hundred_kills_lose_nothing_and_do_nothing_twice(tmp_path: Path)
     assert report.counts["unsafe effects found unfinished that had happened"] > 0
     assert report.counts["unsafe effects found unfinished that had not"] > 0
     assert report.counts["deaths by a message that kills"] > 0
-
-
-@pytest.mark.timeout(600)
-async def test_nor_do_kills_of_a_server_whose_commits_another_process_writes(tmp_path: Path) -> None:
-    report = await campaign(Plan(KILLS // 4, seed=2, longest=1.2, is_hiring=True), tmp_path)
-    print(report.markdown())
-    assert report.findings == []
-    assert report.kills >= KILLS // 4
-    assert report.counts["kills with a process that commits"] >= KILLS // 8
