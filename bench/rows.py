@@ -69,6 +69,7 @@ OURS, RIVAL = Figure(Side.OURS), Figure(Side.RIVAL)
 HOPS, RESTART, MEMORY = "bench.measures.hops", "bench.measures.restart", "bench.measures.memory"
 PUSH, REST, MODEL_CALL = "bench.measures.push", "bench.measures.rest", "bench.measures.model_call"
 RUNS = "bench.measures.runs"
+FAN_OUT = "bench.measures.fan_out"
 BARE_HOP = "bench.limits.bare_hop"
 
 
@@ -183,6 +184,19 @@ PAIRS = (
                 Figure(Side.OURS, "p50_us"),
                 Figure(Side.RIVAL, "p50_us"),
                 None,
+            ),
+        ),
+    ),
+    Pair(
+        "fan-out",
+        Program(FAN_OUT),
+        hops(1),
+        (
+            Row(
+                "messages/s of a fan-out of 2,000 from one handling / hops/s, 1 in flight",
+                OURS,
+                RIVAL,
+                at_least(0.8, 1),
             ),
         ),
     ),

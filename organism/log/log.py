@@ -198,6 +198,12 @@ class History(Protocol):
     async def content(self, position: int) -> tuple[bytes, bytes] | None:
         """(json, xml) of the content of the event at ``position``; None if there is none or it was erased."""
 
+    async def contents(self, digests: Mapping[int, str]) -> dict[int, tuple[bytes, bytes]]:
+        """(json, xml) by position; what was erased is missing. ``digests`` are what the events carry as ``content``.
+
+        ``content`` has to read the event's whole unit to learn its digest, which may hold ten thousand events.
+        """
+
     async def fold(self, after: int, apply: Callable[[Event], object]) -> None:
         """Hand every event after ``after`` to ``apply``, in order and without content: the fastest way to fold a log.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from itertools import islice
 from typing import Final
 
@@ -89,10 +89,13 @@ class MemoryLog(Journal):
 
     async def content(self, position: int) -> tuple[bytes, bytes] | None:
         """(json, xml) of the content of the event at ``position``; None if there is none or it was erased."""
-        for event in await self.read(position - 1, position, EventFilter(content=True)):
-            if event.content is not None and not event.content.erased:
-                return event.content.json, event.content.xml
-        return None
+        events = self._ledger.events(position - 1, min(position, self.head))
+        digests = {event.position: event.data["content"] for event in events if "content" in event.data}
+        return self._ledger.readable(digests).get(position)
+
+    async def contents(self, digests: Mapping[int, str]) -> dict[int, tuple[bytes, bytes]]:
+        """See ``History.contents``."""
+        return self._ledger.readable(digests)
 
     async def fold(self, after: int, apply: Callable[[Event], object]) -> None:
         """Hand every event after ``after`` to ``apply``, in order and without content: the fastest way to fold a log.

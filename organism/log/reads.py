@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from typing import Final
 
 from organism.log.crew import Crew
@@ -99,6 +99,10 @@ class Reads(ABC):
         if not 0 < position <= self.head:
             return None
         return await self._crew.reader.run(self._crew.units.content, position)
+
+    async def contents(self, digests: Mapping[int, str]) -> dict[int, tuple[bytes, bytes]]:
+        """See ``History.contents``."""
+        return await self._crew.reader.run(self._crew.units.contents, digests)
 
     async def fold(self, after: int, apply: Callable[[Event], object]) -> None:
         """Hand every event after ``after`` to ``apply``, in order and without content: the fastest way to fold a log.

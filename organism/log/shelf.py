@@ -96,16 +96,22 @@ class Ledger:
     def fill(self, event: Event) -> Event:
         """Give the event its content, checked against the digest that it carries."""
         if "content" in event.data:
-            found = self.contents.get(event.position)
-            if found is None:
-                raise LogDamaged(f"The content at position {event.position} is missing and was not erased. {REMEDY}")
-            owner, salt, json, xml = found
-            if not fits(event.data["content"], salt, json, xml):
-                raise LogDamaged(
-                    f"The content at position {event.position} does not fit its digest: it was changed. {REMEDY}"
-                )
-            event.content = Content(owner, json, xml, erased=not salt)
+            event.content = self._checked(event.position, event.data["content"])
         return event
+
+    def readable(self, digests: Mapping[int, str]) -> dict[int, tuple[bytes, bytes]]:
+        """(json, xml) by position, checked against the digests; what was erased is missing."""
+        contents = {position: self._checked(position, digest) for position, digest in digests.items()}
+        return {position: (c.json, c.xml) for position, c in contents.items() if not c.erased}
+
+    def _checked(self, position: int, digest: str) -> Content:
+        found = self.contents.get(position)
+        if found is None:
+            raise LogDamaged(f"The content at position {position} is missing and was not erased. {REMEDY}")
+        owner, salt, json, xml = found
+        if not fits(digest, salt, json, xml):
+            raise LogDamaged(f"The content at position {position} does not fit its digest: it was changed. {REMEDY}")
+        return Content(owner, json, xml, erased=not salt)
 
     def payload(self, position: int) -> bytes | None:
         """The content JSON of the event at ``position``; None if it was erased."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Final
@@ -75,12 +75,13 @@ class Units:
     def content(self, position: int) -> tuple[bytes, bytes] | None:
         """(json, xml) at the position; None if there is none or it was erased."""
         unit = self._connection.execute(_SQL["unit_at"], (position,)).fetchone()
-        if unit is None:
-            return None
-        events = [event for event in self._decode([unit]) if event.position == position]
-        self._fill(events)
-        content = events[0].content if events else None
-        return None if content is None or content.erased else (content.json, content.xml)
+        events = self._decode([unit] if unit else [])
+        digests = {e.position: e.data["content"] for e in events if e.position == position and "content" in e.data}
+        return self.contents(digests).get(position)
+
+    def contents(self, digests: Mapping[int, str]) -> dict[int, tuple[bytes, bytes]]:
+        """(json, xml) by position; what was erased is missing."""
+        return {position: (c.json, c.xml) for position, c in self._contents(digests).items() if not c.erased}
 
     def head_of(self, stream: str) -> int:
         """The position of the stream's last event; 0 for a stream that is not indexed."""
@@ -154,18 +155,25 @@ class Units:
         return events
 
     def _fill(self, events: Sequence[Event]) -> None:
-        """Give each event its content, checked against the digest that the event carries."""
-        sealed = {event.position: event for event in events if "content" in event.data}
-        positions = orjson.dumps(list(sealed)).decode()
+        """Give each event its content."""
+        contents = self._contents({e.position: e.data["content"] for e in events if "content" in e.data})
+        for event in events:
+            event.content = contents.get(event.position)
+
+    def _contents(self, digests: Mapping[int, str]) -> dict[int, Content]:
+        """The content at each position, checked against the digest that its event carries."""
+        found: dict[int, Content] = {}
+        positions = orjson.dumps(list(digests)).decode()
         for position, owner, salt, json, xml in self._connection.execute(_SQL["contents"], (positions,)):
-            event = sealed.pop(position)
-            if not fits(event.data["content"], salt, json, xml):
+            if not fits(digests[position], salt, json, xml):
                 raise LogDamaged(
                     f"The content at position {position} does not fit its digest: it was changed. {REMEDY}"
                 )
-            event.content = Content(owner, json, xml, erased=not salt)
-        if sealed:
-            raise LogDamaged(f"The content at position {min(sealed)} is missing and was not erased. {REMEDY}")
+            found[position] = Content(owner, json, xml, erased=not salt)
+        if len(found) < len(digests):
+            missing = min(digests.keys() - found.keys())
+            raise LogDamaged(f"The content at position {missing} is missing and was not erased. {REMEDY}")
+        return found
 
 
 def _naming(rows: list[tuple[Any, ...]], types: Sequence[str]) -> list[tuple[Any, ...]]:

@@ -146,7 +146,10 @@ class Shown:
 
 
 class Message:
-    """An open message. ``call`` is the call in which a request was sent, or in which a reply is handled."""
+    """An open message. ``call`` is the call in which a request was sent, or in which a reply is handled.
+
+    ``digest`` is its content's, by which that is checked when it is read: without it the whole unit has to be read.
+    """
 
     __slots__ = (
         "after",
@@ -155,6 +158,7 @@ class Message:
         "correlation",
         "deaths",
         "depth",
+        "digest",
         "failures",
         "generation",
         "handling",
@@ -186,6 +190,7 @@ class Message:
         self.reply: bool = "reply" in data
         self.thread = thread
         self.position = event.position
+        self.digest: str = data.get("content", "")
         self.correlation = event.correlation
         self.call: Call | None = None
         self.step: Step | None = None

@@ -98,6 +98,7 @@ class Pump:
         """The unit is on disk: start, go on, tell."""
         for message, event in unit.sent:
             message.position = event.position
+            message.digest = event.data["content"]
         if unit.over or unit.goers:
             _hand_over(unit)
         for message in unit.starts:

@@ -60,6 +60,7 @@ def _dump_message(message: Message, calls: dict[str, dict[str, Any]]) -> dict[st
         "to": message.to,
         "type": message.type,
         "depth": message.depth,
+        "content": message.digest,
     }
     dumped["sent"] = {**sent, "reply": True} if message.reply else sent
     dumped["thread"] = message.thread.id

@@ -9,7 +9,7 @@ from pathlib import Path
 import orjson
 import pytest
 
-from organism.errors import LogUnavailable, StalePosition
+from organism.errors import LogDamaged, LogUnavailable, StalePosition
 from organism.log.log import EventFilter, Log, Query, Where
 from organism.log.units import PORTION_UNITS
 from organism.model.events import ORGANISM_STREAM, Actor, Event, Unit
@@ -284,6 +284,10 @@ async def test_l4_content_comes_with_the_event_when_it_is_wanted(filled: Log) ->
         (b'{"text":"a \\"quoted\\" \xc3\xbc"}', "thr-1"),
         (b'{"text":"third"}', "thr-1"),
     ]
+    digests = {event.position: event.data["content"] for event in without if "content" in event.data}
+    assert await filled.contents(digests) == {position: await filled.content(position) for position in digests}
+    with pytest.raises(LogDamaged, match="content at position 2 does not fit its digest"):
+        await filled.contents({2: "0" * 64})
 
 
 # L5 - follow

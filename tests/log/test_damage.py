@@ -98,8 +98,11 @@ async def test_l7_changed_content_is_named_and_not_read(place: Path, sql: str, e
     assert expected in "\n".join(verify_directory(place).damage)
     log = await open_durable(place)
     assert expected in "\n".join((await log.verify()).damage)
+    digests = {event.position: event.data["content"] for event in await log.read() if "content" in event.data}
     with pytest.raises(LogDamaged, match="content at position 6"):
         await log.content(6)
+    with pytest.raises(LogDamaged, match="content at position 6"):
+        await log.contents(digests)
     with pytest.raises(LogDamaged, match="content at position 6"):
         await log.read(4, 6, EventFilter(content=True))
     assert await log.content(8) is not None
@@ -132,6 +135,8 @@ async def test_l7_erased_content_is_no_damage(place: Path) -> None:
     assert verify_directory(place).damage == ()
     log = await open_durable(place)
     assert await log.content(6) is None
+    digests = {event.position: event.data["content"] for event in await log.read(4, 8) if "content" in event.data}
+    assert list(await log.contents(digests)) == [8]
     event = (await log.read(5, 6, EventFilter(content=True)))[0]
     assert event.content is not None
     assert event.content.erased
