@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from typing import Any, Final
 from urllib.parse import quote
@@ -11,7 +10,7 @@ import typer
 
 from organism.cli.client import Client
 from organism.cli.options import Agents
-from organism.cli.show import fields, moment, print_document, print_json, state, table
+from organism.cli.show import fields, moment, out, print_document, print_json, state, table
 
 COLUMNS: Final = ("AGENT", "STATE", "WAITING", "MESSAGES", "DESCRIPTION")
 JSON_SCHEMA: Final = {"Accept": "application/schema+json"}
@@ -47,7 +46,7 @@ def _one(client: Client, options: Agents, path: str) -> None:
     if options.config and options.schema:
         raise typer.BadParameter("--config and --schema are two things: ask for one of them.")
     if options.schema and not options.json:
-        sys.stdout.write(client.text(f"{path}/schema").rstrip() + "\n")
+        out().print(client.text(f"{path}/schema").rstrip())
     elif options.schema:
         print_json(client.get(f"{path}/schema", headers=JSON_SCHEMA))
     elif options.config:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
@@ -14,13 +13,11 @@ from organism.cli.client import Client
 from organism.cli.exits import Exit, end
 from organism.cli.options import Chat
 from organism.cli.payloads import text_of
-from organism.cli.show import fail, note, out, print_json
+from organism.cli.show import compact, fail, note, out, print_json
 
 MESSAGE: Final = "MESSAGE"
 FORMS: Final = ("application/x-ndjson", "application/json")
 """A stream, or what an agent gives that has none."""
-_UNSEEN: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029]")
-"""What would move the cursor, colour the screen or ring: a model's text is shown, never obeyed."""
 
 
 def chat(options: Chat) -> None:
@@ -109,10 +106,10 @@ class _Screen:
             self._write(said)
         elif kind == "tool_call":
             self._line()
-            note(f"{data['name']} {orjson.dumps(data['input']).decode()}")
+            note(f"{data['name']} {compact(data['input'])}")
         elif kind == "error":
             self._line()
-            fail(_UNSEEN.sub("\ufffd", data["message"]))
+            fail(data["message"])
         elif kind == "done":
             self.reason = data["stopReason"]
 
@@ -125,7 +122,7 @@ class _Screen:
 
     def _write(self, said: str) -> None:
         self._is_open = True
-        out().out(_UNSEEN.sub("\ufffd", said), end="", highlight=False)
+        out().print(said, end="")
         sys.stdout.flush()
 
     def _line(self) -> None:

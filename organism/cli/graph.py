@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import sys
-
 from organism.cli.client import Client
 from organism.cli.options import Graph
-from organism.cli.show import print_json, table
+from organism.cli.show import out, print_json, table
 
 
 def graph(options: Graph) -> None:
     """Each listener and whom it may write to unasked, as lines, data or a diagram."""
     client = Client(options)
     if options.mermaid:
-        sys.stdout.write(client.text("/organism/graph", {"format": "mermaid"}).rstrip() + "\n")
+        out().print(client.text("/organism/graph", {"format": "mermaid"}).rstrip())
         return
     found = client.get("/organism/graph")
     if options.json:

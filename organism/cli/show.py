@@ -1,11 +1,13 @@
 """What people see: lines, tables and faults. Programs get JSON.
 
 On a terminal there are colours (not with ``NO_COLOR``), and no line is wider than it is; elsewhere lines are plain and
-whole.
+whole. Everything printed passes ``Plain.print`` or ``compact``, so no text from a payload, a model or an error can
+steer the terminal (S31).
 """
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
@@ -35,20 +37,41 @@ GAP: Final = "  "
 NOTE_LEAST: Final = 28
 """A terminal that leaves fewer columns than this to a table's last cell gets it on a line of its own."""
 
+_STEERING: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+"""C0 but for newline and tab, DEL, C1, bidirectional marks, and the separators of lines and paragraphs."""
+_BREAKS: Final = re.compile(r"[\n\t]")
+
 Cell = str | Text
 
 
 class Plain(Console):
-    """A console on which nothing that comes from a message is taken for markup, and a closed pipe is an error."""
+    """A console on which text from outside is shown, never obeyed, and a closed pipe is an error."""
 
     def __init__(self, *, stderr: bool = False) -> None:
         super().__init__(stderr=stderr, markup=False, emoji=False, highlight=False, soft_wrap=True)
         if self.no_color:
             self._color_system = None
 
+    def print(self, *objects: Any, **how: Any) -> None:
+        """Print; in a text, each character that would steer the terminal appears as U+FFFD."""
+        super().print(*(_harmless(each) if isinstance(each, str | Text) else each for each in objects), **how)
+
     def on_broken_pipe(self) -> None:
         """Let it through: whoever runs the verbs ends them all alike."""
         raise BrokenPipeError
+
+
+def _harmless(said: Cell) -> Text:
+    text = said if isinstance(said, Text) else Text(said)
+    text.plain = _STEERING.sub("\ufffd", text.plain)  # of equal length: the colours stay where they are
+    return text
+
+
+def _one_line(said: Cell) -> Text:
+    """The same without its line breaks: a text from outside cannot look like a line of ours."""
+    text = said if isinstance(said, Text) else Text(said)
+    text.plain = _BREAKS.sub(" ", text.plain)
+    return text
 
 
 def out() -> Console:
@@ -60,9 +83,9 @@ def fail(message: str, remedy: str = "", faults: Sequence[str] = ()) -> None:
     """Say on standard error what went wrong, each fault on a line of its own, and what to do."""
     sys.stdout.flush()
     console = Plain(stderr=True)
-    console.print(Text.assemble(("error: ", "bold red"), message))
+    console.print(_one_line(Text.assemble(("error: ", "bold red"), message)))
     for fault in faults:
-        console.print(f"  {fault}")
+        console.print(_one_line(f"  {fault}"))
     if remedy:
         console.print(Text.assemble(("next: ", "bold"), remedy))
 
@@ -85,12 +108,17 @@ def print_json(value: Any) -> None:
 
 def print_document(value: Any) -> None:
     """A JSON document for people."""
-    sys.stdout.write(orjson.dumps(value, option=orjson.OPT_INDENT_2).decode() + "\n")
+    sys.stdout.write(_escaped(orjson.dumps(value, option=orjson.OPT_INDENT_2)) + "\n")
 
 
 def compact(value: Any) -> str:
     """A value as JSON."""
-    return orjson.dumps(value).decode()
+    return _escaped(orjson.dumps(value))
+
+
+def _escaped(document: bytes) -> str:
+    """JSON whose strings hold no character that would steer a terminal: it stands there as an escape."""
+    return _STEERING.sub(lambda found: f"\\u{ord(found[0]):04x}", document.decode())
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[Cell]], empty: str) -> None:
@@ -146,7 +174,7 @@ def fields(named: Mapping[str, Cell | None]) -> None:
     width = max(map(len, named))
     for name, value in named.items():
         if value:
-            out().print(Text.assemble((name.ljust(width), "bold"), GAP, value))
+            out().print(_one_line(Text.assemble((name.ljust(width), "bold"), GAP, value)))
 
 
 def state(name: str, *, paused: bool = False) -> Text:
@@ -172,4 +200,4 @@ def message_line(message: Mapping[str, Any]) -> Text:
 
 def placed(position: int | None, said: Text) -> Text:
     """A line with the position before it."""
-    return Text.assemble((" " * 9 if position is None else f"{position:>8} ", "dim"), said)
+    return _one_line(Text.assemble((" " * 9 if position is None else f"{position:>8} ", "dim"), said))

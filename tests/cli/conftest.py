@@ -14,6 +14,8 @@ NEEDY = """
 async def worker(payload: Ask, metadata: HandlerMetadata):
     if payload.text == "bad":
         raise ValueError("no good")
+    if payload.text.startswith("raise "):
+        raise ValueError(payload.text)
     if payload.text == "ask":
         said = await metadata.approve({"sum": 3})
         return HandlerResponse.respond(Told(f"{said.decision} {said.comment} {said.payload}"))

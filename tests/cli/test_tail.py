@@ -28,6 +28,7 @@ MESSAGE = {"from": "a", "to": "b", "payload_type": "Told", "payload": {"text": "
         ),
         ({"event": "agent_state", "agent": "a", "state": "idle"}, "         agent a idle"),
         ({"event": "error", "position": 3, "agent": "a", "error": "no"}, "       3 a failed: no"),
+        ({"event": "error", "position": 3, "agent": "a", "error": "no\n  4 b"}, "       3 a failed: no   4 b"),
         (
             {"event": "dead_letter", "position": 4, "status": "discarded", "dead_letter": {"id": "m"}},
             "       4 dead letter discarded m",
