@@ -9,7 +9,7 @@ from typing import Any
 from organism.agents.prompt import AgentPrompt, AgentPromptInputError
 from organism.config.prompts import BadPrompt, PromptConfig, is_prompt_name, prompt_path, read_prompt
 from organism.config.served import SERVED
-from organism.config.text import MAX_FILE_BYTES
+from organism.config.text import MAX_FILE_BYTES, lies_within
 from organism.errors import ConfigInvalid, Fault
 
 
@@ -59,6 +59,8 @@ class AgentFactory:
 def _read(name: str, version: str) -> PromptConfig:
     """Read the file below the working directory."""
     path = prompt_path(name, version)
+    if not lies_within(Path(path), Path()):
+        raise UnknownAgentConfigError(f"{path} is a link that leads out of the working directory.")
     try:
         with Path(path).open("rb") as file:
             raw = file.read(MAX_FILE_BYTES + 1)

@@ -18,7 +18,7 @@ from organism.config.faults import Faults
 from organism.config.prompts import PROMPT_FOLDER, BadPrompt, PromptConfig, PromptKey, is_prompt_name, read_prompt
 from organism.config.sections import AgentSection
 from organism.config.settings import Agent
-from organism.config.text import read_text
+from organism.config.text import lies_within, read_text
 from organism.config.yaml import Node, read_yaml
 
 MAX_FILES: Final = 1000
@@ -59,18 +59,22 @@ class AgentFiles:
 def read_agent_files(folder: Path, bundled: Path | None, faults: Faults) -> AgentFiles:
     """Read those beside organism.yaml, which lies in ``folder``, or the bundled ones; all faults are noted."""
     place = folder / PROMPT_FOLDER
+    if place.exists() and not lies_within(place, folder):
+        faults.of(PROMPT_FOLDER).add(1, (), "expected a folder below that of organism.yaml; a link leads elsewhere")
+        return AgentFiles()
     if place.is_dir():
-        return _Reader(place, faults).read()
+        return _Reader(place, folder, faults).read()
     if place.exists():
         faults.of(PROMPT_FOLDER).add(1, (), "expected a folder with the files of agents, came a file")
-    return _Reader(bundled, faults, is_bundled=True).read() if bundled is not None else AgentFiles()
+    return _Reader(bundled, bundled, faults, is_bundled=True).read() if bundled is not None else AgentFiles()
 
 
 class _Reader:
-    """Reads one folder, in the order of names."""
+    """Reads one folder, in the order of names. No link leads it out of ``root``."""
 
-    def __init__(self, folder: Path, faults: Faults, *, is_bundled: bool = False) -> None:
+    def __init__(self, folder: Path, root: Path, faults: Faults, *, is_bundled: bool = False) -> None:
         self._folder = folder
+        self._root = root
         self._faults = faults
         self._is_bundled = is_bundled
         self._agents: dict[str, AgentEntry] = {}
@@ -87,6 +91,9 @@ class _Reader:
                 break
             if not path.is_file():
                 faults.add(1, (), "expected a file, came something else or a link to nothing")
+                continue
+            if not lies_within(path, self._root):
+                faults.add(1, (), "expected a file below the folder of organism.yaml; a link leads elsewhere")
                 continue
             text = read_text(path, faults, if_missing="see that it may be read", if_large="shorten it")
             self._digest.update(f"{file}:{len(text)}:{text}".encode())

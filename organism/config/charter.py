@@ -12,7 +12,7 @@ from typing import Any, Final
 from organism.config.check import came
 from organism.config.faults import Faults
 from organism.config.settings import Charter
-from organism.config.text import read_text
+from organism.config.text import lies_within, read_text
 from organism.config.yaml import Node
 
 CHARTER_FILE: Final = "prompts/charter.md"
@@ -25,17 +25,17 @@ def read_charter(root: Node, folder: Path, faults: Faults) -> Charter:
     written = _written(root)
     if written is False:
         return Charter(written=False, text="")
-    if written is True:
-        is_there = (folder / CHARTER_FILE).is_file()
-        return Charter(written=True, text=_text(folder, CHARTER_FILE, faults) if is_there else None)
-    if not isinstance(written, str) or not written.strip():
+    name = CHARTER_FILE if written is True else written
+    if not isinstance(name, str) or not name.strip():
         expected = f"expected the path of a file such as `{CHARTER_FILE}`, or false for none"
         faults.add(node.line, _PLACE, f"{expected}; came {came(written)}")
-        return Charter()
-    if not (folder / written).is_file():
-        faults.add(node.line, _PLACE, f"there is no file `{written}` beside organism.yaml")
-        return Charter()
-    return Charter(written=written, text=_text(folder, written, faults))
+    elif not lies_within(folder / name, folder):
+        faults.add(node.line, _PLACE, f"expected a file beside organism.yaml or below; `{name}` leads elsewhere")
+    elif (folder / name).is_file():
+        return Charter(written=written, text=_text(folder, name, faults))
+    elif written is not True:
+        faults.add(node.line, _PLACE, f"there is no file `{name}` beside organism.yaml")
+    return Charter()
 
 
 def _written(root: Node) -> Any:

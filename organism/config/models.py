@@ -15,6 +15,7 @@ from organism.config.check import held, near
 from organism.config.faults import Faults, Place
 from organism.config.sections import ModelSection
 from organism.config.settings import Model, Price
+from organism.config.text import lies_within
 from organism.config.yaml import Node
 
 MAX_NAME: Final = 200
@@ -105,6 +106,9 @@ def _check_script(entry: _Entry, folder: Path, faults: Faults) -> None:
     section = entry.section
     if section.script and section.provider != "scripted":
         entry.add(faults, "script", f"a model of the provider `{section.provider}` has no script; leave it out")
+    elif section.script and not lies_within(folder / section.script, folder):
+        leads = f"expected a file beside organism.yaml or below; `{section.script}` leads elsewhere"
+        entry.add(faults, "script", leads)
     elif section.script and not (folder / section.script).is_file():
         entry.add(faults, "script", f"there is no file `{section.script}` beside organism.yaml")
     elif section.provider == "scripted" and not section.script and "script" not in entry.node.plain():

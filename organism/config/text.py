@@ -2,12 +2,30 @@
 
 from __future__ import annotations
 
+import stat
 from pathlib import Path
 from typing import Final
 
 from organism.config.faults import Faults
 
 MAX_FILE_BYTES: Final = 256 * 1024
+
+
+def lies_within(path: Path, folder: Path) -> bool:
+    """Whether the path, with its links followed, ends below the folder."""
+    try:
+        return path.resolve().is_relative_to(folder.resolve())
+    except (OSError, ValueError, RuntimeError):  # no path at all, or links in a circle
+        return False
+
+
+def open_to_everyone(path: Path) -> str | None:
+    """What lets every user of the machine change the file, with its remedy; None if nothing does."""
+    for each in (path, path.resolve().parent):
+        mode = each.stat().st_mode
+        if mode & stat.S_IWOTH and not mode & stat.S_ISVTX:
+            return f"every user of this machine can change it; chmod o-w {each}"
+    return None
 
 
 def read_text(path: Path, faults: Faults, *, if_missing: str, if_large: str) -> str:

@@ -16,7 +16,7 @@ from organism.config.check import held, near
 from organism.config.faults import Faults, Place
 from organism.config.sections import BudgetSection, TenantSection, TokenSection, TokensRoot
 from organism.config.settings import Budget
-from organism.config.text import read_text
+from organism.config.text import open_to_everyone, read_text
 from organism.config.yaml import Node, read_yaml
 from organism.model.ids import DEFAULT_TENANT, TenantId
 from organism.model.principal import ADMIN, COMMANDS_PER_SECOND, KINDS, OPERATOR, PAGE, SCOPES, Principal, is_grant
@@ -58,6 +58,8 @@ def read_tokens(path: Path) -> tuple[TenantEntry, ...]:
     if not path.exists():
         return ()
     faults = Faults(path.name)
+    if (wrong := open_to_everyone(path)) is not None:
+        faults.add(1, (), wrong)
     text = read_text(
         path,
         faults,

@@ -16,8 +16,9 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Final
 
+from organism.config.text import open_to_everyone
 from organism.config.tokens import TenantEntry
-from organism.errors import CredentialInUrl, InvalidAuthorization, MissingAuthorization
+from organism.errors import ConfigInvalid, CredentialInUrl, InvalidAuthorization, MissingAuthorization
 from organism.model.ids import DEFAULT_TENANT
 from organism.model.principal import ADMIN, OPERATOR, PAGE, Principal
 
@@ -138,11 +139,18 @@ def server_key(directory: Path) -> bytes:
 
 
 def kept_secret(path: Path, make: Callable[[], str]) -> str:
-    """The text of the file; made once, readable by its owner alone, whole on disk or not there."""
+    """The text of the file; made once, readable by its owner alone, whole on disk or not there.
+
+    Raises ``ConfigInvalid`` if everyone can change it.
+    """
     try:
-        return path.read_text("ascii").strip()
+        secret = path.read_text("ascii").strip()
     except FileNotFoundError:
         pass
+    else:
+        if (wrong := open_to_everyone(path)) is not None:
+            raise ConfigInvalid(f"{path} is not secret: {wrong}")
+        return secret
     secret = make()
     draft = path.with_name(path.name + ".new")
     handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)

@@ -159,6 +159,11 @@ def tool_right(tool: Listener) -> Right:
     return right_of(TOOLS, "mcp" if tool.payload_class is ToolArguments else tool.name)
 
 
+def gone_tool_right(name: str) -> Right:
+    """What the kept answer of a tool needs that is not there any more: what it needed, as far as its name tells."""
+    return TOOLS.get(name, _LISTENER)
+
+
 def right_of(rights: Mapping[str, Right], operation: str) -> Right:
     """The right of an operation. Raises ``LookupError`` if the table has none."""
     if (right := rights.get(operation)) is None:

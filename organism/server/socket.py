@@ -103,7 +103,7 @@ class Sockets:
         try:
             who = await self._authenticated(connection, headers, asked)
         except OrganismError as error:
-            connection.refuse(None, error)
+            connection.refuse(connection.first_id, error)
             await connection.close(NOT_AUTHENTICATED)
             connection.access.end(error.status)
             return
@@ -135,6 +135,7 @@ class Sockets:
                     said = await connection.receive()
             except TimeoutError:
                 raise MissingAuthorization(f"No `auth` came within {AUTH_SECONDS:.0f} seconds.") from None
+        connection.first_id = said.get("id") if isinstance(said, dict) else None
         if not isinstance(said, dict) or said.get("cmd") != "auth":
             raise MissingAuthorization('Send {"cmd":"auth","token":"…"} first, or an Authorization header.')
         _, body, given = _command(said)
@@ -183,6 +184,8 @@ class Connection:
         self.access = access
         self.request_id = access.request_id
         self.address = address
+        self.first_id: Any = None
+        """The ``id`` of the message that should have authenticated it."""
         self._socket = socket
 
     async def receive(self) -> Any:

@@ -15,6 +15,8 @@ from organism.server.refusal import whole_answer
 
 SLOW_SECONDS: Final = 10.0
 """So long may a request's head take, a body pause, and a new connection say nothing."""
+BODY_SECONDS: Final = 60.0
+"""So long may a whole body take: its largest comes through at 18 KB a second."""
 HEAD_BYTES: Final = 64 << 10
 """What a request's first line and its headers may have together."""
 HEADERS: Final = 256
@@ -34,6 +36,7 @@ class StrictHttpProtocol(HttpToolsProtocol):
         self._head_bytes = 0
         self._fault = ""
         self._deadline: asyncio.TimerHandle | None = None
+        self._body_ends = 0.0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as uvicorn has it
         """Wait for the first request, but not for ever."""
@@ -46,7 +49,7 @@ class StrictHttpProtocol(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Parse what came. If more of the request is owed, it has its time: a head in all, a body for each part."""
+        """Parse what came. If more of the request is owed, it has its time: a head in all, a body for each part too."""
         self._head_bytes += len(data)
         super().data_received(data)
         if not self._is_owed or self.transport.is_closing():
@@ -69,6 +72,7 @@ class StrictHttpProtocol(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         """The head is whole. One that came in few large packets is measured here."""
         self._is_head = False
+        self._body_ends = self.loop.time() + BODY_SECONDS
         size = len(self.url)
         for name, value in self.headers:
             size += len(name) + len(value)
@@ -116,7 +120,8 @@ class StrictHttpProtocol(HttpToolsProtocol):
         self.transport.close()
 
     def _start_clock(self) -> None:
-        self._deadline = self.loop.call_later(SLOW_SECONDS, self._hang_up)
+        until = self.loop.time() + SLOW_SECONDS
+        self._deadline = self.loop.call_at(until if self._is_head else min(until, self._body_ends), self._hang_up)
 
     def _stop_clock(self) -> None:
         if self._deadline is not None:

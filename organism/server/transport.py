@@ -15,7 +15,7 @@ import termios
 from asyncio.transports import BaseTransport
 from typing import Any, Final, cast
 
-from websockets.frames import Frame
+from websockets.frames import CloseCode, Frame
 from websockets.protocol import OPEN
 
 from organism.server.handshake import StrictHandshake
@@ -29,15 +29,89 @@ CLOSE_SECONDS: Final = 5.0
 SEND_BYTES: Final = 128 << 10
 """What the kernel may hold of a connection's frames; it doubles the number. By itself it would take megabytes."""
 EXTENSION: Final = "organism.frames"
+SHORT_HEAD: Final = 2
+MASK_BYTES: Final = 4
+LONG_LENGTHS: Final = {126: (2, 126), 127: (8, 1 << 16)}
+"""By the length in a frame's second byte: how many bytes follow with the real one, and the least that needs them."""
+
+
+class FrameLengths:
+    """Follows the frames that come in by their heads alone: a length must have its shortest form (RFC 6455, 5.2)."""
+
+    def __init__(self) -> None:
+        self._head = b""
+        self._left = 0
+
+    def are_shortest(self, data: bytes) -> bool:
+        """Whether all lengths in the next bytes of the connection are."""
+        at = 0
+        while at < len(data):
+            if self._left:
+                taken = min(self._left, len(data) - at)
+                self._left -= taken
+                at += taken
+                continue
+            self._head += data[at : at + 1]
+            at += 1
+            if not self._take_head():
+                return False
+        return True
+
+    def _take_head(self) -> bool:
+        """Note how long the frame is once its head is whole; False if that is said in more bytes than it takes."""
+        if len(self._head) < SHORT_HEAD:
+            return True
+        length = self._head[1] & 0x7F
+        more, least = LONG_LENGTHS.get(length, (0, 0))
+        if len(self._head) < SHORT_HEAD + more:
+            return True
+        if more:
+            length = int.from_bytes(self._head[SHORT_HEAD:])
+        self._head, self._left = b"", length + MASK_BYTES
+        return length >= least
 
 
 class FrameProtocol(StrictHandshake):
     """One WebSocket connection. The app finds it in its scope, under ``extensions`` and the name ``EXTENSION``."""
 
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self._lengths = FrameLengths()
+
     def connection_made(self, transport: BaseTransport) -> None:
         """Bound what the kernel takes: what lies there is out of reach, and a peer that reads nothing fills it."""
         super().connection_made(transport)
         transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BYTES)
+
+    def data_received(self, data: bytes) -> None:
+        """Take what came: the handshake first, whole, then frames."""
+        if self.handshake_initiated and not self.close_sent and not self._lengths.are_shortest(data):
+            self._fail(CloseCode.PROTOCOL_ERROR, "the length of a frame is not in its shortest form")
+            return
+        super().data_received(data)
+
+    def send_receive_event_to_app(self) -> None:
+        """Hand a message to the app. uvicorn would log a trace for each that is no UTF-8."""
+        if self.curr_msg_data_type == "text" and not self.close_sent:
+            try:
+                b"".join(self.frames).decode()
+            except UnicodeDecodeError:
+                self._fail(CloseCode.INVALID_DATA, "a text is UTF-8")
+                return
+        super().send_receive_event_to_app()
+
+    def _fail(self, code: CloseCode, reason: str) -> None:
+        """End the connection for what it sent; nothing more of that is read."""
+        self.frames = []
+        self.conn.fail(code, reason)
+        self.handle_parser_exception()
+
+    def handle_parser_exception(self) -> None:
+        """Close after what is no frame. Before the handshake's end no close frame can be sent, and uvicorn fails."""
+        if self.conn.close_sent is None:
+            self.transport.abort()
+            return
+        super().handle_parser_exception()
 
     async def run_asgi(self) -> None:
         """Hand this protocol to the app with its scope."""

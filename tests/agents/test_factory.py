@@ -75,6 +75,12 @@ def test_no_name_and_no_version_leads_out_of_the_folder(folder: Path, wrong: Any
             AgentFactory.create(name, version, {})
 
 
+def test_no_link_leads_out_of_the_working_directory(folder: Path) -> None:
+    (folder / "config/agents/A2/v9.json").symlink_to(SHIPPED)
+    with pytest.raises(UnknownAgentConfigError, match=r"v9\.json is a link that leads out"):
+        AgentFactory.create("A2", "v9", {})
+
+
 def test_a_folder_in_place_of_the_file_is_unknown(folder: Path) -> None:
     (folder / "config/agents/A2/v9.json").mkdir()
     with pytest.raises(UnknownAgentConfigError, match=r"v9\.json cannot be read: Is a directory"):

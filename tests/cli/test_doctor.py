@@ -111,6 +111,10 @@ async def test_a_tokens_file_with_a_fault_is_told(data: Path, tmp_path: Path) ->
     (tmp_path / "config" / "tokens.yaml").write_text("tenants: [{idd: x}]\n")
     said = faulty(await examined(data, "--config", tmp_path / "organism.yaml"))
     assert "tokens.yaml:1" in said["tokens"]
+    (tmp_path / "config" / "tokens.yaml").write_text("tenants: []\n")
+    open_up(tmp_path / "config" / "tokens.yaml", 0o666)
+    said = faulty(await examined(data, "--config", tmp_path / "organism.yaml"))
+    assert f"chmod o-w {tmp_path}/config/tokens.yaml" in said["tokens"]
 
 
 async def test_open_directories_and_files_are_told(data: Path) -> None:

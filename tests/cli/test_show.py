@@ -10,11 +10,11 @@ import pytest
 from organism.cli.show import fail, fields, moment, out, print_document, table
 from tests.cli.command import on_terminal, organism
 from tests.cli.test_verbs import ask
+from tests.server.hostile.texts import STEERING
 from tests.server.served import TOKEN, Served
 
-STEERING = "".join(map(chr, [0x1B, 0x7F, 0x85, 0x9B, 0x9D, 0x61C, 0x200E, 0x2028, 0x2029, 0x202E, 0x2066, 0x2069]))
-HOSTILE = f"raise {STEERING[1:]}31m\n  99999999 thread thr-0 completed"
-"""XML cannot carry ESC, so no payload has one."""
+ALL = f"\x1b{STEERING}"
+HOSTILE = f"raise {STEERING}31m\n  99999999 thread thr-0 completed"
 
 
 @pytest.mark.parametrize("verb", ["agents", "threads", "messages", "errors", "graph"])
@@ -64,7 +64,7 @@ async def test_no_text_from_a_payload_steers_the_terminal_or_looks_like_a_line_o
     named = {"ORGANISM_URL": needy.url, "ORGANISM_TOKEN": TOKEN, "NO_COLOR": "1"}
     shown = await on_terminal(*words, **named)
     assert sent["thread_id"] in shown or sent["message_id"] in shown
-    assert not set(shown) & set(STEERING)
+    assert not set(shown) & set(ALL)
     assert not [line for line in shown.splitlines() if line.lstrip().startswith("99999999")]
 
 
@@ -72,16 +72,16 @@ async def test_no_text_from_a_payload_steers_the_terminal_or_looks_like_a_line_o
 async def test_json_escapes_what_would_steer_a_terminal_and_stays_the_same_value(needy: Served, verb: str) -> None:
     await needy.inject("worker", {"text": HOSTILE})
     ran = await ask(needy, *verb.split(), "--json")
-    assert not set(ran.out) & set(STEERING)
-    assert STEERING[1:] in orjson.dumps([orjson.loads(line) for line in ran.out.splitlines()]).decode()
+    assert not set(ran.out) & set(ALL)
+    assert STEERING in orjson.dumps([orjson.loads(line) for line in ran.out.splitlines()]).decode()
 
 
 def test_whatever_is_printed_is_shown_and_never_obeyed(capsys: pytest.CaptureFixture[str]) -> None:
-    out().print(f"a{STEERING}\nb")
-    fields({"name": f"a{STEERING}\nb"})
-    print_document({"name": STEERING})
-    fail(f"a{STEERING}\nb", f"do {STEERING}", [f"c{STEERING}\nd"])
+    out().print(f"a{ALL}\nb")
+    fields({"name": f"a{ALL}\nb"})
+    print_document({"name": ALL})
+    fail(f"a{ALL}\nb", f"do {ALL}", [f"c{ALL}\nd"])
     said = capsys.readouterr()
-    assert not set(said.out + said.err) & set(STEERING)
-    assert said.out.splitlines()[0] == f"a{chr(0xFFFD) * len(STEERING)}"
+    assert not set(said.out + said.err) & set(ALL)
+    assert said.out.splitlines()[0] == f"a{chr(0xFFFD) * len(ALL)}"
     assert [line[0] for line in said.err.splitlines()] == ["e", " ", "n"]

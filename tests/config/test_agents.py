@@ -213,6 +213,25 @@ def test_what_is_no_file_is_not_waited_for(tmp_path: Path) -> None:
     assert set(refused(tmp_path)) == {"eve.yaml:1", "gone.yaml:1"}
 
 
+def test_no_link_leads_out_of_the_organisms_folder(tmp_path: Path) -> None:
+    folder = tmp_path / "organism"
+    put(folder, ADA)
+    put(tmp_path, "{}", "A2/v1.json")
+    (folder / "ada.yaml").write_text(ADA.replace("ada", "eve"))
+    (folder / "config/agents/eve.yaml").symlink_to("../../ada.yaml")
+    assert set(read(folder).agents) == {"ada", "eve"}
+    (folder / "config/agents/A2").symlink_to(tmp_path / "config/agents/A2")
+    (folder / "config/agents/bob.yaml").symlink_to("/etc/hostname")
+    assert set(refused(folder)) == {"A2/v1.json:1", "bob.yaml:1"}
+
+
+def test_the_folder_itself_is_no_link_that_leads_out(tmp_path: Path) -> None:
+    put(tmp_path, ADA)
+    (tmp_path / "organism").mkdir()
+    (tmp_path / "organism/config").symlink_to("../config")
+    assert set(refused(tmp_path / "organism")) == {"config/agents:1"}
+
+
 def test_a_file_in_the_folders_place_is_refused(tmp_path: Path) -> None:
     (tmp_path / "config").mkdir()
     (tmp_path / "config/agents").write_text("")

@@ -55,6 +55,11 @@ def test_the_charter_is_off_by_its_key(place: Place) -> None:
     [
         ("nowhere.md", "there is no file `nowhere.md` beside organism.yaml"),
         ("prompts", "there is no file `prompts` beside organism.yaml"),
+        ("/etc/hostname", "expected a file beside organism.yaml or below; `/etc/hostname` leads elsewhere"),
+        ("../law.md", "expected a file beside organism.yaml or below; `../law.md` leads elsewhere"),
+        ("linked.md", "expected a file beside organism.yaml or below; `linked.md` leads elsewhere"),
+        ("round.md", "expected a file beside organism.yaml or below; `round.md` leads elsewhere"),
+        ('"a\\0"', "expected a file beside organism.yaml or below; `a\0` leads elsewhere"),
         ("3", "expected the path of a file such as `prompts/charter.md`, or false for none; came 3 (a number)"),
         ("[a]", "expected the path of a file such as `prompts/charter.md`, or false for none; came a list"),
         ("''", 'expected the path of a file such as `prompts/charter.md`, or false for none; came "" (text)'),
@@ -62,8 +67,19 @@ def test_the_charter_is_off_by_its_key(place: Place) -> None:
 )
 def test_what_names_no_file_is_refused_at_its_key(place: Place, key: str, message: str) -> None:
     place.write("prompts/other.md", "")
+    (place.folder / "linked.md").symlink_to("/etc/hostname")
+    (place.folder / "round.md").symlink_to("round.md")
     text = f"organism: {{name: hello, imports: [handlers], charter: {key}}}\nlisteners:\n{GREETER}"
     assert place.faults(text) == {"1:organism.charter": message}
+
+
+def test_the_usual_file_is_no_link_that_leads_elsewhere(place: Place) -> None:
+    place.write("prompts/other.md", "Be good.")
+    (place.folder / "prompts/charter.md").symlink_to("other.md")
+    assert load(place).charter.text == "Be good."
+    (place.folder / "prompts/charter.md").unlink()
+    (place.folder / "prompts/charter.md").symlink_to("/etc/hostname")
+    assert list(place.faults()) == ["1:organism.charter"]
 
 
 def test_a_charter_without_a_word_is_refused_in_its_own_file(place: Place) -> None:

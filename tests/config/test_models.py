@@ -88,6 +88,8 @@ def test_a_model_may_be_called_what_others_call_it(place: Place, name: str) -> N
         ("{provider: builtin, timeout: 3}", "timeout", "unknown key `timeout`; did you mean `timeout_s`?"),
         ("{provider: scripted}", "script", "`script` is missing: name the YAML file with the answers"),
         ("{provider: scripted, script: no.yaml}", "script", "there is no file `no.yaml` beside organism.yaml"),
+        ("{provider: scripted, script: /etc/hostname}", "script", "expected a file beside organism.yaml or below"),
+        ("{provider: scripted, script: ../x.yaml}", "script", "expected a file beside organism.yaml or below"),
         ("{provider: builtin, script: organism.yaml}", "script", "a model of the provider `builtin` has no script"),
     ],
 )

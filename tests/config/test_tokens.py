@@ -147,3 +147,17 @@ def test_a_file_that_is_too_large_is_refused(tmp_path: Path) -> None:
     path.write_text("tenants: []" + " " * MAX_FILE_BYTES)
     with pytest.raises(ConfigInvalid, match=r"tokens\.yaml"):
         read_tokens(path)
+
+
+@pytest.mark.parametrize("opened", ["tokens.yaml", "."])
+def test_a_file_that_everyone_can_change_is_refused_with_its_remedy(tmp_path: Path, opened: str) -> None:
+    path = tmp_path / "tokens.yaml"
+    path.write_text(WHOLE)
+    path.chmod(0o664)
+    assert len(read_tokens(path)) == 2
+    (tmp_path / opened).chmod(0o777)
+    with pytest.raises(ConfigInvalid) as refused:
+        read_tokens(path)
+    [fault] = refused.value.details
+    assert fault.pointer == "tokens.yaml:1"
+    assert fault.message == f"every user of this machine can change it; chmod o-w {tmp_path / opened}"

@@ -11,7 +11,7 @@ import pytest
 
 from organism import bootstrap
 from organism.config.tokens import TenantEntry
-from organism.errors import CredentialInUrl, InvalidAuthorization, MissingAuthorization
+from organism.errors import ConfigInvalid, CredentialInUrl, InvalidAuthorization, MissingAuthorization
 from organism.model.ids import TenantId
 from organism.model.principal import Principal
 from organism.server.auth import (
@@ -182,3 +182,14 @@ def test_no_entry_of_the_file_can_take_the_operators_place() -> None:
     tokens = Tokens("secret", KEY, Turned())
     tokens.take([acme(replace(CI, credential=sha256(b"secret").digest()))])
     assert tokens.principal(b"secret").name == "operator"
+
+
+@pytest.mark.parametrize("name", ["token", "server.key"])
+def test_a_kept_secret_that_everyone_can_change_is_none(tmp_path: Path, name: str) -> None:
+    def read() -> object:
+        return operator_token(tmp_path, {}) if name == "token" else server_key(tmp_path)
+
+    read()
+    (tmp_path / name).chmod(0o666)
+    with pytest.raises(ConfigInvalid, match=f"chmod o-w .*{name}"):
+        read()

@@ -50,3 +50,20 @@ async def test_a_slow_client_and_a_crowd_of_silent_ones_delay_nobody(impatient: 
     for _, writer in silent:
         writer.close()
     assert all(end == b"" or isinstance(end, ConnectionError) for end in ends)
+
+
+async def test_a_body_that_comes_byte_by_byte_is_cut_off_though_it_never_pauses(
+    monkeypatch: pytest.MonkeyPatch, hello: Served
+) -> None:
+    monkeypatch.setattr(strict, "BODY_SECONDS", 0.5)
+    reader, writer = await asyncio.open_connection("127.0.0.1", int(hello.url.rsplit(":", 1)[1]))
+    writer.write(f"{POST}Content-Length: 1000000\r\n\r\n".encode())
+    over = asyncio.ensure_future(reader.read())
+    for _ in range(500):
+        writer.write(b" ")
+        if (await asyncio.wait([over], timeout=0.02))[0]:
+            break
+    writer.close()
+    assert over.done()
+    assert isinstance(over.exception(), ConnectionError) or over.result() == b""
+    assert await lives(hello)

@@ -10,7 +10,7 @@ import pytest
 
 from organism.server.app import ROUTES
 from tests.server.hostile.asking import fault_of, faults_of, lives
-from tests.server.hostile.texts import BAD_JSON, BAD_XML, ODD_JSON, STRANGE, mutations
+from tests.server.hostile.texts import BAD_JSON, BAD_XML, HUGE, ODD_JSON, STRANGE, mutations
 from tests.server.served import Served
 
 JSON = {"Content-Type": "application/json"}
@@ -88,6 +88,28 @@ async def test_a_strange_text_is_told_back_or_refused(hello: Served) -> None:
         return "" if answer.status_code == 400 else f"{text!r}: {answer.text}"
 
     assert await faults_of(map(mangled, STRANGE)) == []
+    assert await lives(hello)
+
+
+@pytest.mark.parametrize("text", HUGE)
+async def test_a_huge_name_key_or_id_is_refused(hello: Served, text: str) -> None:
+    bodies = [
+        ("/inject", {"to": text, "payload": {}}),
+        ("/inject", {"to": "greeter", "payload": {text: 1}}),
+        ("/inject", {"to": "greeter", "payload": {"name": "x"}, "thread_id": text}),
+        ("/inject", {"to": "greeter", "payload": {"name": "x"}, text: 1}),
+        ("//v1/tools/execute", {"name": text}),
+        ("//v1/tools/execute", {"name": "calculator", "arguments": {text: 1}}),
+        ("/invoke", {"agent": text, "data": {"inputs": {"message": "x"}}}),
+        ("/approvals/x/resolve", {"decision": text}),
+        ("/indeterminate/x/resolve", {"outcome": text}),
+    ]
+    asked = (
+        judged(hello, ({400, 404, 413}, ""), f"POST {path}", content=orjson.dumps(body), headers=JSON)
+        for path, body in bodies
+    )
+    assert await faults_of(asked) == []
+    assert (await hello.get("/organism"))["total_messages"] == 0
     assert await lives(hello)
 
 

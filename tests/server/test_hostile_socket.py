@@ -11,8 +11,9 @@ from websockets.exceptions import ConnectionClosedError
 
 from tests.server.hostile.asking import CODES, faults_of, lives
 from tests.server.hostile.http import UPGRADE, WHO
-from tests.server.hostile.texts import STRANGE
-from tests.server.hostile.wishes import BAD_COMMANDS, BAD_FRAMES, BAD_TEXTS
+from tests.server.hostile.texts import HUGE, STRANGE
+from tests.server.hostile.wishes import BAD_COMMANDS, BAD_FRAMES, BAD_TEXTS, PING, frame
+from tests.server.logged import logged
 from tests.server.served import Frames, Served
 
 
@@ -63,12 +64,18 @@ async def test_a_strange_text_as_a_command_or_an_id_does_no_harm(hello: Served) 
     assert await lives(hello)
 
 
-async def closed_after(server: Served, name: str, frame: bytes) -> str:
-    """What is wrong with how a connection ends after bytes that are no frame."""
+async def begun(server: Served) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    """A connection after its handshake, to which frames are written byte for byte."""
     reader, writer = await asyncio.open_connection("127.0.0.1", int(server.url.rsplit(":", 1)[1]))
     writer.write(f"GET /ws?since=0 HTTP/1.1\r\n{UPGRADE}{WHO}\r\n".encode())
     await reader.readuntil(b"\r\n\r\n")
-    writer.write(frame)
+    return reader, writer
+
+
+async def closed_after(server: Served, name: str, sent: bytes) -> str:
+    """What is wrong with how a connection ends after bytes that are no frame."""
+    reader, writer = await begun(server)
+    writer.write(sent)
     try:
         await asyncio.wait_for(reader.read(), 10)
     except TimeoutError:
@@ -81,8 +88,53 @@ async def closed_after(server: Served, name: str, frame: bytes) -> str:
 
 
 async def test_after_what_is_no_frame_the_connection_ends(hello: Served) -> None:
-    assert await faults_of(closed_after(hello, name, frame) for name, frame in BAD_FRAMES.items()) == []
+    assert await faults_of(closed_after(hello, name, sent) for name, sent in BAD_FRAMES.items()) == []
     assert await lives(hello)
+
+
+async def test_what_is_no_utf_8_ends_its_connection_and_leaves_no_trace_in_the_log(hello: Served) -> None:
+    with logged(level="warning") as log:
+        texts = {name: sent for name, sent in BAD_FRAMES.items() if name.startswith("no UTF-8")}
+        assert await faults_of(closed_after(hello, name, sent) for name, sent in texts.items()) == []
+        assert await lives(hello)
+    assert log.entries == []
+
+
+@pytest.mark.parametrize("size", [0, 125, 126, 127, 65_535, 65_536])
+async def test_a_frame_of_any_length_in_its_shortest_form_is_taken(hello: Served, size: int) -> None:
+    padding = size - len(PING)
+    said = PING + b" " * padding if padding >= 0 else b" " * size
+    reader, writer = await begun(hello)
+    for byte in frame(0x81, said)[:20]:  # a head that comes byte by byte is a head
+        writer.write(bytes([byte]))
+        await writer.drain()
+    writer.write(frame(0x81, said)[20:] + frame(0x81, PING))
+    assert await asyncio.wait_for(reader.readuntil(b'"ok"'), 10)
+    writer.close()
+
+
+@pytest.mark.parametrize("text", HUGE)
+async def test_a_huge_name_key_or_id_is_refused_and_the_connection_lives(hello: Served, text: str) -> None:
+    text = text[-60_000:]  # a frame has at most 256 KiB
+    said = [
+        {"cmd": text},
+        {"cmd": "kill", "thread_id": text},
+        {"cmd": "pause", "agent": text},
+        {"cmd": "inject", "to": text, "payload": {}},
+        {"cmd": "inject", "to": "greeter", "payload": {text: 1}},
+        {"cmd": "inject", "to": "greeter", "payload": {"name": "x"}, "idempotency_key": text},
+        {"cmd": "subscribe", "events": [text]},
+        {"cmd": "resolve", "approval": text, "decision": "approve"},
+        {"cmd": "ping", text[:100_000]: 1},
+    ]
+    assert len(await refusals(hello, [orjson.dumps(each).decode() for each in said])) == len(said)
+
+
+async def test_a_refused_auth_is_answered_with_its_id(hello: Served) -> None:
+    async with hello.socket(headers={}) as socket:
+        await socket.send('{"cmd":"auth","token":"x","id":[7]}')
+        said = orjson.loads(await socket.recv())
+        assert (said["event"], said["id"], said["code"]) == ("error", [7], "invalid_authorization")
 
 
 @pytest.mark.parametrize("first", ["", "{", "[]", '{"cmd":"ping"}', '{"cmd":"auth"}', '{"cmd":"auth","token":"x"}'])

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Final
 
 from organism.codec import Codec
 from organism.config.settings import Listener
-from organism.errors import HandlingFailed
+from organism.errors import HandlingFailed, NotFound
 from organism.model.commands import Inject
 from organism.pump.offer import call_json, tool_spec
 from organism.server.bodies import MAX_WAIT_SECONDS, ExecuteBody, parsed
 from organism.server.call import Answer, Call, Route, answer
 from organism.server.caller import CALLER, caller_fields
 from organism.server.contract import ACT, SENDING_REFUSED, Contract, Gives, gives
+from organism.server.rights import gone_tool_right
 from organism.server.shapes.acts import Injected as Sent
 from organism.server.shapes.acts import ToolResult
 from organism.server.shapes.lists import ToolList
@@ -32,7 +34,7 @@ async def execute(call: Call) -> Answer:
     call.allow_query()
     body = parsed(ExecuteBody, call.json())
     call.permit(name=body.name)
-    json = body.arguments if await _is_repeated(call) else call_json(checked(call, body.name), body.arguments)
+    json = await _payload(call, body)
     command = Inject(to=body.name, json=json, **caller_fields(call), **call.command_fields(of_thread=False))
     sent = await call.send(command, "/arguments", {"/to": "/name"})
     end = await end_of(call, sent, MAX_WAIT_SECONDS)
@@ -41,10 +43,19 @@ async def execute(call: Call) -> Answer:
     return answer({"result": await result_of(call, sent, end)})
 
 
-async def _is_repeated(call: Call) -> bool:
-    """Whether the call's key has its answer already; then nothing is decided again."""
-    once = call.idempotency()
-    return once is not None and await call.tenant.operator.answered(once) is not None
+async def _payload(call: Call, body: ExecuteBody) -> Mapping[str, Any]:
+    """What is sent to the tool. Raises ``Forbidden``, whether or not the call's key has an answer already.
+
+    Raises ``NotFound`` if there is no such tool, unless the call repeats one that was answered while there was.
+    """
+    try:
+        return call_json(checked(call, body.name), body.arguments)
+    except NotFound:
+        once = call.idempotency()
+        if once is None or await call.tenant.operator.answered(once) is None:
+            raise
+        gone_tool_right(body.name).check(call.who, {"name": body.name})
+        return body.arguments
 
 
 def _shown(listener: Listener, codec: Codec) -> dict[str, Any]:

@@ -118,6 +118,14 @@ def _nested(depth: int) -> str:
     return "<Greeting>" + "<name>" * depth + "</name>" * depth + "</Greeting>"
 
 
+STEERING: Final = "".join(map(chr, (0x7F, 0x85, 0x9B, 0x9D, 0x61C, 0x200E, 0x2028, 0x2029, 0x202E, 0x2066, 0x2069)))
+"""What steers a terminal and yet passes through XML, which cannot carry ESC."""
+
+HUGE: Final = tuple(
+    (unit * 200_000)[:200_000] + end for unit in ("a", "a.", "-_", "0", "é", " ", "\u200b") for end in ("", "!")
+)
+"""As names, keys and ids these cost time where a pattern backtracks, and memory where they are kept."""
+
 LAUGHS: Final = "<!ENTITY e0 'ha'>" + "".join(f"<!ENTITY e{at + 1} '{f'&e{at};' * 10}'>" for at in range(9))
 
 BAD_XML: Final[tuple[bytes, ...]] = tuple(

@@ -263,6 +263,25 @@ async def test_the_same_key_gives_the_same_answer_though_the_tool_is_gone(world:
         assert told(await execute(server, "helper", {"text": "x"})) == (404, "not_found", "/name")
 
 
+async def test_the_key_of_another_principal_opens_no_tool_that_is_there_or_gone(world: MakeWorld) -> None:
+    play = world(SOURCE, LISTENERS)
+    both = {"one": ["tools:execute", "inject:agent:helper"], "other": ["tools:execute"]}
+    write_tokens(play.config.parent, {"default": both})
+    async with served(play.config) as server:
+
+        async def asked(who: str) -> httpx2.Response:
+            headers = {"Idempotency-Key": "once", **bearer("default", who)}
+            return await execute(server, "helper", {"text": "x"}, headers=headers)
+
+        first = await asked("one")
+        assert first.status_code == 200, first.text
+        for _ in range(2):
+            assert told(await asked("other"))[:2] == (403, "forbidden")
+            assert (await asked("one")).content == first.content
+            play.write(SOURCE, {"lonely": {}})
+            assert (await server.call("POST", "/organism/reload")).status_code == 200
+
+
 async def test_a_tool_that_demands_consent_answers_once_a_person_has_said_the_word(world: MakeWorld) -> None:
     listeners = {**LISTENERS, "helper": {"approval": True}}
     async with served(world(SOURCE, listeners).config) as server:
