@@ -25,7 +25,7 @@ from organism.cli.show import compact, out, refuse
 from organism.errors import InvalidRequest, OrganismError
 from organism.model.redact import Redactor
 from organism.server.logs import configure_logs
-from organism.server.serve import NOTICE_FILE, Address, Serving, announced, listen, run, secrets_of
+from organism.server.serve import NOTICE_FILE, Address, Serving, announced, exit_within, listen, run, secrets_of
 
 PRIVATE_DIRECTORY: Final = 0o700
 TOUR: Final[Mapping[str, Any]] = {"to": "greeter", "payload": {"name": "Dan"}}
@@ -71,7 +71,7 @@ async def _serve(options: Serve, address: Address, certificate: str | None, reda
         parts = Parts(key_path=options.key, redactor=redactor, tracing=partial(tracing_of, os.environ))
         organism = await bootstrap.start(options.config, data, parts)
         secrets = secrets_of(data, os.environ, organism)
-        serving = Serving(organism, address, listening, secrets)
+        serving = Serving(organism, address, listening, secrets, exit_within)
         with announced(data, serving.url, certificate):
             await serving.run(lambda: _greet(organism, data, serving.url, secrets.tokens.page()))
 

@@ -2,7 +2,7 @@
 
 uvicorn's own answer to a signal is to close everything at once. Here the organism stops first, while the server still
 answers: new work gets 503 ``stopping``, handlers their grace, viewers the last events. Then the sockets close with
-1012.
+1012. A handler may block the loop, swallow its cancellation or hold a thread for ever; the process ends all the same.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ import asyncio
 import contextlib
 import os
 import socket
+import threading
+import time
 from collections.abc import Callable, Coroutine, Iterator, Mapping
 from dataclasses import dataclass
 from ipaddress import ip_address
@@ -33,6 +35,10 @@ from organism.server.transport import FrameProtocol
 
 GRACE_SECONDS: Final = 10.0
 SHUTDOWN_SECONDS: Final = 5
+STOP_SECONDS: Final = GRACE_SECONDS + SHUTDOWN_SECONDS + 2
+"""A stop takes no longer, whatever hinders it."""
+LAST_SECONDS: Final = 1.0
+"""So long may the process outlive the organism: nothing of value is left in it."""
 MAX_FRAME_BYTES: Final = 256 * 1024
 PING_SECONDS: Final = 20.0
 USER_TIMEOUT_MS: Final = 8_000
@@ -124,10 +130,30 @@ def secrets_of(data: Path, environment: Mapping[str, str], running: Organism) ->
     return Secrets(Tokens(operator_token(data, environment), key, lambda: clock.now_us() / 1e6), key)
 
 
-class Serving:
-    """A started organism behind a listening socket, until it is told to stop."""
+def exit_within(seconds: float) -> None:
+    """End the process with 0 by then, unless it has ended by itself. What was accepted is on disk at any moment."""
 
-    def __init__(self, running: Organism, address: Address, listening: socket.socket, secrets: Secrets) -> None:
+    def end() -> None:
+        time.sleep(seconds)
+        os._exit(0)
+
+    threading.Thread(target=end, name="exit", daemon=True).start()
+
+
+class Serving:
+    """A started organism behind a listening socket, until it is told to stop.
+
+    ``end_within`` is told how many seconds the process has left.
+    """
+
+    def __init__(
+        self,
+        running: Organism,
+        address: Address,
+        listening: socket.socket,
+        secrets: Secrets,
+        end_within: Callable[[float], None] = lambda _: None,
+    ) -> None:
         self.url = url_of(address, listening)
         self._organism = running
         self._listening = listening
@@ -136,6 +162,8 @@ class Serving:
         running.parts.redactor.is_live = secrets.tokens.is_live
         hosts = Hosts((address.host, *address.allowed_hosts), Origins(address.allowed_origins))
         self.app = App(running, secrets.tokens, secrets.key, hosts)
+        self._end_within = end_within
+        self._was_signalled = False
         self._server = GracefulServer(_config(self.app, address), self._signalled)
 
     async def run(self, ready: Callable[[], None] = lambda: None) -> None:
@@ -151,9 +179,11 @@ class Serving:
             answers.cancel()
             stopping.cancel()
             self.app.request_stop()
+            self._end_within(STOP_SECONDS)
             await self._organism.stop(GRACE_SECONDS)
             self._server.should_exit = True
             await serving
+            self._end_within(LAST_SECONDS)
 
     def stop(self) -> None:
         """Begin the graceful stop."""
@@ -161,8 +191,10 @@ class Serving:
 
     def _signalled(self, sig: int) -> None:
         """The first signal begins the graceful stop. A second one ends it at once: what was accepted is on disk."""
-        if self.app.stopping.is_set():
+        if self._was_signalled or self.app.stopping.is_set():
             os._exit(128 + sig)
+        self._was_signalled = True
+        self._end_within(STOP_SECONDS)  # a handler may block the loop, which then never hears of the stop
         self._loop.call_soon_threadsafe(self.app.request_stop)
 
 

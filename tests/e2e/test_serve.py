@@ -17,7 +17,7 @@ import pytest
 from websockets.asyncio.client import connect
 
 from tests.cli.command import organism
-from tests.e2e.serving import serving
+from tests.e2e.serving import Process, serving
 from tests.flows.world import World
 from tests.server.served import LISTENERS, Frames
 
@@ -27,6 +27,33 @@ SLOW = """
 async def slow(payload: Ask, metadata: HandlerMetadata):
     await asyncio.sleep(float(payload.text))
     return HandlerResponse.respond(Told("done"))
+"""
+
+ENDLESS = """
+import time
+
+WAIT_S = 3600
+
+async def swallows(payload: Ask, metadata: HandlerMetadata):
+    print("swallows runs", flush=True)
+    while True:
+        try:
+            await asyncio.sleep(WAIT_S)
+        except asyncio.CancelledError:
+            continue
+
+async def holds_a_thread(payload: Ask, metadata: HandlerMetadata):
+    print("holds-a-thread runs", flush=True)
+    await asyncio.to_thread(time.sleep, WAIT_S)
+
+def holds_its_thread(payload: Ask, metadata: HandlerMetadata):
+    print("holds-its-thread runs", flush=True)
+    time.sleep(WAIT_S)
+
+async def blocks(payload: Ask, metadata: HandlerMetadata):
+    print("blocks runs", flush=True)
+    while True:
+        pass
 """
 
 TRIES = 5
@@ -69,15 +96,19 @@ async def test_what_was_acknowledged_survives_a_kill_and_is_done_once(tmp_path: 
         await server.end(signal.SIGKILL)
     async with serving(tmp_path / "data") as server, server.client() as client:
         for one in sent:
-            async with connect(
-                f"{server.url.replace('http', 'ws')}/ws?since=0", additional_headers=server.bearer, proxy=None
-            ) as socket:
-                frames = Frames(socket)
-                await frames.ask("subscribe", threads=[one["thread_id"]], events=["thread_updated"], since=0)
-                await frames.until("thread_updated", status="completed")
+            await until_completed(server, one["thread_id"])
             thread = (await client.get(f"/threads/{one['thread_id']}")).json()
             assert (thread["status"], thread["message_count"]) == ("completed", 4)
     assert (await organism("log", "verify", "--data", tmp_path / "data")).code == 0
+
+
+async def until_completed(server: Process, thread_id: str) -> None:
+    """Wait until the thread has ended, or see in the log that it has."""
+    address = f"{server.url.replace('http', 'ws')}/ws?since=0"
+    async with connect(address, additional_headers=server.bearer, proxy=None) as socket:
+        frames = Frames(socket)
+        await frames.ask("subscribe", threads=[thread_id], events=["thread_updated"], since=0)
+        await frames.until("thread_updated", status="completed")
 
 
 async def test_a_stop_gives_what_runs_its_grace_refuses_new_work_and_exits_0(tmp_path: Path) -> None:
@@ -99,6 +130,36 @@ async def test_a_stop_gives_what_runs_its_grace_refuses_new_work_and_exits_0(tmp
         assert (refused.status_code, refused.json()["error"]["code"]) == (503, "stopping")
         assert await asyncio.wait_for(server.process.wait(), 20) == 0
         assert not (server.data / "server.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("actors", "signals", "code"),
+    [
+        (("swallows", "holds-a-thread", "holds-its-thread"), (signal.SIGTERM,), 0),
+        (("blocks",), (signal.SIGTERM,), 0),
+        (("blocks",), (signal.SIGINT, signal.SIGTERM), 128 + signal.SIGTERM),
+    ],
+    ids=["it swallows its cancellation or holds a thread", "it blocks the loop", "it blocks the loop, a second signal"],
+)
+async def test_no_handler_keeps_the_process_from_ending_and_nothing_accepted_is_lost(
+    tmp_path: Path, actors: tuple[str, ...], signals: tuple[signal.Signals, ...], code: int
+) -> None:
+    listeners = {"swallows": {}, "holds-a-thread": {}, "holds-its-thread": {"blocking": True}, "blocks": {}}
+    world = World(tmp_path, ENDLESS, listeners)
+    async with serving(tmp_path / "data", config=world.config) as server, server.client() as client:
+        sent = [(await client.post("/inject", json={"to": name, "payload": {}})).json() for name in actors]
+        for name in actors:
+            await server.until_said(f"{name} runs")
+        for number in signals:
+            server.process.send_signal(number)
+        assert await asyncio.wait_for(server.process.wait(), 25) == code
+    world.write(ENDLESS.replace("while True", "while False").replace("WAIT_S = 3600", "WAIT_S = 0"))
+    async with serving(tmp_path / "data", config=world.config) as server, server.client() as client:
+        for one in sent:
+            await until_completed(server, one["thread_id"])
+            thread = (await client.get(f"/threads/{one['thread_id']}")).json()
+            assert (thread["status"], thread["message_count"]) == ("completed", 1)
+    assert (await organism("log", "verify", "--data", tmp_path / "data")).code == 0
 
 
 async def refusal(client: httpx2.AsyncClient) -> httpx2.Response:
