@@ -25,7 +25,7 @@ def attempt(action: Callable[[], Result]) -> Outcome[Result]:
     """Run foreign code. An end of the program that it asks for is an error of its own like any other."""
     try:
         return Outcome(action())
-    except (Exception, SystemExit) as error:  # noqa: BLE001 - code of others may raise anything; it is told with its line
+    except BaseException as error:  # noqa: BLE001 - code of others may raise anything; it is told with its line
         return Outcome(error=error)
 
 

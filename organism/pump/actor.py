@@ -10,8 +10,9 @@ from typing import Any, Protocol, TypeVar
 
 from organism.config.served import SERVED
 from organism.log.log import Log
-from organism.model.handler import HandlerMetadata
+from organism.model.handler import HandlerMetadata, HandlerResponse
 from organism.pump import confirm, consent
+from organism.pump.outgoing import Failure, failure_of, outgoing
 from organism.pump.recall import Unreadable, payload_of
 from organism.pump.situation import Situation
 from organism.pump.steps import Handling
@@ -25,10 +26,10 @@ class Stop(Protocol):
     log: Log
     on_broken: Callable[[BaseException], None]
 
-    def finished(self, handling: Handling, answer: object) -> None:
+    def finished(self, handling: Handling, responses: tuple[HandlerResponse, ...]) -> None:
         """The handler gave its answer."""
 
-    def failed(self, handling: Handling, error: BaseException) -> None:
+    def failed(self, handling: Handling, failure: Failure) -> None:
         """The handler raised."""
 
     def park(self, handling: Handling, code: str, reason: str) -> None:
@@ -54,11 +55,12 @@ async def run(pump: Stop, handling: Handling) -> None:
                 answer = await _otherwise(handling, payload)
             else:
                 answer = await handling.handler(payload, HandlerMetadata(Situation(handling), handling))
+            responses = outgoing(answer)
         except BaseException as error:  # noqa: BLE001 - recorded as the failure of this handling, whatever it is
             _failed(pump, handling, error)
         else:
             if not handling.dead:
-                pump.finished(handling, answer)
+                pump.finished(handling, responses)
     except Exception as error:  # noqa: BLE001 - given to whoever folds the state anew, who records it
         pump.on_broken(error)
     finally:
@@ -68,10 +70,10 @@ async def run(pump: Stop, handling: Handling) -> None:
 def _failed(pump: Stop, handling: Handling, error: BaseException) -> None:
     if handling.dead:
         return
-    if isinstance(error, Unreadable):
+    if type(error) is Unreadable:
         pump.park(handling, "schema_changed", str(error))
     else:
-        pump.failed(handling, error)
+        pump.failed(handling, failure_of(error))
 
 
 def guarded(act: Callable[[T], None], broken: Callable[[T, Exception], None], unit: T) -> None:
@@ -113,16 +115,11 @@ async def _in_thread(handling: Handling, payload: Any) -> object:
     if handler is None:
         raise LookupError(f"{handling.listener.name} has no handler, and no model runs it in this version.")
     loop = asyncio.get_running_loop()
-    answer: asyncio.Future[object] = loop.create_future()
+    ended: asyncio.Future[tuple[object, BaseException | None]] = loop.create_future()
 
     def settle(value: object, error: BaseException | None) -> None:
-        if answer.done():
-            return
-        if error is None:
-            answer.set_result(value)
-        else:
-            can_be_carried = isinstance(error, Exception) and not isinstance(error, StopIteration)
-            answer.set_exception(error if can_be_carried else RuntimeError(repr(error)))
+        if not ended.done():
+            ended.set_result((value, error))
 
     def work() -> None:
         value, failure = None, None
@@ -135,4 +132,7 @@ async def _in_thread(handling: Handling, payload: Any) -> object:
 
     context = copy_context()  # it has the prompts of its handling, as an async handler does
     threading.Thread(target=context.run, args=(work,), name=f"blocking-{handling.message.id}", daemon=True).start()
-    return await answer
+    answer, error = await ended
+    if error is not None:
+        raise error
+    return answer

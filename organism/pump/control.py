@@ -17,6 +17,7 @@ from organism.model.events import Content
 from organism.model.thread import Message, Step, Thread
 from organism.pump import runs
 from organism.pump.unit import Decision, State
+from organism.pump.wording import json_of
 
 UNKNOWN_AFTER_KILL = {"code": "unknown", "message": "The thread was killed while this effect was under way."}
 
@@ -135,7 +136,7 @@ def resolve_effect(decision: Decision, step: Step, outcome: str, result: Any) ->
 
 def canonical(value: Any) -> bytes:
     """The canonical bytes of what a human is shown: compact JSON, its keys in order."""
-    return orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
+    return json_of(value, orjson.OPT_SORT_KEYS)
 
 
 def resolve_approval(decision: Decision, step: Step, command: ResolveApproval) -> None:

@@ -7,11 +7,10 @@ from typing import Any, Final, Protocol
 from organism.config.settings import Retry
 from organism.model.thread import Message, Step
 from organism.pump import control, runs
-from organism.pump.outgoing import WrongReturn
+from organism.pump.outgoing import Failure
 from organism.pump.steps import Handling
 from organism.pump.timers import Due, Timers
 from organism.pump.unit import Decision, State
-from organism.pump.wording import described
 
 DEAD_LETTER: Final = {"code": "dead_letter", "message": "The message became a dead letter."}
 
@@ -33,17 +32,13 @@ class Line(Protocol):
         """Whether the message may not go on now."""
 
 
-class TimedOut(Exception):
-    """The handler's own running time is over."""
-
-
 def delay_us(retry: Retry, failures: int) -> int:
     """How long to wait before the attempt after ``failures`` failures: doubling, bounded."""
     seconds = min(retry.base_delay_s * 2 ** (failures - 1), retry.max_delay_s)
     return int(seconds * 1_000_000)
 
 
-def failed(pump: Line, handling: Handling, error: BaseException) -> None:
+def failed(pump: Line, handling: Handling, failure: Failure) -> None:
     """A new attempt later, or a dead letter if there were enough.
 
     An unsafe effect under way waits for an operator first.
@@ -52,14 +47,14 @@ def failed(pump: Line, handling: Handling, error: BaseException) -> None:
     retry = pump.state.rules.retry
     decision = pump.state.decide(message.thread, message)
     if not decision.find_unknown(message) and message.failures + 1 >= retry.attempts:
-        park(pump, handling, _code(error), described(error))
+        park(pump, handling, failure.code, failure.text)
         return
     next_at = decision.at + delay_us(retry, message.failures + 1)
     data = {
         "message": message.id,
         "agent": message.to,
         "attempt": message.starts,
-        "error": described(error),
+        "error": failure.text,
         "next_at": next_at,
     }
     _cancel_approvals(decision, message)
@@ -75,12 +70,6 @@ def _cancel_approvals(decision: Decision, message: Message) -> None:
     for step in (message.steps or {}).values():
         if step.approval and step.ok is None:
             decision.add("approval_cancelled", {"approval": step.approval})
-
-
-def _code(error: BaseException) -> str:
-    if isinstance(error, TimedOut):
-        return "timeout"
-    return "wrong_return" if isinstance(error, WrongReturn) else "handler_error"
 
 
 def park(pump: Line, handling: Handling, code: str, reason: str) -> None:
@@ -164,6 +153,7 @@ def _step_due(pump: Line, step: Step, now: int) -> None:
 
 def _stop_spent(pump: Line, handling: Handling) -> None:
     """What the handler still does comes to nothing, also where it swallows the cancellation."""
-    failed(pump, handling, TimedOut(f"The handler ran longer than {handling.listener.timeout_s:g} s."))
+    text = f"TimedOut: The handler ran longer than {handling.listener.timeout_s:g} s."
+    failed(pump, handling, Failure("timeout", text))
     if handling.task is not None:
         handling.task.cancel()

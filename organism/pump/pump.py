@@ -14,11 +14,12 @@ from functools import partial
 from organism.errors import LogUnavailable, OrganismError
 from organism.log.log import Log
 from organism.model.events import Unit
+from organism.model.handler import HandlerResponse
 from organism.model.thread import Message, Thread
 from organism.pump import actor, failing, runs
 from organism.pump.feed import Feed
 from organism.pump.models import Models, NoModels
-from organism.pump.outgoing import WrongReturn, outgoing
+from organism.pump.outgoing import Failure
 from organism.pump.respond import respond
 from organism.pump.signal import Signal
 from organism.pump.steps import Handling
@@ -134,15 +135,10 @@ class Pump:
 
     # -- respond
 
-    def finished(self, handling: Handling, answer: object) -> None:
+    def finished(self, handling: Handling, responses: tuple[HandlerResponse, ...]) -> None:
         """The handler gave its answer."""
         if handling.diverged:
             self.park(handling, "replay_diverged", handling.diverged)
-            return
-        try:
-            responses = outgoing(answer)
-        except WrongReturn as error:
-            self.failed(handling, error)
             return
         message = handling.message
         decision = self.state.decide(message.thread, message)
@@ -153,12 +149,12 @@ class Pump:
         self.leave(handling)
         self.write(decision)
 
-    def failed(self, handling: Handling, error: BaseException) -> None:
+    def failed(self, handling: Handling, failure: Failure) -> None:
         """The handler raised, or its time was over."""
         if handling.diverged:
             self.park(handling, "replay_diverged", handling.diverged)
         else:
-            failing.failed(self, handling, error)
+            failing.failed(self, handling, failure)
 
     def park(self, handling: Handling, code: str, reason: str) -> None:
         """The handling failed for good: a dead letter."""

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
+from functools import partial
 from typing import Any, Final
 
 import orjson
 
+from organism.config.foreign import attempt
 from organism.errors import InvalidPayload, LogDamaged
 from organism.log.log import Log
 from organism.model.thread import Message, Step
@@ -36,9 +37,9 @@ async def payload_of(log: Log, rules: Rules, message: Message) -> Any:
         contents = await log.contents({message.position: message.digest})
     del waiting[message.position]
     for position, each in waiting.items():
-        with suppress(Unreadable):  # told at its own turn
-            each.payload = _decoded(rules, contents.get(position), each.to)
-            each.generation = rules.generation
+        # What hinders it, be it the class's own code, is told at its own turn.
+        each.payload = attempt(partial(_decoded, rules, contents.get(position), each.to)).result
+        each.generation = rules.generation
     return _decoded(rules, contents.get(message.position), message.to)
 
 

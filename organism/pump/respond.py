@@ -19,7 +19,7 @@ from organism.pump import todo
 from organism.pump.route import GENERIC, Refused, Sender, receivers, within_limits
 from organism.pump.rules import Rules
 from organism.pump.unit import Decision
-from organism.pump.wording import readable, shown
+from organism.pump.wording import described, readable, shown
 
 
 class Origin(Protocol):
@@ -127,6 +127,8 @@ def seal(origin: Origin, to: str, token: str, payload: object) -> Sealed | Refus
         return rules.codec.seal(origin.message.to, to, token, payload, rules.terms(to))
     except (InvalidPayload, UnsupportedPayload) as error:
         return Refused("validation", "schema", str(error))
+    except BaseException as error:  # noqa: BLE001 - what is in the payload may raise anything when it is read or made
+        return Refused("validation", "schema", f"The payload cannot be read: {described(error)}")
 
 
 def deliver_outside(decision: Decision, message_id: str, agent: str, outcome: str) -> None:
@@ -232,7 +234,7 @@ def _json_of(rules: Rules, payload: object) -> bytes:
     """The payload as JSON, or as much of it as can be shown."""
     try:
         return rules.codec.json(payload)
-    except (InvalidPayload, TypeError, ValueError):
+    except BaseException:  # noqa: BLE001 - as in ``seal``
         return orjson.dumps({"repr": shown(payload)})
 
 

@@ -9,8 +9,6 @@ import json
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, Final
 
-import orjson
-
 from organism.model.events import Content
 from organism.model.run import BLOCKS, faults
 from organism.model.thread import Message
@@ -19,6 +17,7 @@ from organism.pump.block import Block
 from organism.pump.handling import Run
 from organism.pump.story import Story
 from organism.pump.unit import Decision
+from organism.pump.wording import json_of
 
 PAYLOADS_AN_ENTRY: Final = 4
 """So many times ``limits.max_payload_bytes`` an entry may have: a payload that is written out as a text grows."""
@@ -93,7 +92,7 @@ def _written(run: Run, kind: str, data: Mapping[str, Any]) -> bytes:
 def written(value: Any) -> bytes:
     """JSON of what a model or a handler said: halves of characters, which no UTF-8 holds, become question marks."""
     try:
-        return orjson.dumps(value)
+        return json_of(value)
     except TypeError:
         return json.dumps(value, ensure_ascii=False, allow_nan=False).encode("utf-8", "replace")
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, cast
 from uuid import UUID
 
 import orjson
@@ -25,7 +25,7 @@ from organism.pump.handling import Run
 from organism.pump.respond import send, told
 from organism.pump.route import GENERIC
 from organism.pump.rules import Rules
-from organism.pump.wording import described, shown
+from organism.pump.wording import described, json_of, shown
 
 EFFECT_KINDS: Final = frozenset({"pure", "idempotent", "unsafe"})
 LONGEST_SECONDS: Final = 3_153_600_000.0
@@ -43,6 +43,7 @@ class Handling(Run):
 
     async def ask(self, to: str, payload: object, timeout_s: float | None) -> Any:
         """See ``HandlerMetadata.ask``."""
+        to = str.__str__(to)  # a subclass may raise in any method, and this one is used in the midst of a decision
         number = self.next_number()
         digest = _digest("ask", to, _json_or_repr(self.rules, told(payload)[0]))
         step = self.recorded(number, "ask", digest)
@@ -73,6 +74,7 @@ class Handling(Run):
 
     async def effect(self, key: str, fn: Callable[[str], Awaitable[Any]], kind: EffectKind) -> Any:
         """See ``HandlerMetadata.effect``."""
+        key, kind = str.__str__(key), cast("EffectKind", str.__str__(kind))
         if kind not in EFFECT_KINDS:
             raise ValueError(f"kind is one of {', '.join(sorted(EFFECT_KINDS))}; {kind!r} came.")
         number = self.next_number()
@@ -201,7 +203,7 @@ async def _run_effect(handling: Handling, effect: _Effect) -> Any:
         await handling.record(number, "effect", digest, None, {"code": "effect_error", "message": text})
         raise EffectError(text) from error
     try:
-        json = orjson.dumps(result)
+        json = json_of(result)
         _check_size(handling.rules, json)
     except (TypeError, ValueError) as unfit:
         text = f"The effect {key!r} gave a result that cannot be kept: {unfit}"

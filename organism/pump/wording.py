@@ -1,13 +1,18 @@
-"""Texts of handlers as they may stand in the log: short, valid UTF-8, and never an error of their own."""
+"""Texts and values of handlers as they may stand in the log: valid UTF-8, and never an error of their own."""
 
 from __future__ import annotations
 
-from functools import partial
+from collections.abc import Callable
+from dataclasses import fields, is_dataclass
+from datetime import date, time
 from typing import Final
+
+import orjson
 
 from organism.config.foreign import attempt
 
 CHARACTERS: Final = 2_000
+_BY_PYTHON: Final = orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_PASSTHROUGH_DATETIME
 
 
 def readable(text: str) -> str:
@@ -17,11 +22,32 @@ def readable(text: str) -> str:
 
 def described(error: BaseException) -> str:
     """An exception as it stands in the log: its kind and text, no traceback."""
-    text = attempt(partial(str, error)).result
-    kind = type(error).__name__
-    return readable(f"{kind}: {text}") if text else kind
+    kind = _said(lambda: type(error).__name__) or "Exception"
+    text = _said(lambda: str(error))
+    return readable(f"{kind}: {text}" if text else kind)
 
 
 def shown(value: object) -> str:
     """As much of a value as can be shown."""
-    return readable(attempt(partial(repr, value)).result or f"<{type(value).__name__}>")
+    return readable(_said(lambda: repr(value)) or _said(lambda: f"<{type(value).__name__}>"))
+
+
+def _said(say: Callable[[], str]) -> str:
+    """What foreign code says, as a text of no class of its own; empty if it raises."""
+    return attempt(lambda: str.__str__(say())).result or ""
+
+
+def json_of(value: object, option: int = 0) -> bytes:
+    """JSON of a value of a handler's making. Raises ``TypeError``.
+
+    orjson ends the process where a dataclass or a time raises when it is read, so these are read by Python.
+    """
+    return orjson.dumps(value, _native, option | _BY_PYTHON)
+
+
+def _native(value: object) -> object:
+    if isinstance(value, date | time):
+        return value.isoformat()
+    if is_dataclass(value):
+        return {field.name: getattr(value, field.name) for field in fields(value) if not field.name.startswith("_")}
+    raise TypeError

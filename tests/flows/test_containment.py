@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
 import pytest
 
+from organism.testing import Running
 from tests.flows.stage import folded_anew, folded_live, open_gate
-from tests.flows.world import MakeWorld
+from tests.flows.world import MakeWorld, World
 
 OTHERS = """
 class Mute(Exception):
@@ -15,6 +20,83 @@ class Mute(Exception):
 class Shy:
     def __repr__(self):
         raise ValueError("no text")
+
+def fall(*_, **__):
+    raise ERROR("by its own code")
+
+ERROR = ValueError
+
+class Exiting(Exception):
+    def __str__(self):
+        raise SystemExit(3)
+
+class Nobody(Exception):
+    __class__ = property(fall)
+
+class Odd(str):
+    __hash__ = __eq__ = __len__ = __str__ = __repr__ = __format__ = __bool__ = encode = fall
+
+class Talker(Exception):
+    def __str__(self):
+        return Odd("odd")
+
+class Fallen(list):
+    __iter__ = __len__ = __bool__ = __eq__ = __repr__ = fall
+
+class Masked(HandlerResponse):
+    __slots__ = ()
+    to = property(fall)
+
+@dataclass
+class Shut:
+    text: str = ""
+    def __getattribute__(self, name):
+        raise ERROR("shut")
+
+@dataclass
+class Unmade:
+    text: str = ""
+    def __post_init__(self):
+        if self.text == "come back":
+            raise ERROR("unmade")
+
+class Nameless(type):
+    __name__ = property(fall)
+    __hash__ = __eq__ = fall
+
+class Unnamed(metaclass=Nameless):
+    pass
+
+def broken_by(error):
+    globals()["ERROR"] = error
+    return ""
+
+def late(made):
+    made.text = "come back"
+    return made
+
+def deep():
+    nest = []
+    for _ in range(100_000):
+        nest = [nest]
+    return nest
+
+import datetime
+
+class Timeless(datetime.tzinfo):
+    utcoffset = fall
+
+async def shut(key: str):
+    return Shut()
+
+async def timeless(key: str):
+    return datetime.datetime(2026, 1, 1, tzinfo=Timeless())
+
+def set_odd(name):
+    ODD.set(Odd(name))
+
+from contextvars import ContextVar
+ODD = ContextVar("odd")
 
 async def bystander(payload: Ask, metadata: HandlerMetadata):
     TRACE.append(metadata.attempt)
@@ -67,22 +149,99 @@ BODIES = {
     "a generator's end": "raise GeneratorExit",
     "a stop": "raise StopIteration",
     "a recursion": "return await bad(payload, metadata)",
+    "a value in the context that cannot be compared": "set_odd('a')",
+    "an ask of a text that raises in every method": "await metadata.ask(Odd('echo'), Ask('x'))",
+    "an ask with a payload that cannot be read": "await metadata.ask('echo', Shut())",
+    "an ask with a text that raises in every method": "await metadata.ask('echo', Ask(Odd('x')))",
+    "an ask with a payload that exits when it is read": "await metadata.ask('echo', Shut(broken_by(SystemExit)))",
+    "a payload whose text raises in every method": "return HandlerResponse(Ask(Odd('x')), to='echo')",
+    "an effect whose key raises in every method": "await metadata.effect(Odd('x'), touch)",
+    "an effect whose kind raises in every method": "await metadata.effect('x', touch, kind=Odd('pure'))",
+    "an effect whose result cannot be read": "await metadata.effect('x', shut)",
+    "an effect whose result has a broken time": "await metadata.effect('x', timeless)",
+    "a preview that cannot be read": "await metadata.approve([Shut()])",
+    "an entry that cannot be read": "await metadata.emit('status', {'id': 'x', 'text': Shut()})",
+    "a preview that is too deep": "await metadata.approve(deep())",
+    "an entry that raises in every method": "await metadata.emit(Odd('x'), {Odd('id'): Odd('x')})",
+    "an entry whose value raises in every method": "await metadata.emit('status', {'id': Odd('x'), 'text': Odd('x')})",
+    "a receiver that raises in every method": "return HandlerResponse(Ask('x'), to=Odd('echo'))",
+}
+"""What of it all is not told as a failure of the handling is told as a refused send, or hurts nobody."""
+
+FAILURES = {
+    "a list that cannot be walked": ("return Fallen([HandlerResponse.respond(Told('x'))])", "handler_error"),
+    "a list that exits when it is walked": ("broken_by(SystemExit); return Fallen([1])", "handler_error"),
+    "a list that is cancelled": ("broken_by(asyncio.CancelledError); return Fallen([1])", "handler_error"),
+    "a response that hides its receiver": ("return Masked(Ask('x'))", "handler_error"),
+    "an answer that denies its class": ("return Nobody()", "handler_error"),
+    "a class that cannot say its name": ("return Unnamed()", "handler_error"),
+    "a response of a class without a name": ("return HandlerResponse(Unnamed(), to='echo')", "handler_error"),
+    "a text": ("return Odd('x')", "wrong_return"),
+    "a coroutine": ("answer = touch('x'); answer.close(); return answer", "wrong_return"),
+    "an error that exits when it is told": ("raise Exiting", "handler_error"),
+    "an error that denies its class": ("raise Nobody", "handler_error"),
+    "an error whose text raises in every method": ("raise Talker", "handler_error"),
+    "an error with huge arguments": ("raise ValueError(*range(1_000_000))", "handler_error"),
+    "an error with deep arguments": ("raise ValueError(deep())", "handler_error"),
+    "a group of ends": ("raise BaseExceptionGroup('x', [SystemExit(1), asyncio.CancelledError()])", "handler_error"),
+}
+REFUSALS = {
+    "a payload that cannot be read": "Shut()",
+    "a payload that exits when it is read": "Shut(broken_by(SystemExit))",
+    "a payload that cannot be made again": "late(Unmade())",
+    "a payload that exits when it is made again": "late(Unmade(broken_by(KeyboardInterrupt)))",
+    "a list instead of a text": "Ask(Fallen([1]))",
+    "a value that is too deep": "Ask(deep())",
 }
 
 
-@pytest.mark.parametrize("body", BODIES.values(), ids=BODIES.keys())
-async def test_whatever_a_handler_does_ends_its_own_message_and_nothing_else(world: MakeWorld, body: str) -> None:
-    made = world(
-        OTHERS.format(body=body), {"bad": {"peers": ["echo"]}, "bystander": {}, "echo": {}}, retry={"attempts": 1}
-    )
+LISTENERS: dict[str, dict[str, Any]] = {"bad": {"peers": ["echo"]}, "bystander": {}, "echo": {}}
+
+
+@asynccontextmanager
+async def contained(made: World) -> AsyncIterator[Running]:
+    """A bystander runs, and what happens meanwhile makes it begin anew as little as the tenant's life."""
     async with made.running(on_disk=False) as o:
         bystander = await o.inject("bystander", {"text": "x"})
-        bad = await o.inject("bad", {"text": "x"}, wait=True, seconds=10)
+        yield o
         open_gate(o, "bystander")
         assert await o.tenant.ended(bystander.thread_id, 10)
         assert await o.replies(bystander.thread_id) == ({"text": "1"},)
         assert len(await o.events("organism_started")) == 1
         assert o.pump.state.boxes.running == 0
         assert await folded_live(o) == await folded_anew(o.log)
+
+
+@pytest.mark.parametrize("body", BODIES.values(), ids=BODIES.keys())
+async def test_whatever_a_handler_does_ends_its_own_message_and_nothing_else(world: MakeWorld, body: str) -> None:
+    made = world(OTHERS.replace("{body}", body), LISTENERS, retry={"attempts": 1})
+    async with contained(made) as o:
+        bad = await o.inject("bad", {"text": "x"}, wait=True, seconds=10)
     assert bad.thread is not None
     assert bad.thread["status"] in {"error", "completed"}
+
+
+@pytest.mark.parametrize("is_blocking", [False, True])
+@pytest.mark.parametrize(("body", "code"), FAILURES.values(), ids=FAILURES.keys())
+async def test_an_answer_or_an_error_that_misbehaves_is_the_dead_letter_of_its_message_alone(
+    world: MakeWorld, body: str, code: str, *, is_blocking: bool
+) -> None:
+    source = OTHERS.replace("{body}", body)
+    if is_blocking:
+        source = source.replace("async def bad(", "def bad(")
+    listeners = {**LISTENERS, "bad": {"peers": ["echo"], "blocking": is_blocking}}
+    async with contained(world(source, listeners, retry={"attempts": 1})) as o:
+        bad = await o.inject("bad", {"text": "x"}, wait=True, seconds=10)
+        (dead,) = await o.events("message_dead")
+        assert (dead.thread, dead.data["code"], dead.data["attempts"]) == (bad.thread_id, code, 1)
+
+
+@pytest.mark.parametrize("to", ["to='echo'", "to=None"])
+@pytest.mark.parametrize("payload", REFUSALS.values(), ids=REFUSALS.keys())
+async def test_a_payload_that_misbehaves_is_a_refused_send(world: MakeWorld, payload: str, to: str) -> None:
+    body = f"return HandlerResponse({payload}, {to})"
+    async with contained(world(OTHERS.replace("{body}", body), LISTENERS, retry={"attempts": 1})) as o:
+        bad = await o.inject("bad", {"text": "x"}, wait=True, seconds=10)
+        (refused,) = await o.events("message_refused")
+        assert (refused.thread, refused.data["code"]) == (bad.thread_id, "validation")
+        assert await o.events("message_dead") == []
