@@ -74,8 +74,18 @@ class Tenant:
     async def do(self, command: Command) -> Injected | Done:
         """Carry out a command. Raises an ``OrganismError``."""
         if self.recovering:  # what the given up state says was done may not be on disk
+            self._refuse_if_stopping()
             raise LogUnavailable("The state is folded anew; nothing was done.")
-        return await self.operator.do(command)
+        try:
+            return await self.operator.do(command)
+        except LogUnavailable:
+            self._refuse_if_stopping()
+            raise
+
+    def _refuse_if_stopping(self) -> None:
+        """Raise ``Stopping``: a log that takes no writes because the organism stops has no fault."""
+        if self.operator.stopping:
+            raise Stopping from None
 
     def receivers(self, name: str) -> tuple[str, ...]:
         """Who gets what is sent to ``name``: all of its broadcast group, or itself."""
@@ -87,6 +97,8 @@ class Tenant:
 
     async def keep_answer(self, once: Idempotency, actor: Actor, status: int, body: bytes) -> None:
         """Record what a call was answered, once it was carried out. Raises an ``OrganismError``."""
+        if not self.log.available:
+            self._refuse_if_stopping()
         decision = self.pump.state.decide(None, None, actor)
         bound = {"key": once.key, "method": once.method, "path": once.path, "digest": once.digest}
         data = {**bound, "status": status, "body": {}, "back": 0}

@@ -59,9 +59,12 @@ class Beside:
 
     def pin(self) -> Connection:
         """Give the connection away, with the rows as they are written now; whoever gets it closes it."""
-        connection, self._connection = self._opened(), None
-        connection.set_progress_handler(None, 0)
-        _begin(connection)
+        try:
+            connection, self._connection = self._opened(), None
+            connection.set_progress_handler(None, 0)
+            _begin(connection)
+        except self._connector.driver.errors as error:
+            raise self._connector.explain(error) from error
         return connection
 
     def close(self) -> None:

@@ -81,14 +81,18 @@ class Connector:
         return self._open(path)
 
     def explain(self, error: Exception) -> Exception:
-        """What the driver's error means to who reads or writes the log; any other is given back."""
+        """What the driver's error means to who reads or writes the log; any other is given back.
+
+        It may reach a client, so it names no path; its cause does.
+        """
         if not isinstance(error, self.driver.errors):
             return error
+        log, said = self.place.directory.name, self.place.without_paths(str(error))
         meaning: OrganismError
         if self.driver.failure(error) is Failure.DAMAGED:
-            meaning = LogDamaged(f"A file in {self.place.directory} cannot be read: {error}. {REMEDY}")
+            meaning = LogDamaged(f"A file of the log {log} cannot be read: {said}. {REMEDY}")
         else:
-            meaning = LogUnavailable(f"The log in {self.place.directory} cannot be used now: {error}.")
+            meaning = LogUnavailable(f"The log {log} cannot be used now: {said}.")
         meaning.__cause__ = error
         return meaning
 

@@ -62,6 +62,10 @@ class Disk:
         cause = error.__cause__
         return self._connector.driver.failure(cause if isinstance(cause, Exception) else error)
 
+    def told(self, error: Exception) -> str:
+        """The error in words that may reach a client: without the place of the log."""
+        return self._connector.place.without_paths(str(error))
+
     async def regain(self, error: Exception) -> Truth:
         """Look at the disk anew until it can be written, and give what is true; ``error`` is why.
 

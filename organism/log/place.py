@@ -61,6 +61,10 @@ class Place:
         os.ftruncate(handle, 0)
         os.pwrite(handle, f"process {os.getpid()} since {now_us()} µs (UTC since 1970)\n".encode(), 0)
 
+    def without_paths(self, said: str) -> str:
+        """The text with its files called by their names alone."""
+        return said.replace(f"{self.directory}/", "").replace(str(self.directory), self.directory.name)
+
     def release(self) -> None:
         """Let the next process have it."""
         if self._lock is not None:

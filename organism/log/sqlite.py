@@ -81,10 +81,10 @@ class SqliteLog(Journal, Reads):
         elif self._disk.failure(error) is Failure.FENCED:
             self._refuse(Fenced, batch, Fenced())
         else:
-            reason = f"The log takes no writes now: {error}."
-            self._refuse(
-                partial(LogUnavailable, reason), batch, CommitUnknown(f"{CommitUnknown()} The disk said: {error}.")
-            )
+            said = self._disk.told(error)
+            unknown = CommitUnknown(f"{CommitUnknown()} The disk said: {said}.")
+            unknown.__cause__ = error
+            self._refuse(partial(LogUnavailable, f"The log takes no writes now: {said}."), batch, unknown)
             if self._recovering is None or self._recovering.done():  # a checkpoint may fail with the commit beside it
                 self._recovering = self._loop.create_task(self._recover(error))
 
@@ -100,7 +100,7 @@ class SqliteLog(Journal, Reads):
                 error = again
                 continue
             except (Fenced, LogDamaged) as final:
-                self._refusal = partial(type(final), final.message)
+                self._refusal = partial(type(final), self._disk.told(final))
                 return
             self._admit(truth.position, truth.at)
             return

@@ -18,6 +18,7 @@ class Plan:
     fail_commits: dict[int, str] = field(default_factory=dict)
     is_written_first: bool = False
     is_broken: str = ""
+    is_unreadable: str = ""
     is_views_full: bool = False
     commits: int = 0
     opens: int = 0
@@ -42,6 +43,8 @@ class FaultyConnection:
         writes = sql.startswith(("INSERT INTO commits", "UPDATE meta", "PRAGMA main.wal_checkpoint(RESTART)"))
         if plan.is_broken and writes:
             raise failure(plan.is_broken)
+        if plan.is_unreadable and sql.lstrip().startswith(("SELECT", "WITH")):
+            raise failure(plan.is_unreadable)
         if plan.is_views_full and sql.startswith("INSERT INTO flushes") and not self._is_inside():
             raise failure("SQLITE_FULL")
         if not sql.startswith("INSERT INTO commits"):
