@@ -65,6 +65,7 @@ class Tenant:
         self.pump = Pump(self.log, state, self.chance, self.broken)
         self.pump.models, self.pump.feed = self.models, self.feed
         self.operator = Operator(self.pump)
+        self.log.on_stalled = self.operator.give_up_waiting
         self._share.join(self.pump)
 
     def writable_pump(self) -> Pump | None:
@@ -103,7 +104,7 @@ class Tenant:
         bound = {"key": once.key, "method": once.method, "path": once.path, "digest": once.digest}
         data = {**bound, "status": status, "body": {}, "back": 0}
         decision.add("call_answered", data, Content(ORGANISM_STREAM, body))
-        await self.pump.commit(decision)
+        await self.operator.patiently(self.pump.commit(decision))
 
     async def ended(self, thread_id: str, seconds: float) -> bool:
         """Wait until the thread is not active any more, at most ``seconds``; gives whether it is so."""
@@ -139,7 +140,7 @@ class Tenant:
         decision.add("organism_reloaded", {**names, "listeners": life.listeners, "config": life.config})
         self.operator.answer(decision, once, names, 1)
         recover.forget_pauses(decision, changes.removed)
-        return (await pump.commit(decision)).events[0].position
+        return (await self.operator.patiently(pump.commit(decision))).events[0].position
 
     def broken(self, error: BaseException) -> None:
         """The state can't be trusted any more: stop everything of it and fold the log anew."""

@@ -27,9 +27,9 @@ class Journal(ABC):
     An engine says how a batch is written.
     A commit begins at the end of the loop's iteration after the one in which the first unit was appended, so that it
     has what follows from that at once, or as soon as the one before it has ended; it takes all that was appended until
-    then. ``on_lost`` is called with the true head after a
-    failed commit, once the log takes writes again: what was decided on top of the failed units has to be decided
-    anew.
+    then. A commit that takes too long makes the log unavailable until it has ended; what waits for it goes on waiting.
+    ``on_lost`` is called with the true head after a failed commit, once the log takes writes again: what was decided on
+    top of the failed units has to be decided anew.
     """
 
     def __init__(self, intake: Intake, folds: Folds, timeline: str, last_at: int) -> None:
@@ -44,6 +44,8 @@ class Journal(ABC):
         self._is_writing = False
         self._drained: asyncio.Future[None] | None = None
         self.on_lost: Callable[[int], None] | None = None
+        self.on_stalled: Callable[[], None] | None = None
+        self._is_stalled = False
 
     @property
     def head(self) -> int:
@@ -63,7 +65,7 @@ class Journal(ABC):
     @property
     def available(self) -> bool:
         """Whether it takes writes now."""
-        return self._refusal is None
+        return self._refusal is None and not self._is_stalled
 
     def conceal(self, redactor: Redactor) -> None:
         """Write no secret that the redactor knows."""
@@ -135,6 +137,12 @@ class Journal(ABC):
         self._tail.wake()
         if self._folds.is_overdue():
             self._loop.call_soon(self._folds.settle, AT_ONCE)  # after those who were told
+
+    def _stall(self) -> None:
+        """The commit under way takes too long."""
+        self._is_stalled = True
+        if self.on_stalled is not None:
+            self.on_stalled()
 
     def _refuse(self, refusal: Refusal, failed: Batch, error: OrganismError) -> None:
         """No more writes until ``_admit``. The units of ``failed`` hear ``error``, those that wait the refusal."""

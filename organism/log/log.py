@@ -220,14 +220,17 @@ class History(Protocol):
 class Log(History, Protocol):
     """One tenant's log. Every call is made from the loop's thread; ``append`` never waits.
 
-    ``on_lost`` is called with the true head after a failed commit, once the log takes writes again.
+    ``on_lost`` is called with the true head after a failed commit, once the log takes writes again; ``on_stalled`` when
+    a commit takes so long that nobody should wait for it. What was appended is not refused then: it is written as soon
+    as the disk answers.
     """
 
     on_lost: Callable[[int], None] | None
+    on_stalled: Callable[[], None] | None
 
     @property
     def available(self) -> bool:
-        """Whether it takes writes now."""
+        """Whether it takes writes now, and writes them within seconds."""
 
     def conceal(self, redactor: Redactor) -> None:
         """Write no secret that the redactor knows, from the next unit on."""

@@ -35,12 +35,16 @@ class Clock(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What is given to a log but its models: where its key lies, where chance comes from, what it stands on."""
+    """What is given to a log but its models: where its key lies, where chance comes from, what it stands on.
+
+    A commit that is under way for ``stalled_after_s`` has stalled.
+    """
 
     key_path: Path | None = None
     random_bytes: RandomBytes = os.urandom
     driver: Driver = field(default_factory=Pysqlite)
     upcaster: Upcaster = field(default_factory=Upcaster)
+    stalled_after_s: float = 5.0
 
 
 @dataclass(frozen=True, slots=True)

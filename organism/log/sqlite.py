@@ -12,6 +12,7 @@ import asyncio
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
+from typing import Final
 
 from organism.errors import CommitUnknown, Fenced, LogDamaged, LogUnavailable
 from organism.log.batch import Batch, Intake
@@ -22,6 +23,8 @@ from organism.log.log import ReadModel
 from organism.log.opening import Clock, Options
 from organism.log.parts import Parts, catch_up, open_parts
 from organism.log.reads import Reads
+
+LOOK_AGAIN_SECONDS: Final = 0.1
 
 
 class SqliteLog(Journal, Reads):
@@ -38,6 +41,8 @@ class SqliteLog(Journal, Reads):
         self._upcaster = parts.options.upcaster
         self._disk.done = self._wrote
         self._recovering: asyncio.Task[None] | None = None
+        self._stalled_after_s = parts.options.stalled_after_s
+        self._alarm: asyncio.TimerHandle | None = None
 
     @classmethod
     async def open(
@@ -71,10 +76,18 @@ class SqliteLog(Journal, Reads):
 
     def _write(self, batch: Batch) -> None:
         """Begin to write the batch; ``_wrote`` is called in the loop's thread once it is known how it went."""
+        self._alarm = self._loop.call_later(self._stalled_after_s, self._suspect)
         self._disk.write(batch)
+
+    def _suspect(self) -> None:
+        """The commit seems to have stalled. It may be the loop that stood still: then the end of it is told first."""
+        self._alarm = self._loop.call_later(LOOK_AGAIN_SECONDS, self._stall)
 
     def _wrote(self, batch: Batch, error: Exception | None) -> None:
         """The batch is on the disk, or nobody knows: then a fresh look at the disk has to tell."""
+        if self._alarm is not None:
+            self._alarm.cancel()
+        self._is_stalled = False
         if error is None:
             self._rows.owe(batch.streams)
             self._committed(batch)

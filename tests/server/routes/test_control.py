@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
+from organism.bootstrap import Parts
+from tests.flows.disk import Disk
 from tests.flows.world import MakeWorld
 from tests.server.served import Served, served
 
@@ -114,3 +116,36 @@ async def sleeper(payload: Ask, metadata: HandlerMetadata):
         assert not stopping.done()
         await server.call("POST", f"/threads/{(await server.get('/threads'))['threads'][0]['id']}/kill")
         await stopping
+
+
+async def test_a_disk_that_stops_answering_is_told_within_seconds_and_all_goes_on_when_it_answers(
+    world: MakeWorld,
+) -> None:
+    source = """
+async def worker(payload: Ask, metadata: HandlerMetadata):
+    await gate(payload.text)
+    return HandlerResponse.respond(Told(f"{payload.text} {metadata.attempt}"))
+"""
+    made, disk = world(source, {"worker": {}}), Disk()
+    async with served(made.config, made.data, parts=Parts(driver=disk)) as server:
+        gates = server.organism.settings.listeners[0].handler.__globals__["GATES"]  # type: ignore[union-attr]  # it has one
+        before = await server.inject("worker", {"text": "before"}, wait=None)
+        disk.hold()
+        request = {"json": {"to": "worker", "payload": {"text": "held"}}, "headers": {"Idempotency-Key": "key-1"}}
+        unknown = await server.call("POST", "/inject", **request)
+        assert (unknown.status_code, unknown.json()["error"]["code"]) == (503, "commit_unknown")
+        for method, path in (("GET", "//readyz"), ("POST", "/inject")):
+            refused = await server.call(method, path, **(request if method == "POST" else {}))
+            assert (refused.status_code, refused.json()["error"]["code"]) == (503, "log_unavailable")
+        gates.setdefault("before", asyncio.Event()).set()
+        gates.setdefault("held", asyncio.Event()).set()
+        assert (await server.get(f"/threads/{before['thread_id']}"))["status"] == "active"
+        disk.release()
+        await server.until(lambda: server.organism.tenants["default"].log.available)
+        assert (await server.get("//readyz"))["status"] == "running"
+        done = (await server.call("POST", "/inject", **request)).json()
+        for thread_id, reply in ((before["thread_id"], "before 1"), (done["thread_id"], "held 1")):
+            assert await server.organism.tenants["default"].ended(thread_id, 20)
+            messages = (await server.get(f"/threads/{thread_id}/messages"))["messages"]
+            assert [message["payload"] for message in messages if message["to"] == "console"] == [{"text": reply}]
+        assert len((await server.get("/threads"))["threads"]) == 2
