@@ -19,10 +19,10 @@ from pathlib import Path
 
 import pysqlite3
 
-from bench.places import LOG_FILE, VIEWS_FILE
+from bench.places import LOG_FILE
 from organism import __file__ as package
 from organism.bootstrap import Organism
-from organism.log.log import Query
+from organism.log.log import CHANGED, Query
 from organism.model.commands import PauseAgent
 from organism.server.auth import Tokens
 from organism.server.logs import configure_logs
@@ -82,7 +82,7 @@ async def page_of_the_past(started: Running, where: float) -> float:
     log = started.tenant.log
     at = 1 + int(where * (log.head - 1))
     began = time.perf_counter()
-    await log.rows("threads", Query(order_by="last_at", descending=True, at=at))
+    await log.rows("threads", Query(order_by=CHANGED, descending=True, at=at))
     return time.perf_counter() - began
 
 
@@ -143,7 +143,7 @@ def count_events(folder: Path) -> int:
 
 def forget_snapshots(folder: Path) -> None:
     """Leaves the log as if the pump had never folded it: the next start reads every event."""
-    with closing(pysqlite3.connect(str(folder / VIEWS_FILE), isolation_level=None)) as connection:
+    with closing(pysqlite3.connect(str(folder / LOG_FILE), isolation_level=None)) as connection:
         connection.execute(FORGET_SNAPSHOTS)
 
 

@@ -13,8 +13,8 @@ EVENTS, QUICK_EVENTS = 1_000_000, 100_000
 """How many events the log of the restart rows holds, at least."""
 
 TENANT = Path("tenants", "default")
-LOG_FILE, VIEWS_FILE = TENANT / "log.sqlite", TENANT / "views.sqlite"
-"""The product's files below its data directory: the truth, and what can be made again from it."""
+LOG_FILE = TENANT / "log.sqlite"
+"""The product's file below its data directory."""
 
 
 def events_wanted(*, is_quick: bool) -> int:

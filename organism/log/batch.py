@@ -8,6 +8,8 @@ from organism.log.chain import Salts, link
 from organism.log.conceal import Redactor, conceal, is_held
 from organism.log.encode import SealedContent, encode
 from organism.log.heads import Heads
+from organism.log.spans import TypeSpan, TypeSpans
+from organism.log.versions import Changes, RowVersions
 from organism.model.events import Event, Unit
 
 Touched = tuple[str, int, int]
@@ -18,10 +20,10 @@ class Batch:
     """The units of one commit.
 
     ``streams`` lists (stream, the unit's first position, its last one in that stream) for each stream that a unit
-    touches; ``before`` is what was known of each of them until then.
+    touches, ``types`` what is new to the index of types; ``changes`` are those of each read model.
     """
 
-    __slots__ = ("before", "bodies", "contents", "digests", "firsts", "last", "size", "streams", "units")
+    __slots__ = ("bodies", "changes", "contents", "digests", "firsts", "last", "size", "streams", "types", "units")
 
     def __init__(self) -> None:
         self.units: list[Unit] = []
@@ -30,7 +32,8 @@ class Batch:
         self.digests: list[bytes] = []
         self.contents: list[SealedContent] = []
         self.streams: list[Touched] = []
-        self.before: dict[str, int | None] = {}
+        self.types: list[TypeSpan] = []
+        self.changes: dict[str, Changes] = {}
         self.last = 0
         self.size = 0
 
@@ -44,15 +47,17 @@ class Batch:
 
 
 class Intake:
-    """Takes units in: checks what they expect, gives positions, encodes. ``last`` is the last position given.
+    """Takes units in: checks what they expect, gives positions, encodes, folds. ``last`` is the last position given.
 
     ``redactor`` knows what must not be written; None: nothing is secret here.
     """
 
-    __slots__ = ("_salts", "batch", "heads", "last", "redactor")
+    __slots__ = ("_salts", "batch", "heads", "last", "redactor", "types", "versions")
 
-    def __init__(self, heads: Heads, salts: Salts, last: int) -> None:
+    def __init__(self, heads: Heads, versions: RowVersions, salts: Salts, last: int) -> None:
         self.heads = heads
+        self.versions = versions
+        self.types = TypeSpans()
         self.last = last
         self.batch = Batch()
         self.redactor: Redactor | None = None
@@ -68,6 +73,8 @@ class Intake:
         if redactor is not None and is_held(redactor, unit, body, contents):
             conceal(unit, redactor)
             body, contents, streams = encode(unit, first, self._salts)
+        self.versions.take(first, unit.events, self.batch.changes)
+        self.types.take(unit.events, self.batch.types)
         unit.expect = {}  # it may name units, and those others: a chain through the whole past
         unit.first = first
         unit.last = self.last = last = first + len(unit.events) - 1
@@ -81,10 +88,7 @@ class Intake:
         for content in contents:
             batch.contents.append(content)
             batch.size += len(content[3]) + len(content[4])
-        before = batch.before
         for stream, position in streams.items():
-            if stream not in before:
-                before[stream] = heads.known(stream)
             heads.put(stream, position)
             batch.streams.append((stream, first, position))
 
@@ -94,8 +98,14 @@ class Intake:
         return batch
 
     def void(self, *batches: Batch) -> None:
-        """These are not on the disk, newest first: no ``expect`` may fit them, and the streams are where they were."""
+        """These are not on the disk: no ``expect`` may fit them, and nothing that is remembered may rest on them."""
+        self.heads.forget()
+        self.versions.forget()
+        self.types.forget()
         for batch in batches:
-            self.heads.restore(batch.before)
             for unit in batch.units:
                 unit.first = unit.last = -1
+
+    def commit(self, position: int) -> None:
+        """Everything up to there is on the disk."""
+        self.heads.committed = self.versions.committed = position

@@ -2,7 +2,7 @@
 
 A read in another thread waits for that thread, then for the interpreter's lock, then for the loop: with a busy loop
 that is milliseconds, and a page of fifty rows takes a tenth of one. Nobody knows beforehand what a read takes, so it is
-begun here and broken off when its time is over; another thread then does it, from what is seen here at that moment.
+begun here and broken off when its time is over; another thread then does it again.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from typing import Any, Final, TypeVar
 
 from organism.log.connect import Connector
 from organism.log.driver import Connection
-from organism.log.queries import statements
 
 T = TypeVar("T")
 QUICK_SECONDS: Final = 0.002
@@ -23,7 +22,6 @@ WAIT_SECONDS: Final = 0.01
 LOOK_STEPS: Final = 1000
 """So many steps of a statement, some ten microseconds, are taken between two looks at the clock."""
 NEVER: Final = float("inf")
-_SQL: Final = statements("views.sql")
 
 
 class TakesTime(Exception):
@@ -57,16 +55,6 @@ class Beside:
             self._work_end = self._end = NEVER
             self._is_late = False
 
-    def pin(self) -> Connection:
-        """Give the connection away, with the rows as they are written now; whoever gets it closes it."""
-        try:
-            connection, self._connection = self._opened(), None
-            connection.set_progress_handler(None, 0)
-            _begin(connection)
-        except self._connector.driver.errors as error:
-            raise self._connector.explain(error) from error
-        return connection
-
     def close(self) -> None:
         """Close the connection; the next read opens another one."""
         if self._connection is not None:
@@ -83,9 +71,3 @@ class Beside:
         """Whether to break off what runs."""
         self._is_late = time.thread_time() > self._work_end or time.monotonic() > self._end
         return self._is_late
-
-
-def _begin(connection: Connection) -> None:
-    """From here on the connection sees the rows as they are written now; nothing is settled before the first read."""
-    connection.execute("BEGIN")
-    connection.execute(_SQL["state"]).fetchone()

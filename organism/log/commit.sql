@@ -1,8 +1,10 @@
--- How a commit gets into the tables: views of the writing connection alone (TEMP), no part of the file.
+-- How a commit gets into the tables: a view of the writing connection alone (TEMP), no part of the file.
 
--- commits: what a commit is given; `blob` holds digests, bodies and contents, which `units` and `contents` slice
+-- commits: what a commit is given; `blob` holds digests, bodies, contents and rows, which the lists slice
 CREATE TEMP VIEW commits AS
-SELECT NULL AS epoch, NULL AS final, NULL AS hash, NULL AS units, NULL AS contents, NULL AS blob;
+SELECT
+    NULL AS epoch, NULL AS final, NULL AS hash, NULL AS units, NULL AS contents, NULL AS streams, NULL AS types,
+    NULL AS blob$fields;
 
 -- commit_spreads: one INSERT into `commits` is one statement, one transaction, one fsync
 CREATE TEMP TRIGGER commit_spreads INSTEAD OF INSERT ON commits
@@ -23,19 +25,15 @@ BEGIN
         substr(new.blob, (value ->> 2) + 16, value ->> 3),
         substr(new.blob, (value ->> 2) + 16 + (value ->> 3), value ->> 4)
     FROM jsonb_each(new.contents);
+    INSERT INTO streams (stream, first) SELECT value ->> 0, value ->> 1 FROM jsonb_each(new.streams);
+    INSERT OR IGNORE INTO types (type, span) SELECT value ->> 0, value ->> 1 FROM jsonb_each(new.types);
 END;
 
--- commits_alone: what a commit of one unit with at most one content is given; without content its `position` is NULL
-CREATE TEMP VIEW commits_alone AS
-SELECT
-    NULL AS epoch, NULL AS first, NULL AS digest, NULL AS body, NULL AS hash,
-    NULL AS position, NULL AS owner, NULL AS salt, NULL AS json, NULL AS xml;
-
--- commit_alone_spreads: the same as above without the lists: where nobody else waits, each microsecond is felt
-CREATE TEMP TRIGGER commit_alone_spreads INSTEAD OF INSERT ON commits_alone
+-- rows_spread: what the same INSERT makes of the rows of some models; those that a commit leaves alone cost nothing
+CREATE TEMP TRIGGER spread_$name INSTEAD OF INSERT ON commits WHEN $touched
 BEGIN
-    SELECT raise(ABORT, 'fenced') FROM meta WHERE epoch <> new.epoch;
-    INSERT INTO units (first, digest, body, hash) VALUES (new.first, new.digest, new.body, new.hash);
-    INSERT INTO content (position, owner, salt, json, xml)
-    SELECT new.position, new.owner, new.salt, new.json, new.xml WHERE new.position IS NOT NULL;
+    $steps
 END;
+
+-- commit: write a commit whole, or not at all
+INSERT INTO commits VALUES (?, ?, ?, ?, ?, ?, ?, ?$values);

@@ -3,71 +3,44 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from string import Template
 from typing import Final
 
-import orjson
-
 from organism.errors import LogUnavailable
-from organism.log.batch import Batch
+from organism.log.batch import Batch, Touched
 from organism.log.chain import DIGEST_BYTES, SALT_BYTES
 from organism.log.driver import Connection, Parameters
+from organism.log.log import ReadModel
 from organism.log.queries import statements
+from organism.log.spans import TypeSpan
+from organism.log.tables import commit_fields, commit_lists, commit_steps, stored, text_of, trigger_groups
+from organism.log.versions import Changes
 
 ROOM_PORTION_BYTES: Final = 1 << 20
 PAGE_BYTES: Final = 4096
 PAGES_OF_A_COMMIT: Final = 3
 """What a commit writes beside its own bytes: the pages that it shares with its neighbours."""
-NO_CONTENT: Final = (None, None, None, None, None)
 
-_SQL: Final = statements("log.sql")
+_SQL: Final = statements("commit.sql")
 
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """A batch as one statement and its parameters; ``size`` is about how many bytes it adds to the WAL."""
+    """The parameters of the one statement that writes a batch; ``size`` is about how many bytes it adds to the WAL."""
 
-    sql: str
     parameters: Parameters
     size: int
 
 
-def make_commit(epoch: int, batch: Batch, chained: bytes) -> Commit:
-    """Prepare the batch for the writing thread; ``chained`` is the commit's hash."""
-    size = batch.size + PAGES_OF_A_COMMIT * PAGE_BYTES
-    if len(batch.units) > 1 or len(batch.contents) > 1:
-        return Commit(_SQL["commit"], _of_many(epoch, batch, chained), size)
-    content = batch.contents[0] if batch.contents else NO_CONTENT
-    alone = (epoch, batch.firsts[0], batch.digests[0], batch.bodies[0], chained, *content)
-    return Commit(_SQL["commit_alone"], alone, size)
-
-
-def _of_many(epoch: int, batch: Batch, chained: bytes) -> Parameters:
-    blob: list[bytes] = []
-    at = 1
-    units = []
-    for first, sealed, body in zip(batch.firsts, batch.digests, batch.bodies, strict=True):
-        size = len(body)
-        units.append((first, at, size))
-        blob += (sealed, body)
-        at += DIGEST_BYTES + size
-    contents = []
-    for position, owner, salt, json, xml in batch.contents:
-        json_size, xml_size = len(json), len(xml)
-        contents.append((position, owner, at, json_size, xml_size))
-        blob += (salt, json, xml)
-        at += SALT_BYTES + json_size + xml_size
-    lists = (orjson.dumps(units).decode(), orjson.dumps(contents).decode())
-    return (epoch, batch.firsts[-1], chained, *lists, b"".join(blob))
-
-
 class Commits:
-    """The writing connection."""
+    """The writing connection, and what it writes for these read models."""
 
-    __slots__ = ("_connection",)
-
-    def __init__(self) -> None:
+    def __init__(self, models: Sequence[ReadModel]) -> None:
+        self._models = models
+        self._statement = _fill("commit", values=", ?, ?" * len(stored(models)))
         self._connection: Connection | None = None
 
     @property
@@ -79,8 +52,14 @@ class Commits:
 
     def use(self, connection: Connection) -> None:
         """Write over this connection from now on."""
-        for statement in statements("commit.sql").values():
-            connection.execute(statement)
+        connection.execute(_fill("commits", fields=commit_fields(self._models)))
+        connection.execute(_SQL["commit_spreads"])
+        for name, models in trigger_groups(self._models).items():
+            steps = "".join(f"{step};\n" for model in models for step in commit_steps(model))
+            touched = " OR ".join(
+                f"new.{list_}_{model.name} IS NOT NULL" for model in models for list_ in ("add", "end")
+            )
+            connection.execute(_fill("rows_spread", name=name, touched=touched, steps=steps))
         self._connection = connection
 
     def close(self) -> None:
@@ -89,13 +68,50 @@ class Commits:
             connection, self._connection = self._connection, None
             connection.close()
 
+    def make(self, epoch: int, batch: Batch, chained: bytes) -> Commit:
+        """Prepare the batch for the writing thread, which computes nothing; ``chained`` is the commit's hash."""
+        blob: list[bytes] = []
+        at = 1
+        units = []
+        for first, sealed, body in zip(batch.firsts, batch.digests, batch.bodies, strict=True):
+            size = len(body)
+            units.append((first, at, size))
+            blob += (sealed, body)
+            at += DIGEST_BYTES + size
+        contents = []
+        for position, owner, salt, json, xml in batch.contents:
+            json_size, xml_size = len(json), len(xml)
+            contents.append((position, owner, at, json_size, xml_size))
+            blob += (salt, json, xml)
+            at += SALT_BYTES + json_size + xml_size
+        lists = (text_of(units), text_of(contents) if contents else None, text_of(batch.streams))
+        types = text_of(batch.types) if batch.types else None
+        rows = commit_lists(self._models, batch.changes, blob, at)
+        joined = b"".join(blob)
+        parameters = (epoch, batch.firsts[-1], chained, *lists, types, joined, *rows)
+        return Commit(parameters, len(joined) + PAGES_OF_A_COMMIT * PAGE_BYTES)
+
     def write(self, commit: Commit) -> None:
         """One statement, one transaction, one fsync."""
-        self.connection.execute(commit.sql, commit.parameters)
+        self.connection.execute(self._statement, commit.parameters)
+
+    def write_again(
+        self, epoch: int, changes: Mapping[str, Changes], streams: Sequence[Touched], types: Sequence[TypeSpan]
+    ) -> None:
+        """Write rows and indexes that are made again, of units that are there already."""
+        blob: list[bytes] = []
+        rows = commit_lists(self._models, changes, blob, 1)
+        lists = (text_of(streams), text_of(types))
+        parameters = (epoch, None, None, None, None, *lists, b"".join(blob), *rows)
+        self.connection.execute(self._statement, parameters)
 
     def checkpoint(self) -> None:
         """Move the WAL into the database, as far as no reader holds it back; it is written over from its start then."""
         self.connection.execute("PRAGMA main.wal_checkpoint(PASSIVE)").fetchall()
+
+
+def _fill(statement: str, **parts: str) -> str:
+    return Template(_SQL[statement]).substitute(parts)
 
 
 def make_room(wal: Path, size: int) -> None:

@@ -1,4 +1,4 @@
-"""Connections to a log's two files, set up alike wherever they are opened."""
+"""Connections to a log's file, set up alike wherever they are opened."""
 
 from __future__ import annotations
 
@@ -15,8 +15,7 @@ from organism.log.place import Place
 
 LOG_CACHE_KIB: Final = 2048
 """A log grows at its end: more would hold pages that nobody asks for again."""
-VIEWS_CACHE_KIB: Final = 4096
-BESIDE_CACHE_KIB: Final = 512
+READ_CACHE_KIB: Final = 2048
 SETTINGS: Final = (
     "PRAGMA trusted_schema = OFF",
     "PRAGMA cell_size_check = ON",
@@ -43,7 +42,7 @@ def looking(place: Place, driver: Driver) -> Iterator[Connection]:
 
 @dataclass(frozen=True, slots=True)
 class Connector:
-    """Opens connections. An exclusive driver gets one for both files; any other gets one a thread."""
+    """Opens connections. An exclusive driver gets one for everything; any other gets one a thread."""
 
     driver: Driver
     place: Place
@@ -55,29 +54,15 @@ class Connector:
         connection.execute(f"PRAGMA cache_size = -{LOG_CACHE_KIB}")
         return connection
 
-    def add_views(self, connection: Connection) -> None:
-        """Let the one that writes commits do everything else too."""
-        self._attach(connection, self.place.views, "views")
-        connection.execute("PRAGMA views.synchronous = NORMAL")
-
-    def to_views(self) -> Connection:
-        """The one that writes rows and reads everything. A row that a power cut takes is folded again from the log."""
-        connection = self._open(self.place.views)
-        connection.execute("PRAGMA synchronous = NORMAL")
-        connection.execute(f"PRAGMA cache_size = -{VIEWS_CACHE_KIB}")
-        self._attach(connection, self.place.log, "log", mode="ro")
-        return connection
-
     def to_read(self) -> Connection:
-        """One that reads both files and writes neither."""
-        connection = self.to_views()
+        """One that reads and writes nothing."""
+        connection = self._open(self.place.log)
         connection.execute("PRAGMA query_only = ON")
-        for schema in ("main", "log"):
-            connection.execute(f"PRAGMA {schema}.cache_size = -{BESIDE_CACHE_KIB}")
+        connection.execute(f"PRAGMA cache_size = -{READ_CACHE_KIB}")
         return connection
 
     def to_file(self, path: Path) -> Connection:
-        """One for a single file, before the others are opened."""
+        """One for a file, before the others are opened."""
         return self._open(path)
 
     def explain(self, error: Exception) -> Exception:
@@ -103,6 +88,3 @@ class Connector:
         for setting in SETTINGS:
             connection.execute(setting)
         return connection
-
-    def _attach(self, connection: Connection, path: Path, name: str, mode: str = "rw") -> None:
-        connection.execute(f"ATTACH DATABASE ? AS {name}", (f"file:{path}?mode={mode}",))

@@ -14,58 +14,50 @@ from organism.log.commits import Commits
 from organism.log.connect import Connector
 from organism.log.driver import Connection
 from organism.log.log import ReadModel
-from organism.log.opening import Options, Truth
+from organism.log.opening import Options, Truth, doubt_rows
+from organism.log.snapshots import Snapshot, save_snapshot
 from organism.log.units import Units
-from organism.log.views import Views, prepare
 from organism.log.worker import Worker
 
 T = TypeVar("T")
 Claim = Callable[[Connection], Truth]
 Arguments = tuple[Any, ...]
 RENEWAL_SECONDS: Final = 60.0
-"""So long at most the other threads stand still while the writing one looks for the truth."""
-LONG_LOOKS: Final = 4
-"""So many reads that take time may hold a connection at once, and so many apart; further ones wait."""
+"""So long at most the reading thread stands still while the writing one looks for the truth."""
+MOST_APART: Final = 4
+"""So many reads may have a thread of their own at once; further ones wait."""
 
 
 class Crew:
-    """``writer`` commits, ``keeper`` writes rows, ``reader`` reads; what is read quickly needs no thread (``look``).
+    """``writer`` commits, ``reader`` reads; what is read quickly needs no thread (``look``).
 
     An exclusive driver has one thread and one connection for all of it.
     """
 
     def __init__(self, connector: Connector, options: Options, models: Sequence[ReadModel]) -> None:
         self._connector = connector
-        self._models = models
         self._is_alone = options.driver.exclusive
         self.upcaster = options.upcaster
         self._stack = AsyncExitStack()
-        self.commits = Commits()
-        self.views = Views(models, "views" if self._is_alone else "main")
+        self.commits = Commits(models)
         self.units = Units(options.upcaster)
         self.beside = Beside(connector)
-        self._long_looks = asyncio.Semaphore(LONG_LOOKS)
-        self._apart = asyncio.Semaphore(LONG_LOOKS)
+        self._apart = asyncio.Semaphore(MOST_APART)
         self._is_renewing = False
-        self.writer = self._hire("log-writer")
-        self.keeper = self.writer if self._is_alone else self._hire("log-keeper")
-        self.reader = self.writer if self._is_alone else self._hire("log-reader")
+        self.writer = self._start("log-writer")
+        self.reader = self.writer if self._is_alone else self._start("log-reader")
 
-    async def begin(self, claim: Claim) -> tuple[Truth, int]:
-        """Open the connections. Gives what ``claim`` found to be true over the first, and how far the rows are."""
+    async def begin(self, claim: Claim) -> Truth:
+        """Open the connections. Gives what ``claim`` found to be true over the first."""
         truth = await self.writer.run(self._open_log, claim)
         self._stack.push_async_callback(self.writer.run, self.commits.close)
-        position = await self.keeper.run(prepare, self._connector, self._models, truth)
-        self.views.epoch = truth.epoch
         if self._is_alone:
             await self.writer.run(self._share)
-            return truth, position
-        await self.keeper.run(_open, self.views, self._connector.to_views)
-        self._stack.push_async_callback(self.keeper.run, self.views.close)
+            return truth
         await self.reader.run(_open, self.units, self._connector.to_read)
         self._stack.push_async_callback(self.reader.run, self.units.close)
         self._stack.callback(self.beside.close)
-        return truth, position
+        return truth
 
     async def renew(self, claim: Claim, *, entirely: bool) -> Truth:
         """Close the writing connection, open it anew, move the WAL into the database, ask ``claim`` what is true.
@@ -77,17 +69,16 @@ class Crew:
             return await self.writer.run(self._renew_alone, claim)
         if not entirely:
             return await self.writer.run(self._renew_log, claim)
-        closed, gate = threading.Barrier(3), threading.Event()
+        closed, gate = threading.Barrier(2), threading.Event()
         self._is_renewing = True
         self.beside.close()
-        keeping = self.keeper.begin(_stand_aside, self.views, self._connector.to_views, closed, gate)
         reading = self.reader.begin(_stand_aside, self.units, self._connector.to_read, closed, gate)
         try:
             return await self.writer.run(self._renew_log, claim, closed)
         finally:
             self._is_renewing = False
             gate.set()
-            await asyncio.gather(keeping, reading)
+            await reading
 
     def near(self, work: Callable[..., T], *arguments: Any) -> T:
         """Run ``work(connection, *arguments)`` at once in the loop's thread: for the few rows that a decision needs.
@@ -100,27 +91,32 @@ class Crew:
             return self.writer.wait_for(lambda: work(self.commits.connection, *arguments))
         return self.beside.near(work, *arguments)
 
-    async def look(self, work: Callable[..., T], ask: Callable[[], Arguments], *, is_long: bool = False) -> T:
-        """Run ``work(connection, *ask())`` over the rows as they are written at the moment when ``ask`` is called.
+    async def look(self, work: Callable[..., T], *arguments: Any, is_long: bool = False) -> T:
+        """Run ``work(connection, *arguments)``: at once if it is over at once, else in the reading thread.
 
-        At once if it is over at once, else in the reading thread. ``is_long`` says that it will not be.
+        ``is_long`` says that it will not be.
         """
-        if self._is_alone:
-            asked = ask()
-            return await self.writer.run(lambda: work(self.commits.connection, *asked))
-        arguments = None if is_long or self._is_renewing else ask()
-        if arguments is not None:
+        if not (is_long or self._is_alone or self._is_renewing):
             try:
                 return self.beside.quick(work, *arguments)
             except TakesTime:
                 pass
-        has_to_wait = self._long_looks.locked()
-        async with self._long_looks:
-            if arguments is None or has_to_wait:  # else nothing has happened since they were asked for
-                arguments = ask()
-            if self._is_renewing:  # it waits in the reading thread, for connections that may be opened
-                return await self.reader.run(self._over_another, work, arguments)
-            return await self.reader.run(_over, self.beside.pin(), work, arguments)
+        return await self.reader.run(lambda: work(self.units.connection, *arguments))
+
+    async def write(self, work: Callable[..., T], *arguments: Any) -> T:
+        """Run ``work(connection, *arguments)`` over the writing connection, between two commits."""
+        return await self.writer.run(lambda: work(self.commits.connection, *arguments))
+
+    def keep_checkpoint(self, snapshot: Snapshot) -> None:
+        """Keep it, and all before it, as soon as the writing thread has time; nobody is told if it cannot be kept."""
+        self.writer.post(lambda _, __: None, self._keep_checkpoint, snapshot)
+
+    def _keep_checkpoint(self, snapshot: Snapshot) -> None:
+        save_snapshot(self.commits.connection, snapshot, keeps_all=True)
+
+    def doubt_rows(self) -> None:
+        """The rows are not whole any more: the next start makes them again."""
+        self.writer.post(lambda _, __: None, lambda: doubt_rows(self.commits.connection))
 
     async def apart(self, work: Callable[..., T], *arguments: Any) -> T:
         """Run ``work(connection, *arguments)`` over a connection and in a thread of its own: nobody waits for it."""
@@ -137,7 +133,7 @@ class Crew:
         """Close the connections, end the threads."""
         await self._stack.aclose()
 
-    def _hire(self, name: str) -> Worker:
+    def _start(self, name: str) -> Worker:
         worker = Worker(name, self._connector.driver.errors, self._connector.explain)
         self._stack.push_async_callback(worker.stop)
         return worker
@@ -166,10 +162,7 @@ class Crew:
 
     def _share(self) -> None:
         """One connection for everything."""
-        connection = self.commits.connection
-        self._connector.add_views(connection)
-        self.units.use(connection)
-        self.views.use(connection)
+        self.units.use(self.commits.connection)
 
     def _over_another(self, work: Callable[..., T], arguments: Arguments) -> T:
         return _over(self._connector.to_read(), work, arguments)
@@ -182,12 +175,12 @@ def _over(connection: Connection, work: Callable[..., T], arguments: Arguments) 
         connection.close()
 
 
-def _open(owner: Views | Units, connect: Callable[[], Connection]) -> None:
+def _open(owner: Units, connect: Callable[[], Connection]) -> None:
     owner.use(connect())
 
 
 def _stand_aside(
-    owner: Views | Units, connect: Callable[[], Connection], closed: threading.Barrier, gate: threading.Event
+    owner: Units, connect: Callable[[], Connection], closed: threading.Barrier, gate: threading.Event
 ) -> None:
     """Between its two halves this thread has no connection."""
     owner.close()

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from organism.errors import LogUnavailable
 from organism.log.batch import Batch
-from organism.log.commits import make_commit, make_room
+from organism.log.commits import make_room
 from organism.log.connect import Connector
 from organism.log.crew import Crew
 from organism.log.driver import Connection, Failure
@@ -53,7 +53,7 @@ class Disk:
         """Begin to write the batch."""
         self._is_writing = True
         chained = batch.hash(self.key, self.head.hash)
-        commit = make_commit(self._epoch, batch, chained)
+        commit = self._crew.commits.make(self._epoch, batch, chained)
         self._wal_bytes += commit.size
         self._crew.writer.post(partial(self._wrote, batch, chained), self._crew.commits.write, commit)
 

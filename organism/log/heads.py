@@ -15,19 +15,19 @@ class Heads:
     """Stream → position of its last event, those on their way to the disk included.
 
     Two generations of at most ``GENERATION_STREAMS`` each bound the memory: what was not touched while the younger
-    one filled up is let go, unless it is not yet in the index that ``look_up(stream)`` reads. A stream above
-    ``greatest`` was never indexed: ids rise with time, so most new threads need no look-up.
+    one filled up is forgotten, unless it is not yet on the disk, where ``look_up(stream)`` finds it. A stream above
+    ``greatest`` was never written: ids rise with time, so most new threads need no look-up.
     """
 
-    __slots__ = ("_look_up", "_old", "_young", "greatest", "indexed")
+    __slots__ = ("_look_up", "_old", "_young", "committed", "greatest")
 
     def __init__(self, look_up: Callable[[str], int]) -> None:
         self._look_up = look_up
         self._young: dict[str, int] = {}
         self._old: dict[str, int] = {}
         self.greatest = ""
-        self.indexed = 0
-        """Every event up to this position is in the index."""
+        self.committed = 0
+        """Every event up to this position is on the disk, where it can be looked up."""
 
     def check(self, expect: Mapping[str, int | Unit]) -> None:
         """Raise ``StalePosition`` if any stream has moved on since."""
@@ -54,29 +54,12 @@ class Heads:
     def put(self, stream: str, position: int) -> None:
         """The stream's last event is at ``position`` now."""
         self._young[stream] = position
+        self.greatest = max(self.greatest, stream)
         if len(self._young) > GENERATION_STREAMS:
-            self._turn()
+            kept = {stream: head for stream, head in self._old.items() if head > self.committed}
+            self._old = kept | self._young
+            self._young = {}
 
-    def update(self, heads: Mapping[str, int]) -> None:
-        """``put`` for each of them."""
-        for stream, position in heads.items():
-            self.put(stream, position)
-
-    def known(self, stream: str) -> int | None:
-        """What is in memory of the stream's head; None if nothing is."""
-        head = self._young.get(stream)
-        return self._old.get(stream) if head is None else head
-
-    def restore(self, before: Mapping[str, int | None]) -> None:
-        """The streams are where they were (``known``) before a batch that is not on the disk."""
-        for stream, head in before.items():
-            if head is None:
-                self._young.pop(stream, None)
-                self._old.pop(stream, None)
-            else:
-                self.put(stream, head)
-
-    def _turn(self) -> None:
-        kept = {stream: head for stream, head in self._old.items() if head > self.indexed}
-        self._old = kept | self._young
-        self._young = {}
+    def forget(self) -> None:
+        """A commit failed: what is remembered may rest on it."""
+        self._young, self._old = {}, {}

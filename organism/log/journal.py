@@ -1,4 +1,4 @@
-"""What every engine does alike: take units in, commit them in groups, tell their authors, fold rows, wake followers."""
+"""What every engine does alike: take units in, commit them in groups, tell their authors, wake followers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Final
 from organism.errors import LogUnavailable, OrganismError
 from organism.log.batch import Batch, Intake
 from organism.log.conceal import Redactor
-from organism.log.folds import AT_ONCE, Folds
+from organism.log.live import LiveRows
 from organism.log.tail import Tail
 from organism.model.events import Unit
 
@@ -32,10 +32,10 @@ class Journal(ABC):
     top of the failed units has to be decided anew.
     """
 
-    def __init__(self, intake: Intake, folds: Folds, timeline: str, last_at: int) -> None:
+    def __init__(self, intake: Intake, live: LiveRows, timeline: str, last_at: int) -> None:
         self._loop = asyncio.get_running_loop()
         self._intake = intake
-        self._folds = folds
+        self._live = live
         self._tail = Tail(intake.last)
         self._timeline = timeline
         self._last_at = last_at
@@ -131,12 +131,11 @@ class Journal(ABC):
         self._begin()
         self._last_at = batch.units[-1].events[-1].at
         events = batch.events()
-        self._folds.owe(events)
+        self._intake.commit(batch.last)
         self._tail.keep(events, batch.size)
         _tell(iter(batch.units), None)
         self._tail.wake()
-        if self._folds.is_overdue():
-            self._loop.call_soon(self._folds.settle, AT_ONCE)  # after those who were told
+        self._live.take(events)  # last: a fold that raises keeps nobody waiting
 
     def _stall(self) -> None:
         """The commit under way takes too long."""
@@ -158,6 +157,7 @@ class Journal(ABC):
         """Writes go on after ``head``, the truth that was read from the disk; some of it may be news here."""
         self._last_at = last_at
         self._intake.last = head
+        self._intake.commit(head)
         self._tail.skip_to(head)
         self._refusal = None
         if self.on_lost is not None:

@@ -10,9 +10,9 @@ L6  A second process on the same place is refused at ``open`` (``LogHeld``); a f
 L7  What was acknowledged and is changed, missing, swapped or cut is found and located (``verify``, and at each read).
 L8  After a failed commit nothing is written until the tail was read again from the disk; the error was
     ``CommitUnknown`` for the units of that commit and ``LogUnavailable`` for what came after; reads go on.
-L9  Deleting every read model and opening again gives byte-equal rows.
-L10 Rows read ``at`` a position are what they were when the log ended there, but for content erased since. A final model
-    without content is not read so.
+L9  Making every row again from the events gives byte-equal rows.
+L10 Rows read ``at`` a position are what they were when the log ended there, but for content erased since. In the middle
+    of a unit, a row that the unit changes more than once may be shown as the whole unit leaves it.
 """
 
 from __future__ import annotations
@@ -28,10 +28,13 @@ from organism.model.times import iso
 Row = dict[str, Any]
 """A read model's row: JSON-able fields; those that begin with ``_`` are the fold's own and never leave the engine."""
 FinalRow = tuple[Any, ...]
-"""A row that never changes: its public fields, or its key if the model says how it is ``shown``; then the values of the
-declared columns."""
+"""A row of a model that says how it is ``shown``: its key, then the values of the declared columns."""
 KEY: Final = "key"
 """What a ``Shown`` calls the row's key."""
+
+
+CHANGED: Final = "changed"
+"""``Query.order_by`` for rows in the order of their last change."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +48,7 @@ class Shown:
 
 @dataclass(frozen=True, slots=True)
 class ReadModel:
-    """A fold of the log that the engine keeps as rows, never behind what a read may expect (L4).
+    """A fold of the log that the engine keeps as rows, which are there with the events that they follow from (L4).
 
     The engine knows nothing else of it.
 
@@ -56,14 +59,15 @@ class ReadModel:
     ``text_in`` names another model and a column of it: a text is found in a row if it is in one of that model's rows
     whose column holds the row's key.
     ``with_content`` completes each public row by ``"payload"``: the content JSON of the event at ``row["position"]``
-    (``{"erased": true}`` after its erasure). A row that ``is_final`` once written is never read back by ``apply``:
-    the engine need not keep it in memory. A new ``version`` makes the engine rebuild the rows from the log.
-    ``shown``, of a final model with content, says that the public row is made of its key and columns and of nothing
-    else: the engine keeps only these, at the row's ``"position"``, and makes the JSON when it is read.
+    (``{"erased": true}`` after its erasure). A new ``version`` makes the engine rebuild the rows from the log.
+    ``is_final`` says that a row never changes once it is there.
+    ``is_live`` says that there are few rows and nearly every event changes one: the engine keeps all of them in memory.
+    ``shown``, of a final model with content, says that the public row is made of its key and columns
+    and of nothing else: the engine keeps only these, at the row's ``"position"``, and makes the JSON when it is read.
 
     ``fold(rows, events)`` does in one go what ``keys`` and ``apply`` do event by event, for a model that nearly every
-    event touches. ``rows[key]`` is the row before, or None, and may be changed in place or set; of a final model it
-    is only set, to a ``FinalRow``.
+    unit touches. ``rows[key]`` is the row before, or None, and may be changed in place or set; of a model that is
+    ``shown`` it is only set, to a ``FinalRow``.
     """
 
     name: str
@@ -73,6 +77,7 @@ class ReadModel:
     columns: Mapping[str, str] = field(default_factory=dict)
     indexes: tuple[tuple[str, ...], ...] = ()
     with_content: bool = False
+    is_live: bool = False
     is_final: bool = False
     fold: Callable[[dict[str, Any], Sequence[Event]], None] | None = None
     text_in: tuple[str, str] | None = None
@@ -191,6 +196,9 @@ class History(Protocol):
 
     async def private_row(self, model: str, key: str) -> Row | None:
         """One row with its private fields, for decisions that rest on what is no longer in memory."""
+
+    async def type_spans(self, types: Sequence[str], low: int, high: int, limit: int) -> list[int]:
+        """The spans (``organism/log/spans.py``) from ``low`` to ``high`` that hold events of these types, in order."""
 
     async def position_at(self, at_us: int) -> int:
         """The last position whose event is not after this time (µs since 1970); 0 if there is none."""

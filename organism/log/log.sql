@@ -1,11 +1,5 @@
 -- What is asked of the log's own tables.
 
--- commit: write a commit whole, or not at all
-INSERT INTO commits VALUES (?, ?, ?, ?, ?, ?);
-
--- commit_alone: the same for one unit
-INSERT INTO commits_alone VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
-
 -- last_unit: where the log ends
 SELECT first, digest, body, hash FROM units ORDER BY first DESC LIMIT 1;
 
@@ -43,32 +37,68 @@ SELECT first, body FROM units WHERE first > ? AND first <= ? ORDER BY first LIMI
 -- stream_head: the last unit that holds events of a stream
 SELECT max(first) FROM streams WHERE stream = ?;
 
--- streams_up: units of some streams, in order: those of the index, and those that are named
+-- streams_up: units of some streams, in order
 SELECT u.first, u.digest, u.body FROM units AS u
 WHERE u.first IN (
     SELECT s.first FROM streams AS s
     WHERE s.stream IN (SELECT value FROM json_each(?1))
-    AND s.first >= coalesce((SELECT max(first) FROM units WHERE first <= ?3), 0) AND s.first <= ?4
-    UNION
-    SELECT value FROM json_each(?2)
-    WHERE value >= coalesce((SELECT max(first) FROM units WHERE first <= ?3), 0) AND value <= ?4
+    AND s.first >= coalesce((SELECT max(first) FROM units WHERE first <= ?2), 0) AND s.first <= ?3
 )
-ORDER BY u.first LIMIT ?5;
+ORDER BY u.first LIMIT ?4;
 
 -- streams_down: the same, newest first
 SELECT u.first, u.digest, u.body FROM units AS u
 WHERE u.first IN (
     SELECT s.first FROM streams AS s
     WHERE s.stream IN (SELECT value FROM json_each(?1))
-    AND s.first >= coalesce((SELECT max(first) FROM units WHERE first <= ?3), 0) AND s.first <= ?4
-    UNION
-    SELECT value FROM json_each(?2)
-    WHERE value >= coalesce((SELECT max(first) FROM units WHERE first <= ?3), 0) AND value <= ?4
+    AND s.first >= coalesce((SELECT max(first) FROM units WHERE first <= ?2), 0) AND s.first <= ?3
 )
-ORDER BY u.first DESC LIMIT ?5;
+ORDER BY u.first DESC LIMIT ?4;
+
+-- type_spans: the spans that hold events of some types, in order
+SELECT DISTINCT span FROM types
+WHERE type IN (SELECT value FROM json_each(?)) AND span >= ? AND span <= ? ORDER BY span LIMIT ?;
 
 -- units_after: units in order, by where they begin
 SELECT first, digest, body, hash FROM units WHERE first > ? ORDER BY first LIMIT ?;
+
+-- greatest_stream: a stream above this one was never written
+SELECT max(stream) FROM streams;
+
+-- made_models: what the rows were made by
+SELECT name, version FROM models;
+
+-- note_model: what a model's rows are made by
+REPLACE INTO models (name, version) VALUES (?, ?);
+
+-- doubt_models: no row can be trusted any more
+DELETE FROM models;
+
+-- forget_streams: the index of streams is made again with the rows
+DELETE FROM streams;
+
+-- forget_types: and that of types
+DELETE FROM types;
+
+-- forget_checkpoints: so are the live rows
+DELETE FROM snapshots WHERE name = 'live';
+
+-- tables: what is there, and whether it is a table or a view
+SELECT name, type FROM sqlite_schema WHERE type IN ('table', 'view');
+
+-- save_snapshot: keep a fold
+REPLACE INTO snapshots (name, position, digest, body) VALUES (?, ?, ?, ?);
+
+-- drop_snapshots: all of a name but the newest
+DELETE FROM snapshots WHERE name = ? AND position NOT IN (
+    SELECT position FROM snapshots WHERE name = ? ORDER BY position DESC LIMIT ?
+);
+
+-- load_snapshots: those up to a position, newest first
+SELECT position, digest, body FROM snapshots WHERE name = ? AND position <= ? ORDER BY position DESC;
+
+-- newest_snapshot: how far any fold was kept
+SELECT max(position) FROM snapshots;
 
 -- is_made: whether the file has tables yet
 SELECT count(*) FROM sqlite_schema;

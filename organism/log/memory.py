@@ -8,15 +8,16 @@ from itertools import islice
 from typing import Final
 
 from organism.log.batch import Batch, Intake
-from organism.log.cache import folded_row
 from organism.log.chain import GENESIS, RandomBytes, Salts
-from organism.log.folds import Folds
 from organism.log.heads import Heads
 from organism.log.journal import Journal
+from organism.log.live import LiveRows
 from organism.log.log import EventFilter, Page, Query, ReadModel, Row, Verification
-from organism.log.shelf import Ledger, Shelf, finish
+from organism.log.select import KeyedRow, finish, select_page
+from organism.log.shelf import Ledger, Tables
 from organism.log.tail import wants
 from organism.log.upcast import Upcaster
+from organism.log.versions import RowVersions, folded_row, hold_whole
 from organism.model.events import Event
 
 SNAPSHOTS_KEPT: Final = 2
@@ -27,12 +28,14 @@ class MemoryLog(Journal):
 
     def __init__(self, models: Sequence[ReadModel], random_bytes: RandomBytes, upcaster: Upcaster) -> None:
         self._ledger = Ledger(upcaster)
-        self._shelf = Shelf(models)
+        self._tables = Tables(models)
+        self._models = {model.name: model for model in models}
         self._snapshots: dict[str, dict[int, bytes]] = {}
         self._key = random_bytes(32)
         self._hash = GENESIS
-        intake = Intake(Heads(self._ledger.head_of), Salts(random_bytes), 0)
-        super().__init__(intake, Folds(models, self._shelf.load, 0), random_bytes(16).hex(), 0)
+        self._versions = RowVersions(models, self._tables.newest)
+        intake = Intake(Heads(self._ledger.head_of), self._versions, Salts(random_bytes), 0)
+        super().__init__(intake, LiveRows(models), random_bytes(16).hex(), 0)
 
     @classmethod
     async def open(
@@ -70,17 +73,37 @@ class MemoryLog(Journal):
 
     async def row(self, model: str, key: str, at: int | None = None) -> bytes | None:
         """The public JSON of one row, or None; ``at`` a position if one is given (L10)."""
-        written = self._shelf.at(at, self._folds, self._ledger).find(model, key)
-        return None if written is None else finish(written, self._ledger.payload)
+        found = dict(self._rows(model, at)).get(key)
+        return None if found is None else finish(found, self._ledger.payload)
 
     async def rows(self, model: str, query: Query) -> Page:
         """A page of rows."""
-        return self._shelf.at(query.at, self._folds, self._ledger).page(model, query, self._ledger.payload)
+        kind, payload = self._models[model], self._ledger.payload
+        at = self.head if query.at is None else min(query.at, self.head)
+        found = self._tables.search(kind, self._rows(model, at), query, at, payload)
+        return select_page(kind, found, query, payload)
 
     async def private_row(self, model: str, key: str) -> Row | None:
         """One row with its private fields, for decisions that rest on what is no longer in memory."""
-        written = self._shelf.at(None, self._folds, self._ledger).find(model, key)
-        return None if written is None else folded_row(written)
+        found = dict(self._rows(model, None)).get(key)
+        return None if found is None else folded_row(*found[:2])
+
+    def _rows(self, name: str, at: int | None) -> list[KeyedRow]:
+        """All rows of a model, as they stand or stood at a position."""
+        model, position = self._models[name], self.head if at is None else min(at, self.head)
+        if not model.is_live:
+            hold_whole(self._versions.is_whole)
+            return self._tables.rows(name, position)
+        if position == self.head:
+            return list(self._live.rows(model))
+        live = LiveRows([model])
+        if past := list(self._ledger.events(0, position)):
+            live.take(past)
+        return list(live.rows(model))
+
+    async def type_spans(self, types: Sequence[str], low: int, high: int, limit: int) -> list[int]:
+        """See ``History.type_spans``."""
+        return self._ledger.type_spans(types, low, high)[:limit]
 
     async def position_at(self, at_us: int) -> int:
         """The last position whose event is not after this time (µs since 1970); 0 if there is none."""
@@ -129,4 +152,5 @@ class MemoryLog(Journal):
         """Keep the batch; ``_committed`` is called in a later iteration, as it is with a disk."""
         self._hash = batch.hash(self._key, self._hash)
         self._ledger.add(batch, self._hash)
+        self._tables.add(batch.changes)
         self._loop.call_soon(self._committed, batch)

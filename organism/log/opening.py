@@ -21,7 +21,7 @@ from organism.log.upcast import Upcaster
 from organism.log.verify import Walk, walk
 
 SHOWN_DAMAGES: Final = 3
-LAYOUT: Final = 1
+LAYOUT: Final = 2
 """The layout of the tables in schema.sql."""
 _SQL: Final = statements("log.sql")
 
@@ -114,11 +114,9 @@ class Claimant:
 
     def _verified(self, connection: Connection, since: int) -> Walk:
         (layout,) = connection.execute("PRAGMA user_version").fetchone() or (0,)
-        if layout > LAYOUT:
-            raise LogDamaged(
-                f"{self.connector.place.log} has layout {layout}, this program knows up to {LAYOUT}: "
-                "run the newer program that wrote it."
-            )
+        if layout != LAYOUT:
+            remedy = "run the newer program that wrote it" if layout > LAYOUT else "begin with a new data directory"
+            raise LogDamaged(f"{self.connector.place.log} has layout {layout}, this program knows {LAYOUT}: {remedy}.")
         state = walk(connection, self.key, since, self.anchor)
         if state.damage:
             raise LogDamaged(_damage_text(state.damage))
@@ -132,6 +130,11 @@ class Claimant:
         last = connection.execute(_SQL["last_unit"]).fetchone()
         at = 0 if last is None else orjson.loads(last[2])[2]
         return Truth(state.head, state.hash, at, timeline, epoch + 1)
+
+
+def doubt_rows(connection: Connection) -> None:
+    """Have the next start make the rows of all read models again."""
+    connection.execute(_SQL["doubt_models"])
 
 
 def _damage_text(damage: list[str]) -> str:

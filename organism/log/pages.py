@@ -1,69 +1,45 @@
-"""Pages of the read models' rows, as they stand and as they stood: the statements that SQLite joins them by."""
+"""Pages of a read model's rows: the statements that SQLite finds, completes and joins them by."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 import orjson
 
-from organism.log.cache import Written
-from organism.log.log import Query, ReadModel, Where
+from organism.log.driver import Connection
+from organism.log.log import CHANGED, Page, Query, ReadModel, Where
 from organism.log.queries import statements
-from organism.log.tables import POSITION, column_of, field_of, fill, own_columns, table_of, text_of
+from organism.log.tables import column_of, field_of, fill, of_model, table_of, text_of
+from organism.log.versions import FOREVER, VERSION_BITS, Standing, first_version, folded_row
 
 Statement = tuple[str, list[Any]]
 """SQL and its parameters."""
+StoredRow = tuple[bytes, bytes]
+"""The public JSON of a row, completed by its payload, and the private JSON."""
+NOW: Final = (FOREVER >> VERSION_BITS) - 1
+"""A position after every event: what stands there stands now."""
 COMPARISONS: Final = frozenset({"=", "<", "<=", ">", ">="})
-FORWARD_FIELDS_BEGIN: Final = 3
-"""The place of the first declared field in a row that was folded on from a milestone."""
-FOR_EVER: Final = (1 << 63) - 1
-"""No position is after it."""
+ERASED: Final = b'{"erased":true}'
 _SQL: Final = statements("tables.sql")
 
 
-@dataclass(frozen=True, slots=True)
-class Moment:
-    """When rows are asked for: now, or at a ``position`` of the past with the ``milestone`` before it.
-
-    ``forward`` are the rows that have changed since those of the tables; None is one that has ended.
-    """
-
-    forward: Mapping[str, Written | None]
-    position: int = FOR_EVER
-    milestone: int | None = None
-
-
-AS_WRITTEN: Final = Moment({})
-"""Now, with nothing to lay over the tables."""
-
-
-@dataclass(frozen=True, slots=True)
-class Leg:
-    """A place that rows come from: the text of the table and of the conditions, and the values of both."""
-
-    table: str
-    where: str
-    values: Sequence[Any]
-
-
-def page_statement(model: ReadModel, query: Query, moment: Moment = AS_WRITTEN) -> Statement:
+def page_statement(model: ReadModel, query: Query) -> Statement:
     """One row: the finished JSON array of a page, how many rows it has, and how many match."""
-    legs = _legs(model, query, moment)
-    searched = _SQL["content"] if model.with_content and query.text else ""
-    total = " + ".join(fill("total", table=leg.table, content=searched, where=leg.where) for leg in legs)
-    counted = [value for leg in legs for value in leg.values]
-    order = _order(model, query)
-    if len(legs) == 1:
-        table, where, values = legs[0].table, legs[0].where, counted
-    else:
-        where = ""
-        table, values = _joined(model, query, legs, {"content": searched, "order": order})
-    content = _SQL["content"] if model.with_content else ""
-    row = _SQL[_row_statement(model)]
-    page = fill("page", row=row, total=total, table=table, content=content, where=where, order=order)
-    return page, [*counted, *values, query.limit, query.offset]
+    conditions = [_stood(model, query.at), *(_condition(model, where) for where in query.where)]
+    if query.text:
+        conditions.append(_text(model, query))
+    parts = [part for part, _ in conditions]
+    values = [value for _, given in conditions for value in given]
+    page = fill(
+        "page",
+        row=_SQL[_row_statement(model)],
+        table=table_of(model.name),
+        content=_SQL["content"] if model.with_content else "",
+        searched=_SQL["content"] if model.with_content and query.text else "",
+        where=f"WHERE {' AND '.join(parts)}",
+        order=_order(model, query),
+    )
+    return page, [*values, *values, query.limit, query.offset]
 
 
 def _row_statement(model: ReadModel) -> str:
@@ -72,29 +48,12 @@ def _row_statement(model: ReadModel) -> str:
     return "page_row_with_content" if model.with_content else "page_row"
 
 
-def _joined(model: ReadModel, query: Query, legs: Sequence[Leg], parts: Mapping[str, str]) -> Statement:
-    """The rows of the page and of those before it, out of all legs."""
-    columns = "".join(f", r.{column_of(model, name)}" for name in own_columns(model))
-    texts = [fill("leg", table=leg.table, where=leg.where, columns=columns, **parts) for leg in legs]
-    most = query.limit + query.offset
-    return f"({' UNION ALL '.join(texts)})", [value for leg in legs for value in (*leg.values, most)]
-
-
-def _legs(model: ReadModel, query: Query, moment: Moment) -> list[Leg]:
-    table, at = table_of(model.name), moment.milestone
-    if at is not None and model.is_final:
-        return [Leg(table, *_where(model, query, moment, _until(model, moment.position)))]
-    if at is None and not moment.forward:
-        return [Leg(table, *_where(model, query, moment))]
-    keys = text_of(list(moment.forward))
-    rows, given = _forward(model, moment)
-    where, values = _where(model, query, moment)
-    forward = Leg(rows, where, [*given, *values])
-    if at is None:
-        return [Leg(table, *_where(model, query, moment, _covered(model, moment, keys))), forward]
-    unchanged = _where(model, query, moment, (_SQL["unchanged"], [at, keys]))
-    changed = _where(model, query, moment, (_SQL["changed"], [at, at, keys]))
-    return [Leg(table, *unchanged), Leg(f"past_{model.name}", *changed), forward]
+def _stood(model: ReadModel, at: int | None) -> Statement:
+    """The rows that stood at a position, or stand now."""
+    position = NOW if at is None else at
+    if model.shown:
+        return _SQL["stood_by_position"], [position]
+    return _SQL["stood"], [first_version(position + 1), position]
 
 
 def known_column(model: ReadModel, name: str) -> str:
@@ -106,51 +65,22 @@ def known_column(model: ReadModel, name: str) -> str:
 
 def _order(model: ReadModel, query: Query) -> str:
     direction = "DESC" if query.descending else "ASC"
+    if query.order_by == CHANGED and not model.shown:
+        return f"r.version {direction}"
     if not query.order_by:
         return f"r.key {direction}"
     column = column_of(model, known_column(model, query.order_by))
     return f"r.{column} {direction}, r.key {direction}"
 
 
-def _covered(model: ReadModel, moment: Moment, keys: str) -> Statement:
-    """The rows of the table but for those that are laid over them."""
-    if not model.shown:
-        return _SQL["covered"], [keys]
-    return _SQL["covered_by_position"], [text_of([row[2] for row in moment.forward.values() if row is not None])]
-
-
-def _until(model: ReadModel, position: int) -> Statement:
-    """The rows of a model that never change, up to a position."""
-    column = column_of(model, POSITION) if POSITION in model.columns else "content_at"
-    return f"r.{column} <= ?", [position]
-
-
-def _forward(model: ReadModel, moment: Moment) -> Statement:
-    """The rows that changed since, as a table."""
-    own = own_columns(model)
-    names = [pair for pair in enumerate(model.columns, FORWARD_FIELDS_BEGIN) if pair[1] in own]
-    fields = "".join(f", value ->> {place} AS {field_of(name)}" for place, name in names)
-    rows = [(key, row[0].decode(), row[2], *row[4]) for key, row in moment.forward.items() if row is not None]
-    return fill("forward", fields=fields), [text_of(rows)]
-
-
-def _where(model: ReadModel, query: Query, moment: Moment, first: Statement | None = None) -> Statement:
-    """All conditions, after the ``first`` one if there is one, and their values."""
-    found = [] if first is None else [first]
-    found += [_condition(model, where) for where in query.where]
-    if query.text:
-        found.append(_text(model, query, moment))
-    where = f"WHERE {' AND '.join(part for part, _ in found)}" if found else ""
-    return where, [value for _, given in found for value in given]
-
-
-def _text(model: ReadModel, query: Query, moment: Moment) -> Statement:
+def _text(model: ReadModel, query: Query) -> Statement:
     """The content holds the text, or that of a row of ``text_in`` does."""
     said = orjson.dumps(query.text).decode()[1:-1]
     if model.text_in is None:
         return _SQL["text"], [said]
     other, column = model.text_in
-    return fill("text_in", table=table_of(other), column=field_of(column)), [moment.position, said]
+    at = NOW if query.at is None else query.at
+    return fill("text_in", table=table_of(other), column=field_of(column)), [at, said]
 
 
 def _condition(model: ReadModel, where: Where) -> Statement:
@@ -165,3 +95,43 @@ def _condition(model: ReadModel, where: Where) -> Statement:
         raise ValueError(f"Expected an operator of `Where`, got {where.op!r}.")
     parts = [part.replace("$field", column) for column in columns]
     return f"({' OR '.join(parts)})", [value] * len(parts)
+
+
+def read_page(connection: Connection, statement: Statement) -> Page:
+    """A page of rows, joined by the database."""
+    joined, count, total = connection.execute(*statement).fetchone() or (b"[]", 0, 0)
+    return Page(joined, count, total)
+
+
+def read_row(connection: Connection, model: ReadModel, key: str, at: int | None) -> StoredRow | None:
+    """One row as it stands, or stood at a position; None if there is or was none then."""
+    position = NOW if at is None else at
+    if model.shown:
+        found = connection.execute(of_model("final", model.name), (key, position)).fetchone()
+        return None if found is None else (_completed(connection, model, found[1], found[0]), found[2])
+    found = connection.execute(of_model("newest", model.name), (key, first_version(position + 1))).fetchone()
+    if found is None or found[1] <= position:
+        return None
+    _, _, public, private, content_at = found
+    return _completed(connection, model, public, content_at), private
+
+
+def _completed(connection: Connection, model: ReadModel, public: bytes, content_at: int) -> bytes:
+    if not model.with_content:
+        return public
+    content = connection.execute(_SQL["payload"], (content_at,)).fetchone()
+    return with_payload(public, content[0] if content else None)
+
+
+def newest_version(connection: Connection, model: str, key: str) -> Standing | None:
+    """The newest version of a row; None if there never was one."""
+    found = connection.execute(of_model("newest", model), (key, FOREVER)).fetchone()
+    if found is None:
+        return None
+    number, until, public, private, _ = found
+    return number, folded_row(public, private) if until == FOREVER else None
+
+
+def with_payload(public: bytes, payload: bytes | None) -> bytes:
+    """The row completed by its content; None was erased."""
+    return b'%b,"payload":%b}' % (public[:-1], ERASED if payload is None else payload)

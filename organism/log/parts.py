@@ -2,40 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-import orjson
-
-from organism.log.batch import Touched
 from organism.log.connect import Connector
 from organism.log.crew import Crew
 from organism.log.disk import Disk
 from organism.log.driver import Connection
-from organism.log.encode import decode, heads_of
-from organism.log.folds import Folds
 from organism.log.heads import Heads
+from organism.log.live import LiveRows, look_back
 from organism.log.log import ReadModel
 from organism.log.opening import Claimant, Clock, Options, Truth, make_log
+from organism.log.pages import newest_version
 from organism.log.place import Place
-from organism.log.rows import Rows
+from organism.log.queries import statements
+from organism.log.rebuild import are_made, greatest_keys, rebuild
+from organism.log.snapshots import newest_snapshot
 from organism.log.units import Units
-from organism.log.upcast import Upcaster
-from organism.log.views import load_row, newest_snapshot
+from organism.log.versions import RowVersions
 
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """The open parts of a log. ``stack`` lets them go in the reverse order of their opening."""
+    """The open parts of a log. ``stack`` closes them in the reverse order of their opening."""
 
     options: Options
+    models: Mapping[str, ReadModel]
     truth: Truth
     crew: Crew
     disk: Disk
-    rows: Rows
+    heads: Heads
+    versions: RowVersions
+    live: LiveRows
     stack: AsyncExitStack
 
 
@@ -49,19 +50,20 @@ async def open_parts(directory: Path, models: Sequence[ReadModel], clock: Clock,
         crew = Crew(connector, options, models)
         stack.push_async_callback(crew.close)
         await crew.writer.run(make_log, connector, options)
-        place.make_private(place.views)
-        since = await crew.writer.run(newest_snapshot, connector)
         claimant = Claimant(connector, place.read_key(), place.read_anchor())
-        truth, position = await crew.begin(partial(claimant.claim, since=since))
-        rows = Rows(
-            crew,
-            Folds(models, partial(crew.near, load_row), position),
-            Heads(partial(crew.near, _head_of, options)),
-        )
-        await _greatest(crew, rows, position)
-        await catch_up(crew, rows, truth.position, options.upcaster)
+        truth = await crew.begin(lambda connection: claimant.claim(connection, newest_snapshot(connection)))
+        if not await crew.write(are_made, models):
+            await crew.writer.run(rebuild, crew.commits, models, truth, options.upcaster)
+        heads = Heads(partial(crew.near, _head_of, options))
+        versions = RowVersions(models, partial(crew.near, newest_version))
+        heads.committed = versions.committed = truth.position
+        heads.greatest = await crew.write(_greatest_stream)
+        for name, key in (await crew.write(greatest_keys, models)).items():
+            versions.current[name].greatest = key
+        live = await crew.reader.run(look_back, crew.units, models, truth.position)
         disk = Disk(crew, connector, claimant.key, truth)
-        return Parts(options, truth, crew, disk, rows, stack.pop_all())
+        named = {model.name: model for model in models}
+        return Parts(options, named, truth, crew, disk, heads, versions, live, stack.pop_all())
 
 
 def _head_of(connection: Connection, options: Options, stream: str) -> int:
@@ -70,30 +72,6 @@ def _head_of(connection: Connection, options: Options, stream: str) -> int:
     return units.head_of(stream)
 
 
-async def catch_up(crew: Crew, rows: Rows, head: int, upcaster: Upcaster) -> None:
-    """Fold what the rows do not have yet: the last moments before a stop, or everything after they were deleted."""
-    if not rows.folds.is_whole:
-        return
-    rows.folds.settle()
-    known = rows.folds.position
-    begin = await crew.reader.run(crew.units.begin_of, known + 1) - 1
-    while known < head and (portion := await crew.reader.run(crew.units.raw, begin, head)):
-        begin = portion[-1][0]
-        streams: list[Touched] = []
-        for first, body in portion:
-            events = decode(orjson.loads(body), upcaster)
-            rows.folds.owe([event for event in events if event.position > known])
-            heads = heads_of(events)
-            rows.heads.update(heads)
-            streams += [(stream, first, last) for stream, last in heads.items()]
-        rows.owe(streams)
-        await rows.settle()
-    await rows.flushed()
-
-
-async def _greatest(crew: Crew, rows: Rows, head: int) -> None:
-    """Tell the caches which keys were never written, so that they need not look."""
-    greatest = await crew.keeper.run(crew.views.greatest)
-    rows.heads.greatest, rows.heads.indexed = greatest.pop(""), head
-    for name, key in greatest.items():
-        rows.folds.caches[name].greatest = key
+def _greatest_stream(connection: Connection) -> str:
+    found = connection.execute(statements("log.sql")["greatest_stream"]).fetchone()
+    return (found[0] if found else None) or ""

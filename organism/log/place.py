@@ -33,13 +33,12 @@ class Anchor:
 
 
 class Place:
-    """Where a log lies. ``log`` is the truth, ``views`` can be deleted, ``key`` may lie elsewhere."""
+    """Where a log lies. ``log`` is the database, ``key`` may lie elsewhere."""
 
     def __init__(self, directory: Path, key_path: Path | None = None) -> None:
         self.directory = directory
         self.log = directory / "log.sqlite"
         self.wal = directory / "log.sqlite-wal"
-        self.views = directory / "views.sqlite"
         self.anchor_path = directory / "anchor"
         self.lock_path = directory / "lock"
         self.key_path = key_path or directory / "key"
@@ -78,11 +77,6 @@ class Place:
         except FileExistsError:
             return False
         return True
-
-    def drop_views(self) -> None:
-        """Throw the disposable file away."""
-        for path in (self.views, *(self.views.with_name(self.views.name + end) for end in ("-wal", "-shm"))):
-            path.unlink(missing_ok=True)
 
     def make_key(self, random_bytes: RandomBytes) -> bytes:
         """A new key for a new log, on the disk before the first commit is. A key that is there is never overwritten."""

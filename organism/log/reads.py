@@ -1,22 +1,23 @@
-"""What the durable engine answers: from memory where it can, else from its files, at once or in the reading thread."""
+"""What the durable engine answers: from memory where it can, else from its file, at once or in the reading thread."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Final
 
-from organism.log.crew import Crew
-from organism.log.disk import Disk
 from organism.log.encode import hand_over
-from organism.log.log import EventFilter, Page, Query, Row, Verification
-from organism.log.past import look_back
-from organism.log.rows import Rows
+from organism.log.live import LiveRows, look_back
+from organism.log.log import EventFilter, Page, Query, ReadModel, Row, Verification
+from organism.log.pages import StoredRow, page_statement, read_page, read_row
+from organism.log.parts import Parts
+from organism.log.select import select_page
+from organism.log.snapshots import Snapshot, load_snapshot, save_snapshot
 from organism.log.tail import Tail
 from organism.log.units import END, Span
-from organism.log.upcast import Upcaster
 from organism.log.verify import verify
-from organism.log.views import Snapshot
+from organism.log.versions import folded_row, hold_whole, write
 from organism.model.events import Event
 
 WITHOUT_CONTENT: Final = EventFilter()
@@ -25,11 +26,9 @@ WITHOUT_CONTENT: Final = EventFilter()
 class Reads(ABC):
     """The reading half of the durable log; its parts are set by ``SqliteLog``."""
 
-    _crew: Crew
-    _disk: Disk
-    _rows: Rows
+    _parts: Parts
+    _live: LiveRows
     _tail: Tail
-    _upcaster: Upcaster
 
     @property
     @abstractmethod
@@ -41,11 +40,6 @@ class Reads(ABC):
     def last_at(self) -> int:
         """The ``at`` of the last event, in µs; 0 for an empty log."""
 
-    @property
-    @abstractmethod
-    def timeline(self) -> str:
-        """The name of this log's timeline: new for each new log and after each restore."""
-
     async def read(
         self,
         after: int = 0,
@@ -56,11 +50,9 @@ class Reads(ABC):
         reverse: bool = False,
     ) -> list[Event]:
         """Events with after < position ≤ until, in order (or newest first); at most ``limit``."""
-        wanted = wanted or WITHOUT_CONTENT
         span = Span(after, min(self.head, END if until is None else until), limit, reverse)
-        if wanted.threads:
-            return await self._rows.events(span, wanted)
-        return await self._crew.reader.run(self._crew.units.read, span, wanted)
+        crew = self._parts.crew
+        return await crew.reader.run(crew.units.read, span, wanted or WITHOUT_CONTENT)
 
     def follow(self, after: int, wanted: EventFilter | None = None) -> AsyncIterator[list[Event]]:
         """Lists of events after ``after``: the past first, then each commit's as it becomes known.
@@ -71,38 +63,47 @@ class Reads(ABC):
 
     async def row(self, model: str, key: str, at: int | None = None) -> bytes | None:
         """The public JSON of one row, or None; ``at`` a position if one is given (L10)."""
-        if at is None or at >= self.head:
-            return await self._rows.row(model, key)
-        kind = self._rows.folds.model(model)
-        return await look_back(self._crew, self._rows, at, lambda past: past.row(kind, key))
-
-    async def rows(self, model: str, query: Query) -> Page:
-        """A page of rows."""
-        if query.at is None or query.at >= self.head:
-            return await self._rows.page(model, query)
-        kind = self._rows.folds.model(model)
-        return await look_back(self._crew, self._rows, query.at, lambda past: past.page(kind, query))
+        found = await self._row(self._model(model), key, at)
+        return None if found is None else found[0]
 
     async def private_row(self, model: str, key: str) -> Row | None:
         """One row with its private fields, for decisions that rest on what is no longer in memory."""
-        return await self._rows.private_row(model, key)
+        found = await self._row(self._model(model), key, None)
+        return None if found is None else folded_row(*found)
+
+    async def rows(self, model: str, query: Query) -> Page:
+        """A page of rows."""
+        kind = self._model(model)
+        if kind.is_live:
+            return select_page(kind, (await self._live_at(query.at)).rows(kind), query)
+        hold_whole(self._parts.versions.is_whole)
+        statement = page_statement(kind, replace(query, at=self._bounded(query.at)))
+        return await self._parts.crew.look(read_page, statement, is_long=bool(query.text))
+
+    async def type_spans(self, types: Sequence[str], low: int, high: int, limit: int) -> list[int]:
+        """See ``History.type_spans``."""
+        crew = self._parts.crew
+        return await crew.reader.run(crew.units.type_spans, types, low, high, limit)
 
     async def position_at(self, at_us: int) -> int:
         """The last position whose event is not after this time (µs since 1970); 0 if there is none."""
         head = self.head
         if at_us >= self.last_at:
             return head
-        return await self._crew.reader.run(self._crew.units.position_at, at_us, head)
+        crew = self._parts.crew
+        return await crew.reader.run(crew.units.position_at, at_us, head)
 
     async def content(self, position: int) -> tuple[bytes, bytes] | None:
         """(json, xml) of the content of the event at ``position``; None if there is none or it was erased."""
         if not 0 < position <= self.head:
             return None
-        return await self._crew.reader.run(self._crew.units.content, position)
+        crew = self._parts.crew
+        return await crew.reader.run(crew.units.content, position)
 
     async def contents(self, digests: Mapping[int, str]) -> dict[int, tuple[bytes, bytes]]:
         """See ``History.contents``."""
-        return await self._crew.reader.run(self._crew.units.contents, digests)
+        crew = self._parts.crew
+        return await crew.reader.run(crew.units.contents, digests)
 
     async def fold(self, after: int, apply: Callable[[Event], object]) -> None:
         """Hand every event after ``after`` to ``apply``, in order and without content: the fastest way to fold a log.
@@ -110,27 +111,48 @@ class Reads(ABC):
         It is the same ``Event`` each time, with other fields: ``apply`` may keep its data, never the event.
         """
         async for rows in self._portions(after):
-            hand_over(rows, after, self._upcaster, apply)
-
-    async def _portions(self, after: int) -> AsyncIterator[list[tuple[int, bytes]]]:
-        """The rows from the one that holds ``after`` + 1; the next ones are read while these are folded."""
-        reader, units, head = self._crew.reader, self._crew.units, self.head
-        begin = await reader.run(units.begin_of, after + 1)
-        portion = reader.begin(units.raw, begin - 1, head)
-        while rows := await portion:
-            portion = reader.begin(units.raw, rows[-1][0], head)
-            yield rows
+            hand_over(rows, after, self._parts.options.upcaster, apply)
 
     async def save_snapshot(self, name: str, position: int, body: bytes) -> None:
-        """Keep a disposable snapshot of a fold at ``position`` (the last two are kept)."""
-        snapshot = Snapshot(name, position, self.timeline, body)
-        await self._crew.keeper.run(self._crew.views.save_snapshot, snapshot)
+        """Keep a disposable snapshot of a fold at ``position``, without secrets (the last two are kept)."""
+        await self._parts.crew.write(save_snapshot, Snapshot(name, position, body))
 
     async def load_snapshot(self, name: str) -> tuple[int, bytes] | None:
         """The newest snapshot that is not ahead of the head, or None."""
-        found = await self._crew.keeper.run(self._crew.views.load_snapshot, name, self.timeline, self.head)
+        found = await self._parts.crew.look(load_snapshot, name, self.head)
         return None if found is None else (found.position, found.body)
 
     async def verify(self, after: int = 0) -> Verification:
         """Check every commit's hash and every event's digest after ``after``."""
-        return await self._crew.apart(verify, self._disk.key, after, self._disk.head)
+        disk = self._parts.disk
+        return await self._parts.crew.apart(verify, disk.key, after, disk.head)
+
+    async def _row(self, model: ReadModel, key: str, at: int | None) -> StoredRow | None:
+        if model.is_live:
+            row = (await self._live_at(at)).row(model, key)
+            return None if row is None else write(model, row)[:2]
+        hold_whole(self._parts.versions.is_whole)
+        return await self._parts.crew.look(read_row, model, key, self._bounded(at))
+
+    def _model(self, name: str) -> ReadModel:
+        return self._parts.models[name]
+
+    def _bounded(self, at: int | None) -> int | None:
+        """The position, or the log's last one if there is none so high."""
+        return None if at is None else min(at, self.head)
+
+    async def _live_at(self, at: int | None) -> LiveRows:
+        """The live rows as they stand, or stood at a position."""
+        if at is None or at >= self.head:
+            return self._live
+        crew = self._parts.crew
+        return await crew.reader.run(look_back, crew.units, list(self._parts.models.values()), at)
+
+    async def _portions(self, after: int) -> AsyncIterator[list[tuple[int, bytes]]]:
+        """The units from the one that holds ``after`` + 1; the next ones are read while these are folded."""
+        crew, head = self._parts.crew, self.head
+        begin = await crew.reader.run(crew.units.begin_of, after + 1)
+        portion = crew.reader.begin(crew.units.raw, begin - 1, head)
+        while rows := await portion:
+            portion = crew.reader.begin(crew.units.raw, rows[-1][0], head)
+            yield rows

@@ -1,7 +1,7 @@
 -- The truth: units in order, and the content beside them. One statement a name (organism/log/queries.py).
 
 -- layout: rises when these tables change
-PRAGMA user_version = 1;
+PRAGMA user_version = 2;
 
 -- meta: one row; `epoch` rises with each open and fences off whoever opened before
 CREATE TABLE meta (
@@ -25,4 +25,22 @@ CREATE TABLE content (
     salt BLOB NOT NULL,
     json BLOB NOT NULL,
     xml BLOB NOT NULL
+) STRICT;
+
+-- streams: which units hold events of a stream
+CREATE TABLE streams (stream TEXT NOT NULL, first INTEGER NOT NULL, PRIMARY KEY (stream, first)) STRICT, WITHOUT ROWID;
+
+-- types: which spans of the log hold events of a type
+CREATE TABLE types (type TEXT NOT NULL, span INTEGER NOT NULL, PRIMARY KEY (type, span)) STRICT, WITHOUT ROWID;
+
+-- models: the version that each read model's rows were made by
+CREATE TABLE models (name TEXT PRIMARY KEY, version TEXT NOT NULL) STRICT, WITHOUT ROWID;
+
+-- snapshots: folds as they stood at a position; they can be deleted
+CREATE TABLE snapshots (
+    name TEXT NOT NULL,
+    position INTEGER NOT NULL,
+    digest BLOB NOT NULL,
+    body BLOB NOT NULL,
+    PRIMARY KEY (name, position)
 ) STRICT;

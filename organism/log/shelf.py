@@ -1,40 +1,24 @@
-"""What the log's twin keeps in memory: units and contents in a ledger, rows on a shelf."""
+"""What the log's twin keeps in memory: units and contents in a ledger, row versions in tables."""
 
 from __future__ import annotations
 
-import operator
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
-from typing import Any, Final
 
 import orjson
 
 from organism.errors import LogDamaged
 from organism.log.batch import Batch
-from organism.log.cache import Written, read_row
 from organism.log.chain import fits
 from organism.log.encode import REMEDY, decode, hand_over, parse
-from organism.log.folds import Folds, with_payload
-from organism.log.log import Page, Query, ReadModel, Row, Verification, Where
-from organism.log.pages import known_column
+from organism.log.log import Query, ReadModel, Verification
+from organism.log.select import KeyedRow, PayloadAt, has_text, value_of
+from organism.log.spans import TypeSpan
 from organism.log.upcast import Upcaster
 from organism.log.verify import Walk
+from organism.log.versions import FOREVER, Changes, Standing, Written, first_version, folded_row
 from organism.model.events import Content, Event
-
-COMPARISONS: Final[Mapping[str, Callable[[Any, Any], bool]]] = MappingProxyType(
-    {
-        "=": operator.eq,
-        "<": operator.lt,
-        "<=": operator.le,
-        ">": operator.gt,
-        ">=": operator.ge,
-        "in": lambda value, given: value in given,
-        "has": lambda value, given: f"|{given}|" in value,
-    }
-)
-PayloadAt = Callable[[int], bytes | None]
 
 
 @dataclass(slots=True)
@@ -54,6 +38,7 @@ class Ledger:
         self.units: list[Stored] = []
         self.contents: dict[int, tuple[str, bytes, bytes, bytes]] = {}
         self._streams: dict[str, int] = {}
+        self._types: set[TypeSpan] = set()
         self._upcaster = upcaster
 
     def add(self, batch: Batch, chained: bytes) -> None:
@@ -63,11 +48,16 @@ class Ledger:
             self.units.append(Stored(first, sealed, body, chained if first == last else None))
         for position, owner, salt, json, xml in batch.contents:
             self.contents[position] = (owner, salt, json, xml)
+        self._types.update(batch.types)
         self._streams.update((stream, last) for stream, _, last in batch.streams)
 
     def head_of(self, stream: str) -> int:
         """The position of the stream's last event; 0 if there is no such stream."""
         return self._streams.get(stream, 0)
+
+    def type_spans(self, types: Sequence[str], low: int, high: int) -> list[int]:
+        """The spans that hold events of these types, in order."""
+        return sorted({span for kind, span in self._types if kind in types and low <= span <= high})
 
     def events(self, after: int, until: int) -> Iterator[Event]:
         """Events with after < position ≤ until."""
@@ -142,104 +132,58 @@ class Ledger:
         return decode(parse(unit.first, unit.digest, unit.body), self._upcaster)
 
 
-class Shelf:
-    """The rows that the folds wrote, and pages of them as SQLite would sort and compare."""
+class Tables:
+    """Row versions in memory: of each row (number, until, row), the newest last."""
 
     def __init__(self, models: Sequence[ReadModel]) -> None:
         self._models = {model.name: model for model in models}
-        self._rows: dict[str, dict[str, Written]] = {model.name: {} for model in models}
+        self._rows: dict[str, dict[str, list[tuple[int, int, Written]]]] = {model.name: {} for model in models}
 
-    def take(self, folds: Folds) -> None:
-        """Take every row that the folds changed."""
-        folds.settle()
-        for name, cache in folds.caches.items():
-            for key, row in cache.leave().items():
-                if row is None:
-                    self._rows[name].pop(key, None)
-                else:
-                    self._rows[name][key] = cache.write(row)
-            cache.left()
+    def add(self, changes: Mapping[str, Changes]) -> None:
+        """Keep what a commit made of the rows."""
+        for name, changed in changes.items():
+            model, rows = self._models[name], self._rows[name]
+            for number, key, written in changed.versions:
+                rows.setdefault(key, []).append((number, FOREVER, written))
+            ended = dict(changed.ended)
+            for key, versions in rows.items() if ended else ():
+                rows[key] = [(number, ended.get(number, until), written) for number, until, written in versions]
+            for row in changed.final:
+                shown = model.show(row)
+                position = shown["position"]
+                written = (orjson.dumps(shown), b"", position, row[1:])
+                rows[row[0]] = [(first_version(position), FOREVER, written)]
 
-    def at(self, position: int | None, folds: Folds, ledger: Ledger) -> Shelf:
-        """This shelf, up to date; or one of the rows that the log folds to up to ``position``."""
-        if position is None:
-            self.take(folds)
-            return self
-        shelf = Shelf(list(self._models.values()))
-        anew = Folds(list(self._models.values()), shelf.load, 0)
-        anew.owe(list(ledger.events(0, position)))
-        shelf.take(anew)
-        return shelf
+    def newest(self, model: str, key: str) -> Standing | None:
+        """The newest version of a row; None if there never was one."""
+        versions = self._rows[model].get(key)
+        if not versions:
+            return None
+        number, until, written = versions[-1]
+        return number, folded_row(*written[:2]) if until == FOREVER else None
 
-    def find(self, model: str, key: str) -> Written | None:
-        """One row as it was written."""
-        return self._rows[model].get(key)
-
-    def load(self, model: str, key: str) -> Row | None:
-        """One row with its private fields."""
-        written = self.find(model, key)
-        return None if written is None else read_row(*written[:2])
-
-    def page(self, name: str, query: Query, payload: PayloadAt) -> Page:
-        """A page of rows."""
-        model = self._models[name]
-        has_text = self._finder(model, query.text, payload)
-        chosen = [
-            (key, written)
-            for key, written in self._rows[name].items()
-            if all(_holds(model, written, where) for where in query.where) and has_text(key, written)
+    def rows(self, model: str, at: int) -> list[KeyedRow]:
+        """All rows as they stood at a position, in the order of their last change."""
+        stood = [
+            (number, key, written)
+            for key, versions in self._rows[model].items()
+            for number, until, written in versions
+            if number < first_version(at + 1) and until > at
         ]
-        chosen.sort(key=lambda pair: _order(model, query.order_by, pair), reverse=query.descending)
-        shown = [written for _, written in chosen[query.offset : query.offset + query.limit]]
-        texts = [finish(written, payload) for written in shown]
-        return Page(b"[%b]" % b",".join(texts), len(texts), len(chosen))
+        return [(key, written) for _, key, written in sorted(stood, key=lambda row: row[0])]
 
-    def _finder(self, model: ReadModel, text: str, payload: PayloadAt) -> Callable[[str, Written], bool]:
-        """What says whether the text is found in a row."""
-        if not text:
-            return lambda _key, _written: True
+    def search(
+        self, model: ReadModel, rows: list[KeyedRow], query: Query, at: int, payload: PayloadAt
+    ) -> list[KeyedRow]:
+        """Those of the rows that a text is found in."""
+        if not query.text:
+            return rows
         if model.text_in is None:
-            return lambda _key, written: _has_text(payload(written[2]), text)
+            return [row for row in rows if has_text(payload(row[1][2]), query.text)]
         other, column = model.text_in
         named = {
-            _value(self._models[other], written, column)
-            for written in self._rows[other].values()
-            if _has_text(payload(written[2]), text)
+            value_of(self._models[other], written, column)
+            for _, written in self.rows(other, at)
+            if has_text(payload(written[2]), query.text)
         }
-        return lambda key, _written: key in named
-
-
-def finish(written: Written, payload: PayloadAt) -> bytes:
-    """The row as it is shown."""
-    public, _, content_at, _, _ = written
-    return with_payload(public, payload(content_at)) if content_at else public
-
-
-def _value(model: ReadModel, written: Written, name: str) -> Any:
-    return written[4][list(model.columns).index(known_column(model, name))]
-
-
-def _order(model: ReadModel, order_by: str, pair: tuple[str, Written]) -> tuple[Any, ...]:
-    key, written = pair
-    value = _value(model, written, order_by) if order_by else None
-    rank = 0 if value is None else 2 if isinstance(value, str) else 1
-    return (rank, 0 if value is None else value, key.encode())
-
-
-def _holds(model: ReadModel, written: Written, where: Where) -> bool:
-    names = where.any_of or (where.column,)
-    return any(_compares(_value(model, written, name), where) for name in names)
-
-
-def _compares(value: Any, where: Where) -> bool:
-    if value is None or where.value is None:
-        return False
-    compare = COMPARISONS.get(where.op)
-    if compare is None:
-        raise ValueError(f"Expected an operator of `Where`, got {where.op!r}.")
-    return bool(compare(value, where.value))
-
-
-def _has_text(payload: bytes | None, text: str) -> bool:
-    """Whether the content holds the text, A–Z and a–z alike."""
-    return payload is not None and orjson.dumps(text)[1:-1].lower() in payload.lower()
+        return [row for row in rows if row[0] in named]

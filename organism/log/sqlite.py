@@ -1,9 +1,8 @@
 """The durable engine: SQLite in WAL mode with ``synchronous=FULL``, one writing thread, group commit.
 
 Why it is so stands in docs/topics/commit.md.
-Four threads share nothing but queues. The loop's prepares: it encodes, chains and folds, and it reads what is read
-quickly. The writing thread executes one statement a commit, the keeper's writes rows behind the log, the reading one
-does all reads that take time.
+Three threads share nothing but queues. The loop's prepares: it encodes, chains and folds, and it reads what is read
+quickly. The writing thread executes one statement a commit, the reading one does all reads that take time.
 """
 
 from __future__ import annotations
@@ -19,10 +18,12 @@ from organism.log.batch import Batch, Intake
 from organism.log.chain import Salts
 from organism.log.driver import Failure
 from organism.log.journal import Journal
+from organism.log.live import CHECKPOINT, CHECKPOINT_EVENTS, look_back
 from organism.log.log import ReadModel
 from organism.log.opening import Clock, Options
-from organism.log.parts import Parts, catch_up, open_parts
+from organism.log.parts import Parts, open_parts
 from organism.log.reads import Reads
+from organism.log.snapshots import Snapshot
 
 LOOK_AGAIN_SECONDS: Final = 0.1
 
@@ -32,17 +33,16 @@ class SqliteLog(Journal, Reads):
 
     def __init__(self, parts: Parts) -> None:
         truth = parts.truth
-        intake = Intake(parts.rows.heads, Salts(parts.options.random_bytes), truth.position)
-        super().__init__(intake, parts.rows.folds, truth.timeline, truth.at)
+        intake = Intake(parts.heads, parts.versions, Salts(parts.options.random_bytes), truth.position)
+        super().__init__(intake, parts.live, truth.timeline, truth.at)
         self._parts = parts
-        self._crew = parts.crew
-        self._rows = parts.rows
         self._disk = parts.disk
-        self._upcaster = parts.options.upcaster
         self._disk.done = self._wrote
         self._recovering: asyncio.Task[None] | None = None
         self._stalled_after_s = parts.options.stalled_after_s
         self._alarm: asyncio.TimerHandle | None = None
+        self._checkpoint = truth.position
+        self._is_whole = True
 
     @classmethod
     async def open(
@@ -69,13 +69,14 @@ class SqliteLog(Journal, Reads):
             if self._recovering is not None:
                 self._recovering.cancel()
                 await asyncio.wait([self._recovering])
-            await self._rows.flushed()
             self._tail.close()
-            self._rows.close()
             self._disk.close()
 
     def _write(self, batch: Batch) -> None:
         """Begin to write the batch; ``_wrote`` is called in the loop's thread once it is known how it went."""
+        if self._is_whole and not self._parts.versions.is_whole:
+            self._is_whole = False
+            self._parts.crew.doubt_rows()
         self._alarm = self._loop.call_later(self._stalled_after_s, self._suspect)
         self._disk.write(batch)
 
@@ -89,8 +90,8 @@ class SqliteLog(Journal, Reads):
             self._alarm.cancel()
         self._is_stalled = False
         if error is None:
-            self._rows.owe(batch.streams)
             self._committed(batch)
+            self._keep_checkpoint()
         elif self._disk.failure(error) is Failure.FENCED:
             self._refuse(Fenced, batch, Fenced())
         else:
@@ -101,14 +102,20 @@ class SqliteLog(Journal, Reads):
             if self._recovering is None or self._recovering.done():  # a checkpoint may fail with the commit beside it
                 self._recovering = self._loop.create_task(self._recover(error))
 
+    def _keep_checkpoint(self) -> None:
+        """Keep the live rows now and then. One that cannot be written only makes a look into the past longer."""
+        live = self._live
+        if live.is_whole and live.position >= self._checkpoint + CHECKPOINT_EVENTS:
+            self._checkpoint = live.position
+            self._parts.crew.keep_checkpoint(Snapshot(CHECKPOINT, live.position, live.dump()))
+
     async def _recover(self, error: Exception) -> None:
         """Wait until the disk can be written again, take in what turned out to be written, go on."""
-        if self._folds.is_whole:
-            self._folds.settle()  # it may look for rows, which it cannot while every connection is closed
+        crew, models = self._parts.crew, list(self._parts.models.values())
         while True:
             try:
                 truth = await self._disk.regain(error)
-                await catch_up(self._crew, self._rows, truth.position, self._upcaster)
+                self._live = await crew.reader.run(look_back, crew.units, models, truth.position)
             except LogUnavailable as again:
                 error = again
                 continue

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from hashlib import sha256
 from string import Template
@@ -10,23 +10,22 @@ from typing import Any, Final
 
 import orjson
 
-from organism.log.batch import Touched
-from organism.log.cache import SPAN_EVENTS, Written
-from organism.log.driver import Parameters
-from organism.log.folds import Folds
 from organism.log.log import KEY, ReadModel, Shown
 from organism.log.queries import statements
+from organism.log.versions import Changes
 
 FIELDS_BEGIN: Final = 7
-"""The place of the first declared field in a row of a flush."""
-PAST_FIELDS_BEGIN: Final = 8
-"""The same in a past row of a flush."""
-LAYOUT: Final = 6
+"""The place of the first declared field in a version of a commit."""
+LAYOUT: Final = 7
 """Changes with what this file and tables.sql make of a model."""
 POSITION: Final = "position"
 """The column by which the rows of a model lie that says how they are shown."""
-NOTHING: Final = "[]"
 _SQL: Final = statements("tables.sql")
+
+
+def stored(models: Sequence[ReadModel]) -> list[ReadModel]:
+    """The models that have tables."""
+    return [model for model in models if not model.is_live]
 
 
 def of_model(statement: str, model: str) -> str:
@@ -36,32 +35,31 @@ def of_model(statement: str, model: str) -> str:
 
 def fingerprint(model: ReadModel) -> str:
     """Changes with everything that the rows in the table depend on but the log."""
-    kind = [model.with_content, model.is_final, model.shown]
-    shape = [LAYOUT, SPAN_EVENTS, model.version, list(model.columns.items()), model.indexes, *kind]
+    shape = [LAYOUT, model.version, list(model.columns.items()), model.indexes, model.with_content, model.shown]
     return sha256(orjson.dumps(shape)).hexdigest()
 
 
 def definition(model: ReadModel) -> list[str]:
     """The statements that make the model's table and indexes."""
-    fields = "".join(f",\n    {column_of(model, name)} {model.columns[name]}" for name in own_columns(model))
-    if model.shown:
-        shown = ", ".join(f"'{field.name}', {_shown(model, field)}" for field in model.shown)
-        names = "".join(f", {field_of(name)}" for name in own_columns(model))
-        view = fill("rows_by_position", view=table_of(model.name), table=_home(model), shown=shown, names=names)
-        return [fill("table_by_position", table=_home(model), fields=fields), view, *_indexes(model)]
-    made = [fill("table", table=table_of(model.name), fields=fields), *_indexes(model)]
-    past = (fill("past", model=model.name, fields=fields), fill("past_index", model=model.name))
-    return made if model.is_final else [*made, *past]
+    own = own_columns(model)
+    fields = "".join(f",\n    {column_of(model, name)} {model.columns[name]}" for name in own)
+    if not model.shown:
+        made = (fill("table", table=table_of(model.name), fields=fields), of_model("by_key", model.name))
+        return [*made, *_indexes(model, "index")]
+    shown = ", ".join(f"'{field.name}', {_shown(model, field)}" for field in model.shown)
+    names = "".join(f", {field_of(name)}" for name in own)
+    view = fill("rows_by_position", view=table_of(model.name), table=_home(model), shown=shown, names=names)
+    made = (fill("table_by_position", table=_home(model), fields=fields), view)
+    return [*made, *_indexes(model, "index_by_position")]
 
 
-def _indexes(model: ReadModel) -> list[str]:
-    """Where rows lie by position, each index ends with it anyway, and the table is the one by position alone."""
+def _indexes(model: ReadModel, statement: str) -> list[str]:
+    """Rows that never change lie by position, and each index ends with it anyway."""
     own = own_columns(model)
     found = []
     for number, parts in enumerate(model.indexes):
         columns = ", ".join(column_of(model, part) for part in parts if part in own)
         if columns:
-            statement = "index_by_position" if model.shown else "index"
             found.append(fill(statement, table=_home(model), number=str(number), fields=columns))
     return found
 
@@ -72,87 +70,59 @@ def _shown(model: ReadModel, field: Shown) -> str:
     return fill("time", column=column) if field.is_time else column
 
 
-def flush_definition(models: Sequence[ReadModel]) -> list[str]:
-    """The view that takes a flush, and its trigger."""
-    names = "".join(f", NULL AS {kind}_{model.name}" for model in models for kind in "wdp")
-    rows = [step for model in models for step in _flush_steps(model)]
-    steps = [_SQL["fence"], _SQL["streams"], *rows, _SQL["position"]]
-    return [fill("flushes", fields=names), fill("flush_spreads", steps=";\n".join(steps))]
+def commit_fields(models: Sequence[ReadModel]) -> str:
+    """The fields of the view that takes a commit, for the rows of all models."""
+    return "".join(f", NULL AS add_{model.name}, NULL AS end_{model.name}" for model in stored(models))
 
 
-def flush_statement(models: Sequence[ReadModel]) -> str:
-    """The INSERT that ``flush_definition`` waits for."""
-    return fill("flush", fields=", ?, ?, ?" * len(models))
+def trigger_groups(models: Sequence[ReadModel]) -> dict[str, list[ReadModel]]:
+    """The models whose rows one trigger writes: most commits touch those that have a ``fold``, few the others."""
+    often = {model.name: [model] for model in stored(models) if model.fold is not None}
+    seldom = [model for model in stored(models) if model.fold is None]
+    return {**often, "seldom": seldom} if seldom else often
 
 
-def flush_parameters(folds: Folds, streams: Sequence[Touched]) -> Parameters:
-    """What leaves the memory now: all of a row for ``flush_statement`` but the epoch that comes first in it."""
-    blob = _Blob()
-    lists: list[str] = []
-    for cache in folds.caches.values():
-        written: list[tuple[Any, ...]] = []
-        deleted: list[str] = []
-        leaving = cache.leave()
-        if cache.model.shown:
-            lists += (text_of(list(leaving.values())), NOTHING, NOTHING)
-            continue
-        for key, row in leaving.items():
-            if row is None:
-                deleted.append(key)
-            else:
-                written.append((key, *blob.put(cache.write(row))))
-        stood = [(key, until, *blob.put(row)) for key, until, row in cache.stood()]
-        lists += (text_of(written), text_of(deleted), text_of(stood))
-    return (folds.position, text_of(streams), b"".join(blob.parts), *lists)
-
-
-class _Blob:
-    """The bytes of all rows of a flush, one after the other: a bound value for each would cost more than the rows."""
-
-    __slots__ = ("_end", "parts")
-
-    def __init__(self) -> None:
-        self.parts: list[bytes] = []
-        self._end = 1
-
-    def put(self, row: Written) -> tuple[Any, ...]:
-        """Where the two texts of a row lie, and the rest of it."""
-        public, private, content_at, since, columns = row
-        begin, middle = self._end, self._end + len(public)
-        self._end = middle + len(private)
-        self.parts += (public, private)
-        return (begin, len(public), middle, len(private), content_at, since, *columns)
-
-
-def _flush_steps(model: ReadModel) -> list[str]:
-    if model.shown:
-        return [_write_by_position(model)]
-    steps = [
-        fill("write", table=table_of(model.name), fields=_taken(model, FIELDS_BEGIN), model=model.name),
-        fill("delete", table=table_of(model.name), model=model.name),
-    ]
-    if model.is_final:
-        return steps
-    return [*steps, fill("write_past", model=model.name, fields=_taken(model, PAST_FIELDS_BEGIN))]
-
-
-def _write_by_position(model: ReadModel) -> str:
-    """A row of the flush is its key and the declared columns."""
+def commit_steps(model: ReadModel) -> list[str]:
+    """The steps of its trigger that write the rows of one model."""
+    if not model.shown:
+        fields = "".join(f",\n    value ->> {FIELDS_BEGIN + number}" for number in range(len(model.columns)))
+        return [
+            fill("add", table=table_of(model.name), model=model.name, fields=fields),
+            fill("end", table=table_of(model.name), model=model.name),
+        ]
     places = {name: place for place, name in enumerate(model.columns, 1)}
     own = own_columns(model)
-    return fill(
-        "write_by_position",
-        table=_home(model),
-        model=model.name,
-        position=str(places[POSITION]),
-        names="".join(f", {column_of(model, name)}" for name in own),
-        fields="".join(f", value ->> {places[name]}" for name in own),
-    )
+    return [
+        fill(
+            "add_by_position",
+            table=_home(model),
+            model=model.name,
+            position=str(places[POSITION]),
+            names="".join(f", {column_of(model, name)}" for name in own),
+            fields="".join(f", value ->> {places[name]}" for name in own),
+        )
+    ]
 
 
-def _taken(model: ReadModel, begin: int) -> str:
-    """The declared fields, out of a JSON array."""
-    return "".join(f",\n    value ->> {begin + number}" for number in range(len(model.columns)))
+def commit_lists(models: Sequence[ReadModel], changes: Mapping[str, Changes], blob: list[bytes], end: int) -> list[Any]:
+    """The values of ``commit_fields``. The rows' bytes go into ``blob``, which has ``end`` - 1 bytes so far."""
+    lists: list[Any] = []
+    for model in stored(models):
+        found = changes.get(model.name)
+        if found is None:
+            lists += (None, None)
+            continue
+        if model.shown:
+            lists += (text_of(found.final), None)
+            continue
+        versions = []
+        for number, key, (public, private, content_at, columns) in found.versions:
+            middle = end + len(public)
+            versions.append((number, key, end, len(public), middle, len(private), content_at, *columns))
+            blob += (public, private)
+            end = middle + len(private)
+        lists += (text_of(versions) if versions else None, text_of(found.ended) if found.ended else None)
+    return lists
 
 
 @lru_cache(maxsize=1024)

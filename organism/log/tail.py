@@ -11,7 +11,8 @@ from typing import Final
 from organism.log.log import EventFilter
 from organism.model.events import ORGANISM_STREAM, Event
 
-TAIL_BYTES: Final = 1 << 20
+TAIL_BYTES: Final = 1 << 16
+"""Who follows reads a commit at once; more would push what is needed out of the processor's cache."""
 CATCH_UP_EVENTS: Final = 1000
 
 ReadPast = Callable[[int, int, EventFilter | None, int], Awaitable[list[Event]]]

@@ -42,27 +42,24 @@ class Span:
 class Units:
     """Reads over one connection, in whatever thread owns it. ``use`` comes before anything else."""
 
-    _connection: Connection
+    connection: Connection
 
     def __init__(self, upcaster: Upcaster) -> None:
         self._upcaster = upcaster
 
     def use(self, connection: Connection) -> None:
         """Read over this connection from now on."""
-        self._connection = connection
+        self.connection = connection
 
     def close(self) -> None:
         """Close the connection."""
-        self._connection.close()
+        self.connection.close()
 
-    def read(self, span: Span, wanted: EventFilter, firsts: Sequence[int] = ()) -> list[Event]:
-        """The events of the span that are wanted, newest first if it is reverse.
-
-        ``firsts`` are where units begin that hold wanted threads' events and may not be in the index of streams yet.
-        """
+    def read(self, span: Span, wanted: EventFilter) -> list[Event]:
+        """The events of the span that are wanted, newest first if it is reverse."""
         is_wanted = wants(wanted)
         found: list[Event] = []
-        for events in self._portions(span, wanted, firsts):
+        for events in self._portions(span, wanted):
             ordered = reversed(events) if span.is_reverse else events
             found += [e for e in ordered if span.after < e.position <= span.until and is_wanted(e)]
             if len(found) >= span.limit:
@@ -74,7 +71,7 @@ class Units:
 
     def content(self, position: int) -> tuple[bytes, bytes] | None:
         """(json, xml) at the position; None if there is none or it was erased."""
-        unit = self._connection.execute(_SQL["unit_at"], (position,)).fetchone()
+        unit = self.connection.execute(_SQL["unit_at"], (position,)).fetchone()
         events = self._decode([unit] if unit else [])
         digests = {e.position: e.data["content"] for e in events if e.position == position and "content" in e.data}
         return self.contents(digests).get(position)
@@ -85,10 +82,10 @@ class Units:
 
     def head_of(self, stream: str) -> int:
         """The position of the stream's last event; 0 for a stream that is not indexed."""
-        row = self._connection.execute(_SQL["stream_head"], (stream,)).fetchone()
+        row = self.connection.execute(_SQL["stream_head"], (stream,)).fetchone()
         if row is None or row[0] is None:
             return 0
-        unit = self._connection.execute(_SQL["unit_at"], (row[0],)).fetchone()
+        unit = self.connection.execute(_SQL["unit_at"], (row[0],)).fetchone()
         is_wanted = wants(EventFilter(threads=(stream,)))
         return max(event.position for event in self._decode([unit] if unit else []) if is_wanted(event))
 
@@ -96,7 +93,7 @@ class Units:
         """The last position up to ``head`` whose event is not after this time."""
         low, high = 1, head + 1  # every unit before the one at ``low`` is not after it, the one at ``high`` is
         while low < high:
-            unit = self._connection.execute(_SQL["unit_at"], ((low + high) // 2,)).fetchone()
+            unit = self.connection.execute(_SQL["unit_at"], ((low + high) // 2,)).fetchone()
             events = self._decode([unit] if unit else [])
             if events[0].at <= at_us:
                 low = events[-1].position + 1
@@ -104,9 +101,14 @@ class Units:
                 high = events[0].position
         return low - 1
 
+    def type_spans(self, types: Sequence[str], low: int, high: int, limit: int) -> list[int]:
+        """The spans from ``low`` to ``high`` that hold events of these types, in order."""
+        rows = self.connection.execute(_SQL["type_spans"], (orjson.dumps(types).decode(), low, high, limit))
+        return [span for (span,) in rows.fetchall()]
+
     def begin_of(self, position: int) -> int:
         """The first position of the unit that holds ``position``; ``position`` if there is none."""
-        row = self._connection.execute(_SQL["unit_at"], (position,)).fetchone()
+        row = self.connection.execute(_SQL["unit_at"], (position,)).fetchone()
         return position if row is None else int(row[0])
 
     def raw(self, after: int, until: int) -> list[tuple[int, bytes]]:
@@ -114,13 +116,13 @@ class Units:
 
         They are not checked: who folds at start reads what was verified at ``open``.
         """
-        rows = self._connection.execute(_SQL["bodies"], (after, until, FOLD_UNITS)).fetchall()
+        rows = self.connection.execute(_SQL["bodies"], (after, until, FOLD_UNITS)).fetchall()
         if rows:
             hold_order(after, rows)
         return rows
 
-    def _portions(self, span: Span, wanted: EventFilter, firsts: Sequence[int]) -> Iterator[list[Event]]:
-        fetch = self._of_streams(span, wanted, firsts) if wanted.threads else self._of_all(span)
+    def _portions(self, span: Span, wanted: EventFilter) -> Iterator[list[Event]]:
+        fetch = self._of_streams(span, wanted) if wanted.threads else self._of_all(span)
         low, high = span.after + 1, span.until
         while low <= high:
             rows = fetch(low, high)
@@ -140,13 +142,13 @@ class Units:
     def _of_all(self, span: Span) -> Fetch:
         sql = _SQL["units_down" if span.is_reverse else "units_up"]
         portion = min(span.limit, PORTION_UNITS)
-        return lambda low, high: self._connection.execute(sql, (low, high, portion)).fetchall()
+        return lambda low, high: self.connection.execute(sql, (low, high, portion)).fetchall()
 
-    def _of_streams(self, span: Span, wanted: EventFilter, firsts: Sequence[int]) -> Fetch:
+    def _of_streams(self, span: Span, wanted: EventFilter) -> Fetch:
         sql = _SQL["streams_down" if span.is_reverse else "streams_up"]
         portion = PORTION_UNITS if wanted.types else min(span.limit, PORTION_UNITS)
-        names, more = orjson.dumps(wanted.threads).decode(), orjson.dumps(firsts).decode()
-        return lambda low, high: self._connection.execute(sql, (names, more, low, high, portion)).fetchall()
+        names = orjson.dumps(wanted.threads).decode()
+        return lambda low, high: self.connection.execute(sql, (names, low, high, portion)).fetchall()
 
     def _decode(self, rows: Sequence[tuple[Any, ...]]) -> list[Event]:
         events: list[Event] = []
@@ -164,7 +166,7 @@ class Units:
         """The content at each position, checked against the digest that its event carries."""
         found: dict[int, Content] = {}
         positions = orjson.dumps(list(digests)).decode()
-        for position, owner, salt, json, xml in self._connection.execute(_SQL["contents"], (positions,)):
+        for position, owner, salt, json, xml in self.connection.execute(_SQL["contents"], (positions,)):
             if not fits(digests[position], salt, json, xml):
                 raise LogDamaged(
                     f"The content at position {position} does not fit its digest: it was changed. {REMEDY}"

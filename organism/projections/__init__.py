@@ -15,7 +15,6 @@ from organism.projections import (
     closed_letters,
     dead_letters,
     indeterminate,
-    kinds,
     marks,
     messages,
     organism,
@@ -37,6 +36,5 @@ READ_MODELS: Final[tuple[ReadModel, ...]] = (
     values.MODEL,
     usage.MODEL,
     marks.MODEL,
-    kinds.MODEL,
 )
 """Every read model that the engine keeps."""

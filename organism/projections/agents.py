@@ -276,4 +276,5 @@ MODEL = ReadModel(
     apply=apply,
     columns={"ordinal": "INTEGER"},
     fold=fold,
+    is_live=True,
 )

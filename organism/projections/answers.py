@@ -33,5 +33,4 @@ MODEL = ReadModel(
     apply=apply,
     columns={"at": "INTEGER"},
     indexes=(("at",),),
-    is_final=True,
 )

@@ -55,7 +55,7 @@ MODEL = ReadModel(
         "payload_type": "TEXT",
         "cause": "TEXT",
     },
-    indexes=(("position",), ("thread_id", "position"), ("sender", "position"), ("receiver", "position"), ("sent_at",)),
+    indexes=(("thread_id",), ("sender",), ("receiver",)),
     with_content=True,
     is_final=True,
     fold=fold,

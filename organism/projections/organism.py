@@ -105,4 +105,11 @@ FOLDS: Final[Mapping[str, Callable[[Row, Event], None]]] = {
     "organism_resumed": _resumed,
 }
 
-MODEL = ReadModel(name="organism", version=1, keys=dict.fromkeys(EVENT_TYPES, keys), apply=apply, fold=fold)
+MODEL = ReadModel(
+    name="organism",
+    version=1,
+    keys=dict.fromkeys(EVENT_TYPES, keys),
+    apply=apply,
+    fold=fold,
+    is_live=True,
+)

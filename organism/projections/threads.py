@@ -56,9 +56,7 @@ def fold(rows: dict[str, Row | None], events: Sequence[Event]) -> None:
 def _reach(row: Row, event: Event) -> None:
     """The event is the thread's last one."""
     row["position"] = event.position
-    if event.at != row["_last_at"]:
-        row["last_activity"] = iso(event.at)
-        row["_last_at"] = event.at
+    row["last_activity"] = iso(event.at)
 
 
 def _born(key: str, event: Event) -> Row:
@@ -76,8 +74,6 @@ def _born(key: str, event: Event) -> Row:
         "tokens": 0,
         "cost_usd": "0",
         "position": event.position,
-        "_last_at": event.at,
-        "_names": "",
     }
 
 
@@ -86,7 +82,6 @@ def _message_sent(row: Row, event: Event) -> None:
     data, participants = event.data, row["participants"]
     if data["to"] not in participants or data["from"] not in participants:
         participants += [name for name in dict.fromkeys((data["from"], data["to"])) if name not in participants]
-        row["_names"] = f"|{'|'.join(participants)}|"
 
 
 def _reopened(row: Row, _event: Event) -> None:
@@ -134,8 +129,8 @@ MODEL = ReadModel(
     version=2,
     keys=dict.fromkeys(EVENT_TYPES, keys),
     apply=apply,
-    columns={"status": "TEXT", "position": "INTEGER", "last_at": "INTEGER", "names": "TEXT"},
-    indexes=(("last_at",), ("status", "last_at")),
+    columns={"status": "TEXT", "position": "INTEGER", "last_activity": "TEXT", "participants": "TEXT"},
+    indexes=(("status",),),
     fold=fold,
     text_in=("messages", "thread_id"),
 )

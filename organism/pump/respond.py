@@ -234,8 +234,8 @@ def _json_of(rules: Rules, payload: object) -> bytes:
     """The payload as JSON, or as much of it as can be shown."""
     try:
         return rules.codec.json(payload)
-    except BaseException:  # noqa: BLE001 - as in ``seal``
-        return orjson.dumps({"repr": shown(payload)})
+    except BaseException as error:  # noqa: BLE001 - as in ``seal``
+        return orjson.dumps({"repr": shown(payload), "error": described(error)})
 
 
 def tell_refused(decision: Decision, origin: Origin, refused: Refused) -> None:

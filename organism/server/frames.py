@@ -13,8 +13,8 @@ from typing import Any, Final, NamedTuple
 
 import orjson
 
-from organism.log.folds import ERASED, with_payload
 from organism.log.log import Row
+from organism.log.pages import ERASED, with_payload
 from organism.model.events import RUN, THREAD, Event
 from organism.model.times import iso
 from organism.projections import approvals, dead_letters, messages, threads

@@ -13,6 +13,7 @@ import orjson
 
 from organism.errors import InvalidField
 from organism.log.log import Page, Query, Where
+from organism.model.times import iso
 from organism.server.call import Answer, Call
 from organism.server.faults import Faults
 from organism.server.moment import AT, moment
@@ -21,6 +22,8 @@ from organism.server.wire import encoded, microseconds, splice
 DEFAULT_LIMIT: Final = 50
 MAX_LIMIT: Final = 500
 MAX_POSITION: Final = (1 << 63) - 1
+LAST_US: Final = 253_402_300_799_999_999
+"""The end of the year 9999, after which no time has a text that sorts."""
 _MAX_OFFSET: Final = 1 << 40
 _PAGING: Final = ("limit", "offset", "cursor")
 
@@ -156,6 +159,11 @@ def allowed_word(name: str, said: str, allowed: Sequence[str]) -> str:
 def since(column: str) -> Filter:
     """A filter on a column of times: at or after an ISO 8601 time."""
     return lambda said: Where(column, ">=", microseconds(said, "query.since"))
+
+
+def since_text(column: str) -> Filter:
+    """The same on a column that holds times as they are shown, which sort as the times do."""
+    return lambda said: Where(column, ">=", iso(min(max(0, microseconds(said, "query.since")), LAST_US)))
 
 
 def one_of(name: str, *allowed: str) -> Filter:

@@ -139,7 +139,7 @@ async def _of_agents(log: Log, agents: frozenset[str], types: frozenset[str], af
     if len(agents) > MANY_AGENTS:
         return None
     moved = Where("position", ">", after)
-    parts = [await _named(log, "threads", (moved, Where("names", "has", agent)), "id") for agent in agents]
+    parts = [await _named(log, "threads", (moved, Where("participants", "has", agent)), "id") for agent in agents]
     parts.append(await _marked(log, types & NAMELESS, after))
     found = [part for part in parts if part is not None]
     return frozenset().union(*found) if len(found) == len(parts) else None

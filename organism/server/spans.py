@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-import orjson
-
-from organism.log.log import EventFilter, Log, Query, Where
+from organism.log.log import EventFilter, Log
+from organism.log.spans import SPAN_EVENTS, span_of
 from organism.model.events import Event
-from organism.projections.kinds import SPAN_EVENTS, span_of
 
 STEP_SPANS: Final = 8
 """So many spans are looked at in one go: others want the log's reading thread too."""
@@ -18,13 +16,7 @@ STEP_EVENTS: Final = STEP_SPANS * SPAN_EVENTS
 
 async def stretch(log: Log, types: Sequence[str], after: int, until: int) -> tuple[int, int]:
     """The next positions that may be of these types: low < position ≤ high. There are none if low is ``until``."""
-    where = (
-        Where("type", "in", list(types)),
-        Where("span", ">=", span_of(after + 1)),
-        Where("span", "<=", span_of(until)),
-    )
-    page = await log.rows("kinds", Query(where, "span", limit=STEP_SPANS * len(types)))
-    spans = sorted({row["span"] for row in orjson.loads(page.rows)})
+    spans = await log.type_spans(types, span_of(after + 1), span_of(until), STEP_SPANS)
     if not spans:
         return until, until
     return max(after, spans[0] * SPAN_EVENTS), min(until, _end_of_run(spans) * SPAN_EVENTS)

@@ -9,7 +9,7 @@ from typing import Any, Final
 import orjson
 
 from organism.errors import BadPosition, NotFound
-from organism.log.log import EventFilter, Log, Page, Query, Row, Where
+from organism.log.log import CHANGED, EventFilter, Log, Page, Query, Row, Where
 from organism.projections import threads
 from organism.server.frames import public
 from organism.server.states import EVERYONE, States
@@ -18,9 +18,9 @@ from organism.tenants import Tenant
 ACTIVE_SHOWN: Final = 500
 OTHERS_SHOWN: Final = 100
 _HISTORY: Final = 1 << 20
-_ACTIVE: Final = Query((Where("status", "=", "active"),), "last_at", descending=True, limit=ACTIVE_SHOWN)
+_ACTIVE: Final = Query((Where("status", "=", "active"),), CHANGED, descending=True, limit=ACTIVE_SHOWN)
 _OTHERS: Final = Query(
-    (Where("status", "in", ["completed", "error", "killed"]),), "last_at", descending=True, limit=OTHERS_SHOWN
+    (Where("status", "in", ["completed", "error", "killed"]),), CHANGED, descending=True, limit=OTHERS_SHOWN
 )
 _SHOWN: Final = (("threads", _ACTIVE), ("threads", _OTHERS), ("agents", EVERYONE))
 

@@ -1,8 +1,9 @@
-"""Rows as of any position (organism/log/log.py, L10), on every engine, over more than two milestones."""
+"""Rows as of any position (organism/log/log.py, L10), on every engine, over more than two checkpoints."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
+from contextlib import closing
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -10,13 +11,14 @@ from typing import Any
 import orjson
 import pytest
 
-from organism.log.cache import SPAN_EVENTS
+from organism.log.driver import Pysqlite
+from organism.log.live import CHECKPOINT_EVENTS
 from organism.log.log import Log, Query, Where
 from organism.model.events import Event, Unit
 from tests.contracts.test_log import ENGINES
 from tests.log.engines import START_US, anchor, created, handled, open_durable, sent, unit
 
-LAST = 2 * SPAN_EVENTS + 300
+LAST = 2 * CHECKPOINT_EVENTS + 300
 """So many events has the story, at least."""
 THREADS = [f"thr-{number:02}" for number in range(30)]
 KEYS = {"messages": "msg-00700", "threads": "thr-07", "agents": "greeter"}
@@ -60,11 +62,11 @@ async def answers(log: Log, at: int | None = None) -> Answers:
 
 
 async def tell(log: Log, kept: dict[int, Answers], until: int) -> None:
-    """Tell the story on, and keep what the log says now and then, at each milestone and beside it."""
+    """Tell the story on, and keep what the log says now and then, at each checkpoint and beside it."""
     while log.head < until:
         number = log.head
         await log.commit(told(number))
-        near = min(log.head % SPAN_EVENTS, -log.head % SPAN_EVENTS) < 4
+        near = min(log.head % CHECKPOINT_EVENTS, -log.head % CHECKPOINT_EVENTS) < 4
         if near or Random(number).random() < 0.01:
             kept[log.head] = await answers(log)
 
@@ -94,13 +96,13 @@ async def test_l10_before_the_first_event_there_was_nothing(log: Log) -> None:
 
 
 async def test_l10_a_row_that_was_deleted_is_there_before_and_not_after(log: Log) -> None:
-    for number in range(SPAN_EVENTS):  # beyond a milestone: it was kept, and ended
+    for number in range(CHECKPOINT_EVENTS):  # so many versions of it
         await log.commit(unit("thr-1", created(), sent(f"msg-{number}")))
     killed = await log.commit(unit("thr-1", Event("thread_killed", {})))
-    await log.commit(unit("thr-2", *(created() for _ in range(SPAN_EVENTS))))
+    await log.commit(unit("thr-2", *(created() for _ in range(CHECKPOINT_EVENTS))))
     assert await log.row("threads", "thr-1") is None
     assert await log.row("threads", "thr-1", killed) is None
-    assert orjson.loads(await log.row("threads", "thr-1", killed - 1) or b"")["sent"] == SPAN_EVENTS
+    assert orjson.loads(await log.row("threads", "thr-1", killed - 1) or b"")["sent"] == CHECKPOINT_EVENTS
     threads = (await log.rows("threads", Query(order_by="last", at=killed - 1))).rows
     assert [row["id"] for row in orjson.loads(threads)] == ["thr-1"]
 
@@ -120,9 +122,9 @@ def nothing(_place: Path) -> None:
 
 
 def without_rows(place: Path) -> None:
-    """The disposable file is gone."""
-    for file in place.glob("views.sqlite*"):
-        file.unlink()
+    """Every row is made again, and the live rows have no checkpoint."""
+    with closing(Pysqlite().connect(str(place / "log.sqlite"))) as database:
+        database.execute("DELETE FROM models")
 
 
 @pytest.mark.parametrize("meanwhile", [nothing, without_rows])
@@ -130,7 +132,7 @@ async def test_l10_the_past_is_the_same_over_stops_and_rebuilds(
     tmp_path: Path, meanwhile: Callable[[Path], None]
 ) -> None:
     kept: dict[int, Answers] = {}
-    for until in (350, SPAN_EVENTS - 2, SPAN_EVENTS + 5, 2 * SPAN_EVENTS - 400, LAST):
+    for until in (350, CHECKPOINT_EVENTS - 2, CHECKPOINT_EVENTS + 5, 2 * CHECKPOINT_EVENTS - 400, LAST):
         log = await open_durable(tmp_path / "log")
         await tell(log, kept, until)
         anchor(log)

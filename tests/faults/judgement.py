@@ -103,7 +103,7 @@ async def _standing(stage: Stage) -> str:
 
 async def _made_anew(stage: Stage, rows: dict[str, Any]) -> Ledger:
     """Without anything that can be made anew, the server says the same."""
-    stage.drop_views()
+    stage.forget_rows()
     life = await stage.serve()
     following = _follow(stage)
     for name, before in rows.items():

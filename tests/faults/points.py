@@ -48,9 +48,7 @@ POINTS: Final[dict[str, Point]] = {
     "effect": Point("organism.pump.steps:_run_effect", "an effect is recorded as begun, and not run"),
     "record": Point("organism.pump.steps:Handling.record", "it has run, that is not recorded"),
     "recorded": Point("organism.pump.steps:Handling.record", "it is recorded, the handler not told", is_after=True),
-    # what is written behind the log
-    "rows": Point("organism.log.views:Views.flush", "rows are about to be written behind the log"),
-    "written": Point("organism.log.views:Views.flush", "they are written", is_after=True),
+    # what follows a commit
     "anchor": Point("organism.log.place:Place.write_anchor", "the head is about to be anchored"),
     "anchored": Point("organism.log.place:Place.write_anchor", "it was just anchored", is_after=True),
     "checkpoint": Point("organism.log.commits:Commits.checkpoint", "the WAL is about to be moved into the file"),

@@ -6,9 +6,11 @@ import asyncio
 import random
 from collections import Counter
 from collections.abc import Coroutine, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any, Final
 
+from organism.log.driver import Pysqlite
 from tests.faults.chain import chain_faults
 from tests.faults.client import Client, Gone
 from tests.faults.follower import Follower
@@ -104,10 +106,10 @@ class Stage:
         """Where the log lies."""
         return self.setting.data / "tenants" / "default"
 
-    def drop_views(self) -> None:
-        """Delete what can be made anew. The server must have ended."""
-        for file in self.log.glob("views.sqlite*"):
-            file.unlink()
+    def forget_rows(self) -> None:
+        """Have the next start make every row again. The server must have ended."""
+        with closing(Pysqlite().connect(str(self.log / "log.sqlite"))) as database:
+            database.execute("DELETE FROM models")
 
     def chain_faults(self) -> Iterator[str]:
         """What does not fit in the audit chain. The server must have ended."""

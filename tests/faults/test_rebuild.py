@@ -40,7 +40,7 @@ async def test_the_rows_of_open_work_are_the_same_when_they_are_made_anew(stage:
         assert await rows(stage) == before
     life.kill()
     await life.end()
-    stage.drop_views()
+    stage.forget_rows()
     life = await stage.serve()
     after = await rows(stage)
     for name, rows_before in before.items():

@@ -141,7 +141,7 @@ async def test_nothing_durable_is_written_beside_the_log_and_its_rows(world: Mak
         assert await o.tenant.ended(injected.thread_id, 10)
     files = {path.relative_to(made.data).as_posix() for path in made.data.rglob("*") if path.is_file()}
     names = {name.removesuffix("-wal").removesuffix("-shm") for name in files}
-    assert names == {f"tenants/default/{name}" for name in ("key", "lock", "anchor", "log.sqlite", "views.sqlite")}
+    assert names == {f"tenants/default/{name}" for name in ("key", "lock", "anchor", "log.sqlite")}
 
 
 async def test_every_event_is_of_the_closed_list(world: MakeWorld) -> None:

@@ -86,7 +86,9 @@ THREADS = ReadModel(
     (("last",),),
     text_in=("messages", "thread"),
 )
-AGENTS = ReadModel("agents", 1, {"message_sent": _named("to"), "message_handled": _named("agent")}, _agent)
+AGENTS = ReadModel(
+    "agents", 1, {"message_sent": _named("to"), "message_handled": _named("agent")}, _agent, is_live=True
+)
 MODELS = (MESSAGES, THREADS, AGENTS)
 
 

@@ -19,7 +19,6 @@ class Plan:
     is_written_first: bool = False
     is_broken: str = ""
     is_unreadable: str = ""
-    is_views_full: bool = False
     commits: int = 0
     opens: int = 0
 
@@ -45,8 +44,6 @@ class FaultyConnection:
             raise failure(plan.is_broken)
         if plan.is_unreadable and sql.lstrip().startswith(("SELECT", "WITH")):
             raise failure(plan.is_unreadable)
-        if plan.is_views_full and sql.startswith("INSERT INTO flushes") and not self._is_inside():
-            raise failure("SQLITE_FULL")
         if not sql.startswith("INSERT INTO commits"):
             return self._connection.execute(sql, parameters)
         plan.commits += 1
@@ -56,9 +53,6 @@ class FaultyConnection:
         if code is not None:
             raise failure(code)
         return None
-
-    def _is_inside(self) -> bool:
-        return bool(self._connection.in_transaction)  # type: ignore[attr-defined] # both drivers have it
 
     def interrupt(self) -> None:
         self._connection.interrupt()

@@ -50,8 +50,7 @@ async def make(place: Path) -> None:
     await log.commit(unit("thr-1", handled("msg-1"), sent("msg-2", to="shouter"), expect={"thr-1": 2}))
     (place.parent / "log-1.json").write_bytes(orjson.dumps(await answers(log), option=orjson.OPT_INDENT_2) + b"\n")
     await log.close()
-    for name in ("views.sqlite", "lock"):
-        (place / name).unlink()
+    (place / "lock").unlink()
 
 
 if __name__ == "__main__":

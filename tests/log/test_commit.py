@@ -55,7 +55,7 @@ async def test_a_large_commit_is_whole(tmp_path: Path) -> None:
     await log.close()
 
 
-def test_heads_forget_what_is_indexed_and_keep_what_is_not() -> None:
+def test_heads_forget_what_is_committed_and_keep_what_is_not() -> None:
     asked: list[str] = []
 
     def look_up(stream: str) -> int:
@@ -63,15 +63,15 @@ def test_heads_forget_what_is_indexed_and_keep_what_is_not() -> None:
         return 7
 
     heads = Heads(look_up)
-    heads.greatest, heads.indexed = "z", 5
-    heads.put("indexed", 5)
+    heads.greatest, heads.committed = "z", 5
+    heads.put("committed", 5)
     heads.put("fresh", 6)
     for number in range(2 * GENERATION_STREAMS + 2):
         heads.put(f"filler-{number}", 1)
     assert heads.of("fresh") == 6
-    assert heads.of("indexed") == 7
+    assert heads.of("committed") == 7
     assert heads.of("zz") == 0
-    assert asked == ["indexed"]
+    assert asked == ["committed"]
 
 
 async def test_a_unit_knows_its_positions_at_once(tmp_path: Path) -> None:

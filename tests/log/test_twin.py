@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import tempfile
-import threading
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -15,44 +14,21 @@ from hypothesis import strategies as st
 from organism.errors import StalePosition
 from organism.log import beside
 from organism.log.log import EventFilter, Log, Query, Where
-from organism.log.sqlite import SqliteLog
 from organism.model.events import Event, Unit
 from tests.log.engines import MODELS, as_tuples, created, handled, open_durable, open_twin, sent, unit
 
 THREADS = ["thr-1", "thr-2", "thr-3"]
 NAMES = ["ann", "bob", "é|x"]
 Step = tuple[str, int, int, str]
-RULES = frozenset({"hold", "write", "free", "die"})
 STEPS = st.lists(
     st.tuples(
-        st.sampled_from(["send", "send", "handle", "kill", "stale", "read", "page", "rows", "hold", "write", "free"]),
+        st.sampled_from(["send", "send", "handle", "kill", "stale", "read", "page", "rows", "past"]),
         st.integers(0, 2),
         st.integers(0, 9),
         st.text(),
     ),
     max_size=25,
 )
-
-
-class Keeper:
-    """Rules over when rows are written: their thread can be held, with a flush before the gate or behind it."""
-
-    def __init__(self, log: Log) -> None:
-        self._log = log if isinstance(log, SqliteLog) else None
-        self._gate = threading.Event()
-        self._gate.set()
-
-    def rule(self, kind: str) -> None:
-        """Hold the thread, post a flush or free the thread; a log in memory has none."""
-        if self._log is None:
-            return
-        if kind == "hold" and self._gate.is_set():
-            self._gate.clear()
-            self._log._crew.keeper.post(lambda _, __: None, self._gate.wait)  # noqa: SLF001 - nobody else can
-        elif kind == "write":
-            self._log._rows.flush()  # noqa: SLF001 - else the clock says when
-        elif kind == "free":
-            self._gate.set()
 
 
 def make(kind: str, which: int, number: int, text: str, turn: int) -> Unit:
@@ -67,20 +43,11 @@ def make(kind: str, which: int, number: int, text: str, turn: int) -> Unit:
     return unit(thread, *events[kind], expect={thread: 1} if kind == "stale" else {})
 
 
-class Rule(Protocol):
-    """Who says when rows are written."""
-
-    def rule(self, kind: str) -> None:
-        """Take a step of a kind of ``RULES``."""
-
-
-async def play(log: Log, steps: list[Step], keeper: Rule) -> list[Any]:
+async def play(log: Log, steps: list[Step]) -> list[Any]:
     """Run the steps; gives every answer."""
     answers: list[Any] = []
     for turn, (kind, which, number, text) in enumerate(steps):
-        if kind in RULES:
-            keeper.rule(kind)
-        elif kind == "read":
+        if kind == "read":
             wanted = EventFilter(
                 (THREADS[which],) if number % 2 else (), ("message_sent",) if number > 5 else (), content=True
             )
@@ -99,12 +66,15 @@ async def play(log: Log, steps: list[Step], keeper: Rule) -> list[Any]:
         elif kind == "rows":
             where = (Where("sent", "=", number % 4),) if number % 2 else ()
             answers.append(await log.rows("threads", Query(where, "last", descending=number > 4, limit=2)))
+        elif kind == "past":
+            model, at = MODELS[which].name, number * 2
+            answers.append(await log.rows(model, Query(text=text[:1] if model != "agents" else "", at=at)))
+            answers.append([await log.row("threads", thread, at) for thread in THREADS])
         else:
             answers.append(await attempt(log, make(kind, which, number, text, turn)))
     answers += [await log.rows(model.name, Query()) for model in MODELS]
     answers.append([await log.private_row("threads", thread) for thread in THREADS])
     answers.append([await log.content(position) for position in range(1, 9)])
-    keeper.rule("free")
     answers.append(await log.rows("threads", Query(text="a")))
     answers.append((await log.verify()).damage)
     return answers
@@ -120,7 +90,7 @@ async def attempt(log: Log, made: Unit) -> int | str:
 async def both(steps: list[Step], place: Path) -> tuple[list[Any], list[Any]]:
     """What each engine answers."""
     durable, twin = await open_durable(place), await open_twin()
-    found = await play(durable, steps, Keeper(durable)), await play(twin, steps, Keeper(twin))
+    found = await play(durable, steps), await play(twin, steps)
     await durable.close()
     await twin.close()
     return found

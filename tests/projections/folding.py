@@ -27,7 +27,7 @@ class Rows:
         return [(key, self._apply(key, event)) for key in keys]
 
     def _apply(self, key: str, event: Event) -> Row | None:
-        kept = None if self.model.is_final else self.rows.get(key)
+        kept = self.rows.get(key)
         row = self.model.apply(key, kept, event)
         if row is None:
             self.rows.pop(key, None)

@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from organism.log.folds import Folds
+from organism.log.live import LiveRows
 from organism.log.log import ReadModel, Row
+from organism.log.versions import Changes, RowVersions, Standing, final_rows, folded_row, write
 from organism.model.events import EVENT_TYPES, Event
 from organism.projections import READ_MODELS
 from tests.projections.folding import Rows
@@ -34,7 +35,6 @@ def test_every_read_model_of_the_design_is_there_once() -> None:
         "values",
         "usage",
         "marks",
-        "kinds",
     ]
 
 
@@ -76,26 +76,30 @@ def test_a_row_that_went_to_the_disk_and_back_folds_on_to_the_same_bytes(model: 
 def test_folding_many_at_once_gives_what_folding_one_by_one_gives(
     model: ReadModel, events: list[Event], portion: int
 ) -> None:
-    at_once = Folds([model], lambda _model, _key: None, 0)
-    one_by_one = Folds([replace(model, fold=None)], lambda _model, _key: None, 0)
-    for begin in range(0, len(events), portion):
-        at_once.owe(events[begin : begin + portion])
-        at_once.settle()
-    for event in events:
-        one_by_one.owe([event])
-        one_by_one.settle()
-    assert written(at_once) == written(one_by_one)
+    at_once = [events[begin : begin + portion] for begin in range(0, len(events), portion)]
+    assert folded(model, at_once) == folded(replace(model, fold=None), [[event] for event in events])
 
 
-def written(folds: Folds) -> dict[str, tuple[object, ...]]:
-    """The rows there are, as they would be kept."""
-    (cache,) = folds.caches.values()
-    return {
-        key: (*kept[:4], *kept[4])
-        for key, row in cache.dirty.items()
-        if row is not None
-        for kept in (cache.write(row),)
-    }
+def folded(model: ReadModel, units: list[list[Event]]) -> object:
+    """The rows that there are in the end."""
+    if model.is_live:
+        live = LiveRows([model])
+        for events in units:
+            live.take(events)
+        return dict(live.rows(model))
+    if model.shown:
+        return [row for events in units for row in final_rows(model, events)]
+    standing: dict[str, Standing] = {}
+    for first, events in enumerate(units):
+        versions = RowVersions([model], lambda _, key: standing.get(key))
+        versions.current[model.name].greatest = "\U0010ffff"
+        changes: dict[str, Changes] = {}
+        versions.take(first, events, changes)
+        found = changes.get(model.name, Changes())
+        ended = dict(found.ended)
+        standing.update((key, (number, None)) for key, (number, _) in list(standing.items()) if number in ended)
+        standing.update((key, (number, folded_row(*written[:2]))) for number, key, written in found.versions)
+    return {key: write(model, row) for key, (_, row) in standing.items() if row is not None}
 
 
 @each_model

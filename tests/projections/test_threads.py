@@ -65,13 +65,6 @@ def test_participants_stand_in_the_order_of_their_first_message_the_sender_first
     assert (row["participants"], row["message_count"]) == (["console", "b", "a", "d", "c", "e"], 5)
 
 
-def test_the_participants_can_be_searched_by_name() -> None:
-    story = Story()
-    story.tell("thread_created", "t")
-    story.sends("m1", "greeter")
-    assert story.kept("threads")["t"]["_names"] == "|console|greeter|"
-
-
 def test_a_failed_thread_says_why_until_it_is_reopened() -> None:
     failed = after("thread_failed", reason="greeter: boom")
     reopened = after("thread_failed", "thread_reopened", reason="greeter: boom")

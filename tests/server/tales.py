@@ -11,12 +11,12 @@ from organism.log.log import EventFilter, Log
 from organism.log.memory import MemoryLog
 from organism.log.sqlite import SqliteLog
 from organism.model.events import Content, Event, Unit
-from organism.projections import kinds, marks, messages, threads
+from organism.projections import marks, messages, threads
 from organism.server.frames import Folded, Frame
 from organism.server.push import Filter
 from tests.log.engines import START_US, FixedClock
 
-MODELS = (messages.MODEL, threads.MODEL, marks.MODEL, kinds.MODEL)
+MODELS = (messages.MODEL, threads.MODEL, marks.MODEL)
 NAMES = ("ann", "bob", "cid", "dan")
 ALL_OF_IT = 1 << 20
 

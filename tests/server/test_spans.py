@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from organism.log.log import EventFilter, Log
+from organism.log.spans import SPAN_EVENTS
 from organism.model.events import Event, Unit
-from organism.projections.kinds import SPAN_EVENTS
 from organism.server import past, spans
 from organism.server.past import Past
 from organism.server.push import Filter

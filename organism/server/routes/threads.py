@@ -7,13 +7,23 @@ from typing import Final
 import orjson
 
 from organism.errors import NotFound
-from organism.log.log import Query, Where
+from organism.log.log import CHANGED, Query, Where
 from organism.model.commands import KillThread, PauseThread, ResumeThread
 from organism.server.bodies import NoBody, parsed
 from organism.server.call import Answer, Call, Route, answer
 from organism.server.contract import ACT_ON_THREAD, THREAD_REFUSED, Contract, gives
 from organism.server.faults import Faults
-from organism.server.lists import MAX_LIMIT, Listing, list_of, next_cursor, one_of, since, wants_xml, with_xml
+from organism.server.lists import (
+    MAX_LIMIT,
+    Listing,
+    list_of,
+    next_cursor,
+    one_of,
+    since,
+    since_text,
+    wants_xml,
+    with_xml,
+)
 from organism.server.moment import AT, moment
 from organism.server.shapes.lists import MessageList, ThreadList
 from organism.server.shapes.objects import Thread, ThreadWithMessages
@@ -24,12 +34,12 @@ STATUSES: Final = ("active", "completed", "error", "killed")
 
 THREADS: Final = Listing(
     "threads",
-    "last_at",
+    CHANGED,
     descending=True,
     filters={
         "status": one_of("status", *STATUSES),
-        "agent": lambda name: Where("names", "has", name),
-        "since": since("last_at"),
+        "agent": lambda name: Where("participants", "has", name),
+        "since": since_text("last_activity"),
     },
     has_text=True,
 )

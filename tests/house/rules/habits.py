@@ -13,6 +13,7 @@ MAY_IMPORT_INSIDE = ("organism/bootstrap.py", "organism/agents/providers/", "org
 # does every failure become a record.
 MAY_CATCH_ALL = (
     "organism/pump/actor.py",
+    "organism/pump/respond.py",
     "organism/config/foreign.py",
     "organism/server/edge.py",
     "organism/server/live_tokens.py",  # whoever watches revocations must not end by a fault of one edit

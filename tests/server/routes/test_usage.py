@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from organism.log.driver import Pysqlite
 from tests.flows.spender import SOURCE, says, scripted, tenants
 from tests.flows.world import MakeWorld, World
 from tests.server.routes.test_metrics import scraped
@@ -141,12 +143,12 @@ async def test_a_tenant_sees_its_own_spending_alone(made: World) -> None:
         assert (await server.call("GET", f"/usage/threads/{thread}", headers=who)).status_code == 404
 
 
-def delete_rows(data: Path) -> None:
-    """Every read model is gone."""
-    found = list(data.rglob("views.sqlite*"))
-    assert found
-    for rows in found:
-        rows.unlink()
+def forget_rows(data: Path) -> None:
+    """The next start makes every row again."""
+    for file in data.rglob("log.sqlite"):
+        with closing(Pysqlite().connect(str(file))) as database:
+            database.execute("DELETE FROM models")
+            database.execute("UPDATE rows_usage SET public = x'7b7d'")
 
 
 async def test_spending_outlives_its_rows(made: World) -> None:
@@ -154,6 +156,6 @@ async def test_spending_outlives_its_rows(made: World) -> None:
         thread = await asked(server)
         paths = (*PATHS, f"/usage/threads/{thread}")
         before = [await server.get(path) for path in paths]
-    delete_rows(made.data)
+    forget_rows(made.data)
     async with served(made.config, made.data) as server:
         assert [await server.get(path) for path in paths] == before

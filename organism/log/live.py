@@ -1,0 +1,85 @@
+"""Live rows: the few rows that nearly every event changes, all in memory and none written for each change.
+
+A checkpoint of them all is kept now and then; as of any position they are the checkpoint before it and a fold of the
+events since.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+import orjson
+
+from organism.log.log import EventFilter, ReadModel, Row
+from organism.log.snapshots import load_snapshot
+from organism.log.units import Span, Units
+from organism.log.versions import Written, hold_whole, write
+from organism.model.events import Event
+
+CHECKPOINT: Final = "live"
+"""The name of the checkpoints among the snapshots."""
+CHECKPOINT_EVENTS: Final = 4096
+"""From one checkpoint to the next: about so many events at most are folded to see the rows as of any position."""
+
+
+class _Rows(dict[str, Any]):
+    def __missing__(self, key: str) -> None:
+        return None
+
+
+class LiveRows:
+    """The rows of all models that are live, as of ``position``."""
+
+    def __init__(self, models: Sequence[ReadModel]) -> None:
+        self._models = [model for model in models if model.is_live]
+        self._rows = {model.name: _Rows() for model in self._models}
+        self.position = 0
+        self.is_whole = True
+
+    def take(self, events: Sequence[Event]) -> None:
+        """Fold the next events. Raises what a fold raises; from then on nothing is folded, and no row is shown."""
+        if not self.is_whole:
+            return
+        self.is_whole = False
+        for model in self._models:
+            rows = self._rows[model.name]
+            if model.fold is not None:
+                model.fold(rows, events)
+                continue
+            for event in events:
+                for key in model.keys[event.type](event) if event.type in model.keys else ():
+                    rows[key] = model.apply(key, rows[key], event)
+        self.position = events[-1].position
+        self.is_whole = True
+
+    def rows(self, model: ReadModel) -> Iterator[tuple[str, Written]]:
+        """Each row of a model, by its key."""
+        hold_whole(self.is_whole)
+        return ((key, write(model, row)) for key, row in self._rows[model.name].items() if row is not None)
+
+    def row(self, model: ReadModel, key: str) -> Row | None:
+        """One row with its private fields."""
+        hold_whole(self.is_whole)
+        row: Row | None = self._rows[model.name][key]
+        return row
+
+    def dump(self) -> bytes:
+        """All rows, for ``load``."""
+        return orjson.dumps(self._rows)
+
+    def load(self, position: int, body: bytes) -> None:
+        """Take all rows as they stood at ``position``."""
+        self._rows = {name: _Rows(rows) for name, rows in orjson.loads(body).items()}
+        self.position = position
+
+
+def look_back(units: Units, models: Sequence[ReadModel], position: int) -> LiveRows:
+    """The live rows as they stood at a position of the log: the checkpoint before it, and the events since."""
+    live = LiveRows(models)
+    checkpoint = load_snapshot(units.connection, CHECKPOINT, position)
+    if checkpoint is not None:
+        live.load(checkpoint.position, checkpoint.body)
+    while events := units.read(Span(live.position, position, CHECKPOINT_EVENTS), EventFilter()):
+        live.take(events)
+    return live
