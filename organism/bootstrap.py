@@ -21,6 +21,7 @@ from organism.agents.exchange import Exchange
 from organism.agents.prompted import prompted_turn_of
 from organism.agents.turn import turn_of
 from organism.codec import Codec, PayloadSchema, Terms, UnsupportedPayload
+from organism.config.code import CheckPayload
 from organism.config.load import load
 from organism.config.modules import Importer
 from organism.config.secrets import live_secrets
@@ -40,7 +41,7 @@ from organism.model.redact import Redactor
 from organism.projections import READ_MODELS
 from organism.pump.models import Models
 from organism.pump.recover import Life
-from organism.pump.rules import Rules, payload_classes
+from organism.pump.rules import OWN_PAYLOADS, Rules, payload_classes
 from organism.pump.share import Share
 from organism.pump.watchdog import Watchdog
 from organism.tenants import Tenant, refuse_unless_all_decide
@@ -215,7 +216,7 @@ class Organism:
     async def _load(self) -> Settings:
         await self._tools.prepare(self.config_path)
         try:
-            check, imports, ship = payload_faults, self._importer, self._tools.ship
+            check, imports, ship = payload_check(), self._importer, self._tools.ship
             settings = load(self.config_path, check_payload=check, imports=imports, ship=ship, bundled=BUNDLED_AGENTS)
         except ConfigInvalid:
             await self._tools.take_back()
@@ -350,13 +351,21 @@ def with_turns(settings: Settings, codec: Codec) -> Settings:
     return replace(settings, listeners=tuple(map(with_handler, settings.listeners)))
 
 
-def payload_faults(cls: type) -> list[str]:
-    """Why a class can't be a payload; empty if it can."""
-    try:
-        PayloadSchema.of(cls)
-    except UnsupportedPayload as error:
-        return [f"{fault.pointer}: {fault.message}" for fault in error.details] or [error.message]
-    return []
+def payload_check() -> CheckPayload:
+    """A check for one load: what keeps a class from being a payload beside those that it has seen, and our own."""
+    known: dict[str, type] = {cls.__name__: cls for cls in OWN_PAYLOADS}
+
+    def faults(cls: type) -> list[str]:
+        try:
+            schema = PayloadSchema.of(cls)
+        except UnsupportedPayload as error:
+            return [f"{fault.pointer}: {fault.message}" for fault in error.details] or [error.message]
+        first = known.setdefault(schema.name, cls)
+        if first is cls or PayloadSchema.of(first).digest == schema.digest:
+            return []
+        return [f"`{first.__module__}.{first.__qualname__}` has the same name and another schema; rename one of them"]
+
+    return faults
 
 
 def describe(listener: Listener) -> dict[str, Any]:

@@ -20,7 +20,7 @@ import httpx2
 from rich.text import Text
 
 from organism.agents.bundle import BUNDLED_AGENTS
-from organism.bootstrap import VERSION, payload_faults
+from organism.bootstrap import VERSION, payload_check
 from organism.cli import checks
 from organism.cli.checks import Entry, Fault, Finding
 from organism.cli.exits import Exit, end
@@ -99,7 +99,7 @@ def _config(options: Doctor) -> Finding:
     try:
         with redirect_stdout(sys.stderr):  # handlers are imported, and may print
             ship = unasked(VERSION, options.config)
-            settings = load(options.config, check_payload=payload_faults, ship=ship, bundled=BUNDLED_AGENTS)
+            settings = load(options.config, check_payload=payload_check(), ship=ship, bundled=BUNDLED_AGENTS)
     except ConfigInvalid as error:
         return Finding(str(options.config), _config_faults(error))
     return Finding(f"{options.config}: {settings.name}, listeners: {len(settings.listeners)}")

@@ -128,7 +128,7 @@ class Code:
             checked = attempt(partial(self._check_payload, kind))
             wrong = [self._in_short(checked.error)] if checked.error is not None else checked.result or []
             for message in wrong:
-                self._add(named, f"no schema can be made of `{kind.__name__}`: {message}")
+                self._add(named, f"`{kind.__name__}` cannot be a payload: {message}")
             self._is_sound[kind] = not wrong
         return self._is_sound[kind]
 

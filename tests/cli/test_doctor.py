@@ -80,6 +80,37 @@ async def test_every_fault_of_the_configuration_is_told(data: Path, tmp_path: Pa
     assert "organism.yaml:2" in said["config"]
 
 
+CLASHING = """
+from dataclasses import dataclass
+
+@dataclass
+class {name}:
+    other: int
+
+async def take(payload: {name}, metadata: object): ...
+"""
+
+
+async def test_classes_of_one_name_are_told_with_their_keys_beside_all_other_faults(data: Path, tmp_path: Path) -> None:
+    write_starter(tmp_path)
+    config = tmp_path / "organism.yaml"
+    told = await examined(data, "--config", config)
+    assert "config" not in faulty(told)
+    for name in ("Greeting", "ToolError"):  # the starter has a Greeting, and the organism itself a ToolError
+        (tmp_path / f"handlers/{name.lower()}s.py").write_text(CLASHING.format(name=name))
+        path = f"handlers.{name.lower()}s"
+        section = f"  - {{name: {name.lower()}, description: x, payload_class: {path}.{name}, handler: {path}.take}}\n"
+        config.write_text(config.read_text() + section)
+    config.write_text(config.read_text() + "  - {name: third, description: x, peers: [nobody]}\n")
+    lines = config.read_text().count("\n")
+    said = faulty(await examined(data, "--config", config))["config"]
+    firsts = {-2: ("Greeting", "handlers.hello.Greeting"), -1: ("ToolError", "organism.model.tool.ToolError")}
+    for key, (name, first) in firsts.items():
+        assert f"organism.yaml:{lines + key}:listeners[" in said
+        assert f"`{name}` cannot be a payload: `{first}` has the same name and another schema; rename one" in said
+    assert "there is no listener `nobody`" in said
+
+
 async def test_agents_that_come_along_are_no_fault_where_they_are_served(data: Path, tmp_path: Path) -> None:
     config = tmp_path / "organism.yaml"
     config.write_text("organism: {name: desk}\nlisteners: [{name: a, description: b, prompt_ref: researcher}]\n")

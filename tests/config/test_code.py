@@ -194,15 +194,15 @@ def test_a_class_without_a_schema_is_refused_once_with_each_reason(place: Place)
         place.load()
     details: tuple[Any, ...] = refused.value.details  # type: ignore[attr-defined]  # it is ConfigInvalid
     assert [fault.message for fault in details] == [
-        "no schema can be made of `Shout`: `name` is a set",
-        "no schema can be made of `Shout`: `x` is a lock",
+        "`Shout` cannot be a payload: `name` is a set",
+        "`Shout` cannot be a payload: `x` is a lock",
     ]
 
 
 def test_a_reply_without_a_schema_is_refused_at_the_handler(place: Place) -> None:
     place.check_payload = lambda payload_class: ["it has a set"] if payload_class.__name__ == "Shout" else []
     with_handler(place, "async def greet(payload: Greeting | Shout, metadata): ...")
-    assert place.faults() == {"6:listeners[0].handler": "no schema can be made of `Shout`: it has a set"}
+    assert place.faults() == {"6:listeners[0].handler": "`Shout` cannot be a payload: it has a set"}
 
 
 def test_a_check_that_raises_is_a_fault_and_no_crash(place: Place) -> None:
@@ -212,7 +212,7 @@ def test_a_check_that_raises_is_a_fault_and_no_crash(place: Place) -> None:
     place.check_payload = check
     ((where, what),) = place.faults().items()
     assert where == "5:listeners[0].payload_class"
-    assert what == "no schema can be made of `Greeting`: RuntimeError: cannot read Greeting"
+    assert what == "`Greeting` cannot be a payload: RuntimeError: cannot read Greeting"
 
 
 @pytest.mark.parametrize(

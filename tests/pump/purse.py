@@ -7,7 +7,7 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from organism.bootstrap import SeededChance, payload_faults
+from organism.bootstrap import SeededChance, payload_check
 from organism.codec import Codec, Terms
 from organism.config.load import load
 from organism.config.settings import Budget, Price, Spend
@@ -32,7 +32,7 @@ def rules_of(folder: Path, listeners: dict[str, dict[str, Any]], **top: Any) -> 
     """The rules of an organism whose handlers do nothing."""
     source = "async def idle(payload: Ask, metadata: HandlerMetadata):\n    return None\n"
     play = World(folder, source, {name: {"handler": "idle", **keys} for name, keys in listeners.items()}, **top)
-    settings = load(play.config, check_payload=payload_faults)
+    settings = load(play.config, check_payload=payload_check())
     return Rules(settings, Codec.of(payload_classes(settings), Terms(settings.limits.max_payload_bytes)), 1)
 
 
