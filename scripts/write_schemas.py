@@ -9,7 +9,7 @@ from dataclasses import is_dataclass
 from importlib import import_module
 from pathlib import Path
 
-from organism.bootstrap import VERSION, payload_faults
+from organism.bootstrap import VERSION, payload_check
 from organism.codec import write_schemas
 from organism.config.load import load
 from organism.tools.shelf import shipped
@@ -35,7 +35,7 @@ def main() -> None:
     options.add_argument("--into", type=Path, default=Path("schemas"))
     given = options.parse_args()
 
-    listeners = load(given.config, check_payload=payload_faults, ship=shipped(VERSION)).listeners
+    listeners = load(given.config, check_payload=payload_check(), ship=shipped(VERSION)).listeners
     classes = {kind for listener in listeners for kind in (listener.payload_class, *listener.accepts)}
     named = {kind.__name__ for kind in classes}
     classes.update(kind for kind in shipped_payloads(given.handlers) if kind.__name__ not in named)

@@ -6,10 +6,11 @@ import re
 import stat
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from itertools import pairwise
 from pathlib import Path
 from typing import Final
+
+from organism.model.times import spoken
 
 PYTHON: Final = (3, 11)
 SQLITE: Final = "3.51.3"
@@ -128,7 +129,7 @@ def permissions(entries: Sequence[Entry], user: int) -> Finding:
 def clock(samples_us: Sequence[int], last_event_us: int) -> Finding:
     """Whether the wall clock is set, runs forward, and is not behind the log."""
     now = samples_us[-1]
-    said = f"{datetime.fromtimestamp(now / _MICROSECONDS, UTC):%Y-%m-%d %H:%M:%S} UTC"
+    said = spoken(now)
     faults = []
     if now < CLOCK_WAS_SET_US:
         faults.append(Fault(f"The clock says {said}: it was never set.", "Set it, or start the time service (NTP)."))

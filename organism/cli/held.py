@@ -5,7 +5,6 @@ from __future__ import annotations
 import fcntl
 import os
 import re
-from datetime import datetime
 from pathlib import Path
 from typing import Final
 
@@ -13,8 +12,7 @@ from organism.cli.exits import Exit
 from organism.log.place import Place
 from organism.model.ids import DEFAULT_TENANT
 
-_NOTE: Final = re.compile(r"process (\d+) since (\d+) µs")
-_MICROSECONDS: Final = 1_000_000
+_NOTE: Final = re.compile(r"process \d+ since [^\n]+")
 
 
 def holder(data: Path) -> str | None:
@@ -33,10 +31,8 @@ def holder(data: Path) -> str | None:
 
 
 def _in_words(said: str) -> str:
-    if (found := _NOTE.search(said)) is None:
-        return "another process"
-    began = datetime.fromtimestamp(int(found[2]) // _MICROSECONDS).astimezone()
-    return f"process {found[1]} since {began:%Y-%m-%d %H:%M:%S}"
+    found = _NOTE.search(said)
+    return found[0] if found else "another process"
 
 
 def refuse_if_held(data: Path) -> None:

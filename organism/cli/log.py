@@ -19,9 +19,12 @@ from organism.log.log import Verification
 from organism.log.offline import verify_directory
 from organism.log.stats import Stats, count
 from organism.model.ids import DEFAULT_TENANT
+from organism.model.times import spoken
 
 RESTORE: Final = "Stop the server, keep the directory as it is, and restore a backup."
 _MICROSECONDS: Final = 1_000_000
+LEAST_TIME: Final = 10**15
+"""In 2001, in µs; below it a number is a position or a count."""
 
 
 def verify(options: Offline) -> None:
@@ -130,10 +133,18 @@ def events(options: Events) -> None:
         after = found["next"]
 
 
+def _readable(name: str, value: Any) -> Any:
+    """Times stand in events as µs since 1970."""
+    is_time = name.endswith("_at") and isinstance(value, int) and value >= LEAST_TIME
+    return spoken(value) if is_time else value
+
+
 def _show_event(event: Mapping[str, Any], options: Events) -> None:
     if options.json:
         print_json(event)
         return
-    said = {**event["data"], **({"content": event["content"]} if "content" in event else {})}
+    said = {name: _readable(name, value) for name, value in event["data"].items()}
+    if "content" in event:
+        said["content"] = event["content"]
     line = Text.assemble(moment(event["at"]), " ", (event["type"], "bold"), " ", (compact(said), "dim"))
     print_line(placed(event["position"], line))

@@ -18,6 +18,7 @@ from organism.cli.exits import Exit, end
 from organism.cli.options import Tail
 from organism.cli.place import Place, place
 from organism.cli.show import compact, message_line, note, out, placed, print_json, refuse, state
+from organism.model.visible import visible
 
 FIRST_DELAY_SECONDS: Final = 0.5
 MAX_DELAY_SECONDS: Final = 8.0
@@ -168,6 +169,17 @@ def _dead_letter(frame: Mapping[str, Any]) -> Text:
     )
 
 
+def _approval(frame: Mapping[str, Any]) -> Text:
+    asked = frame["approval"]
+    preview = f" {compact(visible(asked['preview']))}" if "preview" in asked else ""
+    return Text.assemble("approval ", asked["id"], " ", state(asked["status"]), (preview, "dim"))
+
+
+def _indeterminate(frame: Mapping[str, Any]) -> Text:
+    asked = frame["indeterminate"]
+    return Text.assemble("effect in doubt ", asked["id"], " ", asked["status"])
+
+
 def _run(frame: Mapping[str, Any]) -> Text:
     return Text.assemble(frame["agent"], " ", frame["type"], " ", (compact(frame["data"]), "dim"))
 
@@ -190,8 +202,8 @@ LINES: Final = {
     "dead_letter": _dead_letter,
     "organism_state": _other,
     "reload": _other,
-    "approval": _other,
-    "indeterminate": _other,
+    "approval": _approval,
+    "indeterminate": _indeterminate,
     "run": _run,
     "caught_up": _caught_up,
 }

@@ -50,7 +50,7 @@ def _one(used: Mapping[str, Any]) -> None:
             "calls": f"{used['calls']}{failed}",
             "tokens": f"{used['tokens']} ({used['input_tokens']} in, {used['output_tokens']} out)",
             "cost": f"{used['cost_usd']} USD" + (f", {used['cost_eur']} EUR" if used["cost_eur"] else ""),
-            "took": str(timedelta(seconds=used["model_seconds"])),
+            "took": str(timedelta(seconds=round(used["model_seconds"]))),
             "last": moment(used["last_called"]),
             "models": "; ".join(by_model),
         }

@@ -17,6 +17,7 @@ import orjson
 
 from organism.errors import LogDamaged, LogHeld
 from organism.log.chain import RandomBytes
+from organism.model.times import spoken
 
 PRIVATE_FILE: Final = 0o600
 PRIVATE_DIRECTORY: Final = 0o700
@@ -58,7 +59,7 @@ class Place:
             ) from None
         self._lock = handle
         os.ftruncate(handle, 0)
-        os.pwrite(handle, f"process {os.getpid()} since {now_us()} µs (UTC since 1970)\n".encode(), 0)
+        os.pwrite(handle, f"process {os.getpid()} since {spoken(now_us())}\n".encode(), 0)
 
     def without_paths(self, said: str) -> str:
         """The text with its files called by their names alone."""

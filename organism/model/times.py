@@ -14,6 +14,11 @@ def iso(at: int) -> str:
     return f"{_second(at // 1_000_000)}.{at % 1_000_000:06d}Z"
 
 
+def spoken(at: int) -> str:
+    """``at`` (µs since 1970) as people read it in an error: ``2026-01-11 22:47:57 UTC``."""
+    return f"{datetime.fromtimestamp(at // 1_000_000, UTC):%Y-%m-%d %H:%M:%S} UTC"
+
+
 @lru_cache(maxsize=16)
 def _second(seconds: int) -> str:
     return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}"

@@ -34,6 +34,28 @@ MESSAGE = {"from": "a", "to": "b", "payload_type": "Told", "payload": {"text": "
             "       4 dead letter discarded m",
         ),
         ({"event": "organism_state", "position": 5, "status": "paused"}, '       5 organism_state {"status":"paused"}'),
+        (
+            {
+                "event": "approval",
+                "position": 5,
+                "agent": "a",
+                "approval": {
+                    "id": "q",
+                    "status": "pending",
+                    "preview": {"a": "\u202e"},
+                    "expires_at": "2026-01-11T22:47:57.000042Z",
+                },
+            },
+            '       5 approval q pending {"a":"⟨U+202E⟩"}',
+        ),
+        (
+            {"event": "approval", "position": 5, "approval": {"id": "q", "status": "approved"}},
+            "       5 approval q approved",
+        ),
+        (
+            {"event": "indeterminate", "position": 5, "indeterminate": {"id": "m:1", "status": "open"}},
+            "       5 effect in doubt m:1 open",
+        ),
         ({"event": "caught_up", "position": 6}, "       6 up to date"),
         (
             {"event": "run", "position": 7, "agent": "a", "type": "message", "data": {"text": "\x1b[2Jx"}},

@@ -45,7 +45,7 @@ async def pages(log: SqliteLog) -> list[bytes]:
 
 async def test_l6_a_second_opener_is_told_who_holds_the_log(tmp_path: Path) -> None:
     log = await open_durable(tmp_path / "log")
-    with pytest.raises(LogHeld, match=f"process {os.getpid()} since"):
+    with pytest.raises(LogHeld, match=rf"process {os.getpid()} since \d+-\d\d-\d\d \d\d:\d\d:\d\d UTC"):
         await open_durable(tmp_path / "log")
     await log.commit(unit("thr-1", created()))
     await log.close()
