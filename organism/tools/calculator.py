@@ -10,9 +10,9 @@ from typing import Annotated, Final
 from pydantic import Field
 
 from organism.config.shipped import ShippedTool
+from organism.model.arithmetic import MAX_CHARACTERS, MAX_DIGITS, Unfit, Value, value_of
 from organism.model.handler import HandlerMetadata, HandlerResponse
 from organism.model.tool import ToolError
-from organism.tools.arithmetic import MAX_CHARACTERS, MAX_DIGITS, Unfit, Value, value_of
 
 SHOWN_DIGITS: Final = 30
 PLAIN_DIGITS: Final = 40
