@@ -137,6 +137,7 @@ class Hearing:
             output_tokens=cost.output_tokens,
             cost_usd=cost.cost_usd,
             cost_source=cost.cost_source,
+            served_by=cost.provider,
         )
 
 

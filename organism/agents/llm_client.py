@@ -1,7 +1,7 @@
 """The lowest way to a model, for programs outside of organisms (seed 004, 6). It knows nothing of agents.
 
 Which model answers, the environment says: with ``OPENAI_API_KEY`` or ``OPENAI_BASE_URL`` it is OpenAI, or whatever
-server speaks its chat completions API; else the embedded default, which needs neither network nor key. A model's name
+server speaks its chat completions API; else the offline model, which needs neither network nor key. A model's name
 goes to the provider as it is, that of a fine-tuned one too. Each call is one attempt, and nothing is kept between two.
 
 In an organism handlers call ``metadata.complete`` instead: there a call has budgets, retries and a record.
@@ -19,7 +19,7 @@ from typing import Any, Final, TypeVar
 import structlog
 
 from organism.agents.provider import Provider, ProviderError
-from organism.agents.providers.builtin.model import Builtin
+from organism.agents.providers.offline.model import Offline
 from organism.agents.providers.openai import OpenAIProvider
 from organism.model.completion import (
     ChatMessage,
@@ -65,7 +65,7 @@ async def acall(
 ) -> Completion:
     """``call`` for programs with an event loop."""
     parts = [part async for part in stream(model, messages, response_format, temperature, max_tokens)]
-    return _completion(model, parts)
+    return _completion(model, parts, _served_by(os.environ))
 
 
 async def stream(
@@ -121,12 +121,22 @@ def _logger() -> Any:
     return structlog.get_logger("organism.llm_client")
 
 
-def _provider(environment: Mapping[str, str]) -> Provider:
+def _named(environment: Mapping[str, str]) -> tuple[str | None, str | None]:
+    """The key and the address that the environment names."""
     key, url = (environment.get(name, "").strip() or None for name in (API_KEY, BASE_URL))
-    return Builtin() if key is None and url is None else OpenAIProvider(url, key, API_KEY if key else None)
+    return key, url
 
 
-def _completion(model: str, parts: Sequence[Part]) -> Completion:
+def _served_by(environment: Mapping[str, str]) -> str:
+    return "openai" if any(_named(environment)) else "offline"
+
+
+def _provider(environment: Mapping[str, str]) -> Provider:
+    key, url = _named(environment)
+    return OpenAIProvider(url, key, API_KEY if key else None) if key or url else Offline()
+
+
+def _completion(model: str, parts: Sequence[Part], served_by: str) -> Completion:
     usage = next((part for part in parts if isinstance(part, Usage)), Usage(0, 0))
     told = usage.cost_usd if usage.cost_usd is not None and is_amount(usage.cost_usd) else None
     return Completion(
@@ -139,6 +149,7 @@ def _completion(model: str, parts: Sequence[Part]) -> Completion:
         output_tokens=usage.output_tokens,
         cost_usd=NOTHING if told is None else exact(told),
         cost_source="zero" if told is None else "upstream",
+        served_by=served_by,
     )
 
 

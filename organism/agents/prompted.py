@@ -39,8 +39,7 @@ def prompted_turn_of(listener: Listener, config: PromptConfig, codec: Codec) -> 
         asked: CompleteOptions = {**options, "response_format": schema}
         try:
             completion = await metadata.complete(messages, **asked)
-            used = {"input": completion.input_tokens, "output": completion.output_tokens}
-            await metadata.emit("usage", {**used, "total": completion.input_tokens + completion.output_tokens})
+            await metadata.emit("usage", completion.used)
             answered = prompt.parse_and_validate(completion)
         except CompleteError as error:
             await metadata.emit("error", {"code": error.code, "message": error.message})

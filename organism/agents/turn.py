@@ -148,8 +148,7 @@ class Turn:
         options = self._agent.options
         options["block"] = f"say-{number + 1}"
         completion = await self._metadata.complete(self._conversation.messages, **options)
-        used = {"input": completion.input_tokens, "output": completion.output_tokens}
-        await self._metadata.emit("usage", {**used, "total": completion.input_tokens + completion.output_tokens})
+        await self._metadata.emit("usage", completion.used)
         return completion
 
     async def _ask_all(self, spoken: Spoken) -> None:

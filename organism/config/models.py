@@ -24,8 +24,8 @@ _NAME: Final = re.compile(r"[^\s\x00-\x1f\x7f]+")
 _VARIABLE: Final = re.compile(r"[A-Z_][A-Z0-9_]*")
 
 
-EMBEDDED: Final = ("builtin", "gpt-4.1-mini", "llama-4-scout", "claude-opus-4.7")
-"""The names that the embedded default serves where no models are configured."""
+USUAL: Final = ("offline", "builtin", "gpt-4.1-mini", "llama-4-scout", "claude-opus-4.7")
+"""The names that the offline model serves where no models are configured; `builtin` is its older one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,13 +61,13 @@ def read_models(node: Node | None, folder: Path, faults: Faults) -> Mapping[str,
 
 
 def served_models(configured: Mapping[str, Model], files: AgentFiles) -> Mapping[str, Model]:
-    """Those that are configured. Without any the embedded default serves the usual names, and those of bundled agents.
+    """The configured models. Without any, the offline model serves the usual names.
 
-    What a bundled agent names and nobody has configured is served by it too.
+    It also serves a bundled agent's model that is not configured.
     """
     bundled = (entry.agent.model for entry in files.agents.values() if entry.is_bundled)
-    missing = [name for name in (*bundled, *(() if configured else EMBEDDED)) if name not in configured]
-    return {**configured, **{name: Model(provider="builtin", model=name) for name in sorted(missing)}}
+    missing = [name for name in (*bundled, *(() if configured else USUAL)) if name not in configured]
+    return {**configured, **{name: Model(provider="offline", model=name) for name in sorted(missing)}}
 
 
 def _model(entry: _Entry, folder: Path) -> Model:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar, Final
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
 from organism.config.settings import (
     CONTEXT_WINDOW,
@@ -89,13 +89,18 @@ class PriceSection:
     output_usd_per_million: Amount = 0.0
 
 
+def _today(provider: object) -> object:
+    """`offline` was called `builtin` once; files may still say so."""
+    return "offline" if provider == "builtin" else provider
+
+
 @dataclass(frozen=True, slots=True)
 class ModelSection:
     """One of ``models`` (spec 4.3). Empty text stands for "not given"."""
 
     REQUIRED: ClassVar = ("provider",)
 
-    provider: Provider = "builtin"
+    provider: Annotated[Provider, BeforeValidator(_today)] = "offline"
     model: Text = ""
     base_url: Text = ""
     api_key_env: Text = ""

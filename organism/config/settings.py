@@ -26,7 +26,7 @@ PayloadBytes = Annotated[int, Field(ge=1, le=16 * 1024 * 1024)]
 Handler = Callable[[Any, Any], Any]
 """``async def (payload, metadata)``, or a plain ``def`` where the listener is ``blocking``."""
 InvokeMode = Literal["batch", "stream"]
-Provider = Literal["openai", "anthropic", "builtin", "scripted", "replay", "local"]
+Provider = Literal["openai", "anthropic", "offline", "scripted", "replay", "local"]
 Taint = Literal["escalate", "allow"]
 
 RAG_TOP_K: Final = 5

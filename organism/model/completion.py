@@ -110,7 +110,10 @@ Part = TextDelta | ThoughtDelta | ToolCall | Usage | Finish
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """What a model answered. ``model`` is the name in ``models`` that answered in the end, after fallbacks."""
+    """What a model answered. ``model`` is the name in ``models`` that answered in the end, after fallbacks.
+
+    ``served_by`` is the provider behind that name.
+    """
 
     model: str
     text: str = ""
@@ -121,6 +124,14 @@ class Completion:
     output_tokens: int = 0
     cost_usd: Decimal = Decimal(0)
     cost_source: CostSource = "zero"
+    served_by: str = ""
+
+    @property
+    def used(self) -> dict[str, int | str]:
+        """What a run shows of it, as ``usage``."""
+        total = self.input_tokens + self.output_tokens
+        counts = {"input": self.input_tokens, "output": self.output_tokens, "total": total}
+        return {**counts, "model": self.model, "served_by": self.served_by}
 
 
 class CompleteError(Exception):

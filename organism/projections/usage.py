@@ -1,7 +1,8 @@
 """What models were called for: calls, tokens, money and time, of the tenant, each agent, each thread and each day.
 
 Told by the calls themselves (``model_called``), those included that failed or died: what they used is spent. ``models``
-parts the same by the model that answered. A day is one of UTC; ``model_seconds`` is the time of the calls.
+parts the same by the model that answered and the provider
+that served it. A day is one of UTC; ``model_seconds`` is the time of the calls.
 """
 
 from __future__ import annotations
@@ -55,12 +56,12 @@ def apply(key: str, row: Row | None, event: Event) -> Row:
     return row
 
 
-def _of_model(models: list[dict[str, Any]], model: str, provider: str) -> dict[str, Any]:
+def _of_model(models: list[dict[str, Any]], model: str, served_by: str) -> dict[str, Any]:
     for each in models:
-        if each["model"] == model and each["provider"] == provider:
+        if each["model"] == model and each["served_by"] == served_by:
             return each
     counts = {"calls": 0, "input_tokens": 0, "output_tokens": 0, "tokens": 0, "cost_usd": "0"}
-    models.append({"model": model, "provider": provider, **counts})
+    models.append({"model": model, "served_by": served_by, **counts})
     return models[-1]
 
 
@@ -74,7 +75,7 @@ def _count(counted: dict[str, Any], data: dict[str, Any]) -> None:
 
 MODEL = ReadModel(
     name="usage",
-    version=1,
+    version=2,
     keys={"model_called": keys},
     apply=apply,
     columns={"kind": "TEXT", "name": "TEXT"},

@@ -34,6 +34,7 @@ def kept(completion: Completion, shown: str, *, is_shown_whole: bool) -> bytes:
         "output_tokens": completion.output_tokens,
         "cost_usd": str(completion.cost_usd),
         "cost_source": completion.cost_source,
+        "served_by": completion.served_by,
     }
     if not is_shown_whole:
         body["text"] = completion.text

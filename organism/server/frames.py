@@ -278,13 +278,14 @@ def _reload(event: Event, _standing: Standing) -> Said:
 def _usage(event: Event, _standing: Standing) -> Said:
     """A call of a model is over; ``error`` says why it gave no answer."""
     data = event.data
-    shown = ("step", "model", "provider", "input_tokens", "output_tokens", "cost_usd", "cost_source", "attempts")
+    shown = ("step", "model", "input_tokens", "output_tokens", "cost_usd", "cost_source", "attempts")
     error = data.get("error")
     fields = {
         "thread_id": event.thread,
         "agent": data["agent"],
         "message_id": data["message"],
         **{name: data[name] for name in shown},
+        "served_by": data["provider"],
         "error": None if error is None else error["code"],
     }
     return Said(fields, frozenset((data["agent"],)))

@@ -59,7 +59,7 @@ async def test_a_prompt_is_recorded_by_its_digest_alone(desk: Any) -> None:
 
 
 async def test_a_listener_s_own_model_is_called_unless_the_call_names_one(tmp_path: Path) -> None:
-    rules = rules_of(tmp_path, {"ada": {"model": "own"}, "bob": {}}, models={"own": {"provider": "builtin"}})
+    rules = rules_of(tmp_path, {"ada": {"model": "own"}, "bob": {}}, models={"own": {"provider": "offline"}})
     d = await Desk(rules, {"own": (model(), [says("own")]), "m": (model(), [says("named")])}).open()
     assert (await d.complete(d.begun(), model=None)).text == "own"
     assert (await d.complete(d.begun(), model="m")).text == "named"

@@ -42,12 +42,12 @@ def test_the_signature_is_the_seeds() -> None:
         assert (defaults["response_format"], defaults["temperature"], defaults["max_tokens"]) == (None, 0.0, None)
 
 
-def test_without_a_provider_in_the_environment_the_embedded_default_answers() -> None:
+def test_without_a_provider_in_the_environment_the_offline_model_answers_and_says_so() -> None:
     schema = {"type": "object", "properties": {"tone": {"type": "string", "enum": ["direct", "formal"]}}}
     answer = llm_client.call("gpt-4.1-mini", MESSAGES, schema)
     assert answer == llm_client.call("gpt-4.1-mini", MESSAGES, schema)
     assert answer.text.startswith("{")
-    assert answer.finish == "stop"
+    assert (answer.finish, answer.model, answer.served_by) == ("stop", "gpt-4.1-mini", "offline")
 
 
 @pytest.mark.parametrize("value", ["", "  "])

@@ -124,7 +124,7 @@ async def test_servers_of_tools_are_not_asked_and_no_fault(data: Path, tmp_path:
     config = tmp_path / "organism.yaml"
     config.write_text(
         "organism: {name: x}\ntools: {mcp: {files: {command: [/no/such/program]}}}\n"
-        "listeners: [{name: a, description: A, model: builtin, tools: [files__read, calculator]}]\n"
+        "listeners: [{name: a, description: A, model: offline, tools: [files__read, calculator]}]\n"
     )
     assert faulty(await examined(data, "--config", config)) == {}
 

@@ -22,7 +22,7 @@ from tests.config.place import GREETER, HEAD, HELLO, Place
 BUNDLED = Path(organism.agents.__file__).parent / "bundled"
 ADA = """\
 name: ada
-model: builtin
+model: offline
 description: Answers
 system_prompt: Be exact.
 max_tokens: 99
@@ -63,7 +63,7 @@ def faults(place: Place, text: str | None = None) -> dict[str, str]:
 
 def test_an_agent_is_a_listener_without_a_handler(ada: Place) -> None:
     listener = ada.listener("ada")
-    assert (listener.description, listener.model, listener.prompt) == ("Answers", "builtin", "Be exact.")
+    assert (listener.description, listener.model, listener.prompt) == ("Answers", "offline", "Be exact.")
     assert (listener.handler, listener.handler_path, listener.is_agent) == (None, None, True)
     assert (listener.payload_class, listener.payload_class_path) == (Prompt, "organism.Prompt")
     assert listener.accepts == {Prompt}
@@ -109,8 +109,8 @@ def test_a_tool_that_is_not_there_or_off_is_a_fault_of_its_file(ada: Place) -> N
 
 
 def test_a_model_that_is_not_configured_is_a_fault(ada: Place) -> None:
-    ada.yaml("models: {tiny: {provider: builtin}}\n" + HEAD + GREETER)
-    assert faults(ada) == {"ada.yaml:2:model": "there is no model `builtin` in `models` of organism.yaml"}
+    ada.yaml("models: {tiny: {provider: offline}}\n" + HEAD + GREETER)
+    assert faults(ada) == {"ada.yaml:2:model": "there is no model `offline` in `models` of organism.yaml"}
 
 
 def test_a_name_that_a_listener_has_is_a_fault(ada: Place) -> None:
@@ -147,10 +147,10 @@ def test_prompts_are_in_the_settings(place: Place) -> None:
 def test_a_reference_to_a_prompt_gives_its_model_unless_there_is_an_own_one(place: Place) -> None:
     write(place.folder, a2())
     place.yaml(
-        HEAD + THINKER % "prompt_ref: A2@v1" + THINKER.replace("thinker", "other") % "prompt_ref: A2@v1, model: builtin"
+        HEAD + THINKER % "prompt_ref: A2@v1" + THINKER.replace("thinker", "other") % "prompt_ref: A2@v1, model: offline"
     )
     loaded = place.load()
-    assert [listener.model for listener in loaded.listeners] == ["gpt-4.1-mini", "builtin"]
+    assert [listener.model for listener in loaded.listeners] == ["gpt-4.1-mini", "offline"]
     assert [listener.agent for listener in loaded.listeners] == [None, None]
 
 
@@ -180,7 +180,7 @@ def test_a_reference_to_an_agent_gives_what_the_listener_does_not_say_itself(ada
 )
 def test_a_reference_that_leads_nowhere_is_a_fault(ada: Place, ref: str, message: str) -> None:
     write(ada.folder, a2())
-    text = "models: {builtin: {provider: builtin}}\n" + HEAD + THINKER % f"prompt_ref: {ref}"
+    text = "models: {offline: {provider: offline}}\n" + HEAD + THINKER % f"prompt_ref: {ref}"
     assert faults(ada, text) == {"organism.yaml:4:listeners[0].prompt_ref".removeprefix("organism.yaml:"): message}
 
 
@@ -213,26 +213,26 @@ def test_a_load_with_a_fault_in_a_file_of_an_agent_leaves_everything_as_it_was(a
     assert ada.importer.current is loaded.modules
 
 
-def test_the_bundled_agents_are_served_by_the_embedded_default_until_their_models_are_configured(place: Place) -> None:
+def test_the_bundled_agents_are_served_by_the_offline_model_until_their_models_are_configured(place: Place) -> None:
     loaded = bundled(place)
     assert [listener.name for listener in loaded.listeners] == ["greeter", "berlin-tour", "concise-de", "researcher"]
-    assert {loaded.models[listener.model or ""].provider for listener in loaded.listeners[1:]} == {"builtin"}
+    assert {loaded.models[listener.model or ""].provider for listener in loaded.listeners[1:]} == {"offline"}
     place.yaml("models: {llama-4-scout: {provider: openai}}\n" + HEAD + GREETER)
     models = bundled(place).models
     assert {name: model.provider for name, model in models.items()} == {
         "llama-4-scout": "openai",
-        "claude-opus-4.7": "builtin",
+        "claude-opus-4.7": "offline",
     }
 
 
-def test_without_models_the_embedded_default_serves_the_usual_names(place: Place) -> None:
+def test_without_models_the_offline_model_serves_the_usual_names(place: Place) -> None:
     for text in ("", "models: {}\n"):
         place.yaml(text + HEAD + GREETER)
         assert place.load().models == {
-            name: Model(provider="builtin", model=name)
-            for name in ("builtin", "claude-opus-4.7", "gpt-4.1-mini", "llama-4-scout")
+            name: Model(provider="offline", model=name)
+            for name in ("builtin", "offline", "claude-opus-4.7", "gpt-4.1-mini", "llama-4-scout")
         }
-    place.yaml("models: {tiny: {provider: builtin}}\n" + HEAD + GREETER)
+    place.yaml("models: {tiny: {provider: offline}}\n" + HEAD + GREETER)
     assert list(place.load().models) == ["tiny"]
 
 
@@ -271,7 +271,7 @@ def test_the_file_of_an_agent_is_shown_as_it_was_written_and_its_prompt_to_the_o
     shown = shown_section(listener, with_prompt=True)
     assert shown == {
         "name": "ada",
-        "model": "builtin",
+        "model": "offline",
         "description": "Answers",
         "system_prompt": "Be exact.",
         "max_tokens": 99,

@@ -16,7 +16,7 @@ THINKER = """\
     description: Shapes
     prompt_ref: A2@v1
 """
-MODELS = "models: {tiny: {provider: builtin}}\n"
+MODELS = "models: {tiny: {provider: offline}}\n"
 A2 = """
 {"agent_name": "A2", "version": "v1", "mode": "Writer", "system_text": "s", "purpose_text": "p",
  "output_schema": {"type": "object", "properties": {"a": {"type": "string"}}}, "model_name": "tiny"}

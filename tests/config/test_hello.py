@@ -56,9 +56,9 @@ def test_its_listeners_are_those_of_the_hello_organism_the_agents_and_their_tool
     }
 
 
-def test_its_models_are_the_embedded_default_until_others_are_configured(hello: Settings) -> None:
+def test_its_models_are_the_offline_one_until_others_are_configured(hello: Settings) -> None:
     models = {name: model.provider for name, model in hello.models.items()}
-    assert models == dict.fromkeys(("gpt-4.1-mini", "llama-4-scout", "claude-opus-4.7"), "builtin")
+    assert models == dict.fromkeys(("gpt-4.1-mini", "llama-4-scout", "claude-opus-4.7"), "offline")
 
 
 def test_its_agents_are_the_bundled_ones() -> None:

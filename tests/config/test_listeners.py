@@ -34,7 +34,7 @@ def test_every_key_of_a_listener_is_taken(place: Place) -> None:
     peers: [greeter, console, system.todo, "*"]
     prompt: You are a friendly greeter.
     prompt_ref: A2@v1
-    model: builtin
+    model: offline
     tools: [shouter]
     budget: {run: {tokens: 100, usd: 0.5}, day: {calls: 3, seconds: 60}}
     max_concurrent: 2
@@ -54,7 +54,7 @@ def test_every_key_of_a_listener_is_taken(place: Place) -> None:
     assert greeter.is_agent
     assert greeter.peers == ("greeter", "console", "system.todo", "*")
     assert greeter.any_peer
-    assert (greeter.prompt, greeter.prompt_ref, greeter.model) == ("You are a friendly greeter.", "A2@v1", "builtin")
+    assert (greeter.prompt, greeter.prompt_ref, greeter.model) == ("You are a friendly greeter.", "A2@v1", "offline")
     assert greeter.tools == ("shouter",)
     assert greeter.budget == Budget(Spend(tokens=100, usd=Decimal("0.5")), Spend(calls=3, seconds=60))
     assert (greeter.max_concurrent, greeter.timeout_s, greeter.max_payload_bytes) == (2, 1.5, 1000)
@@ -90,7 +90,7 @@ def test_its_section_is_kept_as_it_stands(place: Place) -> None:
         ("prompt_ref: A2@v1", "there is no config/agents/A2/v1.json"),
         ("prompt_ref: A2", "there is no agent `A2`; a prompt is named with its version, as A2@v1"),
         ("model: [a]", "expected text, came a list"),
-        ("model: buildin", "there is no model `buildin` in `models` of organism.yaml; did you mean `builtin`?"),
+        ("model: ofline", "there is no model `ofline` in `models` of organism.yaml; did you mean `offline`?"),
         ("tools: calculator", 'expected a list, came "calculator" (text)'),
         ("budget: 5", "expected a mapping, came 5 (a number)"),
         ("confirm: maybe", 'expected true or false, came "maybe" (text)'),
@@ -201,7 +201,7 @@ def test_no_handler_and_no_model_is_refused_with_both_ways_out(place: Place) -> 
     }
 
 
-@pytest.mark.parametrize("key", ["model: builtin", "prompt_ref: A2@v1"])
+@pytest.mark.parametrize("key", ["model: offline", "prompt_ref: A2@v1"])
 def test_a_listener_that_a_model_answers_for_takes_a_prompt(place: Place, key: str) -> None:
     write(place.folder, a2())
     place.yaml(f"{HEAD}  - {{name: thinker, description: Thinks, {key}}}\n")
@@ -215,7 +215,7 @@ def test_a_listener_that_a_model_answers_for_takes_a_prompt(place: Place, key: s
 
 
 def test_a_listener_that_a_model_answers_for_may_name_its_payload(place: Place) -> None:
-    place.yaml(HEAD + GREETER.replace("handler: handlers.hello.greet", "model: builtin\n    agent: false"))
+    place.yaml(HEAD + GREETER.replace("handler: handlers.hello.greet", "model: offline\n    agent: false"))
     greeter = place.listener()
     assert greeter.payload_class.__name__ == "Greeting"
     assert greeter.accepts == {greeter.payload_class}

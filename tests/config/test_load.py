@@ -104,7 +104,7 @@ fx: {eur_per_usd: 0.92}
         ("retry: {base_delay_s: -0.1}", "2:retry.base_delay_s", "expected at least 0, came -0.1"),
         ("retry: {base_delay_s: 11}", "2:retry.max_delay_s", "expected at least base_delay_s (11), came 10"),
         ("models: []", "2:models", "expected a mapping, came a list"),
-        ("models: {a: builtin}", "2:models.a", 'expected a mapping, came "builtin" (text)'),
+        ("models: {a: offline}", "2:models.a", 'expected a mapping, came "offline" (text)'),
         ("embeddings: {a: {provider: x, dim: -1}}", "2:embeddings.a.dim", "expected at least 1, came -1"),
         ("embeddings: {a: {provider: x, dims: 1}}", "2:embeddings.a.dims", "unknown key `dims`; did you mean `dim`?"),
         ("tools: {http_fetch: []}", "2:tools.http_fetch", "expected a mapping, came a list"),

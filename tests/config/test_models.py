@@ -24,7 +24,7 @@ def test_every_key_of_a_model_is_taken(place: Place) -> None:
   gpt-4.1-mini: {provider: openai, model: gpt-4.1-mini-2025, base_url: "http://[::1]:8080/v1", api_key_env: OPENAI_KEY,
     context_window: 1000000, price: {input_usd_per_million: 0.15, output_usd_per_million: 1}, max_concurrent: 4,
     rate_limit_tpm: 100, fallback: [tiny], timeout_s: 7.5}
-  tiny: {provider: builtin}
+  tiny: {provider: offline}
 """,
     )
     assert models["gpt-4.1-mini"] == Model(
@@ -42,20 +42,24 @@ def test_every_key_of_a_model_is_taken(place: Place) -> None:
 
 
 def test_a_model_that_names_its_provider_alone_has_the_defaults(place: Place) -> None:
-    model = loaded(place, "  tiny: {provider: builtin}")["tiny"]
-    assert model == Model(provider="builtin", model="tiny")
+    model = loaded(place, "  tiny: {provider: offline}")["tiny"]
+    assert model == Model(provider="offline", model="tiny")
     assert (model.base_url, model.api_key_env, model.script, model.fallback) == (None, None, None, ())
     assert (model.context_window, model.max_concurrent, model.rate_limit_tpm) == (8192, 0, 0)
     assert (model.price, model.timeout_s) == (Price(Decimal(0), Decimal(0)), 120.0)
 
 
-@pytest.mark.parametrize("provider", ["openai", "anthropic", "builtin", "replay", "local"])
+def test_the_older_name_of_the_offline_model_is_read(place: Place) -> None:
+    assert loaded(place, "  tiny: {provider: builtin}")["tiny"] == Model(provider="offline", model="tiny")
+
+
+@pytest.mark.parametrize("provider", ["openai", "anthropic", "offline", "replay", "local"])
 def test_each_provider_can_be_named(place: Place, provider: str) -> None:
     assert loaded(place, f"  a: {{provider: {provider}}}")["a"].provider == provider
 
 
 def test_prices_are_exactly_what_was_written(place: Place) -> None:
-    price = loaded(place, "  a: {provider: builtin, price: {input_usd_per_million: 0.1}}")["a"].price
+    price = loaded(place, "  a: {provider: offline, price: {input_usd_per_million: 0.1}}")["a"].price
     assert price.input_usd_per_million * 3 == Decimal("0.3")
 
 
@@ -69,28 +73,28 @@ def test_a_script_lies_beside_the_file(place: Place) -> None:
     "name", ["ft:gpt-4.1-mini-2025-04-14:personal:a2-promptshaper-v1:XXXX", "meta-llama/Llama-4", "3", "größe"]
 )
 def test_a_model_may_be_called_what_others_call_it(place: Place, name: str) -> None:
-    assert loaded(place, f'  "{name}": {{provider: builtin}}')[name].model == name
+    assert loaded(place, f'  "{name}": {{provider: offline}}')[name].model == name
 
 
 @pytest.mark.parametrize(
     ("section", "key", "message"),
     [
         ("{}", "provider", "`provider` is missing"),
-        ("{provider: groq}", "provider", "expected 'openai', 'anthropic', 'builtin', 'scripted', 'replay' or 'local'"),
-        ("{provider: builtin, price: {usd: 1}}", "price.usd", "unknown key `usd`"),
-        ("{provider: builtin, price: {input_usd_per_million: -0.1}}", "price.input_usd_per_million", "expected at le"),
-        ("{provider: builtin, fallback: [b]}", "fallback", "there is no model `b`"),
-        ("{provider: builtin, fallback: [a]}", "fallback", "this leads in a circle: a → a"),
-        ("{provider: builtin, context_window: 0}", "context_window", "expected at least 1"),
-        ("{provider: builtin, timeout_s: 0}", "timeout_s", "expected more than 0"),
-        ("{provider: builtin, max_concurrent: -1}", "max_concurrent", "expected at least 0"),
-        ("{provider: builtin, rate_limit_tpm: -1}", "rate_limit_tpm", "expected at least 0"),
-        ("{provider: builtin, timeout: 3}", "timeout", "unknown key `timeout`; did you mean `timeout_s`?"),
+        ("{provider: groq}", "provider", "expected 'openai', 'anthropic', 'offline', 'scripted', 'replay' or 'local'"),
+        ("{provider: offline, price: {usd: 1}}", "price.usd", "unknown key `usd`"),
+        ("{provider: offline, price: {input_usd_per_million: -0.1}}", "price.input_usd_per_million", "expected at le"),
+        ("{provider: offline, fallback: [b]}", "fallback", "there is no model `b`"),
+        ("{provider: offline, fallback: [a]}", "fallback", "this leads in a circle: a → a"),
+        ("{provider: offline, context_window: 0}", "context_window", "expected at least 1"),
+        ("{provider: offline, timeout_s: 0}", "timeout_s", "expected more than 0"),
+        ("{provider: offline, max_concurrent: -1}", "max_concurrent", "expected at least 0"),
+        ("{provider: offline, rate_limit_tpm: -1}", "rate_limit_tpm", "expected at least 0"),
+        ("{provider: offline, timeout: 3}", "timeout", "unknown key `timeout`; did you mean `timeout_s`?"),
         ("{provider: scripted}", "script", "`script` is missing: name the YAML file with the answers"),
         ("{provider: scripted, script: no.yaml}", "script", "there is no file `no.yaml` beside organism.yaml"),
         ("{provider: scripted, script: /etc/hostname}", "script", "expected a file beside organism.yaml or below"),
         ("{provider: scripted, script: ../x.yaml}", "script", "expected a file beside organism.yaml or below"),
-        ("{provider: builtin, script: organism.yaml}", "script", "a model of the provider `builtin` has no script"),
+        ("{provider: offline, script: organism.yaml}", "script", "a model of the provider `offline` has no script"),
     ],
 )
 def test_each_wrong_key_of_a_model_is_refused(place: Place, section: str, key: str, message: str) -> None:
@@ -140,7 +144,7 @@ def test_a_key_in_place_of_its_variables_name_is_refused_and_not_told_again(plac
 
 @pytest.mark.parametrize("name", ["a b", "", "a\\tb", "a" * 201])
 def test_a_models_name_has_no_spaces_and_an_end(place: Place, name: str) -> None:
-    (message,) = place.faults(f'{HEAD}  "{name}": {{provider: builtin}}').values()
+    (message,) = place.faults(f'{HEAD}  "{name}": {{provider: offline}}').values()
     assert message == "expected a name of at most 200 characters without spaces"
 
 
@@ -148,11 +152,11 @@ def test_each_circle_of_fallbacks_is_told_once(place: Place) -> None:
     faults = place.faults(
         HEAD
         + """\
-  a: {provider: builtin, fallback: [b, d]}
-  b: {provider: builtin, fallback: [c]}
-  c: {provider: builtin, fallback: [b, d]}
-  d: {provider: builtin}
-  e: {provider: builtin, fallback: [a]}
+  a: {provider: offline, fallback: [b, d]}
+  b: {provider: offline, fallback: [c]}
+  c: {provider: offline, fallback: [b, d]}
+  d: {provider: offline}
+  e: {provider: offline, fallback: [a]}
 """
     )
     assert faults == {"5:models.c.fallback": "this leads in a circle: c → b → c"}
@@ -162,15 +166,15 @@ def test_fallbacks_that_meet_again_are_no_circle(place: Place) -> None:
     models = loaded(
         place,
         """\
-  a: {provider: builtin, fallback: [b, c]}
-  b: {provider: builtin, fallback: [d]}
-  c: {provider: builtin, fallback: [d]}
-  d: {provider: builtin}
+  a: {provider: offline, fallback: [b, c]}
+  b: {provider: offline, fallback: [d]}
+  c: {provider: offline, fallback: [d]}
+  d: {provider: offline}
 """,
     )
     assert models["a"].fallback == ("b", "c")
 
 
 def test_a_long_way_of_fallbacks_is_walked_in_no_time(place: Place) -> None:
-    ways = "".join(f"  m{at}: {{provider: builtin, fallback: [m{at + 1}]}}\n" for at in range(3000))
-    assert len(loaded(place, f"{ways}  m3000: {{provider: builtin}}")) == 3001
+    ways = "".join(f"  m{at}: {{provider: offline, fallback: [m{at + 1}]}}\n" for at in range(3000))
+    assert len(loaded(place, f"{ways}  m3000: {{provider: offline}}")) == 3001

@@ -169,7 +169,7 @@ def test_what_does_not_lie_beside_the_file_is_found_where_python_finds_it(place:
 def test_the_organism_itself_is_never_made_anew(place: Place) -> None:
     before = sys.modules["organism.model.agent"]
     place.yaml(
-        HEAD.replace("handlers", "organism") + "  - {name: a, description: b, model: builtin, "
+        HEAD.replace("handlers", "organism") + "  - {name: a, description: b, model: offline, "
         "payload_class: organism.model.agent.Prompt}\n"
     )
     listener = place.listener("a")

@@ -12,8 +12,8 @@ import pytest
 from organism.agents.provider import Fault, Provider, ProviderError
 from organism.agents.providers import script
 from organism.agents.providers.anthropic import AnthropicProvider
-from organism.agents.providers.builtin.model import Builtin
 from organism.agents.providers.local import Local
+from organism.agents.providers.offline.model import Offline
 from organism.agents.providers.openai import OpenAIProvider
 from organism.agents.providers.scripted import Scripted
 from organism.model.completion import Finish, TextDelta, ThoughtDelta, ToolCall, Usage
@@ -136,10 +136,10 @@ NAMES_NO_TIME = {"local"}
 """Providers that nobody has to wait for."""
 
 
-class BuiltIn:
+class Unasked:
     """The provider that thinks of its answers itself."""
 
-    provider = Builtin()
+    provider = Offline()
 
     async def answers(self, *_: Answer) -> Provider:
         return self.provider
@@ -151,7 +151,7 @@ class BuiltIn:
         pass
 
 
-ALL: dict[str, Callable[[Peer], Told]] = {**PROVIDERS, "builtin": lambda _: BuiltIn()}
+ALL: dict[str, Callable[[Peer], Told]] = {**PROVIDERS, "offline": lambda _: Unasked()}
 
 
 @pytest.fixture(params=ALL)

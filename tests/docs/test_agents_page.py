@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from organism.agents.providers.builtin.model import Builtin
+from organism.agents.providers.offline.model import Offline
 from organism.agents.providers.scripted import Scripted
 from organism.model.completion import ModelRequest, TextDelta, ToolCall
 from organism.testing import running
@@ -60,13 +60,13 @@ async def test_the_script_of_the_page_is_read_and_answers_as_it_says(tmp_path: P
     assert [part.name for part in parts if isinstance(part, ToolCall)] == ["calculator"]
 
 
-async def test_the_embedded_default_answers_as_the_page_says() -> None:
+async def test_the_offline_model_answers_as_the_page_says() -> None:
     said, answer = (
         ("Mein Lieblingssport ist Tennis.", "Welcher Sport ist mein Liebling?"),
-        "Dein Lieblingssport ist Tennis.",
+        "„Mein Lieblingssport ist Tennis.“",
     )
     page = " ".join(PAGE.read_text().split())
     assert [text for text in (*said, answer) if text not in page] == []
-    request = ModelRequest("builtin", tuple({"role": "user", "content": text} for text in said))
-    parts = [part async for part in Builtin().stream(request)]
+    request = ModelRequest("offline", tuple({"role": "user", "content": text} for text in said))
+    parts = [part async for part in Offline().stream(request)]
     assert "".join(part.text for part in parts if isinstance(part, TextDelta)) == answer

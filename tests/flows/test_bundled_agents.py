@@ -35,7 +35,7 @@ async def test_the_researcher_calculates_and_tells_the_day_by_its_tools(plain: P
     assert run[-1] == ("done", {"stopReason": "stop"})
     assert "397.8" in outcome.replies[0]["text"]
     assert "Friday" in outcome.replies[0]["text"]
-    assert {(event.data["model"], event.data["provider"]) for event in called} == {("claude-opus-4.7", "builtin")}
+    assert {(event.data["model"], event.data["provider"]) for event in called} == {("claude-opus-4.7", "offline")}
 
 
 @pytest.mark.parametrize(

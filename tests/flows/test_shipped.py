@@ -47,10 +47,10 @@ async def test_the_prompt_shaper_labels_a_task_with_nothing_configured(shipped: 
             "audience": "Manager",
             "tone": "formal",
             "response_depth": "detailed",
-            "confidence": "high",
+            "confidence": "medium",
         },
     )
-    assert (called.data["model"], called.data["provider"]) == ("gpt-4.1-mini", "builtin")
+    assert (called.data["model"], called.data["provider"]) == ("gpt-4.1-mini", "offline")
 
 
 async def test_the_summarizer_keeps_what_matters_with_nothing_configured(shipped: Path) -> None:

@@ -241,7 +241,9 @@ async def test_the_usage_of_each_model_call_is_shown(world: MakeWorld) -> None:
     async with play.running(on_disk=False) as o:
         outcome = await o.inject("thinker", {"message": "Add."}, wait=True)
         run = await run_of(o, outcome.message_id)
-    assert [data for kind, data in run if kind == "usage"] == [{"input": 7, "output": 2, "total": 9}] * 2
+    assert [data for kind, data in run if kind == "usage"] == [
+        {"input": 7, "output": 2, "total": 9, "model": "m", "served_by": "scripted"}
+    ] * 2
 
 
 async def test_the_charter_is_the_file_beside_organism_yaml_or_none(world: MakeWorld) -> None:

@@ -39,9 +39,9 @@ def test_a_call_is_counted_for_all_its_agent_its_thread_and_its_day() -> None:
         "kind": TOTAL, "name": "", "calls": 2, "failed_calls": 1, "input_tokens": 20, "output_tokens": 10, "tokens": 30,
         "cost_usd": "0.35", "model_seconds": 3.0, "last_called": "2026-01-11T21:47:49.000000Z",
         "models": [
-            {"model": "m", "provider": "scripted", "calls": 1, "input_tokens": 10, "output_tokens": 5, "tokens": 15,
+            {"model": "m", "served_by": "scripted", "calls": 1, "input_tokens": 10, "output_tokens": 5, "tokens": 15,
              "cost_usd": "0.25"},
-            {"model": "n", "provider": "scripted", "calls": 1, "input_tokens": 10, "output_tokens": 5, "tokens": 15,
+            {"model": "n", "served_by": "scripted", "calls": 1, "input_tokens": 10, "output_tokens": 5, "tokens": 15,
              "cost_usd": "0.1"},
         ],
     }  # fmt: skip

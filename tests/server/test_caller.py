@@ -15,7 +15,7 @@ from tests.server.served import TOKEN, Served, served
 THINKER = {"name": "thinker", "description": "Thinks", "agent": True, "prompt": "Be brief.", "model": "m"}
 CONFIG = {
     "organism": {"name": "called", "imports": ["asks"]},
-    "models": {"m": {"provider": "builtin"}},
+    "models": {"m": {"provider": "offline"}},
     "listeners": [{**THINKER, "payload_class": "asks.Ask", "tools": ["calculator"]}],
 }
 ASKS = """

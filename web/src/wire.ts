@@ -772,7 +772,8 @@ export interface ModelCalled {
   step: number;
   /** Its name in organism.yaml. */
   model: string;
-  provider: string;
+  /** The provider that answered, whatever model was asked for. */
+  served_by: string;
   input_tokens: number;
   output_tokens: number;
   /** Exact, as text. */
@@ -808,7 +809,8 @@ export interface ModelShown {
 export interface ModelUsage {
   /** Its name in organism.yaml. */
   model: string;
-  provider: string;
+  /** The provider that answered, whatever model was asked for. */
+  served_by: string;
   calls: number;
   input_tokens: number;
   output_tokens: number;

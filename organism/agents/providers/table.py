@@ -8,8 +8,8 @@ from typing import Final
 
 from organism.agents.provider import Provider
 from organism.agents.providers.anthropic import AnthropicProvider
-from organism.agents.providers.builtin.model import Builtin
 from organism.agents.providers.local import local
+from organism.agents.providers.offline.model import Offline
 from organism.agents.providers.openai import OpenAIProvider
 from organism.agents.providers.scripted import Scripted
 from organism.config.settings import Model
@@ -21,7 +21,7 @@ Maker = Callable[[Model, str | None], Provider]
 PROVIDERS: Final[Mapping[str, Maker]] = {
     "openai": lambda model, key: OpenAIProvider(model.base_url, key, model.api_key_env),
     "anthropic": lambda model, key: AnthropicProvider(model.base_url, key, model.api_key_env),
-    "builtin": lambda _model, _key: Builtin(),
+    "offline": lambda _model, _key: Offline(),
     "local": lambda model, _key: local(model.context_window),
     "scripted": lambda model, _key: Scripted.read(model.script or Path()),
 }

@@ -10,9 +10,9 @@ from organism.server.contract import Contract, gives
 from organism.server.shapes.lists import ModelList
 
 ABOUT: Final = {
-    "builtin": (
-        "The embedded default: an extractive model. It answers with sentences of what it is given, fills schemas and "
-        "calls tools for plain requests; it knows nothing by itself."
+    "offline": (
+        "A small stand-in without network or key: it quotes and summarises what it is given, fills schemas and calls "
+        "tools for plain requests. Configure a real model in organism.yaml."
     ),
     "local": "A small model in the server's own process.",
     "scripted": "Answers from a file, for tests.",

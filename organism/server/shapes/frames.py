@@ -13,7 +13,7 @@ from typing_extensions import TypedDict  # pydantic wants this one below Python 
 
 from organism.server.shapes.objects import Agent, Approval, DeadLetterHead, Message, Organism, Thread
 from organism.server.shapes.refusals import Fault
-from organism.server.shapes.usage import ModelName, Money
+from organism.server.shapes.usage import ModelName, Money, ServedBy
 from organism.server.shapes.words import (
     AgentName,
     AgentState,
@@ -231,7 +231,7 @@ class ModelCalled(TypedDict):
     message_id: MessageId
     step: Count
     model: ModelName
-    provider: Annotated[str, Field(examples=["openai"])]
+    served_by: ServedBy
     input_tokens: Count
     output_tokens: Count
     cost_usd: Money

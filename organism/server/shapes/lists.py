@@ -99,7 +99,7 @@ class ModelShown(TypedDict):
     id: Annotated[str, Field(description="Its name in organism.yaml.", examples=["gpt-4.1-mini"])]
     object: Literal["model"]
     created: Annotated[int, Field(description="Since when it is served: the organism's start, in seconds since 1970.")]
-    owned_by: Annotated[str, Field(description="Its provider.", examples=["builtin"])]
+    owned_by: Annotated[str, Field(description="Its provider.", examples=["offline"])]
     context_window: Annotated[int, Field(description="Tokens of a request and its answer together.")]
     description: Annotated[str, Field(description="What it is, where no one else is asked.")]
 

@@ -12,6 +12,9 @@ from organism.server.shapes.words import AgentName, Count, ThreadId, Time, shape
 Money = Annotated[
     str, Field(description="Exact, as text.", pattern=r"^[0-9]+(\.[0-9]+)?$", examples=["0.0123"], max_length=64)
 ]
+ServedBy = Annotated[
+    str, Field(description="The provider that answered, whatever model was asked for.", examples=["openai", "offline"])
+]
 ModelName = Annotated[str, Field(description="Its name in organism.yaml.", examples=["gpt-4.1-mini"])]
 
 
@@ -20,7 +23,7 @@ class ModelUsage(TypedDict):
     """What one model was called for."""
 
     model: ModelName
-    provider: Annotated[str, Field(examples=["openai"])]
+    served_by: ServedBy
     calls: Count
     input_tokens: Count
     output_tokens: Count

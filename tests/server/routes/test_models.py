@@ -1,4 +1,4 @@
-"""``/v1/models``: what the embedded models say of themselves, and who sees which (spec 4.3)."""
+"""``/v1/models``: what the models of our own say of themselves, and who sees which (spec 4.3)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.server.tenanted import bearer, write_tokens
 CONFIG = """
 organism: {name: x}
 models:
-  small: {provider: builtin}
+  small: {provider: offline}
   large: {provider: openai, base_url: "http://127.0.0.1:9/v1", model: gpt-x, context_window: 1000}
 """
 
@@ -32,7 +32,7 @@ async def listed(server: Served, **more: Any) -> dict[str, Any]:
     return {model["id"]: model for model in answer.json()["data"]}
 
 
-async def test_each_model_is_listed_as_clients_read_it_and_the_embedded_one_says_what_it_is(config: Path) -> None:
+async def test_each_model_is_listed_as_clients_read_it_and_the_offline_one_says_what_it_is(config: Path) -> None:
     async with served(config) as server:
         found = await listed(server)
     assert [*found][:2] == ["small", "large"]
@@ -44,8 +44,8 @@ async def test_each_model_is_listed_as_clients_read_it_and_the_embedded_one_says
         "context_window": 1000,
         "description": "",
     }
-    assert found["small"]["owned_by"] == "builtin"
-    assert "an extractive model" in found["small"]["description"]
+    assert found["small"]["owned_by"] == "offline"
+    assert "stand-in without network or key" in found["small"]["description"]
     assert found["small"]["created"] > 0
 
 

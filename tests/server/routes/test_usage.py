@@ -66,7 +66,7 @@ async def test_a_call_is_in_every_account(server: Served) -> None:
     assert without_time(await server.get(f"/usage/threads/{thread}")) == {"thread_id": thread, **USED}
     assert without_time(await server.get("/usage/agents/ada")) == {"agent": "ada", **USED}
     assert said["total"]["models"] == [
-        {"model": "m", "provider": "scripted", "calls": 1, "input_tokens": 20, "output_tokens": 5, "tokens": 25,
+        {"model": "m", "served_by": "scripted", "calls": 1, "input_tokens": 20, "output_tokens": 5, "tokens": 25,
          "cost_usd": "0.00003"},
     ]  # fmt: skip
 
@@ -117,7 +117,7 @@ async def test_a_call_is_a_frame(server: Served) -> None:
         await asked(server)
         good, bad = await frames.next(), await frames.next()
     assert {name: good[name] for name in good if name not in {"position", "message_id"}} == {
-        "event": "usage", "thread_id": thread, "agent": "ada", "step": 1, "model": "m", "provider": "scripted",
+        "event": "usage", "thread_id": thread, "agent": "ada", "step": 1, "model": "m", "served_by": "scripted",
         "input_tokens": 20, "output_tokens": 5, "cost_usd": "0.00003", "cost_source": "price", "attempts": 1,
         "error": None,
     }  # fmt: skip
@@ -128,9 +128,12 @@ async def test_monitoring_counts_them_by_model(server: Served) -> None:
     assert (await scraped(server))["organism_model_calls_running"] == 0
     await asked(server)
     numbers = await scraped(server)
-    assert numbers["organism_model_calls_total m"] == 1
-    assert (numbers["organism_model_tokens_total m prompt"], numbers["organism_model_tokens_total m answer"]) == (20, 5)
-    assert numbers["organism_model_cost_usd_total m"] == 0.00003
+    assert numbers["organism_model_calls_total m scripted"] == 1
+    assert (
+        numbers["organism_model_tokens_total m scripted prompt"],
+        numbers["organism_model_tokens_total m scripted answer"],
+    ) == (20, 5)
+    assert numbers["organism_model_cost_usd_total m scripted"] == 0.00003
 
 
 async def test_a_tenant_sees_its_own_spending_alone(made: World) -> None:
