@@ -130,8 +130,8 @@ async def test_monitoring_counts_them_by_model(server: Served) -> None:
     numbers = await scraped(server)
     assert numbers["organism_model_calls_total m scripted"] == 1
     assert (
-        numbers["organism_model_tokens_total m scripted prompt"],
-        numbers["organism_model_tokens_total m scripted answer"],
+        numbers["organism_model_tokens_total m prompt scripted"],
+        numbers["organism_model_tokens_total m answer scripted"],
     ) == (20, 5)
     assert numbers["organism_model_cost_usd_total m scripted"] == 0.00003
 
