@@ -12,7 +12,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from bench.load import Measurement
-from bench.peer import PYTHON
 from bench.places import ROOT, SCRATCH
 from bench.results import Kept, Round, Store
 from bench.rows import OWN_ENVIRONMENT, Pair, Program, Side
@@ -65,7 +64,7 @@ def run(program: Program, effort: Effort, patience_seconds: float = PATIENCE_SEC
     command += ["--seconds", str(effort.seconds)]
     command += ["--in-flight", str(program.in_flight)] if program.in_flight else []
     command += ["--quick"] if effort.is_quick and program.environment == OWN_ENVIRONMENT else []
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONSAFEPATH": "1", PYTHON: sys.executable}
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONSAFEPATH": "1"}
     try:
         ended = subprocess.run(
             command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=patience_seconds, check=False

@@ -67,7 +67,7 @@ class Pair:
 
 OURS, RIVAL = Figure(Side.OURS), Figure(Side.RIVAL)
 HOPS, RESTART, MEMORY = "bench.measures.hops", "bench.measures.restart", "bench.measures.memory"
-PUSH, REST, MODEL_CALL = "bench.measures.push", "bench.measures.rest", "bench.measures.model_call"
+PUSH, REST = "bench.measures.push", "bench.measures.rest"
 RUNS = "bench.measures.runs"
 FAN_OUT = "bench.measures.fan_out"
 BARE_HOP = "bench.limits.bare_hop"
@@ -95,18 +95,6 @@ def asked(what: str) -> Program:
 
 def ran(what: str) -> Program:
     return Program(RUNS, arguments=(what,))
-
-
-def beside(rival: str, environment: str) -> tuple[Program, Program, tuple[Row, ...]]:
-    """A run of two model calls and a tool, and the same by the rival."""
-    what = f"a run of two model calls and a tool, p50 / {rival}, in memory"
-    rate = f"such runs a second, 32 under way / {rival}"
-    runs_s = "runs_s"
-    rows = (
-        Row(what, OURS, RIVAL, None),
-        Row(rate, Figure(Side.OURS, runs_s), Figure(Side.RIVAL, runs_s), None),
-    )
-    return ran("tool"), Program(f"bench.rivals.{environment}_runs", environment), rows
 
 
 def against(environment: str, module: str, in_flight: int) -> Program:
@@ -323,32 +311,18 @@ PAIRS = (
         most_repeats=3,
     ),
     Pair(
-        "model-call",
-        Program(MODEL_CALL, arguments=("overhead",)),
-        None,
-        (Row("a model's call over a bare POST to the same server, p50", OURS, None, at_most(1, 0.7), "ms"),),
-    ),
-    Pair(
-        "model-first-word",
-        Program(MODEL_CALL, arguments=("first",)),
+        "first-token",
+        Program("bench.measures.first_token"),
         None,
         (
             Row(
-                "a model's first word after 20 ms / a bare POST's, p50",
+                "first token / bare SDK, p50",
                 Figure(Side.OURS, "p50_us"),
                 Figure(Side.OURS, "bare_us"),
-                at_most(1.2, 1.05),
+                at_most(1.1, 1.05),
             ),
         ),
     ),
-    Pair(
-        "model-turn",
-        ran("turn"),
-        None,
-        (Row("gateway and turn loop, a model call, over the bare ones, p50", OURS, None, at_most(1, 0.7), "ms"),),
-    ),
-    Pair("pydantic-ai", *beside("pydantic-ai 2.68", "pydantic_ai")),
-    Pair("openai-agents", *beside("openai-agents 0.24", "openai_agents")),
     Pair(
         "model-crowd",
         ran("crowd"),

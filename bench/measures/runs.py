@@ -1,9 +1,7 @@
-"""What an agent's turn costs, from its message to the end of its thread, beside the bare calls that it makes.
+"""Runs of an agent, from its message to the end of its thread, on the disk.
 
-``turn`` is one model call: it takes turns with a listener that only says its message again, and with a bare POST of
-the same request. What is left of a turn without those two is the gateway and the turn loop: what is reserved, sent,
-heard, settled and recorded, on the disk. ``tool`` is a run of two model calls and a tool between them; ``crowd`` is
-500 runs under way at once; ``fold`` makes messages of the entries of runs. The models are ``bench/peer.py``'s.
+``crowd`` is 500 runs under way at once; ``fold`` makes messages of the entries of runs. The model is the
+server of the tests (``tests/agents/peer``), a process of its own.
 """
 
 from __future__ import annotations
@@ -17,22 +15,21 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-import httpx2
 import uvloop
 
 from bench import ours
-from bench.agent_runs import measure_runs
-from bench.load import Measurement, arguments, percentiles_us
-from bench.measures.model_call import by_turns
+from bench.load import Measurement, arguments
 from bench.memory import KIB_A_MIB, settled_kib
-from bench.peer import MODEL, ONE_ANSWER, ONE_TOOL, peer
 from organism.projections.run import fold
 from organism.testing import Running
+from tests.agents.peer.answers import Answer
+from tests.agents.peer.steering import Peer, peer_running, steering_client
 
 CROWD = 500
 TURNS, PIECES, TOOLS = 4_000, 16, 4
 PATIENCE_S = 60
-SYSTEM = "Be brief."
+MODEL = "m"
+SYSTEM, WORDS = "Be brief.", "Hello, and welcome to the society. How can I help you?"
 LISTENERS = (
     {
         "name": "thinker",
@@ -41,21 +38,7 @@ LISTENERS = (
         "prompt": SYSTEM,
         "model": MODEL,
         "payload_class": "bench.thinkers.Said",
-        "peers": ["add"],
         "max_concurrent": CROWD,
-    },
-    {
-        "name": "add",
-        "description": "Adds",
-        "payload_class": "bench.thinkers.Sum",
-        "handler": "bench.thinkers.add",
-        "max_concurrent": CROWD,
-    },
-    {
-        "name": "echo",
-        "description": "Says it again",
-        "payload_class": "bench.thinkers.Said",
-        "handler": "bench.thinkers.echo",
     },
 )
 
@@ -87,61 +70,17 @@ async def say(started: Running, to: str) -> None:
         raise TimeoutError(f"{to} is still at it after {PATIENCE_S} s.")
 
 
-async def turn(seconds: float) -> Measurement:
-    """The overhead of one model call."""
-    with peer(ONE_ANSWER) as url:
-        async with thinking(url) as started, httpx2.AsyncClient(trust_env=False) as client:
-
-            async def agent() -> None:
-                await say(started, "thinker")
-
-            async def listener() -> None:
-                await say(started, "echo")
-
-            async def bare() -> None:
-                body = {"model": MODEL, "messages": [{"role": "user", "content": "Hello!"}], "stream": True}
-                async with client.stream("POST", f"{url}/chat/completions", json=body) as answer:
-                    async for _ in answer.aiter_bytes():
-                        pass
-
-            await agent()
-            await hold_answered(started)
-            taken = await by_turns((agent, listener, bare), seconds)
-    agent_us, listener_us, bare_us = [percentiles_us(each)["p50_us"] for each in taken]
-    also = {"agent_us": agent_us, "listener_us": listener_us, "bare_us": bare_us}
-    return Measurement("organism", "ms", (agent_us - listener_us - bare_us) / 1e3, also)
-
-
-async def tool(seconds: float) -> Measurement:
-    """Runs of two calls and a tool."""
-    with peer(ONE_TOOL) as url:
-        async with thinking(url) as started:
-
-            async def run() -> None:
-                await say(started, "thinker")
-
-            await run()
-            await hold_answered(started)
-            return await measure_runs("organism", run, seconds)
-
-
 async def crowd(seconds: float) -> Measurement:
-    """Runs under way at once: what the whole process holds while each of them waits for words of its model."""
-    answer = {**ONE_ANSWER[0], "drip_s": seconds}
-    with peer((answer,)) as url:
-        async with thinking(url) as started:
+    """Runs under way at once: what the process holds while the model has every request and drips its answers."""
+    with peer_running() as place:
+        async with steering_client() as client, thinking(f"{place}/v1") as started:
+            peer = Peer(place, client)
+            await peer.script(Answer(text=WORDS, pieces=8, drip_s=seconds, times=0))
             runs = asyncio.gather(*(say(started, "thinker") for _ in range(CROWD)))
-            await _until_reserved(started, CROWD)
+            await peer.until(requests=CROWD)
             most = settled_kib()
             await runs
     return Measurement("organism", "MiB", most / KIB_A_MIB)
-
-
-async def _until_reserved(started: Running, calls: int) -> None:
-    async for events in started.log.follow(0):
-        calls -= sum(event.type == "budget_reserved" for event in events)
-        if calls <= 0:
-            return
 
 
 async def fold_entries(seconds: float) -> Measurement:
@@ -168,14 +107,7 @@ def turn_entries(number: int) -> Iterator[tuple[str, dict[str, Any]]]:
         yield "tool_result", {"id": name, "output": {"value": 42}, "isError": False}
 
 
-async def hold_answered(started: Running) -> None:
-    """Raise if the run before this did not do what is measured."""
-    dead = await started.events("message_dead")
-    if dead:
-        raise RuntimeError(f"The run ended as a dead letter: {dead[0].data['reason']}")
-
-
-MEASURES = {"turn": turn, "tool": tool, "crowd": crowd, "fold": fold_entries}
+MEASURES = {"crowd": crowd, "fold": fold_entries}
 
 
 if __name__ == "__main__":

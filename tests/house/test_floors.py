@@ -66,7 +66,7 @@ WRONG = (
     ("http", "organism/bootstrap.py", "import uvicorn"),
     ("terminal", "organism/server/app.py", "import typer"),
     ("yaml", "organism/bootstrap.py", "import ruamel.yaml"),
-    ("providers", "organism/rag/embed.py", "import aiohttp"),
+    ("providers", "organism/rag/embed.py", "import openai"),
     ("prompts", "organism/agents/factory.py", "from organism.agents import llm_client"),
     ("prompts", "organism/agents/prompt.py", "from organism.agents.providers import openai"),
     ("client", "organism/agents/llm_client.py", "from organism.agents import prompt"),

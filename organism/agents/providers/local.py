@@ -7,20 +7,18 @@ by chunk in the words of the chat completions API. A call that is given up ends 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping
+import json
+from collections.abc import AsyncIterator, Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from threading import Event as Flag
 from time import time
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 from uuid import uuid4
 
-import orjson
-
 from organism.agents.provider import ProviderError
-from organism.agents.providers.wire import chat
-from organism.agents.providers.wire.access import Access
-from organism.agents.providers.wire.events import Event
-from organism.agents.providers.wire.faults import Faults
+from organism.agents.providers import chat
+from organism.agents.providers.failures import Failures
+from organism.agents.providers.server import Access, request_json
 from organism.model.completion import ModelRequest, Part
 
 MOST_TOKENS: Final = 1024
@@ -53,13 +51,13 @@ class Local:
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[Part]:
         """See ``Provider``."""
-        faults = Faults(_PLACE, request, time)
-        reader = chat.ChatReader(faults, {}, lambda: f"call_{uuid4().hex}")
+        failures = Failures(_PLACE, request, time)
+        reader = chat.ChatReader(failures, None, lambda: f"call_{uuid4().hex}")
         call = _Call(self._is_closed)
-        work = self._put(call, _body(request, faults))
+        work = self._put(call, _body(request, failures))
         try:
-            while (chunk := await call.next(faults, request.timeout_s)) is not None:
-                for part in reader.event(Event("", chunk.encode())):
+            while (chunk := await call.next(failures, request.timeout_s)) is not None:
+                for part in reader.event(json.loads(chunk)):
                     yield part
             _raise_failure(work)
             for part in reader.end():
@@ -115,13 +113,13 @@ class _Call:
     def _tell(self, chunk: str | None) -> None:
         self._loop.call_soon_threadsafe(self._chunks.put_nowait, chunk)
 
-    async def next(self, faults: Faults, timeout_s: float) -> str | None:
+    async def next(self, failures: Failures, timeout_s: float) -> str | None:
         """The next chunk, or None at the end. Raises ``ProviderError`` if the call's time is over."""
         try:
             async with asyncio.timeout_at(self._ends + timeout_s):
                 return await self._chunks.get()
         except TimeoutError:
-            raise faults.late("did not end its answer", timeout_s) from None
+            raise failures.late("did not end its answer", timeout_s) from None
 
 
 def _raise_failure(work: Future[None]) -> None:
@@ -135,19 +133,8 @@ def _raise_failure(work: Future[None]) -> None:
         raise ProviderError("rejected", f"The model of this process does not take this: {error}.")
 
 
-def _body(request: ModelRequest, faults: Faults) -> str:
-    told = {"max_tokens": MOST_TOKENS, **chat.body(request, frozenset())}
-    try:
-        return orjson.dumps(told, default=_plain).decode()
-    except TypeError:
-        raise faults.unsendable() from None
-
-
-def _plain(value: Any) -> Any:
-    """Mappings that are no dicts. Raises ``TypeError``."""
-    if isinstance(value, Mapping):
-        return dict(value)
-    raise TypeError
+def _body(request: ModelRequest, failures: Failures) -> str:
+    return request_json({"max_tokens": MOST_TOKENS, **chat.body(request, frozenset())}, failures).decode()
 
 
 def local(context_window: int) -> Local:

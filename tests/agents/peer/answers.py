@@ -23,7 +23,7 @@ class Answer:
 
     What is said: ``text``, ``thought`` and ``calls``, in so many ``pieces`` each; the tokens (None: not told) and the
     ``cost`` in dollars; ``finish`` as that API calls it, where empty is what fits. With ``error`` the body is an error
-    of that API with this text, and with ``body`` it is that, to the byte.
+    of that API with this text, and with ``body`` it is that, to the byte, so many ``repeats`` over.
 
     How: by its ``status`` and ``headers``. ``framing`` is ``chunked``, ``length`` or ``close``. Each event is a chunk
     unless ``chunk_bytes`` says how many bytes are; ``drip_s`` lie between two. Nothing is sent before ``gate`` is
@@ -43,6 +43,7 @@ class Answer:
     cost: float | None = None
     error: str = ""
     body: bytes | None = None
+    repeats: int = 1
     status: int = 200
     headers: Mapping[str, str] = field(default_factory=dict)
     framing: str = "chunked"

@@ -114,7 +114,8 @@ def _content(answer: Answer, asked: dict[str, Any], path: str) -> tuple[str, lis
     """The type of the body, and its pieces."""
     api = messages if path.endswith("/messages") else chat
     if answer.body is not None:
-        return "text/event-stream" if asked.get("stream") else "application/json", list(_events(answer.body))
+        kind = "text/event-stream" if asked.get("stream") else "application/json"
+        return kind, list(_events(answer.body)) * answer.repeats
     if answer.error:
         return "application/json", [api.failure(answer)]
     if asked.get("stream"):

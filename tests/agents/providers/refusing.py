@@ -12,11 +12,12 @@ from tests.agents.peer.answers import Answer
 from tests.agents.providers.asking import ask
 
 KEY: Final = "sk-0123456789abcdef"
+PROMPT: Final = "What does the treasurer of Elbonia earn?"
 
 
 async def fault(provider: Provider, **options: Any) -> ProviderError:
     with pytest.raises(ProviderError) as caught:
-        await ask(provider, "Hello!", **options)
+        await ask(provider, PROMPT, **options)
     return caught.value
 
 

@@ -181,10 +181,10 @@ async def test_the_key_is_sent_with_the_version_and_nothing_of_this_machine(
 ) -> None:
     await ask(provider, "Hello!")
     headers = (await peer.requests())[0]["headers"]
-    assert headers["authorization"] == f"Bearer {KEY}"
+    assert headers["x-api-key"] == KEY
     assert set(headers) == {
-        *("accept", "accept-encoding", "authorization", "connection", "content-length", "content-type", "host"),
-        *("user-agent", "anthropic-version"),
+        *("accept", "accept-encoding", "anthropic-version", "connection", "content-length", "content-type", "host"),
+        *("user-agent", "x-api-key"),
     }
 
 
@@ -195,7 +195,7 @@ async def test_no_variable_changes_what_is_sent(peer: Peer, monkeypatch: pytest.
     provider = AnthropicProvider(peer.url)
     assert (await ask(provider, "Hello!")).finish == "stop"
     assert "of-another" not in str(await peer.requests())
-    assert "authorization" not in (await peer.requests())[0]["headers"]
+    assert {"authorization", "x-api-key"}.isdisjoint((await peer.requests())[0]["headers"])
     await provider.close()
 
 
@@ -217,7 +217,8 @@ async def test_an_overloaded_server_is_unavailable(peer: Peer, provider: Anthrop
 
 async def test_a_server_that_answers_in_one_piece_is_understood(peer: Peer, provider: AnthropicProvider) -> None:
     block = b'{"type": "tool_use", "id": "c", "name": "f", "input": {"a": 1}}'
-    await peer.script(Answer(body=b'{"content": [%b], "stop_reason": "tool_use"}' % block))
+    body = b'{"content": [%b], "stop_reason": "tool_use"}' % block
+    await peer.script(Answer(body=body, headers={"Content-Type": "application/json"}))
     came = await ask(provider, "Hello!")
     assert (came.calls, came.finish) == ([ToolCall("c", "f", {"a": 1})], "tool_calls")
 

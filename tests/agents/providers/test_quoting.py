@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
 
-from organism.agents.providers.wire.said import SHOWN_CHARS, Said, quotable, read
+from organism.agents.providers.failures import SHOWN_CHARS, ServerError, quotable, server_error
 from organism.model.completion import ModelRequest
-from tests.agents.providers.wire.reading import KEY
+from tests.agents.providers.refusing import KEY
 
 SYSTEM = "Guard the treasure of Elbonia at all cost."
 REQUEST = ModelRequest(
@@ -25,22 +24,25 @@ REQUEST = ModelRequest(
         {"role": "tool", "tool_call_id": "call_1", "content": "Paid"},
     ),
 )
-BODIES: tuple[tuple[Any, Said], ...] = (
-    ({"error": {"message": "No.", "type": "t", "code": "c", "param": "p"}}, Said("No.", "t", "c", "p")),
-    ({"error": "No."}, Said("No.")),
+BODIES: tuple[tuple[Any, ServerError], ...] = (
+    ({"error": {"message": "No.", "type": "t", "code": "c", "param": "p"}}, ServerError("No.", "t", "c", "p")),
+    ({"error": "No."}, ServerError("No.")),
     (
         {"object": "error", "message": "No.", "type": "BadRequestError", "code": 400},
-        Said("No.", "BadRequestError", "400"),
+        ServerError("No.", "BadRequestError", "400"),
     ),
-    ({"detail": "No."}, Said("No.")),
-    ({"detail": [{"msg": "No."}]}, Said()),
-    ([{"error": {"message": "No.", "code": 429}}], Said("No.", "", "429")),
-    ({"type": "error", "error": {"type": "overloaded_error", "message": "No."}}, Said("No.", "overloaded_error")),
-    ({"error": {"message": {"a": 1}, "type": ["x"], "code": True, "param": "the whole prompt"}}, Said()),
-    ({"error": None}, Said()),
-    ("No.", Said("No.")),
-    ([], Said()),
-    (7, Said()),
+    ({"detail": "No."}, ServerError("No.")),
+    ({"detail": [{"msg": "No."}]}, ServerError()),
+    ([{"error": {"message": "No.", "code": 429}}], ServerError("No.", "", "429")),
+    (
+        {"type": "error", "error": {"type": "overloaded_error", "message": "No."}},
+        ServerError("No.", "overloaded_error"),
+    ),
+    ({"error": {"message": {"a": 1}, "type": ["x"], "code": True, "param": "the whole prompt"}}, ServerError()),
+    ({"error": None}, ServerError()),
+    ("No.", ServerError("No.")),
+    ([], ServerError()),
+    (7, ServerError()),
 )
 TELLING = (
     "The key sk-0123456789abcdef is wrong",
@@ -63,14 +65,14 @@ HARMLESS = (
 )
 
 
-@pytest.mark.parametrize(("body", "said"), BODIES)
-def test_an_error_is_found_in_every_form_that_servers_give_it(body: Any, said: Said) -> None:
-    assert read(json.dumps(body).encode()) == said
+@pytest.mark.parametrize(("body", "error"), BODIES)
+def test_an_error_is_found_in_every_form_that_servers_give_it(body: Any, error: ServerError) -> None:
+    assert server_error(body) == error
 
 
-@pytest.mark.parametrize("body", [b"", b"<html>", b"\xff", b"{"])
-def test_a_body_that_is_no_json_says_nothing(body: bytes) -> None:
-    assert read(body) == Said()
+@pytest.mark.parametrize("body", ["", "<html>", "{", None])
+def test_a_page_or_json_that_was_cut_says_nothing(body: str | None) -> None:
+    assert server_error(body) == ServerError()
 
 
 @pytest.mark.parametrize("text", TELLING)

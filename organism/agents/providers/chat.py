@@ -1,24 +1,25 @@
-"""The chat completions API: a request in its words, and its answers as parts."""
+"""The words of the chat completions API: a request, and the parts of an answer. `openai` and `local` use them."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
+from decimal import Decimal
 from typing import Any, Final
 
-from organism.agents.providers.wire.characters import Characters
-from organism.agents.providers.wire.events import Event
-from organism.agents.providers.wire.faults import Faults
-from organism.agents.providers.wire.json_text import loads
-from organism.agents.providers.wire.numbers import dollars, tokens, used
-from organism.agents.providers.wire.said import understood
-from organism.agents.providers.wire.tool_calls import Calls, NewId, finished
+from organism.agents.providers.failures import Failures, server_error
+from organism.agents.providers.pieces import (
+    CallInPieces,
+    Characters,
+    NewId,
+    arguments_text,
+    tokens,
+    usage_of,
+    whole_calls,
+)
 from organism.model.completion import Finish, FinishReason, ModelRequest, Part, TextDelta, ThoughtDelta, Usage
 
-PATH: Final = "/chat/completions"
 OPTIONAL: Final = ("stream_options", "stream", "max_tokens", "temperature", "response_format")
-DONE: Final = b"[DONE]"
-COST_HEADER: Final = "x-litellm-response-cost"
 FINISHES: Final[Mapping[str, FinishReason]] = {
     "length": "length",
     "max_tokens": "length",
@@ -28,7 +29,7 @@ FINISHES: Final[Mapping[str, FinishReason]] = {
     "safety": "content_filter",
     "refusal": "content_filter",
 }
-"""Whatever else a server says is the end that it was meant to be."""
+"""Any other reason means that the model ended as it was meant to."""
 BROKEN_OFF: Final = frozenset({"error", "abort", "aborted", "cancelled", "network_error"})
 UNNAMED: Final = "answer"
 
@@ -37,14 +38,14 @@ _NO_NAME: Final = re.compile(r"[^A-Za-z0-9_-]+")
 
 def body(request: ModelRequest, without: frozenset[str]) -> dict[str, Any]:
     """The request, less the parameters that the server does not take; ``max_tokens`` then goes by its newer name."""
-    told: dict[str, Any] = {"model": request.model, "messages": request.messages, "stream": True}
-    told |= {"stream_options": {"include_usage": True}, "temperature": request.temperature}
+    sent: dict[str, Any] = {"model": request.model, "messages": request.messages, "stream": True}
+    sent |= {"stream_options": {"include_usage": True}, "temperature": request.temperature}
     if request.max_tokens is not None:
-        told["max_tokens"] = request.max_tokens
+        sent["max_tokens"] = request.max_tokens
         if "max_tokens" in without:
-            told["max_completion_tokens"] = request.max_tokens
+            sent["max_completion_tokens"] = request.max_tokens
     if request.tools:
-        told["tools"] = [
+        sent["tools"] = [
             {
                 "type": "function",
                 "function": {"name": tool.name, "description": tool.description, "parameters": tool.parameters},
@@ -52,10 +53,10 @@ def body(request: ModelRequest, without: frozenset[str]) -> dict[str, Any]:
             for tool in request.tools
         ]
     if request.response_format is not None:
-        told["response_format"] = wrapped(request.response_format)
+        sent["response_format"] = wrapped(request.response_format)
     if "stream" in without:
-        del told["stream_options"]
-    return {name: value for name, value in told.items() if name not in without}
+        del sent["stream_options"]
+    return {name: value for name, value in sent.items() if name not in without}
 
 
 def wrapped(form: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -81,80 +82,60 @@ def _is_closed(schema: Any) -> bool:
 
 
 class ChatReader:
-    """Reads one answer. See ``Reader``."""
+    """Reads one answer. See ``Reader``. ``cost_usd`` is what a header says of its cost."""
 
-    def __init__(self, faults: Faults, headers: Mapping[str, str], new_id: NewId) -> None:
-        self._faults = faults
-        self._cost = dollars(headers.get(COST_HEADER))
+    def __init__(self, failures: Failures, cost_usd: Decimal | None, new_id: NewId) -> None:
+        self._failures = failures
+        self._cost_usd = cost_usd
         self._new_id = new_id
         self._text, self._thought = Characters(), Characters()
-        self._calls = Calls()
+        self._calls = _Calls()
         self._usage: Usage | None = None
         self._finish = ""
-        self._has_spoken = False
         self._has_refused = False
         self.is_finished = False
-        self.is_ended = False
 
-    def event(self, event: Event) -> Iterable[Part]:
+    def event(self, event: object) -> Iterator[Part]:
         """See ``Reader``."""
-        data = event.data.strip()
-        if data.startswith(DONE):
-            self.is_ended = True
-        elif data and (chunk := self._read(event)) is not None:
-            return self._chunk(chunk)
-        return ()
+        if isinstance(event, dict):
+            yield from self._chunk(event)
+        elif not self.is_finished:
+            raise self._failures.malformed("with an event that is no JSON object")
 
-    def whole(self, document: Mapping[str, Any]) -> Iterator[Part]:
+    def whole(self, answer: Mapping[str, Any]) -> Iterator[Part]:
         """See ``Reader``."""
-        if not document.get("error") and not isinstance(document.get("choices"), list):
-            raise self._faults.malformed("with JSON that has no `choices`")
-        yield from self._chunk(document)
-        self.is_ended = True
+        yield from self._chunk(answer)
+        if not isinstance(answer.get("choices"), list):
+            raise self._failures.malformed("with JSON that has no `choices`")
+        self.is_finished = self.is_finished or bool(answer["choices"])
 
     def end(self) -> Iterator[Part]:
         """See ``Reader``."""
-        if not self._has_spoken or not (self._finish or self.is_ended):
-            raise self._faults.cut()
-        thought, text = self._thought.rest(), self._text.rest()
-        if thought:
+        if not self.is_finished:
+            raise self._failures.cut()
+        if thought := self._thought.rest():
             yield ThoughtDelta(thought)
-        if text:
+        if text := self._text.rest():
             yield TextDelta(text)
-        calls = list(finished(self._calls.all, self._new_id))
+        calls = list(whole_calls(self._calls.all, self._new_id))
         if not all(call.name for call in calls):
-            raise self._faults.malformed("with a tool call that names no tool")
+            raise self._failures.malformed("with a tool call that names no tool")
         yield from calls
         if self._usage is not None:
             yield self._usage
         yield Finish(self._reason(has_calls=bool(calls)))
 
-    def _read(self, event: Event) -> Mapping[str, Any] | None:
-        """What the event says. The answer that is whole already is not lost to what stands behind it."""
-        try:
-            document = loads(event.data)
-        except ValueError:
-            document = None
-        if event.name == "error":
-            raise self._faults.told(understood(document or event.data.decode("utf-8", "replace")))
-        if isinstance(document, dict):
-            return document
-        if self.is_finished:
-            return None
-        raise self._faults.malformed("with an event that is no JSON object")
-
     def _chunk(self, chunk: Mapping[str, Any]) -> Iterator[Part]:
         if chunk.get("error"):
-            raise self._faults.told(understood(chunk))
+            raise self._failures.reported(server_error(chunk))
         self._count(chunk.get("usage"))
         choices = chunk.get("choices")
         for choice in choices if isinstance(choices, list) else ():
             if not isinstance(choice, dict) or choice.get("index") not in (0, None):
                 continue
-            self._has_spoken = True
             delta = choice.get("delta") or choice.get("message")
             if isinstance(delta, dict):
-                thought, text = self._heard(delta)
+                thought, text = self._spoken(delta)
                 if thought:
                     yield ThoughtDelta(thought)
                 if text:
@@ -166,12 +147,12 @@ class ChatReader:
         if not isinstance(finish, str) or not finish:
             return
         if finish.lower() in BROKEN_OFF:
-            raise self._faults.cut()
+            raise self._failures.cut()
         self._finish = finish.lower()
         self.is_finished = True
 
-    def _heard(self, delta: Mapping[str, Any]) -> tuple[str, str]:
-        """Thought and text of a delta; its pieces of calls are kept."""
+    def _spoken(self, delta: Mapping[str, Any]) -> tuple[str, str]:
+        """Thought and text of a delta; its pieces of tool calls are kept for the end."""
         thought = delta.get("reasoning_content") or delta.get("reasoning")
         inner, text = _texts(delta.get("content"))
         refusal = delta.get("refusal")
@@ -180,22 +161,22 @@ class ChatReader:
             text += refusal
         for piece in _pieces(delta):
             if not isinstance(piece, dict):
-                raise self._faults.malformed("with a tool call that is no object")
+                raise self._failures.malformed("with a tool call that is no object")
             self._calls.take(piece)
         thought = thought + inner if isinstance(thought, str) else inner
         return self._thought.take(thought), self._text.take(text)
 
-    def _count(self, told: Any) -> None:
+    def _count(self, counts: Any) -> None:
         """The usage; where a server tells it again and again, the last time counts."""
-        if not isinstance(told, dict):
+        if not isinstance(counts, dict):
             return
-        given, all_ = tokens(told.get("prompt_tokens")), tokens(told.get("total_tokens"))
-        written = tokens(told.get("completion_tokens"))
+        given, all_ = tokens(counts.get("prompt_tokens")), tokens(counts.get("total_tokens"))
+        written = tokens(counts.get("completion_tokens"))
         if written is None and given is not None and all_ is not None and all_ >= given:
             written = all_ - given
-        usage = used(told, given, written)
-        if usage is not None and usage.cost_usd is None and self._cost:
-            usage = Usage(usage.input_tokens, usage.output_tokens, self._cost)
+        usage = usage_of(counts, given, written)
+        if usage is not None and usage.cost_usd is None and self._cost_usd:
+            usage = Usage(usage.input_tokens, usage.output_tokens, self._cost_usd)
         self._usage = usage or self._usage
 
     def _reason(self, *, has_calls: bool) -> FinishReason:
@@ -205,7 +186,7 @@ class ChatReader:
 
 
 def _pieces(delta: Mapping[str, Any]) -> list[Any]:
-    """The pieces of tool calls in a delta; ``function_call`` is how there once was one at most."""
+    """The pieces of tool calls in a delta; ``function_call`` is the older form, for one call at most."""
     calls, one = delta.get("tool_calls"), delta.get("function_call")
     if calls:
         return calls if isinstance(calls, list) else [calls]
@@ -224,3 +205,61 @@ def _texts(content: Any) -> tuple[str, str]:
         elif isinstance(part, dict) and isinstance(part.get("text"), str):
             text += part["text"]
     return thought, text
+
+
+class _Calls:
+    """The tool calls of one answer.
+
+    A piece says by ``index`` which call it is for; servers leave that out, or say 0 of each. So a piece begins a call
+    where it names a function and its id, or the whole arguments before it, show that it is another one.
+    """
+
+    def __init__(self) -> None:
+        self.all: list[CallInPieces] = []
+        self._by_index: dict[int, CallInPieces] = {}
+
+    def take(self, piece: dict[str, Any]) -> None:
+        """The next piece."""
+        function = piece.get("function")
+        function = function if isinstance(function, dict) else piece
+        id_, name = _text(piece.get("id")), _text(function.get("name"))
+        arguments = arguments_text(function.get("arguments"))
+        index = piece.get("index")
+        index = index if isinstance(index, int) and not isinstance(index, bool) else None
+        call = self._meant(index, id_, name)
+        if call is None or _is_other(call, id_, name, arguments):
+            call = CallInPieces()
+            self.all.append(call)
+        elif name and arguments and _is_repeated(call, id_, arguments):
+            return
+        if index is not None:
+            self._by_index[index] = call
+        call.id = call.id or id_
+        call.name = call.name or name
+        call.add(arguments)
+
+    def _meant(self, index: int | None, id_: str, name: str) -> CallInPieces | None:
+        if index is not None:
+            return self._by_index.get(index)
+        known = next((call for call in reversed(self.all) if id_ and call.id == id_), None)
+        if known is not None or (id_ and name):
+            return known
+        return self.all[-1] if self.all else None
+
+
+def _is_other(call: CallInPieces, id_: str, name: str, arguments: str) -> bool:
+    """Whether what comes in the place of ``call`` is another call: it must name a function to be one."""
+    if not name or not call.name:
+        return False
+    if (id_ and call.id and id_ != call.id) or name != call.name:
+        return True
+    return bool(arguments) and call.is_complete and not _is_repeated(call, id_, arguments)
+
+
+def _is_repeated(call: CallInPieces, id_: str, arguments: str) -> bool:
+    """Whether it is the whole call once more."""
+    return id_ != "" and id_ == call.id and arguments == call.text
+
+
+def _text(value: Any) -> str:
+    return str(value) if isinstance(value, str | int) and not isinstance(value, bool) else ""

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from tests.agents.providers.wire.chunks import STOP, USED, A, Odd, says
-from tests.agents.providers.wire.reading import sse
+from tests.agents.providers.odd.chunks import STOP, USED, A, Odd, says
+from tests.agents.providers.odd.reading import sse
 
 ERRORS: dict[str, Odd] = {
     "at once": (sse({"error": {"message": "Overloaded"}}), "unavailable"),
@@ -26,11 +26,11 @@ ERRORS: dict[str, Odd] = {
     "by the name of the event": (sse('event: error\ndata: {"message": "Broken"}\n\n'), "unavailable"),
     "by the name of the event, no JSON": (
         sse("event: error\ndata: Number of choices must be positive.\n\n"),
-        "unavailable",
+        "malformed",
     ),
     "in a field of its own": (sse(says("hi"), 'error: {"code": 500, "message": "Broken"}\n\n'), "unavailable"),
     "null": (sse({**says("hi"), "error": None}, STOP), ["hi", "stop"]),
-    "behind the reason": (sse(says("hi"), STOP, {"error": {"code": 500}}), "unavailable"),
+    "behind the reason": (sse(says("hi"), STOP, {"error": {"code": 500}}), ["hi", "stop"]),
 }
 GARBAGE: dict[str, Odd] = {
     "nothing": (b"", "unavailable"),
@@ -45,10 +45,10 @@ GARBAGE: dict[str, Odd] = {
     "cut within a name": (sse(says("hi"), b"dat", end=b""), "unavailable"),
     "a page for people": (b"<!DOCTYPE html><title>Sign in</title>", "malformed"),
     "a page behind blank lines": (b"\r\n\r\n <html>", "malformed"),
-    "a plain word": (b"ok", "malformed"),
-    "null": (b"null", "malformed"),
-    "a number": (b"42\n", "malformed"),
-    "zeros": (b"\0" * 64, "malformed"),
+    "a plain word": (b"ok", "unavailable"),
+    "null": (b"null", "unavailable"),
+    "a number": (b"42\n", "unavailable"),
+    "zeros": (b"\0" * 64, "unavailable"),
     "bytes of no kind": (bytes(range(128, 256)), "malformed"),
     "lines of JSON": (
         b'{"message":{"content":"h"},"done":false}\n{"message":{"content":"i"},"done":true}\n',
@@ -66,7 +66,7 @@ GARBAGE: dict[str, Odd] = {
     "an object without choices": (b'{"status": "ok"}', "malformed"),
     "choices that are no list": (b'{"choices": {}}', "malformed"),
     "an empty list of choices": (b'{"choices": []}', "unavailable"),
-    "an object cut in the middle": (b'{"choices": [{"message": {"content": "h', "unavailable"),
+    "an object cut in the middle": (b'{"choices": [{"message": {"content": "h', "malformed"),
     "an object with more behind it": (b'{"choices": []} trailing', "malformed"),
 }
 
@@ -104,5 +104,5 @@ WHOLE: dict[str, Odd] = {
         ["hi", "stop"],
     ),
     "an error": (b'{"error": {"message": "Broken", "code": 500}}', "unavailable"),
-    "an error in a list": (b'[{"error": {"message": "Slow down", "code": 429}}]', "rate_limited"),
+    "an error in a list": (b'[{"error": {"message": "Slow down", "code": 429}}]', "malformed"),
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from tests.agents.providers.wire.reading import sse
+from tests.agents.providers.odd.reading import sse
 
 Odd = tuple[bytes, str | list[Any]]
 Delta = Mapping[str, Any]

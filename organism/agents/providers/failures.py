@@ -1,0 +1,289 @@
+"""What went wrong with a call, as ``ProviderError``: which fault it is, what came, and what to do.
+
+What a server says of an error is passed on only as far as it shows neither the key nor anything of the prompt.
+"""
+
+from __future__ import annotations
+
+import email.utils
+import math
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Final
+
+from organism.agents.provider import Fault, ProviderError
+from organism.model.completion import ModelRequest
+from organism.model.redact import SHORTEST, Redactor
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from organism.agents.providers.server import Access
+
+BY_STATUS: Final[Mapping[int, Fault]] = {
+    401: "unauthorized",
+    403: "unauthorized",
+    408: "timeout",
+    409: "unavailable",
+    425: "unavailable",
+    429: "rate_limited",
+    504: "timeout",
+    524: "timeout",
+}
+BY_NAME: Final[Mapping[str, Fault]] = {
+    "authentication_error": "unauthorized",
+    "invalid_api_key": "unauthorized",
+    "permission_error": "unauthorized",
+    "rate_limit_error": "rate_limited",
+    "rate_limit_exceeded": "rate_limited",
+    "too_many_requests": "rate_limited",
+    "timeout_error": "timeout",
+    "invalid_request_error": "rejected",
+    "BadRequestError": "rejected",
+    "not_found_error": "rejected",
+    "request_too_large": "rejected",
+    "context_length_exceeded": "rejected",
+    "exceed_context_size_error": "rejected",
+    "billing_error": "rejected",
+    "insufficient_quota": "rejected",
+}
+OUT_OF_CREDIT: Final = frozenset({"insufficient_quota", "billing_error"})
+"""These come with 429, but no wait helps."""
+PAYMENT_REQUIRED, NOT_FOUND, TOO_MANY = 402, 404, 429
+LOWEST_REDIRECT, LOWEST_ERROR, LOWEST_SERVER_ERROR = 300, 400, 500
+
+SHOWN_CHARS: Final = 300
+READ_CHARS: Final = 4000
+REVEALING_WORDS: Final = 3
+"""So many words in a row that both texts have are no coincidence, nor are two long ones, or one with digits."""
+REVEALING_CHARS: Final = 4
+LONG_WORD_CHARS: Final = 5
+
+_WORD: Final = re.compile(r"\w+")
+_QUOTED: Final = re.compile(r"[\"'`\u201c\u2018\xab](.+?)[\"'`\u201d\u2019\xbb]")
+_NAME: Final = re.compile(r"[\w.\[\]-]{1,80}")
+
+
+@dataclass(frozen=True, slots=True)
+class ServerError:
+    """An error in the words of the server: its text, and the names by which programs know it."""
+
+    text: str = ""
+    kind: str = ""
+    code: str = ""
+    param: str = ""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What programs know the error by, as far as there is something."""
+        return tuple(dict.fromkeys(name for name in (self.kind, self.code) if name))
+
+
+class Refused(ProviderError):
+    """The server answered with another status than success; ``report`` is what it says of that."""
+
+    def __init__(self, fault: Fault, message: str, wait_s: float | None, status: int, report: ServerError) -> None:
+        super().__init__(fault, message, wait_s)
+        self.status = status
+        self.report = report
+
+
+@dataclass(frozen=True, slots=True)
+class Failures:
+    """Makes the errors of one call. ``now`` tells the time, in seconds since 1970."""
+
+    access: Access
+    request: ModelRequest
+    now: Callable[[], float]
+
+    def of(self, error: Exception, *, has_begun: bool, connect_s: float) -> ProviderError:
+        """What an exception means that an SDK or its connection raised."""
+        from organism.agents.providers import transport
+
+        if isinstance(error, ValueError | RecursionError):
+            return self.malformed("with an event that is no JSON")
+        cause = error if isinstance(error, transport.ERRORS) else error.__cause__
+        if isinstance(cause, transport.Unreadable):
+            return self.malformed(str(cause))
+        if cause is not None:
+            return self._broken(transport.breakdown(cause), connect_s, has_begun=has_begun)
+        # Both SDKs call these alike. An error within an answer comes without a status, or with that of success.
+        report = server_error(getattr(error, "body", None))
+        if (status := getattr(error, "status_code", 0)) < LOWEST_REDIRECT:
+            return self.reported(report)
+        headers: Mapping[str, str] = getattr(error, "response").headers  # noqa: B009 - as above
+        return self.refused(status, headers, report)
+
+    def refused(self, status: int, headers: Mapping[str, str], report: ServerError) -> Refused:
+        """What another status than success means."""
+        fault = fault_of(status, report)
+        if fault == "unauthorized":
+            return Refused(fault, self._unauthorized(status), None, status, report)
+        wait_s = retry_after_s(headers, self.now()) if fault != "rejected" else None
+        happened = f"{self.access.host} {_happening(fault)} ({', '.join((str(status), *self._names(report)))})"
+        text = f"{happened}{self._quoted(report)}.{self._hint(status, fault, wait_s)}"
+        return Refused(fault, text, wait_s, status, report)
+
+    def reported(self, report: ServerError) -> ProviderError:
+        """What an error in the middle of an answer means."""
+        status = int(report.code) if report.code.isdecimal() and len(report.code) <= len("500") else 0
+        by_name: Fault = next((BY_NAME[name] for name in report.names if name in BY_NAME), "unavailable")
+        fault = fault_of(status, report) if status >= LOWEST_ERROR else by_name
+        if fault == "unauthorized":
+            return ProviderError(fault, self._unauthorized(status))
+        names = self._names(report)
+        named = f" ({', '.join(names)})" if names else ""
+        return ProviderError(fault, f"{self.access.host} broke off its answer{named}{self._quoted(report)}.")
+
+    def late(self, what: str, seconds: float) -> ProviderError:
+        """The server took too long."""
+        return ProviderError("timeout", f"{self.access.host} {what} within {seconds:.4g} s.")
+
+    def cut(self) -> ProviderError:
+        """The answer ended before its end."""
+        return ProviderError("unavailable", f"The answer of {self.access.host} broke off in the middle.")
+
+    def malformed(self, what: str) -> ProviderError:
+        """The answer cannot be understood."""
+        return ProviderError("malformed", f"{self.access.host} answered {what}; is `base_url` that of such an API?")
+
+    def unsendable(self) -> ProviderError:
+        """The request is no JSON."""
+        return ProviderError("rejected", "The request holds what JSON cannot say, such as half a character.")
+
+    def _broken(self, breakdown: str, connect_s: float, *, has_begun: bool) -> ProviderError:
+        """There is no connection, or no longer."""
+        if breakdown == "connect_timeout":
+            return self.late("could not be connected to", connect_s)
+        if breakdown == "broken":
+            hung_up = ProviderError("unavailable", f"{self.access.host} hung up before it answered.")
+            return self.cut() if has_begun else hung_up
+        untrusted = breakdown == "untrusted"
+        why = "does not show a certificate that is trusted here" if untrusted else "cannot be reached"
+        return ProviderError("unavailable", f"{self.access.host} {why}; is it running, and is `base_url` right?")
+
+    def _unauthorized(self, status: int) -> str:
+        shown = f" ({status})" if status else ""
+        if self.access.credential() is None:
+            return f"{self.access.host} wants a key{shown}: {self.access.how_to_set}."
+        return f"{self.access.host} does not take the key{shown}: {self.access.how_to_set}."
+
+    def _names(self, report: ServerError) -> list[str]:
+        return [name for name in report.names if quotable(name, self.request, self.access.key)]
+
+    def _quoted(self, report: ServerError) -> str:
+        """What the server says, after what happened."""
+        text = quotable(report.text, self.request, self.access.key)
+        return f": {text.rstrip('.')}" if text else ""
+
+    def _hint(self, status: int, fault: Fault, wait_s: float | None) -> str:
+        if status == PAYMENT_REQUIRED or (status == TOO_MANY and fault == "rejected"):
+            return " The account has no credit left."
+        if status == NOT_FOUND:
+            return f" Is there a model `{self.request.model}`, and does `base_url` lead to the API (as …/v1 does)?"
+        if status < LOWEST_ERROR:
+            return " Set `base_url` to the address that it leads to."
+        return f" It asks to wait {wait_s:.4g} s." if wait_s else ""
+
+
+def fault_of(status: int, report: ServerError) -> Fault:
+    """The fault behind a status."""
+    if OUT_OF_CREDIT.intersection(report.names):
+        return "rejected"
+    return BY_STATUS.get(status) or ("unavailable" if status >= LOWEST_SERVER_ERROR else "rejected")
+
+
+def _happening(fault: Fault) -> str:
+    return {"rate_limited": "is asked too often", "rejected": "refused the request"}.get(fault, "failed")
+
+
+def retry_after_s(headers: Mapping[str, str], now: float) -> float | None:
+    """How long the server asks to wait: milliseconds, seconds or a date; None if it does not say."""
+    if (milliseconds := _number(headers.get("retry-after-ms", ""))) is not None:
+        return milliseconds / 1000
+    value = headers.get("retry-after", "")
+    if (seconds := _number(value)) is not None:
+        return seconds
+    try:
+        return max(0.0, email.utils.parsedate_to_datetime(value).timestamp() - now)
+    except (ValueError, OverflowError, OSError):
+        return None
+
+
+def _number(text: str) -> float | None:
+    try:
+        number = float(text)
+    except ValueError:
+        return None
+    return max(0.0, number) if math.isfinite(number) else None
+
+
+def server_error(body: object) -> ServerError:
+    """The error in the JSON or the text of a body; servers agree on no form for it."""
+    if isinstance(body, list):
+        return server_error(body[0]) if body else ServerError()
+    if isinstance(body, str):
+        return ServerError(text="" if body.startswith(("<", "{", "[")) else body)  # a page, or JSON that was cut
+    if not isinstance(body, Mapping):
+        return ServerError()
+    inner = body.get("error")
+    if isinstance(inner, Mapping | str):
+        return server_error(inner)
+    text = next((body[key] for key in ("message", "detail", "msg") if isinstance(body.get(key), str)), "")
+    return ServerError(text, *(_name(body.get(key)) for key in ("type", "code", "param")))
+
+
+def _name(value: Any) -> str:
+    """A name such as ``rate_limit_error``; anything else is no name, and may be part of the prompt."""
+    name = str(value) if isinstance(value, str | int) and not isinstance(value, bool) else ""
+    return name if _NAME.fullmatch(name) else ""
+
+
+def quotable(text: str, request: ModelRequest, key: str | None) -> str:
+    """The server's text in one short line, or nothing if it repeats the key or the prompt."""
+    line = "".join(sign if sign.isprintable() else " " for sign in text[:READ_CHARS])
+    line = " ".join(line.split())
+    if (key and _shows(line, key)) or _repeats(line, list(_texts(request.messages))):
+        return ""
+    line = Redactor([key] if key else []).text(line)
+    return line if len(line) <= SHOWN_CHARS else f"{line[:SHOWN_CHARS]}…"
+
+
+def _shows(line: str, key: str) -> bool:
+    """Whether a part of the key stands there; servers like to show its ends. A short one is made up, and no secret."""
+    if len(key) < SHORTEST:
+        return False
+    shown = max(REVEALING_CHARS, len(key) // 8)
+    return any(key[at : at + shown] in line for at in (0, max(0, len(key) - shown)))
+
+
+def _repeats(line: str, prompt: Sequence[str]) -> bool:
+    """Whether the line repeats, quotes or holds a part of the prompt that is no coincidence."""
+    words = _words(line)
+    prompt_words = f" {' '.join(word for text in prompt for word in _words(text))} "
+    runs = [words[at : at + REVEALING_WORDS] for at in range(len(words) - REVEALING_WORDS + 1)]
+    runs += [list(pair) for pair in pairwise(words) if min(map(len, pair)) >= LONG_WORD_CHARS]
+    runs += [[word] for word in words if len(word) >= REVEALING_CHARS and any(map(str.isdigit, word))]
+    runs += [_words(part) for part in _QUOTED.findall(line) if len(part) >= REVEALING_CHARS]
+    if any(f" {' '.join(run)} " in prompt_words for run in runs if run):
+        return True
+    spaced = f" {' '.join(words)} "
+    return any(len(text) >= REVEALING_CHARS and f" {' '.join(_words(text))} " in spaced for text in prompt)
+
+
+def _words(text: str) -> list[str]:
+    return _WORD.findall(text.casefold())
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """Every text in a request's messages, but for the roles and names that their form demands."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for key, inner in value.items():
+            yield from _texts(inner) if key not in {"role", "type", "id", "name", "tool_call_id"} else ()
+    elif isinstance(value, Iterable):
+        for inner in value:
+            yield from _texts(inner)

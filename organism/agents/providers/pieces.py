@@ -1,0 +1,127 @@
+"""What comes in pieces in both APIs, or in odd forms: characters, tool calls, counts."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from decimal import Decimal, InvalidOperation
+from typing import Any, Final
+
+import orjson
+
+from organism.model.completion import ToolCall, Usage
+
+FIRST_HALF: Final = ("\ud800", "\udbff")
+MOST_TOKENS: Final = 10**12
+MOST_USD: Final = 10**6
+
+NewId = Callable[[], str]
+
+
+class Characters:
+    """Joins the halves of characters that a server has torn apart; what stays a half is replaced by U+FFFD."""
+
+    def __init__(self) -> None:
+        self._half = ""
+
+    def take(self, piece: str) -> str:
+        """The whole characters so far."""
+        if not piece:
+            return ""
+        text = self._half + piece
+        self._half = ""
+        if FIRST_HALF[0] <= text[-1] <= FIRST_HALF[1]:
+            text, self._half = text[:-1], text[-1]
+        return whole_characters(text)
+
+    def rest(self) -> str:
+        """What is left at the end."""
+        rest, self._half = self._half, ""
+        return whole_characters(rest)
+
+
+def whole_characters(text: str) -> str:
+    """The text with halves joined, or replaced where there is nothing to join."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return text
+
+
+@dataclass(slots=True)
+class CallInPieces:
+    """What has come of a tool call so far."""
+
+    id: str = ""
+    name: str = ""
+    pieces: list[str] = field(default_factory=list)
+
+    @property
+    def text(self) -> str:
+        """The arguments so far."""
+        return "".join(self.pieces)
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the arguments so far are a whole JSON object."""
+        return arguments_of(self.text) is not None if self.pieces else False
+
+    def add(self, characters: str) -> None:
+        """The next characters of the arguments."""
+        if characters:
+            self.pieces.append(characters)
+
+
+def arguments_text(arguments: Any) -> str:
+    """Arguments as characters; some servers give the JSON that they are, or none at all."""
+    if isinstance(arguments, str):
+        return arguments
+    return "" if arguments is None or arguments == {} else json.dumps(arguments)
+
+
+def whole_calls(calls: Iterable[CallInPieces], new_id: NewId) -> Iterator[ToolCall]:
+    """The calls, each under an id of its own."""
+    seen: set[str] = set()
+    for call in calls:
+        text = whole_characters(call.text)
+        id_ = whole_characters(call.id)
+        id_ = id_ if id_ and id_ not in seen else new_id()
+        seen.add(id_)
+        given = arguments_of(text) if text.strip() not in {"", "null"} else {}
+        yield ToolCall(id_, whole_characters(call.name), given, text if given is None else None)
+
+
+def arguments_of(text: str) -> dict[str, Any] | None:
+    """The JSON object that the text is, or None."""
+    try:
+        value = orjson.loads(text)
+    except ValueError:
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def tokens(value: Any) -> int | None:
+    """A count of tokens, or None where it is none."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= MOST_TOKENS:
+        return None
+    return int(value) if value == int(value) else None
+
+
+def dollars(value: Any) -> Decimal | None:
+    """A cost, or None where it is none."""
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        return None
+    try:
+        cost = Decimal(str(value))
+    except InvalidOperation:
+        return None
+    return cost if cost.is_finite() and 0 <= cost <= MOST_USD else None
+
+
+def usage_of(counts: Mapping[str, Any], given: int | None, written: int | None) -> Usage | None:
+    """The usage with these tokens and the cost in ``counts``, or None unless both are known."""
+    if given is None or written is None:
+        return None
+    return Usage(given, written, dollars(counts.get("cost")))

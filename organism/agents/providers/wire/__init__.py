@@ -1,1 +1,0 @@
-"""Models behind HTTP: what the providers ``openai`` and ``anthropic`` have in common, and how each of them speaks."""
