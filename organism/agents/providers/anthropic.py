@@ -9,6 +9,7 @@ from typing import Any, Final
 from uuid import uuid4
 
 from organism.agents.provider import ProviderError
+from organism.agents.providers.access import Access, Waits
 from organism.agents.providers.failures import Failures, server_error
 from organism.agents.providers.pieces import (
     CallInPieces,
@@ -21,7 +22,7 @@ from organism.agents.providers.pieces import (
     whole_calls,
     whole_characters,
 )
-from organism.agents.providers.server import Access, EventStream, Reader, Sdk, Server, Waits
+from organism.agents.providers.server import EventStream, Reader, Sdk, Server
 from organism.model.completion import Finish, FinishReason, ModelRequest, Part, TextDelta, ThoughtDelta
 
 BASE_URL: Final = "https://api.anthropic.com"
@@ -218,7 +219,7 @@ class MessagesReader:
             if not self.is_finished:
                 raise self._failures.malformed("with an event that is no JSON object")
             return
-        kind = event.get("type")
+        kind = _string(event.get("type"))
         if kind == "content_block_start":
             yield from self._block(event.get("index"), event.get("content_block"))
         elif kind == "content_block_delta":

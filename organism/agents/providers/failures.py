@@ -8,19 +8,15 @@ from __future__ import annotations
 import email.utils
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from organism.agents.provider import Fault, ProviderError
+from organism.agents.providers.access import Access
 from organism.model.completion import ModelRequest
 from organism.model.redact import SHORTEST, Redactor
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from organism.agents.providers.server import Access
 
 BY_STATUS: Final[Mapping[int, Fault]] = {
     401: "unauthorized",

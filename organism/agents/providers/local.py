@@ -17,8 +17,9 @@ from uuid import uuid4
 
 from organism.agents.provider import ProviderError
 from organism.agents.providers import chat
+from organism.agents.providers.access import Access
 from organism.agents.providers.failures import Failures
-from organism.agents.providers.server import Access, request_json
+from organism.agents.providers.server import request_json
 from organism.model.completion import ModelRequest, Part
 
 MOST_TOKENS: Final = 1024

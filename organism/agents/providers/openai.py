@@ -12,9 +12,10 @@ from typing import Any, Final
 from uuid import uuid4
 
 from organism.agents.providers import chat
+from organism.agents.providers.access import Access, Waits
 from organism.agents.providers.failures import Failures
 from organism.agents.providers.pieces import dollars
-from organism.agents.providers.server import Access, EventStream, Reader, Sdk, Server, Waits
+from organism.agents.providers.server import EventStream, Reader, Sdk, Server
 from organism.model.completion import ModelRequest
 
 BASE_URL: Final = "https://api.openai.com/v1"
