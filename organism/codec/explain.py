@@ -14,6 +14,7 @@ from organism.codec.shape import Items, Kind, Maybe, Nested, Options, Payload, S
 from organism.errors import Fault, InvalidPayload
 
 _MAX_STEPS = 100_000
+_MAX_POINTER_CHARS = 500
 
 
 def faults_of(payload: Payload, shape: Shape, value: object) -> list[Fault]:
@@ -38,8 +39,15 @@ def refusal(payload: Payload, value: object, error: Exception) -> InvalidPayload
 
 
 def step(pointer: str, key: str | int) -> str:
-    """``pointer`` one step further, escaped as RFC 6901 says."""
-    return f"{pointer}/{key}" if isinstance(key, int) else f"{pointer}/{key.replace('~', '~0').replace('/', '~1')}"
+    """``pointer`` one step further, escaped as RFC 6901 says, up to a length.
+
+    The keys are a client's, and each value below one has a pointer: a long one would be copied for each of them.
+    """
+    if len(pointer) > _MAX_POINTER_CHARS:
+        return pointer
+    if isinstance(key, int):
+        return f"{pointer}/{key}"
+    return f"{pointer}/{key[:_MAX_POINTER_CHARS].replace('~', '~0').replace('/', '~1')}"
 
 
 def carried_fault(text: str) -> str | None:

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import islice
 from operator import attrgetter
 from typing import Any
 
@@ -14,7 +15,7 @@ import orjson
 from organism.codec.explain import carried_fault, step
 from organism.codec.lexical import FROM_JSON, TEXT_OF, Unfit, length_fault, scalar_fault
 from organism.codec.payload import later, maker
-from organism.codec.refusal import shown
+from organism.codec.refusal import MAX_FAULTS, shown
 from organism.codec.shape import (
     Field,
     Items,
@@ -168,7 +169,7 @@ class _Takers:
                 faults.append(Fault(at, f"expected an object with the fields {listed}, came {_came(value)}"))
                 return _UNREAD
             before = len(faults)
-            strange = [str(name) for name in value if name not in takes]
+            strange = islice((str(name) for name in value if name not in takes), MAX_FAULTS)
             faults += [Fault(step(at, name), f"this field is not known; known are {listed}") for name in strange]
             values = [_field(field, takes[field.name], value, at, faults) for field in record.fields]
             return _UNREAD if len(faults) > before else _made(make, values, at, faults)

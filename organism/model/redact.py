@@ -9,46 +9,83 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from json import dumps
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
+
+from organism.model.linear import Found, Linear, linear
 
 MASK: Final = "[redacted]"
+_MASK: Final = MASK.encode()
 SHORTEST: Final = 8
 """A shorter value is no secret worth the name, and would be found in half of all texts."""
 NAMED: Final = re.compile(
     r"(?i)(^|[-_.])(pass(word|wd|phrase)?|secrets?|tokens?|credentials?|authorization|cookie|(api|access|private)[-_]?key)$"
 )
-TOKEN: Final = re.compile(r"\b(?:org|page)_[\w.-]{0,200}?[0-9a-f]{64}\b")
-"""A token of ours, whichever installation it opens."""
+_TOKEN: Final = linear(r"\b(?:org|page)_[\w.-]*?[0-9a-f]{64}\b")
+"""A token of ours, whichever installation it opens; what begins like one may stand before it."""
+_TOKEN_BEGINS: Final = linear(r"\b(?:org|page)_")
+_LONGEST_TOKEN: Final = 5 + 200 + 64
 _TOKEN_MARKS: Final = (b"org_", b"page_")
 """One of these is in whatever holds such a token."""
-_GROWING: Final = re.compile(r"(?:o|or|org|p|pa|pag|page|(?:org|page)_[\w.-]{0,264})\Z")
+_GROWING: Final = re.compile(r"(?:o|or|org|p|pa|pag|page|(?:org|page)_[\w.-]{0,263})\Z")
 _BEGUN: Final = re.compile(rf"(?:\b{_GROWING.pattern}|[\ud800-\udbff]\Z)")
 """The end of a text that may be the beginning of such a token, or is the first half of a character."""
-_NO_WORD: Final = r"[A-Za-z._~+/-]*(?:[0-9=]|[a-z][A-Z][A-Za-z._~+/-]*[a-z][A-Z])"
+_NO_WORD: Final = r"[A-Za-z._~+/-]*(?:[0-9=]|[a-z][A-Z][A-Za-z._~+/-]*[a-z][A-Z])[A-Za-z0-9._~+/=-]*"
 """What words are not made of: prompts speak of basic understanding, of bearer certificates and basic JavaScript."""
-_LOOKS: Final = re.compile(
-    "|".join(
-        (
-            TOKEN.pattern,
-            rf"(?P<scheme>\b(?ai:bearer|basic)\s+)(?={_NO_WORD})[A-Za-z0-9._~+/=-]{{8,}}",
-            r"(?P<query>(?ai:[?&](?:token|access_token|api_?key|key|ticket|password|secret)=))[^&\s\"'<>]+",
-            r"(?P<site>\b[a-z][a-z0-9+.-]*://)[^/\s:@\"'<>]*:[^/\s@\"'<>]+(?=@)",
-            r"\bsk-[A-Za-z0-9_-]{16,}",
-            r"\b(?:AKIA|ASIA)[0-9A-Z]{16}\b",
-            r"\bgh[pousr]_[A-Za-z0-9]{36,}",
-            r"\bxox[abeoprs]-[A-Za-z0-9-]{10,}",
-            r"\beyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*",
-            r"-----BEGIN [A-Z ]*PRIVATE KEY-----[\s\S]*?(?:-----END [A-Z ]*PRIVATE KEY-----|$)",
-        )
-    )
+
+
+def _nothing(_: bytes) -> int:
+    return 0
+
+
+class _Look(NamedTuple):
+    """A kind of credential. One of the ``traces``, in lower case, is in whatever looks like it.
+
+    ``keep`` gives the length of the finding's beginning that is no secret: it says what the secret was, which has at
+    least ``least`` bytes. ``after`` stands behind the secret and stays.
+    """
+
+    traces: tuple[bytes, ...]
+    pattern: Linear
+    keep: Callable[[bytes], int] = _nothing
+    after: bytes = b""
+    least: int = 0
+
+
+_LOOKS: Final = (
+    _Look(
+        (b"-----begin ",),
+        linear(r"-----BEGIN [A-Z ]*PRIVATE KEY-----(?s:.*?)(?:-----END [A-Z ]*PRIVATE KEY-----|\z)"),
+    ),
+    _Look((b"eyj",), linear(r"\beyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*")),
+    _Look(
+        (b"bearer", b"basic"),
+        linear(rf"(?i:\b(?:bearer|basic)\s+){_NO_WORD}"),
+        keep=lambda said: len(said) - len(said.split()[-1]),
+        least=8,
+    ),
+    _Look(
+        (b"token=", b"key=", b"ticket=", b"password=", b"secret="),
+        linear(r"[?&](?i:token|access_token|api_?key|key|ticket|password|secret)=[^&\s\"'<>]+"),
+        keep=lambda said: said.index(b"=") + 1,
+    ),
+    _Look(
+        (b"://",),
+        linear(r"\b[a-z][a-z0-9+.-]*://[^/\s:@\"'<>]*:[^/\s@\"'<>]+@"),
+        keep=lambda said: said.index(b"://") + 3,
+        after=b"@",
+    ),
+    _Look(_TOKEN_MARKS, _TOKEN),
+    _Look((b"sk-",), linear(r"\bsk-[A-Za-z0-9_-]{16,}")),
+    _Look((b"akia", b"asia"), linear(r"\b(?:AKIA|ASIA)[0-9A-Z]{16}\b")),
+    _Look((b"ghp_", b"gho_", b"ghu_", b"ghs_", b"ghr_"), linear(r"\bgh[pousr]_[A-Za-z0-9]{36,}")),
+    _Look((b"xox",), linear(r"\bxox[abeoprs]-[A-Za-z0-9-]{10,}")),
 )
-_KEPT: Final = ("scheme", "query", "site")
-_TRACES: Final = (
-    *("org_", "page_", "bearer", "basic", "token=", "key=", "ticket=", "password=", "secret=", "://", "sk-"),
-    *("akia", "asia", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "xox", "eyj", "-----begin "),
-)
-"""In lower case, one of these is in whatever looks like a credential; to look for them costs a tenth of the pattern."""
+"""Each is looked for by itself: no search reads beyond the match that it finds, so that all of them are linear.
+
+None has a group: RE2 would find its place by its slowest engine.
+"""
 
 
 class Redactor:
@@ -88,15 +125,13 @@ class Redactor:
         """Whether a token that is taken here is in it, though it is known by its digest alone."""
         if not any(mark in finished for mark in _TOKEN_MARKS):
             return False
-        return any(map(self.is_live, TOKEN.findall(finished.decode("utf-8", "replace"))))
+        return any(self._live_at(found[0]) >= 0 for found in _TOKEN.finditer(finished))
 
     def kept(self, finished: bytes) -> bytes:
         """Finished JSON or XML as it may be kept: without live secrets, else as it came."""
         for form in self._forms:
-            finished = finished.replace(form, MASK.encode())
-        if not self.holds_token(finished):
-            return finished
-        return TOKEN.sub(lambda found: MASK if self.is_live(found[0]) else found[0], finished.decode()).encode()
+            finished = finished.replace(form, _MASK)
+        return self._without_tokens(finished)
 
     def masked(self, text: str) -> str:
         """A text as it may be kept: without live secrets, else as it came."""
@@ -104,11 +139,25 @@ class Redactor:
             text = text.replace(secret, MASK)
         if "org_" not in text and "page_" not in text:
             return text
-        return TOKEN.sub(lambda found: MASK if self.is_live(found[0]) else found[0], text)
+        return _decoded(self._without_tokens(_encoded(text)))
+
+    def _without_tokens(self, finished: bytes) -> bytes:
+        return _TOKEN.sub(self._unless_live, finished) if self.holds_token(finished) else finished
+
+    def _unless_live(self, found: Found[bytes]) -> bytes:
+        said = found[0]
+        at = self._live_at(said)
+        return said if at < 0 else said[:at] + _MASK
+
+    def _live_at(self, said: bytes) -> int:
+        """Where the live token begins that ``said`` ends with; -1 if none does."""
+        before = max(0, len(said) - _LONGEST_TOKEN)
+        begins = (before + begun.start() for begun in _TOKEN_BEGINS.finditer(said[before:]))
+        return next((at for at in begins if self.is_live(said[at:].decode())), -1)
 
     def parted(self, text: str) -> tuple[str, str]:
         """A text that goes on: what may be kept of it now, and the rest, which what follows may make a secret."""
-        begun = _BEGUN.search(text)
+        begun = _BEGUN.search(text, max(0, len(text) - _LONGEST_TOKEN))
         at = begun.start() if begun is not None else len(text)
         for secret in self._searched:
             at = min(at, _beginning(secret, text), _growing(secret, text))
@@ -127,11 +176,11 @@ class Redactor:
         """A text as it may be shown or logged."""
         for secret in self._secrets:
             text = text.replace(secret, MASK)
-        return _without_looks(text)
+        return _decoded(_without_looks(_encoded(text)))
 
     def shown(self, finished: bytes) -> bytes:
         """Finished JSON as it may be shown."""
-        return _without_looks(self.kept(finished).decode("utf-8", "replace")).encode()
+        return _without_looks(self.kept(finished))
 
     def value(self, value: Any, name: str = "") -> Any:
         """JSON as it may be shown or logged, with what stands under the names of secrets gone too."""
@@ -165,15 +214,28 @@ def _growing(secret: str, text: str) -> int:
     return end if end >= len(secret) and _GROWING.match(text, end) else len(text)
 
 
-def _without_looks(text: str) -> str:
+def _without_looks(finished: bytes) -> bytes:
     """The text without what looks like a credential."""
-    lowered = text.lower()
-    for trace in _TRACES:
-        if trace in lowered:
-            return _LOOKS.sub(_masked, text)
-    return text
+    lowered = finished.lower()
+    for look in _LOOKS:
+        for trace in look.traces:
+            if trace in lowered:
+                finished = look.pattern.sub(partial(_masked, look), finished)
+                break
+    return finished
 
 
-def _masked(found: re.Match[str]) -> str:
+def _masked(look: _Look, found: Found[bytes]) -> bytes:
     """The mask, behind what of the finding is no secret and says what it was."""
-    return "".join(found[name] or "" for name in _KEPT) + MASK
+    said = found[0]
+    kept = look.keep(said)
+    return said if len(said) - kept < look.least else said[:kept] + _MASK + look.after
+
+
+def _encoded(text: str) -> bytes:
+    """The text as it is searched; half a character is searched too."""
+    return text.encode("utf-8", "surrogatepass")
+
+
+def _decoded(text: bytes) -> str:
+    return text.decode("utf-8", "surrogatepass")

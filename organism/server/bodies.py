@@ -21,6 +21,7 @@ from organism.errors import (
     OrganismError,
     UnknownField,
 )
+from organism.server.problems import MOST_DETAILS
 
 MAX_WAIT_SECONDS: Final = 60.0
 _CLOSED: Final = ConfigDict(extra="forbid")
@@ -123,11 +124,12 @@ def parsed(kind: type[Body], value: Any) -> Body:
 
 
 def refusal(errors: Sequence[ErrorDetails]) -> InvalidRequest:
-    """The error that names all faults; its class is that of the first."""
-    faults = tuple(Fault(_pointer(error["loc"]), _said(error)) for error in errors)
+    """The error that names the first faults, and says how many more there are; its class is that of the first."""
+    faults = tuple(Fault(_pointer(error["loc"]), _said(error)) for error in errors[:MOST_DETAILS])
     raised = _KINDS.get(errors[0]["type"], InvalidField)
     listed = "; ".join(f"{fault.pointer or '/'}: {fault.message}" for fault in faults)
-    return raised(f"{listed}.", details=faults)
+    more = f"; and {len(errors) - len(faults)} more" if len(errors) > len(faults) else ""
+    return raised(f"{listed}{more}.", details=faults)
 
 
 def _pointer(loc: tuple[int | str, ...]) -> str:

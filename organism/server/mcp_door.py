@@ -28,6 +28,7 @@ from organism.bootstrap import VERSION
 from organism.errors import Forbidden, InvalidField, NotAcceptable, OrganismError, Stopping
 from organism.model.commands import Inject
 from organism.pump.offer import call_json, tool_spec
+from organism.server import problems
 from organism.server.bodies import MAX_WAIT_SECONDS
 from organism.server.call import Answer, Call, Process
 from organism.server.caller import caller_fields
@@ -164,7 +165,7 @@ async def _called(context: Any, params: CallToolRequestParams) -> CallToolResult
     try:
         result = await _result(call, params.name, params.arguments or {})
     except OrganismError as error:
-        said = call.process.redactor.shown(f"{error.code}: {error.message}".encode()).decode()
+        said = call.process.redactor.shown(f"{error.code}: {problems.brief(error.message)}".encode()).decode()
         return CallToolResult(content=[TextContent(type="text", text=said)], is_error=True)
     text = TextContent(type="text", text=orjson.dumps(result).decode())
     return CallToolResult(content=[text], structured_content=result if isinstance(result, dict) else {"result": result})

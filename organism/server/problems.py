@@ -39,15 +39,40 @@ _TYPICAL: Final = {
 """Where the fault most often lies, for the codes that have such a place."""
 
 
+MOST_NAME: Final = 200
+"""Characters of a name that a client sent are echoed to it, at most."""
+MOST_MESSAGE: Final = 2000
+MOST_DETAILS: Final = 20
+
+
 def body(error: OrganismError, request_id: str) -> bytes:
     """The JSON body: what was wrong, and the id to find it by in the server's log; no trace, path or secret."""
-    said: dict[str, Any] = {"type": error.type, "code": error.code, "message": error.message, "param": error.param}
-    if error.details:
-        said["details"] = [{"param": fault.pointer, "message": fault.message} for fault in error.details]
+    said: dict[str, Any] = {"type": error.type, "code": error.code, **fields(error)}
     if isinstance(error, NotAcceptable) and error.requested:
         said["requested"], said["supported"] = error.requested, error.supported
     said["request_id"] = request_id
     return orjson.dumps({"error": said})
+
+
+def fields(error: OrganismError) -> dict[str, Any]:
+    """What REST and WebSocket say of an error in the same fields, as short as it may be.
+
+    A client's own names stand in it, and may be as long as a request: each is cut here, and so is the whole.
+    """
+    said: dict[str, Any] = {"message": brief(error.message), "param": error.param and _cut(error.param)}
+    if error.details:
+        listed = error.details[:MOST_DETAILS]
+        said["details"] = [{"param": _cut(fault.pointer), "message": brief(fault.message)} for fault in listed]
+    return said
+
+
+def brief(message: str) -> str:
+    """The message with no word longer than a name may be."""
+    return _cut(" ".join(map(_cut, message.split(" "))), MOST_MESSAGE)
+
+
+def _cut(text: str, most: int = MOST_NAME) -> str:
+    return text if len(text) <= most else text[: most - 1] + "…"
 
 
 def headers(error: OrganismError) -> list[tuple[bytes, bytes]]:

@@ -12,6 +12,7 @@ from http import HTTPStatus
 from secrets import token_hex
 from typing import Any, Final
 
+import orjson
 import structlog
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
@@ -31,6 +32,7 @@ from organism.model.events import Actor
 from organism.model.principal import Principal
 from organism.model.redact import Redactor
 from organism.server import headers as fixed
+from organism.server import problems
 from organism.server.access import Access
 from organism.server.auth import token_in
 from organism.server.bodies import named_in, parsed, payload_at
@@ -52,6 +54,7 @@ from organism.tenants import Tenant
 
 PATH: Final = "/ws"
 AUTH_SECONDS: Final = 10.0
+MOST_ID_BYTES: Final = 200
 MAX_UNKNOWN_SOCKETS: Final = 64
 POLICY: Final = 1008
 RESTART: Final = 1012
@@ -205,10 +208,9 @@ class Connection:
 
     def refuse(self, given: Any, error: OrganismError) -> None:
         """Answer a command with what was wrong."""
-        fields: dict[str, Any] = {"id": given, "code": error.code, "error": error.message, "param": error.param}
-        if error.details:
-            fields["details"] = [{"param": fault.pointer, "message": fault.message} for fault in error.details]
-        said = encode("error", {**fields, "request_id": self.request_id})
+        fields = problems.fields(error)
+        told = {"id": given, "code": error.code, "error": fields.pop("message"), **fields}
+        said = encode("error", {**told, "request_id": self.request_id})
         self.protocol.write_frames(frame(self._redactor.shown(said)))
 
     async def close(self, code: int) -> None:
@@ -274,7 +276,7 @@ class Session:
             if self._closing is not None:  # dismissed: what was on its way when its token ended is not done any more
                 await self._closing
                 return
-            given = said.get("id") if isinstance(said, dict) else None
+            given = _id_of(said)
             self._seats.note_command(self.who)
             name, body, given = _command(said)
             await self._run(name, body, given)
@@ -341,7 +343,9 @@ def _command(said: Any) -> tuple[str, Any, Any]:
     """The command's name, its parsed body, and the ``id`` that its answer shall carry."""
     if not isinstance(said, dict):
         raise InvalidField('A command is a JSON object as {"cmd":"ping"}.')
-    name, given = said.get("cmd"), said.get("id")
+    name, given = said.get("cmd"), _id_of(said)
+    if given is None and said.get("id") is not None:
+        raise InvalidField(f"An `id` has at most {MOST_ID_BYTES} bytes of JSON; a longer one came.", param="/id")
     if name is None:
         raise MissingField(f"`cmd` is missing; it is one of {', '.join(COMMANDS)}.", param="/cmd")
     kind: Kind | None = COMMANDS.get(name) if isinstance(name, str) else None
@@ -349,6 +353,12 @@ def _command(said: Any) -> tuple[str, Any, Any]:
         raise InvalidField(f"There is no command {str(name)[:40]!r}; there are {', '.join(COMMANDS)}.", param="/cmd")
     body = parsed(kind.body, {key: value for key, value in said.items() if key not in {"cmd", "id"}})
     return str(name), body, given
+
+
+def _id_of(said: Any) -> Any:
+    """The ``id`` of a command, which each answer to it carries; None if it has none, or one that is too long."""
+    given = said.get("id") if isinstance(said, dict) else None
+    return given if len(orjson.dumps(given)) <= MOST_ID_BYTES else None
 
 
 async def _refuse(socket: WebSocket, said: Answer, request_id: str) -> None:

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from enum import Enum
 from typing import Annotated, Any, Literal
 
+import orjson
 import pytest
 from annotated_types import Interval, Len
 
 from organism.codec import Codec
 from organism.errors import InvalidPayload
+from tests.growth import growth_fault
 
 
 class Color(Enum):
@@ -133,3 +137,26 @@ def test_offsets_of_a_day_and_more_have_no_form() -> None:
 def test_json_of_a_payload_that_the_codec_did_not_make_may_be_refused() -> None:
     with pytest.raises(InvalidPayload, match="/color"):
         CODEC.json(Forms(color="red"))  # type: ignore[arg-type]  # the point
+
+
+@dataclass
+class Named:
+    by_name: dict[str, list[Decimal]]
+
+
+@pytest.mark.parametrize("number", ['"1"', "1", '"1.x"'])
+def test_reading_grows_no_faster_than_its_json(number: str) -> None:
+    codec = Codec.of([Named])
+
+    def prepare(size: int) -> Callable[[], object]:
+        value = orjson.loads(
+            b'{"by_name":{"%b":[%b]}}' % (b"a" * (size // 2), b",".join([number.encode()] * (size // 8)))
+        )
+
+        def read() -> None:
+            with suppress(InvalidPayload):
+                codec.from_json("Named", value)
+
+        return read
+
+    assert growth_fault(prepare) == ""

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import itertools
 import json
+from collections.abc import Callable
+from functools import partial
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from organism.model.redact import MASK, Redactor
+from tests.growth import growth_fault
 
 SECRET = 'canary & "four" <seven>\\é-4711'
 TOKEN = "org_laptop_" + "0a" * 32
@@ -158,3 +161,30 @@ def test_a_text_in_pieces_hides_what_the_whole_hides(parts: list[str], sizes: li
     assert not any(secret in said for secret in secrets)
     assert PARTS[0] + PARTS[1] not in said or PARTS[0] + PARTS[1] in whole
     assert said == whole or said.count(MASK) > whole.count(MASK)  # what begins within a word may be masked in pieces
+
+
+BITS = (
+    "a", "a.", "-", "a://", "a://:", "a://a:a", "eyJ", "eyJaaaaaaaa.", "eyJ-AKIA0000000000000000-", "org_", "org_a-",
+    "org_x_" + "0a" * 32 + "-", "-----BEGIN ", "-----BEGIN PRIVATE KEY-----", "bearer ", "basic aB/", "basic  ",
+    "?key=", "sk-", "\ud83d",
+)  # fmt: skip
+BEFORE = ("", "a://:", "eyJ", "org_")
+
+
+@pytest.mark.parametrize("before", BEFORE)
+def test_redaction_grows_no_faster_than_its_text(before: str) -> None:
+    redactor = Redactor([SECRET], lambda _: False)
+
+    def prepare(bit: str, size: int) -> Callable[[], object]:
+        text = before + " eyj :// org_ basic " + before + bit * (size // len(bit))
+        return lambda: (redactor.text(text), redactor.parted(text))
+
+    faults = {bit: growth_fault(partial(prepare, bit)) for bit in BITS}
+    assert {bit: fault for bit, fault in faults.items() if fault} == {}
+
+
+def test_a_live_token_is_hidden_behind_what_only_begins_like_one() -> None:
+    redactor = Redactor(is_live=lambda text: text == TOKEN)
+    for before in ("org_x-", "page_1.org_-", "org_" + "y" * 500 + "."):
+        assert TOKEN.encode() not in redactor.kept(f"{before}{TOKEN}".encode())
+        assert TOKEN not in redactor.masked(f"{before}{TOKEN} after")

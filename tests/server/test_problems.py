@@ -81,3 +81,23 @@ def test_an_entry_is_complete() -> None:
         "remediation": "Inject without `thread_id` to begin a new thread.",
         "typical_param": "/thread_id",
     }
+
+
+def test_a_clients_own_names_are_cut_and_what_is_said_of_them_stays() -> None:
+    name = "n" * 100_000
+    details = tuple(Fault(f"/{name}", f"{name} is not known here; known is a") for _ in range(1000))
+    error = orjson.loads(problems.body(InvalidField(f"The field {name!r} is not known here.", details=details), "r"))[
+        "error"
+    ]
+    assert error["message"].startswith("The field 'nnn")
+    assert error["message"].endswith("n… is not known here.")
+    assert error["param"] == f"/{'n' * 198}…"
+    assert len(error["details"]) == 20
+    assert {len(fault["param"]) for fault in error["details"]} == {200}
+    assert error["details"][0]["message"].endswith("… is not known here; known is a")
+
+
+def test_what_is_short_enough_is_said_as_it_is() -> None:
+    long = "word " * 300
+    assert problems.brief(long) == long
+    assert len(problems.brief("word " * 100_000)) == 2000

@@ -146,7 +146,7 @@ export interface AttemptFailed {
 export interface AuthCommand {
   cmd: "auth";
   token: string;
-  /** Of any kind; the answer carries it too. */
+  /** Of any kind, up to 200 bytes of JSON; the answer carries it too. */
   id?: unknown;
 }
 
@@ -642,7 +642,7 @@ export interface InjectCommand {
   payload: unknown;
   thread_id?: string | null;
   idempotency_key?: string | null;
-  /** Of any kind; the answer carries it too. */
+  /** Of any kind, up to 200 bytes of JSON; the answer carries it too. */
   id?: unknown;
 }
 
@@ -691,7 +691,7 @@ export interface Invoked {
 export interface KillCommand {
   cmd: "kill";
   thread_id: string;
-  /** Of any kind; the answer carries it too. */
+  /** Of any kind, up to 200 bytes of JSON; the answer carries it too. */
   id?: unknown;
 }
 
@@ -873,7 +873,7 @@ export interface PauseCommand {
   cmd: "pause";
   agent?: string | null;
   thread_id?: string | null;
-  /** Of any kind; the answer carries it too. */
+  /** Of any kind, up to 200 bytes of JSON; the answer carries it too. */
   id?: unknown;
 }
 
@@ -886,7 +886,7 @@ export interface Piece {
 /** A command that needs no fields. */
 export interface PingCommand {
   cmd: "ping";
-  /** Of any kind; the answer carries it too. */
+  /** Of any kind, up to 200 bytes of JSON; the answer carries it too. */
   id?: unknown;
 }
 
@@ -953,7 +953,7 @@ export interface ResolveCommand {
   decision: "approve" | "reject";
   edits?: unknown;
   comment?: string;
-  /** Of any kind; the answer carries it too. */
+  /** Of any kind, up to 200 bytes of JSON; the answer carries it too. */
   id?: unknown;
 }
 
@@ -962,7 +962,7 @@ export interface ResumeCommand {
   cmd: "resume";
   agent?: string | null;
   thread_id?: string | null;
-  /** Of any kind; the answer carries it too. */
+  /** Of any kind, up to 200 bytes of JSON; the answer carries it too. */
   id?: unknown;
 }
 
@@ -1043,7 +1043,7 @@ export interface SubscribeCommand {
   since?: number | null;
   log?: string | null;
   batch?: boolean;
-  /** Of any kind; the answer carries it too. */
+  /** Of any kind, up to 200 bytes of JSON; the answer carries it too. */
   id?: unknown;
 }
 

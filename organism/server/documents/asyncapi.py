@@ -18,7 +18,7 @@ DESCRIPTION: Final = (
 )
 SOCKET: Final = "#/channels/socket"
 BATCH: Final = "Batch"
-ID: Final = {"description": "Of any kind; the answer carries it too.", "examples": [1]}
+ID: Final = {"description": "Of any kind, up to 200 bytes of JSON; the answer carries it too.", "examples": [1]}
 
 
 def frame_kinds() -> list[Any]:

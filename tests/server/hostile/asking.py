@@ -26,7 +26,7 @@ async def answered(server: Served, raw: Raw) -> str:
     reader, writer = await asyncio.open_connection(url.hostname, url.port)
     writer.write(raw.bytes)
     try:
-        said = await asyncio.wait_for(_first_answer(reader), PATIENCE_SECONDS)
+        said = await asyncio.wait_for(first_answer(reader), PATIENCE_SECONDS)
     except TimeoutError:
         return f"{raw.name}: no answer, and the connection lives"
     finally:
@@ -36,7 +36,7 @@ async def answered(server: Served, raw: Raw) -> str:
     return f"{raw.name}: {fault}" if (fault := _fault(said, raw.statuses)) else ""
 
 
-async def _first_answer(reader: asyncio.StreamReader) -> bytes:
+async def first_answer(reader: asyncio.StreamReader) -> bytes:
     """One answer, or nothing if the server hangs up."""
     try:
         head = await reader.readuntil(b"\r\n\r\n")
