@@ -138,7 +138,7 @@ class Sockets:
                     said = await connection.receive()
             except TimeoutError:
                 raise MissingAuthorization(f"No `auth` came within {AUTH_SECONDS:.0f} seconds.") from None
-        connection.first_id = said.get("id") if isinstance(said, dict) else None
+        connection.first_id = _id_of(said)
         if not isinstance(said, dict) or said.get("cmd") != "auth":
             raise MissingAuthorization('Send {"cmd":"auth","token":"…"} first, or an Authorization header.')
         _, body, given = _command(said)
