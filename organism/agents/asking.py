@@ -1,15 +1,14 @@
 """One round of calls: each becomes a message to its listener, and what comes of it a result for the model.
 
 The requests of a round overlap; they are sent in the order of the calls, and their results are told in that order. A
-call that cannot be made is answered with what is wrong with it, so that the model can mend it. In a run that has read
-text from outside, what cannot be undone needs a person's word first, whatever the model says (S20).
+call that cannot be made is answered with what is wrong with it, so that the model can mend it.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 import orjson
@@ -21,20 +20,17 @@ from organism.model.handler import AskError, HandlerMetadata
 from organism.model.handler import SystemError as SystemErrorPayload
 from organism.model.ids import SYSTEM_TODO
 from organism.model.tool import ToolError
-from organism.model.visible import visible
 
 MOST_CALLS: Final = 32
 """So many calls of a round are made; those beyond are answered that they were too many."""
-WHY_ASKED: Final = "This run has read text from outside, and the call cannot be undone."
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What came of a call. ``output`` is JSON; ``is_outside`` says that strangers may have written it."""
+    """What came of a call. ``output`` is JSON."""
 
     output: str
     is_error: bool = False
-    is_outside: bool = False
 
 
 class Replies:
@@ -100,34 +96,13 @@ async def results(metadata: HandlerMetadata, ready: Sequence[Ready | Result], re
 
 
 async def _result(metadata: HandlerMetadata, ready: Ready, replies: Replies) -> Result:
-    function = ready.asked.function
-    is_outside = function is not None and function.brings_outside_text
+    payload = ready.payload if ready.payload.notes else ready.payload.payload
     try:
-        reply = await metadata.ask(ready.to, ready.payload if ready.payload.notes else ready.payload.payload)
+        reply = await metadata.ask(ready.to, payload, call_id=ready.asked.call.id)
     except AskError as error:
         if ready.to == SYSTEM_TODO and error.code == "no_reply":  # it closes a reminder without a word
             return Result('{"closed":true}')
         return failure(error.code, error.message)
     if isinstance(reply, SystemErrorPayload | ToolError):
-        return replace(failure(reply.code, reply.message), is_outside=is_outside)
-    return Result(replies.json(reply), is_outside=is_outside)
-
-
-async def approved(metadata: HandlerMetadata, ready: Ready) -> Ready | Result:
-    """What a person makes of a call that cannot be undone: the call, with their changes if they made any, or a refusal.
-
-    It is shown with all that is invisible in it (S22).
-    """
-    asked, call_id = ready.asked, ready.asked.call.id
-    shown = {"tool": ready.to, "arguments": visible(asked.call.input or {}), "why": WHY_ASKED}
-    called = {"id": call_id, "name": ready.to, "input": shown["arguments"]}
-    payload = {"toolName": ready.to, "toolCall": called, "why": WHY_ASKED}
-    await metadata.emit("interaction_request", {"id": call_id, "kind": "approval", "payload": payload})
-    approval = await metadata.approve(shown)
-    await metadata.emit("interaction_response", {"id": call_id, "decision": approval.decision})
-    if approval.decision != "approve":
-        said = f": {approval.comment}" if approval.comment else ""
-        return failure("refused", f"No person has allowed this call ({approval.decision}){said}.")
-    if not isinstance(approval.edits, dict):
-        return ready
-    return prepared(replace(asked, call=replace(asked.call, input=approval.edits)))
+        return failure(reply.code, reply.message)
+    return Result(replies.json(reply))

@@ -12,8 +12,7 @@ from organism.codec import Codec, PayloadSchema, Terms
 from organism.config.settings import Listener
 from organism.model.handler import TodoComplete, TodoUntil
 from organism.model.ids import SYSTEM_TODO
-from organism.model.tool import CONFIRM_TOKEN, ToolSpec
-from organism.pump.confirm import is_two_steps
+from organism.model.tool import ToolSpec
 from organism.pump.offer import call_json, tool_spec
 
 REMINDERS: Final[Mapping[str, type]] = {"todo_until": TodoUntil, "todo_complete": TodoComplete}
@@ -22,23 +21,12 @@ REMINDERS: Final[Mapping[str, type]] = {"todo_until": TodoUntil, "todo_complete"
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """One function. ``to`` is the listener that is asked; ``make`` gives its payload or raises ``InvalidPayload``.
-
-    ``brings_outside_text`` and ``is_destructive`` say what S20 must know of it. ``has_confirmation``: it acts only in
-    its second step, which has the confirm token.
-    """
+    """One function. ``to`` is the listener that is asked; ``make`` gives its payload or raises ``InvalidPayload``."""
 
     spec: ToolSpec
     to: str
     payload_class: type
     make: Callable[[Mapping[str, Any]], object]
-    brings_outside_text: bool = False
-    is_destructive: bool = False
-    has_confirmation: bool = False
-
-    def acts(self, arguments: Mapping[str, Any]) -> bool:
-        """Whether this call does what cannot be undone: a preview does not."""
-        return self.is_destructive and (not self.has_confirmation or bool(arguments.get(CONFIRM_TOKEN)))
 
 
 class Functions:
@@ -84,9 +72,6 @@ def _function(listener: Listener, name: str, codec: Codec) -> Function:
         to=listener.name,
         payload_class=listener.payload_class,
         make=partial(_checked, listener, codec),
-        brings_outside_text=listener.brings_outside_text or listener.is_agent,
-        is_destructive=listener.confirm,
-        has_confirmation=is_two_steps(listener.payload_class),
     )
 
 

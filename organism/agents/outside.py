@@ -1,4 +1,4 @@
-"""The texts from outside that a run has read (S20)."""
+"""The texts of others that a run has read: a call that repeats their words is none of the model's (S20)."""
 
 from __future__ import annotations
 
@@ -12,15 +12,10 @@ _SPACE: Final = re.compile(r"\s+")
 
 
 class Outside:
-    """What strangers have written and the run has read. A run with any of it is tainted."""
+    """What others have written and the run has read: messages but the console's, and the results of calls."""
 
     def __init__(self) -> None:
         self._texts: list[str] = []
-
-    @property
-    def is_read(self) -> bool:
-        """Whether the run has read any."""
-        return bool(self._texts)
 
     def add(self, text: str) -> None:
         """The run reads this text; of JSON each text in it, too."""

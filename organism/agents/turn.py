@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from organism.agents.asking import Ready, Replies, Result, approved, prepared_all, results
+from organism.agents.asking import Replies, Result, prepared_all, results
 from organism.agents.conversation import Conversation
 from organism.agents.functions import functions_of
 from organism.agents.outside import Outside
@@ -32,7 +32,6 @@ class Agent:
     """One agent, as a configuration has it; the same for all its turns."""
 
     listener: Listener
-    listeners: Mapping[str, Listener]
     codec: Codec
     charter: str
     reader: CallReader
@@ -51,11 +50,6 @@ class Agent:
             options["max_tokens"] = described.max_tokens
         return options
 
-    @property
-    def asks_people(self) -> bool:
-        """Whether a person must agree to what cannot be undone, once text from outside was read."""
-        return self.listener.agent is None or self.listener.agent.taint == "escalate"
-
     def text_of(self, payload: object, sender: str) -> str:
         """The message in words: a prompt's own, of any other payload its JSON.
 
@@ -65,16 +59,11 @@ class Agent:
             return payload.message
         return self.codec.json(payload).decode()
 
-    def is_outside(self, sender: str) -> bool:
-        """Whether the messages of a sender are text of others: those of agents are, and of tools that say so."""
-        found = self.listeners.get(sender)
-        return found is not None and (found.is_agent or found.brings_outside_text)
-
 
 def turn_of(listener: Listener, listeners: Mapping[str, Listener], codec: Codec, charter: str) -> Handler:
     """The handler of a listener that has none: each message is a turn of its model."""
     reader = CallReader(functions_of(listener, listeners, codec), codec)
-    agent = Agent(listener, listeners, codec, charter, reader, Replies())
+    agent = Agent(listener, codec, charter, reader, Replies())
 
     async def turn(payload: object, metadata: HandlerMetadata) -> HandlerResponse:
         return await Turn(agent, metadata).run(payload)
@@ -117,7 +106,7 @@ class Turn:
         if isinstance(payload, Prompt) and sender == CONSOLE:
             conversation.remember(payload.history)
         text = agent.text_of(payload, sender)
-        if agent.is_outside(sender):
+        if sender != CONSOLE:
             self._outside.add(text)
         conversation.ask(text, None if sender == CONSOLE else sender)
         return conversation
@@ -156,22 +145,13 @@ class Turn:
         self._conversation.say(carried_text(spoken.text), [each.call for each in spoken.asked])
         for asked in spoken.asked:
             await self._metadata.emit("tool_call", _call_entry(asked))
-        ready = [await self._allowed(each) for each in prepared_all(spoken.asked)]
+        ready = prepared_all(spoken.asked)
         for asked, result in zip(spoken.asked, await results(self._metadata, ready, self._agent.replies), strict=True):
             await self._tell(asked, result)
 
-    async def _allowed(self, call: Ready | Result) -> Ready | Result:
-        """The call, after a person's word if it needs one."""
-        if isinstance(call, Result) or not self._outside.is_read or not self._agent.asks_people:
-            return call
-        function, given = call.asked.function, call.asked.call.input
-        needs_approval = function is not None and function.acts(given or {})
-        return await approved(self._metadata, call) if needs_approval else call
-
     async def _tell(self, asked: Asked, result: Result) -> None:
         call = asked.call
-        if result.is_outside:
-            self._outside.add(result.output)
+        self._outside.add(result.output)
         self._conversation.answer(call, result.output)
         entry = {"id": call.id, "output": result.output, "isError": result.is_error}
         await self._metadata.emit("tool_result", entry)

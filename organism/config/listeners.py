@@ -235,6 +235,7 @@ def _listener(entry: Entry, limits: Limits, code: Code, faults: Faults) -> Liste
         section=plain,
         version=_version(plain, found.digest),
         brings_outside_text=section.brings_outside_text,
+        destroys=section.confirm,
     )
 
 

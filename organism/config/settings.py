@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final, Literal, NamedTuple
 
 from pydantic import Field
 
@@ -132,6 +132,16 @@ class Agent:
     taint: Taint = "escalate"
 
 
+class Row(NamedTuple):
+    """The row of a read model whose key is a field of the payload."""
+
+    model: str
+    field: str
+
+
+Check = Callable[[Any], None]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listener:
     """One listener, with the code that it runs.
@@ -141,7 +151,9 @@ class Listener:
     names: a reply of any other class goes unread (spec 1.4). ``max_concurrent``, ``timeout_s`` and
     ``max_payload_bytes`` are the listener's own or those of the limits. ``section`` is its part of the YAML.
     ``version`` changes with the section, with the modules of handler and payload class, and with whatever these
-    import under the prefixes. ``brings_outside_text`` says that an answer of its may hold text of strangers (spec 7.3).
+    import under the prefixes. ``brings_outside_text`` says that an answer of its may hold text of strangers (S20),
+    ``destroys`` whether a call of it cannot be undone: always (as with ``confirm``), never, or where it replaces a
+    row. ``check`` raises ``InvalidPayload`` for a payload that its class allows and the listener does not take.
     ``replies`` are classes that it is known to answer with. ``parameters`` is the JSON Schema of its arguments, where
     its payload class does not tell it. ``is_shipped``: it comes with the organism, and its code is bound to each
     tenant. ``agent`` is the conversational agent that it is, or that its ``prompt_ref`` names.
@@ -173,10 +185,17 @@ class Listener:
     section: Mapping[str, Any]
     version: str
     brings_outside_text: bool = False
+    destroys: bool | Row = False
+    check: Check | None = None
     replies: tuple[type, ...] = ()
     parameters: Mapping[str, Any] | None = None
     is_shipped: bool = False
     agent: Agent | None = None
+
+    @property
+    def asks_people(self) -> bool:
+        """Whether it is an agent for whose tainted runs a person must agree to what cannot be undone (S20)."""
+        return self.is_agent and (self.agent is None or self.agent.taint == "escalate")
 
     @property
     def acts_by_steps(self) -> bool:

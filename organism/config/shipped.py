@@ -10,7 +10,7 @@ from inspect import cleandoc
 from typing import Any, Final
 
 from organism.config.sections import ListenerSection
-from organism.config.settings import Budget, Limits, Listener
+from organism.config.settings import Budget, Check, Limits, Listener, Row
 from organism.config.tool_settings import Tools
 from organism.model.ids import AgentName
 
@@ -25,8 +25,8 @@ class ShippedTool:
     """What a shipped tool takes and answers, as data; the code that runs it is bound to each tenant.
 
     Its description is what it ``says``, else the docstring of ``payload_class``. ``replies`` are the classes that it
-    answers with. ``brings_outside_text`` says that an answer of its may hold text of strangers (spec 7.3, S20).
-    ``timeout_s`` is its own running time. ``parameters`` is the JSON Schema of its arguments, where the payload class
+    answers with. ``brings_outside_text``, ``destroys`` and ``check`` are as in ``Listener``. ``timeout_s`` is its own
+    running time. ``parameters`` is the JSON Schema of its arguments, where the payload class
     does not tell it. ``is_listed``: it is a listener though nobody names it. ``settings`` is what ``tools`` of
     organism.yaml says of it, a dataclass. ``release`` is the version of its code. ``is_off`` says why it cannot be
     used, if so.
@@ -36,6 +36,8 @@ class ShippedTool:
     payload_class: type
     replies: tuple[type, ...]
     brings_outside_text: bool = False
+    destroys: bool | Row = False
+    check: Check | None = None
     timeout_s: float = 30.0
     parameters: Mapping[str, Any] | None = None
     says: str = ""
@@ -95,6 +97,8 @@ def shipped_listener(
         section=section,
         version=_version(tool, section),
         brings_outside_text=tool.brings_outside_text,
+        destroys=said.confirm or tool.destroys,
+        check=tool.check,
         replies=tool.replies,
         parameters=tool.parameters,
         is_shipped=True,

@@ -23,6 +23,7 @@ class Fact:
 
 @dataclass(frozen=True, slots=True)
 class Recorded(HandlerResponse):
-    """An answer, with what it made so. It counts if it comes from a shipped tool."""
+    """An answer, with what it made so, and whose text it gives back. Both count if it comes from a shipped tool."""
 
     facts: tuple[Fact, ...] = ()
+    authors: frozenset[str] = frozenset()

@@ -114,7 +114,7 @@ class EffectFailed(EffectError):
 class Steps(Protocol):
     """The steps of one handling; the pump's side of ``HandlerMetadata``."""
 
-    async def ask(self, to: str, payload: object, timeout_s: float | None) -> Any:
+    async def ask(self, to: str, payload: object, timeout_s: float | None, call_id: str) -> Any:
         """Send and wait for the reply's payload."""
 
     async def effect(self, key: str, fn: Callable[[str], Awaitable[Any]], kind: EffectKind) -> Any:
@@ -236,13 +236,14 @@ class HandlerMetadata(Circumstances):
         self._situation = situation
         self._steps = steps
 
-    async def ask(self, to: str, payload: object, timeout: float | None = None) -> Any:
+    async def ask(self, to: str, payload: object, timeout: float | None = None, *, call_id: str = "") -> Any:
         """Send ``payload`` to the peer ``to`` and give the payload of its reply.
 
         ``timeout`` is in seconds (default: the organism's ``ask_timeout_s``); time in which the peer is paused does not
-        count. Raises ``AskError``. While it waits, the handler's slot is free for others.
+        count. Raises ``AskError``. While it waits, the handler's slot is free for others. ``call_id`` is that of the
+        ``tool_call`` entry by which the run shows it: if a person is asked about the call, the run shows that too.
         """
-        return await self._steps.ask(to, payload, timeout)
+        return await self._steps.ask(to, payload, timeout, call_id)
 
     async def effect(self, key: str, fn: Callable[[str], Awaitable[Any]], kind: EffectKind = "idempotent") -> Any:
         """Run ``fn(stable_key)``, which touches the outside, and give its JSON result, recorded.

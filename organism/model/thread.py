@@ -30,6 +30,7 @@ class Root(NamedTuple):
 
 
 NO_ROOT: Final = Root()
+NOBODY: Final[frozenset[str]] = frozenset()
 
 
 class Thread:
@@ -149,11 +150,14 @@ class Message:
     """An open message. ``call`` is the call in which a request was sent, or in which a reply is handled.
 
     ``digest`` is its content's, by which that is checked when it is read: without it the whole unit has to be read.
+    ``authors`` names whose text it may hold: agents, and listeners that bring text from outside. It is a fact of the
+    message and never changes; ``read`` names those whose text its handling has read since, in answers to its asks.
     """
 
     __slots__ = (
         "after",
         "ask",
+        "authors",
         "call",
         "correlation",
         "deaths",
@@ -168,6 +172,7 @@ class Message:
         "next_at",
         "payload",
         "position",
+        "read",
         "reply",
         "running",
         "sender",
@@ -188,6 +193,8 @@ class Message:
         self.type: str = data["type"]
         self.depth: int = data["depth"]
         self.reply: bool = "reply" in data
+        self.authors = frozenset(data["authors"]) if "authors" in data else NOBODY
+        self.read = NOBODY
         self.thread = thread
         self.position = event.position
         self.digest: str = data.get("content", "")

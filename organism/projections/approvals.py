@@ -22,6 +22,7 @@ def apply(_key: str, row: Row | None, event: Event) -> Row | None:
 
     ``position`` stays that of the request, where the preview lies; ``digest`` is that of the edits, once there are any.
     ``payload_type`` is the class of the payload that is previewed; None where a handler asks and shows what it likes.
+    ``why`` says why a tainted run's call needs a person; None where a person is always asked.
     """
     if event.type == "approval_requested":
         return _requested(event)
@@ -40,6 +41,7 @@ def _requested(event: Event) -> Row:
         "message_id": data["message"],
         "agent": data["agent"],
         "payload_type": data.get("type"),
+        "why": data.get("why"),
         "digest": data["digest"],
         "status": "pending",
         "requested_at": iso(event.at),
@@ -57,7 +59,7 @@ def _end(event: Event) -> str:
 
 MODEL = ReadModel(
     name="approvals",
-    version=3,
+    version=4,
     keys=dict.fromkeys(("approval_requested", "approval_resolved", "approval_expired", "approval_cancelled"), keys),
     apply=apply,
     columns={

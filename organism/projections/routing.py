@@ -99,6 +99,7 @@ def _message_sent(state: Routing, event: Event) -> None:
         step = state.step(*data["answers"])
         if step is not None:
             step.content_at = event.position
+            step.message.read = step.message.read.union(data.get("authors", ()))
         return
     if data["to"] == CONSOLE:
         return
@@ -147,6 +148,9 @@ def _message_started(state: Routing, event: Event) -> None:
     message.starts += 1
     message.running = True
     message.next_at = 0
+    for todo in (message.thread.todos or {}).values():
+        if todo["agent"] == message.to:
+            message.read = message.read.union(todo.get("authors", ()))
     if not message.reply and message.starts == 1:
         message.call = call = Call(message.id, message.sender, message.call)
         call.step, call.ask = message.step, message.ask

@@ -14,13 +14,15 @@ def keys(event: Event) -> Sequence[str]:
 
 
 def apply(key: str, _row: Row | None, event: Event) -> Row | None:
-    """Where the value lies; None if it was deleted."""
-    return None if "deleted" in event.data else {"key": key, "position": event.position}
+    """Where the value lies, and whose text it and its key may hold; None if it was deleted."""
+    if "deleted" in event.data:
+        return None
+    return {"key": key, "position": event.position, "authors": event.data.get("authors", [])}
 
 
 MODEL = ReadModel(
     name="values",
-    version=1,
+    version=2,
     keys={"value_set": keys},
     apply=apply,
     columns={"key": "TEXT"},

@@ -100,7 +100,7 @@ async def _otherwise(handling: Handling, payload: Any) -> object:
     listener = handling.listener
     if listener.confirm and not handling.message.reply:
         payload = await confirm.asked(handling, payload)
-    if listener.approval and not handling.message.reply and not isinstance(payload, consent.Withheld):
+    if not handling.message.reply and not isinstance(payload, consent.Withheld):
         payload = await consent.asked(handling, payload)
     if isinstance(payload, consent.Withheld):
         return payload.answer

@@ -14,7 +14,7 @@ import orjson
 from organism.errors import AlreadyResolved
 from organism.model.commands import ResolveApproval
 from organism.model.events import Content
-from organism.model.thread import Message, Step, Thread
+from organism.model.thread import CONSENT, Message, Step, Thread
 from organism.pump import runs
 from organism.pump.unit import Decision, State
 from organism.pump.wording import json_of
@@ -151,6 +151,7 @@ def resolve_approval(decision: Decision, step: Step, command: ResolveApproval) -
         data["digest"] = hashlib.sha256(edits.json).hexdigest()
     decision.add("approval_resolved", data, edits, owner)
     answer = {"decision": command.decision, "edits": command.edits, "comment": command.comment, "by": by}
+    _show_response(decision, step, command.decision)
     decision.record(step, None, Content(owner, orjson.dumps(answer)))
 
 
@@ -160,9 +161,15 @@ def expire(decision: Decision, step: Step) -> None:
     if step.kind == "approve":
         decision.add("approval_expired", {"approval": step.approval}, thread=owner)
         answer = {"decision": "expired", "edits": None, "comment": "", "by": ""}
+        _show_response(decision, step, "expired")
         decision.record(step, None, Content(owner, orjson.dumps(answer)))
     else:
         decision.record(step, {"code": "timeout", "message": "There was no answer in time."})
+
+
+def _show_response(decision: Decision, step: Step, said: str) -> None:
+    if step.number == CONSENT:
+        runs.show_response(decision, step.message, said)
 
 
 def find_approval(state: State, approval: str) -> Step | None:

@@ -85,7 +85,7 @@ class Run:
     def __init__(self, pump: Desk, message: Message, listener: Listener, started_at: int) -> None:
         self.message = message
         self.listener = listener
-        asks_first = listener.approval or listener.confirm
+        asks_first = listener.approval or listener.confirm or listener.destroys
         self.handler = None if asks_first or listener.blocking else listener.handler
         self.rules = pump.state.rules
         self.pump = pump

@@ -20,7 +20,7 @@ from organism.pump.folded import Folded
 from organism.pump.pump import Pump
 from organism.pump.unit import Decision, State
 
-SNAPSHOT: Final = "routing/5"
+SNAPSHOT: Final = "routing/6"
 """The name of the fold's snapshots: another one whenever their shape changes."""
 CRASH_LOOP_LIVES: Final = 5
 MANY: Final = 100_000

@@ -27,7 +27,8 @@ REFUSED_CODES: Final = frozenset({"routing", "validation"})
 class Letter:
     """An open dead letter. ``calls`` is the call that it stood in, innermost first: request id and caller of each.
 
-    ``root`` is the injection that it follows from: who replays it lends it no right of his own.
+    ``root`` is the injection that it follows from: who replays it lends it no right of his own. ``authors`` are whose
+    text it may hold, also where a person has edited it.
     """
 
     message_id: str
@@ -40,6 +41,7 @@ class Letter:
     was_refused: bool
     calls: tuple[tuple[str, str], ...]
     root: Root
+    authors: list[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +75,7 @@ async def read(pump: Pump, message_id: str) -> Letter:
         was_refused,
         calls,
         await _root_of(pump, found.correlation),
+        found.data.get("authors", []),
     )
 
 
@@ -150,6 +153,8 @@ def add(decision: Decision, letter: Letter, again: Again, *, edited: bool) -> in
     }
     if letter.root != NO_ROOT:
         data["root"] = list(letter.root)
+    if letter.authors:
+        data["authors"] = letter.authors
     event = decision.add("message_sent", data, Content(letter.thread_id, again.sealed.json, again.sealed.xml))
     decision.put(event, again.sealed.payload, decision.state.rules.generation)
     return len(decision.events) - 1

@@ -14,7 +14,7 @@ from organism.model.fact import FACTS, Recorded
 from organism.model.handler import HandlerResponse
 from organism.model.handler import SystemError as SystemErrorPayload
 from organism.model.ids import CONSOLE, SYSTEM_TODO, token_of
-from organism.model.thread import Call, Message, Step
+from organism.model.thread import NOBODY, Call, Message, Step
 from organism.pump import todo
 from organism.pump.route import GENERIC, Refused, Sender, receivers, within_limits
 from organism.pump.rules import Rules
@@ -33,10 +33,12 @@ class Origin(Protocol):
 def respond(decision: Decision, origin: Origin, responses: tuple[HandlerResponse, ...]) -> None:
     """Add the messages that the responses make."""
     for response in responses:
-        if type(response) is Recorded:
+        more = NOBODY
+        if type(response) is Recorded and origin.listener.is_shipped:
             record(decision, origin, response)
+            more = response.authors
         if response.to is None:
-            reply(decision, origin, response.payload)
+            reply(decision, origin, response.payload, more)
         else:
             refused = send(decision, origin, response.to, response.payload)
             if refused is not None:
@@ -45,10 +47,21 @@ def respond(decision: Decision, origin: Origin, responses: tuple[HandlerResponse
 
 def record(decision: Decision, origin: Origin, response: Recorded) -> None:
     """Add what a shipped tool made so. What another listener claims to have made so is nothing."""
-    for fact in response.facts if origin.listener.is_shipped else ():
+    for fact in response.facts:
         if fact.type in FACTS:
             content = Content(origin.message.thread.id, fact.content) if fact.content is not None else None
-            decision.add(fact.type, dict(fact.data), content)
+            decision.add(fact.type, signed(origin, dict(fact.data)), content)
+
+
+def signed(origin: Origin, data: dict[str, Any], more: frozenset[str] = NOBODY) -> dict[str, Any]:
+    """The data of what a handling sends or stores, with whose text it may hold (S20)."""
+    message, listener = origin.message, origin.listener
+    authors = message.authors | message.read | more
+    if listener.is_agent or listener.brings_outside_text:
+        authors |= {listener.name}
+    if authors:
+        data["authors"] = sorted(authors)
+    return data
 
 
 def send(decision: Decision, origin: Origin, to: str, payload: object, step: Step | None = None) -> Refused | None:
@@ -79,7 +92,7 @@ def _to_todo(decision: Decision, origin: Origin, payload: object, step: Step | N
         _refuse(decision, origin, SYSTEM_TODO, payload, found)
         return found
     assert isinstance(sealed, Sealed)  # noqa: S101 - narrows the type
-    answer = todo.take(decision, origin.message, sealed, step)
+    answer = todo.take(decision, origin.message, sealed, step, signed(origin, {}))
     if answer is not None:
         seal_answer = origin.rules.codec.seal(SYSTEM_TODO, origin.message.to, token_of(origin.message.id), answer)
         todo.answer(decision, origin.message, seal_answer, step)
@@ -111,7 +124,8 @@ def _send_one(decision: Decision, origin: Origin, to: str, payload: object, step
         data["step"] = [step.message.id, step.number]
     if notes:
         data["notes"] = list(notes)
-    event = decision.add("message_sent", data, Content(origin.message.thread.id, sealed.json, sealed.xml))
+    content = Content(origin.message.thread.id, sealed.json, sealed.xml)
+    event = decision.add("message_sent", signed(origin, data), content)
     if to == CONSOLE:
         deliver_outside(decision, message_id, CONSOLE, "delivered")
     else:
@@ -136,8 +150,8 @@ def deliver_outside(decision: Decision, message_id: str, agent: str, outcome: st
     decision.add("message_handled", {"message": message_id, "agent": agent, "outcome": outcome, "duration": 0})
 
 
-def reply(decision: Decision, origin: Origin, payload: object) -> None:
-    """Answer the caller of the call that the message is handled in."""
+def reply(decision: Decision, origin: Origin, payload: object, more: frozenset[str] = NOBODY) -> None:
+    """Answer the caller of the call that the message is handled in; ``more`` are authors besides the handling's."""
     call = origin.message.call
     if call is None:
         return
@@ -154,7 +168,7 @@ def reply(decision: Decision, origin: Origin, payload: object) -> None:
         tell_refused(decision, origin, sealed)
         return
     sealed.notes = notes
-    _send_reply(decision, origin, sealed, token)
+    _send_reply(decision, origin, sealed, token, more)
 
 
 def _token_of(call: Call) -> str:
@@ -162,7 +176,7 @@ def _token_of(call: Call) -> str:
     return token_of(call.parent.id if call.parent is not None else call.id)
 
 
-def _send_reply(decision: Decision, origin: Origin, sealed: Sealed, token: str) -> None:
+def _send_reply(decision: Decision, origin: Origin, sealed: Sealed, token: str, more: frozenset[str]) -> None:
     call = origin.message.call
     assert call is not None  # noqa: S101 - checked by the caller; narrows the type
     message_id = decision.state.ids.message()
@@ -183,7 +197,8 @@ def _send_reply(decision: Decision, origin: Origin, sealed: Sealed, token: str) 
     answers = step is not None and step.ok is None and step.message.id in decision.state.routing.messages
     if answers and step is not None:
         data["answers"] = [step.message.id, step.number]
-    event = decision.add("message_sent", data, Content(origin.message.thread.id, sealed.json, sealed.xml))
+    content = Content(origin.message.thread.id, sealed.json, sealed.xml)
+    event = decision.add("message_sent", signed(origin, data, more), content)
     if answers and step is not None:
         step.result = sealed.payload
         decision.keep(step, event)
@@ -227,7 +242,7 @@ def _refuse(decision: Decision, origin: Origin, to: str, payload: object, refuse
         "why": refused.why,
         "reason": readable(refused.reason),
     }
-    decision.add("message_refused", data, Content(message.thread.id, _json_of(origin.rules, payload)))
+    decision.add("message_refused", signed(origin, data), Content(message.thread.id, _json_of(origin.rules, payload)))
 
 
 def _json_of(rules: Rules, payload: object) -> bytes:
@@ -256,7 +271,7 @@ def tell_refused(decision: Decision, origin: Origin, refused: Refused) -> None:
         "call": call_id,
         "reply": True,
     }
-    event = decision.add("message_sent", data, Content(message.thread.id, sealed.json, sealed.xml))
+    event = decision.add("message_sent", signed(origin, data), Content(message.thread.id, sealed.json, sealed.xml))
     too_deep = message.depth >= decision.state.rules.limits.max_depth
     if accepts(origin.listener, sealed.type_name) and not too_deep:
         decision.put(event, sealed.payload, origin.rules.generation)

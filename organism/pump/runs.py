@@ -12,6 +12,7 @@ from typing import Any, Final
 from organism.model.events import Content
 from organism.model.run import BLOCKS, faults
 from organism.model.thread import Message
+from organism.model.visible import visible
 from organism.pump import spend
 from organism.pump.block import Block
 from organism.pump.handling import Run
@@ -154,6 +155,32 @@ _PARTS: Final[Mapping[str, Callable[[Run, Story, str, Mapping[str, Any]], Corout
     "delta": _delta,
     "end": _end,
 }
+
+
+def show_request(decision: Decision, message: Message, arguments: Any, why: str) -> None:
+    """The run that made this call shows that a person is asked about it."""
+    called = {"id": _call_id(message), "name": message.to, "input": visible(arguments)}
+    payload = {"toolName": message.to, "toolCall": called, **({"why": why} if why else {})}
+    _show_to_caller(decision, message, "interaction_request", {"kind": "approval", "payload": payload})
+
+
+def show_response(decision: Decision, message: Message, said: str) -> None:
+    """The run that made this call shows what the person said of it."""
+    _show_to_caller(decision, message, "interaction_response", {"decision": said})
+
+
+def _call_id(message: Message) -> str:
+    return message.step.key if message.step is not None else ""
+
+
+def _show_to_caller(decision: Decision, message: Message, kind: str, data: dict[str, Any]) -> None:
+    """An entry of the run whose call the message is, under the call's id, if that run shows the call and goes on."""
+    step, call_id = message.step, _call_id(message)
+    if step is None or not call_id or step.message.id not in decision.state.routing.messages:
+        return
+    said = {"message": step.message.id, "agent": step.message.to, "id": call_id}
+    thread_id = step.message.thread.id
+    decision.add(f"run_{kind}", said, Content(thread_id, written({"id": call_id, **data})), thread_id)
 
 
 def finish(decision: Decision, run: Run) -> None:

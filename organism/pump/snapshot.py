@@ -61,8 +61,10 @@ def _dump_message(message: Message, calls: dict[str, dict[str, Any]]) -> dict[st
         "type": message.type,
         "depth": message.depth,
         "content": message.digest,
+        "authors": sorted(message.authors),
     }
     dumped["sent"] = {**sent, "reply": True} if message.reply else sent
+    dumped["read"] = sorted(message.read)
     dumped["thread"] = message.thread.id
     dumped["call"] = _dump_call(message.call, calls)
     dumped["step"] = _name(message.step)
@@ -126,6 +128,7 @@ def _set(item: object, fields: dict[str, Any]) -> None:
 def _load_message(state: Folded, dumped: dict[str, Any]) -> None:
     message = Message(Event("message_sent", dumped["sent"]), state.threads[dumped["thread"]])
     _set(message, {name: dumped[name] for name in MESSAGE_FIELDS})
+    message.read = frozenset(dumped["read"])
     for number, kind, digest, fields in dumped["steps"]:
         step = Step(message, number, kind, digest)
         _set(step, fields)

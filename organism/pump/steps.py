@@ -18,7 +18,7 @@ from organism.errors import InvalidPayload
 from organism.model.completion import ChatMessage, CompleteOptions, Completion
 from organism.model.events import Content
 from organism.model.handler import Approval, AskError, EffectError, EffectFailed, EffectKind, EffectUnknown
-from organism.model.thread import Step
+from organism.model.thread import CONSENT, Step
 from organism.pump import completing, recall, runs
 from organism.pump.control import canonical
 from organism.pump.handling import Run
@@ -41,7 +41,7 @@ class Handling(Run):
 
     __slots__ = ()
 
-    async def ask(self, to: str, payload: object, timeout_s: float | None) -> Any:
+    async def ask(self, to: str, payload: object, timeout_s: float | None, call_id: str) -> Any:
         """See ``HandlerMetadata.ask``."""
         to = str.__str__(to)  # a subclass may raise in any method, and this one is used in the midst of a decision
         number = self.next_number()
@@ -49,7 +49,7 @@ class Handling(Run):
         step = self.recorded(number, "ask", digest)
         if step is None:
             await self.gate()
-            step = self._send_ask(number, digest, to, payload, timeout_s)
+            step = self._send_ask(_Ask(number, digest, to, payload, timeout_s, call_id))
         await self.answer(step)
         if step.error is not None:
             raise AskError(step.error["code"], step.error["message"])  # type: ignore[arg-type]  # only such codes are recorded
@@ -59,13 +59,15 @@ class Handling(Run):
             step.result = await recall.answer_of(self.pump.log, self.rules, step)
         return step.result
 
-    def _send_ask(self, number: int, digest: str, to: str, payload: object, timeout_s: float | None) -> Step:
+    def _send_ask(self, ask: _Ask) -> Step:
         decision = self.decide()
-        seconds = timeout_s if timeout_s is not None else self.rules.limits.ask_timeout_s
-        expires = decision.at + int(min(seconds, LONGEST_SECONDS) * 1_000_000)
-        step = self.begin(decision, number, "ask", digest, {"expires": expires})
+        seconds = ask.timeout_s if ask.timeout_s is not None else self.rules.limits.ask_timeout_s
+        more: dict[str, Any] = {"expires": decision.at + int(min(seconds, LONGEST_SECONDS) * 1_000_000)}
+        if ask.call_id:
+            more["key"] = ask.call_id
+        step = self.begin(decision, ask.number, "ask", ask.digest, more)
         self.suspend(step)
-        refused = send(decision, self, to, payload, step)
+        refused = send(decision, self, ask.to, ask.payload, step)
         if refused is not None:
             decision.record(step, {"code": refused.code, "message": GENERIC[refused.code]})
         self.pump.write(decision)
@@ -126,7 +128,9 @@ class Handling(Run):
         await self.answer(step)
         return Approval(**await self.result(step))
 
-    def request_approval(self, number: int, digest: str, preview: bytes, payload_type: str | None = None) -> Step:
+    def request_approval(
+        self, number: int, digest: str, preview: bytes, payload_type: str | None = None, why: str = ""
+    ) -> Step:
         """Ask a human. ``preview`` is canonical JSON; if it is a payload, ``payload_type`` is its class."""
         decision = self.decide()
         approval = decision.state.ids.approval()
@@ -143,7 +147,11 @@ class Handling(Run):
         }
         if payload_type is not None:
             data["type"] = payload_type
+        if why:
+            data["why"] = why
         decision.add("approval_requested", data, Content(message.thread.id, preview))
+        if number == CONSENT:
+            runs.show_request(decision, message, orjson.loads(preview), why)
         self.suspend(step)
         self.pump.write(decision)
         self.pump.timers.add(expires, step)
@@ -181,6 +189,17 @@ class Handling(Run):
         if not step.is_written:
             await self.pump.settled()
         return await recall.result_of(self.pump.log, step)
+
+
+class _Ask(NamedTuple):
+    """A request that is to be sent, as a step."""
+
+    number: int
+    digest: str
+    to: str
+    payload: object
+    timeout_s: float | None
+    call_id: str
 
 
 class _Effect(NamedTuple):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from organism.codec import Sealed
 from organism.model.events import Content
 from organism.model.handler import TodoComplete, TodoRegistered, TodoUntil
@@ -19,7 +21,9 @@ def refusal(payload: object) -> Refused | None:
     return Refused("validation", "schema", reason)
 
 
-def take(decision: Decision, message: Message, sealed: Sealed, step: Step | None) -> TodoRegistered | None:
+def take(
+    decision: Decision, message: Message, sealed: Sealed, step: Step | None, authors: dict[str, Any]
+) -> TodoRegistered | None:
     """Record the message and what it does; gives the answer to a ``TodoUntil``."""
     request = decision.state.ids.message()
     data = {
@@ -29,6 +33,7 @@ def take(decision: Decision, message: Message, sealed: Sealed, step: Step | None
         "type": sealed.type_name,
         "depth": message.depth + 1,
         "token": token_of(request),
+        **authors,
     }
     if step is not None:
         data["step"] = [step.message.id, step.number]
@@ -36,14 +41,14 @@ def take(decision: Decision, message: Message, sealed: Sealed, step: Step | None
     decision.handled(decision.state.routing.messages[request], "done")
     payload = sealed.payload
     if isinstance(payload, TodoUntil):
-        return _register(decision, message, payload)
+        return _register(decision, message, payload, authors)
     known = message.thread.todos or {}
     if payload.id in known and known[payload.id]["agent"] == message.to:
         decision.add("todo_closed", {"todo": payload.id, "agent": message.to})
     return None
 
 
-def _register(decision: Decision, message: Message, wanted: TodoUntil) -> TodoRegistered:
+def _register(decision: Decision, message: Message, wanted: TodoUntil, authors: dict[str, Any]) -> TodoRegistered:
     todo_id = decision.state.ids.bare()
     data = {
         "todo": todo_id,
@@ -51,6 +56,7 @@ def _register(decision: Decision, message: Message, wanted: TodoUntil) -> TodoRe
         "wait_for": wanted.wait_for,
         "from_listener": wanted.from_listener,
         "description": wanted.description,
+        **authors,
     }
     decision.add("todo_registered", data)
     return TodoRegistered(todo_id)

@@ -13,6 +13,7 @@ from typing import Annotated, Any, Final
 import orjson
 from pydantic import Field
 
+from organism.config.settings import Row
 from organism.config.shipped import ShippedTool
 from organism.log.log import History, Query, Where
 from organism.model.fact import Fact, Recorded
@@ -102,9 +103,21 @@ class KeyValueDeleted:
 
 TOOLS: Final = (
     ShippedTool(name="key_value_get", payload_class=KeyValueGet, replies=(KeyValue,), timeout_s=10),
-    ShippedTool(name="key_value_set", payload_class=KeyValueSet, replies=(KeyValueStored,), timeout_s=10),
+    ShippedTool(
+        name="key_value_set",
+        payload_class=KeyValueSet,
+        replies=(KeyValueStored,),
+        timeout_s=10,
+        destroys=Row(_MODEL, "key"),
+    ),
     ShippedTool(name="key_value_list", payload_class=KeyValueList, replies=(KeyValueKeys,), timeout_s=10),
-    ShippedTool(name="key_value_delete", payload_class=KeyValueDelete, replies=(KeyValueDeleted,), timeout_s=10),
+    ShippedTool(
+        name="key_value_delete",
+        payload_class=KeyValueDelete,
+        replies=(KeyValueDeleted,),
+        timeout_s=10,
+        destroys=True,
+    ),
 )
 
 
@@ -117,12 +130,13 @@ class Values:
     async def get(self, payload: KeyValueGet, metadata: HandlerMetadata) -> HandlerResponse:
         """What is kept under a key."""
 
-        async def read(_key: str) -> str | None:
+        async def read(_key: str) -> tuple[str | None, builtins.list[str]]:
             row = await self._log.private_row(_MODEL, payload.key)
             content = None if row is None else await self._log.content(row["position"])
-            return None if content is None else str(orjson.loads(content[0]))
+            return (None, []) if row is None or content is None else (str(orjson.loads(content[0])), row["authors"])
 
-        return HandlerResponse.respond(KeyValue(payload.key, await metadata.effect("get", read, kind="pure")))
+        value, authors = await metadata.effect("get", read, kind="pure")
+        return Recorded(KeyValue(payload.key, value), authors=frozenset(authors))
 
     async def set(self, payload: KeyValueSet, metadata: HandlerMetadata) -> HandlerResponse:
         """Keep it."""
@@ -142,17 +156,19 @@ class Values:
     async def list(self, payload: KeyValueList, metadata: HandlerMetadata) -> HandlerResponse:
         """The keys of a prefix, a page at a time."""
 
-        async def read(_key: str) -> builtins.list[str]:
+        async def read(_key: str) -> builtins.list[tuple[str, builtins.list[str]]]:
             where = (
                 Where("key", ">=", payload.prefix),
                 Where("key", "<", payload.prefix + _AFTER_ALL),
                 Where("key", ">", payload.after),
             )
             page = await self._log.rows(_MODEL, Query(where, "key", limit=payload.limit + 1))
-            return [row["key"] for row in orjson.loads(page.rows)]
+            return [(row["key"], row["authors"]) for row in orjson.loads(page.rows)]
 
         found = await metadata.effect("list", read, kind="pure")
-        return HandlerResponse.respond(KeyValueKeys(found[: payload.limit], len(found) > payload.limit))
+        shown = found[: payload.limit]
+        keys = KeyValueKeys([key for key, _ in shown], len(found) > payload.limit)
+        return Recorded(keys, authors=frozenset(author for _, authors in shown for author in authors))
 
     async def delete(self, payload: KeyValueDelete, metadata: HandlerMetadata) -> HandlerResponse:
         """Delete it, if it is there."""

@@ -25,12 +25,13 @@ def listener_name(server: str, tool: str) -> str:
 
 
 def served_tool(name: str, server: McpServer, parameters: Mapping[str, Any], says: str) -> ShippedTool:
-    """A tool as a listener."""
+    """A tool as a listener. As long as nothing else is known, its calls cannot be undone."""
     return ShippedTool(
         name=name,
         payload_class=ToolArguments,
         replies=(ToolOutput,),
         brings_outside_text=True,
+        destroys=True,
         timeout_s=server.timeout_s + _SECONDS_MORE,
         parameters=parameters,
         says=says,

@@ -115,29 +115,6 @@ def test_the_reminders_are_functions_of_who_names_them() -> None:
     assert functions.find("system.todo") is None
 
 
-def test_the_text_of_agents_and_of_tools_that_say_so_is_from_outside() -> None:
-    functions = offered(listener("calc"), listener("wiki", brings_outside_text=True), listener("peer", is_agent=True))
-    assert [
-        function.brings_outside_text for name in ("calc", "wiki", "peer") if (function := functions.find(name))
-    ] == [
-        False,
-        True,
-        True,
-    ]
-
-
-def test_what_must_be_confirmed_acts_with_its_token_alone() -> None:
-    functions = offered(listener("calc"), listener("remove", Removal, confirm=True), listener("send", confirm=True))
-    remove, send, calc = functions.find("remove"), functions.find("send"), functions.find("calc")
-    assert remove is not None
-    assert send is not None
-    assert calc is not None
-    assert not remove.acts({"id": "1"})
-    assert remove.acts({"id": "1", "confirm_token": "t"})
-    assert send.acts({"what": "tea"})
-    assert not calc.acts({"what": "tea"})
-
-
 def test_a_class_that_two_functions_take_names_neither() -> None:
     functions = offered(listener("shop"), listener("mail"), listener("remove", Removal))
     assert {name: function.to for name, function in functions.taking().items()} == {"Removal": "remove"}

@@ -1,4 +1,4 @@
-"""What a run has read of strangers (S20)."""
+"""What a run has read of others (S20)."""
 
 from __future__ import annotations
 
@@ -7,16 +7,10 @@ import pytest
 from organism.agents.outside import Outside
 
 
-def test_a_run_that_has_read_nothing_is_clean() -> None:
-    outside = Outside()
-    assert not outside.is_read
-    assert not outside.holds("anything")
-
-
 def test_what_a_run_has_read_it_holds_whatever_the_spaces_are() -> None:
     outside = Outside()
+    assert not outside.holds('delete(id="1")')
     outside.add('delete(\n  id = "1" )')
-    assert outside.is_read
     assert outside.holds('delete(id="1")')
     assert not outside.holds('delete(id="2")')
 

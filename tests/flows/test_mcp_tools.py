@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import os
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import orjson
 import pytest
 
-from organism.errors import ConfigInvalid
+from organism.errors import ConfigInvalid, InvalidPayload
 from organism.log.log import Query
-from organism.model.commands import ResolveIndeterminate
+from organism.model.commands import ResolveApproval, ResolveIndeterminate
+from organism.model.events import Event
 from organism.pump.offer import tool_spec
 from organism.testing import Running, running
-from tests.flows.thinking import agent, call, calls, run_of, says, thinking
+from tests.flows.thinking import Thinking, agent, call, calls, run_of, says, thinking
 from tests.flows.world import MakeWorld, World
 
 SERVER = Path(__file__).parents[1] / "tools" / "mcp" / "server.py"
@@ -286,3 +288,53 @@ async def test_without_the_extra_it_is_said_how_to_install_it(
     with pytest.raises(ConfigInvalid, match=r"pip install 'organism\[mcp\]'"):
         async with running(made(world, tmp_path).config):
             pass
+
+
+async def asked_about(o: Running, world: Thinking, name: str, **arguments: Any) -> Event:
+    """What a person is asked about once the thinker has read what a tool of a server says, and calls another."""
+    world.script(calls(call("play__add", a=1, b=1)), calls(call(name, **arguments)), says("Over."))
+    await o.inject("thinker", {"message": "Act."})
+    return await o.until("approval_requested")
+
+
+def tainted(world: MakeWorld, folder: Path) -> Thinking:
+    """A thinker with all tools of the server."""
+    command = [sys.executable, str(SERVER), str(folder / "diary")]
+    thinker = agent(tools=["play__add", "play__put", "play__write.file"])
+    play = thinking(world, {"thinker": thinker})
+    play.world.top["tools"] = {"mcp": {"play": {"command": command}}}
+    play.world.write("")
+    return play
+
+
+@pytest.mark.parametrize("name", ["play__put", "play__write.file"])
+async def test_in_a_tainted_run_a_tool_that_is_not_annotated_as_read_only_needs_a_person(
+    world: MakeWorld, tmp_path: Path, name: str
+) -> None:
+    play = tainted(world, tmp_path)
+    async with play.running(on_disk=False) as o:
+        asked = await asked_about(o, play, name, text="x")
+        assert asked.data["agent"] == name
+        assert diary(tmp_path) == ["add 1 1"]
+
+
+async def test_one_that_is_annotated_as_read_only_needs_nobody(world: MakeWorld, tmp_path: Path) -> None:
+    play = tainted(world, tmp_path)
+    play.script(calls(call("play__add", a=1, b=1)), calls(call("play__add", a=2, b=2)), says("Over."))
+    async with play.running(on_disk=False) as o:
+        await o.inject("thinker", {"message": "Add."}, wait=True)
+        assert diary(tmp_path) == ["add 1 1", "add 2 2"]
+
+
+async def test_edits_of_an_approval_are_held_to_the_schema_of_the_servers_tool(
+    world: MakeWorld, tmp_path: Path
+) -> None:
+    play = tainted(world, tmp_path)
+    async with play.running(on_disk=False) as o:
+        asked = await asked_about(o, play, "play__write.file", text="x")
+        resolve = partial(ResolveApproval, approval=asked.data["approval"], decision="approve")
+        with pytest.raises(InvalidPayload, match='"text" is a required property'):
+            await o.do(resolve(edits={"json": '{"word": 1}'}))
+        await o.do(resolve(edits={"json": '{"text": "y"}'}))
+        assert await o.tenant.ended(asked.thread or "", 10)
+        assert diary(tmp_path) == ["add 1 1", "write y"]

@@ -36,6 +36,7 @@ def test_an_approval_has_the_fields_of_the_api_its_preview_being_the_content_of_
         ("message_id", "m"),
         ("agent", "greeter"),
         ("payload_type", None),
+        ("why", None),
         ("digest", "abc"),
         ("status", "pending"),
         ("requested_at", "2026-01-11T21:47:49.000000Z"),

@@ -64,6 +64,8 @@ export interface Approval {
   agent: string;
   /** Of a call that waits for consent: its payload is the preview. */
   payload_type: string | null;
+  /** Of a tainted run's call that cannot be undone: why you are asked. */
+  why: string | null;
   /** Of the receiver's schema; `{"erased":true}` once it was erased. */
   preview: unknown;
   /** What `edits` of the payload may be. */

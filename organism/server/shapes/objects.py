@@ -151,6 +151,7 @@ class Approval(TypedDict):
     payload_type: Annotated[
         PayloadType | None, Field(description="Of a call that waits for consent: its payload is the preview.")
     ]
+    why: Annotated[str | None, Field(description="Of a tainted run's call that cannot be undone: why you are asked.")]
     preview: Payload
     form_schema: NotRequired[Annotated[Object, Field(description="What `edits` of the payload may be.")]]
     digest: Annotated[Digest, Field(description="Of the preview's canonical bytes, to which a decision is bound.")]

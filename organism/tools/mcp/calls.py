@@ -24,6 +24,8 @@ from mcp.types import (
 )
 
 from organism.config.json_text import NotJson, read_json
+from organism.config.settings import Check
+from organism.errors import Fault, InvalidPayload
 from organism.model.handler import EffectFailed, EffectKind, EffectUnknown, HandlerMetadata, HandlerResponse
 from organism.model.tool import ToolArguments, ToolError, ToolOutput
 from organism.tools.mcp.address import NOTHING_DONE
@@ -66,6 +68,17 @@ def calling(connection: Connection, name: str, kind: EffectKind, schema: Argumen
         return HandlerResponse.respond(ToolError(**found) if "code" in found else ToolOutput(**found))
 
     return call
+
+
+def checking(schema: ArgumentsSchema) -> Check:
+    """Holds a payload to the tool's own schema."""
+
+    def check(payload: ToolArguments) -> None:
+        wrong = _read(payload.json, schema)[1]
+        if wrong:
+            raise InvalidPayload(wrong, details=(Fault("/json", wrong),))
+
+    return check
 
 
 def _read(text: str, schema: ArgumentsSchema | None) -> tuple[dict[str, Any], str]:

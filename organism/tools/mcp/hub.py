@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -19,7 +19,7 @@ from mcp.types import Tool
 from organism.config.settings import Handler
 from organism.config.shipped import ShippedTool
 from organism.config.tool_settings import McpServer
-from organism.tools.mcp.calls import calling, kind_of
+from organism.tools.mcp.calls import calling, checking, kind_of
 from organism.tools.mcp.connection import Connection
 from organism.tools.mcp.schema import ArgumentsSchema
 from organism.tools.served import BETWEEN, guessed, listener_name, served_tool
@@ -80,12 +80,20 @@ class Hub:
     def _shown(self, name: str, server: McpServer, tools: Sequence[Tool]) -> list[ShippedTool]:
         shown: dict[str, ShippedTool] = {}
         for tool in tools:
-            found = _shipped(name, server, tool)
-            if reason := "another tool has its name" if found.name in shown else _unusable(tool):
-                self._logger.warning("mcp_tool_left_out", server=name, tool=found.name, reason=reason)
+            listener = listener_name(name, tool.name)
+            try:
+                found = _shipped(listener, server, tool)
+            except ValueError as error:
+                self._left_out(name, listener, str(error))
+                continue
+            if listener in shown:
+                self._left_out(name, listener, "another tool has its name")
             else:
-                shown[found.name] = found
+                shown[listener] = found
         return list(shown.values())
+
+    def _left_out(self, server: str, tool: str, reason: str) -> None:
+        self._logger.warning("mcp_tool_left_out", server=server, tool=tool, reason=reason)
 
     def handlers(self, servers: Mapping[str, McpServer], tools: Iterable[ShippedTool]) -> Mapping[str, Handler]:
         """The handler of each of these tools."""
@@ -105,16 +113,10 @@ def _key(name: str, server: McpServer) -> str:
     return f"{name} {server!r}"
 
 
-def _unusable(tool: Tool) -> str:
-    """Why a tool cannot be offered, if so."""
-    try:
-        ArgumentsSchema(tool.input_schema)
-    except ValueError as error:
-        return str(error)
-    return ""
-
-
-def _shipped(name: str, server: McpServer, tool: Tool) -> ShippedTool:
+def _shipped(listener: str, server: McpServer, tool: Tool) -> ShippedTool:
+    """The tool as it is offered. Raises ``ValueError`` if its schema cannot be used."""
     said = tool.description or tool.title or tool.name
     says = cut(decoded(said.encode("utf-8", "replace"), ""), MOST_SAID_BYTES)
-    return served_tool(listener_name(name, tool.name), server, tool.input_schema, says)
+    check = checking(ArgumentsSchema(tool.input_schema))
+    made = served_tool(listener, server, tool.input_schema, says)
+    return replace(made, destroys=kind_of(tool) != "pure", check=check)
