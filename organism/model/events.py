@@ -32,6 +32,7 @@ MESSAGE: Final = frozenset(
         "message_started",
         "message_handled",
         "message_retried",
+        "message_failed",
         "message_dropped",
         "message_dead",
         "message_refused",

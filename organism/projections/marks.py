@@ -14,6 +14,7 @@ from organism.model.events import RUN, Event
 
 MARKS: Final[Mapping[str, str]] = {
     "message_retried": "message_retried",
+    "message_failed": "message_failed",
     "message_dead": "message_dead",
     "message_refused": "message_refused",
     "message_replayed": "message_replayed",

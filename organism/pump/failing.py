@@ -77,6 +77,8 @@ def park(pump: Line, handling: Handling, code: str, reason: str) -> None:
     message = handling.message
     decision = pump.state.decide(message.thread, message)
     _cancel_approvals(decision, message)
+    failure = {"message": message.id, "agent": message.to, "attempt": message.starts, "error": reason}
+    decision.add("message_failed", failure)
     dead(decision, message, code, reason)
     pump.leave(handling)
     pause_if_failing(decision, message.to)

@@ -184,7 +184,7 @@ def _error(event: Event, _standing: Standing) -> Said:
         "timestamp": iso(event.at),
         "message_id": data["message"],
         "attempt": data["attempt"],
-        "next_at": iso(data["next_at"]),
+        "next_at": iso(data["next_at"]) if "next_at" in data else None,
     }
     return Said(fields, frozenset((data["agent"],)))
 
@@ -300,6 +300,7 @@ MAKERS: Final[Mapping[str, Maker]] = {
     "thread_paused": Maker("thread_updated", _thread_updated),
     "thread_resumed": Maker("thread_updated", _thread_updated),
     "message_retried": Maker("error", _error),
+    "message_failed": Maker("error", _error),
     "message_dead": Maker("dead_letter", _dead_letter),
     "message_refused": Maker("dead_letter", _dead_letter),
     "message_replayed": Maker("dead_letter", _dead_letter_closed),

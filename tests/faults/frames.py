@@ -68,6 +68,7 @@ PROMISED: Final[dict[str, Callable[[dict[str, Any]], Shown | None]]] = {
     "thread_failed": _status("error"),
     "thread_killed": _status("killed"),
     "message_retried": lambda event: ("error", event["data"]["message"], event["data"]["attempt"]),
+    "message_failed": lambda event: ("error", event["data"]["message"], event["data"]["attempt"]),
     "message_dead": _letter,
     "message_refused": _letter,
     "step_started": _in_doubt,

@@ -73,6 +73,7 @@ class Teller:
         agent, message = self._chance.choice(NAMES), f"m{self._count}"
         kinds: dict[str, dict[str, Any]] = {
             "message_retried": {"attempt": 1, "error": "no", "next_at": START_US},
+            "message_failed": {"attempt": 3, "error": "no"},
             "message_discarded": {"failed": True},
             "approval_expired": {"approval": f"a{self._count}"},
             "step_started": {"step": 1, "unknown": True},

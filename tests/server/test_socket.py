@@ -81,7 +81,7 @@ async def test_an_agents_state_is_pushed(world: MakeWorld) -> None:
         assert (await frames.until("agent_state", agent="asker", state="paused"))[-1]["paused"] is True
 
 
-async def test_failures_are_pushed_with_their_reason(world: MakeWorld) -> None:
+async def test_each_failed_attempt_is_an_error_and_the_last_one_a_dead_letter_too(world: MakeWorld) -> None:
     made = world(
         "async def broken(payload: Ask, metadata):\n    raise ValueError('no')\n",
         {"broken": {}},
@@ -92,10 +92,13 @@ async def test_failures_are_pushed_with_their_reason(world: MakeWorld) -> None:
         await frames.until("connected")
         said = await server.inject("broken", {"text": ""})
         seen = await frames.until("thread_updated")
-    error = next(frame for frame in seen if frame["event"] == "error")
-    assert (error["thread_id"], error["agent"], error["error"]) == (said["thread_id"], "broken", "ValueError: no")
-    assert set(error) >= {"timestamp", "position"}
+    errors = [frame for frame in seen if frame["event"] == "error"]
+    for error in errors:
+        assert (error["thread_id"], error["agent"], error["error"]) == (said["thread_id"], "broken", "ValueError: no")
+        assert set(error) >= {"timestamp", "position"}
+    assert [(error["attempt"], error["next_at"] is None) for error in errors] == [(1, False), (2, True)]
     dead = next(frame for frame in seen if frame["event"] == "dead_letter")
+    assert dead["position"] > errors[-1]["position"]
     assert (dead["agent"], dead["dead_letter"]["code"], dead["dead_letter"]["attempts"]) == (
         "broken",
         "handler_error",

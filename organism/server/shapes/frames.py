@@ -67,7 +67,7 @@ class ThreadUpdated(TypedDict):
 
 @shape
 class AttemptFailed(TypedDict):
-    """An attempt to handle a message failed; another one follows."""
+    """An attempt to handle a message failed; `next_at` is when the next one begins, null after the last."""
 
     event: Literal["error"]
     position: Position
@@ -77,7 +77,7 @@ class AttemptFailed(TypedDict):
     timestamp: Time
     message_id: MessageId
     attempt: Count
-    next_at: Time
+    next_at: Time | None
 
 
 @shape
