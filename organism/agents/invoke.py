@@ -53,7 +53,7 @@ def resolved(flags: Flags, modes: tuple[InvokeMode, ...]) -> Shape:
     Raises ``NotAcceptable`` or ``ForceNotSupported`` for what it cannot deliver.
     """
     if flags.force:
-        raise ForceNotSupported(requested="force", supported=modes)
+        raise ForceNotSupported(param="/flags/force", requested="force", supported=modes)
     if flags.stream is None:
         return Shape(is_stream=BATCH not in modes, is_trimmed=bool(flags.trim))
     asked = STREAM if flags.stream else BATCH

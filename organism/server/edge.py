@@ -131,6 +131,7 @@ class Edge:
             body,
             partial(until_left, receive),
         )
+        refuse_empty(query)
         once = call.idempotency() if route.is_kept else None
         given = await (route.endpoint(call) if once is None else self._kept.answer(call, once, route.endpoint))
         if given.stream is not None:
@@ -204,6 +205,14 @@ def query_of(raw: bytes, *, takes_ticket: bool = False) -> dict[str, str]:
     return query
 
 
+def refuse_empty(query: Mapping[str, str]) -> None:
+    """Raise ``InvalidField`` for parameters without a value: they would be taken as if they were not there."""
+    empty = tuple(Fault(f"query.{name}", "has no value") for name, value in query.items() if not value)
+    if empty:
+        named = ", ".join(fault.pointer for fault in empty)
+        raise InvalidField(f"Give each parameter a value or leave it out: {named}.", details=empty)
+
+
 async def _body(receive: Receive, headers: Mapping[bytes, bytes]) -> bytes:
     """The whole body, refused as soon as it is known to be too large or of a coding that nobody undoes here."""
     if (coding := headers.get(b"content-encoding", b"identity").lower()) not in {b"identity", b""}:
@@ -255,8 +264,9 @@ async def _send_head(send: Send, given: Answer, request_id: str) -> None:
     length = ((b"content-length", b"%d" % len(given.body)),) if given.stream is None else ()
     own = fixed.API_NAMES.intersection(name for name, _ in given.headers)
     always = [header for header in fixed.API if header[0] not in own] if own else fixed.API
+    kind = ((b"content-type", given.kind),) if given.body or given.stream is not None else ()
     headers = [
-        (b"content-type", given.kind),
+        *kind,
         *length,
         (b"x-request-id", request_id.encode()),
         *given.headers,

@@ -25,14 +25,14 @@ from mcp.types import (
 )
 
 from organism.bootstrap import VERSION
-from organism.errors import Forbidden, InvalidField, NotAcceptable, OrganismError, Stopping
+from organism.errors import InvalidField, NotAcceptable, OrganismError, Stopping
 from organism.model.commands import Inject
 from organism.pump.offer import call_json, tool_spec
 from organism.server import problems
 from organism.server.bodies import MAX_WAIT_SECONDS
 from organism.server.call import Answer, Call, Process
 from organism.server.caller import caller_fields
-from organism.server.tool_calls import checked, result_of, tools_of
+from organism.server.tool_calls import checked, permitted, result_of
 from organism.server.waiting import end_of
 
 CALL: Final = "organism.call"
@@ -144,15 +144,10 @@ def _refusal(status: int, body: bytes) -> OrganismError:
 async def _listed(context: Any, _page: PaginatedRequestParams | None) -> ListToolsResult:
     """The tools that the token may call."""
     call: Call = context.request.scope[CALL]
-    rules = call.tenant.pump.state.rules
+    codec = call.tenant.pump.state.rules.codec
     tools = []
-    for listener in tools_of(rules):
-        try:
-            call.permit(name=listener.name)
-            checked(call, listener.name)
-        except Forbidden:
-            continue
-        spec = tool_spec(listener, rules.codec)
+    for listener in permitted(call):
+        spec = tool_spec(listener, codec)
         hints = ToolAnnotations(open_world_hint=listener.brings_outside_text)
         schema = dict(spec.parameters)
         tools.append(Tool(name=spec.name, description=spec.description, input_schema=schema, annotations=hints))

@@ -23,8 +23,9 @@ class Right:
     """What an operation needs: a ``scope``, or None where no token is needed.
 
     ``objects`` maps the fields that name what it acts on (of the path or the body) to their kinds; by these the scope
-    may be narrowed. ``in_body`` says that they come with the body, which the endpoint reads and holds against the
-    right itself. What is ``of_process`` concerns every tenant, and is for ``default`` alone, the operator's.
+    may be narrowed. ``in_body`` says that they come with the body, of the request or of the answer: the endpoint holds
+    them against the right itself. What is ``of_process`` concerns every tenant, and is for ``default`` alone, the
+    operator's.
     """
 
     scope: str | None
@@ -106,7 +107,7 @@ ROUTES: Final[Mapping[str, Right]] = {
     "POST /indeterminate/{id}/resolve": Right("control", {"id": "indeterminate"}),
     "POST /mcp": Right("tools:execute", {"name": "tool"}, in_body=True),
     "GET /models": Right("agents:chat"),
-    "GET /tools": Right("tools:execute"),
+    "GET /tools": Right("tools:execute", {"name": "tool"}, in_body=True),
     "POST /tools/execute": Right("tools:execute", {"name": "tool"}, in_body=True),
     "GET /usage": READ,
     "GET /usage/threads/{id}": _READ_THREAD,

@@ -39,7 +39,7 @@ from organism.server.bodies import named_in, parsed, payload_at
 from organism.server.call import Answer, Process, refuse_secret
 from organism.server.commands import COMMANDS, Auth, InjectCommand, Kind, Subscribe
 from organism.server.door import Door
-from organism.server.edge import address_of, headers_of, problem, query_of
+from organism.server.edge import address_of, headers_of, problem, query_of, refuse_empty
 from organism.server.frames import encode
 from organism.server.hosts import Hosts
 from organism.server.opening import IN_ADDRESS, Asked, asked_of
@@ -88,7 +88,9 @@ class Sockets:
             self._hosts.check_origin(headers)
             if scope["path"] != PATH:
                 raise NotFound(f"There is no WebSocket at {scope['path'][:200]!r}; it is at {PATH}.")
-            asked = asked_of(query_of(scope["query_string"], takes_ticket=True))
+            query = query_of(scope["query_string"], takes_ticket=True)
+            refuse_empty(query)
+            asked = asked_of(query)
             if asked.ticket is None and not {b"authorization", b"x-api-key"} & headers.keys():
                 self._check_room()
         except OrganismError as error:

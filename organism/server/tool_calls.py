@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import Any, Final
 
 import orjson
@@ -51,6 +52,14 @@ def tools_of(rules: Rules) -> Iterator[Listener]:
     """The shipped tools that are on, and every listener that another names in ``tools``."""
     named = {name for listener in rules.listeners.values() for name in listener.tools}
     return (listener for listener in rules.listeners.values() if listener.is_shipped or listener.name in named)
+
+
+def permitted(call: Call) -> Iterator[Listener]:
+    """The tools that the token may execute."""
+    for listener in tools_of(call.tenant.pump.state.rules):
+        with suppress(Forbidden):
+            call.permit(name=listener.name)
+            yield checked(call, listener.name)
 
 
 def checked(call: Call, name: str) -> Listener:

@@ -73,6 +73,13 @@ async def test_the_tools_are_offered_with_their_schemas_and_called(hello: Served
         assert text_of(answer) == '{"value":"42","exact":true,"fraction":""}'
 
 
+async def test_a_notification_is_taken_without_a_body_or_its_type(hello: Served) -> None:
+    said = {"jsonrpc": "2.0", "method": "notifications/initialized"}
+    answer = await hello.call("POST", "//mcp", json=said, headers={"Accept": "application/json, text/event-stream"})
+    assert (answer.status_code, answer.content) == (202, b"")
+    assert "content-type" not in answer.headers
+
+
 async def test_a_call_is_a_thread_like_any_other(hello: Served) -> None:
     async with speaking(hello) as client:
         await client.call_tool("key_value_set", {"key": "a", "value": "b"})

@@ -78,7 +78,7 @@ def _kinds(routes: Sequence[Route]) -> Iterator[Any]:
     yield from PATH.values()
     for route in routes:
         contract = route.contract
-        yield from (form.shape for form in contract.gives)
+        yield from (form.shape for form in contract.gives if form.shape is not None)
         yield from contract.parameters().values()
         yield from () if contract.takes is None else (contract.takes,)
 
@@ -152,6 +152,9 @@ def _answers(route: Route, schemas: Schemas) -> Schema:
     shown = {name: {"$ref": f"#/components/headers/{name}"} for name in headers}
     answers: dict[str, Schema] = {}
     for form in route.contract.gives:
+        if form.shape is None:
+            answers[str(form.status)] = {"description": "Taken; there is nothing to answer.", "headers": shown}
+            continue
         said = schemas.described(form.shape)
         answer = answers.setdefault(str(form.status), {"description": said, "headers": shown, "content": {}})
         answer["content"][form.kind] = _media(schemas.of(form.shape), schemas)
@@ -169,5 +172,6 @@ def _body(route: Route, schemas: Schemas) -> Schema:
     content = {JSON: _media(schema, schemas)}
     if route.contract.takes_xml:
         content[XML] = {"schema": {"type": "string"}, "example": "<Greeting><name>Dan</name></Greeting>"}
-    is_needed = bool(schemas.resolved(schema).get("required"))
-    return {"required": is_needed, "description": schemas.described(route.contract.takes), "content": content}
+    choices = [schemas.resolved(choice) for choice in schema.get("anyOf", [schema])]
+    said = " Or: ".join(choice["description"] for choice in choices)
+    return {"required": all(choice.get("required") for choice in choices), "description": said, "content": content}

@@ -122,7 +122,7 @@ def _routes(routes: Sequence[Route]) -> str:
 def _route(route: Route, schemas: Schemas) -> str:
     contract = route.contract
     taken = {"properties": {name: schemas.of(kind) for name, kind in contract.parameters().items()}}
-    answer = _one_of([type_of(schemas.of(form.shape)) for form in contract.gives])
+    answer = _one_of([type_of(schemas.of(form.shape)) for form in contract.gives if form.shape is not None])
     body = "undefined" if contract.takes is None else type_of(schemas.of(contract.takes))
     said = [f"    query: {_fields(taken, '    ')};\n", f"    body: {body};\n", f"    answer: {answer};\n"]
     fields = "".join(said)

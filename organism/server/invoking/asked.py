@@ -16,11 +16,12 @@ from pydantic.config import JsonDict
 from organism.agents.invoke import Flags
 from organism.errors import Fault, InvalidField, MissingField
 from organism.model.agent import Said
-from organism.server.bodies import Name, parsed
+from organism.server.bodies import Name, Places, parsed
 
 Format = Literal["agenta", "vercel"]
 AGENTA: Final[Format] = "agenta"
-FORMATS: Final[Mapping[str, Format]] = {"agenta": AGENTA, "vercel": "vercel"}
+VERCEL: Final[Format] = "vercel"
+FORMATS: Final[Mapping[str, Format]] = {"agenta": AGENTA, "vercel": VERCEL}
 
 JSON: Final = "application/json"
 NDJSON: Final = "application/x-ndjson"
@@ -29,6 +30,7 @@ EVENTS: Final = "text/event-stream"
 STREAMS: Final = (NDJSON, JSON_LINES, EVENTS)
 MAX_MESSAGES: Final = 1000
 
+ACCEPT: Final = b"accept"
 FORMAT: Final = b"x-ag-messages-format"
 TRANSCRIPT: Final = b"x-ag-messages-transcript"
 CONTROL: Final = b"x-ag-session-control"
@@ -36,7 +38,7 @@ EMBEDS: Final = b"x-ag-workflow-embeds"
 SESSION: Final = b"x-ag-session-id"
 
 _CLOSED: Final = ConfigDict(extra="forbid")
-_OPEN: Final = ConfigDict(extra="ignore")
+_OPEN: Final = ConfigDict(extra="ignore", json_schema_extra={"additionalProperties": True})
 _INPUTS: Final = ("messages", "message", "payload")
 _ONE_INPUT: Final[JsonDict] = {
     "oneOf": [{"required": [name], "properties": {name: {"not": {"type": "null"}}}} for name in _INPUTS]
@@ -127,12 +129,28 @@ class InvokeBody:
     flags: FlagsBody | None = None
 
 
+@with_config(_OPEN)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChatBody:
+    """What the AI SDK's chat transport posts, with `x-ag-messages-format: vercel`: the talk as UI messages.
+
+    A page may add ``agent``, ``session_id`` and ``flags``. Nothing else is read: the SDK sends the whole talk each
+    time, so the chat's ``id``, ``trigger`` and ``messageId`` say nothing more.
+    """
+
+    messages: Annotated[list[TalkMessage], _TALK]
+    agent: Name | None = None
+    session_id: Name | None = None
+    flags: FlagsBody | None = None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
     """An invoke, whatever surface it came by.
 
     ``payload`` is the input as it is, or None where ``message`` and ``history`` are; it stood at ``place`` of the body.
-    ``kind`` is the media type that a stream would have.
+    ``kind`` is the media type that a stream would have. ``headers`` names, by the pointer of a field that the body
+    could have, the header that said it instead.
     """
 
     agent: str
@@ -144,6 +162,7 @@ class Asked:
     format: Format
     kind: str
     place: str
+    headers: Places
 
 
 def asked(named: str | None, body: Any, headers: Mapping[bytes, bytes]) -> Asked:
@@ -151,24 +170,41 @@ def asked(named: str | None, body: Any, headers: Mapping[bytes, bytes]) -> Asked
 
     Raises ``MissingField``, ``UnknownField`` or ``InvalidField`` with every fault.
     """
-    said: InvokeBody | TurnBody = parsed(InvokeBody, body) if named is None else parsed(TurnBody, body)
-    agent = said.agent or named or ""
+    form = _of(headers, FORMAT, FORMATS) or AGENTA
+    said = _parsed(named, body, form)
+    agent = said.agent or named
+    if agent is None:
+        raise MissingField("/agent: is missing.", param="/agent")
     if named is not None and agent != named:
         raise InvalidField(f"The path names {named!r}, the body {agent!r}; name one.", param="/agent")
-    accepted = accepted_kind(_header(headers, b"accept"))
-    form = _of(headers, FORMAT, FORMATS) or AGENTA
-    place, payload, message, history = _inputs(said.data.inputs)
+    given = said.flags or FlagsBody()
+    in_headers = {"/flags/stream": ACCEPT} if given.stream is None else {}
+    in_headers |= {"/flags/force": CONTROL} if given.force is None else {}
+    in_headers |= {"/session_id": SESSION} if said.session_id is None else {}
+    accepted = accepted_kind(_header(headers, ACCEPT))
+    if isinstance(said, ChatBody):
+        accepted = accepted or EVENTS  # the SDK reads nothing else, and its `fetch` accepts anything
+        place, payload, (message, history) = "/messages", None, _talk(said.messages, "/messages")
+    else:
+        place, payload, message, history = _inputs(said.data.inputs)
     return Asked(
         agent=agent,
         payload=payload,
         message=message,
         history=history,
         session_id=said.session_id or _header(headers, SESSION) or None,
-        flags=_flags(said.flags or FlagsBody(), accepted, headers),
+        flags=_flags(given, accepted, headers),
         format=form,
         kind=EVENTS if form != AGENTA else accepted if accepted and accepted != JSON else NDJSON,
         place=place,
+        headers={pointer: f"headers.{name.decode()}" for pointer, name in in_headers.items()},
     )
+
+
+def _parsed(named: str | None, body: Any, form: Format) -> InvokeBody | TurnBody | ChatBody:
+    if form == VERCEL and isinstance(body, dict) and "messages" in body and "data" not in body:
+        return parsed(ChatBody, body)
+    return parsed(InvokeBody, body) if named is None else parsed(TurnBody, body)
 
 
 def _flags(given: FlagsBody, accepted: str | None, headers: Mapping[bytes, bytes]) -> Flags:

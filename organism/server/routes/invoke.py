@@ -27,6 +27,7 @@ from organism.errors import (
 from organism.model.agent import Prompt
 from organism.model.commands import Inject, Injected
 from organism.model.run import RunEntry
+from organism.server.bodies import named_in
 from organism.server.call import Answer, Call, Route, answer
 from organism.server.caller import CALLER, caller_fields
 from organism.server.contract import ACT, SENDING_REFUSED, Contract, Gives, gives
@@ -38,7 +39,9 @@ from organism.server.invoking.asked import (
     SESSION,
     STREAMS,
     TRANSCRIPT,
+    VERCEL,
     Asked,
+    ChatBody,
     InvokeBody,
     TurnBody,
     asked,
@@ -73,9 +76,10 @@ async def _invoke(call: Call, named: str | None) -> Answer:
     listener = call.tenant.pump.state.rules.listeners.get(wanted.agent)
     if listener is None:
         raise NotFound(f"There is no agent {wanted.agent[:80]!r}.", param=place)
-    if wanted.session_id is not None:
-        raise NotFound(f"There is no session {wanted.session_id[:80]!r}.", param="/session_id")
-    shape = resolved(wanted.flags, delivers(listener))
+    with named_in(wanted.headers):
+        if wanted.session_id is not None:
+            raise NotFound(f"There is no session {wanted.session_id[:80]!r}.", param="/session_id")
+        shape = resolved(wanted.flags, delivers(listener))
     told = {**caller_fields(call), **call.command_fields(of_thread=False)}
     command = Inject(to=wanted.agent, json=_payload(wanted, listener), **told)
     sent = await call.send(command, wanted.place, {"/to": place})
@@ -103,7 +107,7 @@ def _payload(wanted: Asked, listener: Listener) -> Mapping[str, Any]:
 
 
 def _stream(wanted: Asked, sent: Injected, first: list[RunEntry], rest: AsyncIterator[RunEntry]) -> Answer:
-    is_ui = wanted.format == "vercel"
+    is_ui = wanted.format == VERCEL
     tell = UiStream(sent.message_id).lines if is_ui else teller(wanted.kind)
     headers = (*UNBUFFERED, *(UI_HEADERS if is_ui else ()))
     beat = HEARTBEAT if wanted.kind == EVENTS else b""
@@ -116,7 +120,7 @@ async def _batch(
     folded = await outputs(first, rest, shape)
     if "stop_reason" not in folded:
         raise Stopping("The server stops before the run is done; it goes on with the next start.")
-    is_ui = wanted.format == "vercel"
+    is_ui = wanted.format == VERCEL
     if is_ui:
         folded["messages"] = with_parts(folded["messages"])
     given = answer({"data": {"outputs": folded}, "session_id": wanted.session_id, "thread_id": sent.thread_id})
@@ -125,7 +129,7 @@ async def _batch(
 
 ASK: Final = Contract(
     gives=gives(Invoked, *(Gives(str, kind=kind) for kind in STREAMS)),
-    takes=InvokeBody,
+    takes=InvokeBody | ChatBody,
     headers=(*ACT, *CALLER, *(name.decode() for name in (TRANSCRIPT, CONTROL, FORMAT, EMBEDS, SESSION))),
     refuses=(
         *SENDING_REFUSED,
@@ -142,5 +146,5 @@ ASK: Final = Contract(
 
 ROUTES: Final = (
     Route("POST", "/invoke", invoke, contract=ASK),
-    Route("POST", "/agents/{name}/invoke", invoke_agent, contract=replace(ASK, takes=TurnBody)),
+    Route("POST", "/agents/{name}/invoke", invoke_agent, contract=replace(ASK, takes=TurnBody | ChatBody)),
 )

@@ -12,14 +12,17 @@ from organism.server.shapes.words import Object
 
 
 async def mcp(call: Call) -> Answer:
-    """A message of the Model Context Protocol (streamable HTTP, without sessions), answered as JSON."""
+    """A message of the Model Context Protocol (streamable HTTP, without sessions), answered as JSON.
+
+    A notification, or an answer to the server, gets 202 without a body.
+    """
     call.allow_query()
     parsed(McpBody, call.json())
     return await call.process.mcp.answer(call)
 
 
 MCP: Final = Contract(
-    gives=gives(Object, Gives(Object, status=202)), takes=McpBody, refuses=(NotFound, NotAcceptable, Stopping)
+    gives=gives(Object, Gives(None, status=202)), takes=McpBody, refuses=(NotFound, NotAcceptable, Stopping)
 )
 
 ROUTES: Final = (Route("POST", "/mcp", mcp, contract=MCP),)

@@ -18,15 +18,18 @@ from organism.server.rights import gone_tool_right
 from organism.server.shapes.acts import Injected as Sent
 from organism.server.shapes.acts import ToolResult
 from organism.server.shapes.lists import ToolList
-from organism.server.tool_calls import REFUSALS, checked, result_of, tools_of
+from organism.server.tool_calls import REFUSALS, checked, permitted, result_of
 from organism.server.waiting import end_of
 
 
 async def tools(call: Call) -> Answer:
-    """The shipped tools that are on, and every listener that an agent names in ``tools``."""
+    """The tools that the token may execute.
+
+    There are the shipped ones that are on, and every listener that an agent names in ``tools``.
+    """
     call.allow_query()
-    rules = call.tenant.pump.state.rules
-    return answer({"object": "list", "data": [_shown(listener, rules.codec) for listener in tools_of(rules)]})
+    codec = call.tenant.pump.state.rules.codec
+    return answer({"object": "list", "data": [_shown(listener, codec) for listener in permitted(call)]})
 
 
 async def execute(call: Call) -> Answer:

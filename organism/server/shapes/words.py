@@ -14,7 +14,7 @@ from organism.server.frames import FRAMES
 shape: Final = with_config(ConfigDict(use_attribute_docstrings=True))
 """Marks a record as a shape: the text below a field describes it."""
 
-AgentName = Annotated[str, Field(examples=["greeter"])]
+AgentName = Annotated[str, Field(min_length=1, examples=["greeter"])]
 ThreadId = Annotated[str, Field(examples=["thr-01a2b3c4"])]
 MessageId = Annotated[str, Field(examples=["msg-01a2b3c4"])]
 Position = Annotated[int, Field(ge=0, lt=1 << 63, description="Where it stands in the log.", examples=[3])]
@@ -60,7 +60,7 @@ FrameName = TypeAliasType(
         str, Field(description="The name of a frame.", json_schema_extra={"enum": sorted(FRAMES)}, examples=["message"])
     ],
 )
-FrameNames = Annotated[list[FrameName], Field(description="Only frames of these names, parted by commas.")]
+FrameNames = Annotated[list[FrameName], Field(min_length=1, description="Only frames of these, parted by commas.")]
 Object = Annotated[dict[str, Any], Field(examples=[{}])]
 
 AgentState = TypeAliasType(

@@ -120,6 +120,55 @@ def test_a_talk_is_its_last_message_and_what_was_said_before() -> None:
     assert found.history == (Said("user", "My sport is tennis."), Said("assistant", "Noted."))
 
 
+CHAT = {
+    "id": "chat-1",
+    "messages": [
+        {"id": "u1", "role": "user", "parts": [{"type": "text", "text": "Hi!"}]},
+        {
+            "id": "a1",
+            "role": "assistant",
+            "metadata": {"stopReason": "stop"},
+            "parts": [
+                {"type": "step-start"},
+                {"type": "reasoning", "text": "hm", "state": "done"},
+                {"type": "tool-search", "toolCallId": "t1", "state": "output-available", "input": {}, "output": {}},
+                {"type": "text", "text": "Hello.", "state": "done"},
+            ],
+        },
+        {"id": "u2", "role": "user", "parts": [{"type": "text", "text": "Which?"}]},
+    ],
+    "trigger": "submit-message",
+}
+"""What the AI SDK's ``DefaultChatTransport`` posts."""
+UI = {b"x-ag-messages-format": b"vercel", b"accept": b"*/*"}
+
+
+@pytest.mark.parametrize("more", [{}, {"trigger": "regenerate-message", "messageId": "a2"}, {"theme": "dark"}])
+def test_the_body_of_the_ai_sdk_is_a_talk_that_streams(more: dict[str, Any]) -> None:
+    found = asked("writer", {**CHAT, **more}, UI)
+    assert (found.message, found.history) == ("Which?", (Said("user", "Hi!"), Said("assistant", "Hello.")))
+    assert (found.agent, found.kind, found.flags, found.place) == (
+        "writer",
+        "text/event-stream",
+        Flags(stream=True),
+        "/messages",
+    )
+
+
+def test_a_page_of_the_ai_sdk_may_name_agent_and_flags_and_accept_a_batch() -> None:
+    assert asked(None, {**CHAT, "agent": "writer"}, UI).agent == "writer"
+    assert asked("writer", {**CHAT, "flags": {"stream": False}}, UI).flags == Flags(stream=False)
+    assert asked("writer", CHAT, {**UI, b"accept": b"application/json"}).flags == Flags(stream=False)
+    with pytest.raises(MissingField) as missing:
+        asked(None, CHAT, UI)
+    with pytest.raises(InvalidRequest) as without_header:
+        asked("writer", CHAT, {})
+    with pytest.raises(InvalidField) as system:
+        asked("writer", {**CHAT, "messages": [{"id": "s", "role": "system", "parts": []}]}, UI)
+    params = [error.value.param for error in (missing, without_header, system)]
+    assert params == ["/agent", "/data", "/messages/0/role"]
+
+
 def test_what_was_said_after_the_users_last_message_is_of_the_talk_too() -> None:
     talk = [{"role": "user", "content": "Which?"}, {"role": "assistant", "content": "Tennis, since"}]
     found = asked("writer", inputs(messages=talk), {})

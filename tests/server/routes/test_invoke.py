@@ -69,6 +69,26 @@ async def test_a_plain_handler_answers_a_batch_by_every_surface_alike(hello: Ser
     assert (await hello.get(f"/threads/{body['thread_id']}"))["message_count"] == 4
 
 
+@pytest.mark.parametrize(
+    ("body", "headers", "param"),
+    [
+        ({}, {"accept": "text/event-stream"}, "headers.accept"),
+        ({"flags": {"stream": True}}, {}, "/flags/stream"),
+        ({"flags": {"stream": True}}, {"accept": "text/event-stream"}, "/flags/stream"),
+        ({}, {"x_ag_session_control": "force"}, "headers.x-ag-session-control"),
+        ({"flags": {"force": True}}, {}, "/flags/force"),
+        ({}, {"x_ag_session_id": "none"}, "headers.x-ag-session-id"),
+        ({"session_id": "none"}, {}, "/session_id"),
+        ({"session_id": "none"}, {"x_ag_session_id": "other"}, "/session_id"),
+    ],
+)
+async def test_what_cannot_be_had_is_named_where_it_was_asked_for(
+    plain_server: Served, body: dict[str, Any], headers: dict[str, str], param: str
+) -> None:
+    answer = await invoke(plain_server, "/agents/greeter/invoke", {**DAN, **body}, **headers)
+    assert answer.json()["error"]["param"] == param
+
+
 @pytest.mark.parametrize("path", SURFACES)
 async def test_every_flag_is_delivered_or_refused_by_every_surface(plain_server: Served, path: str) -> None:
     for stream, trim, force in product(SAYS, repeat=3):

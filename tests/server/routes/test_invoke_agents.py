@@ -64,6 +64,22 @@ def folded(answer: httpx2.Response) -> Any:
     return {name: value for name, value in fold(told(answer)).items() if value is not None}
 
 
+async def test_the_ai_sdk_is_answered_as_it_asks(server: Served) -> None:
+    body = {
+        "id": "chat-1",
+        "messages": [{"id": "u1", "role": "user", "parts": [{"type": "text", "text": QUESTION}]}],
+        "trigger": "submit-message",
+    }
+    headers = {**server.bearer, "x-ag-messages-format": "vercel", "accept": "*/*"}
+    answer = await server.client.post(f"{server.url}/agents/researcher/invoke", json=body, headers=headers)
+    assert (answer.status_code, answer.headers["content-type"]) == (200, "text/event-stream")
+    assert answer.headers["x-vercel-ai-ui-message-stream"] == "v1"
+    *parts, done = [line.removeprefix("data: ") for line in answer.text.split("\n\n") if line]
+    kinds = [orjson.loads(part)["type"] for part in parts]
+    assert (kinds[0], kinds[-1], done) == ("start", "finish", "[DONE]")
+    assert {"tool-input-available", "tool-output-available", "text-delta"} <= set(kinds)
+
+
 @pytest.mark.parametrize("inputs", TALKS, ids=["message", "messages"])
 @pytest.mark.parametrize("agent", AGENTS)
 async def test_the_fold_of_an_agent_s_stream_is_its_batch(server: Served, agent: str, inputs: Any) -> None:

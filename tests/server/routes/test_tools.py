@@ -308,6 +308,7 @@ async def first(server: Served, kind: str, after: int = 0) -> Event:
 GRANTS: Mapping[str, list[str]] = {
     "all-tools": ["tools:execute"],
     "one-tool": ["tools:execute:tool:calculator"],
+    "another-tool": ["tools:execute:tool:other"],
     "injector": ["inject"],
     "tools-and-helper": ["tools:execute", "inject:agent:helper"],
     "boss": ["admin"],
@@ -316,18 +317,19 @@ GRANTS: Mapping[str, list[str]] = {
 
 
 @pytest.mark.parametrize(
-    ("who", "calculator", "helper", "listing"),
+    ("who", "calculator", "helper", "listed"),
     [
-        ("all-tools", 200, 403, 200),
-        ("one-tool", 200, 403, 403),
-        ("injector", 403, 403, 403),
-        ("tools-and-helper", 200, 200, 200),
-        ("boss", 200, 200, 200),
-        ("reader", 403, 403, 403),
+        ("all-tools", 200, 403, SHIPPED),
+        ("one-tool", 200, 403, ["calculator"]),
+        ("another-tool", 403, 403, []),
+        ("injector", 403, 403, None),
+        ("tools-and-helper", 200, 200, ["helper", *SHIPPED]),
+        ("boss", 200, 200, ["helper", *SHIPPED]),
+        ("reader", 403, 403, None),
     ],
 )
-async def test_a_call_needs_the_scope_of_the_route_and_that_of_the_tool(
-    world: MakeWorld, who: str, calculator: int, helper: int, listing: int
+async def test_a_token_calls_and_lists_what_its_scopes_and_the_tool_allow(
+    world: MakeWorld, who: str, calculator: int, helper: int, listed: list[str] | None
 ) -> None:
     play = world(SOURCE, LISTENERS)
     write_tokens(play.folder, {"acme": GRANTS})
@@ -335,7 +337,10 @@ async def test_a_call_needs_the_scope_of_the_route_and_that_of_the_tool(
         headers = bearer("acme", who)
         assert (await execute(server, "calculator", {"expression": "1"}, headers=headers)).status_code == calculator
         assert (await execute(server, "helper", {"text": "x"}, headers=headers)).status_code == helper
-        assert (await server.call("GET", "//v1/tools", headers=headers)).status_code == listing
+        listing = await server.call("GET", "//v1/tools", headers=headers)
+        assert listing.status_code == (403 if listed is None else 200)
+        if listed is not None:
+            assert sorted(tool["function"]["name"] for tool in listing.json()["data"]) == sorted(listed)
         assert (await server.call("POST", "//v1/tools/execute", json={"name": "calculator"})).status_code == 400
 
 
