@@ -55,7 +55,7 @@ VERBS: Final = (
     Verb("resume", take.Control, "control:resume", "Resume an agent, a thread or the whole organism."),
     Verb("reload", take.Remote, "control:reload", "Read organism.yaml and the handlers anew: all or nothing."),
     Verb("stop", take.Remote, "control:stop", "Stop the server gracefully."),
-    Verb("dead-letters list", take.DeadLetters, "dead_letters:listed", "List the open ones, oldest first."),
+    Verb("dead-letters list", take.DeadLetters, "dead_letters:listed", "List the open ones, newest first."),
     Verb(
         "dead-letters replay", take.Replay, "dead_letters:replay", "Send one again, as it was or with another payload."
     ),

@@ -53,10 +53,10 @@ class LiveRows:
         self.position = events[-1].position
         self.is_whole = True
 
-    def rows(self, model: ReadModel) -> Iterator[tuple[str, Written]]:
-        """Each row of a model, by its key."""
+    def rows(self, model: ReadModel) -> Iterator[tuple[str, Written, int]]:
+        """Each row of a model: its key, the row, and 0, since no version of it is stored."""
         hold_whole(self.is_whole)
-        return ((key, write(model, row)) for key, row in self._rows[model.name].items() if row is not None)
+        return ((key, write(model, row), 0) for key, row in self._rows[model.name].items() if row is not None)
 
     def row(self, model: ReadModel, key: str) -> Row | None:
         """One row with its private fields."""

@@ -108,9 +108,24 @@ class Where:
 
 
 @dataclass(frozen=True, slots=True)
+class Among:
+    """A condition on a column that holds keys of ``model``: the row of that key fulfils ``where``."""
+
+    column: str
+    model: str
+    where: tuple[Where, ...]
+
+
+Place = tuple[Any, str]
+"""Where a row stands in an order: its value of the column that the order is by (empty without one), and its key."""
+
+
+@dataclass(frozen=True, slots=True)
 class Query:
     """A page of a read model's rows, ``at`` a position if one is given (L10).
 
+    Rows whose value of ``order_by`` is the same stand in the order of their keys. The page begins behind the place
+    ``after``, whether a row stands there or not, and passes over ``offset`` rows.
     ``text`` finds a text in the content of ``with_content`` models, and of those that a model names by ``text_in``.
     """
 
@@ -121,15 +136,23 @@ class Query:
     offset: int = 0
     text: str = ""
     at: int | None = None
+    after: Place | None = None
+    among: tuple[Among, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """``rows`` is one JSON array of ``count`` finished rows, as bytes; ``total`` rows match."""
+    """``rows`` is one JSON array of ``count`` finished rows, as bytes.
+
+    ``total`` rows match, and ``before`` of them stand before the page; ``last`` is the place of its last row, None if
+    it is empty.
+    """
 
     rows: bytes
     count: int
     total: int
+    before: int
+    last: Place | None
 
 
 @dataclass(frozen=True, slots=True)

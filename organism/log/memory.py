@@ -17,7 +17,7 @@ from organism.log.select import KeyedRow, finish, select_page
 from organism.log.shelf import Ledger, Tables
 from organism.log.tail import wants
 from organism.log.upcast import Upcaster
-from organism.log.versions import RowVersions, folded_row, hold_whole
+from organism.log.versions import RowVersions, Written, folded_row, hold_whole
 from organism.model.events import Event
 
 SNAPSHOTS_KEPT: Final = 2
@@ -73,33 +73,40 @@ class MemoryLog(Journal):
 
     async def row(self, model: str, key: str, at: int | None = None) -> bytes | None:
         """The public JSON of one row, or None; ``at`` a position if one is given (L10)."""
-        found = dict(self._rows(model, at)).get(key)
+        found = self._find(model, key, at)
         return None if found is None else finish(found, self._ledger.payload)
 
     async def rows(self, model: str, query: Query) -> Page:
         """A page of rows."""
         kind, payload = self._models[model], self._ledger.payload
-        at = self.head if query.at is None else min(query.at, self.head)
-        found = self._tables.search(kind, self._rows(model, at), query, at, payload)
-        return select_page(kind, found, query, payload)
+        if kind.is_live:
+            return select_page(kind, self._live_rows(kind, query.at), query)
+        hold_whole(self._versions.is_whole)
+        return select_page(kind, self._tables.search(kind, query, self._moment(query.at), payload), query, payload)
 
     async def private_row(self, model: str, key: str) -> Row | None:
         """One row with its private fields, for decisions that rest on what is no longer in memory."""
-        found = dict(self._rows(model, None)).get(key)
+        found = self._find(model, key, None)
         return None if found is None else folded_row(*found[:2])
 
-    def _rows(self, name: str, at: int | None) -> list[KeyedRow]:
-        """All rows of a model, as they stand or stood at a position."""
-        model, position = self._models[name], self.head if at is None else min(at, self.head)
+    def _find(self, name: str, key: str, at: int | None) -> Written | None:
+        model = self._models[name]
         if not model.is_live:
             hold_whole(self._versions.is_whole)
-            return self._tables.rows(name, position)
-        if position == self.head:
+        rows = self._live_rows(model, at) if model.is_live else self._tables.rows(name, self._moment(at))
+        return next((written for known, written, _ in rows if known == key), None)
+
+    def _live_rows(self, model: ReadModel, at: int | None) -> list[KeyedRow]:
+        if self._moment(at) == self.head:
             return list(self._live.rows(model))
         live = LiveRows([model])
-        if past := list(self._ledger.events(0, position)):
+        if past := list(self._ledger.events(0, self._moment(at))):
             live.take(past)
         return list(live.rows(model))
+
+    def _moment(self, at: int | None) -> int:
+        """The position, or the log's last one if there is none so high."""
+        return self.head if at is None else min(at, self.head)
 
     async def type_spans(self, types: Sequence[str], low: int, high: int, limit: int) -> list[int]:
         """See ``History.type_spans``."""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import orjson
 
 from organism.log.driver import Connection
-from organism.log.log import CHANGED, Page, Query, ReadModel, Where
+from organism.log.log import CHANGED, Among, Page, Query, ReadModel, Where
 from organism.log.queries import statements
 from organism.log.tables import column_of, field_of, fill, of_model, table_of, text_of
 from organism.log.versions import FOREVER, VERSION_BITS, Standing, first_version, folded_row
@@ -18,28 +19,56 @@ StoredRow = tuple[bytes, bytes]
 """The public JSON of a row, completed by its payload, and the private JSON."""
 NOW: Final = (FOREVER >> VERSION_BITS) - 1
 """A position after every event: what stands there stands now."""
+VERSION: Final = "r.version"
+"""What rows in the order of their last change are sorted by."""
 COMPARISONS: Final = frozenset({"=", "<", "<=", ">", ">="})
 ERASED: Final = b'{"erased":true}'
 _SQL: Final = statements("tables.sql")
 
 
-def page_statement(model: ReadModel, query: Query) -> Statement:
-    """One row: the finished JSON array of a page, how many rows it has, and how many match."""
-    conditions = [_stood(model, query.at), *(_condition(model, where) for where in query.where)]
-    if query.text:
-        conditions.append(_text(model, query))
-    parts = [part for part, _ in conditions]
-    values = [value for _, given in conditions for value in given]
+def page_statement(model: ReadModel, query: Query, models: Mapping[str, ReadModel]) -> Statement:
+    """One row of five values: see the statement ``page``. ``models`` are those that ``among`` may name."""
+    conditions = _conditions(model, query, models)
+    searched = _SQL["content"] if model.with_content and query.text else ""
+    total = _count(model, conditions, searched)
+    behind = [*conditions, *_after(model, query)]
+    before: Statement = ("?", [query.offset])
+    if query.after is not None:
+        left = _count(model, behind, searched)
+        before = (f"{total[0]} - {left[0]} + ?", [*total[1], *left[1], query.offset])
+    where, values = _where(behind)
     page = fill(
         "page",
         row=_SQL[_row_statement(model)],
+        by=_by(model, query),
+        total=total[0],
+        before=before[0],
         table=table_of(model.name),
         content=_SQL["content"] if model.with_content else "",
-        searched=_SQL["content"] if model.with_content and query.text else "",
-        where=f"WHERE {' AND '.join(parts)}",
+        where=where,
         order=_order(model, query),
     )
-    return page, [*values, *values, query.limit, query.offset]
+    return page, [*total[1], *before[1], *values, query.limit, query.offset]
+
+
+def _conditions(model: ReadModel, query: Query, models: Mapping[str, ReadModel]) -> list[Statement]:
+    """What a row has to fulfil, wherever it stands in the order."""
+    found = [_stood(model, query.at), *(_condition(model, where) for where in query.where)]
+    found += [_among(model, among, models[among.model], query.at) for among in query.among]
+    if query.text:
+        found.append(_text(model, query))
+    return found
+
+
+def _where(conditions: Sequence[Statement]) -> Statement:
+    parts = " AND ".join(part for part, _ in conditions)
+    return f"WHERE {parts}", [value for _, given in conditions for value in given]
+
+
+def _count(model: ReadModel, conditions: Sequence[Statement], searched: str) -> Statement:
+    """How many rows fulfil the conditions."""
+    where, values = _where(conditions)
+    return fill("count", table=table_of(model.name), content=searched, where=where), values
 
 
 def _row_statement(model: ReadModel) -> str:
@@ -65,12 +94,33 @@ def known_column(model: ReadModel, name: str) -> str:
 
 def _order(model: ReadModel, query: Query) -> str:
     direction = "DESC" if query.descending else "ASC"
+    by = _by(model, query)
+    return f"{by} {direction}" if by == VERSION else f"{by} {direction}, r.key {direction}"
+
+
+def _by(model: ReadModel, query: Query) -> str:
+    """The value that the order is by, before the key."""
     if query.order_by == CHANGED and not model.shown:
-        return f"r.version {direction}"
-    if not query.order_by:
-        return f"r.key {direction}"
-    column = column_of(model, known_column(model, query.order_by))
-    return f"r.{column} {direction}, r.key {direction}"
+        return VERSION
+    return f"r.{column_of(model, known_column(model, query.order_by))}" if query.order_by else "''"
+
+
+def _after(model: ReadModel, query: Query) -> list[Statement]:
+    """The rows behind a place."""
+    if query.after is None:
+        return []
+    value, key = query.after
+    by, compare = _by(model, query), "<" if query.descending else ">"
+    if by == VERSION:
+        return [(f"{by} {compare} ?", [value])]
+    return [(f"({by}, r.key) {compare} (?, ?)", [value, key])] if query.order_by else [(f"r.key {compare} ?", [key])]
+
+
+def _among(model: ReadModel, among: Among, other: ReadModel, at: int | None) -> Statement:
+    """A field holds the key of a row of another model."""
+    where, values = _where([_stood(other, at), *(_condition(other, where) for where in among.where)])
+    column = f"r.{column_of(model, known_column(model, among.column))}"
+    return fill("among", field=column, table=table_of(other.name), where=where), values
 
 
 def _text(model: ReadModel, query: Query) -> Statement:
@@ -99,13 +149,12 @@ def _condition(model: ReadModel, where: Where) -> Statement:
 
 def read_page(connection: Connection, statement: Statement) -> Page:
     """A page of rows, joined by the database."""
-    joined, count, total = connection.execute(*statement).fetchone() or (b"[]", 0, 0)
-    return Page(joined, count, total)
+    joined, count, total, before, last = connection.execute(*statement).fetchone() or (b"[]", 0, 0, 0, None)
+    return Page(joined, count, total, before, None if last is None else tuple(orjson.loads(last)))
 
 
-def read_row(connection: Connection, model: ReadModel, key: str, at: int | None) -> StoredRow | None:
-    """One row as it stands, or stood at a position; None if there is or was none then."""
-    position = NOW if at is None else at
+def read_row(connection: Connection, model: ReadModel, key: str, position: int) -> StoredRow | None:
+    """One row as it stood at a position; None if there was none."""
     if model.shown:
         found = connection.execute(of_model("final", model.name), (key, position)).fetchone()
         return None if found is None else (_completed(connection, model, found[1], found[0]), found[2])

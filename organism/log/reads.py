@@ -77,7 +77,7 @@ class Reads(ABC):
         if kind.is_live:
             return select_page(kind, (await self._live_at(query.at)).rows(kind), query)
         hold_whole(self._parts.versions.is_whole)
-        statement = page_statement(kind, replace(query, at=self._bounded(query.at)))
+        statement = page_statement(kind, replace(query, at=self._bounded(query.at)), self._parts.models)
         return await self._parts.crew.look(read_page, statement, is_long=bool(query.text))
 
     async def type_spans(self, types: Sequence[str], low: int, high: int, limit: int) -> list[int]:
@@ -137,9 +137,9 @@ class Reads(ABC):
     def _model(self, name: str) -> ReadModel:
         return self._parts.models[name]
 
-    def _bounded(self, at: int | None) -> int | None:
-        """The position, or the log's last one if there is none so high."""
-        return None if at is None else min(at, self.head)
+    def _bounded(self, at: int | None) -> int:
+        """The position, or the log's last one: a commit that is not told yet is not shown either."""
+        return self.head if at is None else min(at, self.head)
 
     async def _live_at(self, at: int | None) -> LiveRows:
         """The live rows as they stand, or stood at a position."""

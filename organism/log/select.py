@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import orjson
 
-from organism.log.log import CHANGED, Page, Query, ReadModel, Where
+from organism.log.log import CHANGED, Page, Place, Query, ReadModel, Where
 from organism.log.pages import known_column, with_payload
 from organism.log.versions import Written
 
@@ -24,20 +24,30 @@ COMPARISONS: Final[Mapping[str, Callable[[Any, Any], bool]]] = MappingProxyType(
         "has": lambda value, given: f"|{given}|" in value,
     }
 )
-KeyedRow = tuple[str, Written]
+KeyedRow = tuple[str, Written, int]
+"""A row's key, the row, and the number of its version."""
 PayloadAt = Callable[[int], bytes | None]
 """The content JSON of the event at a position; None if it was erased."""
 
 
 def select_page(model: ReadModel, rows: Iterable[KeyedRow], query: Query, payload: PayloadAt = lambda _: None) -> Page:
-    """A page of these rows, which come in the order of their last change. Who gives them looks for the text."""
-    chosen = [row for row in rows if all(_holds(model, row[1], where) for where in query.where)]
-    if query.order_by == CHANGED:
-        chosen = chosen[::-1] if query.descending else chosen
-    else:
-        chosen.sort(key=lambda row: _order(model, query.order_by, row), reverse=query.descending)
-    texts = [finish(written, payload) for _, written in chosen[query.offset : query.offset + query.limit]]
-    return Page(b"[%b]" % b",".join(texts), len(texts), len(chosen))
+    """A page of these rows. What ``query`` says of texts and of other models is for who gives them."""
+    chosen = [row for row in rows if matches(model, row[1], query.where)]
+    chosen.sort(key=lambda row: _rank(_place(model, query, row)), reverse=query.descending)
+    begin = query.offset
+    if query.after is not None:
+        after = _rank(query.after)
+        ranks = [_rank(_place(model, query, row)) for row in chosen]
+        begin += sum(rank >= after if query.descending else rank <= after for rank in ranks)
+    shown = chosen[begin : begin + query.limit]
+    texts = [finish(row[1], payload) for row in shown]
+    last = _place(model, query, shown[-1]) if shown else None
+    return Page(b"[%b]" % b",".join(texts), len(texts), len(chosen), begin, last)
+
+
+def matches(model: ReadModel, written: Written, wheres: Iterable[Where]) -> bool:
+    """Whether the row fulfils all conditions."""
+    return all(_holds(model, written, where) for where in wheres)
 
 
 def finish(written: Written, payload: PayloadAt) -> bytes:
@@ -56,9 +66,16 @@ def has_text(payload: bytes | None, text: str) -> bool:
     return payload is not None and orjson.dumps(text)[1:-1].lower() in payload.lower()
 
 
-def _order(model: ReadModel, order_by: str, row: KeyedRow) -> tuple[Any, ...]:
-    key, written = row
-    value = value_of(model, written, order_by) if order_by else None
+def _place(model: ReadModel, query: Query, row: KeyedRow) -> Place:
+    key, written, version = row
+    if query.order_by == CHANGED and not model.shown:
+        return version, key
+    return value_of(model, written, query.order_by) if query.order_by else "", key
+
+
+def _rank(place: Place) -> tuple[Any, ...]:
+    """What sorts as SQLite sorts the place."""
+    value, key = place
     rank = 0 if value is None else 2 if isinstance(value, str) else 1
     return (rank, 0 if value is None else value, key.encode())
 

@@ -13,7 +13,7 @@ from organism.log.batch import Batch
 from organism.log.chain import fits
 from organism.log.encode import REMEDY, decode, hand_over, parse
 from organism.log.log import Query, ReadModel, Verification
-from organism.log.select import KeyedRow, PayloadAt, has_text, value_of
+from organism.log.select import KeyedRow, PayloadAt, has_text, matches, value_of
 from organism.log.spans import TypeSpan
 from organism.log.upcast import Upcaster
 from organism.log.verify import Walk
@@ -163,27 +163,29 @@ class Tables:
         return number, folded_row(*written[:2]) if until == FOREVER else None
 
     def rows(self, model: str, at: int) -> list[KeyedRow]:
-        """All rows as they stood at a position, in the order of their last change."""
-        stood = [
-            (number, key, written)
+        """All rows as they stood at a position."""
+        return [
+            (key, written, number)
             for key, versions in self._rows[model].items()
             for number, until, written in versions
             if number < first_version(at + 1) and until > at
         ]
-        return [(key, written) for _, key, written in sorted(stood, key=lambda row: row[0])]
 
-    def search(
-        self, model: ReadModel, rows: list[KeyedRow], query: Query, at: int, payload: PayloadAt
-    ) -> list[KeyedRow]:
-        """Those of the rows that a text is found in."""
+    def search(self, model: ReadModel, query: Query, at: int, payload: PayloadAt) -> list[KeyedRow]:
+        """The rows that fulfil what the query says of texts and of other models."""
+        found = self.rows(model.name, at)
+        for among in query.among:
+            other = self._models[among.model]
+            keys = {key for key, written, _ in self.rows(other.name, at) if matches(other, written, among.where)}
+            found = [row for row in found if value_of(model, row[1], among.column) in keys]
         if not query.text:
-            return rows
+            return found
         if model.text_in is None:
-            return [row for row in rows if has_text(payload(row[1][2]), query.text)]
-        other, column = model.text_in
+            return [row for row in found if has_text(payload(row[1][2]), query.text)]
+        name, column = model.text_in
         named = {
-            value_of(self._models[other], written, column)
-            for _, written in self.rows(other, at)
+            value_of(self._models[name], written, column)
+            for _, written, _ in self.rows(name, at)
             if has_text(payload(written[2]), query.text)
         }
-        return [row for row in rows if row[0] in named]
+        return [row for row in found if row[0] in named]

@@ -65,16 +65,21 @@ SELECT value ->> $position, value ->> 0$fields FROM jsonb_each(new.add_$model);
 -- end: versions that a commit ends; each is [version, until]
 UPDATE $table SET until = e.value ->> 1 FROM jsonb_each(new.end_$model) AS e WHERE version = e.value ->> 0;
 
--- page: one row: the finished JSON array of a page, how many rows it has, how many match; a bare `LIMIT ?` would make
--- SQLite prepare the statement again for each number
+-- page: one row: the finished JSON array of a page, how many rows it has, how many match, how many of them come before
+-- it, and the place of its last row; a bare `LIMIT ?` would make SQLite prepare the statement again for each number
 SELECT
     CAST('[' || coalesce(group_concat(finished, ','), '') || ']' AS BLOB),
     count(*),
-    (SELECT count(*) FROM $table AS r $searched $where)
+    $total,
+    $before,
+    json_group_array(json(place)) ->> '$$[#-1]'
 FROM (
-    SELECT $row AS finished FROM $table AS r $content $where
+    SELECT $row AS finished, json_array($by, r.key) AS place FROM $table AS r $content $where
     ORDER BY $order LIMIT CAST(? AS INTEGER) OFFSET CAST(? AS INTEGER)
 );
+
+-- count: how many rows match
+(SELECT count(*) FROM $table AS r $content $where);
 
 -- page_row: a row without content
 r.public;
@@ -105,6 +110,9 @@ EXISTS (
     WHERE t.$column = r.key
     AND t.content_at <= ? AND instr(lower(CAST(c.json AS TEXT)), lower(?)) > 0
 );
+
+-- among: a field holds the key of one of these rows of another model
+$field IN (SELECT r.key FROM $table AS r $where);
 
 -- one_of: a field is in a list
 $field IN (SELECT value FROM json_each(?));

@@ -274,7 +274,7 @@ MODEL = ReadModel(
     version=1,
     keys=KEYS,
     apply=apply,
-    columns={"ordinal": "INTEGER"},
+    columns={"ordinal": "INTEGER", "name": "TEXT", "state": "TEXT", "last_activity": "TEXT"},
     fold=fold,
     is_live=True,
 )

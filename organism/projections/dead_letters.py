@@ -81,6 +81,6 @@ MODEL = ReadModel(
     },
     apply=apply,
     columns={"position": "INTEGER", "thread_id": "TEXT", "agent": "TEXT", "died_at": "INTEGER"},
-    indexes=(("position",), ("thread_id", "position")),
+    indexes=(("died_at",), ("thread_id", "died_at")),
     with_content=True,
 )

@@ -30,7 +30,7 @@ XML: Final = "application/xml"
 
 @dataclass(frozen=True, slots=True)
 class Gives:
-    """One form in which an answer may come: a shape, or ``str`` for text."""
+    """One form in which an answer may come: a shape, ``str`` for text, or None for no body at all."""
 
     shape: Any
     status: int = 200
@@ -68,16 +68,20 @@ def gives(shape: Any, *more: Gives, status: int = 200) -> tuple[Gives, ...]:
 QUERY: Final[Mapping[str, Any]] = {
     "limit": Annotated[int, Field(ge=1, le=500, description="How many at most.", examples=[50])],
     "offset": Annotated[int, Field(ge=0, le=1 << 40, description="How many to pass over.", examples=[0])],
-    "cursor": Annotated[str, Field(description="`next` of the page before; it goes with the very list and filter.")],
+    "cursor": Annotated[
+        str,
+        Field(min_length=1, description="`next` of the page before, of this list and filter."),
+    ],
+    "status": Annotated[str, Field(min_length=1, description="Only what stands so.")],
     "at": Annotated[Position | Time, Field(description="As it stood at this position, or the last one of this time.")],
     "agent": Annotated[AgentName, Field(description="Only what this one takes part in, sent or got.")],
-    "thread_id": Annotated[str, Field(description="Only what belongs to this thread.")],
+    "thread_id": Annotated[str, Field(min_length=1, description="Only what belongs to this thread.")],
     "since": Annotated[Time, Field(description="Only what was sent, or last active, at this time or later.")],
-    "q": Annotated[str, Field(description="Only what has this text in its payload.", examples=["Dan"])],
+    "q": Annotated[str, Field(min_length=1, description="Only what has this text in its payload.", examples=["Dan"])],
     "xml": Annotated[bool, Field(description="With the recorded envelopes.")],
     "after": Annotated[Position, Field(description="What follows this position.")],
     "until": Annotated[Position, Field(description="Up to this position; by default to the head.")],
-    "thread": Annotated[str, Field(description="Only events of this thread.")],
+    "thread": Annotated[str, Field(min_length=1, description="Only events of this thread.")],
     "type": Annotated[EventType, Field(description="Only events of this type.")],
     "content": Annotated[bool, Field(description="With the text that is kept beside the events.")],
     "format": Annotated[Literal["json", "mermaid"], Field(description="As data, or as the text of a flowchart.")],
@@ -85,9 +89,9 @@ QUERY: Final[Mapping[str, Any]] = {
     "wait": Annotated[
         float, Field(gt=0, le=60, description="Seconds to wait for the thread's end; with an XML body.", examples=[10])
     ],
-    "log": Annotated[str, Field(description="The timeline that `since` belongs to, as `connected` named it.")],
-    "threads": Annotated[list[str], Field(description="Only these threads, parted by commas.")],
-    "agents": Annotated[list[AgentName], Field(description="Only these agents, parted by commas.")],
+    "log": Annotated[str, Field(min_length=1, description="The timeline of `since`, as `connected` named it.")],
+    "threads": Annotated[list[str], Field(min_length=1, description="Only these threads, parted by commas.")],
+    "agents": Annotated[list[AgentName], Field(min_length=1, description="Only these agents, parted by commas.")],
 }
 """Every parameter that a query may have. Which a route takes is said by its contract."""
 

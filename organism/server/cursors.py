@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import hmac
 from base64 import urlsafe_b64decode, urlsafe_b64encode
-from typing import Final
+from typing import Any, Final
+
+import orjson
 
 from organism.errors import InvalidField
 
 _MAC_BYTES: Final = 12
-_OFFSET_BYTES: Final = 6
+_GROUP_BYTES: Final = 3
+"""What base64 writes as whole letters: cursors are filled up to it, so that each has one text only."""
 
 
 class Cursors:
@@ -18,24 +21,25 @@ class Cursors:
     def __init__(self, key: bytes) -> None:
         self._key = key
 
-    def seal(self, listing: str, offset: int) -> str:
-        """The cursor that goes on at ``offset`` in ``listing`` (tenant, path and filter as one text)."""
-        place = offset.to_bytes(_OFFSET_BYTES)
-        return urlsafe_b64encode(place + self._mac(listing, place)).decode()
+    def seal(self, listing: str, place: Any) -> str:
+        """The cursor that goes on behind ``place`` (JSON) in ``listing`` (tenant, path and filter as one text)."""
+        text = orjson.dumps(place)
+        text += b" " * (-len(text) % _GROUP_BYTES)
+        return urlsafe_b64encode(text + self._mac(listing, text)).decode()
 
-    def open(self, listing: str, cursor: str) -> int:
-        """The offset. Raises ``InvalidField`` for what was not made for this very listing."""
+    def open(self, listing: str, cursor: str) -> Any:
+        """The place. Raises ``InvalidField`` for what was not made for this very listing."""
         try:
             sealed = urlsafe_b64decode(cursor.encode())
         except ValueError:
             sealed = b""
-        place = sealed[:_OFFSET_BYTES]
-        if not hmac.compare_digest(sealed[_OFFSET_BYTES:], self._mac(listing, place)):
+        text = sealed[:-_MAC_BYTES]
+        if not hmac.compare_digest(sealed[-_MAC_BYTES:], self._mac(listing, text)):
             raise InvalidField(
                 "The cursor was not made for this list and filter; take `next` of the page before.",
                 param="query.cursor",
             )
-        return int.from_bytes(place)
+        return orjson.loads(text)
 
-    def _mac(self, listing: str, place: bytes) -> bytes:
-        return hmac.new(self._key, listing.encode() + b"\x00" + place, "sha256").digest()[:_MAC_BYTES]
+    def _mac(self, listing: str, text: bytes) -> bytes:
+        return hmac.new(self._key, listing.encode() + b"\x00" + text, "sha256").digest()[:_MAC_BYTES]

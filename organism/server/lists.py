@@ -6,13 +6,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Final
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
 
 import orjson
 
 from organism.errors import InvalidField
-from organism.log.log import Page, Query, Where
+from organism.log.log import Among, Page, Query, Where
 from organism.model.times import iso
 from organism.server.call import Answer, Call
 from organism.server.faults import Faults
@@ -27,7 +27,7 @@ LAST_US: Final = 253_402_300_799_999_999
 _MAX_OFFSET: Final = 1 << 40
 _PAGING: Final = ("limit", "offset", "cursor")
 
-Filter = Callable[[str], Where]
+Filter = Callable[[str], Where | Among]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +37,8 @@ class Listing:
     name: str
     order_by: str
     descending: bool = False
+    moves: bool = False
+    """Whether rows change places. A walk through such a list is through the rows as they stood when it began."""
     filters: Mapping[str, Filter] = field(default_factory=dict)
     has_text: bool = False
     has_xml: bool = False
@@ -57,13 +59,15 @@ async def list_of(call: Call, listing: Listing, *fixed: Where, of: str = "", key
     Raises ``NotFound`` if the list is of the row ``key`` of the read model ``of``, and there is no such row.
     """
     query, is_xml = await _query(call, listing, fixed)
+    if listing.moves and query.at is None:
+        query = replace(query, at=call.tenant.log.head)
     page = await call.tenant.log.rows(listing.name, query)
     if of and not page.total:
         await call.row(of, key, query.at)
     rows = page.rows if listing.reshape is None else listing.reshape(page.rows)
     if is_xml:
         rows = await with_xml(call, rows)
-    return Answer(envelope(listing.name, rows, page, query, next_cursor(call, page, query)))
+    return Answer(envelope(listing.name, rows, page, query, next_cursor(call, page, query.at)))
 
 
 def envelope(name: str, rows: bytes, page: Page, query: Query, next_page: str | None) -> bytes:
@@ -74,15 +78,19 @@ def envelope(name: str, rows: bytes, page: Page, query: Query, next_page: str | 
         page.count,
         page.total,
         query.limit,
-        query.offset,
+        page.before,
         encoded(next_page),
     )
 
 
-def next_cursor(call: Call, page: Page, query: Query, path: str = "") -> str | None:
-    """The cursor of the next page, or None on the last. ``path`` is that of the list, if it is not the call's own."""
-    end = query.offset + page.count
-    return call.process.cursors.seal(_listing_id(call, path), end) if page.count and end < page.total else None
+def next_cursor(call: Call, page: Page, at: int | None, path: str = "") -> str | None:
+    """The cursor of the next page, or None on the last: the place of the page's last row, and when it stood there.
+
+    ``path`` is that of the list, if it is not the call's own.
+    """
+    if page.last is None or page.before + page.count >= page.total:
+        return None
+    return call.process.cursors.seal(_listing_id(call, path), [*page.last, at])
 
 
 async def _query(call: Call, listing: Listing, fixed: tuple[Where, ...]) -> tuple[Query, bool]:
@@ -90,35 +98,50 @@ async def _query(call: Call, listing: Listing, fixed: tuple[Where, ...]) -> tupl
     faults = Faults()
     with faults:
         call.allow_query(*listing.takes)
-    where = list(fixed)
+    conditions: list[Where | Among] = [*fixed]
     for name, make in listing.filters.items():
         with faults:
-            where += [make(call.query[name])] if name in call.query else []
+            conditions += [make(call.query[name])] if name in call.query else []
     with faults:
         limit = whole(call, "limit", DEFAULT_LIMIT, 1, MAX_LIMIT)
     with faults:
-        offset = _offset(call)
+        offset = whole(call, "offset", 0, 0, _MAX_OFFSET)
     with faults:
         at = await moment(call)
+    after = None
+    with faults:
+        if "cursor" in call.query:
+            value, key, kept = _opened(call)
+            at, after = kept if at is None else at, (value, key)
     with faults:
         is_xml = listing.has_xml and wants_xml(call)
     faults.tell()
-    text = call.query.get("q", "")
-    return Query(tuple(where), listing.order_by, listing.descending, limit, offset, text, at), is_xml
+    query = Query(
+        tuple(each for each in conditions if isinstance(each, Where)),
+        listing.order_by,
+        listing.descending,
+        limit,
+        offset,
+        call.query.get("q", ""),
+        at,
+        after,
+        tuple(each for each in conditions if isinstance(each, Among)),
+    )
+    return query, is_xml
 
 
-def _offset(call: Call) -> int:
-    if "cursor" not in call.query:
-        return whole(call, "offset", 0, 0, _MAX_OFFSET)
+def _opened(call: Call) -> tuple[Any, str, int | None]:
+    """The place behind which the cursor goes on, and the position that its rows are read at."""
     if "offset" in call.query:
-        raise InvalidField("`cursor` and `offset` say the same thing; send one of them.", param="query.offset")
-    return call.process.cursors.open(_listing_id(call), call.query["cursor"])
+        raise InvalidField("`cursor` and `offset` both say where to begin; send one of them.", param="query.offset")
+    value, key, at = call.process.cursors.open(_listing_id(call), call.query["cursor"])
+    return value, key, at
 
 
 def _listing_id(call: Call, path: str = "") -> str:
     """What a cursor is bound to: all that chooses the rows, but not how many of them a page has."""
     chosen = sorted((name, value) for name, value in call.query.items() if name not in {*_PAGING, "xml"})
-    return repr((call.tenant.id, path or call.path, chosen))
+    return repr((call.tenant.id, call.tenant.log.timeline, path or call.path, chosen))
 
 
 def whole(call: Call, name: str, default: int, least: int, most: int) -> int:
@@ -166,9 +189,26 @@ def since_text(column: str) -> Filter:
     return lambda said: Where(column, ">=", iso(min(max(0, microseconds(said, "query.since")), LAST_US)))
 
 
-def one_of(name: str, *allowed: str) -> Filter:
-    """A filter on a column that has few values."""
-    return lambda said: Where(name, "=", allowed_word(name, said, allowed))
+def one_of(column: str, *allowed: str, name: str = "") -> Filter:
+    """A filter on a column that has few values; ``name`` is the parameter's, if it is not the column's."""
+    return lambda said: Where(column, "=", allowed_word(name or column, said, allowed))
+
+
+STATUSES: Final = ("active", "completed", "error", "killed")
+MESSAGES: Final = Listing(
+    "messages",
+    "position",
+    filters={
+        "agent": lambda name: Where("", "=", name, any_of=("sender", "receiver")),
+        "status": lambda said: Among(
+            "thread_id", "threads", (Where("status", "=", allowed_word("status", said, STATUSES)),)
+        ),
+        "since": since("sent_at"),
+    },
+    has_text=True,
+    has_xml=True,
+)
+"""All messages, and those of a thread."""
 
 
 def wants_xml(call: Call) -> bool:

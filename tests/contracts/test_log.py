@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import orjson
 import pytest
 
 from organism.errors import LogDamaged, LogUnavailable, StalePosition
-from organism.log.log import EventFilter, Log, Query, Where
+from organism.log.log import Among, EventFilter, Log, Query, Where
 from organism.log.units import PORTION_UNITS
 from organism.model.events import ORGANISM_STREAM, Actor, Event, Unit
 from tests.log.apsw_driver import ApswDriver
@@ -227,6 +228,9 @@ def ids(rows: bytes) -> list[str]:
         (Query(text='"quoted" ü'), ["msg-2"]),
         (Query(text="%"), []),
         (Query(order_by="position", limit=1, offset=1), ["msg-2"]),
+        (Query(among=(Among("thread", "threads", (Where("sent", "=", 2),)),)), ["msg-1", "msg-3"]),
+        (Query((Where("to", "=", "bob"),), among=(Among("thread", "threads", (Where("sent", ">", 1),)),)), ["msg-3"]),
+        (Query(among=(Among("thread", "threads", (Where("sent", ">", 2),)),)), []),
     ],
 )
 async def test_l4_a_page_has_the_rows_that_were_asked_for(filled: Log, query: Query, expected: list[str]) -> None:
@@ -234,6 +238,60 @@ async def test_l4_a_page_has_the_rows_that_were_asked_for(filled: Log, query: Qu
     assert ids(page.rows) == expected
     assert page.count == len(expected)
     assert page.total == (3 if query.limit == 1 else len(expected))
+    assert page.before == query.offset
+
+
+@pytest.mark.parametrize(
+    ("query", "expected", "before"),
+    [
+        (Query(after=("", "msg-1")), ["msg-2", "msg-3"], 1),
+        (Query(after=("", "msg-15")), ["msg-2", "msg-3"], 1),
+        (Query(after=("", "msg-2"), descending=True), ["msg-1"], 2),
+        (Query(after=(4, "msg-2"), order_by="position"), ["msg-3"], 2),
+        (Query(after=(4, "msg-2"), order_by="position", descending=True), ["msg-1"], 2),
+        (Query(after=("bob", "msg-2"), order_by="to"), ["msg-3"], 2),
+        (Query(after=("bob", "msg-3"), order_by="to", descending=True), ["msg-2", "msg-1"], 1),
+        (Query((Where("to", "=", "bob"),), after=(2, "msg-1"), order_by="position"), ["msg-2", "msg-3"], 0),
+        (Query(after=(2, "msg-1"), order_by="position", offset=1), ["msg-3"], 2),
+        (Query(after=(2, "msg-1"), order_by="position", text="third"), ["msg-3"], 0),
+        (Query(after=(5, "msg-3"), order_by="position"), [], 3),
+    ],
+)
+async def test_l4_a_page_begins_behind_a_place(filled: Log, query: Query, expected: list[str], before: int) -> None:
+    page = await filled.rows("messages", query)
+    assert (ids(page.rows), page.count, page.before) == (expected, len(expected), before)
+    assert page.total == (1 if query.text else 2 if query.where else 3)
+    rows = orjson.loads(page.rows)
+    value = rows[-1][query.order_by] if rows and query.order_by else ""
+    assert page.last == ((value, rows[-1]["id"]) if rows else None)
+
+
+async def test_l4_who_walks_through_rows_while_they_change_skips_none_and_gets_none_twice(log: Log) -> None:
+    for number in range(6):
+        await log.commit(unit(f"thr-{number}", created()))
+    got: list[str] = []
+    query: Query | None = Query(order_by="first", descending=True, limit=2)
+    while query is not None:
+        page = await log.rows("threads", query)
+        got += ids(page.rows)
+        query = replace(query, after=page.last) if page.before + page.count < page.total else None
+        await log.commit(unit(f"thr-{9 - len(got)}", created()))  # a row before the next page
+        await log.commit(unit(got[-1], Event("thread_killed", {})))  # the row that the next page begins behind
+    assert got == [f"thr-{number}" for number in (5, 4, 3, 2, 1, 0)]
+
+
+async def test_l4_a_walk_at_a_position_is_through_rows_as_they_stood(log: Log) -> None:
+    for number in range(6):
+        await log.commit(unit(f"thr-{number}", created()))
+    got: list[str] = []
+    query: Query | None = Query(order_by="last", descending=True, limit=2, at=log.head)
+    while query is not None:
+        page = await log.rows("threads", query)
+        got += ids(page.rows)
+        query = replace(query, after=page.last) if page.before + page.count < page.total else None
+        await log.commit(unit("thr-0", created()))
+        await log.commit(unit(got[-1], created()))
+    assert got == [f"thr-{number}" for number in (5, 4, 3, 2, 1, 0)]
 
 
 async def test_l4_a_column_that_is_not_declared_is_refused(filled: Log) -> None:

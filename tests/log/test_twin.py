@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from organism.errors import StalePosition
 from organism.log import beside
-from organism.log.log import EventFilter, Log, Query, Where
+from organism.log.log import Among, EventFilter, Log, Query, Where
 from organism.model.events import Event, Unit
 from tests.log.engines import MODELS, as_tuples, created, handled, open_durable, open_twin, sent, unit
 
@@ -61,11 +61,14 @@ async def play(log: Log, steps: list[Step]) -> list[Any]:
                 limit=3,
                 offset=number % 2,
                 text=text[:2],
+                after=((number if number % 3 else "", f"msg-{number % 5}") if number % 4 == 1 else None),
+                among=(Among("thread", "threads", (Where("sent", ">", which),)),) if number % 4 > 1 else (),
             )
             answers.append(await log.rows("messages", query))
         elif kind == "rows":
             where = (Where("sent", "=", number % 4),) if number % 2 else ()
-            answers.append(await log.rows("threads", Query(where, "last", descending=number > 4, limit=2)))
+            after = (number, THREADS[which]) if number % 3 else None
+            answers.append(await log.rows("threads", Query(where, "last", descending=number > 4, limit=2, after=after)))
         elif kind == "past":
             model, at = MODELS[which].name, number * 2
             answers.append(await log.rows(model, Query(text=text[:1] if model != "agents" else "", at=at)))

@@ -86,7 +86,7 @@ def folded(model: ReadModel, units: list[list[Event]]) -> object:
         live = LiveRows([model])
         for events in units:
             live.take(events)
-        return dict(live.rows(model))
+        return list(live.rows(model))
     if model.shown:
         return [row for events in units for row in final_rows(model, events)]
     standing: dict[str, Standing] = {}

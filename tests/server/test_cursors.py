@@ -13,8 +13,8 @@ LISTING = repr(("acme", "/api/v1/messages", [("agent", "greeter")]))
 
 def test_a_cursor_opens_the_listing_that_it_was_made_for_and_no_other() -> None:
     cursors = Cursors(KEY)
-    cursor = cursors.seal(LISTING, 50)
-    assert cursors.open(LISTING, cursor) == 50
+    cursor = cursors.seal(LISTING, [50, "msg-1"])
+    assert cursors.open(LISTING, cursor) == [50, "msg-1"]
     for other in (
         repr(("globex", "/api/v1/messages", [("agent", "greeter")])),
         repr(("acme", "/api/v1/threads", [("agent", "greeter")])),
@@ -27,12 +27,13 @@ def test_a_cursor_opens_the_listing_that_it_was_made_for_and_no_other() -> None:
 
 def test_a_cursor_of_another_servers_key_is_refused() -> None:
     with pytest.raises(InvalidField):
-        Cursors(b"o" * 32).open(LISTING, Cursors(KEY).seal(LISTING, 50))
+        Cursors(b"o" * 32).open(LISTING, Cursors(KEY).seal(LISTING, [50, "msg-1"]))
 
 
-def test_a_cursor_that_was_changed_is_refused() -> None:
+@pytest.mark.parametrize("key", ["msg-1", "msg-12", "msg-123"])
+def test_a_cursor_that_was_changed_is_refused(key: str) -> None:
     cursors = Cursors(KEY)
-    cursor = cursors.seal(LISTING, 50)
+    cursor = cursors.seal(LISTING, [50, key])
     changed = [cursor[:at] + ("A" if letter != "A" else "B") + cursor[at + 1 :] for at, letter in enumerate(cursor)]
     for wrong in ("", "x", "é", cursor[:-4], *changed):
         with pytest.raises(InvalidField):

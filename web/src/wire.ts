@@ -47,6 +47,7 @@ export interface AgentList {
   /** How many there are. */
   total: number;
   limit: number;
+  /** How many come before these. */
   offset: number;
   /** The `cursor` of the next page; null on the last. */
   next: string | null;
@@ -104,6 +105,7 @@ export interface ApprovalList {
   /** How many there are. */
   total: number;
   limit: number;
+  /** How many come before these. */
   offset: number;
   /** The `cursor` of the next page; null on the last. */
   next: string | null;
@@ -128,7 +130,7 @@ export type ApprovalStatus =
     | "expired"
     | "cancelled";
 
-/** An attempt to handle a message failed; another one follows. */
+/** An attempt to handle a message failed; `next_at` is when the next one begins, null after the last. */
 export interface AttemptFailed {
   event: "error";
   /** Where it stands in the log. */
@@ -140,8 +142,7 @@ export interface AttemptFailed {
   timestamp: string;
   message_id: string;
   attempt: number;
-  /** UTC, ISO 8601. */
-  next_at: string;
+  next_at: string | null;
 }
 
 /** The first message of a client that could send no header. */
@@ -175,6 +176,14 @@ export interface CaughtUp {
   event: "caught_up";
   /** Where it stands in the log. */
   position: number;
+}
+
+/** What the AI SDK's chat transport posts, with `x-ag-messages-format: vercel`: the talk as UI messages. A page may add `agent`, `session_id` and `flags`. Nothing else is read: the SDK sends the whole talk each time, so the chat's `id`, `trigger` and `messageId` say nothing more. */
+export interface ChatBody {
+  messages: TalkMessage[];
+  agent?: string | null;
+  session_id?: string | null;
+  flags?: FlagsBody | null;
 }
 
 /** So far the log has come, where the filter is quiet. */
@@ -324,13 +333,14 @@ export interface DeadLetterHead {
   position: number;
 }
 
-/** Open dead letters, oldest first. */
+/** Open dead letters, newest first. */
 export interface DeadLetterList {
   /** How many are here. */
   count: number;
   /** How many there are. */
   total: number;
   limit: number;
+  /** How many come before these. */
   offset: number;
   /** The `cursor` of the next page; null on the last. */
   next: string | null;
@@ -461,6 +471,7 @@ export type EventType =
     | "message_dead"
     | "message_discarded"
     | "message_dropped"
+    | "message_failed"
     | "message_handled"
     | "message_refused"
     | "message_replayed"
@@ -544,7 +555,7 @@ export interface FellBehind {
 export interface FilterSaid {
   threads?: string[];
   agents?: string[];
-  /** Only frames of these names, parted by commas. */
+  /** Only frames of these, parted by commas. */
   events?: FrameName[];
 }
 
@@ -623,6 +634,7 @@ export interface IndeterminateList {
   /** How many there are. */
   total: number;
   limit: number;
+  /** How many come before these. */
   offset: number;
   /** The `cursor` of the next page; null on the last. */
   next: string | null;
@@ -749,6 +761,7 @@ export interface MessageList {
   /** How many there are. */
   total: number;
   limit: number;
+  /** How many come before these. */
   offset: number;
   /** The `cursor` of the next page; null on the last. */
   next: string | null;
@@ -1120,6 +1133,7 @@ export interface ThreadList {
   /** How many there are. */
   total: number;
   limit: number;
+  /** How many come before these. */
   offset: number;
   /** The `cursor` of the next page; null on the last. */
   next: string | null;
@@ -1387,12 +1401,13 @@ export interface Routes {
       limit?: number;
       /** How many to pass over. */
       offset?: number;
-      /** `next` of the page before; it goes with the very list and filter. */
+      /** `next` of the page before, of this list and filter. */
       cursor?: string;
       /** As it stood at this position, or the last one of this time. */
       at?: number | string;
       /** Only what this one takes part in, sent or got. */
       agent?: string;
+      status?: ThreadStatus;
       /** Only what was sent, or last active, at this time or later. */
       since?: string;
       /** Only what has this text in its payload. */
@@ -1419,7 +1434,7 @@ export interface Routes {
       limit?: number;
       /** How many to pass over. */
       offset?: number;
-      /** `next` of the page before; it goes with the very list and filter. */
+      /** `next` of the page before, of this list and filter. */
       cursor?: string;
       /** As it stood at this position, or the last one of this time. */
       at?: number | string;
@@ -1455,12 +1470,13 @@ export interface Routes {
       limit?: number;
       /** How many to pass over. */
       offset?: number;
-      /** `next` of the page before; it goes with the very list and filter. */
+      /** `next` of the page before, of this list and filter. */
       cursor?: string;
       /** As it stood at this position, or the last one of this time. */
       at?: number | string;
       /** Only what this one takes part in, sent or got. */
       agent?: string;
+      status?: ThreadStatus;
       /** Only what was sent, or last active, at this time or later. */
       since?: string;
       /** Only what has this text in its payload. */
@@ -1501,12 +1517,12 @@ export interface Routes {
   };
   "POST /api/v1/invoke": {
     query: {};
-    body: InvokeBody;
+    body: InvokeBody | ChatBody;
     answer: Invoked | string;
   };
   "POST /api/v1/agents/{name}/invoke": {
     query: {};
-    body: TurnBody;
+    body: TurnBody | ChatBody;
     answer: Invoked | string;
   };
   "GET /api/v1/agents": {
@@ -1515,10 +1531,15 @@ export interface Routes {
       limit?: number;
       /** How many to pass over. */
       offset?: number;
-      /** `next` of the page before; it goes with the very list and filter. */
+      /** `next` of the page before, of this list and filter. */
       cursor?: string;
       /** As it stood at this position, or the last one of this time. */
       at?: number | string;
+      status?: AgentState;
+      /** Only this one. */
+      agent?: string;
+      /** Only who was last active at this time or later. */
+      since?: string;
     };
     body: undefined;
     answer: AgentList;
@@ -1598,7 +1619,7 @@ export interface Routes {
       limit?: number;
       /** How many to pass over. */
       offset?: number;
-      /** `next` of the page before; it goes with the very list and filter. */
+      /** `next` of the page before, of this list and filter. */
       cursor?: string;
       /** As it stood at this position, or the last one of this time. */
       at?: number | string;
@@ -1630,7 +1651,7 @@ export interface Routes {
       limit?: number;
       /** How many to pass over. */
       offset?: number;
-      /** `next` of the page before; it goes with the very list and filter. */
+      /** `next` of the page before, of this list and filter. */
       cursor?: string;
       /** As it stood at this position, or the last one of this time. */
       at?: number | string;
@@ -1656,7 +1677,7 @@ export interface Routes {
       limit?: number;
       /** How many to pass over. */
       offset?: number;
-      /** `next` of the page before; it goes with the very list and filter. */
+      /** `next` of the page before, of this list and filter. */
       cursor?: string;
       /** As it stood at this position, or the last one of this time. */
       at?: number | string;
@@ -1721,13 +1742,13 @@ export interface Routes {
     query: {
       /** Where it stands in the log. */
       since?: number;
-      /** The timeline that `since` belongs to, as `connected` named it. */
+      /** The timeline of `since`, as `connected` named it. */
       log?: string;
       /** Only these threads, parted by commas. */
       threads?: string[];
       /** Only these agents, parted by commas. */
       agents?: string[];
-      /** Only frames of these names, parted by commas. */
+      /** Only frames of these, parted by commas. */
       events?: FrameName[];
     };
     body: undefined;
@@ -1800,12 +1821,12 @@ export interface Routes {
   };
   "POST /invoke": {
     query: {};
-    body: InvokeBody;
+    body: InvokeBody | ChatBody;
     answer: Invoked | string;
   };
   "POST /agents/{name}/invoke": {
     query: {};
-    body: TurnBody;
+    body: TurnBody | ChatBody;
     answer: Invoked | string;
   };
   "GET /v1/models": {

@@ -2,26 +2,39 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Annotated, Final
+
+from pydantic import Field
 
 from organism.config.settings import Listener
 from organism.config.shown import shown_section
 from organism.errors import NotAcceptable, NotFound
+from organism.log.log import Where
 from organism.model.commands import PauseAgent, ResumeAgent
 from organism.model.principal import ADMIN
+from organism.model.times import iso
 from organism.server.bodies import NoBody, parsed
 from organism.server.call import Answer, Call, Route, answer
 from organism.server.contract import ACT, ACT_REFUSED, Contract, Gives, gives
-from organism.server.lists import Listing, list_of
+from organism.server.lists import Listing, list_of, one_of
 from organism.server.media import chosen
 from organism.server.moment import AT, moment
 from organism.server.shapes.lists import AgentList
 from organism.server.shapes.objects import Agent, ControlledAgent
 from organism.server.shapes.standing import Section
-from organism.server.shapes.words import Object
-from organism.server.wire import encoded, splice
+from organism.server.shapes.words import AgentName, AgentState, Object, Time
+from organism.server.wire import encoded, microseconds, splice
 
-AGENTS: Final = Listing("agents", "ordinal")
+AGENTS: Final = Listing(
+    "agents",
+    "ordinal",
+    moves=True,
+    filters={
+        "status": one_of("state", "idle", "processing", "waiting", "paused", "error", name="status"),
+        "agent": lambda name: Where("name", "=", name),
+        "since": lambda said: Where("last_activity", ">=", iso(max(0, microseconds(said, "query.since")))),
+    },
+)
 XSD: Final = "application/xml"
 JSON_SCHEMA: Final = "application/schema+json"
 
@@ -79,7 +92,12 @@ async def _control(call: Call, command: type[PauseAgent | ResumeAgent]) -> Answe
     return answer(splice(row, {"position": done.position}))
 
 
-LIST: Final = Contract(gives=gives(AgentList), query=AGENTS.takes)
+NARROW: Final = {
+    "status": AgentState,
+    "agent": Annotated[AgentName, Field(description="Only this one.")],
+    "since": Annotated[Time, Field(description="Only who was last active at this time or later.")],
+}
+LIST: Final = Contract(gives=gives(AgentList), query=AGENTS.takes, narrow=NARROW)
 ONE: Final = Contract(gives=gives(Agent), query=(AT,), refuses=(NotFound,))
 CONFIG: Final = Contract(gives=gives(Section), refuses=(NotFound,))
 SCHEMA: Final = Contract(

@@ -17,7 +17,8 @@ from organism.server.shapes.objects import Thread
 
 DEAD_LETTERS: Final = Listing(
     "dead_letters",
-    "position",
+    "died_at",
+    descending=True,
     filters={
         "thread_id": lambda thread: Where("thread_id", "=", thread),
         "agent": lambda name: Where("agent", "=", name),
@@ -28,7 +29,7 @@ DEAD_LETTERS: Final = Listing(
 
 
 async def dead_letters(call: Call) -> Answer:
-    """Every open dead letter, oldest first."""
+    """Every open dead letter, newest first."""
     return await list_of(call, DEAD_LETTERS)
 
 

@@ -7,24 +7,13 @@ from typing import Final
 import orjson
 
 from organism.errors import NotFound
-from organism.log.log import Where
 from organism.server.call import Answer, Call, Route, answer
 from organism.server.contract import Contract, gives
-from organism.server.lists import MAX_LIMIT, Listing, list_of, message_with_xml, since, wants_xml, with_xml
+from organism.server.lists import MAX_LIMIT, MESSAGES, list_of, message_with_xml, wants_xml, with_xml
 from organism.server.shapes.lists import MessageList, Why
 from organism.server.shapes.objects import Message
+from organism.server.shapes.words import ThreadStatus
 from organism.server.wire import splice
-
-MESSAGES: Final = Listing(
-    "messages",
-    "position",
-    filters={
-        "agent": lambda name: Where("", "=", name, any_of=("sender", "receiver")),
-        "since": since("sent_at"),
-    },
-    has_text=True,
-    has_xml=True,
-)
 
 
 async def messages(call: Call) -> Answer:
@@ -55,7 +44,7 @@ async def why(call: Call) -> Answer:
     return answer(splice(b"{}", {"messages": shown, "count": len(found), "next": wanted}))
 
 
-LIST: Final = Contract(gives=gives(MessageList), query=MESSAGES.takes)
+LIST: Final = Contract(gives=gives(MessageList), query=MESSAGES.takes, narrow={"status": ThreadStatus})
 WHY: Final = Contract(gives=gives(Why), query=("xml",), refuses=(NotFound,))
 ONE: Final = Contract(gives=gives(Message), query=("xml",), refuses=(NotFound,))
 

@@ -15,11 +15,12 @@ from organism.server.contract import ACT_ON_THREAD, THREAD_REFUSED, Contract, gi
 from organism.server.faults import Faults
 from organism.server.lists import (
     MAX_LIMIT,
+    MESSAGES,
+    STATUSES,
     Listing,
     list_of,
     next_cursor,
     one_of,
-    since,
     since_text,
     wants_xml,
     with_xml,
@@ -30,28 +31,17 @@ from organism.server.shapes.objects import Thread, ThreadWithMessages
 from organism.server.shapes.words import ThreadStatus
 from organism.server.wire import splice
 
-STATUSES: Final = ("active", "completed", "error", "killed")
-
 THREADS: Final = Listing(
     "threads",
     CHANGED,
     descending=True,
+    moves=True,
     filters={
         "status": one_of("status", *STATUSES),
         "agent": lambda name: Where("participants", "has", name),
         "since": since_text("last_activity"),
     },
     has_text=True,
-)
-OF_THREAD: Final = Listing(
-    "messages",
-    "position",
-    filters={
-        "agent": lambda name: Where("", "=", name, any_of=("sender", "receiver")),
-        "since": since("sent_at"),
-    },
-    has_text=True,
-    has_xml=True,
 )
 
 
@@ -73,7 +63,7 @@ async def thread(call: Call) -> Answer:
     row = await call.row("threads", call.params["id"], at)
     query = Query((Where("thread_id", "=", call.params["id"]),), "position", limit=MAX_LIMIT, at=at)
     page = await call.tenant.log.rows("messages", query)
-    more = next_cursor(call, page, query, call.path + "/messages")
+    more = next_cursor(call, page, at, call.path + "/messages")
     messages = await with_xml(call, page.rows) if is_xml else page.rows
     return answer(splice(row, {"messages": messages, "next": more}), position=orjson.loads(row)["position"])
 
@@ -81,7 +71,7 @@ async def thread(call: Call) -> Answer:
 async def messages(call: Call) -> Answer:
     """A thread's messages, oldest first."""
     thread_id = call.params["id"]
-    return await list_of(call, OF_THREAD, Where("thread_id", "=", thread_id), of="threads", key=thread_id)
+    return await list_of(call, MESSAGES, Where("thread_id", "=", thread_id), of="threads", key=thread_id)
 
 
 async def kill(call: Call) -> Answer:
@@ -108,13 +98,15 @@ async def _control(call: Call, command: type[KillThread | PauseThread | ResumeTh
 
 LIST: Final = Contract(gives=gives(ThreadList), query=THREADS.takes, narrow={"status": ThreadStatus})
 ONE: Final = Contract(gives=gives(ThreadWithMessages), query=("xml", AT), is_tagged=True, refuses=(NotFound,))
-MESSAGES: Final = Contract(gives=gives(MessageList), query=OF_THREAD.takes, refuses=(NotFound,))
+OF_THREAD: Final = Contract(
+    gives=gives(MessageList), query=MESSAGES.takes, narrow={"status": ThreadStatus}, refuses=(NotFound,)
+)
 CONTROL: Final = Contract(
     gives=gives(Thread), takes=NoBody, headers=ACT_ON_THREAD, is_tagged=True, refuses=THREAD_REFUSED
 )
 
 ROUTES: Final = (
-    Route("GET", "/threads/{id}/messages", messages, by_head=True, contract=MESSAGES),
+    Route("GET", "/threads/{id}/messages", messages, by_head=True, contract=OF_THREAD),
     Route("GET", "/threads/{id}", thread, contract=ONE),
     Route("GET", "/threads", threads, by_head=True, contract=LIST),
     Route("POST", "/threads/{id}/kill", kill, is_kept=True, contract=CONTROL),

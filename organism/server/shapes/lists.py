@@ -18,7 +18,7 @@ class Page(TypedDict):
     count: Annotated[Count, Field(description="How many are here.")]
     total: Annotated[Count, Field(description="How many there are.")]
     limit: Annotated[int, Field(ge=1, le=500, examples=[50])]
-    offset: Annotated[int, Field(ge=0, examples=[0])]
+    offset: Annotated[int, Field(ge=0, description="How many come before these.", examples=[0])]
     next: Annotated[Cursor | None, Field(description="The `cursor` of the next page; null on the last.")]
 
 
@@ -45,7 +45,7 @@ class MessageList(Page):
 
 @shape
 class DeadLetterList(Page):
-    """Open dead letters, oldest first."""
+    """Open dead letters, newest first."""
 
     dead_letters: list[DeadLetter]
 

@@ -38,7 +38,7 @@ async def waiting(server: Served, name: str) -> list[dict[str, Any]]:
             await server.inject(agent, {"text": text}, wait=None)
             await frames.until(event)
     rows: list[dict[str, Any]] = (await server.get(f"/{name.replace('_', '-')}"))[name]
-    return rows
+    return rows[::-1] if name == "dead_letters" else rows  # failures are listed newest first
 
 
 @pytest.mark.parametrize("name", KINDS)
@@ -52,7 +52,7 @@ async def test_what_waits_for_people_is_found_by_its_agent_and_by_when_it_began(
             ("agent=troubled", [first]),
             ("agent=other", [second]),
             ("agent=nobody", []),
-            (f"since={first[KINDS[name][2]]}", [first, second]),
+            (f"since={first[KINDS[name][2]]}", [second, first] if name == "dead_letters" else [first, second]),
             (f"since={since}", [second]),
             ("since=2100-01-01T00:00:00Z", []),
             (f"agent=troubled&since={since}", []),
@@ -60,6 +60,50 @@ async def test_what_waits_for_people_is_found_by_its_agent_and_by_when_it_began(
         ):
             page = await server.get(f"{path}?{query}")
             assert found is None or (page[name], page["total"]) == (found, len(found)), query
+
+
+async def test_messages_are_found_by_the_status_of_their_threads(world: MakeWorld) -> None:
+    async with served(world(SOURCE, {"troubled": {}}, retry={"attempts": 1}).config) as server:
+        failed = await server.inject("troubled", {"text": "fail"})
+        asked = await server.inject("troubled", {"text": "ask"}, wait=None)
+
+        async def found(query: str, path: str = "/messages") -> list[str]:
+            page = await server.get(f"{path}?{query}")
+            assert page["total"] == page["count"]
+            return [message["thread_id"] for message in page["messages"]]
+
+        assert await found("status=error") == [failed["thread_id"]]
+        assert await found("status=active&agent=troubled") == [asked["thread_id"]]
+        assert await found("status=completed") == []
+        path = f"/threads/{asked['thread_id']}/messages"
+        assert (await found("status=active", path), await found("status=error", path)) == ([asked["thread_id"]], [])
+        head = (await server.get("/organism"))["position"]
+        await server.call("POST", f"/threads/{asked['thread_id']}/kill")
+        assert await found("status=active") == []
+        assert await found("status=killed") == [asked["thread_id"]]
+        assert await found(f"status=active&at={head}") == [asked["thread_id"]]
+        wrong = (await server.call("GET", "/messages?status=idle")).json()["error"]
+        assert (wrong["code"], wrong["param"]) == ("invalid_field", "query.status")
+
+
+async def test_agents_are_found_by_state_name_and_last_activity(hello: Served) -> None:
+    said = await hello.inject()
+    await hello.call("POST", "/agents/shouter/pause")
+    last = (await hello.get("/agents/shouter"))["last_activity"]
+    for query, found in (
+        ("status=paused", ["shouter"]),
+        ("status=waiting", []),
+        ("agent=greeter", ["greeter"]),
+        ("agent=greeter&status=paused", []),
+        (f"since={said['thread']['created_at']}", ["greeter", "shouter", "response-handler"]),
+        (f"since={last}&agent=greeter", []),
+        ("since=0001-01-01T00:00:00Z&agent=shouter", ["shouter"]),
+        ("since=2100-01-01T00:00:00Z", []),
+    ):
+        page = await hello.get(f"/agents?{query}")
+        assert ([agent["name"] for agent in page["agents"]], page["total"]) == (found, len(found)), query
+    wrong = (await hello.call("GET", "/agents?status=completed")).json()["error"]
+    assert (wrong["code"], wrong["param"]) == ("invalid_field", "query.status")
 
 
 async def test_a_text_finds_the_threads_in_one_of_whose_payloads_it_stands(hello: Served) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
@@ -132,6 +133,57 @@ async def test_lists_are_walked_by_their_cursor(hello: Served) -> None:
         cursor = page["next"]
     assert seen == sorted(set(seen))
     assert len(seen) == 6
+
+
+async def walked(server: Served, path: str, name: str, between: Callable[[list[str]], Awaitable[None]]) -> list[str]:
+    """The ids in a list, in pages of two; ``between`` gets those so far and changes the list before the next page."""
+    met: list[str] = []
+    cursor: str | None = ""
+    while cursor is not None:
+        page = await server.get(path + (f"&cursor={cursor}" if cursor else ""))
+        met += [row["id"] for row in page[name]]
+        cursor = page["next"]
+        if cursor is not None:
+            await between(met)
+    return met
+
+
+async def test_who_goes_through_threads_while_they_move_meets_each_once(hello: Served) -> None:
+    threads = [(await hello.inject())["thread_id"] for _ in range(6)]
+
+    async def between(met: list[str]) -> None:
+        for thread in (met[-1], threads[0], None):  # one that was met, one that was not, and a new one
+            await hello.inject(thread_id=thread)
+
+    assert await walked(hello, "/threads?limit=2", "threads", between) == threads[::-1]
+
+
+async def test_who_goes_through_dead_letters_while_they_are_closed_meets_each_once(world: MakeWorld) -> None:
+    source = "async def broken(payload: Ask, metadata):\n    raise ValueError('no')\n"
+    async with served(world(source, {"broken": {}}, retry={"attempts": 1}).config) as server:
+        letters = [(await server.inject("broken", {"text": str(number)}))["message_id"] for number in range(6)]
+
+        async def between(met: list[str]) -> None:
+            assert (await server.call("DELETE", f"/dead-letters/{met[-1]}")).status_code == 200
+            await server.inject("broken", {"text": "new"})
+
+        assert await walked(server, "/dead-letters?limit=2", "dead_letters", between) == letters[::-1]
+
+
+async def test_who_goes_through_approvals_while_they_are_resolved_meets_each_once(world: MakeWorld) -> None:
+    source = "async def asker(payload: Ask, metadata):\n    await metadata.approve({})\n"
+    async with served(world(source, {"asker": {}}).config) as server, server.socket("?since=0") as socket:
+        frames = Frames(socket)
+        asked = []
+        for number in range(6):
+            await server.inject("asker", {"text": str(number)}, wait=None)
+            asked.append((await frames.until("approval"))[-1]["approval"]["id"])
+
+        async def between(met: list[str]) -> None:
+            answer = await server.call("POST", f"/approvals/{met[-1]}/resolve", json={"decision": "reject"})
+            assert answer.status_code == 200
+
+        assert await walked(server, "/approvals?limit=2&status=pending", "approvals", between) == asked
 
 
 @pytest.mark.parametrize("query", ["agent=shouter", "agent=greeter&q=x", "agent=greeter&offset=5"])
