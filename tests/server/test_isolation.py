@@ -123,9 +123,9 @@ BODIES: dict[str, Any] = {
 }
 FILTERS: dict[str, tuple[str, ...]] = {
     "/threads": ("agent", "cursor", "status", "since", "q"),
-    "/messages": ("agent", "cursor", "q"),
-    "/threads/OWN/messages": ("agent", "cursor", "q"),
-    "/agents": ("cursor",),
+    "/messages": ("agent", "cursor", "status", "q"),
+    "/threads/OWN/messages": ("agent", "cursor", "status", "q"),
+    "/agents": ("agent", "cursor", "status", "since"),
     "/dead-letters": ("thread_id", "agent", "cursor", "q"),
     "/approvals": ("thread_id", "agent", "cursor", "status"),
     "/indeterminate": ("thread_id", "agent", "cursor"),
@@ -154,8 +154,13 @@ Face = tuple[int, str, tuple[str, ...]]
 
 def face(answer: httpx2.Response, said: str) -> Face:
     """What can be seen of an answer but the request's id: the id that was asked for is the same for both."""
-    text = re.sub(r'"request_id":"[^"]*"', "", answer.text).replace(said, "ID")
+    text = masked(re.sub(r'"request_id":"[^"]*"', "", answer.text), said)
     return answer.status_code, text, tuple(sorted(answer.headers))
+
+
+def masked(text: str, said: str) -> str:
+    """The text without what was said, of which a refusal may show no more than 40 characters."""
+    return text.replace(said, "ID").replace(said[:40], "ID")
 
 
 async def both(estate: Estate, kind: str, method: str, path: str, **more: Any) -> tuple[Face, Face]:
@@ -212,7 +217,7 @@ async def test_a_foreign_id_in_a_command_looks_missing(
             answer = await frames.ask(name, **{**fields, field: said})
             assert (answer["event"], answer["code"] != "forbidden") == ("error", True)
             shown = {key: value for key, value in answer.items() if key not in {"id", "request_id"}}
-            answers.append(repr(shown).replace(said, "ID"))
+            answers.append(masked(repr(shown), said))
     assert answers[0] == answers[1]
 
 
