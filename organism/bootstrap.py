@@ -394,6 +394,7 @@ async def open_log(data: Path | None, tenant_id: str, clock: LogClock, parts: Pa
         return await MemoryLog.open(READ_MODELS, random_bytes=parts.chance.bytes)
     options = Options(
         key_path=key_path_of(parts.key_path, folder_of(tenant_id)),
+        tenant=folder_of(tenant_id),
         random_bytes=parts.chance.bytes,
         driver=parts.driver,
     )

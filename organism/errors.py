@@ -17,7 +17,7 @@
     ├── RateLimitExceeded       429  (TooManyFailures, BudgetExhausted)
     ├── Upstream                502  (UpstreamTimeout 504)
     ├── Unavailable             503  (MailboxFull, LogUnavailable, CommitUnknown, Stopping)
-    └── Internal                500  (HandlingFailed, LogDamaged, LogHeld, Fenced)
+    └── Internal                500  (HandlingFailed, LogDamaged, ContentDamaged, LogHeld, Fenced)
 
 The class carries the stable ``code``, the HTTP ``status`` and the wire ``type``; its docstring is the default
 message. What belongs to one occurrence (which field, which position) comes with the instance: ``param`` is a JSON
@@ -383,6 +383,13 @@ class LogDamaged(OrganismError):
 
     code = "log_damaged"
     remediation = "Run `organism log verify`, then restore a backup; nothing was overwritten."
+
+
+class ContentDamaged(LogDamaged):
+    """The content of an event is not there as it was written, and was not erased."""
+
+    code = "content_damaged"
+    remediation = "Run `organism log verify` to see all that is damaged, then restore a backup; the rest can be read."
 
 
 class LogHeld(OrganismError):

@@ -176,11 +176,10 @@ def _log(options: Doctor) -> Finding:
 
 def _opened(log: TenantLog) -> Finding:
     try:
-        log.place.read_key()
-        position = log.place.read_anchor().position
+        position = log.place.read_anchor(log.place.read_key()).position
         last_at(log.directory)
-    except LogDamaged as error:
-        return Finding("damaged", (Fault(error.message, error.remediation),))
+    except (LogDamaged, NotFound) as error:
+        return Finding("damaged", (Fault(error.message, LogDamaged.remediation),))
     return Finding(f"anchored at position {position}")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -14,12 +15,13 @@ from organism.cli.exits import Exit
 from organism.cli.logs import TenantLog, logs_to_read
 from organism.cli.options import Events, Offline
 from organism.cli.show import compact, fields, moment, out, placed, print_json, print_line, refuse, table
-from organism.errors import LogDamaged
+from organism.errors import LogDamaged, LogHeld, NotFound
 from organism.log.log import Verification
-from organism.log.offline import verify_directory
+from organism.log.offline import doubt_directory, verify_directory
 from organism.log.stats import Stats, count
 from organism.model.ids import DEFAULT_TENANT
 from organism.model.times import spoken
+from organism.projections import READ_MODELS
 
 RESTORE: Final = "Stop the server, keep the directory as it is, and restore a backup."
 _MICROSECONDS: Final = 1_000_000
@@ -42,10 +44,25 @@ def verify(options: Offline) -> None:
         refuse(Exit.FAILED, f"The {which} in {options.data} is damaged.", RESTORE, _damages(found))
 
 
+def rebuild(options: Offline) -> None:
+    """Have the next start make the rows of every log again; the events stay as they are."""
+    for log in logs_to_read(options):
+        try:
+            doubt_directory(log.directory, log.key, log.directory.name, lambda: time.time_ns() // 1000)
+        except LogHeld as error:
+            refuse(Exit.FAILED, error.message, error.remediation)
+        except (LogDamaged, NotFound) as error:
+            refuse(Exit.FAILED, error.message, RESTORE)
+        if not options.json:
+            out().print(f"{log.tenant}: the next start makes all rows again.")
+        else:
+            print_json({"tenant": log.tenant})
+
+
 def _verification(log: TenantLog) -> Verification:
     try:
-        return verify_directory(log.directory, log.key)
-    except LogDamaged as error:
+        return verify_directory(log.directory, log.key, tenant=log.directory.name, models=READ_MODELS)
+    except (LogDamaged, NotFound) as error:
         return Verification(0, 0, 0, (error.message,))
 
 
@@ -80,7 +97,7 @@ def stats(options: Offline) -> None:
 def _stats(log: TenantLog) -> Stats:
     try:
         return count(log.directory)
-    except LogDamaged as error:
+    except (LogDamaged, NotFound) as error:
         whose = "" if log.tenant == DEFAULT_TENANT else f"Tenant {log.tenant}: "
         refuse(Exit.FAILED, f"{whose}{error.message}", "`organism log verify` says what is damaged, and where.")
 

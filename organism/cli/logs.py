@@ -30,23 +30,26 @@ class TenantLog:
     @property
     def place(self) -> Place:
         """Its files."""
-        return Place(self.directory, self.key)
+        return Place(self.directory, self.key, self.directory.name)
 
 
 def logs_in(options: Offline) -> list[TenantLog]:
-    """The logs that there are, ``default``'s first; only that of ``--tenant`` if it is given."""
+    """A log for each tenant's directory, ``default``'s first; only that of ``--tenant`` if it is given.
+
+    Its files may be missing. Where there is any tenant's directory there was one for ``default``.
+    """
     names = {folder_of(tenant): tenant for tenant in (DEFAULT_TENANT, *_listed(options.config))}
     if options.tenant is not None:
         names[folder_of(options.tenant)] = options.tenant
         folders = [folder_of(options.tenant)]
     else:
-        there = (path.name for path in options.data.glob(f"{TENANTS}/*"))
-        folders = sorted(there, key=lambda name: (name != DEFAULT_TENANT, name))
-    found = [
+        there = {path.name for path in options.data.glob(f"{TENANTS}/*") if path.is_dir()}
+        folders = [DEFAULT_TENANT, *sorted(there - {DEFAULT_TENANT})] if there else []
+    return [
         TenantLog(names.get(folder, folder), options.data / TENANTS / folder, key_path_of(options.key, folder))
         for folder in folders
+        if options.tenant is None or (options.data / TENANTS / folder).is_dir()
     ]
-    return [each for each in found if each.place.log.is_file()]
 
 
 def logs_to_read(options: Offline) -> list[TenantLog]:

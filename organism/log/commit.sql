@@ -25,6 +25,11 @@ BEGIN
         substr(new.blob, (value ->> 2) + 16, value ->> 3),
         substr(new.blob, (value ->> 2) + 16 + (value ->> 3), value ->> 4)
     FROM jsonb_each(new.contents);
+END;
+
+-- indexes_spread: what the same INSERT adds to the indexes of streams and of types
+CREATE TEMP TRIGGER indexes_spread INSTEAD OF INSERT ON commits
+BEGIN
     INSERT INTO streams (stream, first) SELECT value ->> 0, value ->> 1 FROM jsonb_each(new.streams);
     INSERT OR IGNORE INTO types (type, span) SELECT value ->> 0, value ->> 1 FROM jsonb_each(new.types);
 END;

@@ -50,10 +50,11 @@ class Commits:
             raise LogUnavailable
         return self._connection
 
-    def use(self, connection: Connection) -> None:
-        """Write over this connection from now on."""
+    def use(self, connection: Connection, *, only_rows: bool = False) -> None:
+        """Write over this connection from now on; with ``only_rows`` it has no table for units and contents."""
         connection.execute(_fill("commits", fields=commit_fields(self._models)))
-        connection.execute(_SQL["commit_spreads"])
+        for trigger in ("indexes_spread",) if only_rows else ("commit_spreads", "indexes_spread"):
+            connection.execute(_SQL[trigger])
         for name, models in trigger_groups(self._models).items():
             steps = "".join(f"{step};\n" for model in models for step in commit_steps(model))
             touched = " OR ".join(

@@ -32,7 +32,7 @@ def looking(place: Place, driver: Driver) -> Iterator[Connection]:
     them away again only if that one could write too. One that was killed keeps its WAL as it is.
     """
     if not place.log.is_file():
-        raise NotFound(f"{place.directory} holds no log: expected {place.log.name} there.")
+        raise NotFound(f"{place.directory} holds no log: {place.log.name} is missing.")
     was_stopped = not place.wal.exists()
     with closing(driver.connect(str(place.log), read_only=not was_stopped)) as connection:
         for setting in (*SETTINGS, "PRAGMA query_only = ON"):

@@ -14,8 +14,7 @@ from organism.log.commits import Commits
 from organism.log.connect import Connector
 from organism.log.driver import Connection
 from organism.log.log import ReadModel
-from organism.log.opening import Options, Truth, doubt_rows
-from organism.log.snapshots import Snapshot, save_snapshot
+from organism.log.opening import Options, Truth
 from organism.log.units import Units
 from organism.log.worker import Worker
 
@@ -107,16 +106,9 @@ class Crew:
         """Run ``work(connection, *arguments)`` over the writing connection, between two commits."""
         return await self.writer.run(lambda: work(self.commits.connection, *arguments))
 
-    def keep_checkpoint(self, snapshot: Snapshot) -> None:
-        """Keep it, and all before it, as soon as the writing thread has time; nobody is told if it cannot be kept."""
-        self.writer.post(lambda _, __: None, self._keep_checkpoint, snapshot)
-
-    def _keep_checkpoint(self, snapshot: Snapshot) -> None:
-        save_snapshot(self.commits.connection, snapshot, keeps_all=True)
-
-    def doubt_rows(self) -> None:
-        """The rows are not whole any more: the next start makes them again."""
-        self.writer.post(lambda _, __: None, lambda: doubt_rows(self.commits.connection))
+    def post(self, work: Callable[..., object], *arguments: Any) -> None:
+        """``write`` as soon as the writing thread has time; nobody is told how it went."""
+        self.writer.post(lambda _, __: None, lambda: work(self.commits.connection, *arguments))
 
     async def apart(self, work: Callable[..., T], *arguments: Any) -> T:
         """Run ``work(connection, *arguments)`` over a connection and in a thread of its own: nobody waits for it."""

@@ -41,8 +41,7 @@ class Disk:
         self._connector = connector
         self.key = key
         self.done: Done | None = None
-        self.head = Anchor(truth.position, truth.hash)
-        self._epoch = truth.epoch
+        self.head = truth.head
         self._passing: tuple[type[Exception], ...] = (*connector.driver.errors, OSError, LogUnavailable)
         self._is_writing = False
         self._wal_bytes = 0
@@ -53,7 +52,7 @@ class Disk:
         """Begin to write the batch."""
         self._is_writing = True
         chained = batch.hash(self.key, self.head.hash)
-        commit = self._crew.commits.make(self._epoch, batch, chained)
+        commit = self._crew.commits.make(self.head.epoch, batch, chained)
         self._wal_bytes += commit.size
         self._crew.writer.post(partial(self._wrote, batch, chained), self._crew.commits.write, commit)
 
@@ -83,14 +82,13 @@ class Disk:
                 await asyncio.sleep(delay)
                 delay = min(2 * delay, LAST_RETRY_SECONDS)
                 continue
-            self.head = Anchor(truth.position, truth.hash)
-            self._epoch = truth.epoch
+            self.head = truth.head
             self._wal_bytes = 0
             return truth
 
     def anchor(self, *, is_synced: bool = False) -> None:
         """Write the head outside the database."""
-        self._connector.place.write_anchor(self.head, is_synced=is_synced)
+        self._connector.place.write_anchor(self.head, self.key, is_synced=is_synced)
 
     def close(self) -> None:
         """Anchor the head for good: from now on the place may be somebody else's."""
@@ -99,12 +97,14 @@ class Disk:
         self.anchor(is_synced=True)
 
     def _claim(self, connection: Connection) -> Truth:
-        return Claimant(self._connector, self.key, self.head, self._epoch).claim(connection, self.head.position)
+        return Claimant(self._connector, self.key, self.head, self.head.epoch).claim(
+            connection, lambda _: self.head.position
+        )
 
     def _wrote(self, batch: Batch, chained: bytes, _: Any, error: Exception | None) -> None:
         self._is_writing = False
         if error is None:
-            self.head = Anchor(batch.last, chained)
+            self.head = Anchor(batch.last, chained, self.head.epoch, self.head.timeline)
         self._tell(batch, error)
         if self._wal_bytes > FULL_WAL_BYTES:
             self._checkpoint()

@@ -17,8 +17,13 @@ from organism.log.chain import Salts, digest, seal
 from organism.log.upcast import Upcaster
 from organism.model.events import ORGANISM_STREAM, SCHEMA_VERSION, Actor, Event, Unit
 
+UNIT_FIELDS: Final = 8
 SHARED_FIELDS: Final = 2
 """So many fields has an event that shares all else with its unit."""
+SEAL: Final = "content"
+"""The field of an event's data that holds the digest of its content."""
+OWNER: Final = "content_owner"
+"""The field that names the content's owner, where it is not the event's thread."""
 REMEDY: Final = "Run `organism log verify --data DIR` to see how far it is whole, then restore a backup."
 
 
@@ -45,8 +50,11 @@ def encode(unit: Unit, first: int, salts: Salts) -> tuple[bytes, list[SealedCont
         content = event.content
         if content is not None:
             json, xml, salt = content.json, content.xml, salts.next()
-            event.data["content"] = seal(salt, json, xml)
-            contents.append((position, content.owner, salt, json, xml))
+            owner = content.owner
+            event.data[SEAL] = seal(owner, salt, json, xml)
+            if owner != (own_thread or ORGANISM_STREAM):
+                event.data[OWNER] = owner
+            contents.append((position, owner, salt, json, xml))
         if own_thread is thread and event.cause is cause and event.correlation is correlation:
             listed.append((event.type, event.data))
         else:
@@ -73,11 +81,21 @@ def hold_order(after: int, rows: Sequence[Sequence[Any]]) -> None:
         raise LogDamaged(f"What follows position {after} is not in order: a page of the database was changed. {REMEDY}")
 
 
-def parse(first: int, sealed: Any, body: Any) -> list[Any]:
-    """The row's fields, once its digest was found right; raises ``LogDamaged`` with the position."""
+def check(first: int, sealed: Any, body: Any) -> None:
+    """Raise ``LogDamaged`` with the position if a unit's row does not fit its digest."""
     if not isinstance(body, bytes) or digest(body) != sealed:
         raise LogDamaged(f"The unit at position {first} does not fit its digest: it was changed. {REMEDY}")
-    fields: list[Any] = orjson.loads(body)
+
+
+def parse(first: int, sealed: Any, body: Any) -> list[Any]:
+    """The row's fields, once its digest was found right; raises ``LogDamaged`` with the position."""
+    check(first, sealed, body)
+    try:
+        fields: list[Any] = orjson.loads(body)
+    except ValueError:
+        fields = []
+    if not isinstance(fields, list) or len(fields) != UNIT_FIELDS:
+        raise LogDamaged(f"The unit at position {first} cannot be read: it was changed. {REMEDY}")
     if fields[0] != first:
         raise LogDamaged(f"The unit at position {first} was written for position {fields[0]}: it was moved. {REMEDY}")
     return fields

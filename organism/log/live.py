@@ -12,7 +12,7 @@ from typing import Any, Final
 import orjson
 
 from organism.log.log import EventFilter, ReadModel, Row
-from organism.log.snapshots import load_snapshot
+from organism.log.snapshots import Snapshots
 from organism.log.units import Span, Units
 from organism.log.versions import Written, hold_whole, write
 from organism.model.events import Event
@@ -74,10 +74,10 @@ class LiveRows:
         self.position = position
 
 
-def look_back(units: Units, models: Sequence[ReadModel], position: int) -> LiveRows:
+def look_back(units: Units, snapshots: Snapshots, models: Sequence[ReadModel], position: int) -> LiveRows:
     """The live rows as they stood at a position of the log: the checkpoint before it, and the events since."""
     live = LiveRows(models)
-    checkpoint = load_snapshot(units.connection, CHECKPOINT, position)
+    checkpoint = snapshots.load(units.connection, CHECKPOINT, position)
     if checkpoint is not None:
         live.load(checkpoint.position, checkpoint.body)
     while events := units.read(Span(live.position, position, CHECKPOINT_EVENTS), EventFilter()):

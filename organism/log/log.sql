@@ -19,20 +19,36 @@ ORDER BY first DESC LIMIT ?;
 -- commit_before: the last commit that ends before a position
 SELECT first, body, hash FROM units WHERE first < ? AND hash IS NOT NULL ORDER BY first DESC LIMIT 1;
 
+-- defined: every table, index, view and trigger of the log's own file
+SELECT type, name, sql FROM sqlite_schema;
+
+-- layout: how the tables are laid out
+PRAGMA user_version;
+
 -- contents: the content of a list of positions
-SELECT position, owner, salt, json, xml FROM content WHERE position IN (SELECT value FROM json_each(?));
+SELECT position, owner, salt, json, xml, erased_at FROM content
+WHERE position IN (SELECT value FROM json_each(?));
+
+-- contents_between: the contents of all positions from one to another
+SELECT position, owner, salt, json, xml, erased_at FROM content WHERE position BETWEEN ? AND ?;
+
+-- positions_from: where contents lie, from a position on
+SELECT position FROM content WHERE position >= ?;
+
+-- meta: who may write, and to which timeline
+SELECT epoch, timeline, mac FROM meta;
 
 -- epoch: who may write
-SELECT epoch, timeline FROM meta;
+SELECT epoch FROM meta;
 
 -- raise_epoch: fence off whoever opened before
-UPDATE meta SET epoch = epoch + 1;
+UPDATE meta SET epoch = ?, mac = ?;
 
 -- begin_meta: a new log
-INSERT INTO meta (id, epoch, timeline) VALUES (1, 0, ?);
+INSERT INTO meta (id, epoch, timeline, mac) VALUES (1, 0, ?, ?);
 
 -- bodies: rows in order, as fast as they come
-SELECT first, body FROM units WHERE first > ? AND first <= ? ORDER BY first LIMIT ?;
+SELECT first, digest, body FROM units WHERE first > ? AND first <= ? ORDER BY first LIMIT ?;
 
 -- stream_head: the last unit that holds events of a stream
 SELECT max(first) FROM streams WHERE stream = ?;
@@ -86,8 +102,15 @@ DELETE FROM snapshots WHERE name = 'live';
 -- tables: what is there, and whether it is a table or a view
 SELECT name, type FROM sqlite_schema WHERE type IN ('table', 'view');
 
+-- attach: the log, beside rows that are made again
+ATTACH ? AS log;
+
+-- differs: whether a table is not what it is when it is made again
+SELECT EXISTS (SELECT * FROM main.$table EXCEPT SELECT * FROM log.$table)
+OR EXISTS (SELECT * FROM log.$table EXCEPT SELECT * FROM main.$table);
+
 -- save_snapshot: keep a fold
-REPLACE INTO snapshots (name, position, digest, body) VALUES (?, ?, ?, ?);
+REPLACE INTO snapshots (name, position, mac, body) VALUES (?, ?, ?, ?);
 
 -- drop_snapshots: all of a name but the newest
 DELETE FROM snapshots WHERE name = ? AND position NOT IN (
@@ -95,10 +118,10 @@ DELETE FROM snapshots WHERE name = ? AND position NOT IN (
 );
 
 -- load_snapshots: those up to a position, newest first
-SELECT position, digest, body FROM snapshots WHERE name = ? AND position <= ? ORDER BY position DESC;
+SELECT position, mac, body FROM snapshots WHERE name = ? AND position <= ? ORDER BY position DESC;
 
--- newest_snapshot: how far any fold was kept
-SELECT max(position) FROM snapshots;
+-- newest_snapshots: those that a start or a stop has left, newest first: what lies before them was verified once
+SELECT name, position, mac, body FROM snapshots WHERE name <> 'live' ORDER BY position DESC;
 
 -- is_made: whether the file has tables yet
 SELECT count(*) FROM sqlite_schema;

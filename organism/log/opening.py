@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from contextlib import ExitStack, closing, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,18 +12,19 @@ from typing import Final, Protocol
 import orjson
 
 from organism.errors import Fenced, LogDamaged
-from organism.log.chain import GENESIS, RandomBytes
+from organism.log.chain import RandomBytes
 from organism.log.connect import Connector
 from organism.log.driver import Connection, Driver, Pysqlite
 from organism.log.encode import REMEDY
-from organism.log.place import Anchor
+from organism.log.place import Anchor, Place
 from organism.log.queries import statements
 from organism.log.upcast import Upcaster
-from organism.log.verify import Walk, walk
+from organism.log.verify import Walk, before_last_commit, defined_wrongly, meta_mac, of_another_time, walk
+from organism.model.ids import DEFAULT_TENANT
 
+Since = Callable[[Connection], int]
+"""Gives the position up to which a log was verified before."""
 SHOWN_DAMAGES: Final = 3
-LAYOUT: Final = 2
-"""The layout of the tables in schema.sql."""
 _SQL: Final = statements("log.sql")
 
 
@@ -37,10 +39,12 @@ class Clock(Protocol):
 class Options:
     """What is given to a log but its models: where its key lies, where chance comes from, what it stands on.
 
-    A commit that is under way for ``stalled_after_s`` has stalled.
+    ``tenant`` is the name of the directory that the tenant's log has in a data directory; the chain is bound to it. A
+    commit that is under way for ``stalled_after_s`` has stalled.
     """
 
     key_path: Path | None = None
+    tenant: str = DEFAULT_TENANT
     random_bytes: RandomBytes = os.urandom
     driver: Driver = field(default_factory=Pysqlite)
     upcaster: Upcaster = field(default_factory=Upcaster)
@@ -57,30 +61,49 @@ class Truth:
     timeline: str
     epoch: int
 
+    @property
+    def head(self) -> Anchor:
+        """The same for the file outside the database."""
+        return Anchor(self.position, self.hash, self.epoch, self.timeline)
+
 
 def make_log(connector: Connector, options: Options) -> None:
-    """Make a new log: first anchor and key, then the tables at once. One that was begun and not made is gone on with.
-
-    The anchor comes first: a key beside it is this log's own, any other is refused.
-    """
+    """Make a new log: first anchor and key, then all tables at once. One that was begun and not made is continued."""
     place = connector.place
+    if place.log.exists() and _has_tables(connector):
+        return
+    timeline = _begin(place, options.random_bytes).timeline
     place.make_private(place.log)
     with closing(connector.to_file(place.log)) as connection:
-        if connection.execute(_SQL["is_made"]).fetchone() != (0,):
-            return
-        if not place.anchor_path.exists():
-            place.refuse_key()
-            place.make_anchor(Anchor(0, GENESIS))
-        elif anchored := place.read_anchor().position:
-            raise LogDamaged(f"{place.log} is empty, and its anchor knows it up to position {anchored}. {REMEDY}")
-        if not place.key_path.exists():
-            place.make_key(options.random_bytes)
         connection.execute("PRAGMA journal_mode = WAL").fetchall()
         connection.execute("BEGIN IMMEDIATE")
         for statement in statements("schema.sql").values():
             connection.execute(statement)
-        connection.execute(_SQL["begin_meta"], (options.random_bytes(16).hex(),))
+        connection.execute(_SQL["begin_meta"], (timeline, meta_mac(place.read_key(), 0, timeline)))
         connection.execute("COMMIT")
+
+
+def _has_tables(connector: Connector) -> bool:
+    with closing(connector.to_file(connector.place.log)) as connection:
+        return connection.execute(_SQL["is_made"]).fetchone() != (0,)
+
+
+def _begin(place: Place, random_bytes: RandomBytes) -> Anchor:
+    """The first anchor of a log without tables. Raises ``LogDamaged`` if there was a log, or may have been one."""
+    if place.anchor_path.exists():
+        anchor = place.read_anchor(None)
+        if anchor.epoch:
+            raise LogDamaged(
+                f"{place.log} is missing or empty, and its anchor knows it up to position {anchor.position}. {REMEDY}"
+            )
+        if place.key_path.exists():
+            return place.read_anchor(place.read_key())
+    elif place.key_path.exists():  # it may be all that can tell whether another log is whole
+        raise LogDamaged(
+            f"{place.key_path} is there and {place.log} is new: it may be the key of another log, so it is not "
+            "overwritten. Put the log back that it belongs to, or move the file away, or name another: --key FILE."
+        )
+    return place.make_key(random_bytes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +118,7 @@ class Claimant:
     anchor: Anchor
     epoch: int = 0
 
-    def claim(self, connection: Connection, since: int) -> Truth:
+    def claim(self, connection: Connection, since: Since) -> Truth:
         """Verify what lies after ``since``, then raise the epoch: from now on only this connection's commits are taken.
 
         Raises ``LogDamaged`` with the positions, ``Fenced`` if somebody else took the log meanwhile.
@@ -112,24 +135,25 @@ class Claimant:
         with suppress(*self.connector.driver.errors):  # some failures have done it
             connection.execute("ROLLBACK")
 
-    def _verified(self, connection: Connection, since: int) -> Walk:
-        (layout,) = connection.execute("PRAGMA user_version").fetchone() or (0,)
-        if layout != LAYOUT:
-            remedy = "run the newer program that wrote it" if layout > LAYOUT else "begin with a new data directory"
-            raise LogDamaged(f"{self.connector.place.log} has layout {layout}, this program knows {LAYOUT}: {remedy}.")
-        state = walk(connection, self.key, since, self.anchor)
+    def _verified(self, connection: Connection, since: Since) -> Walk:
+        if damage := defined_wrongly(connection):
+            raise LogDamaged(_damage_text(damage))
+        (epoch,) = connection.execute(_SQL["epoch"]).fetchone() or (0,)
+        if self.epoch not in (0, epoch):
+            raise Fenced
+        state = walk(connection, self.key, before_last_commit(connection, since(connection)), self.anchor)
+        state.damage += of_another_time(connection, self.key, self.anchor)
         if state.damage:
             raise LogDamaged(_damage_text(state.damage))
         return state
 
     def _take(self, connection: Connection, state: Walk) -> Truth:
-        epoch, timeline = connection.execute(_SQL["epoch"]).fetchone() or (0, "")
-        if self.epoch not in (0, epoch):
-            raise Fenced
-        connection.execute(_SQL["raise_epoch"])
+        before, timeline, _ = connection.execute(_SQL["meta"]).fetchone() or (0, "", b"")
+        epoch = before + 1
+        connection.execute(_SQL["raise_epoch"], (epoch, meta_mac(self.key, epoch, timeline)))
         last = connection.execute(_SQL["last_unit"]).fetchone()
         at = 0 if last is None else orjson.loads(last[2])[2]
-        return Truth(state.head, state.hash, at, timeline, epoch + 1)
+        return Truth(state.head, state.hash, at, timeline, epoch)
 
 
 def doubt_rows(connection: Connection) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import orjson
@@ -11,6 +11,8 @@ from organism.log.driver import Connection
 from organism.log.log import CHANGED, Among, Page, Query, ReadModel, Where
 from organism.log.queries import statements
 from organism.log.tables import column_of, field_of, fill, of_model, table_of, text_of
+from organism.log.units import Units
+from organism.log.upcast import Upcaster
 from organism.log.versions import FOREVER, VERSION_BITS, Standing, first_version, folded_row
 
 Statement = tuple[str, list[Any]]
@@ -148,8 +150,10 @@ def _condition(model: ReadModel, where: Where) -> Statement:
 
 
 def read_page(connection: Connection, statement: Statement) -> Page:
-    """A page of rows, joined by the database."""
-    joined, count, total, before, last = connection.execute(*statement).fetchone() or (b"[]", 0, 0, 0, None)
+    """A page of rows, joined by the database. Raises ``ContentDamaged`` if a payload is not as it was written."""
+    found = connection.execute(*statement).fetchone() or (b"[]", 0, 0, 0, None, "[]")
+    joined, count, total, before, last, positions = found
+    _contents_at(connection, filter(None, orjson.loads(positions)))
     return Page(joined, count, total, before, None if last is None else tuple(orjson.loads(last)))
 
 
@@ -168,8 +172,14 @@ def read_row(connection: Connection, model: ReadModel, key: str, position: int) 
 def _completed(connection: Connection, model: ReadModel, public: bytes, content_at: int) -> bytes:
     if not model.with_content:
         return public
-    content = connection.execute(_SQL["payload"], (content_at,)).fetchone()
-    return with_payload(public, content[0] if content else None)
+    content = _contents_at(connection, [content_at]).get(content_at)
+    return with_payload(public, None if content is None else content[0])
+
+
+def _contents_at(connection: Connection, positions: Iterable[int]) -> dict[int, tuple[bytes, bytes]]:
+    units = Units(Upcaster())
+    units.use(connection)
+    return units.contents_at(positions)
 
 
 def newest_version(connection: Connection, model: str, key: str) -> Standing | None:

@@ -20,7 +20,7 @@ from organism.log.pages import newest_version
 from organism.log.place import Place
 from organism.log.queries import statements
 from organism.log.rebuild import are_made, greatest_keys, rebuild
-from organism.log.snapshots import newest_snapshot
+from organism.log.snapshots import Snapshots
 from organism.log.units import Units
 from organism.log.versions import RowVersions
 
@@ -34,6 +34,7 @@ class Parts:
     truth: Truth
     crew: Crew
     disk: Disk
+    snapshots: Snapshots
     heads: Heads
     versions: RowVersions
     live: LiveRows
@@ -42,7 +43,7 @@ class Parts:
 
 async def open_parts(directory: Path, models: Sequence[ReadModel], clock: Clock, options: Options) -> Parts:
     """Open everything, or nothing."""
-    place = Place(directory, options.key_path)
+    place = Place(directory, options.key_path, options.tenant)
     connector = Connector(options.driver, place)
     async with AsyncExitStack() as stack:
         stack.callback(place.release)
@@ -50,20 +51,22 @@ async def open_parts(directory: Path, models: Sequence[ReadModel], clock: Clock,
         crew = Crew(connector, options, models)
         stack.push_async_callback(crew.close)
         await crew.writer.run(make_log, connector, options)
-        claimant = Claimant(connector, place.read_key(), place.read_anchor())
-        truth = await crew.begin(lambda connection: claimant.claim(connection, newest_snapshot(connection)))
+        key = place.read_key()
+        anchor = place.read_anchor(key)
+        claimant, snapshots = Claimant(connector, key, anchor), Snapshots(key, anchor.timeline)
+        truth = await crew.begin(lambda connection: claimant.claim(connection, snapshots.newest))
         if not await crew.write(are_made, models):
             await crew.writer.run(rebuild, crew.commits, models, truth, options.upcaster)
         heads = Heads(partial(crew.near, _head_of, options))
         versions = RowVersions(models, partial(crew.near, newest_version))
         heads.committed = versions.committed = truth.position
         heads.greatest = await crew.write(_greatest_stream)
-        for name, key in (await crew.write(greatest_keys, models)).items():
-            versions.current[name].greatest = key
-        live = await crew.reader.run(look_back, crew.units, models, truth.position)
-        disk = Disk(crew, connector, claimant.key, truth)
+        for name, greatest in (await crew.write(greatest_keys, models)).items():
+            versions.current[name].greatest = greatest
+        live = await crew.reader.run(look_back, crew.units, snapshots, models, truth.position)
+        disk = Disk(crew, connector, key, truth)
         named = {model.name: model for model in models}
-        return Parts(options, named, truth, crew, disk, heads, versions, live, stack.pop_all())
+        return Parts(options, named, truth, crew, disk, snapshots, heads, versions, live, stack.pop_all())
 
 
 def _head_of(connection: Connection, options: Options, stream: str) -> int:

@@ -6,9 +6,12 @@ Every file is made readable for its owner alone before anything is written to it
 from __future__ import annotations
 
 import fcntl
+import hmac
 import os
 import re
+import stat
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -16,28 +19,47 @@ from typing import Final
 import orjson
 
 from organism.errors import LogDamaged, LogHeld
-from organism.log.chain import RandomBytes
+from organism.log.chain import GENESIS, RandomBytes, chain_key, mac
+from organism.model.ids import DEFAULT_TENANT
 from organism.model.times import spoken
 
 PRIVATE_FILE: Final = 0o600
 PRIVATE_DIRECTORY: Final = 0o700
+OPEN_TO_OTHERS: Final = stat.S_IWGRP | stat.S_IRWXO
+"""A key file must not have these: a group may read it, as it does where an orchestrator mounts secrets."""
 KEY_BYTES: Final = 32
-ANCHOR_BYTES: Final = 256
+TIMELINE_BYTES: Final = 16
+ANCHOR_BYTES: Final = 512
+"""One sector, so that a power cut leaves the old anchor or the new one."""
+SQLITE_ENDINGS: Final = ("", "-wal", "-shm")
 
 
 @dataclass(frozen=True, slots=True)
 class Anchor:
-    """The head of the log as it was written outside the database, and the hash of the commit that ended there."""
+    """The head of the log as it was written outside the database, and the hash of the commit that ended there.
+
+    ``epoch`` is that of the life that wrote it; ``timeline`` is the log's.
+    """
 
     position: int
     hash: bytes
+    epoch: int
+    timeline: str
+
+    def mac(self, key: bytes) -> str:
+        """What makes it an anchor: nobody without the key can write one."""
+        return mac(key, "anchor", self.position, self.hash.hex(), self.epoch, self.timeline).hex()
 
 
 class Place:
-    """Where a log lies. ``log`` is the database, ``key`` may lie elsewhere."""
+    """Where a log lies. ``log`` is the database, ``key`` may lie elsewhere.
 
-    def __init__(self, directory: Path, key_path: Path | None = None) -> None:
+    ``tenant`` is the name of the directory that the tenant's log has in a data directory.
+    """
+
+    def __init__(self, directory: Path, key_path: Path | None = None, tenant: str = DEFAULT_TENANT) -> None:
         self.directory = directory
+        self.tenant = tenant
         self.log = directory / "log.sqlite"
         self.wal = directory / "log.sqlite-wal"
         self.anchor_path = directory / "anchor"
@@ -46,8 +68,12 @@ class Place:
         self._lock: int | None = None
 
     def hold(self, now_us: Callable[[], int]) -> None:
-        """Make the directory and take it for this process; raises ``LogHeld``. The lock ends with the process."""
+        """Make the directory and take it for this process; raises ``LogHeld``. The lock ends with the process.
+
+        Raises ``LogDamaged`` if something that is no file lies where one of the log's files belongs.
+        """
         self.directory.mkdir(mode=PRIVATE_DIRECTORY, parents=True, exist_ok=True)
+        self.check_files()
         handle = os.open(self.lock_path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, PRIVATE_FILE)
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -79,50 +105,79 @@ class Place:
             return False
         return True
 
-    def make_key(self, random_bytes: RandomBytes) -> bytes:
-        """A new key for a new log, on the disk before the first commit is. A key that is there is never overwritten."""
-        self.refuse_key()
-        key = random_bytes(KEY_BYTES)
-        _put(self.key_path, key.hex().encode() + b"\n")
-        return key
+    def check_files(self) -> None:
+        """Raise ``LogDamaged`` if a link or a directory lies where a file belongs, or the key is open to others.
 
-    def refuse_key(self) -> None:
-        """Raise ``LogDamaged`` if there is a key: it may be all that can tell whether another log is whole."""
-        if self.key_path.exists():
-            raise LogDamaged(
-                f"{self.key_path} is there and {self.log} is new: it may be the key of another log, so it is not "
-                "overwritten. Put the log back that it belongs to, or move the file away, or name another: --key FILE."
-            )
+        A key that lies elsewhere may be a link, as mounted secrets are.
+        """
+        databases = (self.log.with_name(self.log.name + end) for end in SQLITE_ENDINGS)
+        for path in (*databases, self.anchor_path, self.lock_path, self.directory / "key"):
+            try:
+                kind = path.lstat().st_mode
+            except FileNotFoundError:
+                continue
+            if not stat.S_ISREG(kind):
+                raise LogDamaged(
+                    f"{path} must be a file, and is {'a link' if stat.S_ISLNK(kind) else 'none'}: "
+                    "put the file itself there, or restore a backup."
+                )
+        with suppress(OSError):  # a key that is not there yet, or cannot be read, is found when it is read
+            if self.key_path.stat().st_mode & OPEN_TO_OTHERS:
+                raise LogDamaged(
+                    f"{self.key_path} is open to other users of this machine, who could write a log that verifies. "
+                    f"If nobody has used it, close it: chmod 600 {self.key_path}"
+                )
+
+    def make_key(self, random_bytes: RandomBytes) -> Anchor:
+        """The key and the first anchor of a new log, which it gives, on the disk before the first commit is.
+
+        The anchor comes first, so a key is there only with the anchor that was written under it. A key that is there
+        is never overwritten.
+        """
+        secret, timeline = random_bytes(KEY_BYTES), random_bytes(TIMELINE_BYTES).hex()
+        anchor = Anchor(0, GENESIS, 0, timeline)
+        _put(self.anchor_path, _written(anchor, chain_key(secret, self.tenant)))
+        _put(self.key_path, secret.hex().encode() + b"\n")
+        return anchor
 
     def read_key(self) -> bytes:
-        """The key; raises ``LogDamaged`` if it is missing or is none."""
+        """The key of the tenant's chain; raises ``LogDamaged`` if it is missing or is none."""
         try:
             text = self.key_path.read_text("ascii").strip()
-        except (FileNotFoundError, UnicodeDecodeError):
+        except (OSError, UnicodeDecodeError):
             text = ""
         if not re.fullmatch(r"[0-9a-f]{64}", text):
             raise LogDamaged(
                 f"{self.key_path} must hold the key of the audit chain (64 hex digits), and does not: "
                 "put the file back from where it was kept, or restore a backup with its key."
             )
-        return bytes.fromhex(text)
+        return chain_key(bytes.fromhex(text), self.tenant)
 
-    def read_anchor(self) -> Anchor:
-        """The anchored head; raises ``LogDamaged`` if it is missing or unreadable."""
+    def read_anchor(self, key: bytes | None) -> Anchor:
+        """The anchored head; raises ``LogDamaged`` if it is missing, unreadable, or was not written under the key.
+
+        Without a key it is given as it stands, whoever wrote it.
+        """
         try:
             fields = orjson.loads(self.anchor_path.read_bytes())
-            return Anchor(int(fields["position"]), bytes.fromhex(fields["hash"]))
-        except (FileNotFoundError, ValueError, KeyError, TypeError):
+            anchor = Anchor(
+                int(fields["position"]), bytes.fromhex(fields["hash"]), int(fields["epoch"]), str(fields["timeline"])
+            )
+            sealed = str(fields["mac"])
+        except (OSError, ValueError, KeyError, TypeError):
             raise LogDamaged(
                 f"{self.anchor_path} must name the head of the log, and does not: without it nobody can tell "
                 "whether the end was cut off. Put the file back, or restore a backup."
             ) from None
+        if key is not None and not hmac.compare_digest(sealed.encode(), anchor.mac(key).encode()):
+            raise LogDamaged(
+                f"{self.anchor_path} was not written under the key in {self.key_path} for this tenant's log: "
+                "the anchor was changed, the key is another one, or the log was copied here from another tenant. "
+                "Put the right file back, or restore a backup with its key."
+            )
+        return anchor
 
-    def make_anchor(self, anchor: Anchor) -> None:
-        """The first anchor of a new log. It is there whole or not at all: an empty one would be one that was lost."""
-        _put(self.anchor_path, _written(anchor))
-
-    def write_anchor(self, anchor: Anchor, *, is_synced: bool = False) -> None:
+    def write_anchor(self, anchor: Anchor, key: bytes, *, is_synced: bool = False) -> None:
         """Write the head outside the database; ``is_synced`` waits for the disk.
 
         It is written over in place, within one sector, so that a power cut leaves the old one or the new one. An
@@ -130,15 +185,22 @@ class Place:
         """
         handle = os.open(self.anchor_path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, PRIVATE_FILE)
         try:
-            os.pwrite(handle, _written(anchor), 0)
+            os.pwrite(handle, _written(anchor, key), 0)
             if is_synced:
                 os.fsync(handle)
         finally:
             os.close(handle)
 
 
-def _written(anchor: Anchor) -> bytes:
-    return orjson.dumps({"position": anchor.position, "hash": anchor.hash.hex()}).ljust(ANCHOR_BYTES)
+def _written(anchor: Anchor, key: bytes) -> bytes:
+    fields = {
+        "position": anchor.position,
+        "hash": anchor.hash.hex(),
+        "epoch": anchor.epoch,
+        "timeline": anchor.timeline,
+        "mac": anchor.mac(key),
+    }
+    return orjson.dumps(fields).ljust(ANCHOR_BYTES)
 
 
 def _put(path: Path, text: bytes) -> None:

@@ -13,7 +13,7 @@ from organism.log.log import EventFilter, Page, Query, ReadModel, Row, Verificat
 from organism.log.pages import StoredRow, page_statement, read_page, read_row
 from organism.log.parts import Parts
 from organism.log.select import select_page
-from organism.log.snapshots import Snapshot, load_snapshot, save_snapshot
+from organism.log.snapshots import Snapshot
 from organism.log.tail import Tail
 from organism.log.units import END, Span
 from organism.log.verify import verify
@@ -115,11 +115,11 @@ class Reads(ABC):
 
     async def save_snapshot(self, name: str, position: int, body: bytes) -> None:
         """Keep a disposable snapshot of a fold at ``position``, without secrets (the last two are kept)."""
-        await self._parts.crew.write(save_snapshot, Snapshot(name, position, body))
+        await self._parts.crew.write(self._parts.snapshots.save, Snapshot(name, position, body))
 
     async def load_snapshot(self, name: str) -> tuple[int, bytes] | None:
         """The newest snapshot that is not ahead of the head, or None."""
-        found = await self._parts.crew.look(load_snapshot, name, self.head)
+        found = await self._parts.crew.look(self._parts.snapshots.load, name, self.head)
         return None if found is None else (found.position, found.body)
 
     async def verify(self, after: int = 0) -> Verification:
@@ -146,7 +146,9 @@ class Reads(ABC):
         if at is None or at >= self.head:
             return self._live
         crew = self._parts.crew
-        return await crew.reader.run(look_back, crew.units, list(self._parts.models.values()), at)
+        return await crew.reader.run(
+            look_back, crew.units, self._parts.snapshots, list(self._parts.models.values()), at
+        )
 
     async def _portions(self, after: int) -> AsyncIterator[list[tuple[int, bytes]]]:
         """The units from the one that holds ``after`` + 1; the next ones are read while these are folded."""

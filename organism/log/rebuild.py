@@ -3,32 +3,43 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import closing
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Final
 
 import orjson
 
 from organism.log.batch import Touched
 from organism.log.commits import Commits
-from organism.log.driver import Connection
+from organism.log.connect import looking
+from organism.log.driver import Connection, Pysqlite
 from organism.log.encode import decode, heads_of
 from organism.log.log import ReadModel
 from organism.log.opening import Truth
 from organism.log.pages import newest_version
+from organism.log.place import Place
 from organism.log.queries import statements
 from organism.log.spans import TypeSpan, TypeSpans
-from organism.log.tables import definition, fill, fingerprint, of_model, stored
-from organism.log.units import Units
+from organism.log.tables import definition, fill, fingerprint, home_of, of_model, stored
+from organism.log.units import END, Units
 from organism.log.upcast import Upcaster
+from organism.log.verify import is_of_rows
 from organism.log.versions import Changes, RowVersions
 
 _LOG: Final = statements("log.sql")
-OF_THE_LOG: Final = frozenset({"meta", "units", "content", "streams", "types", "models", "snapshots"})
 
 
 def are_made(connection: Connection, models: Sequence[ReadModel]) -> bool:
-    """Whether the tables hold the rows of these models."""
+    """Whether the tables are those of these models, and were filled."""
     made = dict(connection.execute(_LOG["made_models"]).fetchall())
-    return made == {model.name: fingerprint(model) for model in models}
+    wanted = {text.rstrip() for model in stored(models) for text in definition(model)}
+    there = {
+        text
+        for kind, name, text in connection.execute(_LOG["defined"]).fetchall()
+        if text is not None and is_of_rows(kind, name)
+    }
+    return made == {model.name: fingerprint(model) for model in models} and there == wanted
 
 
 def rebuild(commits: Commits, models: Sequence[ReadModel], truth: Truth, upcaster: Upcaster) -> None:
@@ -37,45 +48,84 @@ def rebuild(commits: Commits, models: Sequence[ReadModel], truth: Truth, upcaste
     The models are noted last, so that a rebuild that is broken off begins again at the next start.
     """
     connection = commits.connection
+    connection.execute("BEGIN IMMEDIATE")
+    for statement in ("doubt_models", "forget_streams", "forget_types", "forget_checkpoints"):
+        connection.execute(_LOG[statement])
+    for name, kind in connection.execute(_LOG["tables"]).fetchall():
+        if is_of_rows(kind, name):
+            connection.execute(fill("drop", type=kind, table=name))
     _make_tables(connection, models)
-    versions = RowVersions(models, lambda model, key: newest_version(connection, model, key))
-    for current in versions.current.values():
-        current.greatest = ANY_KEY
-    spans = TypeSpans()
+    connection.execute("COMMIT")
     units = Units(upcaster)
     units.use(connection)
-    while portion := units.raw(versions.committed, truth.position):
-        changes: dict[str, Changes] = {}
-        streams: list[Touched] = []
-        types: list[TypeSpan] = []
-        for first, body in portion:
-            events = decode(orjson.loads(body), upcaster)
-            versions.take(first, events, changes)
-            spans.take(events, types)
-            streams += [(stream, first, last) for stream, last in heads_of(events).items()]
-        commits.write_again(truth.epoch, changes, streams, types)
-        versions.committed = portion[-1][0]
+    _fill_tables(commits, models, units, truth.epoch, truth.position)
     for model in models:
         connection.execute(_LOG["note_model"], (model.name, fingerprint(model)))
 
 
-ANY_KEY: Final = "\U0010ffff"
-"""No key is above it, so every row is looked up."""
-
-
 def _make_tables(connection: Connection, models: Sequence[ReadModel]) -> None:
-    connection.execute("BEGIN IMMEDIATE")
-    connection.execute(_LOG["doubt_models"])
-    connection.execute(_LOG["forget_streams"])
-    connection.execute(_LOG["forget_types"])
-    connection.execute(_LOG["forget_checkpoints"])
-    for name, kind in connection.execute(_LOG["tables"]).fetchall():
-        if name not in OF_THE_LOG:
-            connection.execute(fill("drop", type=kind, table=name))
     for model in stored(models):
         for statement in definition(model):
             connection.execute(statement)
-    connection.execute("COMMIT")
+
+
+def _fill_tables(commits: Commits, models: Sequence[ReadModel], units: Units, epoch: int, until: int) -> None:
+    """Fold the units, and write what the commits wrote beside them."""
+    versions = RowVersions(models, lambda model, key: newest_version(commits.connection, model, key))
+    for current in versions.current.values():
+        current.greatest = ANY_KEY
+    spans = TypeSpans()
+    while portion := units.raw(versions.committed, until):
+        changes: dict[str, Changes] = {}
+        streams: list[Touched] = []
+        types: list[TypeSpan] = []
+        for first, body in portion:
+            events = decode(orjson.loads(body), units.upcaster)
+            versions.take(first, events, changes)
+            spans.take(events, types)
+            streams += [(stream, first, last) for stream, last in heads_of(events).items()]
+        commits.write_again(epoch, changes, streams, types)
+        versions.committed = portion[-1][0]
+
+
+def row_damage(place: Place, models: Sequence[ReadModel], upcaster: Upcaster) -> list[str]:
+    """Which tables do not hold what the events make of them: all of it is made once more, in a file of its own.
+
+    Reads only, also beside a running server. Rows of other models are not looked at: a start makes them again.
+    """
+    with looking(place, Pysqlite()) as connection:
+        if not are_made(connection, models):
+            return []
+    with TemporaryDirectory() as folder, closing(_beside(place, Path(folder) / "rows.sqlite")) as connection:
+        schema = statements("schema.sql")
+        for statement in (schema["streams"], schema["types"]):
+            connection.execute(statement)
+        _make_tables(connection, models)
+        commits = Commits(models)
+        commits.use(connection, only_rows=True)
+        connection.execute("BEGIN")  # from here on the log is seen as it is now
+        units = Units(upcaster)
+        units.use(connection)
+        _fill_tables(commits, models, units, 0, END)
+        tables = ["streams", "types", *(home_of(model) for model in stored(models))]
+        return [
+            f"table {table}: it does not hold what the events make of it; `organism log rebuild` makes it again"
+            for table in tables
+            if connection.execute(_LOG["differs"].replace("$table", table)).fetchone() != (0,)
+        ]
+
+
+def _beside(place: Place, path: Path) -> Connection:
+    """A connection to a new file, which sees the units of the log beside it."""
+    path.touch()
+    was_stopped = not place.wal.exists()
+    connection = Pysqlite().connect(str(path))
+    connection.execute(_LOG["attach"], (f"file:{place.log}?mode={'rw' if was_stopped else 'ro'}",))
+    return connection
+
+
+ANY_KEY: Final = "\U0010ffff"
+"""No key is above it, so every row is looked up."""
 
 
 def greatest_keys(connection: Connection, models: Sequence[ReadModel]) -> dict[str, str]:

@@ -3,11 +3,12 @@
 -- layout: rises when these tables change
 PRAGMA user_version = 2;
 
--- meta: one row; `epoch` rises with each open and fences off whoever opened before
+-- meta: one row; `epoch` rises with each open and fences off whoever opened before; `mac` covers it and the timeline
 CREATE TABLE meta (
     id INTEGER PRIMARY KEY CHECK (id = 1),
     epoch INTEGER NOT NULL,
-    timeline TEXT NOT NULL
+    timeline TEXT NOT NULL,
+    mac BLOB NOT NULL
 ) STRICT;
 
 -- units: one row a unit; `first` is the position of its first event; the last unit of a commit carries the commit's hash
@@ -18,13 +19,14 @@ CREATE TABLE units (
     hash BLOB
 ) STRICT;
 
--- content: what can be erased; an erased row stays, with an empty salt and no text
+-- content: what can be erased; an erased row stays, empty, and `erased_at` is the position of the event that says so
 CREATE TABLE content (
     position INTEGER PRIMARY KEY,
     owner TEXT NOT NULL,
     salt BLOB NOT NULL,
     json BLOB NOT NULL,
-    xml BLOB NOT NULL
+    xml BLOB NOT NULL,
+    erased_at INTEGER
 ) STRICT;
 
 -- streams: which units hold events of a stream
@@ -40,7 +42,7 @@ CREATE TABLE models (name TEXT PRIMARY KEY, version TEXT NOT NULL) STRICT, WITHO
 CREATE TABLE snapshots (
     name TEXT NOT NULL,
     position INTEGER NOT NULL,
-    digest BLOB NOT NULL,
+    mac BLOB NOT NULL,
     body BLOB NOT NULL,
     PRIMARY KEY (name, position)
 ) STRICT;

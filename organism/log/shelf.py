@@ -10,8 +10,8 @@ import orjson
 
 from organism.errors import LogDamaged
 from organism.log.batch import Batch
-from organism.log.chain import fits
-from organism.log.encode import REMEDY, decode, hand_over, parse
+from organism.log.contents import ContentRow, content_of
+from organism.log.encode import SEAL, decode, hand_over, parse
 from organism.log.log import Query, ReadModel, Verification
 from organism.log.select import KeyedRow, PayloadAt, has_text, matches, value_of
 from organism.log.spans import TypeSpan
@@ -36,7 +36,7 @@ class Ledger:
 
     def __init__(self, upcaster: Upcaster) -> None:
         self.units: list[Stored] = []
-        self.contents: dict[int, tuple[str, bytes, bytes, bytes]] = {}
+        self.contents: dict[int, ContentRow] = {}
         self._streams: dict[str, int] = {}
         self._types: set[TypeSpan] = set()
         self._upcaster = upcaster
@@ -47,7 +47,7 @@ class Ledger:
         for first, sealed, body in zip(batch.firsts, batch.digests, batch.bodies, strict=True):
             self.units.append(Stored(first, sealed, body, chained if first == last else None))
         for position, owner, salt, json, xml in batch.contents:
-            self.contents[position] = (owner, salt, json, xml)
+            self.contents[position] = (owner, salt, json, xml, None)
         self._types.update(batch.types)
         self._streams.update((stream, last) for stream, _, last in batch.streams)
 
@@ -85,8 +85,8 @@ class Ledger:
 
     def fill(self, event: Event) -> Event:
         """Give the event its content, checked against the digest that it carries."""
-        if "content" in event.data:
-            event.content = self._checked(event.position, event.data["content"])
+        if SEAL in event.data:
+            event.content = self._checked(event.position, event.data[SEAL])
         return event
 
     def readable(self, digests: Mapping[int, str]) -> dict[int, tuple[bytes, bytes]]:
@@ -95,13 +95,10 @@ class Ledger:
         return {position: (c.json, c.xml) for position, c in contents.items() if not c.erased}
 
     def _checked(self, position: int, digest: str) -> Content:
-        found = self.contents.get(position)
-        if found is None:
-            raise LogDamaged(f"The content at position {position} is missing and was not erased. {REMEDY}")
-        owner, salt, json, xml = found
-        if not fits(digest, salt, json, xml):
-            raise LogDamaged(f"The content at position {position} does not fit its digest: it was changed. {REMEDY}")
-        return Content(owner, json, xml, erased=not salt)
+        return content_of(position, digest, self.contents.get(position), self._event_at)
+
+    def _event_at(self, position: int) -> Event | None:
+        return next(self.events(position - 1, position), None)
 
     def payload(self, position: int) -> bytes | None:
         """The content JSON of the event at ``position``; None if it was erased."""

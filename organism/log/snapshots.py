@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import Final
 
+from organism.log.chain import mac
 from organism.log.driver import Connection
 from organism.log.queries import statements
 
@@ -22,27 +23,39 @@ class Snapshot:
     body: bytes
 
 
-def save_snapshot(connection: Connection, snapshot: Snapshot, *, keeps_all: bool = False) -> None:
-    """Keep it, and of its name the one before it or all."""
-    values = (snapshot.name, snapshot.position, sha256(snapshot.body).digest(), snapshot.body)
-    connection.execute("BEGIN IMMEDIATE")
-    try:
-        connection.execute(_SQL["save_snapshot"], values)
-        if not keeps_all:
-            connection.execute(_SQL["drop_snapshots"], (snapshot.name, snapshot.name, SNAPSHOTS_KEPT))
-    finally:
-        connection.execute("COMMIT")
+class Snapshots:
+    """The snapshots of one log. A start trusts them as it trusts the log, so each carries a MAC under its key."""
 
+    def __init__(self, key: bytes, timeline: str) -> None:
+        self._key = key
+        self._timeline = timeline
 
-def load_snapshot(connection: Connection, name: str, head: int) -> Snapshot | None:
-    """The newest whole one that is not ahead of ``head``."""
-    for position, sealed, body in connection.execute(_SQL["load_snapshots"], (name, head)):
-        if sha256(body).digest() == sealed:
-            return Snapshot(name, position, body)
-    return None
+    def save(self, connection: Connection, snapshot: Snapshot, *, keeps_all: bool = False) -> None:
+        """Keep it, and of its name the one before it or all."""
+        values = (snapshot.name, snapshot.position, self._mac(snapshot), snapshot.body)
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            connection.execute(_SQL["save_snapshot"], values)
+            if not keeps_all:
+                connection.execute(_SQL["drop_snapshots"], (snapshot.name, snapshot.name, SNAPSHOTS_KEPT))
+        finally:
+            connection.execute("COMMIT")
 
+    def load(self, connection: Connection, name: str, head: int) -> Snapshot | None:
+        """The newest one that is not ahead of ``head`` and was made under the key."""
+        for position, sealed, body in connection.execute(_SQL["load_snapshots"], (name, head)):
+            snapshot = Snapshot(name, position, body)
+            if self._mac(snapshot) == sealed:
+                return snapshot
+        return None
 
-def newest_snapshot(connection: Connection) -> int:
-    """The position of the newest snapshot, 0 if there is none; what lies before it was verified once."""
-    row = connection.execute(_SQL["newest_snapshot"]).fetchone()
-    return 0 if row is None or row[0] is None else int(row[0])
+    def newest(self, connection: Connection) -> int:
+        """The position of the newest one that was made under the key, else 0; what lies before it was verified once."""
+        for name, position, sealed, body in connection.execute(_SQL["newest_snapshots"]):
+            if self._mac(Snapshot(name, position, body)) == sealed:
+                return int(position)
+        return 0
+
+    def _mac(self, snapshot: Snapshot) -> bytes:
+        body = sha256(snapshot.body).hexdigest()
+        return mac(self._key, "snapshot", snapshot.name, snapshot.position, self._timeline, body)

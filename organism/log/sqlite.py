@@ -20,7 +20,7 @@ from organism.log.driver import Failure
 from organism.log.journal import Journal
 from organism.log.live import CHECKPOINT, CHECKPOINT_EVENTS, look_back
 from organism.log.log import ReadModel
-from organism.log.opening import Clock, Options
+from organism.log.opening import Clock, Options, doubt_rows
 from organism.log.parts import Parts, open_parts
 from organism.log.reads import Reads
 from organism.log.snapshots import Snapshot
@@ -69,6 +69,7 @@ class SqliteLog(Journal, Reads):
             if self._recovering is not None:
                 self._recovering.cancel()
                 await asyncio.wait([self._recovering])
+            self._keep_checkpoint(least_events=1)
             self._tail.close()
             self._disk.close()
 
@@ -76,7 +77,7 @@ class SqliteLog(Journal, Reads):
         """Begin to write the batch; ``_wrote`` is called in the loop's thread once it is known how it went."""
         if self._is_whole and not self._parts.versions.is_whole:
             self._is_whole = False
-            self._parts.crew.doubt_rows()
+            self._parts.crew.post(doubt_rows)
         self._alarm = self._loop.call_later(self._stalled_after_s, self._suspect)
         self._disk.write(batch)
 
@@ -102,12 +103,13 @@ class SqliteLog(Journal, Reads):
             if self._recovering is None or self._recovering.done():  # a checkpoint may fail with the commit beside it
                 self._recovering = self._loop.create_task(self._recover(error))
 
-    def _keep_checkpoint(self) -> None:
+    def _keep_checkpoint(self, least_events: int = CHECKPOINT_EVENTS) -> None:
         """Keep the live rows now and then. One that cannot be written only makes a look into the past longer."""
         live = self._live
-        if live.is_whole and live.position >= self._checkpoint + CHECKPOINT_EVENTS:
+        if live.is_whole and live.position >= self._checkpoint + least_events:
             self._checkpoint = live.position
-            self._parts.crew.keep_checkpoint(Snapshot(CHECKPOINT, live.position, live.dump()))
+            snapshot = Snapshot(CHECKPOINT, live.position, live.dump())
+            self._parts.crew.post(partial(self._parts.snapshots.save, keeps_all=True), snapshot)
 
     async def _recover(self, error: Exception) -> None:
         """Wait until the disk can be written again, take in what turned out to be written, go on."""
@@ -115,7 +117,7 @@ class SqliteLog(Journal, Reads):
         while True:
             try:
                 truth = await self._disk.regain(error)
-                self._live = await crew.reader.run(look_back, crew.units, models, truth.position)
+                self._live = await crew.reader.run(look_back, crew.units, self._parts.snapshots, models, truth.position)
             except LogUnavailable as again:
                 error = again
                 continue

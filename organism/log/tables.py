@@ -48,8 +48,8 @@ def definition(model: ReadModel) -> list[str]:
         return [*made, *_indexes(model, "index")]
     shown = ", ".join(f"'{field.name}', {_shown(model, field)}" for field in model.shown)
     names = "".join(f", {field_of(name)}" for name in own)
-    view = fill("rows_by_position", view=table_of(model.name), table=_home(model), shown=shown, names=names)
-    made = (fill("table_by_position", table=_home(model), fields=fields), view)
+    view = fill("rows_by_position", view=table_of(model.name), table=home_of(model), shown=shown, names=names)
+    made = (fill("table_by_position", table=home_of(model), fields=fields), view)
     return [*made, *_indexes(model, "index_by_position")]
 
 
@@ -60,7 +60,7 @@ def _indexes(model: ReadModel, statement: str) -> list[str]:
     for number, parts in enumerate(model.indexes):
         columns = ", ".join(column_of(model, part) for part in parts if part in own)
         if columns:
-            found.append(fill(statement, table=_home(model), number=str(number), fields=columns))
+            found.append(fill(statement, table=home_of(model), number=str(number), fields=columns))
     return found
 
 
@@ -95,7 +95,7 @@ def commit_steps(model: ReadModel) -> list[str]:
     return [
         fill(
             "add_by_position",
-            table=_home(model),
+            table=home_of(model),
             model=model.name,
             position=str(places[POSITION]),
             names="".join(f", {column_of(model, name)}" for name in own),
@@ -136,7 +136,7 @@ def table_of(model: str) -> str:
     return f"rows_{model}"
 
 
-def _home(model: ReadModel) -> str:
+def home_of(model: ReadModel) -> str:
     """The name of the table that the model's rows are written to."""
     return f"kept_{model.name}" if model.shown else table_of(model.name)
 

@@ -41,9 +41,6 @@ ORDER BY version DESC LIMIT 1;
 -- final: a row that never changes, if it was there at a position
 SELECT content_at, public, private FROM $table WHERE key = ? AND content_at <= ?;
 
--- payload: the content that completes a row
-SELECT json FROM content WHERE position = ? AND length(salt) > 0;
-
 -- greatest: a key above this one was never written
 SELECT max(key) FROM $table;
 
@@ -66,15 +63,16 @@ SELECT value ->> $position, value ->> 0$fields FROM jsonb_each(new.add_$model);
 UPDATE $table SET until = e.value ->> 1 FROM jsonb_each(new.end_$model) AS e WHERE version = e.value ->> 0;
 
 -- page: one row: the finished JSON array of a page, how many rows it has, how many match, how many of them come before
--- it, and the place of its last row; a bare `LIMIT ?` would make SQLite prepare the statement again for each number
+-- it, the place of its last row, and where their payloads lie; a bare `LIMIT ?` would make SQLite prepare the statement again for each number
 SELECT
     CAST('[' || coalesce(group_concat(finished, ','), '') || ']' AS BLOB),
     count(*),
     $total,
     $before,
-    json_group_array(json(place)) ->> '$$[#-1]'
+    json_group_array(json(place)) ->> '$$[#-1]',
+    json_group_array(at)
 FROM (
-    SELECT $row AS finished, json_array($by, r.key) AS place FROM $table AS r $content $where
+    SELECT $row AS finished, json_array($by, r.key) AS place, r.content_at AS at FROM $table AS r $content $where
     ORDER BY $order LIMIT CAST(? AS INTEGER) OFFSET CAST(? AS INTEGER)
 );
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Final
@@ -10,9 +10,9 @@ from typing import Any, Final
 import orjson
 
 from organism.errors import LogDamaged
-from organism.log.chain import fits
+from organism.log.contents import content_of
 from organism.log.driver import Connection
-from organism.log.encode import REMEDY, decode, hold_order, parse
+from organism.log.encode import REMEDY, SEAL, check, decode, hold_order, parse
 from organism.log.log import EventFilter
 from organism.log.queries import statements
 from organism.log.tail import wants
@@ -23,6 +23,7 @@ END: Final = (1 << 63) - 1
 PORTION_UNITS: Final = 512
 FOLD_UNITS: Final = 2048
 _SQL: Final = statements("log.sql")
+_NO_UNIT: Final = (0, b"", None, None)
 
 
 Fetch = Callable[[int, int], list[tuple[Any, ...]]]
@@ -45,7 +46,7 @@ class Units:
     connection: Connection
 
     def __init__(self, upcaster: Upcaster) -> None:
-        self._upcaster = upcaster
+        self.upcaster = upcaster
 
     def use(self, connection: Connection) -> None:
         """Read over this connection from now on."""
@@ -71,14 +72,24 @@ class Units:
 
     def content(self, position: int) -> tuple[bytes, bytes] | None:
         """(json, xml) at the position; None if there is none or it was erased."""
-        unit = self.connection.execute(_SQL["unit_at"], (position,)).fetchone()
-        events = self._decode([unit] if unit else [])
-        digests = {e.position: e.data["content"] for e in events if e.position == position and "content" in e.data}
-        return self.contents(digests).get(position)
+        return self.contents_at([position]).get(position)
 
     def contents(self, digests: Mapping[int, str]) -> dict[int, tuple[bytes, bytes]]:
         """(json, xml) by position; what was erased is missing."""
         return {position: (c.json, c.xml) for position, c in self._contents(digests).items() if not c.erased}
+
+    def contents_at(self, positions: Iterable[int]) -> dict[int, tuple[bytes, bytes]]:
+        """(json, xml) by position; what was erased, and events without content, are missing."""
+        digests: dict[int, str] = {}
+        first, listed = 0, list[Any]()
+        for position in sorted(positions):
+            if position >= first + len(listed):  # many of a page may lie in one unit: it is read once
+                first, sealed, body, _ = self.connection.execute(_SQL["unit_at"], (position,)).fetchone() or _NO_UNIT
+                listed = parse(first, sealed, body)[-1]
+            for data in (fields[1] for fields in listed[position - first :][:1]):
+                if SEAL in data:
+                    digests[position] = data[SEAL]
+        return self.contents(digests)
 
     def head_of(self, stream: str) -> int:
         """The position of the stream's last event; 0 for a stream that is not indexed."""
@@ -112,14 +123,13 @@ class Units:
         return position if row is None else int(row[0])
 
     def raw(self, after: int, until: int) -> list[tuple[int, bytes]]:
-        """A large portion of (first position, row) of units that begin after ``after``.
-
-        They are not checked: who folds at start reads what was verified at ``open``.
-        """
+        """A large portion of (first position, row) of units that begin after ``after``, each fitting its digest."""
         rows = self.connection.execute(_SQL["bodies"], (after, until, FOLD_UNITS)).fetchall()
         if rows:
             hold_order(after, rows)
-        return rows
+        for row in rows:
+            check(*row)
+        return [(first, body) for first, _, body in rows]
 
     def _portions(self, span: Span, wanted: EventFilter) -> Iterator[list[Event]]:
         fetch = self._of_streams(span, wanted) if wanted.threads else self._of_all(span)
@@ -153,29 +163,28 @@ class Units:
     def _decode(self, rows: Sequence[tuple[Any, ...]]) -> list[Event]:
         events: list[Event] = []
         for first, sealed, body, *_ in rows:
-            events += decode(parse(first, sealed, body), self._upcaster)
+            events += decode(parse(first, sealed, body), self.upcaster)
         return events
 
     def _fill(self, events: Sequence[Event]) -> None:
         """Give each event its content."""
-        contents = self._contents({e.position: e.data["content"] for e in events if "content" in e.data})
+        contents = self._contents({e.position: e.data[SEAL] for e in events if SEAL in e.data})
         for event in events:
             event.content = contents.get(event.position)
 
     def _contents(self, digests: Mapping[int, str]) -> dict[int, Content]:
         """The content at each position, checked against the digest that its event carries."""
-        found: dict[int, Content] = {}
         positions = orjson.dumps(list(digests)).decode()
-        for position, owner, salt, json, xml in self.connection.execute(_SQL["contents"], (positions,)):
-            if not fits(digests[position], salt, json, xml):
-                raise LogDamaged(
-                    f"The content at position {position} does not fit its digest: it was changed. {REMEDY}"
-                )
-            found[position] = Content(owner, json, xml, erased=not salt)
-        if len(found) < len(digests):
-            missing = min(digests.keys() - found.keys())
-            raise LogDamaged(f"The content at position {missing} is missing and was not erased. {REMEDY}")
-        return found
+        rows = {position: row for position, *row in self.connection.execute(_SQL["contents"], (positions,))}
+        return {
+            position: content_of(position, digest, rows.get(position), self.event_at)
+            for position, digest in digests.items()
+        }
+
+    def event_at(self, position: int) -> Event | None:
+        """The event at the position, without content; None if there is none."""
+        unit = self.connection.execute(_SQL["unit_at"], (position,)).fetchone()
+        return next((event for event in self._decode([unit] if unit else []) if event.position == position), None)
 
 
 def _naming(rows: list[tuple[Any, ...]], types: Sequence[str]) -> list[tuple[Any, ...]]:

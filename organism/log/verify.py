@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 import orjson
 
 from organism.errors import LogDamaged
-from organism.log.chain import GENESIS, digest, fits, link
+from organism.log.chain import GENESIS, digest, link, mac
+from organism.log.contents import MISSING, fault
 from organism.log.driver import Connection
-from organism.log.encode import hold_order
+from organism.log.encode import SEAL, hold_order, parse
 from organism.log.log import Verification
 from organism.log.place import Anchor
 from organism.log.queries import statements
+from organism.log.units import Units
+from organism.log.upcast import Upcaster
 
+LAYOUT: Final = 2
+"""The layout of the tables in schema.sql."""
 PORTION_UNITS: Final = 2048
 BEFORE_ALL: Final = -(1 << 63)
+_SQL: Final = statements("log.sql")
+_TABLES: Final = {("table", name): text for name, text in statements("schema.sql").items() if name != "layout"}
 
 
 @dataclass(slots=True)
@@ -75,7 +83,7 @@ def last_position(first: int, body: bytes) -> int:
 
 def rows_after(connection: Connection, after: int) -> Iterator[list[tuple[Any, ...]]]:
     """Every unit that begins after ``after``, in portions. Raises ``LogDamaged`` where the pages lead in a circle."""
-    sql = statements("log.sql")["units_after"]
+    sql = _SQL["units_after"]
     while rows := connection.execute(sql, (after, PORTION_UNITS)).fetchall():
         hold_order(after, rows)
         yield rows
@@ -84,7 +92,7 @@ def rows_after(connection: Connection, after: int) -> Iterator[list[tuple[Any, .
 
 def start(connection: Connection, key: bytes, after: int) -> tuple[Walk, int]:
     """A walk that trusts the commits that end before position ``after`` + 1, and where its first unit is sought."""
-    row = connection.execute(statements("log.sql")["commit_before"], (after + 1,)).fetchone() if after else None
+    row = connection.execute(_SQL["commit_before"], (after + 1,)).fetchone() if after else None
     if row is None:
         return Walk(key), BEFORE_ALL
     first, body, chained = row
@@ -119,35 +127,103 @@ def _compare(state: Walk, anchor: Anchor) -> None:
         state.damage.append(f"position {anchor.position}: the anchor names another commit here, the log was exchanged")
 
 
-def contents_fit(connection: Connection, after: int) -> Iterable[str]:
-    """What does not fit among the contents of the events after ``after``."""
-    sql = statements("log.sql")["contents"]
-    for rows in rows_after(connection, after):
-        sealed = {position: text for first, _, body, _ in rows for position, text in _seals(first, body)}
-        positions = orjson.dumps(list(sealed)).decode()
-        for position, _, salt, json, xml in connection.execute(sql, (positions,)):
-            if not fits(sealed.pop(position), salt, json, xml):
-                yield f"position {position}: the content does not fit its digest, it was changed"
-        yield from (f"position {position}: the content is missing and was not erased" for position in sealed)
+def before_last_commit(connection: Connection, position: int) -> int:
+    """A position before the commit that ends at ``position``: who begins there checks at least one commit."""
+    row = connection.execute(_SQL["commit_before"], (position + 1,)).fetchone()
+    return 0 if row is None else int(row[0]) - 1
 
 
-def _seals(first: int, body: bytes) -> Iterator[tuple[int, str]]:
-    try:
-        listed = orjson.loads(body)[7]
-        found = [
-            (position, fields[1]["content"]) for position, fields in enumerate(listed, first) if "content" in fields[1]
-        ]
-    except (ValueError, IndexError, TypeError, KeyError):
-        return
-    yield from found
+def defined_wrongly(connection: Connection) -> list[str]:
+    """What the file defines otherwise than schema.sql: a trigger or a view may change what is written.
+
+    The rows of read models have tables of their own, which a start makes again if they are not as it makes them.
+    """
+    (layout,) = connection.execute(_SQL["layout"]).fetchone() or (0,)
+    if layout != LAYOUT:
+        return [f"the file has layout {layout}, this program knows layout {LAYOUT}: run the program that wrote it"]
+    defined = {(kind, name): text for kind, name, text in connection.execute(_SQL["defined"]).fetchall()}
+    unknown = [
+        f"{kind} {name}: it is none of the log's, it was added"
+        for (kind, name), text in defined.items()
+        if (kind, name) not in _TABLES and text is not None and not is_of_rows(kind, name)
+    ]
+    changed = [
+        f"table {key[1]}: it is missing or was changed" for key, text in _TABLES.items() if defined.get(key) != text
+    ]
+    return sorted(unknown) + changed
+
+
+def is_of_rows(kind: str, name: str) -> bool:
+    """Whether a name is one that tables, views and indexes of read models have."""
+    return kind != "trigger" and name.startswith(("rows_", "kept_"))
+
+
+def meta_mac(key: bytes, epoch: int, timeline: str) -> bytes:
+    """What covers the one row of the table meta."""
+    return mac(key, "meta", epoch, timeline)
+
+
+def of_another_time(connection: Connection, key: bytes, anchor: Anchor | None) -> list[str]:
+    """What is wrong with the epoch and the timeline."""
+    rows = connection.execute(_SQL["meta"]).fetchall()
+    if len(rows) != 1 or rows[0][2] != meta_mac(key, *rows[0][:2]):
+        return ["table meta: the epoch or the timeline was changed"]
+    epoch, timeline, _ = rows[0]
+    if anchor is not None and (timeline != anchor.timeline or epoch < anchor.epoch):
+        return ["table meta: the epoch or the timeline is not the one that the anchor knows, the log was exchanged"]
+    return []
+
+
+def content_damage(connection: Connection, after: int) -> Iterator[str]:
+    """What does not fit among the contents of the events after ``after``, and contents that no event names."""
+    unit = connection.execute(_SQL["unit_at"], (after + 1,)).fetchone() if after else None
+    begin = BEFORE_ALL if unit is None else unit[0]
+    last = begin - 1 if unit is not None else BEFORE_ALL
+    units = Units(Upcaster())
+    units.use(connection)
+    for rows in rows_after(connection, last):
+        sealed = _sealed(rows)
+        last, _, body, _ = rows[-1]
+        end = last_position(last, body)
+        for position, *row in connection.execute(_SQL["contents_between"], (begin, end)):
+            if position not in sealed:
+                yield _added(position)
+            elif said := fault(position, sealed.pop(position), row, units.event_at):
+                yield f"position {position}: the content {said}"
+        yield from (f"position {position}: the content {MISSING}" for position in sealed)
+        begin = end + 1
+    late = [position for (position,) in connection.execute(_SQL["positions_from"], (begin,)).fetchall()]
+    if late:  # a server that writes meanwhile may have added them, with their units
+        named = {position for rows in rows_after(connection, last) for position in _sealed(rows)}
+        yield from (_added(position) for position in late if position not in named)
+
+
+def _added(position: int) -> str:
+    return f"position {position}: no event has the content that lies here, it was added"
+
+
+def _sealed(rows: Sequence[tuple[Any, ...]]) -> dict[int, str]:
+    """Position → digest of each content that the events of these units name."""
+    sealed: dict[int, str] = {}
+    for first, digested, body, _ in rows:
+        with suppress(LogDamaged):  # the walk has said so
+            listed = parse(first, digested, body)[-1]
+            sealed.update(
+                (position, data[SEAL]) for position, (_, data, *_) in enumerate(listed, first) if SEAL in data
+            )
+    return sealed
 
 
 def verify(connection: Connection, key: bytes, after: int, anchor: Anchor | None) -> Verification:
-    """Check every commit's hash, every event's digest and every content after ``after``."""
+    """Check the tables, every commit's hash, every event's digest and every content after ``after``."""
+    damage = defined_wrongly(connection)
+    if damage:  # what is asked of such tables proves nothing
+        return Verification(0, 0, 0, tuple(damage))
     state = Walk(key)
     try:
         state = walk(connection, key, after, anchor)
-        state.damage += contents_fit(connection, after)
-    except LogDamaged as damage:
-        state.damage.append(damage.message)
+        state.damage += of_another_time(connection, key, anchor)
+        state.damage += content_damage(connection, after)
+    except LogDamaged as damaged:
+        state.damage.append(damaged.message)
     return Verification(state.head, state.head - after, state.commits, tuple(state.damage))

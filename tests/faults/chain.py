@@ -21,7 +21,8 @@ def chain_faults(log: Path, scratch: Path) -> Iterator[str]:
     scratch.mkdir(parents=True)
     for file in log.glob("log.sqlite*"):
         shutil.copy(file, scratch / file.name)
-    key = bytes.fromhex((log / "key").read_text().strip())
+    secret = bytes.fromhex((log / "key").read_text().strip())
+    key = hmac.digest(secret, b"organism\0default", "sha256")
     with closing(sqlite3.connect(scratch / "log.sqlite")) as connection:
         yield from _units(connection, key)
         yield from _contents(connection)
@@ -58,7 +59,7 @@ def _contents(connection: sqlite3.Connection) -> Iterator[str]:
         for number, fields in enumerate(json.loads(body)[7])
         if "content" in fields[1]
     }
-    for position, salt, text, xml in connection.execute("SELECT position, salt, json, xml FROM content"):
-        if sha256(b"".join((salt, text, b"\0", xml))).hexdigest() != sealed.pop(position, ""):
+    for position, owner, salt, text, xml in connection.execute("SELECT position, owner, salt, json, xml FROM content"):
+        if sha256(b"".join((salt, owner.encode(), b"\0", text, b"\0", xml))).hexdigest() != sealed.pop(position, ""):
             yield f"the content at {position} does not fit its digest"
     yield from (f"the content at {position} is missing" for position in sealed)

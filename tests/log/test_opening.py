@@ -17,6 +17,7 @@ from organism.errors import LogDamaged, LogHeld, OrganismError
 from organism.log.driver import Pysqlite
 from organism.log.log import Query, ReadModel
 from organism.log.opening import Options
+from organism.log.place import Place
 from organism.log.sqlite import SqliteLog
 from organism.model.events import Event
 from tests.log.engines import AGENTS, MESSAGES, MODELS, THREADS, FixedClock, created, handled, open_durable, sent, unit
@@ -56,11 +57,10 @@ async def test_l6_a_second_opener_is_told_who_holds_the_log(tmp_path: Path) -> N
 
 async def test_l6_a_place_that_could_not_be_opened_is_let_go(tmp_path: Path) -> None:
     await fill(tmp_path / "log")
-    key = (tmp_path / "log" / "key").read_bytes()
-    (tmp_path / "log" / "key").unlink()
+    (tmp_path / "log" / "key").rename(tmp_path / "key")
     with pytest.raises(LogDamaged):
         await open_durable(tmp_path / "log")
-    (tmp_path / "log" / "key").write_bytes(key)
+    (tmp_path / "key").rename(tmp_path / "log" / "key")
     await (await open_durable(tmp_path / "log")).close()
 
 
@@ -168,14 +168,21 @@ async def test_a_new_log_does_not_overwrite_the_key_of_another(tmp_path: Path) -
 
 
 async def test_a_log_that_was_begun_and_not_made_is_gone_on_with_under_its_key(tmp_path: Path) -> None:
-    log = await open_durable(tmp_path / "log")
+    place = Place(tmp_path / "log")
+    place.directory.mkdir()
+    begun = place.make_key(os.urandom)
+    key = place.key_path.read_bytes()
+    log = await open_durable(place.directory)
+    assert (log.head, log.timeline, place.key_path.read_bytes()) == (0, begun.timeline, key)
     await log.close()
-    key = (tmp_path / "log" / "key").read_bytes()
+
+
+async def test_a_log_that_was_made_and_is_gone_is_not_begun_again_though_it_held_no_event(tmp_path: Path) -> None:
+    await (await open_durable(tmp_path / "log")).close()
     (tmp_path / "log" / "log.sqlite").unlink()
-    (tmp_path / "log" / "anchor").write_bytes(b'{"position":0,"hash":"%b"}' % (b"00" * 32))
-    again = await open_durable(tmp_path / "log")
-    assert (again.head, (tmp_path / "log" / "key").read_bytes()) == (0, key)
-    await again.close()
+    with pytest.raises(LogDamaged, match="missing or empty, and its anchor knows it"):
+        await open_durable(tmp_path / "log")
+    assert not (tmp_path / "log" / "log.sqlite").exists()
 
 
 @pytest.mark.parametrize("nth", [1, 2, 3])

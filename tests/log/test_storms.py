@@ -79,6 +79,7 @@ def lay(place: Path, content: dict[str, bytes]) -> None:
     shutil.rmtree(place)
     place.mkdir(mode=0o700)
     for path, text in content.items():
+        Path(path).touch(0o600)
         Path(path).write_bytes(text)
 
 

@@ -33,7 +33,7 @@ def opened(models: Sequence[ReadModel]) -> Connection:
         connection.execute(setting).fetchall()
     for statement in (*statements("schema.sql").values(), *(s for model in stored(models) for s in definition(model))):
         connection.execute(statement)
-    connection.execute(statements("log.sql")["begin_meta"], ("",))
+    connection.execute(statements("log.sql")["begin_meta"], ("", b""))
     return connection
 
 

@@ -22,6 +22,7 @@ ROOT = Path(__file__).parents[2]
 def kept(tmp_path: Path) -> Path:
     """A copy of the golden log, which is only ever read."""
     shutil.copytree(ROOT / GOLDEN, tmp_path / "log")
+    (tmp_path / "log" / "key").chmod(0o600)  # git keeps no modes
     return tmp_path / "log"
 
 

@@ -9,6 +9,7 @@ from organism.errors import (
     BadPosition,
     BodyTooLarge,
     CommitUnknown,
+    ContentDamaged,
     CredentialInUrl,
     Forbidden,
     IdempotencyKeyReused,
@@ -39,6 +40,7 @@ WITH_TOKEN: Final[Kinds] = (
     TooManyFailures,
     LogUnavailable,
     LogDamaged,
+    ContentDamaged,
     Stopping,
 )
 WITH_BODY: Final[Kinds] = (InvalidJson, MissingField, UnsupportedMediaType)
