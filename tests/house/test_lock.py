@@ -14,7 +14,12 @@ from packaging.version import Version
 
 from tests.house.tree import ROOT, read_repository
 
-IMPORT_NAMES = {"mypy-extensions": "mypy_extensions", "prometheus-client": "prometheus_client", "ruamel-yaml": "ruamel"}
+IMPORT_NAMES = {
+    "google-re2": "re2",
+    "mypy-extensions": "mypy_extensions",
+    "prometheus-client": "prometheus_client",
+    "ruamel-yaml": "ruamel",
+}
 # uvicorn loads it by the name given to it; zoneinfo finds its zones in it.
 UNIMPORTED = {"httptools", "tzdata"}
 # Below these stand faults that were found and mended; no lock may fall back (spec 7, S32).
