@@ -43,8 +43,12 @@ def delivers(listener: Listener) -> tuple[InvokeMode, ...]:
     """
     if listener.invoke:
         return listener.invoke
-    is_turn = listener.handler_path is None and "@" not in (listener.prompt_ref or "")
-    return (BATCH, STREAM) if is_turn else (BATCH,)
+    return (BATCH, STREAM) if is_turn(listener) else (BATCH,)
+
+
+def is_turn(listener: Listener) -> bool:
+    """Whether the turn loop runs the listener."""
+    return listener.handler_path is None and "@" not in (listener.prompt_ref or "")
 
 
 def resolved(flags: Flags, modes: tuple[InvokeMode, ...]) -> Shape:

@@ -80,6 +80,7 @@ class Turn:
         self._outside = Outside()
         self._ids = CallIds()
         self._conversation: Conversation
+        self._has_called = False
         self.said = ""
 
     async def run(self, payload: object) -> HandlerResponse:
@@ -88,14 +89,23 @@ class Turn:
         try:
             reason = await self._rounds()
         except CompleteError as error:
-            if error.code != "budget_exhausted":
+            if error.code != "budget_exhausted" or not self._has_called:
                 await self._metadata.emit("error", {"code": error.code, "message": error.message})
+            if error.code != "budget_exhausted":
                 raise
             reason = "budget"
+            await self._stop_short(error)
         await self._metadata.emit("done", {"stopReason": reason})
         carried, notes = repair_json(self.said)
         answer = Answer(text=carried)
         return HandlerResponse.respond(Mended(answer, notes) if notes else answer)
+
+    async def _stop_short(self, error: CompleteError) -> None:
+        """Say in words that the budget ended the turn; what was said before stands."""
+        explained = f"Stopped before the answer was finished: {error.message}"
+        if self._has_called:
+            await self._metadata.emit("message", {"text": explained})
+        self.said = f"{self.said}\n\n{explained}" if self.said else explained
 
     async def _begin(self, payload: object) -> Conversation:
         agent, metadata = self._agent, self._metadata
@@ -137,6 +147,7 @@ class Turn:
         options = self._agent.options
         options["block"] = f"say-{number + 1}"
         completion = await self._metadata.complete(self._conversation.messages, **options)
+        self._has_called = True
         await self._metadata.emit("usage", completion.used)
         return completion
 

@@ -5,10 +5,14 @@ from __future__ import annotations
 import asyncio
 from typing import Final
 
+from organism.errors import BudgetExhausted
 from organism.log.log import EventFilter, Log
 from organism.model.commands import Injected
+from organism.model.events import RUN
 from organism.model.ids import CONSOLE
+from organism.projections.entries import entry_of
 from organism.server.call import Call
+from organism.server.invoking.entries import refusal
 
 _PAGE_EVENTS: Final = 500
 _ENDS: Final = ("thread_completed", "thread_failed", "thread_killed")
@@ -40,6 +44,15 @@ async def _ended(call: Call, thread_id: str, seconds: float) -> bool:
         ended.cancel()
         for each in others:
             each.cancel()
+
+
+async def hold_budget(log: Log, sent: Injected, until: int) -> None:
+    """Raise ``BudgetExhausted`` if a budget kept the turn of what was injected from calling a model at all."""
+    wanted = EventFilter((sent.thread_id,), tuple(sorted(RUN)), content=True)
+    events = await log.read(sent.position, until, wanted, _PAGE_EVENTS)
+    entries = [entry_of(event) for event in events if event.data["message"] == sent.message_id]
+    if isinstance(error := refusal(entries), BudgetExhausted) and not any(e["type"] == "usage" for e in entries):
+        raise error
 
 
 async def replies_to(log: Log, sent: Injected, until: int) -> list[bytes]:

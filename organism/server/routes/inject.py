@@ -6,7 +6,8 @@ import re
 from dataclasses import dataclass
 from typing import Any, Final
 
-from organism.errors import InvalidField, UnsupportedMediaType
+from organism.agents.invoke import is_turn
+from organism.errors import BudgetExhausted, InvalidField, UnsupportedMediaType
 from organism.model.commands import Inject
 from organism.server.bodies import MAX_WAIT_SECONDS, InjectBody, parsed
 from organism.server.call import Answer, Call, Route, answer, required
@@ -16,7 +17,7 @@ from organism.server.faults import Faults
 from organism.server.shapes.acts import Injected as Sent
 from organism.server.shapes.acts import InjectedAndEnded
 from organism.server.standing import thread_as_of
-from organism.server.waiting import end_of, replies_to
+from organism.server.waiting import end_of, hold_budget, replies_to
 from organism.server.wire import splice
 
 OF_XML: Final = ("to", "thread_id", "wait")
@@ -55,6 +56,9 @@ async def inject(call: Call) -> Answer:
     end = None if wanted.wait_seconds is None else await end_of(call, sent, wanted.wait_seconds)
     if end is None:
         return answer(said, 202)
+    listener = call.tenant.pump.state.rules.listeners.get(wanted.to)
+    if listener is not None and is_turn(listener):
+        await hold_budget(call.tenant.log, sent, end)
     replies = await replies_to(call.tenant.log, sent, end)
     thread = await thread_as_of(call.tenant.log, sent.thread_id, end)
     return Answer(splice(answer(said).body, {"replies": b"[" + b",".join(replies) + b"]", "thread": thread}))
@@ -104,7 +108,7 @@ INJECT: Final = Contract(
     takes=InjectBody,
     takes_xml=True,
     headers=(*ACT_ON_THREAD, *CALLER),
-    refuses=SENDING_REFUSED,
+    refuses=(*SENDING_REFUSED, BudgetExhausted),
 )
 
 ROUTES: Final = (Route("POST", "/inject", inject, contract=INJECT),)
