@@ -181,7 +181,8 @@ async def test_a_spent_budget_ends_the_turn_with_what_was_said(world: MakeWorld)
         run = await run_of(o, outcome.message_id)
     assert run[-1] == ("done", {"stopReason": "budget"})
     assert "error" not in dict(run)
-    assert outcome.replies == ({"text": "Let me add.", "citations": []},)
+    said = "Let me add.\n\nStopped before the answer was finished: No."
+    assert outcome.replies == ({"text": said, "citations": []},)
 
 
 async def test_a_model_that_gives_no_answer_makes_the_turn_a_dead_letter(world: MakeWorld) -> None:
@@ -242,7 +243,7 @@ async def test_the_usage_of_each_model_call_is_shown(world: MakeWorld) -> None:
         outcome = await o.inject("thinker", {"message": "Add."}, wait=True)
         run = await run_of(o, outcome.message_id)
     assert [data for kind, data in run if kind == "usage"] == [
-        {"input": 7, "output": 2, "total": 9, "model": "m", "served_by": "scripted"}
+        {"input": 7, "output": 2, "total": 9, "model": "scripted", "served_by": "scripted"}
     ] * 2
 
 

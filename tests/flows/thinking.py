@@ -77,6 +77,7 @@ def _completion(heard: Sequence[Any]) -> Completion:
         "".join(part.text for part in heard if isinstance(part, TextDelta)),
         tool_calls=tuple(part for part in heard if isinstance(part, ToolCall)),
         finish=next(part.reason for part in heard if isinstance(part, Finish)),
+        served_by="scripted",
         input_tokens=usage.input_tokens,
         output_tokens=usage.output_tokens,
     )

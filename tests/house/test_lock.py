@@ -16,7 +16,6 @@ from tests.house.tree import ROOT, read_repository
 
 IMPORT_NAMES = {
     "google-re2": "re2",
-    "mypy-extensions": "mypy_extensions",
     "prometheus-client": "prometheus_client",
     "ruamel-yaml": "ruamel",
 }
