@@ -7,7 +7,6 @@ same, and every shape of it is checked.
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import Awaitable, Callable, Mapping
 from html import unescape
 from typing import Any, Final
@@ -19,6 +18,7 @@ from organism.config.host_rules import USUAL_PORTS
 from organism.config.shipped import ShippedTool
 from organism.config.tool_settings import Tools, Wikipedia
 from organism.model.handler import HandlerMetadata, HandlerResponse
+from organism.model.linear import linear
 from organism.model.tool import ToolError
 from organism.tools.text import cut, decoded
 from organism.tools.web import Net, NoAnswer, Place, got
@@ -33,7 +33,7 @@ _SECONDS_MORE: Final = 5.0
 _REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
 _OK: Final = 200
 _NOT_FOUND: Final = 404
-_MARK: Final = re.compile(r"<[^>]*>")
+_MARK: Final = linear("<[^>]*>")
 
 
 def shipped(name: str, payload_class: type, reply: type, tools: Tools) -> ShippedTool:
@@ -155,7 +155,7 @@ def _place(url: str) -> Place:
 
 def _hit(hit: Mapping[str, Any], root: str) -> dict[str, str]:
     title = _text(hit.get("title"), MOST_TITLE_BYTES)
-    snippet = _text(unescape(_MARK.sub("", str(hit.get("snippet", "")))), MOST_SNIPPET_BYTES)
+    snippet = _text(unescape(_MARK.sub(lambda _: "", str(hit.get("snippet", "")))), MOST_SNIPPET_BYTES)
     return {"title": title, "snippet": snippet, "url": f"{root}/wiki/{quote(title.replace(' ', '_'), safe='')}"}
 
 

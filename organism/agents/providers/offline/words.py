@@ -28,7 +28,7 @@ NEGATED: Final = re.compile(r"\b(?:not|don't|never|nicht|nie|kein\w*)\b", re.IGN
 NO_TOOLS: Final = re.compile(r"\b(?:not|no|without|don't|ohne|kein\w*)\b[^.!?]{0,80}\b(?:tool|werkzeug)", re.IGNORECASE)
 SUMMARISE: Final = re.compile(r"\bsummar|\bsum up\b|\bshorten\b|\bfasse?\b.{0,200}zusammen|zusammenf", re.IGNORECASE)
 CLAUSE_END: Final = re.compile(
-    r"(?<=[.!?;])\s+|\n|,?\s+(?=(?:and|und) (?:what|was|how|wie|which|welche[rs]?|who|wer)\b)", re.IGNORECASE
+    r"(?<=[.!?;])\s{1,9}|\n|,?\s{1,9}(?=(?:and|und) (?:what|was|how|wie|which|welche[rs]?|who|wer)\b)", re.IGNORECASE
 )
 FOLLOW_UP: Final = re.compile(r"(?:and|what about|how about|und)\b", re.IGNORECASE)
 NEUTRAL: Final = ("medium", "normal", "neutral", "unknown", "none", "other", "mittel", "unbekannt", "sonstige")
@@ -62,7 +62,7 @@ OWN: Final = re.compile(r"\b(?:my|your|you|me|i|mein\w*|dein\w*|du|dir|mir|ich)\
 """What the two who talk say of themselves is nothing to look up."""
 SUM_TOOL: Final = re.compile(r"calculat|arithmetic|rechn", re.IGNORECASE)
 TIME_TOOL: Final = re.compile(r"date.?time|current (?:date|time)|clock|uhrzeit", re.IGNORECASE)
-LOOK_UP_TOOL: Final = re.compile(r"look\w* up|search|wikipedia|such|nachschlag", re.IGNORECASE)
+LOOK_UP_TOOL: Final = re.compile(r"look\w{0,4} up|search|wikipedia|such|nachschlag", re.IGNORECASE)
 POLITE: Final = frozenset("please can could would you bitte kannst du now jetzt then and und ask the me".split())
 NO: Final = frozenset("no not never without nein nicht kein keine ohne".split())
 MOMENT: Final = "{zone}: {weekday}, {date}, {time}."
