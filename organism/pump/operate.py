@@ -6,7 +6,7 @@ With an idempotency key its answer is kept.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any, Final, TypeVar
 
@@ -48,7 +48,7 @@ class Operator:
         self.stopping = False
         self._in_progress: dict[str, str] = {}
         self._by_rows = asyncio.Lock()
-        self._waiting: set[asyncio.Future[Any]] = set()
+        self._waiting: set[asyncio.Task[Any]] = set()
 
     async def do(self, command: c.Command) -> Answer:
         """Carry out the command, or give the answer that its idempotency key had. Raises an ``OrganismError``."""
@@ -62,34 +62,34 @@ class Operator:
         if before is not None:
             return before
         self._in_progress[key] = once.digest
-        return await self.patiently(self._freeing(key, command))
+        act = asyncio.create_task(self._act(command))
+        act.add_done_callback(partial(self._over, key))
+        return await self.patiently(asyncio.shield(act))  # a caller who goes away does not undo it, nor free its key
 
-    async def _freeing(self, key: str, command: c.Command) -> Answer:
+    def _over(self, key: str, act: asyncio.Task[Answer]) -> None:
+        del self._in_progress[key]
+        if not act.cancelled():
+            act.exception()  # it has been told to the caller, if there is one still
+
+    async def patiently(self, act: Awaitable[T]) -> T:
+        """What comes of the act. Raises ``CommitUnknown`` if the log stalls meanwhile; what is on its way stays so."""
+        caller = asyncio.current_task()
+        assert caller is not None  # noqa: S101 - a coroutine runs in a task
+        self._waiting.add(caller)
         try:
-            return await self._act(command)
+            return await act
+        except asyncio.CancelledError:
+            if caller in self._waiting:  # it left by itself
+                raise
+            caller.uncancel()
+            raise CommitUnknown(f"{CommitUnknown()} The disk does not answer.") from None
         finally:
-            del self._in_progress[key]
-
-    async def patiently(self, act: Coroutine[Any, Any, T]) -> T:
-        """What comes of the act, which a caller who goes away does not undo.
-
-        Raises ``CommitUnknown`` if the log stalls meanwhile.
-        """
-        loop = asyncio.get_running_loop()
-        outcome: asyncio.Future[T] = loop.create_future()
-        self._waiting.add(outcome)
-        task = loop.create_task(act)
-        task.add_done_callback(partial(_hand_over, outcome))
-        try:
-            return await outcome
-        finally:
-            self._waiting.discard(outcome)
+            self._waiting.discard(caller)
 
     def give_up_waiting(self) -> None:
         """The log has stalled: whoever waits is told so. What they asked for is done once the disk answers."""
-        for outcome in tuple(self._waiting):
-            if not outcome.done():
-                outcome.set_exception(CommitUnknown(f"{CommitUnknown()} The disk does not answer."))
+        while self._waiting:
+            self._waiting.pop().cancel()
 
     async def _act(self, command: c.Command) -> Answer:
         """Carry it out. What rests on rows goes one by one, each after what was decided before it is in them."""
@@ -193,18 +193,6 @@ class Operator:
     def active(self, thread_id: str) -> Thread | None:
         """The thread, if it is active."""
         return self.pump.state.routing.threads.get(thread_id)
-
-
-def _hand_over(outcome: asyncio.Future[T], act: asyncio.Task[T]) -> None:
-    error = None if act.cancelled() else act.exception()  # it has been seen, though nobody may wait for it any more
-    if outcome.done():
-        return
-    if act.cancelled():
-        outcome.cancel()
-    elif error is not None:
-        outcome.set_exception(error)
-    else:
-        outcome.set_result(act.result())
 
 
 def check_position(command: c.Command, position: int) -> None:
