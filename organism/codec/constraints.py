@@ -125,8 +125,7 @@ def _with_pattern(shape: Shape, given: object) -> Shape:
     try:
         return replace(shape, facets=replace(shape.facets, pattern=Pattern.of(source)))
     except PatternRefused as error:
-        message = f"the pattern {shown(source)} is refused, only such as match in linear time are taken: {error}"
-        raise ConstraintRefused(message) from error
+        raise ConstraintRefused(f"the pattern {shown(source)} is refused: {error}") from error
 
 
 def _refuse_contradiction(facets: Facets) -> None:

@@ -1,25 +1,21 @@
-r"""Patterns from a linear subset of regular expressions (S13), with one text that means the same everywhere.
-
-libxml2's matcher is exponential on nested stars, Python's too. So a pattern is taken only if it is *deterministic*:
-reading from left to right, the next character alone tells which part of the pattern it belongs to. Then no matcher has
-anything to try twice. That is decided on the pattern's Glushkov automaton: its positions, and which may follow which.
+r"""Patterns of payloads (S13), each with one text that means the same in an XSD, in JSON Schema and to RE2.
 
 What is taken: characters, escapes, ``.``, classes ``[…]``, ``\d \w \s`` (ASCII) and their opposites, groups, ``|``, and
 the quantifiers ``? * + {n} {n,} {n,m}``. A pattern describes the whole value; ``^`` and ``$`` at its ends may stand or
-not. It is written anew in what XSD, JSON Schema and Python read alike.
+not. It is written anew in what all three read alike.
+
+Only RE2 matches it here, which takes linear time on any pattern. libxml2 takes exponential time on some, so the schema
+that it enforces has no patterns of payloads; the one that is shown has them (docs/adr/0051-patterns.md).
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Collection
 from dataclasses import dataclass, field
-from itertools import chain, pairwise
+from itertools import chain
 
 from organism.codec.pattern_reader import Chain, Chars, Either, Node, PatternRefused, Repeat, read
+from organism.model.linear import Linear, linear, searchable
 
-_MAX_COPIES = 64
-_MAX_POSITIONS = 1000
 _SPECIAL = ".\\?*+{}()|[]^"
 _SPECIAL_IN_CLASS = "\\[]^-"
 _CONTROLS = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
@@ -28,21 +24,24 @@ _EXAMPLES = "aA1-_. "
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
-    """A deterministic pattern. ``text`` (no anchors) goes into an XSD; it describes the whole value."""
+    """``text`` (no anchors) goes into an XSD; it describes the whole value."""
 
     source: str
     text: str
-    _python: re.Pattern[str] = field(compare=False, repr=False)
+    _linear: Linear = field(compare=False, repr=False)
     _node: Node = field(compare=False, repr=False)
 
     @classmethod
     def of(cls, source: str) -> Pattern:
         """Read ``source``; raises ``PatternRefused``, which says what is wrong with which part."""
         node = read(source)
-        _Automaton().check(node)
-        _sample(node, 0)
         text = _text(node)
-        return cls(source, text, re.compile(text), node)
+        try:
+            compiled = linear(text)
+        except ValueError as error:
+            raise PatternRefused(f"it is too large: {error}") from error
+        _sample(node, 0)
+        return cls(source, text, compiled, node)
 
     @property
     def anchored(self) -> str:
@@ -51,7 +50,7 @@ class Pattern:
 
     def fits(self, value: str) -> bool:
         """Whether the whole of ``value`` is described."""
-        return self._python.fullmatch(value) is not None
+        return self._linear.fullmatch(searchable(value)) is not None
 
     def example(self, least_chars: int = 0) -> str:
         """A value that fits, of at least ``least_chars`` characters if the pattern can grow so far."""
@@ -134,96 +133,3 @@ def _sample_char(chars: Chars) -> str:
         if any(low <= ord(char) <= high for low, high in chars.ranges) != chars.negated:
             return char
     raise PatternRefused("a class in it leaves no usual character")
-
-
-@dataclass(frozen=True, slots=True)
-class _Ends:
-    """How a part of the pattern begins and ends; ``empty``: it may be nothing."""
-
-    empty: bool
-    first: frozenset[int]
-    last: frozenset[int]
-
-
-class _Automaton:
-    """The Glushkov automaton, built to be judged and thrown away."""
-
-    def __init__(self) -> None:
-        self._chars: list[Chars] = []
-        self._follow: list[set[int]] = []
-
-    def check(self, node: Node) -> None:
-        ends = self._add(node)
-        for successors in (ends.first, *self._follow):
-            self._refuse_overlap(successors)
-
-    def _refuse_overlap(self, positions: Collection[int]) -> None:
-        ranges = sorted((low, high, at) for at in positions for low, high in _positive(self._chars[at]))
-        for (_, high, one), (low, _, other) in pairwise(ranges):
-            if low <= high:
-                raise PatternRefused(
-                    f"after the same beginning, {chr(low)!r} may belong to {_text(self._chars[one])} or to another "
-                    f"{_text(self._chars[other])}; write it so that the next character decides"
-                )
-
-    def _add(self, node: Node) -> _Ends:
-        match node:
-            case Chars():
-                return self._position(node)
-            case Chain(parts):
-                return self._chain([self._add(part) for part in parts])
-            case Either(parts):
-                ends = [self._add(part) for part in parts]
-                return _Ends(
-                    any(end.empty for end in ends),
-                    frozenset().union(*(end.first for end in ends)),
-                    frozenset().union(*(end.last for end in ends)),
-                )
-            case Repeat(part, least, most):
-                return self._repeat(part, least, most)
-
-    def _position(self, chars: Chars) -> _Ends:
-        if len(self._chars) >= _MAX_POSITIONS:
-            raise PatternRefused(
-                f"it is too large: more than {_MAX_POSITIONS} positions when its counts are written out"
-            )
-        self._chars.append(chars)
-        self._follow.append(set())
-        here = frozenset({len(self._chars) - 1})
-        return _Ends(empty=False, first=here, last=here)
-
-    def _chain(self, parts: list[_Ends]) -> _Ends:
-        so_far = _Ends(empty=True, first=frozenset(), last=frozenset())
-        for part in parts:
-            for position in so_far.last:
-                self._follow[position] |= part.first
-            so_far = _Ends(
-                so_far.empty and part.empty,
-                so_far.first | part.first if so_far.empty else so_far.first,
-                so_far.last | part.last if part.empty else part.last,
-            )
-        return so_far
-
-    def _repeat(self, part: Node, least: int, most: int | None) -> _Ends:
-        copies = [self._add(part) for _ in range(min(max(least, 1), _MAX_COPIES))]
-        if most is None or most > max(least, 1) or least > _MAX_COPIES:
-            self._loop(copies[-1])
-        whole = self._chain(copies)
-        return _Ends(empty=True, first=whole.first, last=whole.last) if least == 0 else whole
-
-    def _loop(self, body: _Ends) -> None:
-        if body.empty:
-            raise PatternRefused("a part that may be empty is repeated; repeat what is in it, once")
-        for position in body.last:
-            if self._follow[position] & body.first:
-                raise PatternRefused("a repetition is repeated; one of the two is enough")
-            self._follow[position] |= body.first
-
-
-def _positive(chars: Chars) -> list[tuple[int, int]]:
-    """The ranges that ``chars`` takes, the opposite taken out."""
-    if not chars.negated:
-        return list(chars.ranges)
-    edges = [-1, *chain.from_iterable(chars.ranges), 0x110000]
-    gaps = zip(edges[::2], edges[1::2], strict=True)
-    return [(low + 1, high - 1) for low, high in gaps if low + 1 <= high - 1]

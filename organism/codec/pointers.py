@@ -10,9 +10,10 @@ from typing import Any
 from lxml.etree import XMLSchema, _Element
 
 from organism.codec.explain import step
+from organism.codec.lexical import scalar_fault
 from organism.codec.limits import XSI
 from organism.codec.refusal import MAX_FAULTS
-from organism.codec.shape import Items, Nested, Payload, Shape, Table, Variant, inner
+from organism.codec.shape import Items, Nested, Payload, Scalar, Shape, Table, Variant, inner
 from organism.errors import Fault
 
 _STEP = re.compile(r"([^/\[\]]+)(?:\[(\d+)\])?")
@@ -39,8 +40,31 @@ def schema_faults(compiled: XMLSchema, element: _Element, payload: Payload) -> l
         faults.setdefault(f"{pointer} {message}", Fault(pointer, message))
         if len(faults) == MAX_FAULTS:
             break
-    found = [*faults.values(), *missing][:MAX_FAULTS]
-    return found or [Fault("", "the document does not fit its schema")]
+    found = [*faults.values(), *missing]
+    return found[:MAX_FAULTS] or [Fault("", "the document does not fit its schema")]
+
+
+def pattern_faults(element: _Element, payload: Payload) -> list[Fault]:
+    """What the patterns of ``payload`` have against ``element``, its root; libxml2 does not know them."""
+    return list(islice(_misfits("", Nested(payload.root.cls), element, payload), MAX_FAULTS))
+
+
+def _misfits(pointer: str, shape: Shape, element: _Element, payload: Payload) -> Iterator[Fault]:
+    kind = inner(shape)
+    if element.get(_NIL) is not None:
+        return
+    if isinstance(kind, Scalar):
+        yield from _misfit(pointer, kind, element.text or "")
+    for name, part, child in _parts(kind, element, payload):
+        place = step(pointer, name)
+        if isinstance(kind, Table):
+            yield from _misfit(place, kind.key, str(name))
+        yield from _misfits(place, part, child, payload)
+
+
+def _misfit(pointer: str, scalar: Scalar, text: str) -> Iterator[Fault]:
+    if scalar.facets.pattern is not None and (message := scalar_fault(scalar, text)) is not None:
+        yield Fault(pointer, message)
 
 
 def _missing(pointer: str, shape: Shape, element: _Element, payload: Payload) -> Iterator[Fault]:

@@ -15,9 +15,9 @@ from organism.codec.json_form import ToJson, dumper, from_json, to_json
 from organism.codec.json_schema import json_schema_of
 from organism.codec.markup import closing, opening
 from organism.codec.payload import Read, Write, reader, writer
-from organism.codec.pointers import schema_faults
+from organism.codec.pointers import pattern_faults, schema_faults
 from organism.codec.reflect import payload_of
-from organism.codec.refusal import UnsupportedPayload
+from organism.codec.refusal import MAX_FAULTS, UnsupportedPayload
 from organism.codec.shape import Payload
 from organism.codec.xsd import payload_xsd, text_of
 from organism.errors import Fault
@@ -27,8 +27,8 @@ from organism.errors import Fault
 class PayloadSchema:
     """A payload class and its schemas.
 
-    ``xsd`` stands alone; its types are the ones that the codec enforces. ``usage`` is for models; ``digest`` is the
-    SHA-256 of ``xsd`` as hex: two classes of one name must agree in it.
+    ``xsd`` stands alone; its types are the ones that the codec enforces: ``compiled`` all of it but patterns. ``usage``
+    is for models; ``digest`` is the SHA-256 of ``xsd`` as hex: two classes of one name must agree in it.
     """
 
     cls: type
@@ -40,6 +40,7 @@ class PayloadSchema:
     digest: str
     shapes: Payload
     compiled: XMLSchema
+    has_patterns: bool
     write: Write
     read: Read
     to_json: ToJson
@@ -50,11 +51,11 @@ class PayloadSchema:
     def of(cls, payload_class: type) -> PayloadSchema:
         """Derive everything from ``payload_class``; raises ``UnsupportedPayload``, which lists each fault."""
         shapes = payload_of(payload_class)
-        built = payload_xsd(shapes)
-        xsd = text_of(built)
+        xsd = text_of(payload_xsd(shapes))
+        enforced = payload_xsd(shapes, enforced=True)
         example = example_of(shapes)
         example_xml = etree.tostring(example, encoding="utf-8")
-        return cls(
+        schema = cls(
             cls=payload_class,
             name=shapes.root.name,
             xsd=xsd,
@@ -63,29 +64,37 @@ class PayloadSchema:
             usage=usage_of(shapes, example_xml.decode()),
             digest=sha256(xsd.encode()).hexdigest(),
             shapes=shapes,
-            compiled=_compiled(shapes, built, example),
+            compiled=_compiled(shapes, enforced),
+            has_patterns=text_of(enforced) != xsd,
             write=writer(shapes),
             read=reader(shapes),
             to_json=to_json(shapes),
             to_json_text=dumper(shapes),
             from_json=from_json(shapes),
         )
+        if faults := schema.faults(example):  # a schema that takes nothing helps nobody
+            reason = f"no example that fits its constraints was found: {faults[0].message}"
+            raise UnsupportedPayload(f"{schema.name} cannot be a payload: {reason}")
+        return schema
+
+    def faults(self, element: _Element) -> list[Fault]:
+        """What the XSD and the patterns have against an element of this payload; nothing: it is valid."""
+        found = [] if self.compiled.validate(element) else schema_faults(self.compiled, element, self.shapes)
+        return [*found, *self.misfits(element)][:MAX_FAULTS]
+
+    def misfits(self, element: _Element) -> list[Fault]:
+        """What the patterns alone have against it."""
+        return pattern_faults(element, self.shapes) if self.has_patterns else []
 
     def document(self, content: str) -> str:
         """The payload's element around ``content``, as a document with no envelope."""
         return opening(self.name) + content + closing(self.name)
 
 
-def _compiled(shapes: Payload, built: _Element, example: _Element) -> XMLSchema:
-    """The compiled schema, which must take the example; a schema that takes nothing helps nobody."""
-    name = shapes.root.name
+def _compiled(shapes: Payload, enforced: _Element) -> XMLSchema:
     try:
-        compiled = XMLSchema(built)
+        return XMLSchema(enforced)
     except XMLSchemaParseError as error:
-        raise UnsupportedPayload(f"{name} cannot be a payload: its constraints cannot be an XSD: {error}.") from error
-    if not compiled.validate(example):
-        reason = schema_faults(compiled, example, shapes)[0].message
         raise UnsupportedPayload(
-            f"{name} cannot be a payload: no example that fits its constraints was found: {reason}"
-        )
-    return compiled
+            f"{shapes.root.name} cannot be a payload: its constraints cannot be an XSD: {error}."
+        ) from error

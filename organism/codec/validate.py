@@ -175,7 +175,7 @@ class Codec:
         else:
             if len(xml) > terms.payload_bytes:
                 _hold_size(schema, content, terms)
-            if not self._validate(root):
+            if not self._validate(root) or read_as.misfits(root[1]):
                 raise refusal(schema.shapes, payload, _misfit(self._xsd, self._by_name, root))
             fresh = _made(read_as, read_as.read, root[1])
         return Sealed(xml, read_as.to_json_text(fresh), fresh, schema.name)
@@ -202,6 +202,8 @@ class Codec:
         meta, element = root
         from_, to, token = [child.text for child in meta]
         schema = self._by_name[str(element.tag)].schema
+        if schema.misfits(element):
+            raise _misfit(self._xsd, self._by_name, root)
         return Decoded(from_ or "", to or "", token or "", _made(schema, schema.read, element))
 
     def json(self, payload: object) -> bytes:
@@ -227,8 +229,8 @@ class Codec:
             raise refusal(schema.shapes, payload, error) from error
         _hold_size(schema, content, terms)
         root = parse(schema.document(content).encode(), terms)
-        if not schema.compiled.validate(root):
-            raise invalid(f"The {name} does not fit", schema_faults(schema.compiled, root, schema.shapes))
+        if faults := schema.faults(root):
+            raise invalid(f"The {name} does not fit", faults)
         return payload
 
     def draft(self, name: str, value: Any) -> Any:
@@ -351,8 +353,8 @@ def _valid_payload(entries: dict[str, _Entry], element: _Element) -> Any:
     messages = streamed_faults(element, schema.compiled) if is_large(element) else []
     if messages:
         raise invalid(f"The {schema.name} does not fit", [Fault("", message) for message in dict.fromkeys(messages)])
-    if not schema.compiled.validate(element):
-        raise invalid(f"The {schema.name} does not fit", schema_faults(schema.compiled, element, schema.shapes))
+    if faults := schema.faults(element):
+        raise invalid(f"The {schema.name} does not fit", faults)
     return _made(schema, schema.read, element)
 
 
@@ -361,4 +363,7 @@ def _misfit(xsd: XMLSchema, entries: dict[str, _Entry], root: _Element) -> Inval
     element = next((child for child in root if str(child.tag) in entries), None)
     if element is None:
         return UnknownPayload("The document is not an envelope with a payload that is known here.")
-    return invalid("The message does not fit", schema_faults(xsd, element, entries[str(element.tag)].schema.shapes))
+    schema = entries[str(element.tag)].schema
+    errors: Any = xsd.error_log  # lxml's stubs do not know that it has a length
+    found = schema_faults(xsd, element, schema.shapes) if len(errors) else []
+    return invalid("The message does not fit", [*found, *schema.misfits(element)])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from lxml import etree
 from lxml.etree import _Element
@@ -45,10 +46,13 @@ MAX_TOKEN_CHARS = 256
 _PREFIX = "e"
 
 
-def payload_xsd(payload: Payload) -> _Element:
-    """The schema of one class, standing alone: no namespace, root element = class name."""
+def payload_xsd(payload: Payload, *, enforced: bool = False) -> _Element:
+    """The schema of one class, standing alone: no namespace, root element = class name.
+
+    The ``enforced`` one has no patterns of the class: libxml2 may take for ever to match them (adr/0051).
+    """
     schema = _schema({"xs": XSD})
-    types = _Types(schema, payload, prefix="", scope="")
+    types = _Types(schema, payload, prefix="", scope="", enforced=enforced)
     types.element(schema, payload.root.name, Nested(payload.root.cls))
     types.define()
     return schema
@@ -70,7 +74,7 @@ def envelope_xsd(payloads: Iterable[Payload] | None = None) -> _Element:
         return schema
     choice = _sub(content, "choice")
     for payload in payloads:
-        types = _Types(schema, payload, prefix=f"{_PREFIX}:", scope=f"{payload.root.name}-")
+        types = _Types(schema, payload, prefix=f"{_PREFIX}:", scope=f"{payload.root.name}-", enforced=True)
         types.element(choice, payload.root.name, Nested(payload.root.cls))
         types.define()
     return schema
@@ -88,12 +92,13 @@ class _Types:
     ``prefix`` qualifies references, ``scope`` keeps the type names of several payloads in one schema apart.
     """
 
-    def __init__(self, schema: _Element, payload: Payload, prefix: str, scope: str) -> None:
+    def __init__(self, schema: _Element, payload: Payload, *, prefix: str, scope: str, enforced: bool) -> None:
         self._schema = schema
         self._payload = payload
         self._prefix = prefix
         self._names = _distinct(payload.records.values(), scope)
         self._scope = scope
+        self._enforced = enforced
         self._simple_types = 0
 
     def define(self) -> None:
@@ -114,7 +119,7 @@ class _Types:
         elif isinstance(plain, Scalar) and _is_bare(plain):
             element.set("type", _base(plain.kind))
         elif isinstance(plain, Scalar | Options):
-            _restrict(_sub(element, "simpleType"), plain)
+            self._restrict(_sub(element, "simpleType"), plain)
         else:
             self._content(_complex(element), plain)
         return element
@@ -164,7 +169,7 @@ class _Types:
         if _is_bare(key):
             attribute.set("type", _base(key.kind))
         else:
-            _restrict(_sub(attribute, "simpleType"), key)
+            self._restrict(_sub(attribute, "simpleType"), key)
 
     def _simple(self, shape: Scalar | Options) -> str:
         """The name of a simple type; an extension can only be of a named one."""
@@ -172,8 +177,13 @@ class _Types:
             return _base(shape.kind)
         self._simple_types += 1
         name = f"{self._scope}value-{self._simple_types}"
-        _restrict(_sub(self._schema, "simpleType", name=name), shape)
+        self._restrict(_sub(self._schema, "simpleType", name=name), shape)
         return self._prefix + name
+
+    def _restrict(self, kind: _Element, shape: Scalar | Options) -> None:
+        if isinstance(shape, Scalar) and self._enforced:
+            shape = replace(shape, facets=replace(shape.facets, pattern=None))
+        _restrict(kind, shape)
 
 
 def _distinct(records: Iterable[Record], scope: str) -> dict[type, str]:

@@ -50,3 +50,8 @@ def linear(pattern: str) -> Linear:
     except re2.error as error:
         raise ValueError(error.args[0].decode() if isinstance(error.args[0], bytes) else str(error)) from error
     return compiled
+
+
+def searchable(text: str) -> bytes:
+    """The text as it is searched, half characters too, which are no UTF-8."""
+    return text.encode("utf-8", "surrogatepass")

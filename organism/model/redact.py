@@ -13,7 +13,7 @@ from functools import partial
 from json import dumps
 from typing import Any, Final, NamedTuple
 
-from organism.model.linear import Found, Linear, linear
+from organism.model.linear import Found, Linear, linear, searchable
 
 MASK: Final = "[redacted]"
 _MASK: Final = MASK.encode()
@@ -139,7 +139,7 @@ class Redactor:
             text = text.replace(secret, MASK)
         if "org_" not in text and "page_" not in text:
             return text
-        return _decoded(self._without_tokens(_encoded(text)))
+        return _decoded(self._without_tokens(searchable(text)))
 
     def _without_tokens(self, finished: bytes) -> bytes:
         return _TOKEN.sub(self._unless_live, finished) if self.holds_token(finished) else finished
@@ -176,7 +176,7 @@ class Redactor:
         """A text as it may be shown or logged."""
         for secret in self._secrets:
             text = text.replace(secret, MASK)
-        return _decoded(_without_looks(_encoded(text)))
+        return _decoded(_without_looks(searchable(text)))
 
     def shown(self, finished: bytes) -> bytes:
         """Finished JSON as it may be shown."""
@@ -230,11 +230,6 @@ def _masked(look: _Look, found: Found[bytes]) -> bytes:
     said = found[0]
     kept = look.keep(said)
     return said if len(said) - kept < look.least else said[:kept] + _MASK + look.after
-
-
-def _encoded(text: str) -> bytes:
-    """The text as it is searched; half a character is searched too."""
-    return text.encode("utf-8", "surrogatepass")
 
 
 def _decoded(text: bytes) -> str:

@@ -1,18 +1,25 @@
-"""S13: only patterns that every matcher reads in linear time, meaning the same in XSD, JSON Schema and Python."""
+"""S13: any pattern is matched in linear time, and means the same in XSD, JSON Schema and Python."""
 
 from __future__ import annotations
 
 import re
-import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, make_dataclass
+from typing import Annotated
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from lxml import etree
+from pydantic import Field
 
+from organism.codec import Codec, Terms
 from organism.codec.limits import XSD
 from organism.codec.pattern import Pattern
 from organism.codec.pattern_reader import PatternRefused
+from organism.errors import InvalidPayload
+from tests.growth import MOST, growth_fault
 
 TAKEN = [
     "^[a-z]+$",
@@ -38,16 +45,12 @@ TAKEN = [
     r"tab\there",
     r"[^\d\s]+",
 ]
+HARD = [
+    "(a+)+", "(a*)*b", "(a|a)*", "(a|b*)*c", "(a|ab)(c|bcd)", r"[^@]+@[^@]+\.[a-z]+", "a*a", "(x+x+)+y", "(.*)(.*)",
+    "(a{1,30}){1,30}b", "(a?){30}a{30}",
+]  # fmt: skip
+"""What backtracking matchers take exponential time for; libxml2 is one."""
 REFUSED = {
-    "(a+)+": "repetition is repeated",
-    "(a*)*b": "may be empty",
-    "(a|a)*": "next character decides",
-    "(a|b*)*c": "may be empty",
-    "(a|ab)(c|bcd)": "next character decides",
-    r"[^@]+@[^@]+\.[a-z]+": "next character decides",
-    "a*a": "next character decides",
-    "(x+x+)+y": "next character decides",
-    "(.*)(.*)": "next character decides",
     "(?=a)a": "groups that look around",
     "(?i)a": "groups that look around",
     r"(a)\1": "not known",
@@ -56,7 +59,7 @@ REFUSED = {
     "a**": "quantifier stands after",
     "a{3": "expected a count",
     "a{5,2}": "from small to large",
-    "a{200000}": "from small to large",
+    "a{1001}": "from small to large",
     "(a": "not closed",
     "a)": r"with no \(",
     "[]": "empty",
@@ -69,7 +72,7 @@ REFUSED = {
     "\ufffe": "cannot carry",
     "(" * 30 + ")" * 30: "nested deeper",
     "a" * 501: "at most 500",
-    "(((a{60}){60}){60})": "too large",
+    "((a{60}){60})": "too large",
 }
 
 
@@ -88,7 +91,7 @@ def takes(schema: etree.XMLSchema, text: str) -> bool:
 
 
 @pytest.mark.parametrize("source", TAKEN)
-def test_a_deterministic_pattern_is_taken_and_its_examples_fit_everywhere(source: str) -> None:
+def test_a_pattern_is_taken_and_its_examples_fit_everywhere(source: str) -> None:
     pattern = Pattern.of(source)
     schema = compiled(pattern)
     for least in (0, 1, 5):
@@ -105,14 +108,71 @@ def test_what_could_be_slow_or_is_not_known_is_refused_by_name(source: str, word
         Pattern.of(source)
 
 
-@pytest.mark.parametrize("source", TAKEN)
-def test_a_pattern_that_is_taken_is_linear_on_long_texts(source: str) -> None:
-    pattern = Pattern.of(source)
-    schema = compiled(pattern)
-    began = time.monotonic()
-    for text in ("a" * 100_000, "a-" * 50_000 + "!", "abcd" * 25_000, "1" * 100_000 + "x", "x" * 100_000):
-        assert takes(schema, text) == pattern.fits(text)
-    assert time.monotonic() - began < 3
+@pytest.mark.parametrize("source", HARD)
+@pytest.mark.parametrize("bit", ["a", "a@", "xa"])
+def test_no_pattern_takes_longer_than_its_text_is_long(source: str, bit: str) -> None:
+    held = make_dataclass("Held", [("text", Annotated[str, Field(pattern=source)])])
+    codec = Codec.of([held], Terms(payload_bytes=2 * MOST))
+    assert f'<xs:pattern value="{Pattern.of(source).text}"/>' in codec.schema("Held").xsd
+
+    def prepare(size: int) -> Callable[[], object]:
+        text = bit * (size // len(bit)) + "!"
+        document = f"<Held><text>{text}</text></Held>".encode()
+
+        def read() -> None:
+            with suppress(InvalidPayload):
+                codec.from_json("Held", {"text": text})
+            with suppress(InvalidPayload):
+                codec.from_xml(document)
+            with suppress(InvalidPayload):
+                codec.seal("a", "b", "c", held(text))
+
+        return read
+
+    assert growth_fault(prepare) == ""
+
+
+@dataclass
+class Leaf:
+    code: Annotated[str, Field(pattern="([a-z]+)+[0-9]")]
+
+
+@dataclass
+class Tree:
+    by_name: dict[Annotated[str, Field(pattern="k[0-9]*")], Leaf | None]
+    codes: list[Annotated[str, Field(pattern="(x|x)+")]]
+    count: int = 0
+
+
+XML = "<Tree><by_name>{}</by_name><codes><item>{}</item></codes><count>{}</count></Tree>"
+ITEM = '<item key="{}"><code>{}</code></item>'
+
+
+@pytest.mark.parametrize(
+    ("document", "places"),
+    [
+        (XML.format(ITEM.format("k1", "a1"), "xx", 1), []),
+        (XML.format(ITEM.format("k1", "a"), "xx", 1), ["/by_name/k1/code"]),
+        (XML.format(ITEM.format("j", "a1"), "xx", 1), ["/by_name/j"]),
+        (XML.format(ITEM.format("j", "a"), "y", "n"), ["/count", "/by_name/j", "/by_name/j/code", "/codes/0"]),
+    ],
+)
+def test_each_text_that_a_pattern_does_not_describe_is_named_in_a_document(document: str, places: list[str]) -> None:
+    codec = Codec.of([Tree])
+    try:
+        codec.from_xml(document.encode())
+        found = []
+    except InvalidPayload as refused:
+        found = [fault.pointer for fault in refused.details]
+    assert found == places
+
+
+def test_what_a_handler_sends_is_held_to_its_patterns() -> None:
+    codec = Codec.of([Tree])
+    codec.seal("a", "b", "c", Tree({"k": Leaf("a1"), "k2": None}, ["x"]))
+    with pytest.raises(InvalidPayload) as refused:
+        codec.seal("a", "b", "c", Tree({"k": Leaf("a")}, ["x"]))
+    assert [fault.pointer for fault in refused.value.details] == ["/by_name/k/code"]
 
 
 @settings(max_examples=150, deadline=None, derandomize=True)
@@ -149,14 +209,6 @@ PARTS = st.recursive(
 
 
 @settings(max_examples=400, deadline=None, derandomize=True)
-@given(PARTS)
-def test_no_chance_pattern_that_is_taken_is_slow(source: str) -> None:
-    try:
-        pattern = Pattern.of(source)
-    except PatternRefused:
-        return
-    schema = compiled(pattern)
-    began = time.monotonic()
-    for text in ("a" * 60 + "!", "ab" * 30 + "!", "abc" * 20 + "!"):
-        assert takes(schema, text) == pattern.fits(text)
-    assert time.monotonic() - began < 1
+@given(PARTS, st.text("abc1!", max_size=6))
+def test_a_chance_pattern_means_what_python_says(source: str, text: str) -> None:
+    assert Pattern.of(source).fits(text) == bool(re.fullmatch(source, text))

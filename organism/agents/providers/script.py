@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Final, Literal
 
-from organism.agents.providers.linear_search import LinearSearch
 from organism.agents.providers.talk import Standing
 from organism.model.completion import FinishReason, ModelRequest
+from organism.model.linear import Linear, searchable
 
 FaultKind = Literal["unauthorized", "rejected", "rate_limited", "unavailable", "timeout", "malformed", "hang", "cut"]
 
@@ -22,7 +22,7 @@ class Text:
 
     holds: str | None = None
     is_: str | None = None
-    pattern: LinearSearch | None = None
+    pattern: Linear | None = None
 
     def fits(self, text: str) -> bool:
         """Whether the text is so."""
@@ -30,7 +30,7 @@ class Text:
             return False
         if self.holds is not None and self.holds.casefold() not in text.casefold():
             return False
-        return self.pattern is None or self.pattern.finds(text)
+        return self.pattern is None or self.pattern.search(searchable(text)) is not None
 
 
 @dataclass(frozen=True, slots=True)

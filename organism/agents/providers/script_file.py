@@ -9,7 +9,6 @@ from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import Any, Final, TypeVar, get_args
 
-from organism.agents.providers.linear_search import LinearSearch
 from organism.agents.providers.script import (
     CHUNK_CHARS,
     Answer,
@@ -20,12 +19,12 @@ from organism.agents.providers.script import (
     Text,
     When,
 )
-from organism.codec.pattern_reader import PatternRefused
 from organism.config.check import came, near
 from organism.config.faults import Faults, Place
 from organism.config.text import read_text
 from organism.config.yaml import Node, read_yaml
 from organism.model.completion import FinishReason
+from organism.model.linear import Linear, linear
 
 MAX_DELAY_S: Final = 3600
 
@@ -211,11 +210,11 @@ def _match(spot: _Spot) -> Text:
     return Text(entries.read("holds", _Spot.text), entries.read("is", _Spot.text), entries.read("pattern", _pattern))
 
 
-def _pattern(spot: _Spot) -> LinearSearch | None:
+def _pattern(spot: _Spot) -> Linear | None:
     source = spot.text()
     try:
-        return LinearSearch(source) if source is not None else None
-    except PatternRefused as error:
+        return linear(source) if source is not None else None
+    except ValueError as error:
         spot.faults.add(spot.node.line, spot.place, f"this pattern is not taken: {error}")
         return None
 
