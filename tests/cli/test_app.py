@@ -15,7 +15,19 @@ from organism.cli.exits import MEANINGS
 from tests.cli.command import REPOSITORY, begun, environment, on_terminal, organism
 from tests.server.served import TOKEN, Frames, Served
 
-HEAVY = {"rich", "httpx2", "websockets", "starlette", "uvicorn", "pydantic", "lxml", "pysqlite3", "organism.bootstrap"}
+PACKAGES = {
+    "rich",
+    "httpx2",
+    "openai",
+    "anthropic",
+    "websockets",
+    "starlette",
+    "uvicorn",
+    "pydantic",
+    "lxml",
+    "pysqlite3",
+}
+HEAVY = PACKAGES | {"organism.bootstrap"}
 
 
 def test_help_imports_nothing_heavy() -> None:

@@ -52,6 +52,10 @@ STREAMS: dict[str, Odd] = {
     "text in the block's beginning": (begin(0, type="text", text="h") + text("i") + end() + STOP, ["hi", "stop"]),
     "pings": (event("ping") + HI + event("ping") + end() + STOP, ["hi", "stop"]),
     "unknown events": (event("news", text="no") + HI + end() + STOP, ["hi", "stop"]),
+    "a type that is a list": (
+        b'event: message_delta\ndata: {"type":["message_delta"]}\n\n' + HI + end() + STOP,
+        ["hi", "stop"],
+    ),
     "unknown blocks": (
         begin(0, type="server_tool_use", id="s", name="web_search", input={}) + given("{}", 0) + HI + end() + STOP,
         ["hi", "stop"],
