@@ -19,8 +19,8 @@ ORDER BY first DESC LIMIT ?;
 -- commit_before: the last commit that ends before a position
 SELECT first, body, hash FROM units WHERE first < ? AND hash IS NOT NULL ORDER BY first DESC LIMIT 1;
 
--- defined: every table, index, view and trigger of the log's own file
-SELECT type, name, sql FROM sqlite_schema;
+-- defined: every table, index, view and trigger of the log's own file, and the table that it is for
+SELECT type, name, tbl_name, sql FROM sqlite_schema;
 
 -- layout: how the tables are laid out
 PRAGMA user_version;

@@ -36,8 +36,8 @@ def are_made(connection: Connection, models: Sequence[ReadModel]) -> bool:
     wanted = {text.rstrip() for model in stored(models) for text in definition(model)}
     there = {
         text
-        for kind, name, text in connection.execute(_LOG["defined"]).fetchall()
-        if text is not None and is_of_rows(kind, name)
+        for kind, _, table, text in connection.execute(_LOG["defined"]).fetchall()
+        if text is not None and is_of_rows(kind, table)
     }
     return made == {model.name: fingerprint(model) for model in models} and there == wanted
 

@@ -141,11 +141,12 @@ def defined_wrongly(connection: Connection) -> list[str]:
     (layout,) = connection.execute(_SQL["layout"]).fetchone() or (0,)
     if layout != LAYOUT:
         return [f"the file has layout {layout}, this program knows layout {LAYOUT}: run the program that wrote it"]
-    defined = {(kind, name): text for kind, name, text in connection.execute(_SQL["defined"]).fetchall()}
+    rows = connection.execute(_SQL["defined"]).fetchall()
+    defined = {(kind, name): text for kind, name, _, text in rows}
     unknown = [
         f"{kind} {name}: it is none of the log's, it was added"
-        for (kind, name), text in defined.items()
-        if (kind, name) not in _TABLES and text is not None and not is_of_rows(kind, name)
+        for kind, name, table, text in rows
+        if (kind, name) not in _TABLES and text is not None and not is_of_rows(kind, table)
     ]
     changed = [
         f"table {key[1]}: it is missing or was changed" for key, text in _TABLES.items() if defined.get(key) != text
@@ -153,9 +154,9 @@ def defined_wrongly(connection: Connection) -> list[str]:
     return sorted(unknown) + changed
 
 
-def is_of_rows(kind: str, name: str) -> bool:
-    """Whether a name is one that tables, views and indexes of read models have."""
-    return kind != "trigger" and name.startswith(("rows_", "kept_"))
+def is_of_rows(kind: str, table: str) -> bool:
+    """Whether it is a table or view of a read model, or an index of one."""
+    return kind != "trigger" and table.startswith(("rows_", "kept_"))
 
 
 def meta_mac(key: bytes, epoch: int, timeline: str) -> bytes:

@@ -172,6 +172,10 @@ REFUSED: dict[str, tuple[Tamper, str]] = {
     "a table was added": (in_log("CREATE TABLE more (x)"), "table more: it is none of the log's"),
     "a view was added": (in_log("CREATE VIEW more AS SELECT 1"), "view more: it is none of the log's"),
     "an index was added": (in_log("CREATE INDEX more ON content (owner)"), "index more: it is none of the log's"),
+    "an index was added under the name of one of the rows": (
+        in_log("CREATE INDEX rows_more ON content (owner)"),
+        "index rows_more: it is none of the log's",
+    ),
     "a trigger was added": (
         in_log("CREATE TRIGGER more AFTER INSERT ON units BEGIN DELETE FROM content; END"),
         "trigger more: it is none of the log's",
