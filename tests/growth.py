@@ -5,34 +5,35 @@ What counts is the processor time of this thread, so that a busy machine changes
 
 from __future__ import annotations
 
+import gc
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Final
 
 LEAST: Final = 2 << 10
 MOST: Final = 1 << 20
-_WINDOW: Final = 3
+_DOUBLINGS: Final = 3
 _MOST_RATIO: Final = 8 * 3.0
 """Over three doublings: linear work takes 8 times as long, quadratic work 64 times."""
 _FLOOR_SECONDS: Final = 0.002
 """What takes less is taken for so much: it says more of the clock than of the work."""
-_LONG_SECONDS: Final = 0.02
-"""What takes so long is measured once: it says enough."""
 
 
 class Growth:
-    """The runs so far, of an input that was doubled from each to the next."""
+    """The shortest runs so far, by the size of their input."""
 
     def __init__(self) -> None:
-        self._taken: list[float] = []
+        self._shortest: dict[int, float] = {}
 
     def fault(self, size: int, seconds: float) -> str:
-        """What is wrong with the growth up to this run; nothing: it is linear."""
-        taken = self._taken
-        taken.append(max(seconds, _FLOOR_SECONDS))
-        if len(taken) <= _WINDOW or taken[-1] <= taken[-1 - _WINDOW] * _MOST_RATIO:
+        """What is wrong with the growth up to this run; nothing: it is linear. What looks wrong can be run again."""
+        self._shortest[size] = min(self._shortest.get(size, seconds), seconds)
+        before = size >> _DOUBLINGS
+        least = max(self._shortest.get(before, self._shortest[size]), _FLOOR_SECONDS)
+        if self._shortest[size] <= least * _MOST_RATIO:
             return ""
-        return f"{size >> _WINDOW} bytes take {taken[-1 - _WINDOW]:.4f} s, {size} bytes {taken[-1]:.4f} s"
+        return f"{before} bytes take {least:.4f} s, {size} bytes {self._shortest[size]:.4f} s"
 
 
 def sizes(most: int = MOST) -> Iterator[int]:
@@ -43,22 +44,32 @@ def sizes(most: int = MOST) -> Iterator[int]:
         size *= 2
 
 
+@contextmanager
+def no_collector() -> Iterator[None]:
+    """Without Python's collector of cycles, whose runs say more of what else is in memory."""
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
+
+
 def growth_fault(prepare: Callable[[int], Callable[[], object]], most: int = MOST) -> str:
     """What is wrong with how work grows; nothing: it is linear. ``prepare`` gives the work on an input of a size.
 
-    It ends at the first window of sizes that grows too fast, before quadratic work takes minutes.
+    It ends at the first size that took too long, before quadratic work takes minutes.
     """
     growth = Growth()
-    found = (growth.fault(size, _shortest(prepare(size))) for size in sizes(most))
-    return next(filter(None, found), "")
+    with no_collector():
+        for size in sizes(most):
+            work = prepare(size)
+            faults = [growth.fault(size, _seconds(work)) for _ in range(2)]
+            if all(faults) and (fault := growth.fault(size, _seconds(work))):
+                return fault
+    return ""
 
 
-def _shortest(work: Callable[[], object]) -> float:
-    least = float("inf")
-    for _ in range(3):
-        began = time.thread_time()
-        work()
-        least = min(least, time.thread_time() - began)
-        if least > _LONG_SECONDS:
-            break
-    return least
+def _seconds(work: Callable[[], object]) -> float:
+    began = time.thread_time()
+    work()
+    return time.thread_time() - began
