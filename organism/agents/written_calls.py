@@ -16,6 +16,7 @@ import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, Final, NoReturn
 
 from organism.agents.pythonic import NotPythonic, PythonicCall, read_call, read_literal
@@ -24,6 +25,8 @@ MOST_WASTED_CHARS: Final = 1_000_000
 """So many characters are read in vain, then no further call is looked for: no text takes long, however it is made."""
 CHARS_A_PLACE: Final = 100
 """What looking at one place costs at least."""
+MOST_PLACES: Final = 100
+"""At so many places calls are taken; each is looked for in all that strangers wrote."""
 
 _START: Final = re.compile(
     r"<tool_call>|<function=(?P<function>[\w.\-]+)>|\{(?=\s*[\"'])|\[(?=\s*[{A-Za-z_])"
@@ -70,7 +73,7 @@ def written_calls(text: str, offered: Offered, is_quoted: Callable[[str], bool])
     calls: list[WrittenCall] = []
     rest: list[str] = []
     end = 0
-    for start, stop, found in _found(text, offered):
+    for start, stop, found in islice(_found(text, offered), MOST_PLACES):
         if not is_quoted(text[start:stop]):
             calls += found
             rest.append(text[end:start])

@@ -21,6 +21,7 @@ from organism.model.tool import ToolSpec
 
 Call = tuple[str, dict[str, Any]]  # a tool's name and its arguments
 
+_PIECE: Final = re.compile(r"(?:\S+\s*){1,4}|\s+")
 LONG_TOKENS: Final = 1_000  # a longer conversation is read in a thread, so that nothing else waits for it
 SHORT_WORDS: Final = 4  # a message with no more words is an order: its material is what was said before
 
@@ -33,7 +34,7 @@ class Offline:
         tokens = tokens_of_request(request)
         whole, calls = await asyncio.to_thread(reply, request) if tokens > LONG_TOKENS else reply(request)
         text = whole if request.max_tokens is None else whole[: request.max_tokens * CHARS_PER_TOKEN]
-        for piece in re.findall(r"\s*(?:\S+\s*){1,4}", text):
+        for piece in _PIECE.findall(text):
             yield TextDelta(piece)
             await asyncio.sleep(0)
         made = [ToolCall(f"call_{len(request.messages)}_{at}", *call) for at, call in enumerate(calls, 1)]
