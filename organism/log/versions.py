@@ -103,7 +103,7 @@ class CurrentRows:
             number += 1
         if len(young) > GENERATION_ROWS:
             uncommitted = first_version(committed + 1)
-            kept = {key: found for key, found in self._old.items() if found[0] >= uncommitted}
+            kept = {key: found for key, found in self._old.items() if found[0] >= uncommitted and key not in young}
             self._old, self._young = young, kept
 
     def forget(self) -> None:

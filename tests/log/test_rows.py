@@ -16,9 +16,12 @@ from organism.log import beside, reads
 from organism.log.crew import Crew
 from organism.log.driver import Connection
 from organism.log.log import Page, Query
+from organism.log.offline import verify_directory
 from organism.log.pages import read_page
 from organism.log.sqlite import SqliteLog
-from tests.log.engines import created, open_durable, sent, turn, unit
+from organism.log.versions import GENERATION_ROWS
+from tests.flows.disk import Disk
+from tests.log.engines import MODELS, created, open_durable, sent, turn, unit
 from tests.log.faulty import FaultyDriver, Plan
 
 READ_PAGE, RENEW_LOG = "read_page", "_renew_log"
@@ -105,3 +108,19 @@ async def test_l8_a_read_waits_while_every_connection_is_closed(
     gate.set()
     assert ids(await reading) == ["msg-1"]
     assert await back == 2
+
+
+async def test_rows_changed_over_and_over_before_a_commit_are_what_their_events_make_of_them(tmp_path: Path) -> None:
+    """More of them wait for the disk than are remembered of what is written."""
+    disk = Disk()
+    log = await open_durable(tmp_path / "log", disk)
+    threads = [f"thr-{number:04}" for number in range(GENERATION_ROWS + 100)]
+    disk.hold()
+    units = [unit(thread, created()) for thread in threads]
+    units += [unit(thread, sent(f"msg-{at}-{thread}")) for at in range(3) for thread in threads]
+    waiting = [asyncio.create_task(log.commit(one)) for one in units]
+    await asyncio.sleep(0)
+    disk.release()
+    await asyncio.gather(*waiting)
+    await log.close()
+    assert verify_directory(tmp_path / "log", models=MODELS).damage == ()
