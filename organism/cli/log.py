@@ -23,7 +23,7 @@ from organism.model.ids import DEFAULT_TENANT
 from organism.model.times import spoken
 from organism.projections import READ_MODELS
 
-RESTORE: Final = "Stop the server, keep the directory as it is, and restore a backup."
+RESTORE: Final = "Stop the server, keep the directory as it is, and restore a backup; rows alone need no backup."
 _MICROSECONDS: Final = 1_000_000
 LEAST_TIME: Final = 10**15
 """In 2001, in µs; below it a number is a position or a count."""

@@ -119,7 +119,7 @@ async def test_rows_changed_over_and_over_before_a_commit_are_what_their_events_
     units = [unit(thread, created()) for thread in threads]
     units += [unit(thread, sent(f"msg-{at}-{thread}")) for at in range(3) for thread in threads]
     waiting = [asyncio.create_task(log.commit(one)) for one in units]
-    await asyncio.sleep(0)
+    await turn()
     disk.release()
     await asyncio.gather(*waiting)
     await log.close()
