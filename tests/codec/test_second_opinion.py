@@ -20,6 +20,7 @@ from organism.codec.xsd import envelope_xsd, text_of
 from tests.codec.payload_types import PayloadType, payload_types, seeds
 
 SPOILT_A_VALUE = 6
+# "NaN" is not among them: `xmlschema` holds it to no bound, while the standard says that it fits none.
 TEXTS = [
     "",
     " ",
@@ -28,7 +29,6 @@ TEXTS = [
     "-1",
     "1.5",
     "1e400",
-    "NaN",
     "INF",
     "true",
     "2020-02-30",
