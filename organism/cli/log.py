@@ -15,15 +15,17 @@ from organism.cli.exits import Exit
 from organism.cli.logs import TenantLog, logs_to_read
 from organism.cli.options import Events, Offline
 from organism.cli.show import compact, fields, moment, out, placed, print_json, print_line, refuse, table
-from organism.errors import LogDamaged, LogHeld, NotFound
+from organism.errors import LogDamaged, LogHeld, LogUnavailable, NotFound
 from organism.log.log import Verification
-from organism.log.offline import doubt_directory, verify_directory
+from organism.log.offline import drop_rows, verify_directory
 from organism.log.stats import Stats, count
 from organism.model.ids import DEFAULT_TENANT
 from organism.model.times import spoken
 from organism.projections import READ_MODELS
 
-RESTORE: Final = "Stop the server, keep the directory as it is, and restore a backup; rows alone need no backup."
+RESTORE: Final = (
+    "Stop the server, keep the directory as it is, and restore a backup, unless it says above what else helps."
+)
 _MICROSECONDS: Final = 1_000_000
 LEAST_TIME: Final = 10**15
 """In 2001, in µs; below it a number is a position or a count."""
@@ -48,8 +50,8 @@ def rebuild(options: Offline) -> None:
     """Have the next start make the rows of every log again; the events stay as they are."""
     for log in logs_to_read(options):
         try:
-            doubt_directory(log.directory, log.key, log.directory.name, lambda: time.time_ns() // 1000)
-        except LogHeld as error:
+            drop_rows(log.directory, log.key, log.directory.name, lambda: time.time_ns() // 1000)
+        except (LogHeld, LogUnavailable) as error:
             refuse(Exit.FAILED, error.message, error.remediation)
         except (LogDamaged, NotFound) as error:
             refuse(Exit.FAILED, error.message, RESTORE)

@@ -39,7 +39,7 @@ class Commits:
     """The writing connection, and what it writes for these read models."""
 
     def __init__(self, models: Sequence[ReadModel]) -> None:
-        self._models = models
+        self.models = models
         self._statement = _fill("commit", values=", ?, ?" * len(stored(models)))
         self._connection: Connection | None = None
 
@@ -52,10 +52,10 @@ class Commits:
 
     def use(self, connection: Connection, *, only_rows: bool = False) -> None:
         """Write over this connection from now on; with ``only_rows`` it has no table for units and contents."""
-        connection.execute(_fill("commits", fields=commit_fields(self._models)))
+        connection.execute(_fill("commits", fields=commit_fields(self.models)))
         for trigger in ("indexes_spread",) if only_rows else ("commit_spreads", "indexes_spread"):
             connection.execute(_SQL[trigger])
-        for name, models in trigger_groups(self._models).items():
+        for name, models in trigger_groups(self.models).items():
             steps = "".join(f"{step};\n" for model in models for step in commit_steps(model))
             touched = " OR ".join(
                 f"new.{list_}_{model.name} IS NOT NULL" for model in models for list_ in ("add", "end")
@@ -87,7 +87,7 @@ class Commits:
             at += SALT_BYTES + json_size + xml_size
         lists = (text_of(units), text_of(contents) if contents else None, text_of(batch.streams))
         types = text_of(batch.types) if batch.types else None
-        rows = commit_lists(self._models, batch.changes, blob, at)
+        rows = commit_lists(self.models, batch.changes, blob, at)
         joined = b"".join(blob)
         parameters = (epoch, batch.firsts[-1], chained, *lists, types, joined, *rows)
         return Commit(parameters, len(joined) + PAGES_OF_A_COMMIT * PAGE_BYTES)
@@ -101,7 +101,7 @@ class Commits:
     ) -> None:
         """Write rows and indexes that are made again, of units that are there already."""
         blob: list[bytes] = []
-        rows = commit_lists(self._models, changes, blob, 1)
+        rows = commit_lists(self.models, changes, blob, 1)
         lists = (text_of(streams), text_of(types))
         parameters = (epoch, None, None, None, None, *lists, b"".join(blob), *rows)
         self.connection.execute(self._statement, parameters)

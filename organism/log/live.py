@@ -12,7 +12,7 @@ from typing import Any, Final
 import orjson
 
 from organism.log.log import EventFilter, ReadModel, Row
-from organism.log.snapshots import Snapshots
+from organism.log.snapshots import Snapshot, Snapshots
 from organism.log.units import Span, Units
 from organism.log.versions import Written, hold_whole, write
 from organism.model.events import Event
@@ -64,14 +64,14 @@ class LiveRows:
         row: Row | None = self._rows[model.name][key]
         return row
 
-    def dump(self) -> bytes:
+    def checkpoint(self) -> Snapshot:
         """All rows, for ``load``."""
-        return orjson.dumps(self._rows)
+        return Snapshot(CHECKPOINT, self.position, orjson.dumps(self._rows))
 
-    def load(self, position: int, body: bytes) -> None:
-        """Take all rows as they stood at ``position``."""
-        self._rows = {name: _Rows(rows) for name, rows in orjson.loads(body).items()}
-        self.position = position
+    def load(self, checkpoint: Snapshot) -> None:
+        """Take all rows as they stood then."""
+        self._rows = {name: _Rows(rows) for name, rows in orjson.loads(checkpoint.body).items()}
+        self.position = checkpoint.position
 
 
 def look_back(units: Units, snapshots: Snapshots, models: Sequence[ReadModel], position: int) -> LiveRows:
@@ -79,7 +79,7 @@ def look_back(units: Units, snapshots: Snapshots, models: Sequence[ReadModel], p
     live = LiveRows(models)
     checkpoint = snapshots.load(units.connection, CHECKPOINT, position)
     if checkpoint is not None:
-        live.load(checkpoint.position, checkpoint.body)
+        live.load(checkpoint)
     while events := units.read(Span(live.position, position, CHECKPOINT_EVENTS), EventFilter()):
         live.take(events)
     return live

@@ -105,6 +105,12 @@ SELECT name, type FROM sqlite_schema WHERE type IN ('table', 'view');
 -- attach: the log, beside rows that are made again
 ATTACH ? AS log;
 
+-- detach: its end
+DETACH log;
+
+-- copy: what cannot be made again, out of the log beside this file
+INSERT INTO main.$table SELECT * FROM log.$table;
+
 -- differs: whether a table is not what it is when it is made again
 SELECT EXISTS (SELECT * FROM main.$table EXCEPT SELECT * FROM log.$table)
 OR EXISTS (SELECT * FROM log.$table EXCEPT SELECT * FROM main.$table);

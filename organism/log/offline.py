@@ -1,4 +1,4 @@
-"""``organism log verify``: checks a log's directory from outside, reads only, also while a server writes there."""
+"""What is done to a log's directory from outside: ``organism log verify`` and ``organism log rebuild``."""
 
 from __future__ import annotations
 
@@ -6,17 +6,23 @@ from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
+from typing import Final
 
-from organism.errors import LogDamaged, NotFound
-from organism.log.connect import looking
-from organism.log.driver import Driver, Pysqlite
+from organism.errors import LogHeld, NotFound
+from organism.log.connect import Connector, looking
+from organism.log.driver import Connection, Driver, Pysqlite
 from organism.log.log import ReadModel, Verification
-from organism.log.opening import doubt_rows
+from organism.log.opening import make_tables
 from organism.log.place import Place
-from organism.log.rebuild import row_damage
+from organism.log.queries import statements
+from organism.log.rebuild import REBUILD, row_damage
 from organism.log.upcast import Upcaster
 from organism.log.verify import verify
 from organism.model.ids import DEFAULT_TENANT
+
+TRUTH: Final = ("meta", "units", "content")
+"""The tables that nothing else could be made of again."""
+_SQL: Final = statements("log.sql")
 
 
 def verify_directory(
@@ -38,22 +44,51 @@ def verify_directory(
         with looking(place, driver) as connection:
             key = place.read_key()
             found = verify(connection, key, 0, place.read_anchor(key))
-        rows = row_damage(place, models, Upcaster()) if models and not found.damage else []
-        return replace(found, damage=(*found.damage, *rows))
     except driver.errors as error:
         return Verification(0, 0, 0, (f"{place.log.name} cannot be read: {error}",))
+    if not models or found.damage:
+        return found
+    try:
+        return replace(found, damage=tuple(row_damage(place, models, Upcaster())))
+    except driver.errors as error:  # events and contents were read just now
+        return replace(found, damage=(f"the rows cannot be read: {error}; {REBUILD}",))
 
 
-def doubt_directory(directory: Path, key_path: Path | None, tenant: str, now_us: Callable[[], int]) -> None:
-    """Have the next start make all rows again. Raises ``LogHeld`` if a server has the log, ``NotFound`` without one."""
+def drop_rows(directory: Path, key_path: Path | None, tenant: str, now_us: Callable[[], int]) -> None:
+    """Keep the events and their contents alone: the next start verifies them and makes all else again.
+
+    They are copied into a new file, since nobody can delete rows whose pages are damaged; the disk has to hold both for
+    a while. Raises ``LogHeld`` if another process has the log, ``NotFound`` without one, ``LogDamaged`` if an event or
+    a content cannot be read, ``LogUnavailable`` if the copy cannot be written. The log stays as it was then.
+    """
     place, driver = Place(directory, key_path, tenant), Pysqlite()
     if not place.log.is_file():
         raise NotFound(f"{place.directory} holds no log: {place.log.name} is missing.")
     place.hold(now_us)
+    copy = place.log.with_name(f"{place.log.name}.new")
     try:
-        with closing(driver.connect(str(place.log))) as connection:
-            doubt_rows(connection)
+        copy.unlink(missing_ok=True)
+        place.make_private(copy)
+        with closing(driver.connect(str(copy))) as connection:
+            _copy_truth(connection, place)
+        if place.wal.exists():  # SQLite leaves it where somebody else has the file open
+            raise LogHeld(f"{place.directory} is read by another process: wait until it has ended.")
+        place.exchange_log(copy)
     except driver.errors as error:
-        raise LogDamaged(f"{place.log.name} cannot be written: {error}") from error
+        raise Connector(driver, place).explain(error) from error
     finally:
+        copy.unlink(missing_ok=True)
         place.release()
+
+
+def _copy_truth(connection: Connection, place: Place) -> None:
+    """Fill an empty file from the log, whose WAL is moved into it first."""
+    connection.execute(_SQL["attach"], (f"file:{place.log}?mode=rw",))
+    connection.execute("PRAGMA log.wal_checkpoint(TRUNCATE)").fetchall()
+    connection.execute("BEGIN IMMEDIATE")
+    make_tables(connection)
+    for table in TRUTH:
+        connection.execute(_SQL["copy"].replace("$table", table))
+    connection.execute("COMMIT")
+    connection.execute(_SQL["detach"])
+    connection.execute("PRAGMA journal_mode = WAL").fetchall()

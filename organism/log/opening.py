@@ -77,10 +77,15 @@ def make_log(connector: Connector, options: Options) -> None:
     with closing(connector.to_file(place.log)) as connection:
         connection.execute("PRAGMA journal_mode = WAL").fetchall()
         connection.execute("BEGIN IMMEDIATE")
-        for statement in statements("schema.sql").values():
-            connection.execute(statement)
+        make_tables(connection)
         connection.execute(_SQL["begin_meta"], (timeline, meta_mac(place.read_key(), 0, timeline)))
         connection.execute("COMMIT")
+
+
+def make_tables(connection: Connection) -> None:
+    """Make the log's own tables, empty."""
+    for statement in statements("schema.sql").values():
+        connection.execute(statement)
 
 
 def _has_tables(connector: Connector) -> bool:

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+import structlog
+
 from organism.log.connect import Connector
 from organism.log.crew import Crew
 from organism.log.disk import Disk
@@ -23,6 +25,8 @@ from organism.log.rebuild import are_made, greatest_keys, rebuild
 from organism.log.snapshots import Snapshots
 from organism.log.units import Units
 from organism.log.versions import RowVersions
+
+_log = structlog.get_logger("organism")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +60,9 @@ async def open_parts(directory: Path, models: Sequence[ReadModel], clock: Clock,
         claimant, snapshots = Claimant(connector, key, anchor), Snapshots(key, anchor.timeline)
         truth = await crew.begin(lambda connection: claimant.claim(connection, snapshots.newest))
         if not await crew.write(are_made, models):
-            await crew.writer.run(rebuild, crew.commits, models, truth, options.upcaster)
+            if truth.position:
+                _log.warning("rows_made_again", log=directory.name, events=truth.position)
+            await crew.writer.run(rebuild, crew.commits, truth, options.upcaster, snapshots)
         heads = Heads(partial(crew.near, _head_of, options))
         versions = RowVersions(models, partial(crew.near, newest_version))
         heads.committed = versions.committed = truth.position

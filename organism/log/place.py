@@ -105,6 +105,11 @@ class Place:
             return False
         return True
 
+    def exchange_log(self, new: Path) -> None:
+        """Put another file in the database's place. Nobody may have that one open, and it may have no WAL."""
+        new.replace(self.log)
+        _sync_directory(self.directory)
+
     def check_files(self) -> None:
         """Raise ``LogDamaged`` if a link or a directory lies where a file belongs, or the key is open to others.
 

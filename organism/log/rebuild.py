@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -15,18 +15,22 @@ from organism.log.commits import Commits
 from organism.log.connect import looking
 from organism.log.driver import Connection, Pysqlite
 from organism.log.encode import decode, heads_of
+from organism.log.live import CHECKPOINT_EVENTS, LiveRows
 from organism.log.log import ReadModel
 from organism.log.opening import Truth
 from organism.log.pages import newest_version
 from organism.log.place import Place
 from organism.log.queries import statements
+from organism.log.snapshots import Snapshots
 from organism.log.spans import TypeSpan, TypeSpans
 from organism.log.tables import definition, fill, fingerprint, home_of, of_model, stored
 from organism.log.units import END, Units
 from organism.log.upcast import Upcaster
 from organism.log.verify import is_of_rows
 from organism.log.versions import Changes, RowVersions
+from organism.model.events import Event
 
+REBUILD: Final = "`organism log rebuild` has all rows made again"
 _LOG: Final = statements("log.sql")
 
 
@@ -42,12 +46,12 @@ def are_made(connection: Connection, models: Sequence[ReadModel]) -> bool:
     return made == {model.name: fingerprint(model) for model in models} and there == wanted
 
 
-def rebuild(commits: Commits, models: Sequence[ReadModel], truth: Truth, upcaster: Upcaster) -> None:
+def rebuild(commits: Commits, truth: Truth, upcaster: Upcaster, snapshots: Snapshots) -> None:
     """Drop all rows, fold the log from its beginning, and write them again.
 
     The models are noted last, so that a rebuild that is broken off begins again at the next start.
     """
-    connection = commits.connection
+    connection, models = commits.connection, commits.models
     connection.execute("BEGIN IMMEDIATE")
     for statement in ("doubt_models", "forget_streams", "forget_types", "forget_checkpoints"):
         connection.execute(_LOG[statement])
@@ -58,7 +62,8 @@ def rebuild(commits: Commits, models: Sequence[ReadModel], truth: Truth, upcaste
     connection.execute("COMMIT")
     units = Units(upcaster)
     units.use(connection)
-    _fill_tables(commits, models, units, truth.epoch, truth.position)
+    checkpoints = _Checkpoints(models, snapshots, connection)
+    _fill_tables(commits, units, truth.epoch, truth.position, checkpoints.take)
     for model in models:
         connection.execute(_LOG["note_model"], (model.name, fingerprint(model)))
 
@@ -69,9 +74,33 @@ def _make_tables(connection: Connection, models: Sequence[ReadModel]) -> None:
             connection.execute(statement)
 
 
-def _fill_tables(commits: Commits, models: Sequence[ReadModel], units: Units, epoch: int, until: int) -> None:
-    """Fold the units, and write what the commits wrote beside them."""
-    versions = RowVersions(models, lambda model, key: newest_version(commits.connection, model, key))
+class _Checkpoints:
+    """Keeps checkpoints of the live rows, as a running log does."""
+
+    def __init__(self, models: Sequence[ReadModel], snapshots: Snapshots, connection: Connection) -> None:
+        self._live = LiveRows(models)
+        self._snapshots = snapshots
+        self._connection = connection
+        self._kept = 0
+
+    def take(self, events: Sequence[Event]) -> None:
+        """The next unit."""
+        live = self._live
+        live.take(events)
+        if live.position >= self._kept + CHECKPOINT_EVENTS:
+            self._kept = live.position
+            self._snapshots.save(self._connection, live.checkpoint(), keeps_all=True)
+
+
+def _fill_tables(
+    commits: Commits,
+    units: Units,
+    epoch: int,
+    until: int,
+    also: Callable[[Sequence[Event]], None] = lambda _: None,
+) -> None:
+    """Fold the units, and write what the commits wrote beside them. Each unit is handed to ``also``."""
+    versions = RowVersions(commits.models, lambda model, key: newest_version(commits.connection, model, key))
     for current in versions.current.values():
         current.greatest = ANY_KEY
     spans = TypeSpans()
@@ -82,6 +111,7 @@ def _fill_tables(commits: Commits, models: Sequence[ReadModel], units: Units, ep
         for first, body in portion:
             events = decode(orjson.loads(body), units.upcaster)
             versions.take(first, events, changes)
+            also(events)
             spans.take(events, types)
             streams += [(stream, first, last) for stream, last in heads_of(events).items()]
         commits.write_again(epoch, changes, streams, types)
@@ -106,10 +136,10 @@ def row_damage(place: Place, models: Sequence[ReadModel], upcaster: Upcaster) ->
         connection.execute("BEGIN")  # from here on the log is seen as it is now
         units = Units(upcaster)
         units.use(connection)
-        _fill_tables(commits, models, units, 0, END)
+        _fill_tables(commits, units, 0, END)
         tables = ["streams", "types", *(home_of(model) for model in stored(models))]
         return [
-            f"table {table}: it does not hold what the events make of it; `organism log rebuild` makes it again"
+            f"table {table}: it does not hold what the events make of it; {REBUILD}"
             for table in tables
             if connection.execute(_LOG["differs"].replace("$table", table)).fetchone() != (0,)
         ]

@@ -30,7 +30,7 @@ class TypeSpans:
     def take(self, events: Sequence[Event], noted: list[TypeSpan]) -> None:
         """Note what these events, the next ones, add to the index. Some of it may be there already."""
         for event in events:
-            span = (event.position - 1) // SPAN_EVENTS
+            span = span_of(event.position)
             if span != self._span:
                 self._span = span
                 self._seen = set()

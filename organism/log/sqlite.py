@@ -18,12 +18,11 @@ from organism.log.batch import Batch, Intake
 from organism.log.chain import Salts
 from organism.log.driver import Failure
 from organism.log.journal import Journal
-from organism.log.live import CHECKPOINT, CHECKPOINT_EVENTS, look_back
+from organism.log.live import CHECKPOINT_EVENTS, look_back
 from organism.log.log import ReadModel
 from organism.log.opening import Clock, Options, doubt_rows
 from organism.log.parts import Parts, open_parts
 from organism.log.reads import Reads
-from organism.log.snapshots import Snapshot
 
 LOOK_AGAIN_SECONDS: Final = 0.1
 
@@ -108,8 +107,7 @@ class SqliteLog(Journal, Reads):
         live = self._live
         if live.is_whole and live.position >= self._checkpoint + least_events:
             self._checkpoint = live.position
-            snapshot = Snapshot(CHECKPOINT, live.position, live.dump())
-            self._parts.crew.post(partial(self._parts.snapshots.save, keeps_all=True), snapshot)
+            self._parts.crew.post(partial(self._parts.snapshots.save, keeps_all=True), live.checkpoint())
 
     async def _recover(self, error: Exception) -> None:
         """Wait until the disk can be written again, take in what turned out to be written, go on."""

@@ -9,6 +9,7 @@ import orjson
 import pytest
 
 from organism.bootstrap import Parts
+from organism.log.log import Query
 from organism.model.commands import Inject
 from organism.model.ids import folder_of
 from organism.testing import running
@@ -122,3 +123,18 @@ async def test_a_key_that_is_there_is_never_overwritten_by_a_new_log(config: Pat
     assert (ran.code, ran.out) == (1, "")
     assert f"chain.key.{folder_of('acme')} is there" in ran.err
     assert {path: path.read_bytes() for path in config.parent.glob("chain.key*")} == keys
+
+
+async def test_all_rows_are_made_again_and_are_the_same(config: Path) -> None:
+    parts = Parts(key_path=config.parent / "chain.key")
+    shown: list[list[bytes]] = []
+    for _ in range(2):
+        async with running(config, config.parent / "data", parts) as o:
+            shown.append([(await tenant.log.rows("threads", Query())).rows for tenant in o.organism.tenants.values()])
+            held = await asked(config, "log", "rebuild")
+            assert (held.code, "held by process" in held.err) == (1, True)
+        ran = await asked(config, "log", "rebuild")
+        assert (ran.code, len(ran.out.splitlines())) == (0, 1 + len(OTHERS))
+        assert (await asked(config, "log", "verify")).code == 0
+    assert shown[0] == shown[1]
+    assert all(b"completed" in rows for rows in shown[1])

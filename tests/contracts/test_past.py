@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable
 from contextlib import closing
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -145,3 +146,9 @@ async def test_l10_the_past_is_the_same_over_stops_and_rebuilds(
     for position, then in kept.items():
         assert await answers(log, position) == then
     await log.close()
+    with closing(Pysqlite().connect(str(tmp_path / "log" / "log.sqlite"))) as database:
+        checkpoints = database.execute(
+            "SELECT position FROM snapshots WHERE name = 'live' ORDER BY position"
+        ).fetchall()
+    steps = [later - earlier for (earlier,), (later,) in pairwise([(0,), *checkpoints])]
+    assert max(steps) < CHECKPOINT_EVENTS + 100

@@ -13,13 +13,15 @@ from pathlib import Path
 import orjson
 import pytest
 import typer
+from structlog.testing import capture_logs
 
 from organism.cli.log import verify
 from organism.cli.options import Offline
 from organism.errors import ContentDamaged, LogDamaged
+from organism.log.commits import PAGE_BYTES
 from organism.log.driver import Pysqlite
 from organism.log.log import EventFilter
-from organism.log.offline import doubt_directory, verify_directory
+from organism.log.offline import drop_rows, verify_directory
 from organism.log.opening import Options
 from organism.log.sqlite import SqliteLog
 from organism.model.events import Event
@@ -351,9 +353,40 @@ async def test_rows_that_are_not_what_the_events_make_of_them_are_named_and_made
     tamper(place_in(data))
     (damage,) = verify_directory(place_in(data), models=MODELS).damage
     assert damage.startswith(f"table {table}: it does not hold what the events make of it")
-    doubt_directory(place_in(data), None, "default", FixedClock().now_us)
+    drop_rows(place_in(data), None, "default", FixedClock().now_us)
     await (await open_tenant(data, "default")).close()
     assert verify_directory(place_in(data), models=MODELS).damage == ()
+
+
+def damage_page(place: Path, table: str) -> None:
+    """Nobody can read the table any more."""
+    with closing(Pysqlite().connect(str(place / "log.sqlite"))) as database:
+        ((page,),) = database.execute("SELECT rootpage FROM sqlite_schema WHERE name = ?", (table,)).fetchall()
+    with (place / "log.sqlite").open("r+b") as file:
+        file.seek((page - 1) * PAGE_BYTES)
+        file.write(b"\xff" * PAGE_BYTES)
+
+
+async def test_rows_whose_pages_are_damaged_are_named_and_made_again_and_a_start_says_so(data: Path) -> None:
+    damage_page(place_in(data), "rows_threads")
+    (damage,) = verify_directory(place_in(data), models=MODELS).damage
+    assert damage.startswith("the rows cannot be read: ")
+    assert "`organism log rebuild`" in damage
+    drop_rows(place_in(data), None, "default", FixedClock().now_us)
+    with capture_logs() as said:
+        log = await open_tenant(data, "default")
+    assert said == [{"event": "rows_made_again", "log_level": "warning", "log": "default", "events": log.head}]
+    await log.close()
+    assert verify_directory(place_in(data), models=MODELS).damage == ()
+
+
+async def test_events_that_cannot_be_read_are_not_copied_and_stay_as_they_are(data: Path) -> None:
+    log_file = place_in(data) / "log.sqlite"
+    damage_page(place_in(data), "units")
+    before = log_file.read_bytes()
+    with pytest.raises(LogDamaged, match="cannot be read"):
+        drop_rows(place_in(data), None, "default", FixedClock().now_us)
+    assert (log_file.read_bytes(), list(place_in(data).glob("*.new"))) == (before, [])
 
 
 async def test_a_view_of_rows_that_was_exchanged_is_made_again_at_the_start(data: Path) -> None:
