@@ -33,7 +33,7 @@ CONFIG = Path(__file__).parent / "organism.yaml"
 LAST_POSITION = (
     "SELECT first + json_array_length(CAST(body AS TEXT), '$[7]') - 1 FROM units ORDER BY first DESC LIMIT 1"
 )
-FORGET_SNAPSHOTS = "DELETE FROM snapshots"
+FORGET_SNAPSHOTS = "DELETE FROM snapshots WHERE name <> 'live'"
 CHAIN_SECONDS = 60
 STAMP = "made-by"
 SOURCES = (".py", ".sql")
