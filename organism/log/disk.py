@@ -127,8 +127,7 @@ class Disk:
     def _make_room(self) -> None:
         """Once in a life, and nobody's business if it fails: commits are slower then, that is all."""
         self._wants_room = False
-        log = self._connector.place.log
-        wal = log.with_name(log.name + "-wal")
+        wal = self._connector.place.wal
         self._crew.writer.post(lambda _, __: None, make_room, wal, FULL_WAL_BYTES + FULL_WAL_BYTES // 8)
 
     def _checkpoint(self) -> None:

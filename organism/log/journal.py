@@ -133,9 +133,11 @@ class Journal(ABC):
         events = batch.events()
         self._intake.commit(batch.last)
         self._tail.keep(events, batch.size)
-        _tell(iter(batch.units), None)
-        self._tail.wake()
-        self._live.take(events)  # last: a fold that raises keeps nobody waiting
+        try:
+            _tell(iter(batch.units), None)
+        finally:
+            self._tail.wake()
+            self._live.take(events)  # last: a fold that raises keeps nobody waiting
 
     def _stall(self) -> None:
         """The commit under way takes too long."""

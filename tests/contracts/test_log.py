@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import replace
 from functools import partial
@@ -106,6 +107,21 @@ async def test_l2_then_may_append(log: Log) -> None:
     log.append(first)
     found = await take(log, 0, 2)
     assert [event.thread for event in found] == ["thr-1", "thr-2"]
+
+
+async def test_l2_one_that_raises_keeps_no_row_and_no_follower_from_the_unit(log: Log) -> None:
+    raised: list[object] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: raised.append(context["exception"]))
+
+    def then(_done: Unit, _error: Exception | None) -> None:
+        raise ArithmeticError
+
+    first = unit("thr-1", created(), sent("msg-1", to="greeter"))
+    first.then = then
+    log.append(first)
+    assert len(await take(log, 0, 2)) == 2
+    assert [type(error) for error in raised] == [ArithmeticError]
+    assert await log.row("agents", "greeter") is not None
 
 
 async def test_l2_the_time_of_the_last_event_is_known(log: Log) -> None:
