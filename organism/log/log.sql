@@ -6,6 +6,10 @@ SELECT first, digest, body, hash FROM units ORDER BY first DESC LIMIT 1;
 -- unit_at: the unit that holds a position
 SELECT first, digest, body, hash FROM units WHERE first <= ? ORDER BY first DESC LIMIT 1;
 
+-- units_of: the units that hold a list of positions
+SELECT first, digest, body FROM units
+WHERE first IN (SELECT (SELECT max(first) FROM units WHERE first <= value) FROM json_each(?));
+
 -- units_up: units in order, from the one that holds the first position
 SELECT first, digest, body, hash FROM units
 WHERE first >= coalesce((SELECT max(first) FROM units WHERE first <= ?), 0) AND first <= ?

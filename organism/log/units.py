@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -23,7 +24,6 @@ END: Final = (1 << 63) - 1
 PORTION_UNITS: Final = 512
 FOLD_UNITS: Final = 2048
 _SQL: Final = statements("log.sql")
-_NO_UNIT: Final = (0, b"", None, None)
 
 
 Fetch = Callable[[int, int], list[tuple[Any, ...]]]
@@ -80,13 +80,14 @@ class Units:
 
     def contents_at(self, positions: Iterable[int]) -> dict[int, tuple[bytes, bytes]]:
         """(json, xml) by position; what was erased, and events without content, are missing."""
+        wanted = sorted(positions)
+        rows = self.connection.execute(_SQL["units_of"], (orjson.dumps(wanted).decode(),))
         digests: dict[int, str] = {}
-        first, listed = 0, list[Any]()
-        for position in sorted(positions):
-            if position >= first + len(listed):  # many of a page may lie in one unit: it is read once
-                first, sealed, body, _ = self.connection.execute(_SQL["unit_at"], (position,)).fetchone() or _NO_UNIT
-                listed = parse(first, sealed, body)[-1]
-            for data in (fields[1] for fields in listed[position - first :][:1]):
+        for first, sealed, body in rows:  # many of a page may lie in one unit: it is read once
+            listed = parse(first, sealed, body)[-1]
+            begin, end = bisect_left(wanted, first), bisect_left(wanted, first + len(listed))
+            for position in wanted[begin:end]:
+                data = listed[position - first][1]
                 if SEAL in data:
                     digests[position] = data[SEAL]
         return self.contents(digests)
