@@ -1,4 +1,4 @@
-"""From what a model gave to the JSON object that it means (seed 004, 5.4.2).
+"""From what a model gave to the JSON object that it means.
 
 Taken are: the object itself, a ``Completion``, what OpenAI-compatible servers and their SDKs answer, and a text in
 which an object stands, be it in a fence, behind a thought or between sentences.

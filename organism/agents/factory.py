@@ -1,4 +1,4 @@
-"""From a name and a version to a prompt (seed 004, 4): by a file, by nothing else, and without memory."""
+"""From a name and a version to a prompt: by a file, by nothing else, and without memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Invoke: what a handler delivers, and what a caller gets of it (spec 4.5, seed 003).
+"""Invoke: what a handler delivers, and what a caller gets of it.
 
 The flags of a call are resolved here and nowhere else. A batch answer is the fold of the very stream that a streaming
 caller gets; there is no second way to make one.

@@ -1,4 +1,4 @@
-"""The leak check before a model: no secret goes out in a prompt (spec 4.3, S23, S30; adr/0035)."""
+"""The leak check before a model: no secret goes out in a prompt (S23, S30, adr/0035)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The lowest way to a model, for programs outside of organisms (seed 004, 6). It knows nothing of agents.
+"""The lowest way to a model, for programs outside of organisms. It knows nothing of agents.
 
 Which model answers, the environment says: with ``OPENAI_API_KEY`` or ``OPENAI_BASE_URL`` it is OpenAI, or whatever
 server speaks its chat completions API; else the offline model, which needs neither network nor key. A model's name

@@ -1,4 +1,4 @@
-"""Nesting: how many runs of agents a run lies in. A run within a run is bounded besides the hops (spec 4.6)."""
+"""Nesting: how many runs of agents a run lies in. A run within a run is bounded besides the hops."""
 
 from __future__ import annotations
 

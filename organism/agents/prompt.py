@@ -1,4 +1,4 @@
-"""One prompt of AgentStack: its configuration, and the two functions between an agent and a model (seed 004, 5).
+"""One prompt of AgentStack: its configuration, and the two functions between an agent and a model.
 
 It is neutral and holds nothing but its configuration: the same pattern for every agent, nothing of one call kept for
 the next. Whoever calls the model stands between ``compose`` and ``parse_and_validate``.

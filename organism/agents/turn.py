@@ -1,4 +1,4 @@
-"""The turn loop: it runs each listener that has no handler (spec 4.1, 4.4, 4.6).
+"""The turn loop: it runs each listener that has no handler.
 
 A turn is one handling. Its model is told the instructions and the message and offered the agent's functions; what it
 calls is asked of the listeners, round by round, until it answers in words. All of it are steps, so that after a restart

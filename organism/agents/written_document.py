@@ -1,4 +1,4 @@
-"""A payload that a model writes into its text as XML, as the usage text of its peers shows it (spec 1.2).
+"""A payload that a model writes into its text as XML, as the usage text of its peers shows it.
 
 Such a document is a call of the one function that takes its class. It is mended where the codec mends, and what was
 done is told with it.

@@ -1,4 +1,4 @@
-"""Dataclass ⇄ JSON values by closures compiled once a class (the forms of spec 1.2).
+"""Dataclass ⇄ JSON values by closures compiled once a class.
 
 ``to_json`` trusts its payload: it is one that the codec made. ``from_json`` trusts nothing and reports every fault.
 """

@@ -1,8 +1,8 @@
 """Shapes → JSON Schema (2020-12), for forms and for the tools of models.
 
-Written here and not by pydantic, whose schema of a plain dataclass says other things than spec 1.2: a union there has
-no name, a Decimal may be a number, a whole number has no bounds. Bounds of Decimals and dates stand in the description:
-JSON Schema has no word for them.
+Written here and not by pydantic, whose schema of a plain dataclass says other things than the codec reads: a union
+there has no name, a Decimal may be a number, a whole number has no bounds. Bounds of Decimals and dates stand in the
+description: JSON Schema has no word for them.
 """
 
 from __future__ import annotations

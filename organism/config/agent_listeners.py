@@ -1,4 +1,4 @@
-"""From files of agents to listeners (spec 4.1): each conversational agent takes messages by its own name."""
+"""From files of agents to listeners: each conversational agent takes messages by its own name."""
 
 from __future__ import annotations
 

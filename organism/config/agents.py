@@ -1,4 +1,4 @@
-"""Files of agents beside organism.yaml: ``config/agents/{name}.yaml`` and ``{name}/{version}.json`` (spec 4.1).
+"""Files of agents beside organism.yaml: ``config/agents/{name}.yaml`` and ``{name}/{version}.json``.
 
 Where there is no such folder the bundled agents are served. Those are nobody's fault: one whose name, classes or tools
 an organism.yaml has no room for gives way instead of refusing the load.

@@ -1,4 +1,4 @@
-"""The JSON Schema of what a prompt of AgentStack asks for (spec 4.2): its words, and whether an answer fits it.
+"""The JSON Schema of what a prompt of AgentStack asks for: its words, and whether an answer fits it.
 
 The words are those that models are held to by their providers, and that can be checked in linear time: no references,
 no choices between schemas, no patterns. A word that is not known is refused when the file is read, so that none is

@@ -1,4 +1,4 @@
-"""``organism.charter``: the file with what every prompt of the turn loop begins with (spec 4.3).
+"""``organism.charter``: the file with what every prompt of the turn loop begins with.
 
 ``true``, the default, is ``prompts/charter.md`` beside organism.yaml, else the one that ships with the organism;
 ``false`` is none; a path is that file.

@@ -1,4 +1,4 @@
-"""organism.yaml → settings: all of it is checked, and all that is wrong is told at once (spec 1.1).
+"""organism.yaml → settings: all of it is checked, and all that is wrong is told at once.
 
 The way: read the text (S16), hold each section against its table, import the modules that it names as one new set,
 check the code. Settings are made only if nothing was wrong anywhere; else ``ConfigInvalid`` carries every fault with

@@ -1,4 +1,4 @@
-"""``models`` of organism.yaml: which model answers under which name (spec 4.3)."""
+"""``models`` of organism.yaml: which model answers under which name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Prompts of AgentStack: ``config/agents/{name}/{version}.json`` → a checked record (spec 4.2, seed 004 3).
+"""Prompts of AgentStack: ``config/agents/{name}/{version}.json`` → a checked record.
 
 JSON only. Each file is checked by itself, and all that is wrong with it is told at once, by JSON pointers.
 """

@@ -96,7 +96,7 @@ def _today(provider: object) -> object:
 
 @dataclass(frozen=True, slots=True)
 class ModelSection:
-    """One of ``models`` (spec 4.3). Empty text stands for "not given"."""
+    """One of ``models``. Empty text stands for "not given"."""
 
     REQUIRED: ClassVar = ("provider",)
 
@@ -115,7 +115,7 @@ class ModelSection:
 
 @dataclass(frozen=True, slots=True)
 class EmbeddingSection:
-    """One of ``embeddings`` (spec 6)."""
+    """One of ``embeddings``."""
 
     REQUIRED: ClassVar = ("provider",)
 
@@ -140,7 +140,7 @@ class SpendSection:
 
 @dataclass(frozen=True, slots=True)
 class BudgetSection:
-    """Bounds for one run and for one day (spec 4.1)."""
+    """Bounds for one run and for one day."""
 
     run: SpendSection = field(default_factory=SpendSection)
     day: SpendSection = field(default_factory=SpendSection)
@@ -191,7 +191,7 @@ class ShippedSection:
 
 @dataclass(frozen=True, slots=True)
 class AgentSection:
-    """A file of a conversational agent (spec 4.1). 0, a temperature below it, and empty text stand for "not given"."""
+    """A file of a conversational agent. 0, a temperature below it, and empty text stand for "not given"."""
 
     REQUIRED: ClassVar = ("name", "model", "description", "system_prompt")
 
@@ -226,7 +226,7 @@ class Root:
 
 @dataclass(frozen=True, slots=True)
 class TokenSection:
-    """One token of config/tokens.yaml (spec 7.1). 0 and empty text stand for "not given"."""
+    """One token of config/tokens.yaml. 0 and empty text stand for "not given"."""
 
     REQUIRED: ClassVar = ("name", "sha256", "scopes")
 

@@ -1,6 +1,6 @@
 """Which prompts a handler of an organism has: those that were loaded with it, whatever lies on the disk by now.
 
-``AgentFactory.create`` is asked for a name and a version, and for nothing else (seed 004, 4.3). Whose folder is meant
+``AgentFactory.create`` is asked for a name and a version, and for nothing else. Whose folder is meant
 follows from who asks: a handling has the files of the configuration that it began with, as it has its code.
 """
 

@@ -1,7 +1,7 @@
 """What organism.yaml says, checked and frozen.
 
 Nothing here reads a file: ``load`` makes these records, everyone else only reads them. The bounds that stand beside the
-fields of ``Limits`` and ``Retry`` are the ones that ``load`` enforces, and the defaults are those of spec 1.1.
+fields of ``Limits`` and ``Retry`` are the ones that ``load`` enforces.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ CONTEXT_WINDOW: Final = 8192
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Bounds of the whole organism. Times are in seconds; ``pause_after_failures`` 0 means never (spec 8, G8)."""
+    """Bounds of the whole organism. Times are in seconds; ``pause_after_failures`` 0 means never (G8)."""
 
     max_concurrent_handlers: Count = 20
     max_concurrent_per_agent: Count = 5
@@ -73,7 +73,7 @@ class Spend:
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """What one run may spend, and what all runs of a day may (spec 4.1)."""
+    """What one run may spend, and what all runs of a day may."""
 
     run: Spend = Spend()
     day: Spend = Spend()
@@ -89,7 +89,7 @@ class Price:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Model:
-    """One of ``models`` (spec 4.3).
+    """One of ``models``.
 
     ``model`` is what the provider calls it. The key lies in the environment, under the name ``api_key_env``.
     ``max_concurrent`` and ``rate_limit_tpm`` (tokens a minute) are 0 where there is no such limit. ``fallback`` names
@@ -112,11 +112,11 @@ class Model:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Agent:
-    """A conversational agent, as its own file describes it (spec 4.1).
+    """A conversational agent, as its own file describes it.
 
     ``max_tokens`` and ``temperature`` are None where the model decides. Of ``rag_index`` the ``rag_top_k`` best
     passages are put before each prompt. ``taint`` says whether a person must agree to what it does once it has read
-    text from outside (spec 7.3, S20).
+    text from outside (S20).
     """
 
     name: str
@@ -148,7 +148,7 @@ class Listener:
 
     ``peers`` stands as in the YAML; ``any_peer`` says that ``"*"`` is among them. ``handler`` is None where the turn
     loop runs the listener. ``accepts`` holds the payload class and each reply class that the handler's annotation
-    names: a reply of any other class goes unread (spec 1.4). ``max_concurrent``, ``timeout_s`` and
+    names: a reply of any other class goes unread. ``max_concurrent``, ``timeout_s`` and
     ``max_payload_bytes`` are the listener's own or those of the limits. ``section`` is its part of the YAML.
     ``version`` changes with the section, with the modules of handler and payload class, and with whatever these
     import under the prefixes. ``brings_outside_text`` says that an answer of its may hold text of strangers (S20),

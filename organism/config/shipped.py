@@ -1,4 +1,4 @@
-"""Shipped tools: listeners that come with the organism, without a section of their own in organism.yaml (spec 4.6)."""
+"""Shipped tools: listeners that come with the organism, without a section of their own in organism.yaml."""
 
 from __future__ import annotations
 

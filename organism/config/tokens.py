@@ -1,4 +1,4 @@
-"""config/tokens.yaml: the tenants, and the tokens that open them (spec 7.1, S1).
+"""config/tokens.yaml: the tenants, and the tokens that open them (S1).
 
 A token is never in the file, only the SHA-256 of its text. All faults are told at once, each with its line and key.
 """
@@ -94,7 +94,7 @@ def _tenants(root: Node, faults: Faults) -> Iterator[TenantEntry]:
 
 
 def _budget(tenant: Node, place: Place, faults: Faults) -> Budget:
-    """What a run of the tenant, and all its runs of a day, may spend (spec 4.1)."""
+    """What a run of the tenant, and all its runs of a day, may spend."""
     way = ("defaults", "budget")
     defaults = tenant.nearest(way[:1])
     if defaults is tenant or not isinstance(defaults.value, dict) or "budget" not in defaults.value:

@@ -1,7 +1,7 @@
 """What ``tools`` of organism.yaml says of the shipped tools, checked and frozen.
 
 The bounds beside the fields are the ones that ``config/tools.py`` enforces. No model and no caller can change any of
-it: the switches of security are never arguments (spec 7.3, S21).
+it: the switches of security are never arguments (S21).
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Wikipedia:
 
 @dataclass(frozen=True, slots=True)
 class McpServer:
-    """One of ``tools.mcp``: a server of tools, either a command that is run here or an address (spec 4.6).
+    """One of ``tools.mcp``: a server of tools, either a command that is run here or an address.
 
     A command gets the usual variables of a login, those that ``inherit`` names, and those of ``env``; it runs in the
     folder of organism.yaml. ``token_env`` names the variable with the bearer token of an address. ``tools`` are those

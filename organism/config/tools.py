@@ -1,4 +1,4 @@
-"""``tools`` of organism.yaml: what the shipped tools may reach (spec 4.6)."""
+"""``tools`` of organism.yaml: what the shipped tools may reach."""
 
 from __future__ import annotations
 

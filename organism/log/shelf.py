@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 
 import orjson
 
@@ -135,16 +136,19 @@ class Tables:
     def __init__(self, models: Sequence[ReadModel]) -> None:
         self._models = {model.name: model for model in models}
         self._rows: dict[str, dict[str, list[tuple[int, int, Written]]]] = {model.name: {} for model in models}
+        self._key_of: dict[str, dict[int, str]] = {model.name: {} for model in models}
 
     def add(self, changes: Mapping[str, Changes]) -> None:
         """Keep what a commit made of the rows."""
         for name, changed in changes.items():
-            model, rows = self._models[name], self._rows[name]
+            model, rows, key_of = self._models[name], self._rows[name], self._key_of[name]
             for number, key, written in changed.versions:
                 rows.setdefault(key, []).append((number, FOREVER, written))
-            ended = dict(changed.ended)
-            for key, versions in rows.items() if ended else ():
-                rows[key] = [(number, ended.get(number, until), written) for number, until, written in versions]
+                key_of[number] = key
+            for ended, end in changed.ended:
+                versions = rows[key_of[ended]]
+                nth = bisect_left(versions, ended, key=itemgetter(0))
+                versions[nth] = (ended, end, versions[nth][2])
             for row in changed.final:
                 shown = model.show(row)
                 position = shown["position"]

@@ -1,4 +1,4 @@
-"""Which network addresses are public: reachable by everybody, and nobody's inner network (spec 7.3, S21).
+"""Which network addresses are public: reachable by everybody, and nobody's inner network (S21).
 
 Python's own ``is_global`` changes with its patch releases and believes addresses that carry another one inside. Here
 stands a table: the special-purpose registries of IANA for IPv4 and IPv6, as of 2026. Of IPv6 only global unicast is

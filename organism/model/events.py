@@ -100,7 +100,7 @@ OTHER: Final = frozenset(
     }
 )
 EVENT_TYPES: Final = ORGANISM | AGENT | THREAD | MESSAGE | STEP | APPROVAL | SESSION | RAG | SPEND | RUN | OTHER
-"""Every type there is (spec 2.3)."""
+"""Every type there is."""
 
 SCHEMA_VERSION: Final = 1
 """The version of the events' data that this code writes; older ones are lifted by ``log/upcast.py``."""

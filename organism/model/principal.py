@@ -1,4 +1,4 @@
-"""Who acts, and what they may: scopes, and the principal that a token stands for (spec 7.1).
+"""Who acts, and what they may: scopes, and the principal that a token stands for.
 
 A grant is a scope, whole (``inject``) or narrowed to one object (``inject:agent:greeter``). What acts on no object, a
 list or a socket, needs the whole scope. ``admin`` stands for every scope, and may be narrowed too.

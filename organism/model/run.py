@@ -1,4 +1,4 @@
-"""A run: what people see of one turn of an agent, as a stream of entries ``{"type", "data"}`` (spec 4.4).
+"""A run: what people see of one turn of an agent, as a stream of entries ``{"type", "data"}``.
 
 | type | data |
 |---|---|

@@ -1,4 +1,4 @@
-"""The fold of confirmations: which tokens are given, for what, until when, and which message used one (spec 7.3, S22).
+"""The fold of confirmations: which tokens are given, for what, until when, and which message used one (S22).
 
 A token is known by its hash alone. One that is over is kept for a while, so that whoever comes late hears why.
 """

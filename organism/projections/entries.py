@@ -1,4 +1,4 @@
-"""An event of a run as the entry that it is: ``{"type", "data"}`` (spec 4.4).
+"""An event of a run as the entry that it is: ``{"type", "data"}``.
 
 What a handler or a model said is the event's content, so that it can be erased; where there is none, an entry says
 nothing but its id or its reason, which the event holds itself.

@@ -9,7 +9,7 @@ from organism.model.events import Event
 
 
 def head(event: Event) -> Row:
-    """The API's Message of a ``message_sent``, all but its payload (spec 3.2).
+    """The API's Message of a ``message_sent``, all but its payload.
 
     Lists, single answers and pushed frames all begin with it and add ``payload``: the content of the event there.
     """

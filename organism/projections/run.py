@@ -1,7 +1,7 @@
 """The fold of a run: from its entries to the messages of the turn. Batch answers, histories and the page are this fold.
 
 It takes any stream, one that was cut or came from elsewhere too: what it does not know it leaves out. Entries are
-those of ``model/run.py``. Source: seed 003.
+those of ``model/run.py``.
 """
 
 from __future__ import annotations

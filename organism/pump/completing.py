@@ -1,4 +1,4 @@
-"""Completing: a model's call as a step of a handling (spec 1.4, 4.3; adr/0027).
+"""Completing: a model's call as a step of a handling (adr/0027).
 
 The unit that begins the step reserves what the call may cost, the unit that records it settles what it did cost; the
 call itself runs in a task of its own between the two (``talk``). One that died with the process is made again.

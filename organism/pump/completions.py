@@ -1,7 +1,7 @@
 """Completions: a model's answer as its step keeps it.
 
 A text that was shown stands in the log already, in the block that it was shown in: the step names the block instead of
-keeping the text once more (spec 2.6).
+keeping the text once more.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Consent: what a person must agree to waits for them before anything of it runs (S20; spec 4.6).
+"""Consent: what a person must agree to waits for them before anything of it runs (S20).
 
 That is each call to a listener with ``approval: true``, and of a tainted run each call that cannot be undone. The
 person sees the payload, and the word is bound to the digest of its canonical bytes. It is a step before the handler's

@@ -1,4 +1,4 @@
-"""The feed: text of blocks under way, heard before it is in the log (spec 3.4). One for each tenant.
+"""The feed: text of blocks under way, heard before it is in the log. One for each tenant.
 
 Each piece names its block's start by position and how much of the block lies before it, so that whoever listens can put
 it between the events that the log gives (``Live``). Nothing is queued for anybody: who has missed a piece gets

@@ -1,7 +1,7 @@
 """Recover: fold the log into a state, and begin a new life on it. Used at start, and again when a commit was lost.
 
 Whatever was sent and not handled waits again. What ran at a death counts it; what died with the process too often is
-parked, and what may have touched the outside waits for an operator (spec 1.6, G8).
+parked, and what may have touched the outside waits for an operator (G8).
 """
 
 from __future__ import annotations

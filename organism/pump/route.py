@@ -1,6 +1,6 @@
 """Route: may this payload go there, and who gets it.
 
-A refusal tells the sender little and the operator all (spec 1.4).
+A refusal tells the sender little and the operator all.
 """
 
 from __future__ import annotations

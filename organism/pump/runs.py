@@ -1,4 +1,4 @@
-"""Runs: what a handling shows of itself to people, as the entries of its run (spec 4.4).
+"""Runs: what a handling shows of itself to people, as the entries of its run.
 
 ``done`` is the last entry of every run and only there: it lies in the unit that ends the message, whatever ended it.
 """

@@ -1,4 +1,4 @@
-"""Steps: what a running handler may do besides answering, each recorded as it happens (spec 1.4).
+"""Steps: what a running handler may do besides answering, each recorded as it happens.
 
 A ``Handling`` is one run of a handler. A step that the log already holds gives its recorded result; one that does not
 fit its record stops the handling. While a handler waits for an answer its slot is free and its line is open.

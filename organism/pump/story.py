@@ -1,4 +1,4 @@
-"""A story: what a handling shows of itself, as the entries of its run (spec 4.4).
+"""A story: what a handling shows of itself, as the entries of its run.
 
 An entry is known by its type and its ``id``: the first of them in a handling is the first in the log, whether this
 attempt wrote it or one before. So what the log holds is not shown again. Of a block the log holds what it holds to its

@@ -1,4 +1,4 @@
-"""``system.todo``: reminders that stay until a message of a type has passed in the thread (spec 1.5, todo-until)."""
+"""``system.todo``: reminders that stay until a message of a type has passed in the thread."""
 
 from __future__ import annotations
 

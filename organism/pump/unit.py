@@ -1,7 +1,7 @@
 """A decision: a unit in the making, its events folded as they are added, and what follows once it is on disk.
 
 A decision begins with ``State.decide``, adds events, and is closed by ``Decision.close``: the starts that it makes
-possible and the end of its thread join the same unit (spec 2.3). Decisions are made in the loop's thread without a
+possible and the end of its thread join the same unit. Decisions are made in the loop's thread without a
 wait, so each one sees the state that the one before it left.
 """
 

@@ -1,4 +1,4 @@
-"""Answers that are kept under an idempotency key, and given again byte for byte (spec 3.3, G5).
+"""Answers that are kept under an idempotency key, and given again byte for byte (G5).
 
 An act that is answered by the ids of what it made needs nothing of this: the unit that makes it records them. An act
 that is answered by an object *as it then stands* cannot be answered a second time by looking at the object, which has

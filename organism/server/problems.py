@@ -1,4 +1,4 @@
-"""Errors on the wire: one shape everywhere (spec 3.5), and the table that ``GET /errors`` shows.
+"""Errors on the wire: one shape everywhere, and the table that ``GET /errors`` shows.
 
 The tree in ``organism.errors`` is the only place where codes are made; this file only walks it.
 """

@@ -1,4 +1,4 @@
-"""The one table of rights: what each route and each WebSocket command needs (spec 7.1, S3).
+"""The one table of rights: what each route and each WebSocket command needs (S3).
 
 A route or command that has no line here is refused when the server starts, so that none is ever open by oversight.
 """

@@ -38,7 +38,7 @@ class Snapshot:
 
 
 def organism_row(row: bytes, now_us: int, status: str = "") -> dict[str, Any]:
-    """The API's Organism (spec 3.2). ``status`` is what the process says: the log knows running and paused alone."""
+    """The API's Organism. ``status`` is what the process says: the log knows running and paused alone."""
     shown: dict[str, Any] = orjson.loads(row)
     started_at = shown.pop("started_at")
     shown["uptime_seconds"] = max(0, now_us - started_at) // 1_000_000

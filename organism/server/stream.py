@@ -1,4 +1,4 @@
-"""An HTTP response that is a viewer: Server-Sent Events, the twin of the WebSocket (spec 3.3, ``GET /events``).
+"""An HTTP response that is a viewer: Server-Sent Events, the twin of the WebSocket (``GET /events``).
 
 The tail and the viewers know one kind of connection, a ``Socket`` that takes finished frames while it has room. This is
 one: what it is given it rewrites as events of SSE and hands to the response. What waits here is bounded, as a socket's

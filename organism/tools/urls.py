@@ -1,4 +1,4 @@
-"""URLs that may be asked: read strictly, by one reading that everything after it goes by (spec 7.3, S21).
+"""URLs that may be asked: read strictly, by one reading that everything after it goes by (S21).
 
 Whoever checks a URL by one parser and asks by another is tricked by what the two read differently. So here is a
 grammar of its own, narrower than any: what it does not know is refused, and what it gives is connected to as it stands.

@@ -1,4 +1,4 @@
-"""A call is tried again, and elsewhere, where that may help; its time bounds it all (spec 4.3)."""
+"""A call is tried again, and elsewhere, where that may help; its time bounds it all."""
 
 from __future__ import annotations
 

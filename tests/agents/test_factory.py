@@ -1,4 +1,4 @@
-"""From a name and a version to a prompt: by the file, and by nothing else (spec 4.2, seed 004, 4)."""
+"""From a name and a version to a prompt: by the file, and by nothing else."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The gateway: whoever may call, within what is left, at what it costs (spec 4.3)."""
+"""The gateway: whoever may call, within what is left, at what it costs."""
 
 from __future__ import annotations
 

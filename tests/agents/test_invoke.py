@@ -1,4 +1,4 @@
-"""Flags are resolved in the handler, and a batch is the fold of the stream (spec 4.5, seed 003)."""
+"""Flags are resolved in the handler, and a batch is the fold of the stream."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""No live secret goes out in a prompt, and none comes in with an answer (spec 4.3, S23, S30)."""
+"""No live secret goes out in a prompt, and none comes in with an answer (S23, S30)."""
 
 from __future__ import annotations
 

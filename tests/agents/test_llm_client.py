@@ -1,4 +1,4 @@
-"""The lowest way to a model: what the environment chooses, what is sent, what comes back (spec 4.2, seed 004, 6)."""
+"""The lowest way to a model: what the environment chooses, what is sent, what comes back."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is composed for a model, and what of its answer is taken (spec 4.2, seed 004, 5)."""
+"""What is composed for a model, and what of its answer is taken."""
 
 from __future__ import annotations
 

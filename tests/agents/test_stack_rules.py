@@ -1,4 +1,4 @@
-"""What seed 004 forbids, and what it asks of all three parts alike; each other MUST has its test beside its part."""
+"""What AgentStack forbids, and what it asks of all three parts alike; each other rule has its test beside its part."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Calls that a model writes into its text (spec 4.6)."""
+"""Calls that a model writes into its text."""
 
 from __future__ import annotations
 

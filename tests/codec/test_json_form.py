@@ -1,4 +1,4 @@
-"""The JSON forms of spec 1.2, each read strictly."""
+"""The JSON forms of payloads, each read strictly."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Conversational agents as listeners, and listeners that refer to files of agents (spec 4.1)."""
+"""Conversational agents as listeners, and listeners that refer to files of agents."""
 
 from __future__ import annotations
 

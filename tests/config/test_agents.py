@@ -1,4 +1,4 @@
-"""Files of agents: what is read of them, and what is refused, all of it at once (spec 4.1)."""
+"""Files of agents: what is read of them, and what is refused, all of it at once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``organism.charter``: the file with what every prompt of the turn loop begins with (spec 4.3)."""
+"""``organism.charter``: the file with what every prompt of the turn loop begins with."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is disposable can be deleted: the fold from the beginning is what the running server had (G15, 2.4)."""
+"""What is disposable can be deleted: the fold from the beginning is what the running server had (G15)."""
 
 from __future__ import annotations
 

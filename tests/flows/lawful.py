@@ -39,7 +39,7 @@ def every_message_ends_once(events: list[Event]) -> None:
 
 
 def nothing_starts_in_a_pause(events: list[Event]) -> None:
-    """A pause is provable by the log (spec 2.3)."""
+    """A pause is provable by the log."""
     paused: set[str] = set()
     for event in events:
         kind, _, what = event.type.partition("_")

@@ -1,4 +1,4 @@
-"""Every queue has a bound and a defined answer when it is full (spec 1.1, 1.6.5, G8)."""
+"""Every queue has a bound and a defined answer when it is full (G8)."""
 
 from __future__ import annotations
 

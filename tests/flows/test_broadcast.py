@@ -1,4 +1,4 @@
-"""Listeners that share a payload class: by name, or as a group that gets what one of it gets (spec 1.1)."""
+"""Listeners that share a payload class: by name, or as a group that gets what one of it gets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The agents that come along, offline, on the model that comes along, with real tools (spec 4.1, 4.3, 5)."""
+"""The agents that come along, offline, on the model that comes along, with real tools."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A call under way: nobody else comes to its line, and what a pause, a kill or a stop makes of it (spec 1.5, G13)."""
+"""A call under way: nobody else comes to its line, and what a pause, a kill or a stop makes of it (G13)."""
 
 from __future__ import annotations
 

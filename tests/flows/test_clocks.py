@@ -1,4 +1,4 @@
-"""Clocks: what is held up does not age, a handler's time is its own, the log's never goes back (spec 1.1, 1.5, G14)."""
+"""Clocks: what is held up does not age, a handler's time is its own, the log's never goes back (G14)."""
 
 from __future__ import annotations
 

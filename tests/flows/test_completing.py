@@ -1,4 +1,4 @@
-"""``complete``: a model's call is a recorded step, made once (spec 1.4, 4.3)."""
+"""``complete``: a model's call is a recorded step, made once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The second conversation: what a happy path never shows (spec 1.4, 1.5)."""
+"""The second conversation: what a happy path never shows."""
 
 from __future__ import annotations
 

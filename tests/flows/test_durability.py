@@ -1,4 +1,4 @@
-"""Persist, then act: nothing is acknowledged, delivered, given or shown before it is on disk (spec 1.6, G1, G2)."""
+"""Persist, then act: nothing is acknowledged, delivered, given or shown before it is on disk (G1, G2)."""
 
 from __future__ import annotations
 

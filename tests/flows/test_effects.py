@@ -1,4 +1,4 @@
-"""Outside effects: kinds, keys, what is kept of them, and what nobody knows of them (spec 1.4, 1.6.3, G3)."""
+"""Outside effects: kinds, keys, what is kept of them, and what nobody knows of them (G3)."""
 
 from __future__ import annotations
 

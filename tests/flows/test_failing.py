@@ -1,4 +1,4 @@
-"""Retries, dead letters, timeouts, depth, flood: nothing vanishes, everything ends (spec 1.6, G7, G8)."""
+"""Retries, dead letters, timeouts, depth, flood: nothing vanishes, everything ends (G7, G8)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Text from outside is data: it never becomes markup, and no document says who speaks (spec 1.3, S10, S11, S12)."""
+"""Text from outside is data: it never becomes markup, and no document says who speaks (S10, S11, S12)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Handlers: what they receive, what they may answer, to whom, and what is made of anything else (spec 1.4)."""
+"""Handlers: what they receive, what they may answer, to whom, and what is made of anything else."""
 
 from __future__ import annotations
 

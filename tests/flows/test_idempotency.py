@@ -1,4 +1,4 @@
-"""Same key, same answer: after a restart too, once only, for a day, bound to method, path and body (spec 3.3, G5)."""
+"""Same key, same answer: after a restart too, once only, for a day, bound to method, path and body (G5)."""
 
 from __future__ import annotations
 

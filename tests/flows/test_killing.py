@@ -1,4 +1,4 @@
-"""Kill a thread: one unit ends its whole tree, and what its handlers still do comes to nothing (spec 1.5)."""
+"""Kill a thread: one unit ends its whole tree, and what its handlers still do comes to nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One at a time and in order within a thread, fairly across threads, slots given back while waiting (spec 1.5, G4)."""
+"""One at a time and in order within a thread, fairly across threads, slots given back while waiting (G4)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pause an agent, a thread, the organism: nothing starts from the answer on, and all goes on from there (spec 1.5)."""
+"""Pause an agent, a thread, the organism: nothing starts from the answer on, and all goes on from there."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A listener that names a prompt of AgentStack and has no handler: one call, and its checked answer (spec 4.1, 4.2)."""
+"""A listener that names a prompt of AgentStack and has no handler: one call, and its checked answer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reload: all or nothing; what runs ends on its version, what waits is checked again (spec 1.1, 1.4, G12)."""
+"""Reload: all or nothing; what runs ends on its version, what waits is checked again (G12)."""
 
 from __future__ import annotations
 

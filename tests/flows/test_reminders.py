@@ -1,4 +1,4 @@
-"""Todo-until: an agent is nudged at later deliveries once what it waits for has passed in the thread (spec 1.5)."""
+"""Todo-until: an agent is nudged at later deliveries once what it waits for has passed in the thread."""
 
 from __future__ import annotations
 

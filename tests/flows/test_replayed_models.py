@@ -1,4 +1,4 @@
-"""What models answered is found in the log again, and answered once more without them (spec 4.3)."""
+"""What models answered is found in the log again, and answered once more without them."""
 
 from __future__ import annotations
 

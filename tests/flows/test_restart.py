@@ -1,4 +1,4 @@
-"""After any end of the process the log gives the same state, and all in it goes on (spec 1.6, G2, G8, G15)."""
+"""After any end of the process the log gives the same state, and all in it goes on (G2, G8, G15)."""
 
 from __future__ import annotations
 

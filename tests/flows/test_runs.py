@@ -1,4 +1,4 @@
-"""A run: what a handling shows of itself, each entry once, and ``done`` at its end, whatever ended it (spec 4.4)."""
+"""A run: what a handling shows of itself, each entry once, and ``done`` at its end, whatever ended it."""
 
 from __future__ import annotations
 

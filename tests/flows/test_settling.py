@@ -1,4 +1,4 @@
-"""Who waits for what is decided waits for that alone, and does not starve while others go on (spec 1.5, G7)."""
+"""Who waits for what is decided waits for that alone, and does not starve while others go on (G7)."""
 
 from __future__ import annotations
 

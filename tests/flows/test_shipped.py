@@ -1,4 +1,4 @@
-"""The organism.yaml that ships, as a new user has it, and with a line or a file more (spec 4.1, 4.2, 4.3)."""
+"""The organism.yaml that ships, as a new user has it, and with a line or a file more."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a model says is shown as it comes, and after whatever death the run is what it would have been (spec 4.4)."""
+"""What a model says is shown as it comes, and after whatever death the run is what it would have been."""
 
 from __future__ import annotations
 

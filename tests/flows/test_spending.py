@@ -1,4 +1,4 @@
-"""Money in a running organism: no number of calls at once, no death and no kill overruns a budget (spec 4.1, 4.3)."""
+"""Money in a running organism: no number of calls at once, no death and no kill overruns a budget."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Steps: each is recorded once, given back after a restart, and never given to another step (spec 1.4, G3)."""
+"""Steps: each is recorded once, given back after a restart, and never given to another step (G3)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Threads: born by an injection, active while anything in them is open, ended by what closed the last (spec 1.5)."""
+"""Threads: born by an injection, active while anything in them is open, ended by what closed the last."""
 
 from __future__ import annotations
 

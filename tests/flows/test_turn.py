@@ -1,4 +1,4 @@
-"""The turn loop: a listener without a handler is run by a model (spec 4.1, 4.4, 4.6)."""
+"""The turn loop: a listener without a handler is run by a model."""
 
 from __future__ import annotations
 

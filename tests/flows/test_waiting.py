@@ -1,4 +1,4 @@
-"""What waits in a step: calls that come back, answers that come late, ends that come first (spec 1.4, 1.5, G14)."""
+"""What waits in a step: calls that come back, answers that come late, ends that come first (G14)."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ IMPORT_NAMES = {
 }
 # uvicorn loads it by the name given to it; zoneinfo finds its zones in it.
 UNIMPORTED = {"httptools", "tzdata"}
-# Below these stand faults that were found and mended; no lock may fall back (spec 7, S32).
+# Below these stand faults that were found and mended; no lock may fall back (S32).
 FLOORS = {"lxml": "6.1.0", "starlette": "0.49.1", "pysqlite3": "0.6.1"}
 
 

@@ -56,7 +56,7 @@ class Recount:
         return "unknown" in event.data or (event.data["kind"] != "effect" and event.position > retried)
 
     def state(self) -> str:
-        """The precedence of spec 3.2."""
+        """Which of an agent's states wins over which."""
         running = self.running()
         if running:
             return "waiting" if all(self.is_waiting(event.data["message"]) for event in running) else "processing"

@@ -1,4 +1,4 @@
-"""The fold of a run: batch = fold(stream), and its trim (spec 4.4, seed 003)."""
+"""The fold of a run: batch = fold(stream), and its trim."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The feed beside a reading of the log: each piece in its place, none twice, none with a gap before it (spec 3.4)."""
+"""The feed beside a reading of the log: each piece in its place, none twice, none with a gap before it."""
 
 from __future__ import annotations
 

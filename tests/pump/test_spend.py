@@ -1,4 +1,4 @@
-"""What a call may spend is decided before it is made: budgets hold, whatever runs at once or dies (spec 4.1, 4.3)."""
+"""What a call may spend is decided before it is made: budgets hold, whatever runs at once or dies."""
 
 from __future__ import annotations
 

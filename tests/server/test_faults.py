@@ -1,4 +1,4 @@
-"""Every field that is wrong is named, all of them at once, by where it stands in the request (spec 3.5)."""
+"""Every field that is wrong is named, all of them at once, by where it stands in the request."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The same key and body give the first status and body again, byte for byte (spec 3.3, G5)."""
+"""The same key and body give the first status and body again, byte for byte (G5)."""
 
 from __future__ import annotations
 

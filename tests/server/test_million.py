@@ -1,4 +1,4 @@
-"""A million events, and a viewer that comes back with a filter that none of them passes (spec 2.5, 3.4)."""
+"""A million events, and a viewer that comes back with a filter that none of them passes."""
 
 from __future__ import annotations
 

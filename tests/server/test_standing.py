@@ -1,4 +1,4 @@
-"""How everything stands, read for many at once (spec 3.4: the first frame)."""
+"""How everything stands, read for many at once (the first frame)."""
 
 from __future__ import annotations
 

@@ -709,7 +709,7 @@ export interface KillCommand {
   id?: unknown;
 }
 
-/** Bounds of the whole organism. Times are in seconds; `pause_after_failures` 0 means never (spec 8, G8). */
+/** Bounds of the whole organism. Times are in seconds; `pause_after_failures` 0 means never (G8). */
 export interface Limits {
   max_concurrent_handlers?: number;
   max_concurrent_per_agent?: number;

@@ -1,4 +1,4 @@
-"""A model that gives what was answered before: nothing is sent, and nothing is made up (spec 4.3, 2.5)."""
+"""A model that gives what was answered before: nothing is sent, and nothing is made up."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an invoke asks for: one prelude for every surface (spec 4.5).
+"""What an invoke asks for: one prelude for every surface.
 
 Headers are sugar for the flags of the body; a flag that the body names wins. A header's value that is not known counts
 as absent, and so does a flag that is null.

@@ -1,4 +1,4 @@
-"""A run as the AI SDK's UI message stream, and its messages with ``parts`` (spec 4.5).
+"""A run as the AI SDK's UI message stream, and its messages with ``parts``.
 
 Source: the data stream protocol of AI SDK UI: Server-Sent Events whose data are parts of one message, ``[DONE]`` last.
 """

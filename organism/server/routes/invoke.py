@@ -1,4 +1,4 @@
-"""Invoke: ask an agent and get its turn, at once or as it comes (spec 4.5).
+"""Invoke: ask an agent and get its turn, at once or as it comes.
 
 Both surfaces, by the path's name and by the body's, at the root and below /api/v1, are one endpoint with one prelude.
 """

@@ -1,4 +1,4 @@
-"""Models: which of them the caller may use, in the form that OpenAI-compatible clients read (spec 4.3)."""
+"""Models: which of them the caller may use, in the form that OpenAI-compatible clients read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What models cost: the tenant as a whole, a thread, an agent (spec 3.3). From the log alone."""
+"""What models cost: the tenant as a whole, a thread, an agent. From the log alone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The shapes of the wire (spec 3.2 to 3.5): what is answered and pushed, as records.
+"""The shapes of the wire: what is answered and pushed, as records.
 
 OpenAPI, AsyncAPI and ``web/src/wire.ts`` are made of these, and the tests hold every answer and frame to them. Nothing
 is built by them: rows leave the log as finished JSON. A field that may be missing is ``NotRequired``; one that may be

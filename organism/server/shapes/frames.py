@@ -1,4 +1,4 @@
-"""The frames of ``/ws`` and the events of ``GET /events`` (spec 3.4): one record for each form that a frame may have.
+"""The frames of ``/ws`` and the events of ``GET /events``: one record for each form that a frame may have.
 
 The tables at the end say which frames there are; the tests hold them to those of ``frames.MAKERS`` and to what is sent.
 """

@@ -1,4 +1,4 @@
-"""The one shape of errors, and the table of their codes (spec 3.5)."""
+"""The one shape of errors, and the table of their codes."""
 
 from __future__ import annotations
 

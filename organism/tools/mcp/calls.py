@@ -43,7 +43,7 @@ Call = Callable[[ToolArguments, HandlerMetadata], Awaitable[HandlerResponse]]
 
 
 def kind_of(tool: Tool) -> EffectKind:
-    """How its calls may be repeated: not at all, unless it is annotated as read-only or idempotent (spec 4.6)."""
+    """How its calls may be repeated: not at all, unless it is annotated as read-only or idempotent."""
     said = tool.annotations
     if said is not None and said.read_only_hint:
         return "pure"

@@ -1,4 +1,4 @@
-"""What never happens to text that came from outside (spec 7: S10, S12, S17)."""
+"""What never happens to text that came from outside (S10, S12, S17)."""
 
 from __future__ import annotations
 

@@ -20,6 +20,7 @@ _PROMISE = re.compile(r"\b(?:" + "|".join(("TO" + "DO", "FIX" + "ME", "X" + "XX"
 _MACHINE = re.compile(
     r"(?<![\w.~])/(?:work/(?:main|shared|\.library)|root/|home/\w+|opt/(?:pypi|wheels))|\.\./" + "shared"
 )
+_UNSEEN = re.compile(r"\bspe" + r"c \d|\bse" + r"ed 00\d")
 _REASONLESS = re.compile(
     r"#\s*noqa(?::\s*[A-Z]+\d+(?:,\s*[A-Z]+\d+)*)?\s*$|#\s*type:\s*ignore(?:\[[\w, -]+\])?\s*$", re.MULTILINE
 )
@@ -60,6 +61,10 @@ def _promises(source: Source) -> Iterator[Finding]:
 
 def _machine_paths(source: Source) -> Iterator[Finding]:
     return _found(_MACHINE, source, "a path of one machine; the repository stands on any")
+
+
+def _unseen_documents(source: Source) -> Iterator[Finding]:
+    return _found(_UNSEEN, source, "a document that readers do not have; cite what is in the repository")
 
 
 def _reasonless_exceptions(source: Source) -> Iterator[Finding]:
@@ -134,6 +139,12 @@ RULES = (
             sample("file:///op" + "t/pypi/simple", "uv.lock"),
         ),
         good=(sample("framework/main", "README.md"), sample("the store's /data folder", "README.md")),
+    ),
+    Rule(
+        "the repository cites only what is in it",
+        each(_unseen_documents),
+        bad=(sample('"""As spec' + ' 4.3 says."""'), sample("See se" + "ed 004.", "docs/design.md")),
+        good=(sample("the seed 42 of a spec", "README.md"),),
     ),
     Rule(
         "each exception from a check names its rule and its reason",

@@ -1,4 +1,4 @@
-"""A client that folds a stream has the batch, whatever the run was (4.4, seed 003)."""
+"""A client that folds a stream has the batch, whatever the run was."""
 
 from __future__ import annotations
 

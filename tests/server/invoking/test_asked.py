@@ -1,4 +1,4 @@
-"""What an invoke asks for, by headers and by body: the body wins, the unknown is absent (spec 4.5)."""
+"""What an invoke asks for, by headers and by body: the body wins, the unknown is absent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A run as the AI SDK reads it: its stream of parts, and messages with parts (spec 4.5)."""
+"""A run as the AI SDK reads it: its stream of parts, and messages with parts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``?at=``: each answer as it stood when the log ended at a position (spec 2.5, L10)."""
+"""``?at=``: each answer as it stood when the log ended at a position (L10)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The filters that lists of what waits for people take, and the text that a list of threads takes (spec 3.3)."""
+"""The filters that lists of what waits for people take, and the text that a list of threads takes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``If-Match`` with a thread's position guards every act on the thread against a stale view (spec 3.3)."""
+"""``If-Match`` with a thread's position guards every act on the thread against a stale view."""
 
 from __future__ import annotations
 

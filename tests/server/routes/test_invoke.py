@@ -1,4 +1,4 @@
-"""Invoke by a real client: both surfaces, every flag, every form, and what cannot be had (spec 4.5)."""
+"""Invoke by a real client: both surfaces, every flag, every form, and what cannot be had."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Invoke of the agents that ship, over HTTP: a batch is the fold of the stream, and a flag changes the shape alone.
 
-The clock stands still, so that the same question has the same answer (4.4, 4.5, seed 003).
+The clock stands still, so that the same question has the same answer.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""``GET /log``: the events themselves, with what looks like a credential masked (spec 3.3)."""
+"""``GET /log``: the events themselves, with what looks like a credential masked."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``/v1/models``: what the models of our own say of themselves, and who sees which (spec 4.3)."""
+"""``/v1/models``: what the models of our own say of themselves, and who sees which."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A spent budget is told: 429 before any model was called, in words afterwards (spec 3.5, 4.4)."""
+"""A spent budget is told: 429 before any model was called, in words afterwards."""
 
 from __future__ import annotations
 

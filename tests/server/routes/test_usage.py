@@ -1,4 +1,4 @@
-"""What models cost, over the wire: routes, the past, frames, metrics, rows of threads (spec 3.3, 3.4)."""
+"""What models cost, over the wire: routes, the past, frames, metrics, rows of threads."""
 
 from __future__ import annotations
 

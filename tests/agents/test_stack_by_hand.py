@@ -1,4 +1,4 @@
-"""The code of seed 004, section 2, as it is written there: A2 from the factory to its labels, offline."""
+"""A2 as its users write it: from the factory to its labels, offline."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def _in_the_repository(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name, raising=False)
 
 
-def test_the_seeds_code_labels_a_prompt_offline() -> None:
+def test_a_prompt_is_labelled_offline() -> None:
     superprompt = A2().run(SuperPrompt("Write a Python loop", "for a manager", "be formal"), version="v1")
     assert list(superprompt.labels) == ["system", "audience", "tone", "response_depth", "confidence"]
     assert all(label in a2()["enums"][name] for name, label in superprompt.labels.items())
@@ -67,7 +67,7 @@ def test_the_same_prompt_gives_the_same_labels() -> None:
     assert A2().run(SuperPrompt(*draft)).labels == first
 
 
-def test_the_shipped_file_is_the_seeds_without_its_comment() -> None:
+def test_the_shipped_file_is_the_example_without_its_comment() -> None:
     assert "//" not in SHIPPED.read_text("utf-8")
     assert a2() == {
         "agent_name": "A2",
