@@ -11,13 +11,14 @@ from contextlib import asynccontextmanager
 from typing import cast
 from urllib.parse import urlsplit
 
-REQUEST = "GET {path} HTTP/1.1\r\nHost: {host}\r\nAuthorization: Bearer {token}\r\n\r\n"
-OK, END_OF_HEAD = b"HTTP/1.1 200 ", b"\r\n\r\n"
+HEAD = "{method} {path} HTTP/1.1\r\nHost: {host}\r\nAuthorization: Bearer {token}\r\n"
+JSON_BODY = "Content-Type: application/json\r\nContent-Length: {length}\r\n"
+OK, END_OF_HEAD = re.compile(rb"HTTP/1\.1 20[02] "), b"\r\n\r\n"
 LENGTH = re.compile(rb"\r\ncontent-length: (\d+)\r\n", re.IGNORECASE)
 
 
 class NotAnswered(Exception):
-    """A server answered with something else than 200 and a length, or hung up."""
+    """A server answered with something else than 200 or 202 and a length, or hung up."""
 
 
 class Asker(asyncio.Protocol):
@@ -52,10 +53,11 @@ class Asker(asyncio.Protocol):
     def _read_head(self) -> None:
         head = self._got[: self._got.index(END_OF_HEAD) + len(END_OF_HEAD)]
         length = LENGTH.search(head)
-        if head.startswith(OK) and length:
+        if OK.match(head) and length:
             self._whole = len(head) + int(length[1])
         else:
-            self._answer.set_exception(NotAnswered(f"Expected 200 and a content-length, got {self._got[:500]!r}."))
+            came = f"Expected 200 or 202 and a content-length, got {self._got[:500]!r}."
+            self._answer.set_exception(NotAnswered(came))
 
 
 class Askers:
@@ -89,14 +91,19 @@ class Askers:
 
 
 @asynccontextmanager
-async def asking(url: str, paths: Sequence[str], token: str, connections: int) -> AsyncIterator[Askers]:
-    """So many connections to a server; at the end they are closed."""
+async def asking(url: str, paths: Sequence[str], token: str, connections: int, body: str = "") -> AsyncIterator[Askers]:
+    """So many connections to a server; at the end they are closed. With a body they POST it, without one they GET."""
     place, loop = urlsplit(url), asyncio.get_running_loop()
     to = str(place.hostname), place.port or 80
     made = [(await loop.create_connection(Asker, *to))[1] for _ in range(connections)]
     try:
-        requests = [REQUEST.format(path=path, host=place.netloc, token=token).encode() for path in paths]
-        yield Askers(made, requests)
+        yield Askers(made, [_request(path, place.netloc, token, body) for path in paths])
     finally:
         for asker in made:
             asker.transport.close()
+
+
+def _request(path: str, host: str, token: str, body: str) -> bytes:
+    head = HEAD.format(method="POST" if body else "GET", path=path, host=host, token=token)
+    more = JSON_BODY.format(length=len(body.encode())) if body else ""
+    return f"{head}{more}\r\n{body}".encode()

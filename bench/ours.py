@@ -30,6 +30,7 @@ from organism.server.serve import Address, Secrets, Serving, listen
 from organism.testing import Running, running
 
 CONFIG = Path(__file__).parent / "organism.yaml"
+GENERAL_CONFIG = Path(__file__).parent / "orders.yaml"
 LAST_POSITION = (
     "SELECT first + json_array_length(CAST(body AS TEXT), '$[7]') - 1 FROM units ORDER BY first DESC LIMIT 1"
 )
@@ -67,7 +68,24 @@ async def chain(started: Running, key: str) -> None:
 
     The answer is not read back from the log, as no rival reads back its own. Raises ``TimeoutError``.
     """
-    thread_id = await open_thread(started, key)
+    await _end(started, await open_thread(started, key))
+
+
+async def general_chain(started: Running, key: str) -> None:
+    """The same with the payloads of ``bench/orders.py``; it takes an organism of ``GENERAL_CONFIG``."""
+    await _end(started, (await started.inject("greeter", order(key))).thread_id)
+
+
+def order(key: str) -> dict[str, object]:
+    """The payload that begins a general chain, as JSON."""
+    lines = [
+        {"article": "Kettle, 1.7 l", "count": 2, "price": "24.90"},
+        {"article": "Tea <Earl Grey>", "count": 12, "price": "3.05"},
+    ]
+    return {"number": 4711, "customer": {"name": key, "number": 42}, "lines": lines}
+
+
+async def _end(started: Running, thread_id: str) -> None:
     if not await started.tenant.ended(thread_id, CHAIN_SECONDS):
         raise TimeoutError(f"The thread {thread_id} is still active after {CHAIN_SECONDS} s.")
 

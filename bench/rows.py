@@ -70,6 +70,7 @@ HOPS, RESTART, MEMORY = "bench.measures.hops", "bench.measures.restart", "bench.
 PUSH, REST = "bench.measures.push", "bench.measures.rest"
 RUNS = "bench.measures.runs"
 FAN_OUT = "bench.measures.fan_out"
+DOOR = "bench.measures.door"
 BARE_HOP = "bench.limits.bare_hop"
 
 
@@ -81,8 +82,8 @@ def at_most(must: float, aim: float) -> Bounds:
     return Bounds(must, aim, Better.LOWER)
 
 
-def hops(in_flight: int) -> Program:
-    return Program(HOPS, in_flight=in_flight)
+def hops(in_flight: int, payload: str = "plain") -> Program:
+    return Program(HOPS, in_flight=in_flight, arguments=(payload,))
 
 
 def pushed(what: str) -> Program:
@@ -91,6 +92,10 @@ def pushed(what: str) -> Program:
 
 def asked(what: str) -> Program:
     return Program(REST, arguments=(what,))
+
+
+def at_the_door(what: str) -> Program:
+    return Program(DOOR, arguments=(what,))
 
 
 def ran(what: str) -> Program:
@@ -103,10 +108,54 @@ def against(environment: str, module: str, in_flight: int) -> Program:
 
 PAIRS = (
     Pair(
+        "door-wait",
+        at_the_door("wait"),
+        at_the_door("bare"),
+        (
+            Row(
+                "3-hop chains/s by POST /inject with `wait`, 16 connections / bare starlette POSTs/s",
+                OURS,
+                RIVAL,
+                at_least(0.12, 0.2),
+            ),
+        ),
+    ),
+    Pair(
+        "door-sent",
+        at_the_door("sent"),
+        at_the_door("bare"),
+        (Row("the same without `wait`, until all are handled", OURS, RIVAL, at_least(0.2, 0.3)),),
+    ),
+    Pair(
+        "door-socket",
+        at_the_door("socket"),
+        at_the_door("bare"),
+        (Row("the same by one WebSocket, 16 commands under way", OURS, RIVAL, at_least(0.2, 0.35)),),
+    ),
+    Pair(
+        "door-alone",
+        at_the_door("alone"),
+        at_the_door("parts"),
+        (
+            Row(
+                "inject with `wait` on one connection, p50 / a bare POST's and a chain's in process",
+                OURS,
+                RIVAL,
+                at_most(1.5, 1.2),
+            ),
+        ),
+    ),
+    Pair(
         "xml-pipeline",
         hops(64),
         against("xml_pipeline", "xml_pipeline_memory", 64),
         (Row("hops/s, 64 in flight / xml-pipeline 0.4.0 in memory", OURS, RIVAL, at_least(6, 9)),),
+    ),
+    Pair(
+        "xml-pipeline-general",
+        hops(64, "general"),
+        Program("bench.rivals.xml_pipeline_orders", "xml_pipeline", 64),
+        (Row("the same, general payload", OURS, RIVAL, at_least(4.5, 7)),),
     ),
     Pair(
         "autogen-core",
@@ -343,7 +392,7 @@ PAIRS = (
         "growth",
         Program(MEMORY, arguments=("growth",)),
         None,
-        (Row("growth after 100,000 messages", OURS, None, at_most(10, 2), "MiB"),),
+        (Row("growth after 100,000 messages", OURS, None, at_most(10, 5), "MiB"),),
         most_repeats=3,
     ),
 )

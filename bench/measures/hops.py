@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from functools import partial
 from pathlib import Path
 
 import uvloop
@@ -10,17 +11,16 @@ import uvloop
 from bench import ours
 from bench.load import Measurement, arguments, measure_hops
 
+PAYLOADS = {"plain": (ours.CONFIG, ours.chain), "general": (ours.GENERAL_CONFIG, ours.general_chain)}
 
-async def measure(in_flight: int, seconds: float) -> Measurement:
+
+async def measure(in_flight: int, seconds: float, payload: str = "plain") -> Measurement:
+    config, chain = PAYLOADS[payload]
     with tempfile.TemporaryDirectory(prefix="bench-") as folder:
-        async with ours.organism(Path(folder)) as started:
-
-            async def chain(key: str) -> None:
-                await ours.chain(started, key)
-
-            return await measure_hops("organism", chain, in_flight, seconds)
+        async with ours.organism(Path(folder), config) as started:
+            return await measure_hops("organism", partial(chain, started), in_flight, seconds)
 
 
 if __name__ == "__main__":
-    options = arguments(__doc__, in_flight=64)
-    print(uvloop.run(measure(options.in_flight, options.seconds)).line())
+    options = arguments(__doc__, in_flight=64, what=tuple(PAYLOADS))
+    print(uvloop.run(measure(options.in_flight, options.seconds, options.what)).line())

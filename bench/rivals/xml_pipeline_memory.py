@@ -11,7 +11,9 @@ Made as fast as its own settings allow:
 
 import asyncio
 import uuid
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from typing import Any
 
 import uvloop
 from third_party.xmlable import xmlify
@@ -21,12 +23,15 @@ from xml_pipeline.message_bus.message_state import HandlerMetadata, HandlerRespo
 
 from bench.load import Measurement, arguments, measure_hops
 
+Handler = Callable[[Any, HandlerMetadata], Awaitable[HandlerResponse | None]]
+
 NO_LIMIT = 1_000_000
 ENVELOPE = (
     '<message xmlns="https://xml-pipeline.org/ns/envelope/v1">'
     "<meta><from>{sender}</from><to>greeter</to><thread>{thread}</thread></meta>"
-    '<Greeting xmlns=""><Name>{name}</Name></Greeting></message>'
+    "{payload}</message>"
 )
+GREETING = '<Greeting xmlns=""><Name>{name}</Name></Greeting>'
 
 
 @xmlify
@@ -57,30 +62,50 @@ async def shout(payload: GreetingResponse, metadata: HandlerMetadata) -> Handler
     return HandlerResponse(payload=ShoutedResponse(message=payload.message.upper()), to="response-handler")
 
 
+def key_of(payload: ShoutedResponse) -> str:
+    """Which chain it is that has ended."""
+    return payload.message.removeprefix("HELLO, ").removesuffix("!")
+
+
+@dataclass
+class Society:
+    """Two listeners with their payload classes, the class of the last one, and how a chain begins and ends."""
+
+    greeter: tuple[type, Handler]
+    shouter: tuple[type, Handler]
+    last: type
+    payload: str
+    key_of: Callable[[Any], str]
+
+
+HELLO = Society((Greeting, greet), (GreetingResponse, shout), ShoutedResponse, GREETING, key_of)
+
+
 class Organism:
     """Its pump with three listeners, and what waits for the end of each chain."""
 
-    def __init__(self, in_flight: int) -> None:
+    def __init__(self, society: Society, in_flight: int) -> None:
+        self._society = society
         self._ends: dict[str, asyncio.Future[None]] = {}
         limit = 2 * in_flight
         self._pump = StreamPump(OrganismConfig("hello", max_concurrent_pipelines=limit, max_concurrent_handlers=limit))
-        for name, payload_class, handler in (
-            ("greeter", Greeting, greet),
-            ("shouter", GreetingResponse, shout),
-            ("response-handler", ShoutedResponse, self._end),
-        ):
+        for name, (payload_class, handler) in {
+            "greeter": society.greeter,
+            "shouter": society.shouter,
+            "response-handler": (society.last, self._end),
+        }.items():
             self._pump.register_listener(
                 ListenerConfig(name, "", "", name, payload_class=payload_class, handler=handler)
             )
 
-    async def _end(self, payload: ShoutedResponse, metadata: HandlerMetadata) -> None:
-        key = payload.message.removeprefix("HELLO, ").removesuffix("!")
-        self._ends.pop(key).set_result(None)
+    async def _end(self, payload: Any, metadata: HandlerMetadata) -> None:
+        self._ends.pop(self._society.key_of(payload)).set_result(None)
 
     async def chain(self, key: str) -> None:
         self._ends[key] = end = asyncio.get_running_loop().create_future()
         thread, sender = str(uuid.uuid4()), f"console-{key}"
-        envelope = ENVELOPE.format(sender=sender, thread=thread, name=key).encode()
+        payload = self._society.payload.format(name=key)
+        envelope = ENVELOPE.format(sender=sender, thread=thread, payload=payload).encode()
         await self._pump.inject(envelope, thread_id=thread, from_id=sender)
         await end
 
@@ -91,7 +116,12 @@ class Organism:
         return measured
 
 
-if __name__ == "__main__":
-    options = arguments(__doc__, in_flight=64)
+def main(society: Society, description: str | None) -> None:
+    """Measure a society and print the one line of it."""
+    options = arguments(description, in_flight=64)
     get_context_buffer().max_threads = NO_LIMIT
-    print(uvloop.run(Organism(options.in_flight).measure(options.in_flight, options.seconds)).line())
+    print(uvloop.run(Organism(society, options.in_flight).measure(options.in_flight, options.seconds)).line())
+
+
+if __name__ == "__main__":
+    main(HELLO, __doc__)
