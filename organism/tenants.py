@@ -8,7 +8,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from typing import Final
+from functools import partial
+from typing import Any, Final
 
 from organism.config.settings import Changes
 from organism.errors import Fenced, LogUnavailable, Stopping, Unavailable
@@ -106,8 +107,11 @@ class Tenant:
         decision.add("call_answered", data, Content(ORGANISM_STREAM, body))
         await self.operator.patiently(self.pump.commit(decision))
 
-    async def ended(self, thread_id: str, seconds: float) -> bool:
-        """Wait until the thread is not active any more, at most ``seconds``; gives whether it is so."""
+    async def ended(self, thread_id: str, seconds: float, *others: asyncio.Future[Any]) -> bool:
+        """Wait until the thread is not active any more, at most ``seconds`` and until one of the others is done.
+
+        Gives whether it is so.
+        """
         pump = self.pump
         if thread_id not in pump.state.routing.threads:
             await pump.settled()
@@ -116,10 +120,15 @@ class Tenant:
         waiter: asyncio.Future[bool] = loop.create_future()
         pump.endings.setdefault(thread_id, []).append(waiter)
         expiry = loop.call_later(seconds, _give_up, waiter)
+        give_up = partial(_give_up, waiter)
+        for other in others:
+            other.add_done_callback(give_up)
         try:
             return await waiter
         finally:
             expiry.cancel()
+            for other in others:
+                other.remove_done_callback(give_up)
 
     async def reload(
         self, rules: Rules, life: Life, changes: Changes, actor: Actor, once: Idempotency | None = None
@@ -226,6 +235,6 @@ def refuse_unless_all_decide(tenants: Iterable[Tenant]) -> None:
             raise LogUnavailable("A log takes no writes now, or its state is folded anew; nothing has changed.")
 
 
-def _give_up(waiter: asyncio.Future[bool]) -> None:
+def _give_up(waiter: asyncio.Future[bool], _other: object = None) -> None:
     if not waiter.done():
         waiter.set_result(False)

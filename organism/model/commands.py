@@ -6,7 +6,7 @@ unit, and the same key gives the same answer again, after a crash too.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -45,6 +45,7 @@ class Inject(Command):
 
     ``json`` (parsed), or ``xml`` (a bare document or a whole envelope). ``caller_depth`` counts the runs of agents in
     which the call was made, if it came from one, and ``caller_request`` is the id that it has for its own request.
+    ``on_sent`` is called with the ids of the thread and the message before they are written, unless it is a repetition.
     """
 
     to: str
@@ -53,6 +54,7 @@ class Inject(Command):
     thread_id: str | None = None
     caller_depth: int = 0
     caller_request: str | None = None
+    on_sent: Callable[[str, str], None] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -169,6 +169,8 @@ class Operator:
         if command.idempotency is not None:
             body = {"thread_id": decision.thread_id, "message_id": prepared[0].message_id}
             self.answer(decision, command.idempotency, body, len(decision.events) - first)
+        if command.on_sent is not None:
+            command.on_sent(decision.thread_id or "", prepared[0].message_id)
         unit = await self.pump.commit(decision)
         return c.Injected(decision.thread_id or "", prepared[0].message_id, unit.events[first].position)
 

@@ -20,6 +20,7 @@ from organism.pump import actor, failing, runs
 from organism.pump.feed import Feed
 from organism.pump.models import Models, NoModels
 from organism.pump.outgoing import Failure
+from organism.pump.replies import Collectors
 from organism.pump.respond import respond
 from organism.pump.signal import Signal
 from organism.pump.steps import Handling
@@ -44,6 +45,7 @@ class Pump:
         self.handlings: set[Handling] = set()
         self.timers = Timers(state.now, partial(failing.tick, self), lambda: bool(self.handlings))
         self.endings: dict[str, list[asyncio.Future[bool]]] = {}
+        self.collectors = Collectors()
         self.outcome_of: actor.OutcomeOf = actor.outcome_of
         self.workers = Workers(partial(actor.run, self))
         self.decided = self.told = 0
@@ -104,6 +106,8 @@ class Pump:
             _hand_over(unit)
         for message in unit.starts:
             self._begin(message, unit.at)
+        if self.collectors:
+            self.collectors.take(unit.events)
         if unit.ends:
             self.tell_ended(unit.ends)
         if unit.tell is not None:

@@ -84,7 +84,7 @@ metrics and MCP stand only there."""
 
 
 class App:
-    """The ASGI application of one organism. ``stopping`` is set when the graceful stop begins."""
+    """The ASGI application of one organism. ``stopping`` is done once the graceful stop begins."""
 
     def __init__(self, running: Organism, tokens: Tokens, key: bytes, hosts: Hosts) -> None:
         self.organism = running
@@ -93,7 +93,7 @@ class App:
         self.documents: Documents = Shelf(ROUTES)
         self.mcp: Speaker = Mcp(self)
         self.metrics = Metrics()
-        self.stopping = asyncio.Event()
+        self.stopping: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         door = Door(tokens, self._seconds, self.redactor.learn)
         self.tickets = door.tickets
         self.seats = Seats(tokens, self._seconds)
@@ -116,11 +116,8 @@ class App:
 
     def request_stop(self) -> None:
         """Begin the graceful stop."""
-        self.stopping.set()
-
-    async def until_stopping(self) -> None:
-        """Wait for the graceful stop to begin."""
-        await self.stopping.wait()
+        if not self.stopping.done():
+            self.stopping.set_result(None)
 
     async def __call__(self, scope: dict[str, Any], receive: Any, send: Any) -> None:
         """Serve one request or one connection."""

@@ -6,6 +6,7 @@ edge makes the problem of it.
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import re
 from collections.abc import Awaitable, Callable, Mapping
@@ -98,15 +99,14 @@ class Process(Protocol):
     seats: Seats
     metrics: Metrics
     redactor: Redactor
+    stopping: asyncio.Future[None]
+    """Done once the graceful stop begins."""
 
     def tail(self, tenant: Tenant) -> Tail:
         """The tail that all who watch a tenant share."""
 
     def request_stop(self) -> None:
         """Begin the graceful stop."""
-
-    async def until_stopping(self) -> None:
-        """Wait for the graceful stop to begin."""
 
 
 @dataclass(frozen=True, slots=True)

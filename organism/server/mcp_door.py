@@ -33,7 +33,7 @@ from organism.server.bodies import MAX_WAIT_SECONDS
 from organism.server.call import Answer, Call, Process
 from organism.server.caller import caller_fields
 from organism.server.tool_calls import checked, permitted, result_of
-from organism.server.waiting import end_of
+from organism.server.waiting import send_and_wait
 
 CALL: Final = "organism.call"
 """Under this name a request's scope holds its call."""
@@ -64,7 +64,7 @@ class McpDoor:
         """Stay open until the server stops and what is under way is answered."""
         async with self._manager.run():
             self.is_open.set()
-            await process.until_stopping()
+            await asyncio.wait([process.stopping])
             self._is_closed = True
             await self._is_idle.wait()
 
@@ -169,8 +169,8 @@ async def _called(context: Any, params: CallToolRequestParams) -> CallToolResult
 async def _result(call: Call, name: str, arguments: dict[str, Any]) -> Any:
     call.permit(name=name)
     json = call_json(checked(call, name), arguments)
-    sent = await call.send(Inject(to=name, json=json, actor=call.actor, **caller_fields(call)), "")
-    end = await end_of(call, sent, MAX_WAIT_SECONDS)
-    if end is None:
+    command = Inject(to=name, json=json, actor=call.actor, **caller_fields(call))
+    sent, ending = await send_and_wait(call, command, MAX_WAIT_SECONDS, "")
+    if ending is None:
         return {"thread_id": sent.thread_id, "status": "running"}
-    return await result_of(call, sent, end)
+    return result_of(sent, ending)

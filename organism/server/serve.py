@@ -170,14 +170,12 @@ class Serving:
         """Serve until a signal or ``POST /organism/stop``; ``ready`` is called once requests are answered."""
         serving = asyncio.ensure_future(self._server.serve([self._listening]))
         answers = asyncio.ensure_future(self._server.answers.wait())
-        stopping = asyncio.ensure_future(self.app.until_stopping())
         try:
             await asyncio.wait({serving, answers}, return_when=asyncio.FIRST_COMPLETED)
             ready()
-            await asyncio.wait({serving, stopping}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({serving, self.app.stopping}, return_when=asyncio.FIRST_COMPLETED)
         finally:
             answers.cancel()
-            stopping.cancel()
             self.app.request_stop()
             self._end_within(STOP_SECONDS)
             await self._organism.stop(GRACE_SECONDS)
@@ -191,7 +189,7 @@ class Serving:
 
     def _signalled(self, sig: int) -> None:
         """The first signal begins the graceful stop. A second one ends it at once: what was accepted is on disk."""
-        if self._was_signalled or self.app.stopping.is_set():
+        if self._was_signalled or self.app.stopping.done():
             os._exit(128 + sig)
         self._was_signalled = True
         self._end_within(STOP_SECONDS)  # a handler may block the loop, which then never hears of the stop

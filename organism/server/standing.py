@@ -9,15 +9,12 @@ from typing import Any, Final
 import orjson
 
 from organism.errors import BadPosition, NotFound
-from organism.log.log import CHANGED, EventFilter, Log, Page, Query, Row, Where
-from organism.projections import threads
-from organism.server.frames import public
+from organism.log.log import CHANGED, Log, Page, Query, Where
 from organism.server.states import EVERYONE, States
 from organism.tenants import Tenant
 
 ACTIVE_SHOWN: Final = 500
 OTHERS_SHOWN: Final = 100
-_HISTORY: Final = 1 << 20
 _ACTIVE: Final = Query((Where("status", "=", "active"),), CHANGED, descending=True, limit=ACTIVE_SHOWN)
 _OTHERS: Final = Query(
     (Where("status", "in", ["completed", "error", "killed"]),), CHANGED, descending=True, limit=OTHERS_SHOWN
@@ -106,19 +103,6 @@ def resumed(log: Log, since: int | None, timeline: str | None) -> int:
     if since > log.head:
         raise BadPosition(f"The position {since} is ahead of the log; its head is {log.head}.", param="/since")
     return since
-
-
-async def thread_as_of(log: Log, thread_id: str, position: int) -> bytes:
-    """A thread as it stood right after one of its own events. Raises ``NotFound``."""
-    row = await log.row("threads", thread_id)
-    if row is None:
-        raise NotFound(f"There is no thread {thread_id[:80]!r}.")
-    if orjson.loads(row)["position"] == position:
-        return row
-    then: Row | None = None
-    for event in await log.read(0, position, EventFilter((thread_id,)), _HISTORY):
-        then = threads.apply(thread_id, then, event)
-    return orjson.dumps(public(then or {}))
 
 
 async def snapshot(log: Log, states: States) -> Snapshot:

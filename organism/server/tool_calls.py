@@ -28,8 +28,7 @@ from organism.model.tool import ToolError
 from organism.pump.rules import Rules
 from organism.server.call import Call
 from organism.server.rights import tool_right
-from organism.server.standing import thread_as_of
-from organism.server.waiting import replies_to
+from organism.server.waiting import Ending
 
 REFUSALS: Final[Mapping[str, type[OrganismError]]] = {
     kind.code: kind
@@ -75,15 +74,15 @@ def checked(call: Call, name: str) -> Listener:
     return listener
 
 
-async def result_of(call: Call, sent: Injected, end: int) -> Any:
+def result_of(sent: Injected, ending: Ending) -> Any:
     """The payload of the first reply; None where the tool gave none. Raises what it says that went wrong."""
-    replies = [orjson.loads(reply) for reply in await replies_to(call.tenant.log, sent, end)]
+    replies = [orjson.loads(reply) for reply in ending.replies]
     if replies and replies[0]["payload_type"] == ToolError.__name__:
         said = replies[0]["payload"]
         raise REFUSALS[said["code"]](said["message"])
     if replies:
         return replies[0]["payload"]
-    thread = orjson.loads(await thread_as_of(call.tenant.log, sent.thread_id, end))
+    thread = orjson.loads(ending.thread)
     if thread["status"] == "killed":
         raise ThreadKilled(f"Thread {sent.thread_id} was killed before the tool had answered.")
     if thread["status"] == "error":

@@ -1,49 +1,92 @@
-"""Waiting for what an injection comes to: the end of its thread, and the messages to ``console`` that it caused."""
+"""Sending a message and waiting for what comes of it: the end of its thread, and the replies to ``console``.
+
+The replies are collected in memory, from the units as they reach the log. The log itself is asked only where that is
+not possible: for a repetition under an idempotency key, after a failed commit, and for the row of an older thread.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from typing import Final
+from dataclasses import replace
+from functools import partial
+from typing import Final, NamedTuple
 
 from organism.errors import BudgetExhausted
 from organism.log.log import EventFilter, Log
-from organism.model.commands import Injected
+from organism.model.commands import Inject, Injected
 from organism.model.events import RUN
 from organism.model.ids import CONSOLE
 from organism.projections.entries import entry_of
-from organism.server.call import Call
+from organism.pump.replies import ENDS, ReplyCollector
+from organism.server.bodies import Places
+from organism.server.call import IN_PATH, Call
 from organism.server.invoking.entries import refusal
 
 _PAGE_EVENTS: Final = 500
-_ENDS: Final = ("thread_completed", "thread_failed", "thread_killed")
 
 
-async def end_of(call: Call, sent: Injected, seconds: float) -> int | None:
-    """Where the thread first ended after the injection, if it has or does in time.
+class Ending(NamedTuple):
+    """Where a thread first ended after an injection, the injection's replies, and the thread then, all as JSON."""
 
-    What is answered is as it was there: so a repetition is answered alike, though the thread has gone on since.
-    """
-    if (end := await _end_after(call.tenant.log, sent)) is None and await _ended(call, sent.thread_id, seconds):
-        return await _end_after(call.tenant.log, sent)
-    return end
+    position: int
+    replies: list[bytes]
+    thread: bytes
 
 
-async def _end_after(log: Log, sent: Injected) -> int | None:
-    found = await log.read(sent.position, wanted=EventFilter((sent.thread_id,), _ENDS), limit=1)
-    return found[0].position if found else None
+async def send_and_wait(
+    call: Call, command: Inject, seconds: float | None, place: str = "/payload", places: Places = IN_PATH
+) -> tuple[Injected, Ending | None]:
+    """Send, and wait for the end of the thread if ``seconds`` are given; None if it does not end in time."""
+    if seconds is None:
+        return await call.send(command, place, places), None
+    collectors, collector = call.tenant.pump.collectors, ReplyCollector()
+    command = replace(command, on_sent=partial(collectors.begin, collector))
+    try:
+        sent = await call.send(command, place, places)
+        return sent, await _ending(call, sent, collector, seconds)
+    finally:
+        collectors.forget(collector)
+
+
+async def _ending(call: Call, sent: Injected, collector: ReplyCollector, seconds: float) -> Ending | None:
+    """A repetition is answered as the first was, though the thread may have gone on since."""
+    log = call.tenant.log
+    end = 0 if collector.message_id else await _end_in_log(log, sent)
+    if not end and await _ended(call, sent.thread_id, seconds):
+        end = collector.end or await _end_in_log(log, sent)
+    if not end:
+        return None
+    replies = collector.replies if collector.end else await _replies_in_log(log, sent, end)
+    return Ending(end, replies, collector.thread or await call.row("threads", sent.thread_id, end))
 
 
 async def _ended(call: Call, thread_id: str, seconds: float) -> bool:
     """Whether the thread ends in time. A stop of the server ends the wait, and the client when it leaves."""
-    ended = asyncio.ensure_future(call.tenant.ended(thread_id, seconds))
-    others = [asyncio.ensure_future(each) for each in (call.process.until_stopping(), call.until_left())]
+    left = asyncio.ensure_future(call.until_left())
     try:
-        await asyncio.wait({ended, *others}, return_when=asyncio.FIRST_COMPLETED)
-        return ended.done() and ended.result()
+        return await call.tenant.ended(thread_id, seconds, left, call.process.stopping)
     finally:
-        ended.cancel()
-        for each in others:
-            each.cancel()
+        left.cancel()
+
+
+async def _end_in_log(log: Log, sent: Injected) -> int:
+    found = await log.read(sent.position, wanted=EventFilter((sent.thread_id,), ENDS), limit=1)
+    return found[0].position if found else 0
+
+
+async def _replies_in_log(log: Log, sent: Injected, until: int) -> list[bytes]:
+    wanted = EventFilter((sent.thread_id,), ("message_sent",))
+    found: list[str] = []
+    position = sent.position
+    while events := await log.read(position, until, wanted, _PAGE_EVENTS):
+        found += [
+            event.data["message"]
+            for event in events
+            if event.data["to"] == CONSOLE and event.correlation == sent.message_id
+        ]
+        position = events[-1].position
+    rows = [await log.row("messages", message) for message in found]
+    return [row for row in rows if row is not None]
 
 
 async def hold_budget(log: Log, sent: Injected, until: int) -> None:
@@ -53,22 +96,3 @@ async def hold_budget(log: Log, sent: Injected, until: int) -> None:
     entries = [entry_of(event) for event in events if event.data["message"] == sent.message_id]
     if isinstance(error := refusal(entries), BudgetExhausted) and not any(e["type"] == "usage" for e in entries):
         raise error
-
-
-async def replies_to(log: Log, sent: Injected, until: int) -> list[bytes]:
-    """The messages to ``console`` that the injection caused up to a position, oldest first, each as finished JSON."""
-    wanted = EventFilter((sent.thread_id,), ("message_sent",))
-    found: list[str] = []
-    position = sent.position
-    while True:
-        events = await log.read(position, until, wanted, _PAGE_EVENTS)
-        found += [
-            event.data["message"]
-            for event in events
-            if event.data["to"] == CONSOLE and event.correlation == sent.message_id
-        ]
-        if len(events) < _PAGE_EVENTS:
-            break
-        position = events[-1].position
-    rows = [await log.row("messages", message) for message in found]
-    return [row for row in rows if row is not None]

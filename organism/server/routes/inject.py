@@ -16,8 +16,7 @@ from organism.server.contract import ACT_ON_THREAD, SENDING_REFUSED, Contract, G
 from organism.server.faults import Faults
 from organism.server.shapes.acts import Injected as Sent
 from organism.server.shapes.acts import InjectedAndEnded
-from organism.server.standing import thread_as_of
-from organism.server.waiting import end_of, hold_budget, replies_to
+from organism.server.waiting import hold_budget, send_and_wait
 from organism.server.wire import splice
 
 OF_XML: Final = ("to", "thread_id", "wait")
@@ -51,17 +50,16 @@ async def inject(call: Call) -> Answer:
         **caller_fields(call),
         **call.command_fields(of_thread=wanted.thread_id is not None),
     )
-    sent = await (call.send(command, places={}) if wanted.xml is None else call.send(command, "", IN_QUERY))
+    place, places = ("/payload", {}) if wanted.xml is None else ("", IN_QUERY)
+    sent, ending = await send_and_wait(call, command, wanted.wait_seconds, place, places)
     said = {"thread_id": sent.thread_id, "message_id": sent.message_id, "position": sent.position}
-    end = None if wanted.wait_seconds is None else await end_of(call, sent, wanted.wait_seconds)
-    if end is None:
+    if ending is None:
         return answer(said, 202)
     listener = call.tenant.pump.state.rules.listeners.get(wanted.to)
     if listener is not None and is_turn(listener):
-        await hold_budget(call.tenant.log, sent, end)
-    replies = await replies_to(call.tenant.log, sent, end)
-    thread = await thread_as_of(call.tenant.log, sent.thread_id, end)
-    return Answer(splice(answer(said).body, {"replies": b"[" + b",".join(replies) + b"]", "thread": thread}))
+        await hold_budget(call.tenant.log, sent, ending.position)
+    replies = b"[" + b",".join(ending.replies) + b"]"
+    return Answer(splice(answer(said).body, {"replies": replies, "thread": ending.thread}))
 
 
 def _wanted(call: Call) -> Wanted:

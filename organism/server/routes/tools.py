@@ -19,7 +19,7 @@ from organism.server.shapes.acts import Injected as Sent
 from organism.server.shapes.acts import ToolResult
 from organism.server.shapes.lists import ToolList
 from organism.server.tool_calls import REFUSALS, checked, permitted, result_of
-from organism.server.waiting import end_of
+from organism.server.waiting import send_and_wait
 
 
 async def tools(call: Call) -> Answer:
@@ -39,11 +39,10 @@ async def execute(call: Call) -> Answer:
     call.permit(name=body.name)
     json = await _payload(call, body)
     command = Inject(to=body.name, json=json, **caller_fields(call), **call.command_fields(of_thread=False))
-    sent = await call.send(command, "/arguments", {"/to": "/name"})
-    end = await end_of(call, sent, MAX_WAIT_SECONDS)
-    if end is None:
+    sent, ending = await send_and_wait(call, command, MAX_WAIT_SECONDS, "/arguments", {"/to": "/name"})
+    if ending is None:
         return answer({"thread_id": sent.thread_id, "message_id": sent.message_id, "position": sent.position}, 202)
-    return answer({"result": await result_of(call, sent, end)})
+    return answer({"result": result_of(sent, ending)})
 
 
 async def _payload(call: Call, body: ExecuteBody) -> Mapping[str, Any]:

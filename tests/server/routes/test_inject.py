@@ -180,3 +180,32 @@ async def test_a_key_is_bound_to_what_the_address_says_of_a_document_too(hello: 
     other = await hello.call("POST", "/inject?to=shouter", headers=headers, content=document)
     assert (first.status_code, again.content) == (202, first.content)
     assert (other.status_code, other.json()["error"]["code"]) == (422, "idempotency_key_reused")
+
+
+async def test_what_is_answered_from_memory_is_what_the_log_says_later(hello: Served) -> None:
+    """The first answer is collected while the thread runs, its repetition is read from the log."""
+    thread: str | None = None
+    for turn in range(2):  # a new thread, then an older one
+        body = {"to": "greeter", "payload": {"name": "Dan \u2603"}, "wait": 10, "thread_id": thread}
+        key = {"Idempotency-Key": f"waited-{turn}"}
+        first = await hello.call("POST", "/inject", json=body, headers=key)
+        if turn:
+            await hello.inject(thread_id=thread)  # the thread goes on; the answer stays that of its end before
+        again = await hello.call("POST", "/inject", json=body, headers=key)
+        assert (first.status_code, len(first.json()["replies"])) == (200, 1)
+        assert again.content == first.content
+        thread = first.json()["thread_id"]
+
+
+async def test_who_waits_for_a_thread_that_is_killed_gets_it_as_it_was_then(world: MakeWorld) -> None:
+    made = world("async def asker(payload: Ask, metadata):\n    await metadata.approve({})\n", {"asker": {}})
+    async with served(made.config) as server:
+        body, key = {"to": "asker", "payload": {}, "wait": 30}, {"Idempotency-Key": "killed"}
+        waiting = asyncio.ensure_future(server.call("POST", "/inject", json=body, headers=key))
+        await server.until(lambda: server.log.head >= 4)
+        thread = (await server.get("/threads"))["threads"][0]["id"]
+        await server.call("POST", f"/threads/{thread}/kill")
+        first = await waiting
+        again = await server.call("POST", "/inject", json=body, headers=key)
+        assert (first.status_code, first.json()["thread"]["status"]) == (200, "killed")
+        assert again.content == first.content
