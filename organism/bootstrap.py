@@ -16,10 +16,9 @@ from typing import Any, Final, Protocol
 
 import structlog
 
-from organism.agents.bundle import BUNDLED_AGENTS, bundled_charter
-from organism.agents.exchange import Exchange
-from organism.agents.prompted import prompted_turn_of
-from organism.agents.turn import turn_of
+from organism.agents import BUNDLED_AGENTS, bundled_charter
+from organism.agents.gateway import Gateways
+from organism.agents.turn import prompted_turn_of, turn_of
 from organism.codec import Codec, PayloadSchema, Terms, UnsupportedPayload
 from organism.config.code import CheckPayload
 from organism.config.load import load
@@ -142,7 +141,7 @@ class Organism:
         self._importer = Importer()
         self._share = Share()
         self._tools = Toolbox(VERSION, parts.net, lambda: mcp_hub(config_path.parent.resolve()))
-        self._exchange = Exchange(parts.redactor, parts.chance.number, lambda: self.entries, os.environ)
+        self._gateways = Gateways(parts.redactor, parts.chance.number, lambda: self.entries, os.environ)
         self._stage = "starting"
         self._generation = 0
         self._data: Path | None = None
@@ -171,7 +170,7 @@ class Organism:
         self.entries = read_tokens(self.tokens_path)
         self._codec = self._new_codec(settings)
         self.settings = with_turns(settings, self._codec)
-        await self._exchange.take(self._exchange.prepared(settings.models))
+        await self._gateways.roster.take(self._gateways.roster.prepared(settings.models))
         await self._tools.keep(settings.tools)
         self._share.resize(self.settings.limits.max_concurrent_handlers)
         self._data = data
@@ -209,7 +208,7 @@ class Organism:
         tenant.feed.redactor = self.parts.redactor
         tenant.on_broken = self._report_broken
         make = self.parts.models
-        tenant.models = make(tenant_id) if make is not None else self._exchange.gateway(tenant_id, clock.now_us)
+        tenant.models = make(tenant_id) if make is not None else self._gateways.of_tenant(tenant_id, clock.now_us)
         await tenant.start(self._rules(log), self._life(self.settings))
         return tenant
 
@@ -255,13 +254,13 @@ class Organism:
             settings = await self._load()
             try:
                 refuse_unless_all_decide(self.tenants.values())
-                codec, served = self._new_codec(settings), self._exchange.prepared(settings.models)
+                codec, served = self._new_codec(settings), self._gateways.roster.prepared(settings.models)
             except OrganismError:
                 self._importer.take_back(self.settings.modules)
                 await self._tools.take_back()
                 raise
             self._codec = codec
-            await self._exchange.take(served)
+            await self._gateways.roster.take(served)
             changes = diff(self.settings, settings)
             self.settings = with_turns(settings, self._codec)
             position = await self._reload_tenants(changes, actor, once)
@@ -293,7 +292,7 @@ class Organism:
         try:
             if not is_crash:
                 await self._stop_tenants(grace_s)
-                await self._exchange.close()
+                await self._gateways.roster.close()
         finally:
             await self._tools.close()
             self._importer.close()

@@ -1,1 +1,14 @@
-"""Agents that think: prompts as data, models behind one gateway, the turn loop."""
+"""Agents: prompts as files, the gateway to models, the turn loop; and the charter and agents that ship with them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+BUNDLED_AGENTS: Final = Path(__file__).parent / "bundled"
+"""Served where organism.yaml has no ``config/agents`` beside it."""
+
+
+def bundled_charter() -> str:
+    """The charter that every prompt begins with by default."""
+    return (Path(__file__).parent / "prompts" / "charter.md").read_text(encoding="utf-8").strip()

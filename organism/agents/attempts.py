@@ -1,4 +1,4 @@
-"""Attempts: one call, tried again while that may help, then asked of the models that stand in for its own."""
+"""The attempts of one call: retries while they may help, then the model's fallbacks."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SECOND_US: Final = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """Time and chance, as they are given: ``now`` in µs of a clock that does not go back, ``chance`` in [0, 1)."""
+    """Injected time and randomness: ``now`` in µs of a monotonic clock, ``chance`` in [0, 1)."""
 
     now: Callable[[], int]
     chance: Callable[[], float]
@@ -29,9 +29,9 @@ class Pace:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A call that was allowed: which models are asked in turn, with what, and what may be used of them."""
+    """A call that was allowed: the models to ask in turn, the request, and what it may use."""
 
-    way: tuple[Served, ...]
+    chain: tuple[Served, ...]
     request: ModelRequest
     need: Need
     retry: Retry
@@ -39,13 +39,13 @@ class Plan:
 
 
 class TooMany(ProviderError):
-    """The rate of tokens that the configuration allows leaves no room before the call's time is over."""
+    """The configured rate of tokens leaves no room before the call's time is over."""
 
 
 class Attempts:
-    """The attempts of one call. ``sent`` counts them; ``ran_us`` is how long they took, all waiting in line apart.
+    """The attempts of one call: ``sent`` counts them, ``ran_us`` is their time without waiting for a turn.
 
-    ``heard`` is the model to which the hearing belongs.
+    ``heard`` is the model whose answer is in the hearing.
     """
 
     def __init__(self, plan: Plan, hearing: Hearing, pace: Pace) -> None:
@@ -57,17 +57,17 @@ class Attempts:
         self.heard: Served | None = None
 
     async def answered(self) -> Served:
-        """The model that answered; what it said is in the hearing. Raises ``ProviderError`` if none did.
+        """The model that answered; its answer is in the hearing. Raises ``ProviderError`` if none did.
 
-        After whatever failure the next one is asked: it may have credit, the model, its package, a larger context.
+        The next model is asked after any failure: it may have credit, its package, a larger context.
         """
         failures: list[str] = []
-        for served in self._plan.way:
+        for served in self._plan.chain:
             try:
                 await self._ask(served)
             except ProviderError as error:
                 failures.append(f"{served.name}: {error.message}")
-                if served is self._plan.way[-1]:
+                if served is self._plan.chain[-1]:
                     error.message = " ".join(failures)
                     raise
             else:
@@ -84,12 +84,12 @@ class Attempts:
             if wait:
                 await self._pace.sleep(wait)
             async with served.used() as provider:
-                await self._ask_in_lane(served, provider)
+                await self._ask_in_turn(served, provider)
         except (ProviderError, asyncio.CancelledError):
             served.rate.give_back(tokens)
             raise
 
-    async def _ask_in_lane(self, served: Served, provider: Provider) -> None:
+    async def _ask_in_turn(self, served: Served, provider: Provider) -> None:
         began = self._pace.now()
         ends = began + min(self._left_us, int(served.model.timeout_s * SECOND_US))
         try:
@@ -135,7 +135,7 @@ class Attempts:
         raise ProviderError("malformed", "Its answer has no end.")
 
     def _wait_s(self, number: int, error: ProviderError) -> float:
-        """Longer each time, never alike for two, and not before the provider wants it."""
+        """Exponential backoff with jitter, and not before the provider's ``Retry-After``."""
         retry, chance = self._plan.retry, self._pace.chance()
         grown: float = min(retry.max_delay_s, retry.base_delay_s * 2 ** min(number - 1, 32))
         if error.retry_after_s is not None:

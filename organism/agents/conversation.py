@@ -1,19 +1,33 @@
-"""What a model is told in one turn: instructions, what was said before, the message, and round by round its calls."""
+"""The messages of one turn, and the fences around text of others in them (S20).
+
+Text of others is labelled and stands between two marks that it cannot contain, so its author can neither end the fence
+nor begin another. The mark is a digest over a secret of the turn: the same after a restart, and not predictable from
+the text.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
-from typing import Any
+from hashlib import sha256
+from typing import Any, Final, NamedTuple
 
 import orjson
 
-from organism.agents.fence import fenced
 from organism.model.agent import Said
 from organism.model.completion import ChatMessage, ToolCall
 
+_MARK_CHARS: Final = 12
+_FENCED: Final = re.compile(
+    r"<<(?P<label>[^\n]*) \[(?P<mark>[0-9a-f]{12})\]>>\n(?P<text>.*)\n<<end \[(?P=mark)\]>>", re.DOTALL
+)
+
 
 class Conversation:
-    """The messages as OpenAI-compatible servers take them. ``secret`` makes the marks of this turn's fences."""
+    """The messages as OpenAI-compatible servers take them: instructions, history, the message, and each round of calls.
+
+    ``secret`` makes the marks of this turn's fences.
+    """
 
     def __init__(self, instructions: Iterable[str], secret: str) -> None:
         self._secret = secret
@@ -22,7 +36,7 @@ class Conversation:
 
     @property
     def messages(self) -> Sequence[ChatMessage]:
-        """All so far; what is given does not change when more is said."""
+        """A copy of all so far."""
         return tuple(self._messages)
 
     def remember(self, history: Iterable[Said]) -> None:
@@ -47,6 +61,32 @@ class Conversation:
 
 
 def _written(call: ToolCall) -> dict[str, Any]:
-    """Servers read the arguments of earlier calls as JSON: those that were none are told in the result alone."""
+    """Servers read the arguments of earlier calls as JSON; invalid ones stand only in the call's result."""
     arguments = orjson.dumps(call.input or {}).decode()
     return {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": arguments}}
+
+
+class Fenced(NamedTuple):
+    """What stands in a fence: ``label`` says what it is."""
+
+    label: str
+    text: str
+
+
+def fenced(label: str, text: str, secret: str) -> str:
+    """``text`` between marks. ``label`` is one line of the organism's own words."""
+    mark = _mark(secret, label, text)
+    return f"<<{label} [{mark}]>>\n{text}\n<<end [{mark}]>>"
+
+
+def unfenced(content: str) -> Fenced | None:
+    """What a message holds that is one fence from beginning to end; None if it is not."""
+    found = _FENCED.fullmatch(content)
+    return Fenced(found["label"], found["text"]) if found else None
+
+
+def _mark(secret: str, label: str, text: str) -> str:
+    mark = sha256(f"{secret}\x00{label}\x00{text}".encode("utf-8", "surrogatepass")).hexdigest()[:_MARK_CHARS]
+    while mark in text:
+        mark = sha256(mark.encode()).hexdigest()[:_MARK_CHARS]
+    return mark

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
+from hashlib import sha256
 from typing import Any, Final
 
-from organism.agents.function_names import function_names
 from organism.codec import Codec, PayloadSchema, Terms
 from organism.config.settings import Listener
 from organism.model.handler import TodoComplete, TodoUntil
@@ -15,8 +16,12 @@ from organism.model.ids import SYSTEM_TODO
 from organism.model.tool import ToolSpec
 from organism.pump.offer import call_json, tool_spec
 
+MOST_NAME_CHARS: Final = 64
+_NAME: Final = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+_FOREIGN: Final = re.compile(r"[^a-zA-Z0-9_-]")
+_DIGEST_CHARS: Final = 8
 REMINDERS: Final[Mapping[str, type]] = {"todo_until": TodoUntil, "todo_complete": TodoComplete}
-"""What ``system.todo`` takes, as functions of an agent that names it among its peers."""
+"""The payloads of ``system.todo``, as functions of an agent that names it among its peers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,3 +94,29 @@ def _reminder(name: str, kind: type, codec: Codec) -> Function:
     schema: PayloadSchema = codec.schema(kind.__name__)
     spec = ToolSpec(name, str(schema.json_schema["description"]), schema.json_schema)
     return Function(spec=spec, to=SYSTEM_TODO, payload_class=kind, make=partial(codec.draft, kind.__name__))
+
+
+def function_names(listeners: Iterable[str]) -> dict[str, str]:
+    """The function name of each listener: models take ``[a-zA-Z0-9_-]{1,64}``, listeners may be called more.
+
+    The names are distinct and do not depend on the order. A name that fits stays as it is; in others each foreign
+    character becomes ``_``, with a digest where the result is too long or taken.
+    """
+    wanted = sorted(set(listeners), key=lambda name: (_NAME.fullmatch(name) is None, name))
+    taken: dict[str, str] = {}
+    for name in wanted:
+        taken[_free_name(name, taken)] = name
+    return {listener: function for function, listener in taken.items()}
+
+
+def _free_name(name: str, taken: Mapping[str, str]) -> str:
+    plain = _FOREIGN.sub("_", name)
+    if len(plain) <= MOST_NAME_CHARS and plain not in taken:
+        return plain
+    digest = sha256(name.encode()).hexdigest()
+    return f"{plain[: MOST_NAME_CHARS - _DIGEST_CHARS - 1]}-{digest[:_DIGEST_CHARS]}"
+
+
+def wire_name(name: str) -> str:
+    """The name of a function that does not exist, as a server takes it in the messages that follow."""
+    return _FOREIGN.sub("_", name)[:MOST_NAME_CHARS] or "unnamed"

@@ -8,39 +8,48 @@ follows it may be tried again, or elsewhere.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from functools import partial
+from typing import Any, Final
+
+import orjson
 
 from organism.agents.attempts import SECOND_US, Attempts, Pace, Plan, TooMany
 from organism.agents.hearing import Hearing
-from organism.agents.leaks import cleared, hold_back
-from organism.agents.nesting import hold_depth
 from organism.agents.provider import ProviderError
-from organism.agents.providers.counting import tokens_of_request
+from organism.agents.providers.messages import tokens_of_request
 from organism.agents.providers.replay import prompt_digest
+from organism.agents.providers.table import connected
 from organism.agents.roster import Roster, Served
-from organism.config.settings import Budget, Price
+from organism.config.settings import Budget, Listener, Price
+from organism.config.tokens import TenantEntry, budget_of_tenant, holder
 from organism.model.completion import CompleteError, CostSource, ModelRequest
 from organism.model.money import NOTHING, exact
 from organism.model.principal import Principal
 from organism.model.redact import Redactor
+from organism.model.thread import Message
+from organism.model.tool import ToolSpec
 from organism.pump import spend
 from organism.pump.models import ModelCall, Outcome, Told
 from organism.pump.spend import Cost, Need
 from organism.pump.unit import Decision
 
 LEAST_LEFT: Final = 1024
-"""Tokens for an answer where the estimate leaves none of the context: the provider knows better what the prompt is."""
+"""Tokens for an answer where the estimate leaves none of the context; the provider counts the prompt exactly."""
 STALE: Final = 256
+"""With so many plans in memory, those of killed calls are dropped."""
 MOST_SAID: Final = 2000
+MOST_RUNS: Final = 3
+"""How many runs may be nested, the outermost counted."""
 
 
 @dataclass(frozen=True, slots=True)
 class TenantRules:
-    """What holds for the calls of one tenant, asked anew at each.
+    """The rights of one tenant, asked again at each call.
 
-    ``principal`` gives who has that name by now, None if nobody has; ``budget`` bounds the runs and days of all agents.
+    ``principal`` gives the token of that name, None if it is not valid any more; ``budget`` bounds the runs and days of
+    all agents.
     """
 
     principal: Callable[[str], Principal | None]
@@ -63,37 +72,37 @@ class Gateway:
     def reserve(self, decision: Decision, call: ModelCall) -> None:
         """See ``Models``."""
         rules = decision.state.rules
-        way = self._allowed(call)
+        chain = self._allowed(call)
         hold_depth(call.message, rules.listeners)
         request = self._request(call)
-        need = _need(way, request)
-        _hold_rate(way, need, decision.at)
+        need = _need(chain, request)
+        _hold_rate(chain, need, decision.at)
         need = spend.fitted(need, spend.bounds(decision, call, self._tenant.budget()))
         spend.reserve(decision, call, need)
         self._forget(decision)
         if not need.is_asked and need.output_tokens <= spend.SURELY_WRITTEN:  # many refuse more than they can write
             request = replace(request, max_tokens=need.output_tokens)
-        self._plans[call.key] = Plan(way, request, need, rules.retry, prompt_digest(request))
+        self._plans[call.key] = Plan(chain, request, need, rules.retry, prompt_digest(request))
 
     def _allowed(self, call: ModelCall) -> tuple[Served, ...]:
         """The models to ask in turn: those of the configuration that the root's principal may use by now (S5)."""
         name = call.options.get("model") or call.listener.model
         if not name:
             raise _not_allowed(f"{call.listener.name} names no model: give it one, `model: NAME`, in organism.yaml.")
-        way = self._roster.way(name) if isinstance(name, str) else ()
-        if not way:
+        chain = self._roster.chain(name) if isinstance(name, str) else ()
+        if not chain:
             raise _not_allowed(f"There is no model {str(name)[:80]!r} under `models` in organism.yaml.")
         holder = call.message.root.principal
         if holder is None:
-            return way
+            return chain
         principal = self._tenant.principal(holder)
         if principal is None:
             raise _not_allowed(f"This follows from an injection by the token {holder!r}, which is not valid any more.")
         if principal.models is None:
-            return way
+            return chain
         if name not in principal.models:
             raise _not_allowed(f"The token {holder!r}, from whose injection this follows, may not use {name!r}.")
-        return tuple(served for served in way if served.name in principal.models)
+        return tuple(served for served in chain if served.name in principal.models)
 
     def _request(self, call: ModelCall) -> ModelRequest:
         options = call.options
@@ -102,17 +111,31 @@ class Gateway:
             raise CompleteError("upstream_error", f"`max_tokens` is a whole number from 1; {most!r} came.")
         request = ModelRequest(
             "",
-            cleared(self._redactor, call.messages),
+            tuple(self._redactor.value(message) for message in call.messages),
             tuple(options.get("tools", ())),
             options.get("response_format"),
             options.get("temperature", 0.0),
             most,
         )
-        hold_back(self._redactor, request.messages, request.tools, request.response_format)
+        self._refuse_leaks(request.messages, request.tools, request.response_format)
         return request
 
+    def _refuse_leaks(self, *parts: Any) -> None:
+        """Raise ``CompleteError`` (``leak_refused``) if a live secret is left in what is sent (S23, S30, adr/0035).
+
+        A schema without a part of it would be another schema, so the call is refused. The error does not say which
+        secret it was.
+        """
+        for part in parts:
+            sent = orjson.dumps(part, default=_tool_json)
+            if self._redactor.holds(sent) or self._redactor.holds_token(sent):
+                raise CompleteError(
+                    "leak_refused",
+                    "The tools or the answer's schema hold a live secret of this installation; take it out of them.",
+                )
+
     def _forget(self, decision: Decision) -> None:
-        """Of calls that were killed nobody settles anything here."""
+        """Drop the plans of killed calls, which are never settled here."""
         if len(self._plans) >= STALE:
             held = decision.state.routing.spend.open
             self._plans = {key: plan for key, plan in self._plans.items() if key in held}
@@ -155,29 +178,60 @@ def _not_allowed(message: str) -> CompleteError:
     return CompleteError("model_not_in_allowlist", message)
 
 
-def _need(way: tuple[Served, ...], request: ModelRequest) -> Need:
+def _tool_json(value: Any) -> Any:
+    if isinstance(value, ToolSpec):
+        return [value.name, value.description, value.parameters]
+    raise TypeError(type(value).__name__)
+
+
+def hold_depth(message: Message, listeners: Mapping[str, Listener]) -> None:
+    """Raise ``CompleteError`` (``recursion_depth_exceeded``) if no further run may begin here."""
+    depth = _depth(message, listeners)
+    if depth >= MOST_RUNS:
+        raise CompleteError(
+            "recursion_depth_exceeded",
+            f"{message.to} would think within {depth} runs that wait for it; at most {MOST_RUNS} lie in each other.",
+        )
+
+
+def _depth(message: Message, listeners: Mapping[str, Listener]) -> int:
+    """The runs above a handling: those around the injection that it follows from, and those that wait for it in an ask.
+
+    A handling is a run if its listener is an agent or it called a model; a tool in between is none.
+    """
+    depth, ask = message.root.depth, message.ask
+    while ask is not None:
+        asker = ask.message
+        listener = listeners.get(asker.to)
+        is_agent = listener is not None and listener.is_agent
+        depth += is_agent or any(step.kind == "complete" for step in (asker.steps or {}).values())
+        ask = asker.ask
+    return depth
+
+
+def _need(chain: tuple[Served, ...], request: ModelRequest) -> Need:
     """What the call may use at most, whichever of the models answers."""
-    prompt, first = tokens_of_request(request), way[0].model
+    prompt, first = tokens_of_request(request), chain[0].model
     asked = request.max_tokens
-    prices = [served.model.price for served in way]
+    prices = [served.model.price for served in chain]
     price = Price(
         max(price.input_usd_per_million for price in prices), max(price.output_usd_per_million for price in prices)
     )
     return Need(
-        model=way[0].name,
+        model=chain[0].name,
         provider=first.provider,
         price=price,
         input_tokens=prompt,
         output_tokens=asked or max(first.context_window - prompt, LEAST_LEFT),
-        seconds=sum(served.model.timeout_s for served in way),
+        seconds=sum(served.model.timeout_s for served in chain),
         is_asked=asked is not None,
     )
 
 
-def _hold_rate(way: tuple[Served, ...], need: Need, now: int) -> None:
+def _hold_rate(chain: tuple[Served, ...], need: Need, now: int) -> None:
     """Raise ``CompleteError`` (``rate_limit_exceeded``) if the call's turn would come too late at every model."""
-    tokens, first = need.input_tokens + need.output_tokens, way[0]
-    if all(served.rate.wait_us(tokens, now) / SECOND_US > served.model.timeout_s for served in way):
+    tokens, first = need.input_tokens + need.output_tokens, chain[0]
+    if all(served.rate.wait_us(tokens, now) / SECOND_US > served.model.timeout_s for served in chain):
         raise CompleteError(
             "rate_limit_exceeded",
             f"{first.name} takes {first.rate.per_minute} tokens a minute (`rate_limit_tpm`); "
@@ -206,3 +260,31 @@ def _no_cost(plan: Plan) -> Cost:
 
 def _tokens(cost: Cost) -> int:
     return cost.input_tokens + cost.output_tokens
+
+
+class Gateways:
+    """Makes the gateways of all tenants, which share the models.
+
+    ``chance`` gives a number in [0, 1), ``entries`` the tokens' file as it is now.
+    """
+
+    def __init__(
+        self,
+        redactor: Redactor,
+        chance: Callable[[], float],
+        entries: Callable[[], Sequence[TenantEntry]],
+        environment: Mapping[str, str],
+    ) -> None:
+        self._redactor = redactor
+        self._chance = chance
+        self._entries = entries
+        self.roster = Roster(partial(connected, environment=environment))
+
+    def of_tenant(self, tenant: str, now: Callable[[], int]) -> Gateway:
+        """The tenant's gateway. ``now`` gives its log's time in µs."""
+
+        def principal(name: str) -> Principal | None:
+            return holder(self._entries(), tenant, name, now() / 1e6)
+
+        rules = TenantRules(principal, lambda: budget_of_tenant(self._entries(), tenant))
+        return Gateway(self.roster, self._redactor, Pace(now, self._chance), rules)

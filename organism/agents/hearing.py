@@ -11,7 +11,7 @@ from typing import Final, Literal
 
 import orjson
 
-from organism.agents.providers.counting import tokens_of, tokens_of_call
+from organism.agents.providers.messages import tokens_of, tokens_of_call
 from organism.model.completion import Completion, Finish, FinishReason, Part, TextDelta, ThoughtDelta, ToolCall, Usage
 from organism.model.money import is_amount
 from organism.model.redact import Redactor

@@ -1,48 +1,93 @@
-"""The roster: the models of the configuration in force, each with what serves it in this process.
+"""The models of the configuration in force, each with its provider, its limit of calls at once and its rate of tokens.
 
-All tenants share it: a model's lanes and its rate are those of the process, its provider keeps nothing of a call.
+All tenants share them: limits and rates are those of the process, and a provider keeps nothing of a call.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager
+from typing import Final
 
-from organism.agents.lanes import Lanes
+from anyio import CapacityLimiter
+
 from organism.agents.provider import Provider
-from organism.agents.rate import Rate
 from organism.config.settings import Model
+
+MINUTE_US: Final = 60_000_000
 
 Make = Callable[[str, Model], Provider]
 """Makes the provider of a model of that name. Raises ``ConfigInvalid`` if it cannot."""
 
 
-class Served:
-    """One model: what the configuration says of it, and its provider."""
+class Rate:
+    """A bucket of the tokens of one minute that fills as time goes by; with ``per_minute`` 0 nothing waits.
 
-    __slots__ = ("_in_use", "_is_retired", "lanes", "model", "name", "provider", "rate")
+    Times are in µs of a monotonic clock. A call that is larger than the bucket passes when it is full.
+    """
+
+    __slots__ = ("_at", "_left", "per_minute")
+
+    def __init__(self, per_minute: int) -> None:
+        self.per_minute = per_minute
+        self._left = float(per_minute)
+        self._at = 0
+
+    def resize(self, per_minute: int) -> None:
+        """Change the rate; what was taken stays taken."""
+        self._left += per_minute - self.per_minute
+        self.per_minute = per_minute
+
+    def wait_us(self, tokens: int, now: int) -> int:
+        """How long so many tokens would have to wait."""
+        if not self.per_minute:
+            return 0
+        missing = min(tokens, self.per_minute) - self._left_at(now)
+        return max(0, int(missing * MINUTE_US / self.per_minute))
+
+    def take(self, tokens: int, now: int) -> int:
+        """Take them; gives how long to wait before they are used. Later callers wait longer."""
+        wait = self.wait_us(tokens, now)
+        self._left = self._left_at(now) - tokens
+        self._at = max(self._at, now)
+        return wait
+
+    def give_back(self, tokens: int) -> None:
+        """Return tokens that were taken and not used."""
+        self._left = min(self.per_minute, self._left + tokens)
+
+    def _left_at(self, now: int) -> float:
+        filled = self._left + max(0, now - self._at) * self.per_minute / MINUTE_US
+        return min(self.per_minute, filled)
+
+
+class Served:
+    """One model: its configuration and its provider."""
+
+    __slots__ = ("_in_use", "_is_retired", "_limiter", "model", "name", "provider", "rate")
 
     def __init__(self, name: str, model: Model, provider: Provider) -> None:
         self.name = name
         self.model = model
         self.provider = provider
-        self.lanes = Lanes(model.max_concurrent)
         self.rate = Rate(model.rate_limit_tpm)
+        self._limiter = CapacityLimiter(_at_once(model))
         self._in_use = 0
         self._is_retired = False
 
     def inherit(self, before: Served) -> None:
-        """Take over who waits and what was taken of the rate from the same model of the configuration before."""
-        self.lanes, self.rate = before.lanes, before.rate
-        self.lanes.resize(self.model.max_concurrent)
+        """Take over the waiting calls and the used rate of the same model in the configuration before."""
+        self._limiter, self.rate = before._limiter, before.rate
+        self._limiter.total_tokens = _at_once(self.model)
         self.rate.resize(self.model.rate_limit_tpm)
 
     @asynccontextmanager
     async def used(self) -> AsyncIterator[Provider]:
-        """The provider, which stays open meanwhile; and one of the model's lanes."""
+        """The provider, once ``max_concurrent`` has room for another call; it stays open meanwhile."""
         self._in_use += 1
         try:
-            async with self.lanes.one():
+            async with self._limiter:
                 yield self.provider
         finally:
             self._in_use -= 1
@@ -50,11 +95,15 @@ class Served:
                 await self.provider.close()
 
     async def retire(self) -> None:
-        """Nothing new is asked of it: it is closed as soon as the calls under way have ended."""
+        """Close the provider as soon as the calls under way have ended."""
         if not self._is_retired:
             self._is_retired = True
             if not self._in_use:
                 await self.provider.close()
+
+
+def _at_once(model: Model) -> float:
+    return model.max_concurrent or math.inf
 
 
 class Roster:
@@ -65,11 +114,11 @@ class Roster:
         self._served: dict[str, Served] = {}
 
     def prepared(self, models: Mapping[str, Model]) -> dict[str, Served]:
-        """What serves these models; nothing has changed yet. Raises ``ConfigInvalid``."""
+        """What would serve these models; nothing has changed yet. Raises ``ConfigInvalid``."""
         return {name: Served(name, model, self._make(name, model)) for name, model in models.items()}
 
     async def take(self, served: dict[str, Served]) -> None:
-        """From now on these are the models; calls under way end with those that they began with."""
+        """Serve these models from now on; calls under way end with the provider that they began with."""
         before, self._served = self._served, served
         for name in before.keys() & served.keys():
             served[name].inherit(before[name])
@@ -77,11 +126,11 @@ class Roster:
             await each.retire()
 
     async def close(self) -> None:
-        """Let go of all connections."""
+        """Close all connections."""
         await self.take({})
 
-    def way(self, name: str) -> tuple[Served, ...]:
-        """The model and those that are asked in its place, in turn; empty if there is no such model."""
+    def chain(self, name: str) -> tuple[Served, ...]:
+        """The model and its fallbacks, in turn; empty if there is no such model."""
         return tuple(self._served[each] for each in dict.fromkeys(self._names(name)))
 
     def _names(self, name: str) -> Iterator[str]:

@@ -1,27 +1,59 @@
-"""What a model asks for in one answer: its calls, told as such or written into its text, each under its own id."""
+"""The calls in one answer of a model: structured ones, or those written into its text, each under its own id."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 import orjson
 
-from organism.agents.function_names import MOST_CHARS
-from organism.agents.functions import Function, Functions
-from organism.agents.outside import Outside
+from organism.agents.functions import Function, Functions, wire_name
 from organism.agents.written_calls import written_calls
-from organism.agents.written_document import written_document
-from organism.codec import Codec, repair_json
+from organism.codec import Codec, Terms, UnknownPayload, repair_json, repair_text
 from organism.errors import InvalidPayload
 from organism.model.completion import Completion, ToolCall
 
-_FOREIGN: Final = re.compile(r"[^a-zA-Z0-9_-]")
-NAMELESS: Final = "unnamed"
 MOST_ID_CHARS: Final = 64
+_SPACE: Final = re.compile(r"\s+")
+
+
+class Outside:
+    """The texts of others that a run has read; a call that repeats their words is none of the model's own (S20)."""
+
+    def __init__(self) -> None:
+        self._texts: list[str] = []
+
+    def add(self, text: str) -> None:
+        """The run reads this text; of JSON each text in it, too."""
+        self._texts += [_squeezed(each) for each in (text, *_texts_in(text))]
+
+    def holds(self, source: str) -> bool:
+        """Whether these words stand in a text from outside; spaces do not count."""
+        squeezed = _squeezed(source)
+        return any(squeezed in text for text in self._texts)
+
+
+def _squeezed(text: str) -> str:
+    return _SPACE.sub("", text)
+
+
+def _texts_in(text: str) -> Iterator[str]:
+    try:
+        value = orjson.loads(text)
+    except ValueError:
+        return
+    ahead: list[Any] = [value]
+    while ahead:
+        value = ahead.pop()
+        if isinstance(value, str):
+            yield value
+        elif isinstance(value, dict):
+            ahead += [*value, *value.values()]
+        elif isinstance(value, list):
+            ahead += value
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +82,10 @@ class Spoken:
     asked: tuple[Asked, ...]
 
 
+Noted = tuple[ToolCall, tuple[str, ...]]
+"""A call, and what was mended in it."""
+
+
 class CallIds:
     """The ids of a run's calls, the same in each replay: the model's own if short and given once, else new ones."""
 
@@ -75,23 +111,23 @@ class CallReader:
 
     def read(self, completion: Completion, outside: Outside, ids: CallIds, round_number: int) -> Spoken:
         """What the answer asks for. A text that is taken for calls is so only if the model told none."""
-        told: list[tuple[ToolCall, tuple[str, ...]]] = [(call, ()) for call in completion.tool_calls]
+        told: list[Noted] = [(call, ()) for call in completion.tool_calls]
         text = completion.text
         if not told and self.functions.specs:
             text, told = self._written(text, outside)
         return Spoken(text, tuple(self._asked(each, ids, round_number) for each in told))
 
-    def _written(self, text: str, outside: Outside) -> tuple[str, list[tuple[ToolCall, tuple[str, ...]]]]:
+    def _written(self, text: str, outside: Outside) -> tuple[str, list[Noted]]:
         calls, rest = written_calls(text, self.functions.arguments, outside.holds)
         if calls:
             return rest, [
                 (ToolCall("", call.name, call.input, None if call.input is not None else call.source), ())
                 for call in calls
             ]
-        found = None if outside.holds(text) else written_document(text, self.functions.taking(), self.codec)
-        return (text, []) if found is None else ("", [(found.call, found.notes)])
+        found = None if outside.holds(text) else _written_document(text, self.functions.taking(), self.codec)
+        return (text, []) if found is None else ("", [found])
 
-    def _asked(self, told: tuple[ToolCall, tuple[str, ...]], ids: CallIds, round_number: int) -> Asked:
+    def _asked(self, told: Noted, ids: CallIds, round_number: int) -> Asked:
         call, notes = told
         function = self.functions.find(call.name)
         name = function.spec.name if function is not None else wire_name(call.name)
@@ -118,6 +154,21 @@ def carried_text(text: str) -> str:
     return carried
 
 
-def wire_name(said: str) -> str:
-    """A name that no function has, as a server takes it in what was said before."""
-    return _FOREIGN.sub("_", said)[:MOST_CHARS] or NAMELESS
+def _written_document(text: str, taking: Mapping[str, Function], codec: Codec) -> Noted | None:
+    """The call in a text that is a payload's XML, if one function alone takes that class; mended as the codec does it.
+
+    If it cannot be read, the call's ``raw`` is the text.
+    """
+    named = {name: function for name, function in taking.items() if f"<{name}" in text}
+    if not named:
+        return None
+    try:
+        repaired = repair_text(text, named.keys())
+        found = codec.from_xml(repaired.document, Terms(len(repaired.document)))
+    except UnknownPayload:
+        return None
+    except InvalidPayload:
+        function = min(named.values(), key=lambda function: text.index(f"<{function.payload_class.__name__}"))
+        return ToolCall("", function.spec.name, None, text), ()
+    function = named[type(found).__name__]
+    return ToolCall("", function.spec.name, orjson.loads(codec.json(found))), repaired.notes

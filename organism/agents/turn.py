@@ -1,22 +1,26 @@
-"""The turn loop: it runs each listener that has no handler.
+"""The turn loop, which runs each listener without a handler; one with an AgentStack prompt makes a single call.
 
-A turn is one handling. Its model is told the instructions and the message and offered the agent's functions; what it
-calls is asked of the listeners, round by round, until it answers in words. All of it are steps, so that after a restart
-the turn goes on where it stood: no model is called twice for the same answer, no tool asked twice for the same result.
+A turn is one handling. The model gets the instructions and the message and is offered the agent's functions; its calls
+become asks of the listeners, round by round, until it answers in words. Everything is a step, so after a restart the
+turn continues where it stood: no model is called again for an answer that is recorded, no tool for its result.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+import orjson
+
 from organism.agents.asking import Replies, Result, prepared_all, results
 from organism.agents.conversation import Conversation
+from organism.agents.factory import AgentFactory, check_payload
 from organism.agents.functions import functions_of
-from organism.agents.outside import Outside
-from organism.agents.tool_calls import Asked, CallIds, CallReader, Spoken, carried_text
+from organism.agents.prompt import AgentPromptValidationError
+from organism.agents.tool_calls import Asked, CallIds, CallReader, Outside, Spoken, carried_text
 from organism.codec import Codec, Mended, repair_json
+from organism.config.prompts import PromptConfig
 from organism.config.settings import Handler, Listener
 from organism.model.agent import Answer, Prompt
 from organism.model.completion import CompleteError, CompleteOptions, Completion
@@ -96,9 +100,7 @@ class Turn:
             reason = "budget"
             await self._stop_short(error)
         await self._metadata.emit("done", {"stopReason": reason})
-        carried, notes = repair_json(self.said)
-        answer = Answer(text=carried)
-        return HandlerResponse.respond(Mended(answer, notes) if notes else answer)
+        return _answered(*repair_json(self.said))
 
     async def _stop_short(self, error: CompleteError) -> None:
         """Say in words that the budget ended the turn; what was said before stands."""
@@ -178,3 +180,46 @@ def _call_entry(asked: Asked) -> dict[str, Any]:
     call = asked.call
     entry = {"id": call.id, "name": asked.shown, "input": call.input or {}}
     return entry if call.input is not None else {**entry, "rawInput": call.raw or ""}
+
+
+def _answered(text: str, notes: tuple[str, ...]) -> HandlerResponse:
+    answer = Answer(text=text)
+    return HandlerResponse.respond(Mended(answer, notes) if notes else answer)
+
+
+def prompted_turn_of(listener: Listener, config: PromptConfig, codec: Codec) -> Handler:
+    """The handler of a listener whose ``prompt_ref`` names this prompt: one call, and its checked answer.
+
+    The payload's fields are the input of the prompt, the answer's text is the object as JSON. An answer that does not
+    fit is the run's error and a dead letter, both naming every field.
+    """
+    prompt = AgentFactory.prompt_of(config)
+    fields: Callable[[object], Any] = codec.schema(listener.payload_class.__name__).to_json
+    options: CompleteOptions = {
+        "model": listener.model or prompt.model_name,
+        "temperature": prompt.temperature,
+        "max_tokens": prompt.max_output_tokens,
+    }
+
+    async def turn(payload: object, metadata: HandlerMetadata) -> HandlerResponse:
+        given = fields(payload)
+        check_payload(config, given)
+        messages, schema = prompt.compose(given)
+        asked: CompleteOptions = {**options, "response_format": schema}
+        try:
+            completion = await metadata.complete(messages, **asked)
+            await metadata.emit("usage", completion.used)
+            answered = prompt.parse_and_validate(completion)
+        except CompleteError as error:
+            await metadata.emit("error", {"code": error.code, "message": error.message})
+            raise
+        except AgentPromptValidationError as error:
+            await metadata.emit("error", {"code": "upstream_error", "message": str(error)})
+            raise
+        found, notes = repair_json(answered)
+        text = orjson.dumps(found).decode()
+        await metadata.emit("message", {"text": text})
+        await metadata.emit("done", {"stopReason": "stop"})
+        return _answered(text, notes)
+
+    return turn

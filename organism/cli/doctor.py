@@ -19,7 +19,7 @@ from typing import Any, Final
 import httpx2
 from rich.text import Text
 
-from organism.agents.bundle import BUNDLED_AGENTS
+from organism.agents import BUNDLED_AGENTS
 from organism.bootstrap import VERSION, payload_check
 from organism.cli import checks
 from organism.cli.checks import Entry, Fault, Finding

@@ -111,7 +111,7 @@ async def test_what_goes_beyond_the_rate_waits_and_is_refused_if_that_takes_too_
     outcomes = [await d.gateway.call(call, lambda _: None) for call in held]
     assert [outcome.error for outcome in outcomes] == [None] * 4
     assert d.waits == []  # what a call did not use is there for the next
-    d.roster.way("m")[0].rate.take(960, d.purse.at)
+    d.roster.chain("m")[0].rate.take(960, d.purse.at)
     with pytest.raises(CompleteError) as caught:
         d.reserve(d.begun(), max_tokens=294)
     assert caught.value.code == "rate_limit_exceeded"
@@ -126,7 +126,7 @@ async def test_what_goes_beyond_the_rate_waits_and_is_refused_if_that_takes_too_
 async def test_a_call_that_finds_no_room_in_time_once_it_is_its_turn_says_so(desk: Any) -> None:
     d = await desk(of=model(rate_limit_tpm=600, timeout_s=30))
     call = d.reserve(d.begun(), max_tokens=294)
-    d.roster.way("m")[0].rate.take(1200, d.purse.at)
+    d.roster.chain("m")[0].rate.take(1200, d.purse.at)
     outcome = await d.gateway.call(call, lambda _: None)
     assert outcome.error == {
         "code": "rate_limit_exceeded",
@@ -141,9 +141,9 @@ async def test_a_model_whose_rate_is_used_up_is_stood_in_for(desk: Any) -> None:
         "second": (model(rate_limit_tpm=600, timeout_s=30), [says("second")]),
     }
     d = await desk(models=models)
-    d.roster.way("m")[0].rate.take(1200, d.purse.at)
+    d.roster.chain("m")[0].rate.take(1200, d.purse.at)
     assert (await d.complete(d.begun(), max_tokens=294)).text == "second"
-    d.roster.way("second")[0].rate.take(1200, d.purse.at)
+    d.roster.chain("second")[0].rate.take(1200, d.purse.at)
     with pytest.raises(CompleteError, match=r"^m takes 600 tokens a minute"):
         d.reserve(d.begun(), 2, max_tokens=294)
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
+from itertools import permutations
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from organism.agents.functions import Functions, functions_of
+from organism.agents.functions import Functions, function_names, functions_of
 from organism.codec import Codec
 from organism.config.budgets import budget_of
 from organism.config.sections import BudgetSection
@@ -118,3 +122,34 @@ def test_the_reminders_are_functions_of_who_names_them() -> None:
 def test_a_class_that_two_functions_take_names_neither() -> None:
     functions = offered(listener("shop"), listener("mail"), listener("remove", Removal))
     assert {name: function.to for name, function in functions.taking().items()} == {"Removal": "remove"}
+
+
+NAME = st.from_regex(r"[A-Za-z][A-Za-z0-9_.\-]{0,127}", fullmatch=True)
+
+
+def test_a_name_that_models_take_stays_as_it_is() -> None:
+    assert function_names(["calculator", "a-b_C9"]) == {"calculator": "calculator", "a-b_C9": "a-b_C9"}
+
+
+def test_the_dots_of_a_name_are_replaced() -> None:
+    assert function_names(["shop.order.send"]) == {"shop.order.send": "shop_order_send"}
+
+
+def test_a_name_that_fits_keeps_itself_whatever_another_would_become() -> None:
+    for order in permutations(["a.b", "a_b", "a-b"]):
+        names = function_names(order)
+        assert names["a_b"] == "a_b"
+        assert re.fullmatch(r"a_b-[0-9a-f]{8}", names["a.b"])
+
+
+@given(st.sets(NAME, max_size=8))
+def test_every_name_is_one_that_models_take_and_means_one_listener(listeners: set[str]) -> None:
+    names = function_names(listeners)
+    assert set(names) == listeners
+    assert len(set(names.values())) == len(listeners)
+    assert all(re.fullmatch(r"[a-zA-Z0-9_-]{1,64}", name) for name in names.values())
+
+
+@given(st.sets(NAME, max_size=8))
+def test_the_order_of_the_listeners_changes_nothing(listeners: set[str]) -> None:
+    assert function_names(sorted(listeners)) == function_names(sorted(listeners, reverse=True))

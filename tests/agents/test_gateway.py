@@ -310,7 +310,7 @@ async def test_what_had_come_is_of_the_model_that_said_it(desk: Any) -> None:
         "second": (model(rate_limit_tpm=6, timeout_s=1, price=Price()), [says()]),
     }
     d = await desk(models=models)
-    d.roster.way("second")[0].rate.take(600, d.purse.at)
+    d.roster.chain("second")[0].rate.take(600, d.purse.at)
     called = (await d.complete(d.begun(), max_tokens=100)).called
     assert (called["model"], called["output_tokens"], called["cost_source"]) == ("m", 25, "price")
 

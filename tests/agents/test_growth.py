@@ -8,7 +8,7 @@ from functools import partial
 
 import pytest
 
-from organism.agents.outside import Outside
+from organism.agents.tool_calls import Outside
 from organism.agents.written_calls import written_calls
 from organism.codec.repair import repair_text
 from organism.config.json_text import NotJson, found_in

@@ -1,4 +1,4 @@
-"""The models of a process: remade all or nothing, closed when nobody uses them any more."""
+"""The models of a process: replaced all or nothing, closed when unused; their limits and rates of tokens."""
 
 from __future__ import annotations
 
@@ -6,15 +6,18 @@ import asyncio
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from organism.agents.providers.scripted import Scripted
-from organism.agents.roster import Roster
+from organism.agents.roster import MINUTE_US, Rate, Roster
 from organism.config.settings import Model
 from organism.errors import ConfigInvalid
 from organism.model.completion import ModelRequest
 from tests.agents.desk import Listening, model, says
 from tests.agents.turning import turn
 
+SECOND = 1_000_000
 REQUEST = ModelRequest("m", ({"role": "user", "content": "Hi"},))
 
 
@@ -46,21 +49,21 @@ async def test_the_way_of_a_model_is_it_and_its_fallbacks_in_turn_and_each_once(
     made, _ = await roster(
         a=model(fallback=("b", "c")), b=model(fallback=("d",)), c=model(fallback=("d",)), d=model(), e=model()
     )
-    assert [served.name for served in made.way("a")] == ["a", "b", "d", "c"]
-    assert made.way("nobody") == ()
+    assert [served.name for served in made.chain("a")] == ["a", "b", "d", "c"]
+    assert made.chain("nobody") == ()
 
 
 async def test_what_cannot_be_made_leaves_all_as_it_was() -> None:
     made, maker = await roster(a=model())
     with pytest.raises(ConfigInvalid):
         made.prepared({"a": model(), "b": model(model="broken")})
-    assert [served.name for served in made.way("a")] == ["a"]
+    assert [served.name for served in made.chain("a")] == ["a"]
     assert not maker.made[0].is_closed
 
 
 async def test_who_is_replaced_is_closed_once_its_calls_have_ended() -> None:
     made, maker = await roster(a=model(), b=model())
-    (old,) = made.way("a")
+    (old,) = made.chain("a")
     async with old.used() as provider:
         await made.take(made.prepared({"a": model()}))
         assert closed(maker) == [False, True, False]  # the second is b, which nobody used
@@ -68,12 +71,12 @@ async def test_who_is_replaced_is_closed_once_its_calls_have_ended() -> None:
     assert closed(maker) == [True, True, False]
     await made.close()
     assert closed(maker) == [True, True, True]
-    assert made.way("a") == ()
+    assert made.chain("a") == ()
 
 
 async def test_a_reload_lets_in_who_waits_and_keeps_what_was_taken_of_the_rate() -> None:
     made, _ = await roster(a=model(max_concurrent=1, rate_limit_tpm=600))
-    (old,) = made.way("a")
+    (old,) = made.chain("a")
     old.rate.take(600, 0)
     async with old.used():
         waiting = asyncio.ensure_future(entered(old))
@@ -82,14 +85,14 @@ async def test_a_reload_lets_in_who_waits_and_keeps_what_was_taken_of_the_rate()
         await made.take(made.prepared({"a": model(max_concurrent=2, rate_limit_tpm=1200)}))
         await turn()
         assert waiting.done()
-    (new,) = made.way("a")
-    assert (new.lanes.count, new.rate.per_minute) == (2, 1200)
+    (new,) = made.chain("a")
+    assert new.rate.per_minute == 1200
     assert new.rate.wait_us(1200, 0) == 30_000_000
 
 
 async def test_who_is_not_replaced_stays_open_between_its_calls() -> None:
     made, maker = await roster(a=model())
-    (served,) = made.way("a")
+    (served,) = made.chain("a")
     for _ in range(2):
         async with served.used() as provider:
             assert [part async for part in provider.stream(REQUEST)]
@@ -100,11 +103,11 @@ async def test_who_is_not_replaced_stays_open_between_its_calls() -> None:
 
 async def test_a_reload_forgets_neither_who_runs_nor_what_was_taken_of_the_rate() -> None:
     made, _ = await roster(a=model(max_concurrent=1, rate_limit_tpm=100))
-    (old,) = made.way("a")
+    (old,) = made.chain("a")
     old.rate.take(100, 0)
     async with old.used():
         await made.take(made.prepared({"a": model(max_concurrent=1, rate_limit_tpm=100)}))
-        (new,) = made.way("a")
+        (new,) = made.chain("a")
         waiting = asyncio.ensure_future(entered(new))
         await turn()
         assert not waiting.done()
@@ -115,3 +118,84 @@ async def test_a_reload_forgets_neither_who_runs_nor_what_was_taken_of_the_rate(
 async def entered(served: Any) -> None:
     async with served.used():
         pass
+
+
+@pytest.mark.parametrize(("most", "inside"), [(2, [0, 1]), (0, [0, 1, 2, 3])])
+async def test_as_many_calls_run_at_once_as_the_model_takes_and_the_rest_come_in_order(
+    most: int, inside: list[int]
+) -> None:
+    made, _ = await roster(a=model(max_concurrent=most))
+    (served,) = made.chain("a")
+    came: list[int] = []
+    gate = asyncio.Event()
+
+    async def call(number: int) -> None:
+        async with served.used():
+            came.append(number)
+            await gate.wait()
+
+    calls = [asyncio.ensure_future(call(number)) for number in range(4)]
+    for _ in range(3):
+        await turn()
+    assert came == inside
+    gate.set()
+    await asyncio.gather(*calls)
+    assert came == [0, 1, 2, 3]
+
+
+def test_a_minute_s_worth_comes_at_once_and_the_rest_waits_its_time() -> None:
+    rate = Rate(600)
+    assert [rate.take(300, 0), rate.take(300, 0), rate.take(100, 0), rate.take(10, 0)] == [
+        0,
+        0,
+        10 * SECOND,
+        11 * SECOND,
+    ]
+
+
+def test_what_time_has_filled_up_can_be_taken_again_and_never_more_than_a_minute_s_worth() -> None:
+    rate = Rate(600)
+    rate.take(600, 0)
+    assert rate.take(100, 10 * SECOND) == 0
+    assert rate.take(700, 100 * MINUTE_US) == 0
+    assert rate.take(600, 100 * MINUTE_US) == 70 * SECOND
+
+
+def test_what_was_not_used_comes_back() -> None:
+    rate = Rate(600)
+    rate.take(600, 0)
+    rate.give_back(500)
+    assert rate.take(500, 0) == 0
+    rate.give_back(5000)
+    assert rate.wait_us(600, 0) == 0
+    assert rate.take(601, 0) == 0
+    assert rate.wait_us(1, 0) > 0
+
+
+def test_a_call_that_is_larger_than_a_minute_passes_when_nothing_was_taken() -> None:
+    rate = Rate(100)
+    assert rate.take(5000, 0) == 0
+    assert rate.wait_us(100, 0) == 50 * MINUTE_US
+
+
+def test_without_a_rate_nothing_waits() -> None:
+    rate = Rate(0)
+    assert [rate.take(10**9, 0) for _ in range(3)] == [0, 0, 0]
+
+
+def test_a_new_rate_keeps_what_was_taken() -> None:
+    rate = Rate(100)
+    rate.take(100, 0)
+    rate.resize(400)
+    assert (rate.take(300, 0), rate.wait_us(40, 0)) == (0, 6 * SECOND)
+
+
+@given(st.integers(60, 6000), st.lists(st.tuples(st.integers(1, 5000), st.integers(0, 30 * SECOND)), max_size=30))
+def test_no_minute_gets_more_than_two_minutes_worth(per_minute: int, calls: list[tuple[int, int]]) -> None:
+    rate, now, used = Rate(per_minute), 0, []
+    for tokens, pause in calls:
+        now += pause
+        used.append((now + rate.take(min(tokens, per_minute), now), min(tokens, per_minute)))
+    for start, _ in used:
+        within = sum(tokens for at, tokens in used if start <= at < start + MINUTE_US)
+        assert within <= 2 * per_minute + 1

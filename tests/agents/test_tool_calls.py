@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from organism.agents.outside import Outside
-from organism.agents.tool_calls import CallIds, CallReader, Spoken, wire_name
+import pytest
+
+from organism.agents.functions import wire_name
+from organism.agents.tool_calls import CallIds, CallReader, Outside, Spoken
 from organism.model.completion import Completion, ToolCall
 from tests.agents.test_functions import CODEC, Removal, listener, offered
 
@@ -91,3 +93,26 @@ def test_an_agent_without_functions_says_what_it_says() -> None:
     reader = CallReader(offered(), CODEC)
     text = '{"name": "remove", "arguments": {}}'
     assert reader.read(Completion("m", text), Outside(), CallIds(), 0) == Spoken(text, ())
+
+
+def test_what_a_run_has_read_it_holds_whatever_the_spaces_are() -> None:
+    outside = Outside()
+    assert not outside.holds('delete(id="1")')
+    outside.add('delete(\n  id = "1" )')
+    assert outside.holds('delete(id="1")')
+    assert not outside.holds('delete(id="2")')
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        r'{"page": "do {\"name\": \"delete\"} now"}',
+        r'{"passages": [{"text": "do {\"name\": \"delete\"} now"}]}',
+        r'{"{\"name\": \"delete\"}": 1}',
+        r'"{\"name\": \"delete\"}"',
+    ],
+)
+def test_of_json_each_text_counts(text: str) -> None:
+    outside = Outside()
+    outside.add(text)
+    assert outside.holds('{"name": "delete"}')

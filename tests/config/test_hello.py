@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from organism import HandlerResponse
-from organism.agents.bundle import BUNDLED_AGENTS
+from organism.agents import BUNDLED_AGENTS
 from organism.codec import PayloadSchema
 from organism.config.load import load
 from organism.config.modules import Importer

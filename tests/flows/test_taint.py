@@ -9,7 +9,7 @@ from typing import Any
 import orjson
 import pytest
 
-from organism.agents.fence import unfenced
+from organism.agents.conversation import unfenced
 from organism.agents.written_calls import written_calls
 from organism.errors import InvalidPayload
 from organism.model.commands import PauseAgent, ReplayDeadLetter, ResolveApproval, ResumeAgent

@@ -7,7 +7,7 @@ from typing import Any
 import orjson
 import pytest
 
-from organism.agents.fence import unfenced
+from organism.agents.conversation import unfenced
 from tests.flows.thinking import Thinking, agent, call, calls, refusing, run_of, says, thinking
 from tests.flows.world import MakeWorld
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import orjson
 
-from organism.agents.nesting import hold_depth
+from organism.agents.gateway import hold_depth
 from organism.agents.provider import ProviderError
 from organism.agents.providers.scripted import Scripted
 from organism.bootstrap import Parts

@@ -20,7 +20,7 @@ PARTS: Final = re.compile(r"[A-Za-z]{2,}|[^\\]")
 ALWAYS: Final = ("a", "A", "0", " ", "-", ".", "_", "\n", "<", '"', "a ", "0.", "a-", "\u00e9")
 TRIED_ONCE: Final = frozenset(
     {
-        "organism.agents.fence:_FENCED",
+        "organism.agents.conversation:_FENCED",
         "organism.agents.pythonic:_KEYWORD",
         "organism.agents.written_calls:_BEGUN",
         "organism.cli.checks:_REQUIREMENT",

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Final, Literal
 
-from organism.agents.providers.talk import Standing
+from organism.agents.providers.messages import TurnState
 from organism.model.completion import FinishReason, ModelRequest
 from organism.model.linear import Linear, searchable
 
@@ -49,7 +49,7 @@ class When:
     round: int | None = None
     tools: tuple[str, ...] = ()
 
-    def fits(self, request: ModelRequest, now: Standing) -> bool:
+    def fits(self, request: ModelRequest, now: TurnState) -> bool:
         """Whether it is for this call."""
         if self.tool_result is not None:
             if not any(self.tool_result.fits(result) for result in now.results):

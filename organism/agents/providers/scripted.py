@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import Final
 
 from organism.agents.provider import Fault, ProviderError
-from organism.agents.providers.counting import tokens_of, tokens_of_call, tokens_of_request
+from organism.agents.providers.messages import TurnState, tokens_of, tokens_of_call, tokens_of_request, turn_state
 from organism.agents.providers.script import Answer, ScriptedCall, ScriptedFault, ScriptedUsage
 from organism.agents.providers.script_file import read_script
-from organism.agents.providers.talk import Standing, standing
 from organism.model.completion import Finish, ModelRequest, Part, TextDelta, ThoughtDelta, ToolCall, Usage
 
 SHOWN_CHARS: Final = 80
@@ -59,7 +58,7 @@ class Scripted:
         """See ``Provider``: nothing is open."""
 
     def _answer(self, request: ModelRequest) -> Answer:
-        now = standing(request.messages)
+        now = turn_state(request.messages)
         for at, answer in enumerate(self._answers):
             if (answer.times is None or self._given[at] < answer.times) and answer.when.fits(request, now):
                 self._given[at] += 1
@@ -131,7 +130,7 @@ def _usage(request: ModelRequest, answer: Answer, told: ScriptedUsage, calls: Se
     )
 
 
-def _unanswered(name: str, request: ModelRequest, now: Standing, used_up: int) -> str:
+def _unanswered(name: str, request: ModelRequest, now: TurnState, used_up: int) -> str:
     came = [f"model {request.model}", f"turn {now.turn}", f"round {now.round}", f"user said {_short(now.user)}"]
     came += [f"a tool answered {_short(result)}" for result in now.results]
     came += [f"tools {', '.join(tool.name for tool in request.tools)}"] if request.tools else []

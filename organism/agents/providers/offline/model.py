@@ -12,10 +12,15 @@ import re
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any, Final
 
-from organism.agents.providers.counting import CHARS_PER_TOKEN, tokens_of, tokens_of_call, tokens_of_request
+from organism.agents.providers.messages import (
+    CHARS_PER_TOKEN,
+    SYSTEM_ROLES,
+    tokens_of,
+    tokens_of_call,
+    tokens_of_request,
+)
 from organism.agents.providers.offline import reading, words
 from organism.agents.providers.offline.filling import Filler, name_words
-from organism.agents.providers.talk import SYSTEM_ROLES
 from organism.model.completion import ChatMessage, Finish, ModelRequest, Part, TextDelta, ToolCall, Usage
 from organism.model.tool import ToolSpec
 

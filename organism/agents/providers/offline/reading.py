@@ -11,9 +11,9 @@ from importlib.resources import files
 from itertools import chain
 from typing import Any, Final
 
-from organism.agents.fence import unfenced
+from organism.agents.conversation import unfenced
+from organism.agents.providers.messages import text_of
 from organism.agents.providers.offline import words
-from organism.agents.providers.talk import text_of
 from organism.model.arithmetic import is_arithmetic
 from organism.model.completion import ChatMessage
 
@@ -25,7 +25,8 @@ _SUM: Final = re.compile(rf"(?:(?:{_NUMBER}|%\s*of\b|[-+*/^%()×÷−]|\bsqrt\b)
 
 def plain(message: ChatMessage) -> str:
     """The text of a message, without the fence around text of others."""
-    return fence.text if (fence := unfenced(text_of(message).strip())) else text_of(message)
+    text = text_of(message.get("content"))
+    return fence.text if (fence := unfenced(text.strip())) else text
 
 
 def parsed(text: str) -> Any:

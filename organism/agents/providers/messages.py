@@ -1,0 +1,85 @@
+"""What providers read in the messages of a request: their texts, whose turn it is, and how many tokens they are.
+
+Without a tokenizer a token counts as four characters, and each message as four tokens more (its role and borders): too
+many for plain English, too few for code and for scripts without spaces.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import orjson
+
+from organism.model.completion import ChatMessage, ModelRequest, ToolCall
+
+SYSTEM_ROLES: Final = frozenset({"system", "developer"})
+CHARS_PER_TOKEN: Final = 4
+TOKENS_PER_MESSAGE: Final = 4
+
+
+def text_of(content: Any) -> str:
+    """The text of a message's content, whether it is one text or a list of parts; parts of other kinds have none."""
+    if isinstance(content, str):
+        return content
+    parts = content if isinstance(content, list | tuple) else ()
+    texts = (part.get("text") for part in parts if isinstance(part, Mapping))
+    return "\n".join(text for text in texts if isinstance(text, str))
+
+
+@dataclass(frozen=True, slots=True)
+class TurnState:
+    """The newest text of the user and what has come since.
+
+    ``turn`` counts the user's messages, ``round`` the model's answers since the newest of them. ``results`` are the
+    texts of the tool results that the model has not answered yet.
+    """
+
+    system: str
+    user: str
+    turn: int
+    round: int
+    results: tuple[str, ...]
+
+
+def turn_state(messages: Sequence[ChatMessage]) -> TurnState:
+    """Where the conversation stands."""
+    roles = [message.get("role") for message in messages]
+    texts = [text_of(message.get("content")) for message in messages]
+    users = [at for at, role in enumerate(roles) if role == "user"]
+    newest = users[-1] if users else -1
+    answers = [at for at, role in enumerate(roles) if role == "assistant" and at > newest]
+    since = answers[-1] if answers else newest
+    return TurnState(
+        system="\n".join(text for role, text in zip(roles, texts, strict=True) if role in SYSTEM_ROLES),
+        user=texts[newest] if users else "",
+        turn=len(users),
+        round=len(answers),
+        results=tuple(texts[at] for at in range(since + 1, len(texts)) if roles[at] == "tool"),
+    )
+
+
+def tokens_of(text: str) -> int:
+    """The tokens of a text; none for an empty one."""
+    return -(-len(text) // CHARS_PER_TOKEN)
+
+
+def tokens_of_call(call: ToolCall) -> int:
+    """The tokens of a tool call that the model writes."""
+    return tokens_of(call.name) + tokens_of(call.raw or orjson.dumps(call.input or {}).decode())
+
+
+def tokens_of_request(request: ModelRequest) -> int:
+    """The tokens of all that the model reads: messages with the calls in them, tools, and the schema of the answer."""
+    tools = [[tool.name, tool.description, tool.parameters] for tool in request.tools]
+    schemas = [*tools, *([request.response_format] if request.response_format else [])]
+    return sum(_of_message(message) for message in request.messages) + sum(
+        tokens_of(orjson.dumps(schema, default=str).decode()) for schema in schemas
+    )
+
+
+def _of_message(message: ChatMessage) -> int:
+    calls = message.get("tool_calls") or ()
+    written = orjson.dumps(calls, default=str).decode() if calls else ""
+    return TOKENS_PER_MESSAGE + tokens_of(text_of(message.get("content"))) + tokens_of(written)
