@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Annotated, Any, Final, Literal
@@ -74,12 +74,14 @@ class InjectCommand:
     thread_id: Name | None = None
     idempotency_key: Annotated[str, Field(pattern=r"^[\x21-\x7e]{1,255}$")] | None = None
 
-    def command(self, actor: Actor) -> Command:
+    def command(self, actor: Actor, on_sent: Callable[[str, str], None] | None = None) -> Inject:
         """The command, bound to its key if it has one."""
         asked = orjson.dumps([self.to, self.payload, self.thread_id], option=orjson.OPT_SORT_KEYS)
         key = self.idempotency_key
         once = Idempotency(key, "WS", "/ws/inject", sha256(asked).hexdigest()) if key else None
-        return Inject(to=self.to, json=self.payload, thread_id=self.thread_id, actor=actor, idempotency=once)
+        return Inject(
+            to=self.to, json=self.payload, thread_id=self.thread_id, actor=actor, idempotency=once, on_sent=on_sent
+        )
 
 
 @with_config(_CLOSED)

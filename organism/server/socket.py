@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from http import HTTPStatus
 from secrets import token_hex
 from typing import Any, Final
 
+import anyio
 import orjson
 import structlog
 from starlette.websockets import WebSocket, WebSocketDisconnect
@@ -56,6 +57,10 @@ PATH: Final = "/ws"
 AUTH_SECONDS: Final = 10.0
 MOST_ID_BYTES: Final = 200
 MAX_UNKNOWN_SOCKETS: Final = 64
+MAX_UNDER_WAY: Final = 64
+"""So many commands of one connection run at once; no more are read until one of them is answered."""
+AT_ONCE: Final = frozenset({"subscribe", "auth", "ping"})
+"""The commands that write nothing: they are answered in their turn, before the next one is read."""
 POLICY: Final = 1008
 RESTART: Final = 1012
 
@@ -143,9 +148,9 @@ class Sockets:
         connection.first_id = _id_of(said)
         if not isinstance(said, dict) or said.get("cmd") != "auth":
             raise MissingAuthorization('Send {"cmd":"auth","token":"…"} first, or an Authorization header.')
-        _, body, given = _command(said)
+        _, body = _command(said)
         who = self.told(body, connection)
-        connection.answer("ok", given, {"position": self.process.organism.tenants[who.tenant].log.head})
+        connection.answer("ok", connection.first_id, {"position": self.process.organism.tenants[who.tenant].log.head})
         return who
 
     def holder(self, token: bytes, connection: Connection) -> Principal:
@@ -234,14 +239,15 @@ class Session:
         self._tail = sockets.tail(self._tenant)
         self._viewer = Viewer(self._tail, connection.protocol, self._hang_up)
         self._closing: asyncio.Task[None] | None = None
+        self._room = anyio.Semaphore(MAX_UNDER_WAY, fast_acquire=True)
+        self._injecting = asyncio.Lock()
 
     async def run(self, asked: Asked) -> None:
         """Say how things stand, then serve until the client leaves or the log closes."""
         self._viewer.want(asked.begin.filter())
         try:
             await self._begin(asked)
-            while await self._connection.protocol.drained():
-                await self._serve_one()
+            await self._serve_commands()
         except OrganismError as error:  # of the beginning: the log is closing, or cannot be read just now
             self._connection.refuse(None, error)
             await self._connection.close(RESTART)
@@ -270,25 +276,28 @@ class Session:
         self._connection.protocol.write_frames(frame(encode("connected", fields)))
         self._viewer.begin(since, announce=True)
 
-    async def _serve_one(self) -> None:
-        """One message in, one answer out; whatever it is, the connection lives."""
-        given: Any = None
-        try:
+    async def _serve_commands(self) -> None:
+        """Carry out commands until the client leaves or is dismissed; what was read by then is still carried out."""
+        async with asyncio.TaskGroup() as under_way:
+            with suppress(WebSocketDisconnect):
+                while self._closing is None and await self._connection.protocol.drained():
+                    await self._serve_next(under_way)
+        if self._closing is not None:
+            await self._closing
+
+    async def _serve_next(self, under_way: asyncio.TaskGroup) -> None:
+        """Read a command and begin it. Nothing more is read while as many as may be are under way."""
+        with self._answering_errors(None):
             said = await self._received()
-            if self._closing is not None:  # dismissed: what was on its way when its token ended is not done any more
-                await self._closing
-                return
-            given = _id_of(said)
-            self._seats.note_command(self.who)
-            name, body, given = _command(said)
-            await self._run(name, body, given)
-        except OrganismError as error:
-            self._connection.refuse(given, error)
-        except WebSocketDisconnect:
-            raise
-        except Exception:  # noqa: BLE001 - the server's edge: it is recorded, and the client gets its id
-            _log.exception("command failed", request_id=self._connection.request_id)
-            self._connection.refuse(given, OrganismError())
+            with self._answering_errors(_id_of(said)):
+                self._seats.note_command(self.who)
+                name, body = _command(said)
+                if name in AT_ONCE:
+                    self._check_right(name, body)
+                    self._answer_at_once(body, _id_of(said))
+                else:
+                    await self._room.acquire()
+                    under_way.create_task(self._carry_out(name, body, _id_of(said)))
 
     async def _received(self) -> Any:
         """The next message's JSON. One that is none counts as a command: reading it costs as much."""
@@ -298,29 +307,65 @@ class Session:
             self._seats.note_command(self.who)
             raise
 
-    async def _run(self, name: str, body: Any, given: Any) -> None:
+    @contextmanager
+    def _answering_errors(self, given: Any) -> Iterator[None]:
+        """Whatever a command raises is its answer, and the connection lives."""
+        try:
+            yield
+        except OrganismError as error:
+            self._connection.refuse(given, error)
+        except WebSocketDisconnect:
+            raise
+        except Exception:  # noqa: BLE001 - the server's edge: it is recorded, and the client gets its id
+            _log.exception("command failed", request_id=self._connection.request_id)
+            self._connection.refuse(given, OrganismError())
+
+    def _check_right(self, name: str, body: Any) -> None:
         right = COMMANDS[name].right
         right.check(self.who, {field: getattr(body, field, None) for field in right.objects})
         if isinstance(body, InjectCommand):
             for receiver in self._tenant.receivers(body.to):
                 right.check(self.who, {"to": receiver})
+
+    def _answer_at_once(self, body: Any, given: Any) -> None:
         if isinstance(body, Subscribe):
             self._subscribe(body, given)
-        elif name in {"ping", "auth"}:
-            if isinstance(body, Auth):  # the rights stay those of the token that came first
-                self._sockets.told(body, self._connection)
-            self._connection.answer("ok", given, {"position": self._viewer.position})
-        else:
-            if isinstance(body, InjectCommand) and body.idempotency_key:
-                refuse_secret(self._process.redactor, body.idempotency_key, "/idempotency_key")
-            actor = Actor(self._tenant.id, request_id=self._connection.request_id, principal=self.who.name)
-            with payload_at("/payload"):
-                done = await self._tenant.do(body.command(actor))
-            if isinstance(done, Injected):
-                fields = {"thread_id": done.thread_id, "message_id": done.message_id, "position": done.position}
-                self._connection.answer("injected", given, fields)
-            else:
-                self._connection.answer("ok", given, {"position": done.position})
+            return
+        if isinstance(body, Auth):  # the rights stay those of the token that came first
+            self._sockets.told(body, self._connection)
+        self._connection.answer("ok", given, {"position": self._viewer.position})
+
+    async def _carry_out(self, name: str, body: Any, given: Any) -> None:
+        """Carry out a command beside the others, unless the client was dismissed since it came."""
+        with self._answering_errors(given):
+            try:
+                if self._closing is None:
+                    self._check_right(name, body)
+                    await self._act(body, given)
+            finally:
+                self._room.release()
+
+    async def _act(self, body: Any, given: Any) -> None:
+        actor = Actor(self._tenant.id, request_id=self._connection.request_id, principal=self.who.name)
+        if not isinstance(body, InjectCommand):
+            done = await self._tenant.do(body.command(actor))
+            self._connection.answer("ok", given, {"position": done.position})
+            return
+        if body.idempotency_key:
+            refuse_secret(self._process.redactor, body.idempotency_key, "/idempotency_key")
+        with payload_at("/payload"):
+            sent = await self._inject(body, actor)
+        fields = {"thread_id": sent.thread_id, "message_id": sent.message_id, "position": sent.position}
+        self._connection.answer("injected", given, fields)
+
+    async def _inject(self, body: InjectCommand, actor: Actor) -> Injected:
+        """Inject in the order of the commands: the next one begins once this one has its place in the log."""
+        await self._injecting.acquire()
+        with ExitStack() as turn:
+            turn.callback(self._injecting.release)
+            sent = await self._tenant.do(body.command(actor, on_sent=lambda *_ids: turn.close()))
+        assert isinstance(sent, Injected)  # noqa: S101 - what injects is answered by nothing else; narrows the type
+        return sent
 
     def _subscribe(self, body: Subscribe, given: Any) -> None:
         """The new filter holds from the answered position on."""
@@ -341,12 +386,12 @@ class Session:
         self._closing = self._closing or asyncio.ensure_future(self._connection.close(code))
 
 
-def _command(said: Any) -> tuple[str, Any, Any]:
-    """The command's name, its parsed body, and the ``id`` that its answer shall carry."""
+def _command(said: Any) -> tuple[str, Any]:
+    """The command's name and its parsed body."""
     if not isinstance(said, dict):
         raise InvalidField('A command is a JSON object as {"cmd":"ping"}.')
-    name, given = said.get("cmd"), _id_of(said)
-    if given is None and said.get("id") is not None:
+    name = said.get("cmd")
+    if _id_of(said) is None and said.get("id") is not None:
         raise InvalidField(f"An `id` has at most {MOST_ID_BYTES} bytes of JSON; a longer one came.", param="/id")
     if name is None:
         raise MissingField(f"`cmd` is missing; it is one of {', '.join(COMMANDS)}.", param="/cmd")
@@ -354,7 +399,7 @@ def _command(said: Any) -> tuple[str, Any, Any]:
     if kind is None:
         raise InvalidField(f"There is no command {str(name)[:40]!r}; there are {', '.join(COMMANDS)}.", param="/cmd")
     body = parsed(kind.body, {key: value for key, value in said.items() if key not in {"cmd", "id"}})
-    return str(name), body, given
+    return str(name), body
 
 
 def _id_of(said: Any) -> Any:
