@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from functools import lru_cache
 
@@ -37,12 +36,6 @@ class Around:
     def text(self, from_: str, to: str, token: str, content: str) -> str:
         """The canonical envelope of the payload whose element holds ``content``."""
         return "".join((_between(from_, to), escaped(token), self._before, content, self._after))
-
-    def pattern(self, name: str, token: str, content: str) -> str:
-        """The pattern of such a text, out of those of a name, of a token and of the content."""
-        around = (re.escape(part) for part in (_HEAD, _TO, _THREAD, self._before, self._after))
-        head, to, thread, before, after = around
-        return f"{head}{name}{to}{name}{thread}{token}{before}{content}{after}"
 
 
 @lru_cache(maxsize=1024)

@@ -6,6 +6,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import date, datetime
+from decimal import Decimal
 from itertools import islice
 from operator import attrgetter
 from typing import Any
@@ -14,10 +16,10 @@ import orjson
 
 from organism.codec.explain import carried_fault, step
 from organism.codec.lexical import FROM_JSON, TEXT_OF, Unfit, length_fault, scalar_fault
-from organism.codec.payload import later, maker
+from organism.codec.payload import getter, later, maker
 from organism.codec.refusal import MAX_FAULTS, shown
 from organism.codec.shape import (
-    Field,
+    FREE,
     Items,
     Kind,
     Maybe,
@@ -33,12 +35,15 @@ from organism.codec.shape import (
 from organism.errors import Fault
 
 ToJson = Callable[[Any], Any]
-FromJson = Callable[[Any, str, list[Fault]], Any]
+Place = tuple["Place", str | int] | None
+"""Where a value stands: the place of its owner and the key in it. Only a fault makes a JSON pointer of it."""
+FromJson = Callable[[Any, Place, list[Fault]], Any]
 
 MAKING_FAULTS = (ValueError, TypeError, ArithmeticError, LookupError, AttributeError, AssertionError, RuntimeError)
 """What a ``__post_init__`` may be expected to raise when it does not like its values."""
 
 _NATIVE = frozenset({Kind.STR, Kind.INT, Kind.FLOAT, Kind.BOOL})
+_KINDS = {Decimal: Kind.DECIMAL, bytes: Kind.BYTES, date: Kind.DATE, datetime: Kind.DATETIME}
 _UNREAD = object()
 
 
@@ -49,31 +54,29 @@ def to_json(payload: Payload) -> ToJson:
 
 def dumper(payload: Payload) -> Callable[[Any], bytes]:
     """A function from a payload that the codec made to compact JSON."""
-    if all(map(_is_plain, payload.records.values())):
-        return orjson.dumps  # knows dataclasses, and makes the same of these
+    if all(map(_is_native, payload.records.values())):
+        return lambda value: orjson.dumps(value, _scalar_text, orjson.OPT_PASSTHROUGH_DATETIME)
     give = to_json(payload)
     return lambda value: orjson.dumps(give(value))
 
 
-def _is_plain(record: Record) -> bool:
-    """Whether orjson alone makes the right JSON of it: native values, and no attribute but the fields."""
+def _is_native(record: Record) -> bool:
+    """Whether orjson, which knows dataclasses, makes the right JSON of it: no unions, no attribute but the fields."""
     cls = record.cls
-    odd = hasattr(cls, "__post_init__") or len(cls.__dict__.get("__dataclass_fields__", ())) != len(record.fields)
-    return not odd and not any(field.name.startswith("_") or not _is_native(field.shape) for field in record.fields)
+    is_odd = hasattr(cls, "__post_init__") or len(cls.__dict__.get("__dataclass_fields__", ())) != len(record.fields)
+    return not is_odd and not any(field.name.startswith("_") or _has_union(field.shape) for field in record.fields)
 
 
-def _is_native(shape: Shape) -> bool:
+def _has_union(shape: Shape) -> bool:
     match shape:
-        case Scalar(kind):
-            return kind in _NATIVE
-        case Options(_, enum):
-            return enum is None
         case Maybe(inner) | Items(inner) | Table(_, inner):
-            return _is_native(inner)
-        case Nested():
-            return True
-        case Variant():
-            return False
+            return _has_union(inner)
+        case _:
+            return isinstance(shape, Variant)
+
+
+def _scalar_text(value: Any) -> str:
+    return TEXT_OF[_KINDS[type(value)]](value)
 
 
 class _Givers:
@@ -87,16 +90,9 @@ class _Givers:
 
     def _record(self, record: Record) -> ToJson:
         names = [field.name for field in record.fields]
-        if len(names) <= 1:
-            get_one = attrgetter(*names) if names else None
-            give_one = self._give(record.fields[0].shape) or _same if names else _same
-            return lambda value: {names[0]: give_one(get_one(value))} if get_one else {}
-        gives = [self._give(field.shape) for field in record.fields]
-        get = attrgetter(*names)
-        if not any(gives):
-            return lambda value: dict(zip(names, get(value), strict=True))
-        full = [give or _same for give in gives]
-        return lambda value: {name: give(item) for name, give, item in zip(names, full, get(value), strict=True)}
+        gives = [self._give(field.shape) or _same for field in record.fields]
+        values_of = getter(record)
+        return lambda value: {name: give(item) for name, give, item in zip(names, gives, values_of(value), strict=True)}
 
     def _give(self, shape: Shape) -> ToJson | None:  # noqa: PLR0911 - one a shape
         """None where the value is its own JSON."""
@@ -145,7 +141,7 @@ def from_json(payload: Payload) -> Callable[[Any], tuple[Any, list[Fault]]]:
 
     def read(value: Any) -> tuple[Any, list[Fault]]:
         faults: list[Fault] = []
-        return take(value, "", faults), faults
+        return take(value, None, faults), faults
 
     return read
 
@@ -153,26 +149,39 @@ def from_json(payload: Payload) -> Callable[[Any], tuple[Any, list[Fault]]]:
 class _Takers:
     def __init__(self, payload: Payload) -> None:
         self._by_class: dict[type, FromJson] = {}
-        for cls, record in payload.records.items():
+        for cls, record in reversed(payload.records.items()):
             self._by_class[cls] = self._record(record)
 
     def of(self, cls: type) -> FromJson:
-        return self._by_class[cls]
+        return self._by_class.get(cls) or later(self._by_class, cls)
 
     def _record(self, record: Record) -> FromJson:
         make = maker(record)
-        takes = {field.name: self._take(field.shape) for field in record.fields}
+        takes = {field.name: (self._take(field.shape), field.absent) for field in record.fields}
         listed = ", ".join(takes) or "none"
 
-        def take(value: Any, at: str, faults: list[Fault]) -> Any:
+        def take(value: Any, at: Place, faults: list[Fault]) -> Any:
             if not isinstance(value, dict):
-                faults.append(Fault(at, f"expected an object with the fields {listed}, came {_came(value)}"))
-                return _UNREAD
+                return _wrong(faults, at, f"expected an object with the fields {listed}, came {_came(value)}")
             before = len(faults)
-            strange = islice((str(name) for name in value if name not in takes), MAX_FAULTS)
-            faults += [Fault(step(at, name), f"this field is not known; known are {listed}") for name in strange]
-            values = [_field(field, takes[field.name], value, at, faults) for field in record.fields]
-            return _UNREAD if len(faults) > before else _made(make, values, at, faults)
+            for name in islice((str(name) for name in value if name not in takes), MAX_FAULTS):
+                _wrong(faults, (at, name), f"this field is not known; known are {listed}")
+            values = []
+            for name, (take_one, absent) in takes.items():
+                if name in value:
+                    values.append(take_one(value[name], (at, name), faults))
+                elif absent is not None:
+                    values.append(absent())
+                else:
+                    _wrong(faults, (at, name), "this field is missing")
+            if len(faults) > before:
+                return _UNREAD
+            try:
+                return make(*values)
+            except RecursionError:
+                raise
+            except MAKING_FAULTS as error:
+                return _wrong(faults, at, f"the class refuses these values: {shown(str(error), 200)}")
 
         return take
 
@@ -183,69 +192,41 @@ class _Takers:
             case Options():
                 return _options(shape)
             case Maybe(inner):
-                return _or_null(self._take(inner))
+                take = self._take(inner)
+                return lambda value, at, faults: None if value is None else take(value, at, faults)
             case Items():
                 return _items(shape, self._take(shape.item))
             case Table():
                 return _table(shape, _scalar(shape.key), self._take(shape.value))
             case Nested(cls):
-                return self._later(cls)
+                return self.of(cls)
             case Variant(classes):
                 return self._variant(classes)
 
-    def _later(self, cls: type) -> FromJson:
-        def take(value: Any, at: str, faults: list[Fault]) -> Any:
-            return self._by_class[cls](value, at, faults)
-
-        return take
-
     def _variant(self, classes: tuple[type, ...]) -> FromJson:
-        named = {cls.__name__: cls for cls in classes}
+        named = {cls.__name__: self.of(cls) for cls in classes}
         listed = " or ".join(f'{{"{name}": {{…}}}}' for name in named)
 
-        def take(value: Any, at: str, faults: list[Fault]) -> Any:
+        def take(value: Any, at: Place, faults: list[Fault]) -> Any:
             name = next(iter(value)) if isinstance(value, dict) and len(value) == 1 else None
             if name not in named:
-                faults.append(Fault(at, f"expected {listed}, came {_came(value)}"))
-                return _UNREAD
-            return self._by_class[named[name]](value[name], step(at, name), faults)
+                return _wrong(faults, at, f"expected {listed}, came {_came(value)}")
+            return named[name](value[name], (at, name), faults)
 
         return take
-
-
-def _field(field: Field, take: FromJson, value: dict[str, Any], at: str, faults: list[Fault]) -> Any:
-    if field.name in value:
-        return take(value[field.name], step(at, field.name), faults)
-    if field.absent is None:
-        faults.append(Fault(step(at, field.name), "this field is missing"))
-        return _UNREAD
-    return field.absent()
-
-
-def _made(make: Callable[[list[Any]], Any], values: list[Any], at: str, faults: list[Fault]) -> Any:
-    try:
-        return make(values)
-    except RecursionError:
-        raise
-    except MAKING_FAULTS as error:
-        faults.append(Fault(at, f"the class refuses these values: {shown(str(error), 200)}"))
-        return _UNREAD
 
 
 def _scalar(shape: Scalar) -> FromJson:
     from_value = FROM_JSON[shape.kind]
-    is_text = shape.kind is Kind.STR
+    is_text, is_free = shape.kind is Kind.STR, shape.facets == FREE
 
-    def take(value: Any, at: str, faults: list[Fault]) -> Any:
+    def take(value: Any, at: Place, faults: list[Fault]) -> Any:
         try:
             taken = from_value(value)
         except Unfit as error:
-            faults.append(Fault(at, str(error)))
-            return _UNREAD
-        message = (carried_fault(taken) if is_text else None) or scalar_fault(shape, taken)
-        if message:
-            faults.append(Fault(at, message))
-        return taken
+            return _wrong(faults, at, str(error))
+        message = (carried_fault(taken) if is_text else None) or (None if is_free else scalar_fault(shape, taken))
+        return _wrong(faults, at, message) if message else taken
 
     return take
 
@@ -255,47 +236,43 @@ def _options(shape: Options) -> FromJson:
     wanted = int if shape.numeric else str
     listed = ", ".join(map(shown, shape.values))
 
-    def take(value: Any, at: str, faults: list[Fault]) -> Any:
+    def take(value: Any, at: Place, faults: list[Fault]) -> Any:
         if type(value) is wanted and value in members:
             return members[value]
-        faults.append(Fault(at, f"expected one of {listed}, came {_came(value)}"))
-        return _UNREAD
+        return _wrong(faults, at, f"expected one of {listed}, came {_came(value)}")
 
     return take
 
 
-def _or_null(take: FromJson) -> FromJson:
-    return lambda value, at, faults: None if value is None else take(value, at, faults)
-
-
 def _items(shape: Items, take_one: FromJson) -> FromJson:
-    def take(value: Any, at: str, faults: list[Fault]) -> Any:
+    def take(value: Any, at: Place, faults: list[Fault]) -> Any:
         if not isinstance(value, list):
-            faults.append(Fault(at, f"expected a list, came {_came(value)}"))
-            return _UNREAD
-        length = length_fault(shape.facets, len(value), "items")
-        if length:
-            faults.append(Fault(at, length))
-        return [take_one(item, f"{at}/{index}", faults) for index, item in enumerate(value)]
+            return _wrong(faults, at, f"expected a list, came {_came(value)}")
+        if message := length_fault(shape.facets, len(value), "items"):
+            _wrong(faults, at, message)
+        return [take_one(item, (at, index), faults) for index, item in enumerate(value)]
 
     return take
 
 
 def _table(shape: Table, take_key: FromJson, take_one: FromJson) -> FromJson:
-    def take(value: Any, at: str, faults: list[Fault]) -> Any:
+    def take(value: Any, at: Place, faults: list[Fault]) -> Any:
         if not isinstance(value, dict):
-            faults.append(Fault(at, f"expected an object, came {_came(value)}"))
-            return _UNREAD
-        length = length_fault(shape.facets, len(value), "items")
-        if length:
-            faults.append(Fault(at, length))
-        table = {}
-        for key, item in value.items():
-            place = step(at, str(key))
-            table[take_key(key, place, faults)] = take_one(item, place, faults)
-        return table
+            return _wrong(faults, at, f"expected an object, came {_came(value)}")
+        if message := length_fault(shape.facets, len(value), "items"):
+            _wrong(faults, at, message)
+        return {take_key(key, (at, key), faults): take_one(item, (at, key), faults) for key, item in value.items()}
 
     return take
+
+
+def _wrong(faults: list[Fault], at: Place, message: str) -> object:
+    faults.append(Fault(_pointer(at), message))
+    return _UNREAD
+
+
+def _pointer(at: Place) -> str:
+    return "" if at is None else step(_pointer(at[0]), at[1])
 
 
 def _came(value: object) -> str:

@@ -137,10 +137,6 @@ def _text_bool(text: str) -> bool:
     return text.strip() in {"true", "1"}
 
 
-def _text_decimal(text: str) -> Decimal:
-    return Decimal(text.strip())
-
-
 def _text_date(text: str) -> date:
     return date.fromisoformat(text.strip())
 
@@ -154,7 +150,7 @@ VALUE_OF: dict[Kind, Callable[[str], Any]] = {
     Kind.INT: int,
     Kind.FLOAT: float,
     Kind.BOOL: _text_bool,
-    Kind.DECIMAL: _text_decimal,
+    Kind.DECIMAL: Decimal,
     Kind.BYTES: a2b_base64,
     Kind.DATE: _text_date,
     Kind.DATETIME: _text_datetime,

@@ -10,8 +10,8 @@ for code that no reader and no tool can see.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from operator import attrgetter
+from collections.abc import Callable
+from operator import attrgetter, call
 from typing import Any
 
 from lxml.etree import _Element
@@ -41,13 +41,13 @@ Write = Callable[[Any], str]
 Read = Callable[[_Element], Any]
 
 
-def later(by_class: dict[type, Callable[[Any], Any]], cls: type) -> Callable[[Any], Any]:
+def later(by_class: dict[type, Callable[..., Any]], cls: type) -> Callable[..., Any]:
     """The function for ``cls``, looked up when called: a record may refer to one that is compiled after it."""
 
-    def call(value: Any) -> Any:
-        return by_class[cls](value)
+    def call_later(*arguments: Any) -> Any:
+        return by_class[cls](*arguments)
 
-    return call
+    return call_later
 
 
 _XSI_DECLARED = attribute("xmlns:xsi", XSI)
@@ -66,67 +66,60 @@ def writer(payload: Payload) -> Write:
 
 
 class _Writers:
-    """The writers of a payload's records."""
+    """The writers of a payload's records: each record is one template with a place for each field."""
 
     def __init__(self, payload: Payload) -> None:
         self._by_class: dict[type, Write] = {}
-        for cls, record in payload.records.items():
+        for cls, record in reversed(payload.records.items()):
             self._by_class[cls] = self._record(record)
 
     def of(self, cls: type) -> Write:
-        return self._by_class[cls]
+        """The writer of a record; one that is not compiled yet is looked up when it is called."""
+        return self._by_class.get(cls) or later(self._by_class, cls)
 
     def _record(self, record: Record) -> Write:
         cls, name = record.cls, record.name
         elements = [self._field(field) for field in record.fields]
-        if not elements:
-            return lambda value: "" if type(value) is cls else _not_a(name, value)
-        if len(elements) == 1:
-            get_one, only = attrgetter(record.fields[0].name), elements[0]
-            return lambda value: only(get_one(value)) if type(value) is cls else _not_a(name, value)
-        get = attrgetter(*(field.name for field in record.fields))
+        template = "".join(element for element, _ in elements)
+        writes = [write for _, write in elements]
+        values_of = getter(record)
 
         def write(value: Any) -> str:
             if type(value) is not cls:
                 _not_a(name, value)
-            return "".join([element(item) for element, item in zip(elements, get(value), strict=False)])
+            return template % tuple(map(call, writes, values_of(value)))
 
         return write
 
-    def _field(self, field: Field) -> Write:
+    def _field(self, field: Field) -> tuple[str, Write]:
         return self._element(field.name, field.shape, nil=_nil_element(field.name) if field.nil else "")
 
-    def _element(self, name: str, shape: Shape, *, nil: str) -> Write:
-        """``nil`` is what None becomes, where None may be."""
-        start, end = opening(name), closing(name)
-        if isinstance(shape, Maybe):
-            present = self._element(name, shape.inner, nil="")
-            return lambda value: nil if value is None else present(value)
-        if _is_text(shape):
-            return _text_element(start, end)
-        content = self._content(shape)
-        return lambda value: start + content(value) + end
+    def _element(self, name: str, shape: Shape, *, nil: str) -> tuple[str, Write]:
+        """The element's template and what fills its place; ``nil`` is what None becomes, where None may be."""
+        if not isinstance(shape, Maybe):
+            return f"{opening(name)}%s{closing(name)}", self._content(shape)
+        element, content = self._element(name, shape.inner, nil="")
+        return "%s", lambda value: nil if value is None else element % content(value)
 
     def _content(self, shape: Shape) -> Write:
         match shape:
             case Scalar(kind):
-                return TEXT_OF[kind]
+                return _text if kind is Kind.STR else TEXT_OF[kind]
             case Options():
                 return _option_writer(shape)
             case Items(item):
-                return _items_writer(self._element("item", item, nil=_nil_element("item")))
+                return _items_writer(*self._element("item", item, nil=_nil_element("item")))
             case Table(_, value):
                 return self._table(value)
             case Nested(cls):
-                return later(self._by_class, cls)
+                return self.of(cls)
             case Variant(classes):
                 return self._variant(classes)
             case _:
                 raise AssertionError(shape)  # a Maybe is taken apart by _element
 
     def _table(self, value_shape: Shape) -> Write:
-        inside = inner(value_shape)
-        content = _text if _is_text(inside) else self._content(inside)
+        content = self._content(inner(value_shape))
         optional = isinstance(value_shape, Maybe)
         end = closing("item")
 
@@ -162,24 +155,14 @@ def _nil_element(name: str) -> str:
 
 
 def _text(value: Any) -> str:
-    return escaped(TEXT_OF[Kind.STR](value))
+    return escaped(value if type(value) is str else TEXT_OF[Kind.STR](value))
 
 
-def _text_element(start: str, end: str) -> Write:
-    text_of = TEXT_OF[Kind.STR]
-
-    def write(value: Any) -> str:
-        text = value if type(value) is str else text_of(value)
-        return start + escaped(text) + end
-
-    return write
-
-
-def _items_writer(element: Write) -> Write:
+def _items_writer(element: str, content: Write) -> Write:
     def write(items: Any) -> str:
         if type(items) is not list:
             _not_a("list", items)
-        return "".join([element(item) for item in items])
+        return "".join([element % content(item) for item in items])
 
     return write
 
@@ -218,29 +201,26 @@ class _Readers:
 
     def __init__(self, payload: Payload) -> None:
         self._by_class: dict[type, Read] = {}
-        for cls, record in payload.records.items():
+        for cls, record in reversed(payload.records.items()):
             self._by_class[cls] = self._record(record)
 
     def of(self, cls: type) -> Read:
-        return self._by_class[cls]
+        return self._by_class.get(cls) or later(self._by_class, cls)
 
     def _record(self, record: Record) -> Read:
         fields = record.fields
-        count = len(fields)
-        readers = [self._value(field.shape, nil=field.nil) for field in fields]
+        reads = [self._value(field.shape, nil=field.nil) for field in fields]
         make = maker(record)
-        if all(field.absent is None and _is_text(field.shape) for field in fields):
-            return lambda element: make([child.text or "" for child in element])
 
         def read(element: _Element) -> Any:
-            if len(element) == count:  # the XSD holds their order
-                return make([one(child) for one, child in zip(readers, element, strict=False)])
+            if len(element) == len(reads):  # the XSD holds their order
+                return make(*map(call, reads, element))
             present = {child.tag: child for child in element}
             return make(
-                [
-                    one(present[field.name]) if field.name in present else field.absent()  # type: ignore[misc]  # only those may be missing
-                    for one, field in zip(readers, fields, strict=True)
-                ]
+                *(
+                    read(present[field.name]) if field.name in present else field.absent()  # type: ignore[misc]  # only those may be missing
+                    for read, field in zip(reads, fields, strict=True)
+                )
             )
 
         return read
@@ -264,7 +244,7 @@ class _Readers:
             case Table(_, value):
                 return _table_reader(self._value(value, nil=True))
             case Nested(cls):
-                return later(self._by_class, cls)
+                return self.of(cls)
             case Variant(classes):
                 named = {cls.__name__: cls for cls in classes}
                 return lambda element: self._by_class[named[element[0].tag]](element[0])
@@ -272,17 +252,21 @@ class _Readers:
                 raise AssertionError(shape)  # a Maybe is taken apart by _value
 
 
-def maker(record: Record) -> Callable[[Sequence[Any]], Any]:
+def getter(record: Record) -> Callable[[Any], tuple[Any, ...]]:
+    """A function from an object to the values of all its fields, in order."""
+    names = [field.name for field in record.fields]
+    if len(names) > 1:
+        return attrgetter(*names)
+    return lambda value: tuple([getattr(value, name) for name in names])
+
+
+def maker(record: Record) -> Callable[..., Any]:
     """A function from the values of all fields, in order, to the object."""
     cls = record.cls
     names = [field.name for field in record.fields]
     if any(field.keyword for field in record.fields):
-        return lambda values: cls(**dict(zip(names, values, strict=True)))
-    return lambda values: cls(*values)
-
-
-def _is_text(shape: Shape) -> bool:
-    return isinstance(shape, Scalar) and shape.kind is Kind.STR
+        return lambda *values: cls(**dict(zip(names, values, strict=True)))
+    return cls
 
 
 def _is_nil(element: _Element) -> bool:

@@ -6,7 +6,7 @@ A ``Payload`` is a root class and the ``Record`` of each dataclass in reach of i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
@@ -139,7 +139,7 @@ class Payload:
     """A root class with every record in reach, the root's first."""
 
     root: Record
-    records: Mapping[type, Record]
+    records: dict[type, Record]
 
 
 def inner(shape: Shape) -> Scalar | Options | Items | Table | Nested | Variant:

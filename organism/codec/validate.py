@@ -1,14 +1,14 @@
 """Bytes ⇄ payload, or a typed refusal: the codec of a set of payload classes.
 
 What the organism writes is canonical (equal to libxml2's exclusive C14N) and is read back through the same checks as
-anything else: ``seal`` encodes a payload, and parses those very bytes, validates them and decodes a fresh object, or
-has the pattern of a plain class do it (``plain.py``). What comes from outside takes ``from_json``, ``from_xml``,
-``from_envelope`` or ``from_text``, never ``decode``, which believes its document's names.
+anything else: ``seal`` encodes a payload, parses those very bytes, validates them and decodes a fresh object. What
+comes from outside takes ``from_json``, ``from_xml``, ``from_envelope`` or ``from_text``, never ``decode``, which
+believes its document's names.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -20,7 +20,6 @@ from organism.codec.explain import refusal
 from organism.codec.json_form import MAKING_FAULTS
 from organism.codec.lexical import Unfit, uncarried
 from organism.codec.limits import Controls, Terms
-from organism.codec.plain import Plain
 from organism.codec.pointers import schema_faults
 from organism.codec.refusal import (
     PayloadOverLimit,
@@ -76,15 +75,11 @@ class Mended(NamedTuple):
 
 
 class _Entry(NamedTuple):
-    """A class in use. ``read_as`` is the first class of its name: documents tell names, not classes.
-
-    ``plain`` takes most documents of a plain class.
-    """
+    """A class in use. ``read_as`` is the first class of its name: documents tell names, not classes."""
 
     schema: PayloadSchema
     around: Around
     read_as: PayloadSchema
-    plain: Plain
 
 
 class Codec:
@@ -104,8 +99,7 @@ class Codec:
             same = self._by_name.get(schema.name)
             first = same.schema if same else schema
             _hold_same(first, schema)
-            around = Around(schema.name)
-            entry = _Entry(schema, around, first, Plain(first.shapes.root, around))
+            entry = _Entry(schema, Around(schema.name), first)
             self._by_class[schema.cls] = entry
             self._by_name.setdefault(schema.name, entry)
         self.schemas = tuple(entry.schema for entry in self._by_name.values())
@@ -154,30 +148,23 @@ class Codec:
         Raises ``InvalidPayload`` (``PayloadOverLimit`` beyond the terms). With ``Controls.REPLACE`` characters that XML
         cannot carry become U+FFFD, and ``notes`` say so.
         """
-        schema, around, read_as, plain = self._by_class.get(type(payload)) or _of_class(self._by_class, payload)
+        schema, around, read_as = self._by_class.get(type(payload)) or _of_class(self._by_class, payload)
         terms = terms or self.terms
         try:
-            content = plain.write(payload)
-            if content is None:
-                content = schema.write(payload)
-            text = around.text(from_, to, token, content)
-            xml = text.encode()
-            found = plain.find(text, len(xml), terms)
-            root = parse(xml, terms) if found is None else None
+            content = schema.write(payload)
+            xml = around.text(from_, to, token, content).encode()
+            root = parse(xml, terms)
         except (*_WRITING_FAULTS, InvalidPayload) as error:
             carried, notes = _carried(schema, payload, terms, error)
             strict = replace(terms, controls=Controls.REFUSE)
             sealed = self.seal(from_, to, token, carried, strict)
             sealed.notes = notes
             return sealed
-        if root is None:
-            fresh = _made(read_as, plain.read, found)
-        else:
-            if len(xml) > terms.payload_bytes:
-                _hold_size(schema, content, terms)
-            if not self._validate(root) or read_as.misfits(root[1]):
-                raise refusal(schema.shapes, payload, _misfit(self._xsd, self._by_name, root))
-            fresh = _made(read_as, read_as.read, root[1])
+        if len(xml) > terms.payload_bytes:
+            _hold_size(schema, content, terms)
+        if not self._validate(root) or read_as.misfits(root[1]):
+            raise refusal(schema.shapes, payload, _misfit(self._xsd, self._by_name, root))
+        fresh = _made(read_as, root[1])
         return Sealed(xml, read_as.to_json_text(fresh), fresh, schema.name)
 
     def encode(self, from_: str, to: str, token: str, payload: object) -> bytes:
@@ -204,7 +191,7 @@ class Codec:
         schema = self._by_name[str(element.tag)].schema
         if schema.misfits(element):
             raise _misfit(self._xsd, self._by_name, root)
-        return Decoded(from_ or "", to or "", token or "", _made(schema, schema.read, element))
+        return Decoded(from_ or "", to or "", token or "", _made(schema, element))
 
     def json(self, payload: object) -> bytes:
         """Compact JSON of a payload; of a handler's making too, though only ``seal`` says whether that fits."""
@@ -235,15 +222,8 @@ class Codec:
 
     def draft(self, name: str, value: Any) -> Any:
         """``from_json`` without the checks of its document, for a payload that is sealed next: ``seal`` makes them."""
-        schema, _, _, plain = _named(self._by_name, name)
         try:
-            payload = plain.draft(value)
-        except MAKING_FAULTS:
-            payload = None
-        if payload is not None:
-            return payload
-        try:
-            payload, faults = schema.from_json(value)
+            payload, faults = self.schema(name).from_json(value)
         except RecursionError as error:
             raise too_deep() from error
         if faults:
@@ -339,10 +319,10 @@ def _hold_size(schema: PayloadSchema, content: str, terms: Terms) -> None:
         raise over_bytes(size_bytes, terms.payload_bytes)
 
 
-def _made(schema: PayloadSchema, read: Callable[[Any], Any], valid: Any) -> Any:
+def _made(schema: PayloadSchema, valid: _Element) -> Any:
     """The payload of what is valid. The class may still refuse its values, or Python may be narrower than the XSD."""
     try:
-        return read(valid)
+        return schema.read(valid)
     except MAKING_FAULTS as error:
         fault = Fault("", f"the class refuses these values: {shown(str(error), 200)}")
         raise invalid(f"The {schema.name} does not fit", [fault]) from error
@@ -355,7 +335,7 @@ def _valid_payload(entries: dict[str, _Entry], element: _Element) -> Any:
         raise invalid(f"The {schema.name} does not fit", [Fault("", message) for message in dict.fromkeys(messages)])
     if faults := schema.faults(element):
         raise invalid(f"The {schema.name} does not fit", faults)
-    return _made(schema, schema.read, element)
+    return _made(schema, element)
 
 
 def _misfit(xsd: XMLSchema, entries: dict[str, _Entry], root: _Element) -> InvalidPayload:

@@ -43,6 +43,8 @@ _hardened = partial(
     collect_ids=False,
 )
 _PARSER = _hardened()
+_ELEMENTS = etree.XPath("count(//*)")
+_IS_TOO_DEEP = etree.XPath("boolean(//*[count(ancestor::*) >= $most])")
 
 
 def parse(document: bytes, terms: Terms, overhead_bytes: int = ENVELOPE_BYTES) -> _Element:
@@ -54,8 +56,13 @@ def parse(document: bytes, terms: Terms, overhead_bytes: int = ENVELOPE_BYTES) -
         raise _malformed(str(error)) from error
     if b"DOCTYPE" in document and _has_doctype(root):
         raise _doctype()
-    if document.count(b"<") > MAX_DEPTH:
-        _hold_caps(root, terms)
+    tags = document.count(b"<")
+    if tags > min(MAX_DEPTH, terms.elements):
+        tags -= document.count(b"</")  # still at least as many as there are elements
+    if tags > terms.elements and float(_ELEMENTS(root)) > terms.elements:  # type: ignore[arg-type]  # a count is a number
+        raise _too_many_elements(terms)
+    if tags > MAX_DEPTH and _IS_TOO_DEEP(root, most=MAX_DEPTH):
+        raise too_deep()
     if document.count(b"=") > MAX_NAMESPACES:
         _hold_attributes(root)
     return root
@@ -173,19 +180,6 @@ class _Gate:
 
 def _has_doctype(root: _Element) -> bool:
     return root.getroottree().docinfo.internalDTD is not None
-
-
-def _hold_caps(root: _Element, terms: Terms) -> None:
-    """Depth and elements, level by level: no recursion, each element once."""
-    level, depth, elements = [root], 0, 0
-    while level:
-        depth += 1
-        elements += len(level)
-        if depth > MAX_DEPTH:
-            raise too_deep()
-        if elements > terms.elements:
-            raise _too_many_elements(terms)
-        level = [child for element in level for child in element]
 
 
 def _hold_attributes(root: _Element) -> None:

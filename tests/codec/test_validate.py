@@ -155,6 +155,9 @@ def test_elements_and_depth_are_limited_for_json_and_for_handlers_too(codec: Cod
             codec.from_json("Tree", value)
     with pytest.raises(PayloadOverLimit, match="too many elements"):
         codec.seal("a", "b", "t", Tree([Tree() for _ in range(1500)]))
+    with pytest.raises(PayloadOverLimit, match="too many elements"):
+        codec.seal("a", "b", "t", Tree([Tree(), Tree(), Tree()]), Terms(elements=10))
+    assert len(codec.seal("a", "b", "t", Tree([Tree() for _ in range(40)])).payload.children) == 40
     assert len(codec.from_json("Tree", wide, Terms(elements=20_000)).children) == 1500
 
 
