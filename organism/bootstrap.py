@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from importlib.metadata import version as package_version
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import structlog
 
@@ -44,8 +44,11 @@ from organism.pump.rules import OWN_PAYLOADS, Rules, payload_classes
 from organism.pump.share import Share
 from organism.pump.watchdog import Watchdog
 from organism.tenants import Tenant, refuse_unless_all_decide
-from organism.tools.toolbox import Hub, Toolbox
+from organism.tools.toolbox import Toolbox
 from organism.tools.web import Net
+
+if TYPE_CHECKING:
+    from organism.tools.mcp.hub import Hub
 
 COLLECT_AFTER_OBJECTS: Final = 10_000
 SWITCH_SECONDS: Final = 0.0002
@@ -310,9 +313,9 @@ class Organism:
 
 def mcp_hub(folder: Path) -> Hub:
     """What connects to MCP servers. Raises ``ImportError`` without the extra ``mcp``."""
-    from organism.tools.mcp.hub import Hub as McpHub
+    from organism.tools.mcp.hub import Hub
 
-    return McpHub(folder, os.environ)
+    return Hub(folder, os.environ)
 
 
 def report_untraced(follower: asyncio.Task[None]) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 from organism.bootstrap import VERSION, payload_check
 from organism.codec import write_schemas
 from organism.config.load import load
-from organism.tools.shelf import shipped
+from organism.tools.toolbox import shipped
 
 
 def shipped_payloads(folder: Path) -> Iterator[type]:

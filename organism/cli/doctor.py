@@ -34,7 +34,7 @@ from organism.config.tokens import TOKENS_FILE, read_tokens
 from organism.errors import ConfigInvalid, LogDamaged, NotFound
 from organism.log.stats import last_at
 from organism.log.version import SQLITE_VERSION
-from organism.tools.shelf import unasked
+from organism.tools.toolbox import unasked
 
 SAMPLES: Final = 2000
 PATIENCE_SECONDS: Final = 5.0

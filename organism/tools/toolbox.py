@@ -2,42 +2,76 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from organism.config.load import foresee
 from organism.config.settings import Handler, Settings
-from organism.config.shipped import ShippedTool
+from organism.config.shipped import Ship, ShippedTool
 from organism.config.tool_settings import McpServer, Tools
 from organism.errors import ConfigInvalid
 from organism.log.log import History
-from organism.tools.shelf import bound, shipped
+from organism.tools import calculator, current_datetime, http_fetch, key_value, wikipedia
+from organism.tools.http_fetch import Fetcher
+from organism.tools.key_value import Values
+from organism.tools.served import guessed
 from organism.tools.web import Net
+from organism.tools.wikipedia import Wiki
 
-Servers = Mapping[str, McpServer]
+if TYPE_CHECKING:
+    from organism.tools.mcp.hub import Hub
 
 
-class Hub(Protocol):
-    """The MCP servers; see ``mcp/hub.py``, which takes an extra."""
+def shipped(release: str) -> Ship:
+    """Gives the shipped tools of this release, as ``tools`` of an organism.yaml sets them."""
 
-    async def meet(self, servers: Servers) -> None:
-        """Ask them for their tools."""
+    def ship(tools: Tools) -> Sequence[ShippedTool]:
+        table = (
+            calculator.TOOL,
+            current_datetime.TOOL,
+            *wikipedia.tools(tools),
+            http_fetch.tool(tools),
+            *key_value.TOOLS,
+        )
+        return [replace(tool, release=release) for tool in table]
 
-    async def keep(self, servers: Servers) -> None:
-        """Leave every other."""
+    return ship
 
-    def tools(self, servers: Servers, named: Iterable[str]) -> list[ShippedTool]:
-        """Their tools; of one that could not be asked those that are named."""
 
-    def handlers(self, servers: Servers, tools: Iterable[ShippedTool]) -> Mapping[str, Handler]:
-        """The handlers of these tools."""
+def unasked(release: str, config: Path) -> Ship:
+    """The same with the tools of MCP servers that a file names, without asking any server."""
+    _, named = foresee(config)
+    ship = shipped(release)
+
+    def ship_all(tools: Tools) -> Sequence[ShippedTool]:
+        served = (tool for name, server in tools.mcp.items() for tool in guessed(name, server, named))
+        return [*ship(tools), *served]
+
+    return ship_all
+
+
+def _bound(tools: Tools, net: Net, log: History) -> Mapping[str, Handler]:
+    """The handler of each shipped tool for one tenant, by the tool's name."""
+    wiki, values = Wiki(tools.wikipedia, net), Values(log)
+    return {
+        "calculator": calculator.calculate,
+        "current_datetime": current_datetime.tell,
+        "wikipedia_search": wiki.search,
+        "wikipedia_summary": wiki.summary,
+        **({"http_fetch": Fetcher(tools.http_fetch, net).fetch} if tools.http_fetch is not None else {}),
+        "key_value_get": values.get,
+        "key_value_set": values.set,
+        "key_value_list": values.list,
+        "key_value_delete": values.delete,
+    }
 
 
 class Toolbox:
-    """``make_hub`` is called once, if a configuration names MCP servers; it raises ``ImportError`` without the extra.
+    """``release`` is the version of the shipped tools.
 
-    ``release`` is the version of the shipped tools.
+    ``make_hub`` is called once, if a configuration names MCP servers; it raises ``ImportError`` without the extra.
     """
 
     def __init__(self, release: str, net: Net, make_hub: Callable[[], Hub]) -> None:
@@ -46,10 +80,10 @@ class Toolbox:
         self._make_hub = make_hub
         self._hub: Hub | None = None
         self._named: frozenset[str] = frozenset()
-        self._kept: Servers = {}
+        self._in_force: Mapping[str, McpServer] = {}
 
     async def prepare(self, config: Path) -> None:
-        """Ask the MCP servers that the file names what they have, before all else of it is loaded.
+        """Ask the MCP servers that the file names for their tools, before the rest of it is loaded.
 
         Raises ``ConfigInvalid`` if it names some and the extra is not installed.
         """
@@ -73,7 +107,7 @@ class Toolbox:
 
     def bound(self, settings: Settings, log: History) -> Mapping[str, Handler]:
         """The handlers of all tools of the settings, for the tenant of this log."""
-        own = bound(settings.tools, self._net, log)
+        own = _bound(settings.tools, self._net, log)
         if self._hub is None:
             return own
         listeners = {listener.name for listener in (*settings.listeners, *settings.shelf) if listener.is_shipped}
@@ -81,14 +115,14 @@ class Toolbox:
         return {**own, **self._hub.handlers(settings.tools.mcp, served)}
 
     async def keep(self, tools: Tools) -> None:
-        """A configuration is in force: leave the servers that it does not name."""
-        self._kept = tools.mcp
+        """A configuration is in force: leave all other servers."""
+        self._in_force = tools.mcp
         await self.take_back()
 
     async def take_back(self) -> None:
         """A configuration is not in force after all: leave the servers that only it names."""
         if self._hub is not None:
-            await self._hub.keep(self._kept)
+            await self._hub.keep(self._in_force)
 
     async def close(self) -> None:
         """Leave every server."""

@@ -1,18 +1,20 @@
-"""Asking a Wikipedia, or any wiki that speaks its API, at the address that organism.yaml names.
+"""``wikipedia_search`` and ``wikipedia_summary``, for any wiki that speaks Wikipedia's API.
 
-That address is the operator's choice, so it may well be private; what comes from there is text of strangers all the
-same, and every shape of it is checked.
+The address is the operator's choice, so it may be private; what comes from there is foreign text all the same, and its
+shape is checked.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
 from html import unescape
-from typing import Any, Final
+from typing import Annotated, Any, Final
 from urllib.parse import quote, urlencode, urljoin, urlsplit
 
 import orjson
+from pydantic import Field
 
 from organism.config.host_rules import USUAL_PORTS
 from organism.config.shipped import ShippedTool
@@ -36,39 +38,94 @@ _NOT_FOUND: Final = 404
 _MARK: Final = linear("<[^>]*>")
 
 
-def shipped(name: str, payload_class: type, reply: type, tools: Tools) -> ShippedTool:
-    """A tool that asks the wiki which ``tools`` names."""
+@dataclass
+class WikipediaSearch:
+    """Searches Wikipedia and gives the titles of the best articles, each with a snippet of its text."""
+
+    query: Annotated[str, Field(min_length=1, max_length=300, description="Words to look for.")]
+    limit: Annotated[int, Field(ge=1, le=20, description="How many articles at most.")] = 5
+
+
+@dataclass
+class Article:
+    """An article that was found; ``wikipedia_summary`` takes its title."""
+
+    title: str
+    snippet: str
+    url: str
+
+
+@dataclass
+class WikipediaArticles:
+    """The articles, best first; none, if nothing was found."""
+
+    results: list[Article]
+
+
+@dataclass
+class WikipediaSummary:
+    """Gives the summary of a Wikipedia article by its title."""
+
+    title: Annotated[
+        str, Field(min_length=1, max_length=300, description="As wikipedia_search gives it, such as Alan Turing.")
+    ]
+
+
+@dataclass
+class WikipediaExtract:
+    """The beginning of the article. ``is_ambiguous``: the title has several meanings, which the extract lists."""
+
+    title: str
+    description: str
+    extract: str
+    url: str
+    is_ambiguous: bool = False
+
+
+def tools(settings: Tools) -> tuple[ShippedTool, ShippedTool]:
+    """The two tools, as ``tools.wikipedia`` sets them."""
+    return (
+        _shipped("wikipedia_search", WikipediaSearch, WikipediaArticles, settings),
+        _shipped("wikipedia_summary", WikipediaSummary, WikipediaExtract, settings),
+    )
+
+
+def _shipped(name: str, payload_class: type, reply: type, settings: Tools) -> ShippedTool:
     return ShippedTool(
         name=name,
         payload_class=payload_class,
         replies=(reply,),
         brings_outside_text=True,
-        timeout_s=tools.wikipedia.timeout_s + _SECONDS_MORE,
-        settings=tools.wikipedia,
+        timeout_s=settings.wikipedia.timeout_s + _SECONDS_MORE,
+        settings=settings.wikipedia,
     )
 
 
-async def answered(
-    metadata: HandlerMetadata,
-    key: str,
-    ask: Callable[[], Awaitable[dict[str, Any]]],
-    tell: Callable[[dict[str, Any]], object],
-) -> HandlerResponse:
-    """What a wiki says when it is asked, told as a payload. It is asked once: a repetition gets what was recorded."""
-    found = await metadata.effect(key, lambda _key: ask(), kind="pure")
-    return HandlerResponse.respond(ToolError(**found) if "code" in found else tell(found))
-
-
 class Wiki:
-    """One wiki."""
+    """One wiki, and the handlers of the tools that ask it."""
 
     def __init__(self, terms: Wikipedia, net: Net) -> None:
         self._terms = terms
         self._net = net
         self._root = terms.base_url.rstrip("/")
 
-    async def search(self, query: str, limit: int) -> dict[str, Any]:
-        """Titles and snippets, best first, as ``{"results": […]}``; or a ``code`` and a ``message``."""
+    async def search(self, payload: WikipediaSearch, metadata: HandlerMetadata) -> HandlerResponse:
+        """Titles and snippets, best first."""
+        return await _answered(
+            metadata,
+            "search",
+            lambda: self._found(payload.query, payload.limit),
+            lambda found: WikipediaArticles([Article(**hit) for hit in found["results"]]),
+        )
+
+    async def summary(self, payload: WikipediaSummary, metadata: HandlerMetadata) -> HandlerResponse:
+        """The beginning of an article."""
+        return await _answered(
+            metadata, "summary", lambda: self._extract(payload.title), lambda found: WikipediaExtract(**found)
+        )
+
+    async def _found(self, query: str, limit: int) -> dict[str, Any]:
+        """Hits as ``{"results": […]}``; or a ``code`` and a ``message``."""
         asked = {
             "action": "query",
             "list": "search",
@@ -86,8 +143,8 @@ class Wiki:
         shown = [_hit(hit, self._root) for hit in hits[:limit] if isinstance(hit, dict)]
         return {"results": [hit for hit in shown if hit["title"]]}
 
-    async def summary(self, title: str) -> dict[str, Any]:
-        """The beginning of an article; or a ``code`` and a ``message``."""
+    async def _extract(self, title: str) -> dict[str, Any]:
+        """The fields of a ``WikipediaExtract``; or a ``code`` and a ``message``."""
         name = quote(title.strip().replace(" ", "_"), safe="")
         missing = f"There is no article {title!r}; wikipedia_search finds titles."
         found = await self._answer(f"/api/rest_v1/page/summary/{name}", missing)
@@ -135,7 +192,7 @@ class Wiki:
         return {key: value for key, value in found.items() if key not in {"code", "message"}}
 
     def _same_wiki(self, url: str, location: str) -> str:
-        """Where a redirect leads, if that is the same wiki: titles have other names, wikis do not."""
+        """Where a redirect leads, if that is the same wiki: articles are moved, wikis are not."""
         try:
             after = urljoin(url, location)
             if urlsplit(after)[:2] == urlsplit(self._root)[:2] and after.isascii() and after.isprintable():
@@ -143,6 +200,17 @@ class Wiki:
         except ValueError as error:
             raise NoAnswer("upstream_error", f"{self._root} led on to what is no address.") from error
         raise NoAnswer("upstream_error", f"{self._root} led on to another place.")
+
+
+async def _answered(
+    metadata: HandlerMetadata,
+    key: str,
+    ask: Callable[[], Awaitable[dict[str, Any]]],
+    reply: Callable[[dict[str, Any]], object],
+) -> HandlerResponse:
+    """Ask once; a repetition of the handling gets the recorded answer."""
+    found = await metadata.effect(key, lambda _key: ask(), kind="pure")
+    return HandlerResponse.respond(ToolError(**found) if "code" in found else reply(found))
 
 
 def _place(url: str) -> Place:

@@ -15,7 +15,7 @@ from organism.codec import PayloadSchema
 from organism.config.load import load
 from organism.config.modules import Importer
 from organism.config.settings import Limits, Retry, Settings
-from organism.tools.shelf import shipped
+from organism.tools.toolbox import shipped
 
 SHIPPED = Path(__file__).parents[2] / "organism.yaml"
 

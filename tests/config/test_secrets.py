@@ -12,7 +12,7 @@ from organism.config.modules import Importer
 from organism.config.secrets import live_secrets
 from organism.config.settings import Model, Settings
 from organism.config.tool_settings import Tools
-from organism.tools.shelf import shipped
+from organism.tools.toolbox import shipped
 
 HELLO = Path(__file__).parents[2] / "organism.yaml"
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from typing import Any, cast
 from urllib.parse import parse_qs, urlsplit
 
@@ -11,11 +10,16 @@ import pytest
 
 from organism.config.tool_settings import Tools, Wikipedia
 from organism.model.tool import ToolError
-from organism.tools import wikipedia_search, wikipedia_summary
 from organism.tools.web import Net
-from organism.tools.wikipedia import Wiki
-from organism.tools.wikipedia_search import Article, WikipediaArticles, WikipediaSearch, searching
-from organism.tools.wikipedia_summary import WikipediaExtract, WikipediaSummary, summing_up
+from organism.tools.wikipedia import (
+    Article,
+    Wiki,
+    WikipediaArticles,
+    WikipediaExtract,
+    WikipediaSearch,
+    WikipediaSummary,
+    tools,
+)
 from tests.tools.outside import Server, Steps, answer, lines_of, path_of, served
 
 HITS = {
@@ -45,13 +49,13 @@ def told(found: object, status: str = "200 OK", **headers: str) -> bytes:
 
 
 async def search(server: Server | None, query: str = "turing", limit: int = 5, **terms: Any) -> object:
-    handler = searching(Wiki(terms_of(server, **terms), Net()))
-    return (await handler(WikipediaSearch(query, limit), cast("Any", Steps()))).payload
+    wiki = Wiki(terms_of(server, **terms), Net())
+    return (await wiki.search(WikipediaSearch(query, limit), cast("Any", Steps()))).payload
 
 
 async def summary(server: Server | None, title: str = "Alan Turing", **terms: Any) -> object:
-    handler = summing_up(Wiki(terms_of(server, **terms), Net()))
-    return (await handler(WikipediaSummary(title), cast("Any", Steps()))).payload
+    wiki = Wiki(terms_of(server, **terms), Net())
+    return (await wiki.summary(WikipediaSummary(title), cast("Any", Steps()))).payload
 
 
 def terms_of(server: Server | None, path: str = "", **terms: Any) -> Wikipedia:
@@ -220,11 +224,7 @@ async def test_the_address_of_the_wiki_may_have_a_path() -> None:
         assert path_of(server.heads[0]) == "/mirror/api/rest_v1/page/summary/Alan_Turing"
 
 
-@pytest.mark.parametrize("tool", [wikipedia_search.tool, wikipedia_summary.tool])
-def test_both_bring_text_of_strangers_and_change_with_the_wiki(tool: Callable[[Tools], Any]) -> None:
-    shipped = tool(Tools(wikipedia=Wikipedia("https://de.wikipedia.org", 3)))
-    assert (shipped.brings_outside_text, shipped.timeout_s, shipped.settings.base_url) == (
-        True,
-        8,
-        "https://de.wikipedia.org",
-    )
+def test_both_bring_text_of_strangers_and_change_with_the_wiki() -> None:
+    wiki = Wikipedia("https://de.wikipedia.org", 3)
+    for tool in tools(Tools(wikipedia=wiki)):
+        assert (tool.brings_outside_text, tool.timeout_s, tool.settings) == (True, 8, wiki)

@@ -1,26 +1,45 @@
-"""The JSON Schema of a tool of strangers: checked before it is believed, and asked with bounds.
+"""The JSON Schema of a foreign tool: checked before it is used, and evaluated within bounds.
 
-A schema can be large, reach into the network by its references, look at the same place of the arguments without end, or
-hold a pattern that takes for ever. Here it is small, alone, looks at each place a bounded number of times, and its
-patterns are of a linear engine.
+A foreign schema can be large, fetch from the network by its references, look at the same place of the arguments
+exponentially often, or hold a pattern that backtracks without end. Here its size is bounded, it is offline, its looks
+at one place are counted, and its patterns run on a linear engine.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from itertools import islice
 from typing import Any, Final
+from urllib.parse import unquote
 
 import jsonschema_rs
 import orjson
-
-from organism.tools.mcp.looks import hold_looks
 
 MOST_SCHEMA_BYTES: Final = 64 * 1024
 MOST_FAULTS: Final = 10
 MOST_CHARACTERS: Final = 200
 MOST_WORK: Final = 16 * 1024 * 1024
-"""Bytes of arguments times schemas within the schema: beyond it is said that they do not fit, and not where."""
+"""Bytes of arguments times schemas within the schema; beyond it a fault says no place."""
+
+_LISTS_HERE: Final = ("allOf", "anyOf", "oneOf")
+_ONES_HERE: Final = ("not", "if", "then", "else")
+_MAPS_HERE: Final = ("dependentSchemas", "dependencies")
+_REFERENCES: Final = ("$ref", "$dynamicRef", "$recursiveRef")
+_ANY_BELOW: Final = (
+    "additionalProperties", "unevaluatedProperties", "propertyNames", "items", "additionalItems", "contains",
+    "unevaluatedItems",
+)  # fmt: skip
+_ANCHORS: Final = ("$anchor", "$dynamicAnchor")
+_LOOKS_PER_SCHEMA: Final = 8
+_LOOKS_AT_LEAST: Final = 200
+MOST_STEPS: Final = 200_000
+"""The bound on counting the looks of one schema."""
+
+Schema = Mapping[str, Any]
+Name = str | int | None
+"""A member's name or index; None is any that no schema names."""
 
 
 class ArgumentsSchema:
@@ -35,7 +54,7 @@ class ArgumentsSchema:
         self._validator = jsonschema_rs.validator_for(
             dict(schema), offline=True, pattern_options=jsonschema_rs.RegexOptions()
         )
-        self._schemas = hold_looks(schema)
+        self._schemas = count_schemas(schema)
 
     def faults(self, arguments: object) -> list[str]:
         """What is wrong with the arguments, each with its JSON pointer; at most ten."""
@@ -49,3 +68,114 @@ class ArgumentsSchema:
 
 def _pointer(path: list[str | int]) -> str:
     return "".join(f"/{str(step).replace('~', '~0').replace('/', '~1')}" for step in path) or "/"
+
+
+def count_schemas(schema: Schema) -> int:
+    """How many schemas the schema holds. Raises ``ValueError`` if it may look at one place far more often than that.
+
+    With references to others or to themselves, few schemas can look at the same place twice, at what lies in it four
+    times, and so on. Here the looks are counted level by level; each state (which schemas look, how often) once.
+    """
+    within = _Within(schema)
+    waiting = [within.looks({id(schema): 1})]
+    seen = {frozenset(waiting[0].items())}
+    while waiting:
+        for inner in _members_of(within, waiting.pop()):
+            looks = within.looks(inner)
+            if (state := frozenset(looks.items())) not in seen:
+                seen.add(state)
+                waiting.append(looks)
+    return len(within.schemas)
+
+
+class _Within:
+    """The schemas within a schema, by their identity, and the anchors that they have."""
+
+    def __init__(self, root: Schema) -> None:
+        self._root = root
+        self.schemas: dict[int, Schema] = {}
+        self._anchors: dict[str, Schema] = {}
+        self._steps = 0
+        waiting: list[Any] = [root]
+        while waiting:
+            value = waiting.pop()
+            if isinstance(value, Mapping):
+                self.schemas[id(value)] = value
+                self._anchors.update({value[key]: value for key in _ANCHORS if isinstance(value.get(key), str)})
+                waiting += value.values()
+            elif isinstance(value, list):
+                waiting += value
+
+    def meant(self, reference: object) -> Any:
+        """What a reference means. Raises ``ValueError`` if that is not within the schema."""
+        path = unquote(reference[1:]) if isinstance(reference, str) and reference.startswith("#") else None
+        if path in self._anchors:
+            return self._anchors[path]
+        if path is not None and (not path or path.startswith("/")):
+            with suppress(KeyError, IndexError, ValueError, TypeError):
+                return _at(self._root, path.split("/")[1:])
+        raise ValueError(f"its schema refers to {str(reference)[:80]!r}, which is not within it")
+
+    def looks(self, layer: Mapping[int, int]) -> Counter[int]:
+        """How often each schema looks at a place, if those of ``layer`` do, with all that they bring with them."""
+        looks: Counter[int] = Counter()
+        waiting = list(layer.items())
+        most = _LOOKS_PER_SCHEMA * len(self.schemas) + _LOOKS_AT_LEAST
+        while waiting:
+            one, times = waiting.pop()
+            looks[one] += times
+            most -= times
+            self._steps += 1
+            if most < 0 or self._steps > MOST_STEPS:
+                raise ValueError("its schema may look at one place of the arguments without end, by its references")
+            waiting += [(id(each), times) for each in _same_place(self, self.schemas[one])]
+        return looks
+
+
+def _at(value: Any, steps: Iterable[str]) -> Any:
+    for step in steps:
+        name = step.replace("~1", "/").replace("~0", "~")
+        value = value[int(name)] if isinstance(value, list) else value[name]
+    return value
+
+
+def _members_of(within: _Within, looks: Mapping[int, int]) -> Iterable[Counter[int]]:
+    """For each member that is named, and for any other, which schemas look at it."""
+    named: dict[Name, Counter[int]] = {None: Counter()}
+    for one, times in looks.items():
+        for name, inner in _members(within.schemas[one]):
+            named.setdefault(name, Counter())[id(inner)] += times
+    anywhere = named.pop(None)
+    return (anywhere, *(each + anywhere for each in named.values()))
+
+
+def _same_place(within: _Within, schema: Schema) -> Iterator[Schema]:
+    for key in _LISTS_HERE:
+        yield from _schemas(schema.get(key))
+    for key in _ONES_HERE:
+        yield from _schemas([schema.get(key)])
+    for key in _MAPS_HERE:
+        yield from _schemas(list(_map(schema.get(key)).values()))
+    yield from _schemas([within.meant(schema[key]) for key in _REFERENCES if key in schema])
+
+
+def _members(schema: Schema) -> Iterator[tuple[Name, Schema]]:
+    for name, inner in _map(schema.get("properties")).items():
+        yield from ((name, each) for each in _schemas([inner]))
+    for key in ("prefixItems", "items"):
+        in_order = schema.get(key)
+        yield from ((at, each) for at, each in enumerate(in_order if isinstance(in_order, list) else ()) if _is(each))
+    anything = [schema.get(key) for key in _ANY_BELOW] + list(_map(schema.get("patternProperties")).values())
+    yield from ((None, each) for each in _schemas(anything))
+
+
+def _schemas(values: Any) -> Iterator[Schema]:
+    return (value for value in values if _is(value)) if isinstance(values, list) else iter(())
+
+
+def _is(value: object) -> bool:
+    return isinstance(value, Mapping)
+
+
+def _map(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
