@@ -6,6 +6,7 @@ import difflib
 import json
 from collections.abc import Sequence
 from dataclasses import fields, is_dataclass
+from types import NoneType
 from typing import Any, Final, TypeVar, get_args, get_type_hints
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
@@ -35,6 +36,9 @@ _EXPECTED: Final = {
     "bool_type": "true or false",
     "tuple_type": "a list",
     "dict_type": "a mapping",
+    "mapping_type": "a mapping",
+    "decimal_type": "a number",
+    "decimal_parsing": 'a number such as "0.0021"',
     "dataclass_type": "a mapping",
     "greater_than": "more than {gt:g}",
     "greater_than_equal": "at least {ge:g}",
@@ -58,11 +62,16 @@ def held(kind: type[Kind], node: Node, place: Place, faults: Faults) -> Kind:
     try:
         return _record(kind, plain)
     except ValidationError as error:
+        note(kind, error, node, place, faults)
         wrong = error.errors(include_url=False)
-    for detail in wrong:
+    return _record(kind, _without(plain, wrong))
+
+
+def note(kind: type, error: ValidationError, node: Node, place: Place, faults: Faults) -> None:
+    """Note each fault in a record of that kind, which was validated as the only item of a tuple."""
+    for detail in error.errors(include_url=False):
         inner = detail["loc"][1:]
         faults.add(node.nearest(inner).line, (*place, *inner), _message(kind, inner, detail))
-    return _record(kind, _without(plain, wrong))
 
 
 def came(value: Any) -> str:
@@ -95,6 +104,10 @@ def _message(kind: type, inner: Place, detail: ErrorDetails) -> str:
         known = _known_keys(kind, inner[:-1])
         unknown = str(inner[-1])
         return f"unknown key `{unknown}`" + (near(unknown, known) or f"; known here: {', '.join(known)}")
+    if problem == "missing":
+        return f"`{inner[-1]}` is missing"
+    if problem == "value_error":
+        return str(context["error"])
     if problem == "string_pattern_mismatch":
         return f"expected {PATTERNS[context['pattern']]}; came {came(value)}"
     expected = _EXPECTED[problem].format(**context) if problem in _EXPECTED else detail["msg"]
@@ -105,8 +118,14 @@ def _message(kind: type, inner: Place, detail: ErrorDetails) -> str:
 def _known_keys(kind: Any, way: Place) -> list[str]:
     """The keys of the table that is reached from ``kind`` by ``way``."""
     for step in way:
-        kind = get_type_hints(kind)[str(step)] if is_dataclass(kind) else get_args(kind)[-1]
+        kind = get_type_hints(kind)[str(step)] if is_dataclass(kind) else _inner(kind)
+        kind = _inner(kind) if NoneType in get_args(kind) else kind
     return sorted(each.name for each in fields(kind)) if is_dataclass(kind) else []
+
+
+def _inner(kind: Any) -> Any:
+    """The type of a container's members, or the one type that may be None besides."""
+    return [each for each in get_args(kind) if each not in (NoneType, ...)][-1]
 
 
 def _without(plain: Any, wrong: Sequence[ErrorDetails]) -> Any:

@@ -5,32 +5,33 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 from uuid import uuid4
 
 from organism.agents.provider import ProviderError
 from organism.agents.providers.access import Access, Waits
 from organism.agents.providers.failures import Failures, server_error
+from organism.agents.providers.messages import SYSTEM_ROLES, text_of
 from organism.agents.providers.pieces import (
+    AnswerInPieces,
     CallInPieces,
-    Characters,
     NewId,
     arguments_of,
     arguments_text,
     tokens,
     usage_of,
-    whole_calls,
     whole_characters,
 )
-from organism.agents.providers.server import EventStream, Reader, Sdk, Server
-from organism.model.completion import Finish, FinishReason, ModelRequest, Part, TextDelta, ThoughtDelta
+from organism.agents.providers.server import Api, Sdk, Server
+from organism.model.completion import FinishReason, ModelRequest, Part
+
+if TYPE_CHECKING:
+    import httpx2
 
 BASE_URL: Final = "https://api.anthropic.com"
 VERSION_PATH: Final = "/v1"
-PATH: Final = "/v1/messages"
-OPTIONAL: Final = ("temperature", "output_config")
 MAX_TOKENS: Final = 4096
-"""The API demands a bound; every model takes this one."""
+"""Sent where no bound is given: the API demands one, and every model takes this."""
 MOST_TEMPERATURE: Final = 1.0
 FINISHES: Final[Mapping[str, FinishReason]] = {
     "max_tokens": "length",
@@ -45,8 +46,8 @@ _NO_ID: Final = re.compile(r"[^A-Za-z0-9_-]")
 class AnthropicProvider(Server):
     """One model. See ``Provider``; the package of the extra ``anthropic`` must be installed.
 
-    ``key`` was read from the variable ``api_key_env``; servers at a ``base_url`` of their own may want none. Nothing is
-    read from the environment, by the SDK either.
+    ``key`` was read from the variable ``api_key_env``; servers at a ``base_url`` of their own may want none. Neither
+    this nor the SDK reads anything from the environment.
     """
 
     def __init__(
@@ -54,52 +55,25 @@ class AnthropicProvider(Server):
         base_url: str | None = None,
         key: str | None = None,
         api_key_env: str | None = None,
-        waits: Waits = Waits(),  # noqa: B008 - frozen
+        waits: Waits | None = None,
         now: Callable[[], float] = time.time,
     ) -> None:
         # The SDK adds the version to the address; most servers write it there too.
         address = (base_url or BASE_URL).rstrip("/").removesuffix(VERSION_PATH)
-        access = Access(address, key, api_key_env, needs_key=base_url is None)
-        super().__init__(access, _Messages(), waits, now)
+        super().__init__(API, Access(address, key, api_key_env, needs_key=base_url is None), waits, now)
 
 
-class _Messages:
-    """See ``Api``."""
+def _connect(access: Access, key: str, http: httpx2.AsyncClient) -> Sdk:
+    try:
+        import anthropic
+    except ImportError as error:
+        remedy = "install it by `pip install 'organism[anthropic]'`"
+        raise ProviderError("rejected", f"The provider `anthropic` lacks its package: {remedy}.") from error
 
-    optional = OPTIONAL
-
-    def body(self, request: ModelRequest, without: frozenset[str]) -> Mapping[str, Any]:
-        return _body(request, without)
-
-    def load(self, access: Access, connect_s: float) -> Sdk:
-        key = access.credential()
-        try:
-            import anthropic
-        except ImportError as error:
-            remedy = "install it by `pip install 'organism[anthropic]'`"
-            raise ProviderError("rejected", f"The provider `anthropic` lacks its package: {remedy}.") from error
-
-        from organism.agents.providers import transport
-
-        transport.quiet("anthropic")
-        credentials = {"x-api-key": key} if key else {}
-        client = anthropic.AsyncAnthropic(
-            api_key=key or "none",
-            base_url=access.base_url,
-            max_retries=0,
-            open_telemetry=False,
-            http_client=transport.http_client(access.base_url, credentials, connect_s),
-        )
-
-        async def post(content: bytes) -> EventStream:
-            return await client.post(
-                PATH, cast_to=object, content=content, stream=True, stream_cls=anthropic.AsyncStream[object]
-            )
-
-        return Sdk(post, client.close, (anthropic.AnthropicError, *transport.ERRORS))
-
-    def reader(self, failures: Failures, headers: Mapping[str, str]) -> Reader:  # noqa: ARG002 - they say nothing here
-        return MessagesReader(failures, lambda: f"toolu_{uuid4().hex}")
+    client = anthropic.AsyncAnthropic(
+        api_key=key, base_url=access.base_url, max_retries=0, open_telemetry=False, http_client=http
+    )
+    return Sdk(client, anthropic.AsyncStream[object], anthropic.AnthropicError)
 
 
 def _body(request: ModelRequest, without: frozenset[str]) -> dict[str, Any]:
@@ -147,7 +121,7 @@ def _schema(form: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
 
 def _system(messages: Sequence[Mapping[str, Any]]) -> str:
     """The system prompt; the API knows no system messages among the others."""
-    texts = (_text(message.get("content")) for message in messages if message.get("role") in {"system", "developer"})
+    texts = (text_of(message.get("content")) for message in messages if message.get("role") in SYSTEM_ROLES)
     return "\n\n".join(text for text in texts if text)
 
 
@@ -155,7 +129,7 @@ def _turns(messages: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """The conversation. Results of tools belong to the user; consecutive messages of one side are one turn."""
     turns: list[dict[str, Any]] = []
     for message in messages:
-        if message.get("role") in {"system", "developer"}:
+        if message.get("role") in SYSTEM_ROLES:
             continue
         role = "assistant" if message.get("role") == "assistant" else "user"
         if not (blocks := _blocks(message)):
@@ -168,10 +142,9 @@ def _turns(messages: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _blocks(message: Mapping[str, Any]) -> list[dict[str, Any]]:
+    text = text_of(message.get("content"))
     if message.get("role") == "tool":
-        text = _text(message.get("content"))
         return [{"type": "tool_result", "tool_use_id": _id(message.get("tool_call_id")), "content": text}]
-    text = _text(message.get("content"))
     blocks: list[dict[str, Any]] = [{"type": "text", "text": text}] if text.strip() else []
     for call in message.get("tool_calls") or ():
         function = call.get("function") or {}
@@ -180,15 +153,8 @@ def _blocks(message: Mapping[str, Any]) -> list[dict[str, Any]]:
     return blocks
 
 
-def _text(content: Any) -> str:
-    if isinstance(content, str):
-        return content
-    parts = content if isinstance(content, list | tuple) else ()
-    return "\n".join(str(part["text"]) for part in parts if isinstance(part, Mapping) and "text" in part)
-
-
 def _id(value: Any) -> str:
-    """The id of a call as this API takes it; other providers have given it, before a fallback."""
+    """The id of a call as this API takes it; another provider may have given it."""
     return _NO_ID.sub("_", str(value))
 
 
@@ -205,10 +171,8 @@ class MessagesReader:
 
     def __init__(self, failures: Failures, new_id: NewId) -> None:
         self._failures = failures
-        self._new_id = new_id
-        self._text, self._thought = Characters(), Characters()
-        self._calls: list[CallInPieces] = []
-        self._by_index: dict[Any, CallInPieces] = {}
+        self._answer = AnswerInPieces(failures, new_id)
+        self._by_index: dict[int | None, CallInPieces] = {}
         self._counts: dict[str, Any] = {}
         self._finish = ""
         self.is_finished = False
@@ -244,16 +208,10 @@ class MessagesReader:
         """See ``Reader``."""
         if not self.is_finished:
             raise self._failures.cut()
-        yield from self._parts(self._thought.rest(), self._text.rest())
-        calls = list(whole_calls(self._calls, self._new_id))
-        if not all(call.name for call in calls):
-            raise self._failures.malformed("with a tool call that names no tool")
-        yield from calls
         given = [tokens(self._counts.get(name)) for name in INPUT_COUNTS]
-        all_given = None if given[0] is None else sum(count or 0 for count in given)
-        if usage := usage_of(self._counts, all_given, tokens(self._counts.get("output_tokens"))):
-            yield usage
-        yield Finish(FINISHES.get(self._finish) or ("tool_calls" if calls else "stop"))
+        prompt = None if given[0] is None else sum(count or 0 for count in given)
+        usage = usage_of(self._counts, prompt, tokens(self._counts.get("output_tokens")))
+        yield from self._answer.end(usage, FINISHES.get(self._finish))
 
     def _block(self, index: Any, block: Any) -> Iterator[Part]:
         """A block begins; a server that does not stream gives all of it at once."""
@@ -263,10 +221,10 @@ class MessagesReader:
         if kind == "tool_use":
             call = CallInPieces(_string(block.get("id")), _string(block.get("name")))
             call.add(arguments_text(block.get("input")))
-            self._calls.append(call)
+            self._answer.calls.append(call)
             self._by_index[_key(index)] = call
         elif kind in {"text", "thinking"}:
-            yield from self._spoken(block)
+            yield from self._answer.said(_string(block.get("thinking")), _string(block.get("text")))
 
     def _delta(self, index: Any, delta: Any) -> Iterator[Part]:
         if not isinstance(delta, dict):
@@ -276,20 +234,10 @@ class MessagesReader:
             if call is not None:
                 call.add(arguments_text(delta["partial_json"]))
         else:
-            yield from self._spoken(delta)
-
-    def _spoken(self, block: Mapping[str, Any]) -> Iterator[Part]:
-        thought, text = _string(block.get("thinking")), _string(block.get("text"))
-        yield from self._parts(self._thought.take(thought), self._text.take(text))
-
-    def _parts(self, thought: str, text: str) -> Iterator[Part]:
-        if thought:
-            yield ThoughtDelta(thought)
-        if text:
-            yield TextDelta(text)
+            yield from self._answer.said(_string(delta.get("thinking")), _string(delta.get("text")))
 
     def _progress(self, event: Mapping[str, Any]) -> None:
-        """The counts so far, and the reason of the end once it is known."""
+        """The counts so far, and the stop reason once it is known."""
         message, delta = event.get("message"), event.get("delta")
         for usage in (message.get("usage") if isinstance(message, dict) else None, event.get("usage")):
             self._counts |= {k: v for k, v in usage.items() if v is not None} if isinstance(usage, dict) else {}
@@ -300,9 +248,24 @@ class MessagesReader:
 
 
 def _key(index: Any) -> int | None:
-    """The place of a block; all without an index share one, which the last of them takes."""
+    """The index of a block; blocks without one share a place, which the last of them takes."""
     return index if isinstance(index, int) else None
 
 
 def _string(value: Any) -> str:
     return value if isinstance(value, str) else ""
+
+
+def _reader(failures: Failures, _headers: Mapping[str, str]) -> MessagesReader:
+    return MessagesReader(failures, lambda: f"toolu_{uuid4().hex}")
+
+
+API: Final = Api(
+    name="anthropic",
+    path="/v1/messages",
+    optional=("temperature", "output_config"),
+    headers=lambda key: {"x-api-key": key},
+    connect=_connect,
+    body=_body,
+    reader=_reader,
+)

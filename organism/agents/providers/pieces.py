@@ -1,16 +1,17 @@
-"""What comes in pieces in both APIs, or in odd forms: characters, tool calls, counts."""
+"""What comes in pieces, or in odd forms, in both APIs: characters, tool calls, counts."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
 from typing import Any, Final
 
 import orjson
 
-from organism.model.completion import ToolCall, Usage
+from organism.agents.providers.failures import Failures
+from organism.model.completion import Finish, FinishReason, Part, TextDelta, ThoughtDelta, ToolCall, Usage
 
 FIRST_HALF: Final = ("\ud800", "\udbff")
 MOST_TOKENS: Final = 10**12
@@ -74,23 +75,54 @@ class CallInPieces:
             self.pieces.append(characters)
 
 
+class AnswerInPieces:
+    """The text, the thought and the tool calls of one answer. ``new_id`` makes ids for calls without one."""
+
+    def __init__(self, failures: Failures, new_id: NewId) -> None:
+        self.calls: list[CallInPieces] = []
+        self._failures = failures
+        self._new_id = new_id
+        self._text, self._thought = Characters(), Characters()
+
+    def said(self, thought: str, text: str) -> Iterator[Part]:
+        """The parts of the next piece of thought and of text."""
+        yield from _deltas(self._thought.take(thought), self._text.take(text))
+
+    def end(self, usage: Usage | None, finish: FinishReason | None) -> Iterator[Part]:
+        """The last parts. Without ``finish`` the model ended as it was meant to."""
+        yield from _deltas(self._thought.rest(), self._text.rest())
+        calls = list(self._whole_calls())
+        if not all(call.name for call in calls):
+            raise self._failures.malformed("with a tool call that names no tool")
+        yield from calls
+        if usage is not None:
+            yield usage
+        yield Finish(finish or ("tool_calls" if calls else "stop"))
+
+    def _whole_calls(self) -> Iterator[ToolCall]:
+        """The calls, each under an id of its own."""
+        seen: set[str] = set()
+        for call in self.calls:
+            text = whole_characters(call.text)
+            id_ = whole_characters(call.id)
+            id_ = id_ if id_ and id_ not in seen else self._new_id()
+            seen.add(id_)
+            given = arguments_of(text) if text.strip() not in {"", "null"} else {}
+            yield ToolCall(id_, whole_characters(call.name), given, text if given is None else None)
+
+
+def _deltas(thought: str, text: str) -> Iterator[Part]:
+    if thought:
+        yield ThoughtDelta(thought)
+    if text:
+        yield TextDelta(text)
+
+
 def arguments_text(arguments: Any) -> str:
     """Arguments as characters; some servers give the JSON that they are, or none at all."""
     if isinstance(arguments, str):
         return arguments
     return "" if arguments is None or arguments == {} else json.dumps(arguments)
-
-
-def whole_calls(calls: Iterable[CallInPieces], new_id: NewId) -> Iterator[ToolCall]:
-    """The calls, each under an id of its own."""
-    seen: set[str] = set()
-    for call in calls:
-        text = whole_characters(call.text)
-        id_ = whole_characters(call.id)
-        id_ = id_ if id_ and id_ not in seen else new_id()
-        seen.add(id_)
-        given = arguments_of(text) if text.strip() not in {"", "null"} else {}
-        yield ToolCall(id_, whole_characters(call.name), given, text if given is None else None)
 
 
 def arguments_of(text: str) -> dict[str, Any] | None:

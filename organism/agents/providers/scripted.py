@@ -9,8 +9,7 @@ from typing import Final
 
 from organism.agents.provider import Fault, ProviderError
 from organism.agents.providers.messages import TurnState, tokens_of, tokens_of_call, tokens_of_request, turn_state
-from organism.agents.providers.script import Answer, ScriptedCall, ScriptedFault, ScriptedUsage
-from organism.agents.providers.script_file import read_script
+from organism.agents.providers.script import Answer, ScriptedCall, ScriptedFault, ScriptedUsage, read_script
 from organism.model.completion import Finish, ModelRequest, Part, TextDelta, ThoughtDelta, ToolCall, Usage
 
 SHOWN_CHARS: Final = 80

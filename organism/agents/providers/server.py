@@ -1,13 +1,18 @@
-"""One server of models, asked through the SDK of its vendor: what the providers `openai` and `anthropic` share."""
+"""A provider that asks a server through its vendor's SDK: what `openai` and `anthropic` share.
+
+The SDK sends the request, cuts the answer into events and decodes their JSON. A reader makes parts of that JSON as it
+came, not as the SDK's types: compatible servers leave out fields, add others, and number tool calls as they like.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import json
 import re
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeVar
 
 import orjson
 
@@ -34,72 +39,56 @@ END: Final = object()
 T = TypeVar("T")
 
 
-class EventStream(Protocol):
-    """The stream of an SDK: it cuts an answer into events and decodes the JSON of each."""
+class Reader(Protocol):
+    """Makes parts of one answer. Each method raises ``ProviderError`` for what it cannot understand."""
 
-    @property
-    def response(self) -> httpx2.Response:
-        """The answer; its head has come."""
+    is_finished: bool
+    """The model has said why it stopped; only the usage may follow."""
 
-    async def __anext__(self) -> object:
-        """The JSON of the next event."""
+    def event(self, event: object) -> Iterable[Part]:
+        """The parts that the JSON of an event completes."""
 
-    async def close(self) -> None:
-        """Close the connection, unless all of the answer was read."""
+    def whole(self, answer: Mapping[str, Any]) -> Iterable[Part]:
+        """The parts of an answer that is no stream."""
+
+    def end(self) -> Iterable[Part]:
+        """The last parts."""
+
+
+class Sdk(NamedTuple):
+    """A client of an SDK, its class of streams of plain JSON, and the base of its errors."""
+
+    client: Any
+    stream: type
+    error: type[Exception]
 
 
 @dataclass(frozen=True, slots=True)
-class Sdk:
-    """A client of an SDK: ``post`` sends the JSON of a request, ``errors`` is what it and its streams raise."""
+class Api:
+    """What differs between two vendors.
 
-    post: Callable[[bytes], Awaitable[EventStream]]
-    close: Callable[[], Awaitable[None]]
-    errors: tuple[type[Exception], ...]
+    ``optional`` are the parameters that are left out where a server does not know them. ``connect`` imports the SDK,
+    which it gives the key and the HTTP client; ``headers`` are those that carry the key.
+    """
 
-
-class Reader(Protocol):
-    """Makes parts of one answer."""
-
-    is_finished: bool
-    """The model has said why it stopped; what may follow is the usage."""
-
-    def event(self, event: object) -> Iterable[Part]:
-        """The parts that the JSON of an event completes. Raises ``ProviderError``."""
-
-    def whole(self, answer: Mapping[str, Any]) -> Iterable[Part]:
-        """The parts of an answer that is no stream. Raises ``ProviderError``."""
-
-    def end(self) -> Iterable[Part]:
-        """The parts that come last. Raises ``ProviderError`` if the answer is not complete."""
-
-
-class Api(Protocol):
-    """What differs between two vendors."""
-
-    @property
-    def optional(self) -> tuple[str, ...]:
-        """Parameters that are left out where a server does not know them."""
-
-    def load(self, access: Access, connect_s: float) -> Sdk:
-        """The SDK's client. Imports packages and reads certificates, so it is called in a thread."""
-
-    def body(self, request: ModelRequest, without: frozenset[str]) -> Mapping[str, Any]:
-        """The request in the words of the API, without these parameters."""
-
-    def reader(self, failures: Failures, headers: Mapping[str, str]) -> Reader:
-        """A reader of one answer."""
+    name: str
+    path: str
+    optional: tuple[str, ...]
+    headers: Callable[[str], Mapping[str, str]]
+    connect: Callable[[Access, str, httpx2.AsyncClient], Sdk]
+    body: Callable[[ModelRequest, frozenset[str]], Mapping[str, Any]]
+    reader: Callable[[Failures, Mapping[str, str]], Reader]
 
 
 class Server:
-    """A provider that asks a server: see ``Provider``. Each has its own connections.
+    """See ``Provider``. ``now`` gives seconds since 1970, for a `Retry-After` that is a date."""
 
-    ``now`` tells the time in seconds since 1970, for a `Retry-After` that is a date.
-    """
-
-    def __init__(self, access: Access, api: Api, waits: Waits, now: Callable[[], float]) -> None:
+    def __init__(
+        self, api: Api, access: Access, waits: Waits | None = None, now: Callable[[], float] = time.time
+    ) -> None:
         self._access = access
         self._api = api
-        self._waits = waits
+        self._waits = waits or Waits()
         self._now = now
         self._opening = asyncio.Lock()
         self._sdk: Sdk | None = None
@@ -121,7 +110,7 @@ class Server:
                 for part in reader.whole(_object(await call.wait(events.response.aread()), failures)):
                     yield part
             else:
-                while (event := await _next(events, call, reader)) is not END:
+                while (event := await call.next(events, reader)) is not END:
                     for part in reader.event(event):
                         yield part
             for part in reader.end():
@@ -134,25 +123,38 @@ class Server:
         async with self._opening:
             self._is_closed = True
             if self._sdk is not None:
-                await self._sdk.close()
+                await self._sdk.client.close()
 
     async def _opened(self) -> Sdk:
-        """The SDK. Loading it takes a second or two, which neither the event loop nor the call's time waits for."""
+        """The SDK. Loading it takes a second or two, so it is done in a thread and not counted to the call's time."""
         if self._is_closed:
             raise ProviderError("unavailable", f"The provider of {self._access.host} is closed.")
         if self._sdk is not None:
             return self._sdk
         async with self._opening:
             if self._sdk is None:
-                self._sdk = await asyncio.to_thread(self._api.load, self._access, self._waits.connect_s)
+                self._sdk = await asyncio.to_thread(self._load)
             return self._sdk
 
-    async def _asked(self, sdk: Sdk, request: ModelRequest, call: _Call) -> EventStream:
-        """The answer, unread. A server that does not know a parameter is asked without it, now and from then on."""
+    def _load(self) -> Sdk:
+        key = self._access.credential()
+        from organism.agents.providers import transport
+
+        transport.quiet(self._api.name)
+        headers = self._api.headers(key) if key else {}
+        http = transport.http_client(self._access.base_url, headers, self._waits.connect_s)
+        return self._api.connect(self._access, key or "none", http)
+
+    async def _asked(self, sdk: Sdk, request: ModelRequest, call: _Call) -> Any:
+        """The SDK's stream, unread. A server that does not know a parameter is asked without it from then on."""
         while True:
             body = self._api.body(request, self._without)
+            content = request_json(body, call.failures)
+            posted = sdk.client.post(
+                self._api.path, cast_to=object, content=content, stream=True, stream_cls=sdk.stream
+            )
             try:
-                return await call.wait(sdk.post(request_json(body, call.failures)))
+                return await call.wait(posted)
             except Refused as refusal:
                 unknown = self._unknown(refusal, body)
                 if unknown is None:
@@ -160,7 +162,7 @@ class Server:
                 self._without |= {unknown}
 
     def _unknown(self, refusal: Refused, body: Mapping[str, Any]) -> str | None:
-        """The parameter that the server does not take, if it is one that can be left out."""
+        """The optional parameter that the server does not take, if that is why it refused."""
         if refusal.status not in UNKNOWN_STATUSES:
             return None
         sent = (name for name in self._api.optional if name in body)
@@ -168,11 +170,13 @@ class Server:
 
 
 class _Call:
-    """One call: waits for the server, but not for ever, and says what went wrong."""
+    """Waits for the server as long as one call may take, and turns what goes wrong into ``ProviderError``."""
 
     def __init__(self, sdk: Sdk, failures: Failures, whole_s: float, waits: Waits) -> None:
+        from organism.agents.providers import transport
+
         self.failures = failures
-        self._errors: tuple[type[Exception], ...] = (*sdk.errors, ValueError, RecursionError)  # of text and JSON
+        self._errors = (sdk.error, *transport.ERRORS, ValueError, RecursionError)  # the last two of text and JSON
         self._now = asyncio.get_running_loop().time
         self._whole_s = whole_s
         self._waits = waits
@@ -193,15 +197,19 @@ class _Call:
             failure = self.failures.of(error, has_begun=self._has_begun, connect_s=self._waits.connect_s)
         raise failure  # here, so that it does not carry an exception that shows the request
 
-    def begin(self) -> None:
-        """The first event has come."""
-        self._has_begun = True
-
-    def end(self) -> None:
-        """The model has finished: what follows must come soon."""
-        if not self._is_ending:
+    async def next(self, events: Any, reader: Reader) -> object:
+        """The next event or ``END``. A failure after the model has finished loses nothing of its answer."""
+        if reader.is_finished and not self._is_ending:
             self._is_ending = True
             self._last = min(self._last, self._now() + self._waits.end_s)
+        try:
+            event = await self.wait(anext(events, END))
+        except ProviderError:
+            if reader.is_finished:
+                return END
+            raise
+        self._has_begun = True
+        return event
 
     def _limit(self) -> tuple[float, str, float]:
         """Until when the next event is waited for, what the server missed then, and within how many seconds."""
@@ -214,20 +222,6 @@ class _Call:
         if limit < self._last:
             return limit, what, share * self._whole_s
         return self._last, "did not end its answer", self._whole_s
-
-
-async def _next(events: EventStream, call: _Call, reader: Reader) -> object:
-    """The next event or ``END``. What goes wrong after the model has finished loses nothing of its answer."""
-    if reader.is_finished:
-        call.end()
-    try:
-        event = await call.wait(anext(events, END))
-    except ProviderError:
-        if reader.is_finished:
-            return END
-        raise
-    call.begin()
-    return event
 
 
 def _object(text: bytes, failures: Failures) -> Mapping[str, Any]:
@@ -256,7 +250,7 @@ def _is_unknown(name: str, report: ServerError) -> bool:
 
 
 def _plain(value: Any) -> Any:
-    """What orjson does not know by itself: mappings that are no dicts. Raises ``TypeError``."""
+    """Mappings that are no dicts, which orjson does not know."""
     if isinstance(value, Mapping):
         return dict(value)
     raise TypeError

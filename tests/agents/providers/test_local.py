@@ -14,8 +14,7 @@ from typing import Any, cast
 import pytest
 
 from organism.agents.provider import ProviderError
-from organism.agents.providers import llama
-from organism.agents.providers.local import MOST_TOKENS, Local, local
+from organism.agents.providers.local import ENGINE, INSTALL, MOST_TOKENS, WEIGHTS, Llama, Local, local, weights
 from organism.agents.providers.table import connected
 from organism.config.settings import Model
 from organism.pump.rules import Rules
@@ -46,7 +45,7 @@ async def test_what_is_missing_is_told_with_the_command_that_installs_it(
     def found(name: str) -> ModuleSpec | None:
         return ModuleSpec(name, None, is_package=True) if name in there else None
 
-    provider = Local(lambda: cast("Any", llama.weights(found)))
+    provider = Local(lambda: cast("Any", weights(found)))
     with pytest.raises(ProviderError) as caught:
         await ask(provider, "Hello!")
     assert caught.value.fault == "rejected"
@@ -63,7 +62,7 @@ def test_the_weights_are_found_without_importing_their_package(tmp_path: Path) -
         spec.submodule_search_locations = [str(tmp_path)]
         return spec
 
-    assert llama.weights(found) == tmp_path / "small.gguf"
+    assert weights(found) == tmp_path / "small.gguf"
 
 
 async def test_all_calls_run_in_one_thread_of_their_own_one_at_a_time() -> None:
@@ -163,8 +162,8 @@ async def test_a_run_that_is_killed_frees_the_engine(agents: Rules) -> None:
 
 # ── llama.cpp ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-is_installed = find_spec(llama.ENGINE) is not None and find_spec(llama.WEIGHTS) is not None
-real = pytest.mark.skipif(not is_installed, reason=f"the extra `local` is not installed: {llama.INSTALL}")
+is_installed = find_spec(ENGINE) is not None and find_spec(WEIGHTS) is not None
+real = pytest.mark.skipif(not is_installed, reason=f"the extra `local` is not installed: {INSTALL}")
 STORY = "Write a long story about a fox."
 
 
@@ -210,7 +209,7 @@ async def test_a_prompt_that_is_too_long_is_rejected_in_words(small: Local) -> N
 
 @real
 def test_the_engine_listens_for_nobody_else() -> None:
-    engine = llama.Llama(llama.weights(), 256)
+    engine = Llama(weights(), 256)
     assert engine.socket.is_socket()
     assert engine.socket.parent.stat().st_mode & 0o077 == 0
     engine.close()

@@ -12,13 +12,7 @@ import re
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any, Final
 
-from organism.agents.providers.messages import (
-    CHARS_PER_TOKEN,
-    SYSTEM_ROLES,
-    tokens_of,
-    tokens_of_call,
-    tokens_of_request,
-)
+from organism.agents.providers import messages
 from organism.agents.providers.offline import reading, words
 from organism.agents.providers.offline.filling import Filler, name_words
 from organism.model.completion import ChatMessage, Finish, ModelRequest, Part, TextDelta, ToolCall, Usage
@@ -36,16 +30,16 @@ class Offline:
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[Part]:
         """See ``Provider``."""
-        tokens = tokens_of_request(request)
+        tokens = messages.tokens_of_request(request)
         whole, calls = await asyncio.to_thread(reply, request) if tokens > LONG_TOKENS else reply(request)
-        text = whole if request.max_tokens is None else whole[: request.max_tokens * CHARS_PER_TOKEN]
+        text = whole if request.max_tokens is None else whole[: request.max_tokens * messages.CHARS_PER_TOKEN]
         for piece in _PIECE.findall(text):
             yield TextDelta(piece)
             await asyncio.sleep(0)
         made = [ToolCall(f"call_{len(request.messages)}_{at}", *call) for at, call in enumerate(calls, 1)]
         for call in made:
             yield call
-        yield Usage(tokens, tokens_of(text) + sum(map(tokens_of_call, made)))
+        yield Usage(tokens, messages.tokens_of(text) + sum(map(messages.tokens_of_call, made)))
         yield Finish("tool_calls" if made else "stop" if text == whole else "length")
 
     async def close(self) -> None:
@@ -57,9 +51,9 @@ def reply(request: ModelRequest) -> tuple[str, list[Call]]:
     said = [(str(message.get("role")), reading.plain(message)) for message in request.messages]
     newest = max((at for at, (role, _) in enumerate(said) if role == "user"), default=len(said))
     message = "".join(text for _, text in said[newest : newest + 1])
-    before = [text for role, text in said[:newest] if role not in SYSTEM_ROLES]
+    before = [text for role, text in said[:newest] if role not in messages.SYSTEM_ROLES]
     earlier = [text for role, text in reversed(said[:newest]) if role == "user"]
-    system = "\n".join(text for role, text in said if role in SYSTEM_ROLES)
+    system = "\n".join(text for role, text in said if role in messages.SYSTEM_ROLES)
     language = reading.language_of([message, *earlier, system])
     results = _results(request.messages[newest + 1 :], language)
     if not results and (calls := _calls(message, "".join(earlier[:1]), request.tools, language)):
