@@ -8,12 +8,11 @@ from typing import Any, Final
 
 from organism.bootstrap import Organism
 from organism.server.auth import Tokens
+from organism.server.authenticator import Authenticator
 from organism.server.call import Documents, Route, Speaker
-from organism.server.cursors import Cursors
 from organism.server.documents.shelf import Shelf
-from organism.server.door import Door
 from organism.server.edge import Edge
-from organism.server.hosts import Hosts
+from organism.server.headers import Hosts
 from organism.server.live_tokens import LiveTokens
 from organism.server.mcp import Mcp
 from organism.server.metrics import Metrics
@@ -44,6 +43,7 @@ from organism.server.routes import (
 )
 from organism.server.seats import Seats
 from organism.server.socket import Sockets
+from organism.server.wire import Cursors
 from organism.tenants import Tenant
 
 BASE: Final = "/api/v1"
@@ -94,7 +94,7 @@ class App:
         self.mcp: Speaker = Mcp(self)
         self.metrics = Metrics()
         self.stopping: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        door = Door(tokens, self._seconds, self.redactor.learn)
+        door = Authenticator(tokens, self._seconds, self.redactor.learn)
         self.tickets = door.tickets
         self.seats = Seats(tokens, self._seconds)
         self._http = Edge(self, door, hosts, ROUTES, load_page())

@@ -19,17 +19,15 @@ from organism.model.commands import Command, Done, Idempotency, Injected
 from organism.model.events import Actor
 from organism.model.principal import Principal
 from organism.model.redact import Redactor
-from organism.server.bodies import Places, named_in, payload_at
+from organism.server.authenticator import Tickets
+from organism.server.bodies import Faults, Places, named_in, payload_at
 from organism.server.contract import Contract
-from organism.server.cursors import Cursors
-from organism.server.faults import Faults
 from organism.server.headers import JSON, Header
 from organism.server.metrics import Metrics
 from organism.server.push import Tail
 from organism.server.rights import ROUTES, Right, right_of
 from organism.server.seats import Seats
-from organism.server.tickets import Tickets
-from organism.server.wire import encoded, parse_json
+from organism.server.wire import Cursors, encoded, parse_json, whole_number
 from organism.tenants import Tenant
 
 _KEY: Final = re.compile(r"[\x21-\x7e]{1,255}")
@@ -37,6 +35,11 @@ IN_PATH: Final[Places] = {"/thread_id": None, "/agent": None, "/approval": None,
 """Whom an act concerns stands in its path, and no field is to blame."""
 _TAG: Final = re.compile(r'(?:W/)?"?(\d{1,19})"?')
 
+DEPTH: Final = "SPASS-Caller-Depth"
+PARENT: Final = "SPASS-Parent-Request-Id"
+CALLER: Final = (DEPTH, PARENT)
+MOST_DEPTH: Final = 1_000_000
+_ID: Final = re.compile(r"[\x21-\x7e]{1,255}")
 
 Receive = Callable[[], Awaitable[dict[str, Any]]]
 Send = Callable[[dict[str, Any]], Awaitable[None]]
@@ -262,3 +265,25 @@ def required(value: str | None, pointer: str, what: str) -> str:
     if not value:
         raise MissingField(f"{what} is missing.", param=pointer)
     return value
+
+
+def caller_fields(call: Call) -> dict[str, Any]:
+    """Keywords for an ``Inject``. Raises ``InvalidField``."""
+    keys = {name: name.lower().encode() for name in CALLER}
+    said = {name: call.header(key) for name, key in keys.items() if key in call.headers}
+    fields: dict[str, Any] = {}
+    if DEPTH in said:
+        fields["caller_depth"] = whole_number(said[DEPTH], f"headers.{DEPTH.lower()}", 0, MOST_DEPTH)
+    if PARENT in said:
+        place = f"headers.{PARENT.lower()}"
+        if not _KEY.fullmatch(said[PARENT]):
+            raise InvalidField(f"{PARENT} is 1 to 255 visible ASCII characters.", param=place)
+        refuse_secret(call.process.redactor, said[PARENT], place)
+        fields["caller_request"] = said[PARENT]
+    return fields
+
+
+async def until_left(receive: Receive) -> None:
+    """Wait until the client is gone. What it still sends is dropped."""
+    while (await receive())["type"] != "http.disconnect":
+        pass

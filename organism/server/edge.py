@@ -11,30 +11,38 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from functools import partial
 from http import HTTPStatus
+from re import Pattern
 from secrets import token_hex
 from typing import Any, Final
 from urllib.parse import parse_qsl
 
 import orjson
 import structlog
+from starlette.routing import compile_path
 
-from organism.errors import BodyTooLarge, Fault, InvalidField, OrganismError, Stopping, UnsupportedMediaType
+from organism.errors import (
+    BodyTooLarge,
+    Fault,
+    InvalidField,
+    MethodNotAllowed,
+    NotFound,
+    OrganismError,
+    Stopping,
+    UnsupportedMediaType,
+)
 from organism.model.ids import DEFAULT_TENANT
 from organism.model.principal import Principal
 from organism.model.redact import Redactor
 from organism.server import headers as fixed
 from organism.server import problems
-from organism.server.access import Access
 from organism.server.auth import refuse_credentials, token_in
-from organism.server.call import Answer, Call, Process, Receive, Route, Send
-from organism.server.door import Door
-from organism.server.headers import Header
-from organism.server.hosts import Hosts
+from organism.server.authenticator import Authenticator
+from organism.server.call import Answer, Call, Process, Receive, Route, Send, until_left
+from organism.server.headers import Header, Hosts
 from organism.server.kept import Kept
-from organism.server.leaving import until_left
+from organism.server.logs import Access
 from organism.server.page import Page
 from organism.server.rights import OPEN
-from organism.server.table import Table
 
 MAX_BODY_BYTES: Final = 1 << 20
 NOBODY: Final = Principal(DEFAULT_TENANT, "nobody", frozenset())
@@ -63,7 +71,9 @@ _log = structlog.get_logger("organism.server")
 class Edge:
     """The ASGI application for HTTP."""
 
-    def __init__(self, process: Process, door: Door, hosts: Hosts, routes: Sequence[Route], page: Page) -> None:
+    def __init__(
+        self, process: Process, door: Authenticator, hosts: Hosts, routes: Sequence[Route], page: Page
+    ) -> None:
         self._process = process
         self._door = door
         self._hosts = hosts
@@ -273,3 +283,39 @@ async def _send_head(send: Send, given: Answer, request_id: str) -> None:
         *always,
     ]
     await send({"type": "http.response.start", "status": given.status, "headers": headers})
+
+
+_NO_PARAMS: Final[Mapping[str, str]] = {}
+
+ByMethod = dict[str, Route]
+
+
+class Table:
+    """The routes, found by method and path."""
+
+    def __init__(self, routes: Sequence[Route]) -> None:
+        by_path: dict[str, ByMethod] = {}
+        for route in routes:
+            by_path.setdefault(route.address, {})[route.method] = route
+        self._plain = {path: methods for path, methods in by_path.items() if "{" not in path}
+        self._patterns: list[tuple[Pattern[str], ByMethod]] = [
+            (compile_path(path)[0], methods) for path, methods in by_path.items() if "{" in path
+        ]
+
+    def find(self, method: str, path: str) -> tuple[Route, Mapping[str, str]]:
+        """The route and the path's parameters. Raises ``NotFound`` or ``MethodNotAllowed``."""
+        methods, params = self._methods(path)
+        route = methods.get("GET" if method == "HEAD" else method)
+        if route is None:
+            allowed = ", ".join(sorted(methods))
+            # `problems` makes the Allow header of the fault's text.
+            raise MethodNotAllowed(f"{path[:200]} takes {allowed}; came {method}.", details=(Fault("method", allowed),))
+        return route, params
+
+    def _methods(self, path: str) -> tuple[ByMethod, Mapping[str, str]]:
+        if (plain := self._plain.get(path)) is not None:
+            return plain, _NO_PARAMS
+        for pattern, methods in self._patterns:
+            if match := pattern.match(path):
+                return methods, match.groupdict()
+        raise NotFound(f"There is no route {path[:200]!r}.")

@@ -11,7 +11,7 @@ from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIO
 from websockets.http11 import Request
 
 from organism.errors import InvalidRequest, OrganismError
-from organism.server.refusal import whole_answer
+from organism.server.strict import whole_answer
 
 
 class StrictHandshake(WebSocketsSansIOProtocol):

@@ -1,6 +1,18 @@
-"""Response headers, as the raw pairs that ASGI takes. No header names the server or its version (S31)."""
+"""Headers: those of every answer, the names (Host) and pages (Origin) that are served, and what ``Accept`` chooses.
 
+A page of any other site can make a browser ask a server on this machine, and by rebinding a name of its own it can
+even read the answer. So the Host must be a name that was meant, and an Origin that opens a socket must be the page's
+own server (S15). No page of another server may read an answer unless ``--allowed-origin`` lists its origin, and no
+header names the server or its version (S31).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
+from urllib.parse import urlsplit
+
+from organism.errors import Forbidden, NotAcceptable
 
 Header = tuple[bytes, bytes]
 
@@ -36,3 +48,133 @@ PAGE: Final[tuple[Header, ...]] = (
     (b"cache-control", b"no-cache"),
 )
 """On the page's files: nothing but its own scripts and styles, nothing inline, no address but its own server."""
+
+
+_TAKEN: Final = (
+    *(b"authorization", b"x-api-key", b"content-type", b"idempotency-key", b"if-match", b"if-none-match"),
+    *(b"last-event-id", b"spass-caller-depth", b"spass-parent-request-id"),
+)
+_ALLOWED: Final[tuple[Header, ...]] = (
+    (b"access-control-allow-methods", b"GET, POST, DELETE"),
+    (
+        b"access-control-allow-headers",
+        b", ".join(_TAKEN),
+    ),
+    (b"access-control-max-age", b"600"),
+)
+_EXPOSED: Final = (b"access-control-expose-headers", b"etag, retry-after, x-request-id")
+
+
+class Origins:
+    """The origins that are listed. Credentials are never allowed along: a token stands in a header, not in a cookie."""
+
+    def __init__(self, listed: Iterable[str] = ()) -> None:
+        self._listed = frozenset(origin.rstrip("/").lower().encode() for origin in listed)
+
+    def knows(self, origin: bytes) -> bool:
+        """Whether a page of this origin is listed."""
+        return origin.lower() in self._listed
+
+    def headers(self, raw: Sequence[Header]) -> tuple[Header, ...]:
+        """What the answer to a listed page says besides; nothing for any other."""
+        said = [value for name, value in raw if name == b"origin"] if self._listed else []
+        if len(said) != 1 or not self.knows(said[0]):
+            return ()
+        return ((b"access-control-allow-origin", said[0]), (b"vary", b"origin"), _EXPOSED)
+
+    def preflight(self, method: str, headers: Mapping[bytes, bytes]) -> tuple[Header, ...]:
+        """What a browser is told that asks first whether such a page may; nothing if this is no such question."""
+        asks = method == "OPTIONS" and b"access-control-request-method" in headers
+        return _ALLOWED if asks and self.knows(headers.get(b"origin", b"")) else ()
+
+
+LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "::1"})
+FITTING: Final = 64
+"""So many Host headers that were found to fit are not looked at again."""
+
+
+class Hosts:
+    """The names that are served: the loopback ones, that of ``--host``, and those of ``--allowed-host``.
+
+    Beside the server's own page those of the listed ``origins`` may open its socket.
+    """
+
+    def __init__(self, names: Iterable[str], origins: Origins | None = None) -> None:
+        self.origins = origins or Origins()
+        self._names = LOOPBACK | {name.lower() for name in names}
+        self._fitting: set[bytes] = set()
+
+    def check_host(self, headers: Mapping[bytes, bytes]) -> None:
+        """Raise ``Forbidden`` if the request was meant for another name."""
+        said = headers.get(b"host", b"")
+        if said in self._fitting:
+            return
+        if _name(said) not in self._names:
+            shown = said.decode("latin-1")[:100]
+            raise Forbidden(
+                f"This server does not answer to the name {shown!r}; if it should, start it with --allowed-host.",
+                param="headers.host",
+            )
+        if len(self._fitting) < FITTING:
+            self._fitting.add(said)
+
+    def check_origin(self, headers: Mapping[bytes, bytes]) -> None:
+        """Raise ``Forbidden`` for a browser's page that this server did not serve. Programs send no Origin."""
+        said = headers.get(b"origin")
+        if said is None or self.origins.knows(said):
+            return
+        origin = urlsplit(said.decode("latin-1").lower())
+        if (
+            origin.scheme not in {"http", "https"}
+            or origin.netloc != headers.get(b"host", b"").decode("latin-1").lower()
+        ):
+            raise Forbidden(
+                f"A page of {said.decode('latin-1')[:100]!r} may not open this server's socket.", param="headers.origin"
+            )
+
+
+def _name(host: bytes) -> str:
+    """The name of a Host header, without its port; the empty text if it is none."""
+    try:
+        split = urlsplit("//" + host.decode("ascii").lower())
+        _ = split.port
+    except ValueError:
+        return ""
+    return "" if split.username or split.path or split.query or split.fragment else split.hostname or ""
+
+
+_MAX_RANGES: Final = 50
+
+
+def chosen(accept: str, offers: Sequence[str]) -> str:
+    """The offer that is wanted most; among equals the one that is offered first, which is also that of an empty header.
+
+    Raises ``NotAcceptable`` if none of them is wanted.
+    """
+    if not accept:
+        return offers[0]
+    ranges = [_range(part) for part in accept.lower().split(",")[:_MAX_RANGES]]
+    best = max(offers, key=lambda offer: _quality(offer, ranges))
+    if _quality(best, ranges) <= 0:
+        raise NotAcceptable(f"This comes as {' or '.join(offers)}; came {accept[:80]!r}.", param="headers.accept")
+    return best
+
+
+def _range(part: str) -> tuple[str, float]:
+    """A media range with its weight; one that cannot be read weighs nothing."""
+    name, *parameters = (piece.strip() for piece in part.split(";"))
+    said = next((value[2:] for value in parameters if value.startswith("q=")), "1")
+    try:
+        weight = float(said)
+    except ValueError:
+        weight = 0.0
+    return name, weight if 0 <= weight <= 1 else 0.0
+
+
+def _quality(offer: str, ranges: Sequence[tuple[str, float]]) -> float:
+    """How much an offer is wanted: as the most specific range that fits it says."""
+    for fitting in (offer, offer.partition("/")[0] + "/*", "*/*"):
+        weights = [weight for name, weight in ranges if name == fitting]
+        if weights:
+            return max(weights)
+    return 0.0

@@ -11,13 +11,35 @@ from typing import Any, Final
 
 import orjson
 
-from organism.errors import InvalidField
+from organism.errors import BadPosition, InvalidField
 from organism.log.log import Among, Page, Query, Where
 from organism.model.times import iso
+from organism.server.bodies import Faults
 from organism.server.call import Answer, Call
-from organism.server.faults import Faults
-from organism.server.moment import AT, moment
-from organism.server.wire import encoded, microseconds, splice
+from organism.server.wire import encoded, microseconds, splice, whole_number
+
+AT: Final = "at"
+_LONGEST: Final = 19
+"""So many digits has the greatest position there can be."""
+
+
+async def moment(call: Call) -> int | None:
+    """The position that the query asks for; None for now, which the head is too.
+
+    Raises ``BadPosition`` for one ahead of the log, ``InvalidField`` for what is neither a position nor a time.
+    """
+    said = call.query.get(AT)
+    if said is None:
+        return None
+    log = call.tenant.log
+    if not (said.isascii() and said.isdigit()):
+        at = await log.position_at(microseconds(said, "query.at"))
+    elif len(said) > _LONGEST or int(said) > log.head:
+        raise BadPosition(f"The position {said[:40]} is ahead of the log; its head is {log.head}.", param="query.at")
+    else:
+        at = int(said)
+    return None if at == log.head else at
+
 
 DEFAULT_LIMIT: Final = 50
 MAX_LIMIT: Final = 500
@@ -148,15 +170,6 @@ def whole(call: Call, name: str, default: int, least: int, most: int) -> int:
     """A whole number from the query. Raises ``InvalidField``."""
     said = call.query.get(name)
     return default if said is None else whole_number(said, f"query.{name}", least, most)
-
-
-def whole_number(said: str, place: str, least: int, most: int) -> int:
-    """The number that a text says. Raises ``InvalidField`` that names ``place``."""
-    digits = said.removeprefix("-")
-    if not (digits.isascii() and digits.isdigit() and len(digits) <= len(str(most))) or not least <= int(said) <= most:
-        name = place.rpartition(".")[2]
-        raise InvalidField(f"`{name}` is a whole number from {least} to {most}; came {said[:40]!r}.", param=place)
-    return int(said)
 
 
 def flag(call: Call, name: str) -> bool:

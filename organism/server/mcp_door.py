@@ -30,8 +30,7 @@ from organism.model.commands import Inject
 from organism.pump.offer import call_json, tool_spec
 from organism.server import problems
 from organism.server.bodies import MAX_WAIT_SECONDS
-from organism.server.call import Answer, Call, Process
-from organism.server.caller import caller_fields
+from organism.server.call import Answer, Call, Process, caller_fields
 from organism.server.tool_calls import checked, permitted, result_of
 from organism.server.waiting import send_and_wait
 

@@ -12,12 +12,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
+import orjson
 from prometheus_client import CollectorRegistry, ProcessCollector
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.exposition import choose_encoder
 
-from organism.log.log import EventFilter, Log, Query, Where
-from organism.server.model_metrics import model_metrics
+from organism.log.log import EventFilter, History, Log, Query, Where
+from organism.projections.usage import TOTAL
 from organism.tenants import Tenant
 
 OUTCOMES: Final = ("message_handled", "message_retried", "message_dropped", "message_dead", "message_refused")
@@ -129,3 +130,20 @@ def _gauges(measured: Mapping[str, Mapping[str, list[tuple[str, float]]]]) -> It
 
 def _watching(number: int) -> Metric:
     return GaugeMetricFamily("organism_viewers", "Who watches, over a WebSocket or a stream.", value=number)
+
+
+async def model_metrics(logs: Mapping[str, History]) -> list[Metric]:
+    """The counters of these tenants' logs. A cost is exact in the log; here it is a number like any other."""
+    labels = ("tenant", "model", "served_by")
+    calls = CounterMetricFamily("organism_model_calls", "Calls of models.", labels=labels)
+    tokens = CounterMetricFamily("organism_model_tokens", "Tokens of prompts and answers.", labels=(*labels, "of"))
+    cost = CounterMetricFamily("organism_model_cost_usd", "What calls of models cost, in US dollars.", labels=labels)
+    for tenant, log in logs.items():
+        row = await log.row("usage", TOTAL)
+        for used in [] if row is None else orjson.loads(row)["models"]:
+            named = (tenant, used["model"], used["served_by"])
+            calls.add_metric(named, used["calls"])
+            tokens.add_metric((*named, "prompt"), used["input_tokens"])
+            tokens.add_metric((*named, "answer"), used["output_tokens"])
+            cost.add_metric(named, float(used["cost_usd"]))
+    return [calls, tokens, cost]

@@ -12,9 +12,8 @@ from typing import Any, Final
 
 from organism.errors import BadPosition, Fault, InvalidField, InvalidRequest, UnknownField
 from organism.server.auth import TICKET
-from organism.server.bodies import parsed
+from organism.server.bodies import Faults, parsed
 from organism.server.commands import Subscribe
-from organism.server.faults import Faults
 
 LISTS: Final = ("threads", "agents", "events")
 TAKEN: Final = ("since", "log", *LISTS, "batch", TICKET)

@@ -28,8 +28,7 @@ from organism.bootstrap import Organism
 from organism.model.ids import DEFAULT_TENANT
 from organism.server.app import App
 from organism.server.auth import Tokens, operator_token, server_key
-from organism.server.cors import Origins
-from organism.server.hosts import Hosts
+from organism.server.headers import Hosts, Origins
 from organism.server.strict import StrictHttpProtocol
 from organism.server.transport import FrameProtocol
 

@@ -34,15 +34,15 @@ from organism.model.principal import Principal
 from organism.model.redact import Redactor
 from organism.server import headers as fixed
 from organism.server import problems
-from organism.server.access import Access
 from organism.server.auth import token_in
+from organism.server.authenticator import Authenticator
 from organism.server.bodies import named_in, parsed, payload_at
 from organism.server.call import Answer, Process, refuse_secret
 from organism.server.commands import COMMANDS, Auth, InjectCommand, Kind, Subscribe
-from organism.server.door import Door
 from organism.server.edge import address_of, headers_of, problem, query_of, refuse_empty
 from organism.server.frames import encode
-from organism.server.hosts import Hosts
+from organism.server.headers import Hosts
+from organism.server.logs import Access
 from organism.server.opening import IN_ADDRESS, Asked, asked_of
 from organism.server.push import Tail
 from organism.server.rights import SOCKET
@@ -70,7 +70,7 @@ _log = structlog.get_logger("organism.server")
 class Sockets:
     """All open sockets: the tail of each tenant that they share, and how many there are."""
 
-    def __init__(self, process: Process, door: Door, seats: Seats, hosts: Hosts) -> None:
+    def __init__(self, process: Process, door: Authenticator, seats: Seats, hosts: Hosts) -> None:
         self.process = process
         self.seats = seats
         self._door = door

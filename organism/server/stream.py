@@ -14,9 +14,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from organism.model.principal import Principal
-from organism.server.call import Receive, Send
+from organism.server.call import Receive, Send, until_left
 from organism.server.frames import encode
-from organism.server.leaving import until_left
 from organism.server.push import Filter, Tail
 from organism.server.seats import Seats
 from organism.server.viewer import Viewer

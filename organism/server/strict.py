@@ -4,14 +4,34 @@ from __future__ import annotations
 
 import asyncio
 import re
+from http import HTTPStatus
+from secrets import token_hex
 from typing import Any, Final, NoReturn
 
-from uvicorn._types import ASGI3Application
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from organism.errors import InvalidRequest
-from organism.server.exchange import OneWrite
-from organism.server.refusal import whole_answer
+from organism.errors import InvalidRequest, OrganismError
+from organism.server import problems
+from organism.server.headers import API, JSON, Header
+
+
+def whole_answer(error: OrganismError, *more: Header) -> bytes:
+    """The whole HTTP answer that says what was wrong, with a request id of its own."""
+    request_id = f"req-{token_hex(8)}"
+    body = problems.body(error, request_id)
+    lines: list[Header] = [
+        (b"content-type", JSON),
+        (b"content-length", b"%d" % len(body)),
+        (b"connection", b"close"),
+        (b"x-request-id", request_id.encode()),
+        *problems.headers(error),
+        *more,
+        *API,
+    ]
+    status = HTTPStatus(error.status)
+    head = b"".join(b"%b: %b\r\n" % line for line in lines)
+    return b"HTTP/1.1 %d %b\r\n%b\r\n%b" % (status, status.phrase.encode(), head, body)
+
 
 SLOW_SECONDS: Final = 10.0
 """So long may a request's head take, a body pause, and a new connection say nothing."""
@@ -83,11 +103,6 @@ class StrictHttpProtocol(HttpToolsProtocol):
         if not self.url.startswith((b"/", b"*")):
             self._take_absolute()
         super().on_headers_complete()
-
-    def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
-        """The request is carried out. uvicorn names the class of an exchange nowhere, so it is changed here."""
-        cycle.__class__ = OneWrite
-        super()._start_asgi_task(cycle, app)
 
     def _take_absolute(self) -> None:
         """The target names its host: that one counts, whatever the header says (RFC 9112, 3.2.2)."""

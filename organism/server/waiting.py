@@ -7,9 +7,11 @@ not possible: for a repetition under an idempotency key, after a failed commit, 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Coroutine
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from organism.errors import BudgetExhausted
 from organism.log.log import EventFilter, Log
@@ -19,10 +21,12 @@ from organism.model.ids import CONSOLE
 from organism.projections.entries import entry_of
 from organism.pump.replies import ENDS, ReplyCollector
 from organism.server.bodies import Places
-from organism.server.call import IN_PATH, Call
+from organism.server.call import IN_PATH, Answer, Call
 from organism.server.invoking.entries import refusal
 
 _PAGE_EVENTS: Final = 500
+LEFT: Final = Answer(b"", 499)
+"""What nobody gets; the status is for the server's own log."""
 
 
 class Ending(NamedTuple):
@@ -96,3 +100,18 @@ async def hold_budget(log: Log, sent: Injected, until: int) -> None:
     entries = [entry_of(event) for event in events if event.data["message"] == sent.message_id]
     if isinstance(error := refusal(entries), BudgetExhausted) and not any(e["type"] == "usage" for e in entries):
         raise error
+
+
+async def unless_left(call: Call, answering: Coroutine[Any, Any, Answer]) -> Answer:
+    """The answer; it is given up when the client leaves before."""
+    doing = asyncio.ensure_future(answering)
+    leaving = asyncio.ensure_future(call.until_left())
+    try:
+        await asyncio.wait({doing, leaving}, return_when=asyncio.FIRST_COMPLETED)
+        return doing.result() if doing.done() else LEFT
+    finally:
+        leaving.cancel()
+        if not doing.done():
+            doing.cancel()
+            with suppress(asyncio.CancelledError):
+                await doing

@@ -5,9 +5,11 @@ Rows come from the log as finished JSON; an envelope is put around them by joini
 
 from __future__ import annotations
 
+import hmac
 import json
 import re
 import struct
+from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from itertools import accumulate
@@ -92,6 +94,15 @@ def microseconds(text: str, pointer: str) -> int:
     return (moment - _EPOCH) // timedelta(microseconds=1)
 
 
+def whole_number(said: str, place: str, least: int, most: int) -> int:
+    """The number that a text says. Raises ``InvalidField`` that names ``place``."""
+    digits = said.removeprefix("-")
+    if not (digits.isascii() and digits.isdigit() and len(digits) <= len(str(most))) or not least <= int(said) <= most:
+        name = place.rpartition(".")[2]
+        raise InvalidField(f"`{name}` is a whole number from {least} to {most}; came {said[:40]!r}.", param=place)
+    return int(said)
+
+
 def frame(payload: bytes) -> bytes:
     """A whole WebSocket text frame from the server (RFC 6455, 5.2): unmasked, so the same bytes serve every viewer."""
     size = len(payload)
@@ -109,3 +120,38 @@ def unframed(wire: bytes) -> bytes:
 
 _HEADS: Final = {126: 4, 127: 10}
 """How long a frame's head is, by the first byte of its length."""
+
+
+_MAC_BYTES: Final = 12
+_GROUP_BYTES: Final = 3
+"""What base64 writes as whole letters: cursors are filled up to it, so that each has one text only."""
+
+
+class Cursors:
+    """Makes and opens cursors under the server's key."""
+
+    def __init__(self, key: bytes) -> None:
+        self._key = key
+
+    def seal(self, listing: str, place: Any) -> str:
+        """The cursor that goes on behind ``place`` (JSON) in ``listing`` (tenant, path and filter as one text)."""
+        text = orjson.dumps(place)
+        text += b" " * (-len(text) % _GROUP_BYTES)
+        return urlsafe_b64encode(text + self._mac(listing, text)).decode()
+
+    def open(self, listing: str, cursor: str) -> Any:
+        """The place. Raises ``InvalidField`` for what was not made for this very listing."""
+        try:
+            sealed = urlsafe_b64decode(cursor.encode())
+        except ValueError:
+            sealed = b""
+        text = sealed[:-_MAC_BYTES]
+        if not hmac.compare_digest(sealed[-_MAC_BYTES:], self._mac(listing, text)):
+            raise InvalidField(
+                "The cursor was not made for this list and filter; take `next` of the page before.",
+                param="query.cursor",
+            )
+        return orjson.loads(text)
+
+    def _mac(self, listing: str, text: bytes) -> bytes:
+        return hmac.new(self._key, listing.encode() + b"\x00" + text, "sha256").digest()[:_MAC_BYTES]

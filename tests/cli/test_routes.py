@@ -13,8 +13,8 @@ from typer.testing import CliRunner
 from organism.cli.app import made
 from organism.server.app import FOR_MODELS, RESOURCES
 from organism.server.call import Route
+from organism.server.edge import Table
 from organism.server.rights import ROUTES as RIGHTS
-from organism.server.table import Table
 from tests.server.served import TOKEN, Served
 
 LINES = {

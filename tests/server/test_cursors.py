@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from organism.errors import InvalidField
-from organism.server.cursors import Cursors
+from organism.server.wire import Cursors
 
 KEY = b"k" * 32
 LISTING = repr(("acme", "/api/v1/messages", [("agent", "greeter")]))

@@ -8,8 +8,7 @@ import pytest
 
 from organism.errors import InvalidAuthorization, TooManyFailures
 from organism.server.auth import Tokens
-from organism.server.door import Door
-from organism.server.failures import FAILURES, REMEMBERED, Failures, network_of, prefix_of
+from organism.server.authenticator import FAILURES, REMEMBERED, Authenticator, Failures, network_of, prefix_of
 from tests.server.served import TOKEN, Frames, Served, served
 from tests.server.tenanted import bearer, hello_with
 
@@ -26,11 +25,11 @@ class Turned:
         return self.now
 
 
-def door(clock: Turned) -> Door:
-    return Door(Tokens("org_secret", KEY, clock), clock, lambda _: None)
+def door(clock: Turned) -> Authenticator:
+    return Authenticator(Tokens("org_secret", KEY, clock), clock, lambda _: None)
 
 
-def fail(at: Door, token: bytes, address: str = "10.0.0.1") -> int:
+def fail(at: Authenticator, token: bytes, address: str = "10.0.0.1") -> int:
     """The status of an attempt."""
     try:
         at.by_token(token, address)

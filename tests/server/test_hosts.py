@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from organism.errors import Forbidden
-from organism.server import hosts
-from organism.server.hosts import FITTING, Hosts
+from organism.server import headers
+from organism.server.headers import FITTING, Hosts
 
 HOSTS = Hosts(["work.example"])
 
@@ -64,13 +64,13 @@ def test_a_name_that_fits_is_looked_at_once_and_those_that_are_remembered_are_fe
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     looked: list[bytes] = []
-    name_of = hosts._name  # noqa: SLF001 - what is counted
+    name_of = headers._name  # noqa: SLF001 - what is counted
 
     def noted(host: bytes) -> str:
         looked.append(host)
         return name_of(host)
 
-    monkeypatch.setattr(hosts, "_name", noted)
+    monkeypatch.setattr(headers, "_name", noted)
     served = Hosts([])
     for _ in range(3):
         for port in range(1, FITTING + 2):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from organism.errors import NotAcceptable
-from organism.server.media import chosen
+from organism.server.headers import chosen
 
 OFFERS = ("application/xml", "application/schema+json")
 

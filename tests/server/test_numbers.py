@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from organism.server import auth, kept, lists, seats, serve, socket, standing, tickets, wire
+from organism.server import auth, authenticator, kept, lists, seats, serve, socket, standing, wire
 
 
 def test_sockets_have_the_limits_of_the_contract() -> None:
     assert (seats.MAX_SOCKETS, serve.MAX_FRAME_BYTES, serve.PING_SECONDS) == (1000, 256 * 1024, 20)
-    assert (socket.AUTH_SECONDS, tickets.LIFE_SECONDS) == (10, 30)
+    assert (socket.AUTH_SECONDS, authenticator.LIFE_SECONDS) == (10, 30)
     assert (standing.ACTIVE_SHOWN, standing.OTHERS_SHOWN) == (500, 100)
 
 

@@ -11,7 +11,7 @@ import pytest
 from organism.log.log import EventFilter, Log
 from organism.log.spans import SPAN_EVENTS
 from organism.model.events import Event, Unit
-from organism.server import past, spans
+from organism.server import past
 from organism.server.past import Past
 from organism.server.push import Filter
 from tests.log.engines import START_US
@@ -40,13 +40,13 @@ async def log(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[L
 
 
 async def test_the_same_events_are_found_without_reading_all(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(spans, "STEP_EVENTS", 1)
+    monkeypatch.setattr(past, "STEP_EVENTS", 1)
     chance = random.Random(1)
     for types in ASKED:
         for threads in ((), ("t1",), ("t0", "t1"), ("nowhere",)):
             wanted = EventFilter(threads, types)
             for after, until, limit in [(0, EVENTS, 20_000), (0, EVENTS, 2), *(_part(chance) for _ in range(5))]:
-                found = await spans.read(log, after, until, wanted, limit)
+                found = await past.read_events(log, after, until, wanted, limit)
                 assert _places(found) == _places(await log.read(after, until, wanted, limit))
 
 
@@ -59,12 +59,12 @@ def _places(events: list[Event]) -> list[int]:
 
 
 async def test_a_stretch_ends_where_the_types_do(log: Log) -> None:
-    assert await spans.stretch(log, [RARE], 0, EVENTS) == (0, SPAN_EVENTS)
-    assert await spans.stretch(log, [RARE], 100, EVENTS) == (100, SPAN_EVENTS)
-    assert await spans.stretch(log, [RARE], SPAN_EVENTS, EVENTS) == (2 * SPAN_EVENTS, 4 * SPAN_EVENTS)
-    assert await spans.stretch(log, [RARE], 4 * SPAN_EVENTS, EVENTS - 5) == (8 * SPAN_EVENTS, 9 * SPAN_EVENTS)
-    assert await spans.stretch(log, [NEVER], 3, EVENTS) == (EVENTS, EVENTS)
-    assert await spans.stretch(log, [COMMON], 5, EVENTS) == (5, spans.STEP_EVENTS)
+    assert await past.stretch(log, [RARE], 0, EVENTS) == (0, SPAN_EVENTS)
+    assert await past.stretch(log, [RARE], 100, EVENTS) == (100, SPAN_EVENTS)
+    assert await past.stretch(log, [RARE], SPAN_EVENTS, EVENTS) == (2 * SPAN_EVENTS, 4 * SPAN_EVENTS)
+    assert await past.stretch(log, [RARE], 4 * SPAN_EVENTS, EVENTS - 5) == (8 * SPAN_EVENTS, 9 * SPAN_EVENTS)
+    assert await past.stretch(log, [NEVER], 3, EVENTS) == (EVENTS, EVENTS)
+    assert await past.stretch(log, [COMMON], 5, EVENTS) == (5, past.STEP_EVENTS)
 
 
 async def test_frames_are_those_of_the_naive_way_over_many_spans(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:

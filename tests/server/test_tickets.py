@@ -11,7 +11,7 @@ from websockets.exceptions import InvalidStatus
 from organism.errors import InvalidAuthorization, RateLimitExceeded
 from organism.model.ids import DEFAULT_TENANT, TenantId
 from organism.model.principal import Principal
-from organism.server.tickets import LIFE_SECONDS, MAX_OPEN, Tickets
+from organism.server.authenticator import LIFE_SECONDS, MAX_OPEN, Tickets
 from tests.server.served import Frames, Served, served
 from tests.server.tenanted import bearer, hello_with, write_tokens
 from tests.server.test_live_tokens import closed, until_status

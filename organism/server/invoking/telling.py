@@ -11,9 +11,8 @@ import orjson
 
 from organism.errors import OrganismError
 from organism.model.run import RunEntry
-from organism.server.call import Receive, Send
+from organism.server.call import Receive, Send, until_left
 from organism.server.invoking.asked import EVENTS
-from organism.server.leaving import until_left
 from organism.server.stream import HEARTBEAT_SECONDS
 
 Tell = Callable[[RunEntry], bytes]

@@ -16,11 +16,9 @@ from organism.model.times import iso
 from organism.server.bodies import NoBody, parsed
 from organism.server.call import Answer, Call, Route, answer
 from organism.server.contract import ACT, ACT_REFUSED, Contract, Gives, gives
-from organism.server.lists import Listing, list_of, one_of
-from organism.server.media import chosen
-from organism.server.moment import AT, moment
-from organism.server.shapes.lists import AgentList
-from organism.server.shapes.objects import Agent, ControlledAgent
+from organism.server.headers import chosen
+from organism.server.lists import AT, Listing, list_of, moment, one_of
+from organism.server.shapes.objects import Agent, AgentList, ControlledAgent
 from organism.server.shapes.standing import Section
 from organism.server.shapes.words import AgentName, AgentState, Object, Time
 from organism.server.wire import encoded, microseconds, splice

@@ -17,8 +17,7 @@ from organism.server.bodies import ApprovalBody, parsed, payload_at
 from organism.server.call import Answer, Call, Route, answer
 from organism.server.contract import ACT_ON_THREAD, QUESTION_REFUSED, Contract, gives
 from organism.server.lists import Listing, list_of, one_of, since
-from organism.server.shapes.lists import ApprovalList
-from organism.server.shapes.objects import Approval
+from organism.server.shapes.objects import Approval, ApprovalList
 from organism.server.shapes.words import ApprovalStatus
 
 APPROVALS: Final = Listing(

@@ -11,9 +11,7 @@ from organism.server.bodies import NoBody, ReplayBody, parsed
 from organism.server.call import Answer, Call, Route, answer
 from organism.server.contract import ACT_ON_THREAD, QUESTION_REFUSED, SENDING_REFUSED, Contract, gives
 from organism.server.lists import Listing, list_of, since
-from organism.server.shapes.acts import Injected
-from organism.server.shapes.lists import DeadLetterList
-from organism.server.shapes.objects import Thread
+from organism.server.shapes.objects import DeadLetterList, Injected, Thread
 
 DEAD_LETTERS: Final = Listing(
     "dead_letters",

@@ -13,8 +13,7 @@ from organism.server.bodies import IndeterminateBody, parsed
 from organism.server.call import Answer, Call, Route, answer
 from organism.server.contract import ACT_ON_THREAD, QUESTION_REFUSED, Contract, gives
 from organism.server.lists import Listing, list_of, since
-from organism.server.shapes.lists import IndeterminateList
-from organism.server.shapes.objects import Thread
+from organism.server.shapes.objects import IndeterminateList, Thread
 
 INDETERMINATE: Final = Listing(
     "indeterminate",

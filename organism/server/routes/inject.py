@@ -9,13 +9,11 @@ from typing import Any, Final
 from organism.agents.invoke import is_turn
 from organism.errors import BudgetExhausted, InvalidField, UnsupportedMediaType
 from organism.model.commands import Inject
-from organism.server.bodies import MAX_WAIT_SECONDS, InjectBody, parsed
-from organism.server.call import Answer, Call, Route, answer, required
-from organism.server.caller import CALLER, caller_fields
+from organism.server.bodies import MAX_WAIT_SECONDS, Faults, InjectBody, parsed
+from organism.server.call import CALLER, Answer, Call, Route, answer, caller_fields, required
 from organism.server.contract import ACT_ON_THREAD, SENDING_REFUSED, Contract, Gives, gives
-from organism.server.faults import Faults
-from organism.server.shapes.acts import Injected as Sent
-from organism.server.shapes.acts import InjectedAndEnded
+from organism.server.shapes.objects import Injected as Sent
+from organism.server.shapes.objects import InjectedAndEnded
 from organism.server.waiting import hold_budget, send_and_wait
 from organism.server.wire import splice
 

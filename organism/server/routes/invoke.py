@@ -28,8 +28,7 @@ from organism.model.agent import Prompt
 from organism.model.commands import Inject, Injected
 from organism.model.run import RunEntry
 from organism.server.bodies import named_in
-from organism.server.call import Answer, Call, Route, answer
-from organism.server.caller import CALLER, caller_fields
+from organism.server.call import CALLER, Answer, Call, Route, answer, caller_fields
 from organism.server.contract import ACT, SENDING_REFUSED, Contract, Gives, gives
 from organism.server.invoking.asked import (
     CONTROL,
@@ -50,9 +49,9 @@ from organism.server.invoking.entries import entries_of, refusal
 from organism.server.invoking.telling import RunStream, begun, teller
 from organism.server.invoking.vercel import HEADERS as UI_HEADERS
 from organism.server.invoking.vercel import UiStream, with_parts
-from organism.server.leaving import unless_left
-from organism.server.shapes.acts import Invoked
+from organism.server.shapes.objects import Invoked
 from organism.server.stream import HEARTBEAT
+from organism.server.waiting import unless_left
 
 UNBUFFERED: Final = ((b"x-accel-buffering", b"no"),)
 

@@ -11,12 +11,12 @@ from organism.log.log import EventFilter
 from organism.model.events import EVENT_TYPES, Event
 from organism.model.redact import Redactor
 from organism.model.times import iso
-from organism.server import spans
+from organism.server.bodies import Faults
 from organism.server.call import Answer, Call, Route, answer
 from organism.server.contract import Contract, gives
-from organism.server.faults import Faults
 from organism.server.lists import DEFAULT_LIMIT, MAX_LIMIT, MAX_POSITION, flag, whole
-from organism.server.shapes.lists import Events
+from organism.server.past import read_events
+from organism.server.shapes.objects import Events
 
 TAKES: Final = ("after", "until", "thread", "type", "limit", "content")
 
@@ -40,7 +40,7 @@ async def events(call: Call) -> Answer:
     faults.tell()
     thread = call.query.get("thread", "")
     wanted = EventFilter((thread,) if thread else (), kinds, has_content)
-    found = await spans.read(call.tenant.log, after, min(until, head), wanted, limit)
+    found = await read_events(call.tenant.log, after, min(until, head), wanted, limit)
     more = found[-1].position if len(found) == limit and found[-1].position < head else None
     return answer({"events": [_shown(event, call.process.redactor) for event in found], "next": more})
 

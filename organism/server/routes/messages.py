@@ -10,8 +10,7 @@ from organism.errors import NotFound
 from organism.server.call import Answer, Call, Route, answer
 from organism.server.contract import Contract, gives
 from organism.server.lists import MAX_LIMIT, MESSAGES, list_of, message_with_xml, wants_xml, with_xml
-from organism.server.shapes.lists import MessageList, Why
-from organism.server.shapes.objects import Message
+from organism.server.shapes.objects import Message, MessageList, Why
 from organism.server.shapes.words import ThreadStatus
 from organism.server.wire import splice
 

@@ -7,7 +7,7 @@ from typing import Final
 from organism.config.settings import Model
 from organism.server.call import Answer, Call, Route, answer
 from organism.server.contract import Contract, gives
-from organism.server.shapes.lists import ModelList
+from organism.server.shapes.objects import ModelList
 
 ABOUT: Final = {
     "offline": (

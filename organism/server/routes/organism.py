@@ -12,9 +12,8 @@ from organism.model.commands import PauseOrganism, ResumeOrganism
 from organism.server.bodies import NoBody, parsed
 from organism.server.call import Answer, Call, Route, answer
 from organism.server.contract import ACT, ACT_REFUSED, Contract, gives
-from organism.server.moment import AT, moment
-from organism.server.shapes.acts import Reloaded, StopBegun
-from organism.server.shapes.objects import Organism
+from organism.server.lists import AT, moment
+from organism.server.shapes.objects import Organism, Reloaded, StopBegun
 from organism.server.shapes.standing import Configuration
 from organism.server.standing import organism_row
 

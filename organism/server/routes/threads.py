@@ -9,25 +9,24 @@ import orjson
 from organism.errors import NotFound
 from organism.log.log import CHANGED, Query, Where
 from organism.model.commands import KillThread, PauseThread, ResumeThread
-from organism.server.bodies import NoBody, parsed
+from organism.server.bodies import Faults, NoBody, parsed
 from organism.server.call import Answer, Call, Route, answer
 from organism.server.contract import ACT_ON_THREAD, THREAD_REFUSED, Contract, gives
-from organism.server.faults import Faults
 from organism.server.lists import (
+    AT,
     MAX_LIMIT,
     MESSAGES,
     STATUSES,
     Listing,
     list_of,
+    moment,
     next_cursor,
     one_of,
     since_text,
     wants_xml,
     with_xml,
 )
-from organism.server.moment import AT, moment
-from organism.server.shapes.lists import MessageList, ThreadList
-from organism.server.shapes.objects import Thread, ThreadWithMessages
+from organism.server.shapes.objects import MessageList, Thread, ThreadList, ThreadWithMessages
 from organism.server.shapes.words import ThreadStatus
 from organism.server.wire import splice
 

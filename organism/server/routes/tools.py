@@ -11,13 +11,11 @@ from organism.errors import HandlingFailed, NotFound
 from organism.model.commands import Inject
 from organism.pump.offer import call_json, tool_spec
 from organism.server.bodies import MAX_WAIT_SECONDS, ExecuteBody, parsed
-from organism.server.call import Answer, Call, Route, answer
-from organism.server.caller import CALLER, caller_fields
+from organism.server.call import CALLER, Answer, Call, Route, answer, caller_fields
 from organism.server.contract import ACT, SENDING_REFUSED, Contract, Gives, gives
 from organism.server.rights import gone_tool_right
-from organism.server.shapes.acts import Injected as Sent
-from organism.server.shapes.acts import ToolResult
-from organism.server.shapes.lists import ToolList
+from organism.server.shapes.objects import Injected as Sent
+from organism.server.shapes.objects import ToolList, ToolResult
 from organism.server.tool_calls import REFUSALS, checked, permitted, result_of
 from organism.server.waiting import send_and_wait
 

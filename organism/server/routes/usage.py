@@ -14,9 +14,8 @@ from organism.model.money import exact, plain
 from organism.projections.usage import TOTAL, empty
 from organism.server.call import Answer, Call, Route, answer
 from organism.server.contract import Contract, gives
-from organism.server.lists import MAX_LIMIT
-from organism.server.moment import AT, moment
-from organism.server.shapes.usage import UsageOfAgent, UsageOfAll, UsageOfThread
+from organism.server.lists import AT, MAX_LIMIT, moment
+from organism.server.shapes.objects import UsageOfAgent, UsageOfAll, UsageOfThread
 from organism.server.wire import encoded
 
 DAYS_SHOWN: Final = 31

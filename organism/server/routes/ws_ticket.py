@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Final
 
 from organism.errors import RateLimitExceeded
+from organism.server.authenticator import LIFE_SECONDS
 from organism.server.bodies import NoBody, parsed
 from organism.server.call import Answer, Call, Route, answer
 from organism.server.contract import Contract, gives
-from organism.server.shapes.acts import Ticket
-from organism.server.tickets import LIFE_SECONDS
+from organism.server.shapes.objects import Ticket
 
 
 async def ticket(call: Call) -> Answer:

@@ -11,9 +11,18 @@ from typing import Annotated, Any, Final, Literal, NotRequired
 from pydantic import Field
 from typing_extensions import TypedDict  # pydantic wants this one below Python 3.12
 
-from organism.server.shapes.objects import Agent, Approval, DeadLetterHead, Message, Organism, Thread
-from organism.server.shapes.refusals import Fault
-from organism.server.shapes.usage import ModelName, Money, ServedBy
+from organism.server.shapes.objects import (
+    Agent,
+    Approval,
+    DeadLetterHead,
+    Fault,
+    Message,
+    ModelName,
+    Money,
+    Organism,
+    ServedBy,
+    Thread,
+)
 from organism.server.shapes.words import (
     AgentName,
     AgentState,

@@ -1,8 +1,8 @@
-"""The objects of the API: the organism, its agents, threads and messages, and what waits for people."""
+"""The shapes of the API: objects, lists, answers of acts, errors, and what models cost."""
 
 from __future__ import annotations
 
-from typing import Annotated, NotRequired
+from typing import Annotated, Any, Literal, NotRequired
 
 from pydantic import Field
 from typing_extensions import TypedDict  # pydantic wants this one below Python 3.12
@@ -14,6 +14,8 @@ from organism.server.shapes.words import (
     Count,
     Cursor,
     Digest,
+    ErrorType,
+    EventType,
     MessageId,
     Object,
     OrganismStatus,
@@ -173,3 +175,343 @@ class Indeterminate(TypedDict):
     key: Annotated[str, Field(description="The key that the effect got.", examples=["msg-01a2b3c4/pay"])]
     since: Time
     position: Position
+
+
+@shape
+class Page(TypedDict):
+    """What every list says besides its rows."""
+
+    count: Annotated[Count, Field(description="How many are here.")]
+    total: Annotated[Count, Field(description="How many there are.")]
+    limit: Annotated[int, Field(ge=1, le=500, examples=[50])]
+    offset: Annotated[int, Field(ge=0, description="How many come before these.", examples=[0])]
+    next: Annotated[Cursor | None, Field(description="The `cursor` of the next page; null on the last.")]
+
+
+@shape
+class AgentList(Page):
+    """The listeners, in the order of organism.yaml."""
+
+    agents: list[Agent]
+
+
+@shape
+class ThreadList(Page):
+    """Threads, newest activity first."""
+
+    threads: list[Thread]
+
+
+@shape
+class MessageList(Page):
+    """Messages, oldest first."""
+
+    messages: list[Message]
+
+
+@shape
+class DeadLetterList(Page):
+    """Open dead letters, newest first."""
+
+    dead_letters: list[DeadLetter]
+
+
+@shape
+class ApprovalList(Page):
+    """Approvals, oldest first."""
+
+    approvals: list[Approval]
+
+
+@shape
+class IndeterminateList(Page):
+    """Open questions, oldest first."""
+
+    indeterminate: list[Indeterminate]
+
+
+@shape
+class ToolFunction(TypedDict):
+    """What a model is told of a tool."""
+
+    name: Annotated[str, Field(examples=["calculator"])]
+    description: str
+    parameters: Annotated[Object, Field(description="The JSON Schema of its arguments.")]
+
+
+@shape
+class Tool(TypedDict):
+    """A tool, in the form in which OpenAI-compatible models take it."""
+
+    type: Literal["function"]
+    function: ToolFunction
+    brings_outside_text: Annotated[bool, Field(description="Its answers may hold text of strangers.")]
+    approval: Annotated[bool, Field(description="A person consents to each call.")]
+    confirm: Annotated[bool, Field(description="A call is previewed, then confirmed.")]
+
+
+@shape
+class ToolList(TypedDict):
+    """The tools that may be called."""
+
+    object: Literal["list"]
+    data: list[Tool]
+
+
+@shape
+class ModelShown(TypedDict):
+    """A model that the token may use, in the form in which OpenAI-compatible clients read it."""
+
+    id: Annotated[str, Field(description="Its name in organism.yaml.", examples=["gpt-4.1-mini"])]
+    object: Literal["model"]
+    created: Annotated[int, Field(description="Since when it is served: the organism's start, in seconds since 1970.")]
+    owned_by: Annotated[str, Field(description="Its provider.", examples=["offline"])]
+    context_window: Annotated[int, Field(description="Tokens of a request and its answer together.")]
+    description: Annotated[str, Field(description="What it is, where no one else is asked.")]
+
+
+@shape
+class ModelList(TypedDict):
+    """The models that the token may use."""
+
+    object: Literal["list"]
+    data: list[ModelShown]
+
+
+@shape
+class Why(TypedDict):
+    """How a message came about: it, the one whose handling led to it, and so on; the injection comes last."""
+
+    messages: list[Message]
+    count: Count
+    next: Annotated[MessageId | None, Field(description="Where the path goes on, if it is longer than 500.")]
+
+
+@shape
+class Actor(TypedDict):
+    """Who caused it."""
+
+    tenant: Annotated[str, Field(examples=["default"])]
+    user: str | None
+    request_id: Annotated[str, Field(examples=["req-5f2c9a01d7e84b36"])] | None
+    principal: Annotated[str, Field(description="Who holds the token.", examples=["operator"])] | None
+
+
+@shape
+class Event(TypedDict):
+    """One event of the log."""
+
+    position: Position
+    type: EventType
+    at: Time
+    thread_id: Annotated[ThreadId | None, Field(description="Null for what concerns the whole organism.")]
+    cause: Annotated[MessageId | None, Field(description="The message whose handling led to it.")]
+    correlation: Annotated[MessageId | None, Field(description="The message of the injection at the root.")]
+    actor: Actor | None
+    data: Annotated[Object, Field(description="What belongs to this type; docs/design.md lists it to the field.")]
+    content: NotRequired[Annotated[Any, Field(description="With `content=true`: the text that was kept beside it.")]]
+
+
+@shape
+class Events(TypedDict):
+    """A page of the log."""
+
+    events: list[Event]
+    next: Annotated[Position | None, Field(description="The `after` of the next page; null at the end.")]
+
+
+@shape
+class Injected(TypedDict):
+    """The message is on disk."""
+
+    thread_id: ThreadId
+    message_id: MessageId
+    position: Position
+
+
+@shape
+class InjectedAndEnded(Injected):
+    """The message's thread has ended; all of it is as it stood at that end."""
+
+    replies: Annotated[list[Message], Field(description="The messages to `console` that this injection caused.")]
+    thread: Thread
+
+
+@shape
+class Folded(TypedDict):
+    """A run as it was in the end: what is null is left out."""
+
+    messages: Annotated[list[dict[str, Any]], Field(examples=[[{"role": "assistant", "content": "Hello"}]])]
+    stop_reason: Annotated[str, Field(examples=["stop"])]
+    pending_interaction: NotRequired[dict[str, Any]]
+
+
+@shape
+class Output(TypedDict):
+    """What came of it."""
+
+    outputs: Folded
+
+
+@shape
+class Invoked(TypedDict):
+    """The turn of an agent, all at once."""
+
+    data: Output
+    session_id: str | None
+    thread_id: ThreadId
+
+
+@shape
+class ToolResult(TypedDict):
+    """What a tool answered."""
+
+    result: Annotated[Any, Field(description="Of the tool's own shape.", examples=[{"value": "42", "exact": True}])]
+
+
+@shape
+class Reloaded(TypedDict):
+    """What a reload changed: the names of listeners."""
+
+    added: list[AgentName]
+    removed: list[AgentName]
+    updated: list[AgentName]
+    position: Position
+
+
+@shape
+class StopBegun(TypedDict):
+    """The graceful stop has begun."""
+
+    status: Literal["stopping"]
+    position: Position
+
+
+@shape
+class Ticket(TypedDict):
+    """Opens `/ws?ticket=…`, once."""
+
+    ticket: Annotated[str, Field(examples=["ticket_GyXq1b5T0dV8yQb"])]
+    expires_in_seconds: Annotated[int, Field(examples=[30])]
+
+
+@shape
+class Fault(TypedDict):
+    """One of several things that are wrong."""
+
+    param: Annotated[str, Field(examples=["/payload/name"])]
+    message: Annotated[str, Field(examples=["is missing"])]
+
+
+@shape
+class Refusal(TypedDict):
+    """What was wrong."""
+
+    type: ErrorType
+    code: Annotated[str, Field(description="Stable; `GET /errors` explains each.", examples=["invalid_payload"])]
+    message: Annotated[str, Field(examples=["/payload/name: is missing."])]
+    param: Annotated[
+        str | None,
+        Field(description="Where: a JSON pointer into the body, `query.x` or `headers.x`.", examples=["/payload/name"]),
+    ]
+    details: NotRequired[Annotated[list[Fault], Field(description="Every fault, where there are several.")]]
+    requested: NotRequired[Annotated[str, Field(description="What was asked for and cannot be had.")]]
+    supported: NotRequired[Annotated[list[str], Field(description="What can be had instead.")]]
+    request_id: Annotated[str, Field(description="Stands in the server's log, too.", examples=["req-5f2c9a01d7e84b36"])]
+
+
+@shape
+class Error(TypedDict):
+    """The one shape of errors."""
+
+    error: Refusal
+
+
+@shape
+class ErrorCode(TypedDict):
+    """What a code means and what to do."""
+
+    code: Annotated[str, Field(examples=["not_found"])]
+    type: ErrorType
+    http_status: Annotated[int, Field(examples=[404])]
+    title: Annotated[str, Field(examples=["Not found"])]
+    description: Annotated[str, Field(examples=["There is nothing here by that name."])]
+    remediation: Annotated[str, Field(examples=["Check the id or name; lists show what there is."])]
+    typical_param: str | None
+
+
+@shape
+class ErrorCodes(TypedDict):
+    """Every code there is."""
+
+    version: Annotated[int, Field(examples=[1])]
+    count: Count
+    entries: list[ErrorCode]
+
+
+Money = Annotated[
+    str, Field(description="Exact, as text.", pattern=r"^[0-9]+(\.[0-9]+)?$", examples=["0.0123"], max_length=64)
+]
+ServedBy = Annotated[
+    str, Field(description="The provider that answered, whatever model was asked for.", examples=["openai", "offline"])
+]
+ModelName = Annotated[str, Field(description="Its name in organism.yaml.", examples=["gpt-4.1-mini"])]
+
+
+@shape
+class ModelUsage(TypedDict):
+    """What one model was called for."""
+
+    model: ModelName
+    served_by: ServedBy
+    calls: Count
+    input_tokens: Count
+    output_tokens: Count
+    tokens: Count
+    cost_usd: Money
+
+
+@shape
+class Usage(TypedDict):
+    """Calls of models: how many, what they used and cost, and how long they took."""
+
+    calls: Count
+    failed_calls: Annotated[Count, Field(description="Those that gave no answer, or died with the process.")]
+    input_tokens: Count
+    output_tokens: Count
+    tokens: Annotated[Count, Field(description="Both together.")]
+    cost_usd: Money
+    cost_eur: Annotated[Money | None, Field(description="By `fx.eur_per_usd` of organism.yaml; null without it.")]
+    model_seconds: Annotated[float, Field(ge=0, examples=[1.5])]
+    last_called: Time | None
+    models: Annotated[list[ModelUsage], Field(description="The same by the model that answered.")]
+
+
+@shape
+class UsageOfAgent(Usage):
+    """An agent's calls."""
+
+    agent: AgentName
+
+
+@shape
+class UsageOfThread(Usage):
+    """A thread's calls."""
+
+    thread_id: ThreadId
+
+
+@shape
+class UsageOfDay(Usage):
+    """The calls of one day."""
+
+    day: Annotated[str, Field(description="Of UTC.", pattern=r"^\d{4,}-\d\d-\d\d$", examples=["2026-01-15"])]
+
+
+@shape
+class UsageOfAll(TypedDict):
+    """All calls since the log began."""
+
+    total: Usage
+    agents: Annotated[list[UsageOfAgent], Field(description="By name, the first 500.")]
+    days: Annotated[list[UsageOfDay], Field(description="The newest 31 with calls, newest first.")]
