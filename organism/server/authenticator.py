@@ -125,7 +125,7 @@ class Tickets:
         return hmac.new(self._key, bound.encode(), "sha256").hexdigest()
 
 
-class Door:
+class Authenticator:
     """Lets in by token or ticket. ``now`` gives seconds of a clock that does not go back.
 
     ``learn`` is told each token that opened: until then only its digest is known.
