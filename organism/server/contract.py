@@ -43,7 +43,7 @@ class Contract:
 
     ``query`` names parameters of ``QUERY``; ``narrow`` says more of one than is said there. ``headers`` names those of
     ``HEADERS``. ``takes`` is the record of its JSON body. ``refuses`` are the errors of this route alone: what any
-    request may meet stands in ``documents/refusals.py``. ``is_tagged``: it gives an ETag, and 304 to who has it.
+    request may meet stands in ``documents/openapi.py``. ``is_tagged``: it gives an ETag, and 304 to who has it.
     """
 
     gives: tuple[Gives, ...]
