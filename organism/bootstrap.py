@@ -27,7 +27,7 @@ from organism.config.secrets import live_secrets
 from organism.config.settings import Changes, Listener, Settings, diff
 from organism.config.tokens import TOKENS_FILE, TenantEntry, read_tokens
 from organism.errors import ConfigInvalid, OrganismError
-from organism.log.driver import Driver, Pysqlite
+from organism.log.driver import Pysqlite
 from organism.log.log import Log
 from organism.log.memory import MemoryLog
 from organism.log.opening import Options
@@ -120,7 +120,7 @@ class Parts:
     monotonic_ns: Callable[[], int] = time.monotonic_ns
     chance: SystemChance | SeededChance = field(default_factory=SystemChance)
     key_path: Path | None = None
-    driver: Driver = field(default_factory=Pysqlite)
+    driver: Pysqlite = field(default_factory=Pysqlite)
     redactor: Redactor = field(default_factory=Redactor)
     net: Net = field(default_factory=Net)
     tracing: Callable[[str], Tracing | None] = lambda _: None

@@ -32,8 +32,8 @@ from organism.cli.show import out, print_json
 from organism.config.load import load
 from organism.config.tokens import TOKENS_FILE, read_tokens
 from organism.errors import ConfigInvalid, LogDamaged, NotFound
-from organism.log.stats import last_at
-from organism.log.version import SQLITE_VERSION
+from organism.log.driver import SQLITE_VERSION
+from organism.log.offline import last_at
 from organism.tools.toolbox import unasked
 
 SAMPLES: Final = 2000

@@ -17,8 +17,7 @@ from organism.cli.options import Events, Offline
 from organism.cli.show import compact, fields, moment, out, placed, print_json, print_line, refuse, table
 from organism.errors import LogDamaged, LogHeld, LogUnavailable, NotFound
 from organism.log.log import Verification
-from organism.log.offline import drop_rows, verify_directory
-from organism.log.stats import Stats, count
+from organism.log.offline import Stats, count, drop_rows, verify_directory
 from organism.model.ids import DEFAULT_TENANT
 from organism.model.times import spoken
 from organism.projections import READ_MODELS

@@ -2,18 +2,108 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
 from hashlib import sha256
+from typing import Any, Final
 
+import orjson
+
+from organism.errors import StalePosition
 from organism.log.chain import Salts, link
-from organism.log.conceal import Redactor, conceal, is_held
 from organism.log.encode import SealedContent, encode
-from organism.log.heads import Heads
-from organism.log.spans import TypeSpan, TypeSpans
+from organism.log.log import span_of
 from organism.log.versions import Changes, RowVersions
-from organism.model.events import Event, Unit
+from organism.model.events import Content, Event, Unit
+from organism.model.redact import Redactor
 
 Touched = tuple[str, int, int]
 """A stream, the first position of a unit that holds events of it, and the position of the last of them."""
+TypeSpan = tuple[str, int]
+"""A type of events, and a span that holds some."""
+GENERATION_STREAMS: Final = 4096
+CLOSED: Final = frozenset({"outcome", "kind", "effect", "why", "status", "type", "decision"})
+"""Fields whose values are words of ours: a secret that is one of them hides nothing there."""
+PLAIN: Final = frozenset({"message_sent", "message_started", "message_handled", "thread_created", "thread_completed"})
+"""What a message without a fault is made of: ids, names and times, no text."""
+
+
+class Heads:
+    """Stream → position of its last event, those on their way to the disk included.
+
+    Two generations of at most ``GENERATION_STREAMS`` each bound the memory: what was not touched while the younger
+    one filled up is forgotten, unless it is not yet on the disk, where ``look_up(stream)`` finds it. A stream above
+    ``greatest`` was never written: ids rise with time, so most new threads need no look-up.
+    """
+
+    __slots__ = ("_look_up", "_old", "_young", "committed", "greatest")
+
+    def __init__(self, look_up: Callable[[str], int]) -> None:
+        self._look_up = look_up
+        self._young: dict[str, int] = {}
+        self._old: dict[str, int] = {}
+        self.greatest = ""
+        self.committed = 0
+        """Every event up to this position is on the disk, where it can be looked up."""
+
+    def check(self, expect: Mapping[str, int | Unit]) -> None:
+        """Raise ``StalePosition`` if any stream has moved on since."""
+        for stream, seen in expect.items():
+            head = self.of(stream)
+            if head == seen:
+                continue
+            first, last = (seen.first, seen.last) if isinstance(seen, Unit) else (seen, seen)
+            if not first <= head <= last:
+                raise StalePosition(
+                    f"The decision rests on position {last} of stream {stream!r}, which is at {head} by now."
+                )
+
+    def of(self, stream: str) -> int:
+        """The position of the stream's last event; 0 for a stream that does not exist."""
+        head = self._young.get(stream)
+        if head is None:
+            head = self._old.get(stream)
+            if head is None:
+                head = 0 if stream > self.greatest else self._look_up(stream)
+            self.put(stream, head)
+        return head
+
+    def put(self, stream: str, position: int) -> None:
+        """The stream's last event is at ``position`` now."""
+        self._young[stream] = position
+        self.greatest = max(self.greatest, stream)
+        if len(self._young) > GENERATION_STREAMS:
+            kept = {stream: head for stream, head in self._old.items() if head > self.committed}
+            self._old = kept | self._young
+            self._young = {}
+
+    def forget(self) -> None:
+        """A commit failed: what is remembered may rest on it."""
+        self._young, self._old = {}, {}
+
+
+class TypeSpans:
+    """What is new to the index of types. What it has noted of the newest span is remembered."""
+
+    __slots__ = ("_seen", "_span")
+
+    def __init__(self) -> None:
+        self._span = -1
+        self._seen: set[str] = set()
+
+    def take(self, events: Sequence[Event], noted: list[TypeSpan]) -> None:
+        """Note what these events, the next ones, add to the index. Some of it may be there already."""
+        for event in events:
+            span = span_of(event.position)
+            if span != self._span:
+                self._span = span
+                self._seen = set()
+            if event.type not in self._seen:
+                self._seen.add(event.type)
+                noted.append((event.type, span))
+
+    def forget(self) -> None:
+        """A commit failed: what was noted may not be there."""
+        self._span = -1
 
 
 class Batch:
@@ -109,3 +199,40 @@ class Intake:
     def commit(self, position: int) -> None:
         """Everything up to there is on the disk."""
         self.heads.committed = self.versions.committed = position
+
+
+def is_held(redactor: Redactor, unit: Unit, row: bytes, contents: Sequence[SealedContent]) -> bool:
+    """Whether a live secret is in a unit: in its finished row, or in one of its contents."""
+    for event in unit.events:
+        if event.type not in PLAIN:
+            if _holds(redactor, row):
+                return True
+            break
+    for sealed in contents:  # noqa: SIM110 - a loop costs half of what `any` does
+        if _holds(redactor, sealed[3]):
+            return True
+    return False
+
+
+def _holds(redactor: Redactor, finished: bytes) -> bool:
+    """Each message pays for this: the marks are looked for here, and next to none is found.
+
+    By ``find``, as ``in`` takes bytes for a number first, and makes the error that they are none.
+    """
+    for mark in redactor.marks:
+        if finished.find(mark) >= 0:
+            return redactor.holds(finished) or redactor.holds_token(finished)
+    return False
+
+
+def conceal(unit: Unit, redactor: Redactor) -> None:
+    """Replace the live secrets in the unit's events: from here on nobody sees them, the followers neither."""
+    for event in unit.events:
+        event.data = {name: _kept(name, value, redactor) for name, value in event.data.items()}
+        content = event.content
+        if content is not None:
+            event.content = Content(content.owner, redactor.kept(content.json), redactor.kept(content.xml))
+
+
+def _kept(name: str, value: Any, redactor: Redactor) -> Any:
+    return value if name in CLOSED else orjson.loads(redactor.kept(orjson.dumps(value)))

@@ -34,8 +34,9 @@ BEGIN
     INSERT OR IGNORE INTO types (type, span) SELECT value ->> 0, value ->> 1 FROM jsonb_each(new.types);
 END;
 
--- rows_spread: what the same INSERT makes of the rows of some models; those that a commit leaves alone cost nothing
-CREATE TEMP TRIGGER spread_$name INSTEAD OF INSERT ON commits WHEN $touched
+-- rows_spread: what the same INSERT makes of the rows of a model; one that a commit leaves alone costs nothing
+CREATE TEMP TRIGGER spread_$name INSTEAD OF INSERT ON commits
+WHEN new.add_$name IS NOT NULL OR new.end_$name IS NOT NULL
 BEGIN
     $steps
 END;

@@ -1,25 +1,22 @@
-"""What the disk's thread does to the log's own file: write a batch by one statement, move the WAL into the database."""
+"""How a commit gets into the tables: one statement writes units, contents, indexes and rows."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from string import Template
-from typing import Final
+from typing import Any, Final
 
 from organism.errors import LogUnavailable
-from organism.log.batch import Batch, Touched
+from organism.log.batch import Batch, Touched, TypeSpan
 from organism.log.chain import DIGEST_BYTES, SALT_BYTES
-from organism.log.driver import Connection, Parameters
+from organism.log.driver import Connection, Parameters, statements
 from organism.log.log import ReadModel
-from organism.log.queries import statements
-from organism.log.spans import TypeSpan
-from organism.log.tables import commit_fields, commit_lists, commit_steps, stored, text_of, trigger_groups
+from organism.log.tables import POSITION, column_of, fill, home_of, own_columns, stored, table_of, text_of
 from organism.log.versions import Changes
 
-ROOM_PORTION_BYTES: Final = 1 << 20
+FIELDS_BEGIN: Final = 7
+"""The place of the first declared field in a version of a commit."""
 PAGE_BYTES: Final = 4096
 PAGES_OF_A_COMMIT: Final = 3
 """What a commit writes beside its own bytes: the pages that it shares with its neighbours."""
@@ -52,15 +49,12 @@ class Commits:
 
     def use(self, connection: Connection, *, only_rows: bool = False) -> None:
         """Write over this connection from now on; with ``only_rows`` it has no table for units and contents."""
-        connection.execute(_fill("commits", fields=commit_fields(self.models)))
+        connection.execute(_fill("commits", fields=_fields(self.models)))
         for trigger in ("indexes_spread",) if only_rows else ("commit_spreads", "indexes_spread"):
             connection.execute(_SQL[trigger])
-        for name, models in trigger_groups(self.models).items():
-            steps = "".join(f"{step};\n" for model in models for step in commit_steps(model))
-            touched = " OR ".join(
-                f"new.{list_}_{model.name} IS NOT NULL" for model in models for list_ in ("add", "end")
-            )
-            connection.execute(_fill("rows_spread", name=name, touched=touched, steps=steps))
+        for model in stored(self.models):
+            steps = "".join(f"{step};\n" for step in _steps(model))
+            connection.execute(_fill("rows_spread", name=model.name, steps=steps))
         self._connection = connection
 
     def close(self) -> None:
@@ -87,7 +81,7 @@ class Commits:
             at += SALT_BYTES + json_size + xml_size
         lists = (text_of(units), text_of(contents) if contents else None, text_of(batch.streams))
         types = text_of(batch.types) if batch.types else None
-        rows = commit_lists(self.models, batch.changes, blob, at)
+        rows = _row_lists(self.models, batch.changes, blob, at)
         joined = b"".join(blob)
         parameters = (epoch, batch.firsts[-1], chained, *lists, types, joined, *rows)
         return Commit(parameters, len(joined) + PAGES_OF_A_COMMIT * PAGE_BYTES)
@@ -101,7 +95,7 @@ class Commits:
     ) -> None:
         """Write rows and indexes that are made again, of units that are there already."""
         blob: list[bytes] = []
-        rows = commit_lists(self.models, changes, blob, 1)
+        rows = _row_lists(self.models, changes, blob, 1)
         lists = (text_of(streams), text_of(types))
         parameters = (epoch, None, None, None, None, *lists, b"".join(blob), *rows)
         self.connection.execute(self._statement, parameters)
@@ -115,18 +109,48 @@ def _fill(statement: str, **parts: str) -> str:
     return Template(_SQL[statement]).substitute(parts)
 
 
-def make_room(wal: Path, size: int) -> None:
-    """Lengthen the WAL's file by zeros, to ``size`` bytes, and sync it.
+def _fields(models: Sequence[ReadModel]) -> str:
+    return "".join(f", NULL AS add_{model.name}, NULL AS end_{model.name}" for model in stored(models))
 
-    A commit that writes over what is there needs half the time of one that makes the file longer, since the file
-    system has nothing to note. SQLite ends its reading at the first frame whose checksum does not fit, so that zeros
-    are the end.
-    """
-    handle = os.open(wal, os.O_WRONLY | os.O_CLOEXEC)
-    try:
-        begin = os.fstat(handle).st_size
-        while begin < size:
-            begin += os.pwrite(handle, bytes(min(size - begin, ROOM_PORTION_BYTES)), begin)
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+
+def _steps(model: ReadModel) -> list[str]:
+    """What the trigger of a model does to write its rows."""
+    if not model.shown:
+        fields = "".join(f",\n    value ->> {FIELDS_BEGIN + number}" for number in range(len(model.columns)))
+        return [
+            fill("add", table=table_of(model.name), model=model.name, fields=fields),
+            fill("end", table=table_of(model.name), model=model.name),
+        ]
+    places = {name: place for place, name in enumerate(model.columns, 1)}
+    own = own_columns(model)
+    return [
+        fill(
+            "add_by_position",
+            table=home_of(model),
+            model=model.name,
+            position=str(places[POSITION]),
+            names="".join(f", {column_of(model, name)}" for name in own),
+            fields="".join(f", value ->> {places[name]}" for name in own),
+        )
+    ]
+
+
+def _row_lists(models: Sequence[ReadModel], changes: Mapping[str, Changes], blob: list[bytes], end: int) -> list[Any]:
+    """The values of ``_fields``. The rows' bytes go into ``blob``, which has ``end`` - 1 bytes so far."""
+    lists: list[Any] = []
+    for model in stored(models):
+        found = changes.get(model.name)
+        if found is None:
+            lists += (None, None)
+            continue
+        if model.shown:
+            lists += (text_of(found.shown), None)
+            continue
+        versions = []
+        for number, key, (public, private, content_at, columns) in found.versions:
+            middle = end + len(public)
+            versions.append((number, key, end, len(public), middle, len(private), content_at, *columns))
+            blob += (public, private)
+            end = middle + len(private)
+        lists += (text_of(versions) if versions else None, text_of(found.ended) if found.ended else None)
+    return lists

@@ -9,13 +9,12 @@ from pathlib import Path
 from typing import Final
 
 from organism.errors import LogDamaged, LogUnavailable, NotFound, OrganismError
-from organism.log.driver import Connection, Driver, Failure
+from organism.log.driver import Connection, Failure, Pysqlite
 from organism.log.encode import REMEDY
 from organism.log.place import Place
 
-LOG_CACHE_KIB: Final = 2048
-"""A log grows at its end: more would hold pages that nobody asks for again."""
-READ_CACHE_KIB: Final = 2048
+CACHE_KIB: Final = 2048
+"""A log grows at its end: more would hold pages that are not asked for again."""
 SETTINGS: Final = (
     "PRAGMA trusted_schema = OFF",
     "PRAGMA cell_size_check = ON",
@@ -25,7 +24,7 @@ SETTINGS: Final = (
 
 
 @contextmanager
-def looking(place: Place, driver: Driver) -> Iterator[Connection]:
+def looking(place: Place) -> Iterator[Connection]:
     """A connection that reads the log and writes nothing, also beside a running server. Raises ``NotFound``.
 
     Of a log that was stopped it leaves no ``-wal`` and ``-shm`` behind: SQLite makes them for any reader, and takes
@@ -34,7 +33,7 @@ def looking(place: Place, driver: Driver) -> Iterator[Connection]:
     if not place.log.is_file():
         raise NotFound(f"{place.directory} holds no log: {place.log.name} is missing.")
     was_stopped = not place.wal.exists()
-    with closing(driver.connect(str(place.log), read_only=not was_stopped)) as connection:
+    with closing(Pysqlite().connect(str(place.log), read_only=not was_stopped)) as connection:
         for setting in (*SETTINGS, "PRAGMA query_only = ON"):
             connection.execute(setting)
         yield connection
@@ -42,28 +41,31 @@ def looking(place: Place, driver: Driver) -> Iterator[Connection]:
 
 @dataclass(frozen=True, slots=True)
 class Connector:
-    """Opens connections. An exclusive driver gets one for everything; any other gets one a thread."""
+    """Opens connections to a log's file."""
 
-    driver: Driver
+    driver: Pysqlite
     place: Place
 
     def to_log(self) -> Connection:
         """The one that writes commits: a commit is on the disk when its statement returns."""
-        connection = self._open(self.place.log)
+        connection = self.to_file(self.place.log)
         connection.execute("PRAGMA synchronous = FULL")
-        connection.execute(f"PRAGMA cache_size = -{LOG_CACHE_KIB}")
+        connection.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
         return connection
 
     def to_read(self) -> Connection:
         """One that reads and writes nothing."""
-        connection = self._open(self.place.log)
+        connection = self.to_file(self.place.log)
         connection.execute("PRAGMA query_only = ON")
-        connection.execute(f"PRAGMA cache_size = -{READ_CACHE_KIB}")
+        connection.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
         return connection
 
     def to_file(self, path: Path) -> Connection:
         """One for a file, before the others are opened."""
-        return self._open(path)
+        connection = self.driver.connect(str(path))
+        for setting in SETTINGS:
+            connection.execute(setting)
+        return connection
 
     def explain(self, error: Exception) -> Exception:
         """What the driver's error means to who reads or writes the log; any other is given back.
@@ -80,11 +82,3 @@ class Connector:
             meaning = LogUnavailable(f"The log {log} cannot be used now: {said}.")
         meaning.__cause__ = error
         return meaning
-
-    def _open(self, path: Path) -> Connection:
-        connection = self.driver.connect(str(path))
-        if self.driver.exclusive:
-            connection.execute("PRAGMA locking_mode = EXCLUSIVE")
-        for setting in SETTINGS:
-            connection.execute(setting)
-        return connection

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import Any, Final
 
 from organism.errors import LogUnavailable
 from organism.log.batch import Batch
-from organism.log.commits import make_room
 from organism.log.connect import Connector
-from organism.log.crew import Crew
+from organism.log.connections import Connections
 from organism.log.driver import Connection, Failure
 from organism.log.opening import Claimant, Truth
 from organism.log.place import Anchor
@@ -22,6 +23,7 @@ FULL_WAL_BYTES: Final = 8 << 20
 """So much is written before the WAL is moved into the database while commits go on."""
 USED_WAL_BYTES: Final = 256 << 10
 """A log that has written so much gets room for the rest."""
+ROOM_PORTION_BYTES: Final = 1 << 20
 IDLE_WAL_BYTES: Final = 1 << 20
 """So much is enough when nothing waits."""
 FIRST_RETRY_SECONDS: Final = 0.1
@@ -35,9 +37,9 @@ class Disk:
     returned.
     """
 
-    def __init__(self, crew: Crew, connector: Connector, key: bytes, truth: Truth) -> None:
+    def __init__(self, connections: Connections, connector: Connector, key: bytes, truth: Truth) -> None:
         self._loop = asyncio.get_running_loop()
-        self._crew = crew
+        self._connections = connections
         self._connector = connector
         self.key = key
         self.done: Done | None = None
@@ -45,16 +47,16 @@ class Disk:
         self._passing: tuple[type[Exception], ...] = (*connector.driver.errors, OSError, LogUnavailable)
         self._is_writing = False
         self._wal_bytes = 0
-        self._wants_room = not connector.driver.exclusive
+        self._wants_room = True
         self._timer: asyncio.TimerHandle | None = None
 
     def write(self, batch: Batch) -> None:
         """Begin to write the batch."""
         self._is_writing = True
         chained = batch.hash(self.key, self.head.hash)
-        commit = self._crew.commits.make(self.head.epoch, batch, chained)
+        commit = self._connections.commits.make(self.head.epoch, batch, chained)
         self._wal_bytes += commit.size
-        self._crew.writer.post(partial(self._wrote, batch, chained), self._crew.commits.write, commit)
+        self._connections.writer.post(partial(self._wrote, batch, chained), self._connections.commits.write, commit)
 
     def failure(self, error: Exception) -> Failure:
         """What kind of failure it is, or was before it was explained."""
@@ -76,7 +78,7 @@ class Disk:
         while True:
             is_broken = self.failure(error) is Failure.BROKEN
             try:
-                truth = await self._crew.renew(self._claim, entirely=is_broken)
+                truth = await self._connections.renew(self._claim, entirely=is_broken)
             except self._passing as again:
                 error = again
                 await asyncio.sleep(delay)
@@ -128,13 +130,30 @@ class Disk:
         """Once in a life, and nobody's business if it fails: commits are slower then, that is all."""
         self._wants_room = False
         wal = self._connector.place.wal
-        self._crew.writer.post(lambda _, __: None, make_room, wal, FULL_WAL_BYTES + FULL_WAL_BYTES // 8)
+        self._connections.writer.post(lambda _, __: None, _make_room, wal, FULL_WAL_BYTES + FULL_WAL_BYTES // 8)
 
     def _checkpoint(self) -> None:
         self._wal_bytes = 0
-        self._crew.writer.post(self._checkpointed, self._crew.commits.checkpoint)
+        self._connections.writer.post(self._checkpointed, self._connections.commits.checkpoint)
 
     def _checkpointed(self, _: Any, error: Exception | None) -> None:
         """A checkpoint that found no room is tried again; one that broke puts in question all that it moved."""
         if error is not None and self.failure(error) is Failure.BROKEN:
             self._tell(Batch(), error)
+
+
+def _make_room(wal: Path, size: int) -> None:
+    """Lengthen the WAL's file by zeros, to ``size`` bytes, and sync it.
+
+    A commit that writes over what is there needs half the time of one that makes the file longer, since the file
+    system has nothing to note. SQLite ends its reading at the first frame whose checksum does not fit, so that zeros
+    are the end.
+    """
+    handle = os.open(wal, os.O_WRONLY | os.O_CLOEXEC)
+    try:
+        begin = os.fstat(handle).st_size
+        while begin < size:
+            begin += os.pwrite(handle, bytes(min(size - begin, ROOM_PORTION_BYTES)), begin)
+        os.fsync(handle)
+    finally:
+        os.close(handle)

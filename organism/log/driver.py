@@ -1,18 +1,22 @@
-"""The seam to SQLite: what the engine needs of a driver, and the driver that it takes by itself.
+"""The seam to SQLite: connections, what their errors mean, and the statements of the ``.sql`` files.
 
-Tests put another one in its place, with a file system of their own below it (power cuts, full disks). A driver that is
-``exclusive`` is given one connection only, in exclusive locking mode, since WAL without shared memory needs that.
+Tests put another driver in its place, with a file system of their own below it (power cuts, full disks).
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from enum import Enum
-from typing import Any, Protocol
+from importlib.resources import files
+from typing import Any, Final, Protocol
 
 from pysqlite3 import dbapi2
 
 Parameters = Sequence[Any]
+SQLITE_VERSION: Final[str] = dbapi2.sqlite_version
+"""That of the driver, not Python's."""
+_STATEMENT_HEAD: Final = re.compile(r"^-- (\w+): .*\n", re.MULTILINE)
 
 
 class Cursor(Protocol):
@@ -30,13 +34,11 @@ class Connection(Protocol):
 
     def execute(self, sql: str, parameters: Parameters = (), /) -> Cursor: ...
 
-    def interrupt(self) -> None: ...
-
     def set_progress_handler(self, handler: Callable[[], bool] | None, steps: int, /) -> None:
         """Call the handler after each so many steps of a statement; it is broken off by one that gives True."""
 
     def close(self) -> None:
-        """Let it go; never raises."""
+        """Close it; never raises."""
 
 
 class Failure(Enum):
@@ -49,30 +51,11 @@ class Failure(Enum):
     BROKEN = "broken"
 
 
-class Driver(Protocol):
-    """How connections are made, and how their errors are read."""
-
-    @property
-    def errors(self) -> tuple[type[Exception], ...]:
-        """What a statement may raise."""
-
-    @property
-    def exclusive(self) -> bool:
-        """Whether all goes over one connection."""
-
-    def connect(self, path: str, *, read_only: bool = False) -> Connection:
-        """A connection that may be used by one thread after the other."""
-
-    def failure(self, error: Exception) -> Failure:
-        """What kind of failure ``error`` is."""
-
-
 class Pysqlite:
     """The driver of the shipped engine: its own SQLite, newer than Python's."""
 
     # A damaged schema makes messages that are no text: they are raised as what they are.
     errors: tuple[type[Exception], ...] = (dbapi2.Error, UnicodeDecodeError)
-    exclusive = False
 
     def connect(self, path: str, *, read_only: bool = False) -> Connection:
         """A connection that may be used by one thread after the other."""
@@ -109,3 +92,15 @@ def failure_of(name: str, message: str) -> Failure:
         if name.startswith(start):
             return failure
     return Failure.BROKEN
+
+
+def statements(file: str) -> dict[str, str]:
+    """Name → statement, in the order of a ``.sql`` file here: each stands under ``-- name: what it does``."""
+    text = files("organism.log").joinpath(file).read_text("utf-8")
+    parts = _STATEMENT_HEAD.split(text)[1:]
+    return {name: _bare(body) for name, body in zip(parts[::2], parts[1::2], strict=True)}
+
+
+def _bare(body: str) -> str:
+    lines = [line for line in body.splitlines() if line and not line.startswith("--")]
+    return "\n".join(lines).rstrip(";")

@@ -1,21 +1,26 @@
-"""A unit as one row: ``[first, version, at, thread, cause, correlation, actor, [[type, data], …]]`` in JSON.
+"""Units and contents as they are stored, and back.
 
-The first position stands in the row itself, so that its digest also covers where it lies. The actor is ``[tenant,
-user, request id]`` or null. An event of another thread than the unit's, or with another cause or correlation, is
-``[type, data, thread, cause, correlation]``.
+A unit is one row of JSON: ``[first, version, at, thread, cause, correlation, actor, [[type, data], …]]``. The first
+position stands in the row itself, so that its digest also covers where it lies. The actor is ``[tenant, user, request
+id]`` or null. An event of another thread than the unit's, or with another cause or correlation, is ``[type, data,
+thread, cause, correlation]``.
+
+Content is a row beside it, sealed by a digest in its event that covers the text and its owner. It is empty only where
+the chain says so: the row then names the position of a ``content_erased`` event, which comes after its own event and
+names the same owner.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, Final
 
 import orjson
 
-from organism.errors import LogDamaged
+from organism.errors import ContentDamaged, LogDamaged
 from organism.log.chain import Salts, digest, seal
-from organism.log.upcast import Upcaster
-from organism.model.events import ORGANISM_STREAM, SCHEMA_VERSION, Actor, Event, Unit
+from organism.model.events import ORGANISM_STREAM, SCHEMA_VERSION, Actor, Content, Event, Unit
 
 UNIT_FIELDS: Final = 8
 SHARED_FIELDS: Final = 2
@@ -25,10 +30,49 @@ SEAL: Final = "content"
 OWNER: Final = "content_owner"
 """The field that names the content's owner, where it is not the event's thread."""
 REMEDY: Final = "Run `organism log verify --data DIR` to see how far it is whole, then restore a backup."
-
-
 SealedContent = tuple[int, str, bytes, bytes, bytes]
 """Position, owner, salt, JSON, XML."""
+ContentRow = Sequence[Any]
+"""Owner, salt, JSON, XML, and the position of the event that says it was erased, else None."""
+EventAt = Callable[[int], Event | None]
+"""The event at a position, checked against its unit's digest; None if there is none."""
+ERASURE: Final = "content_erased"
+"""The event that says whose content was erased, by its field ``owner``."""
+MISSING: Final = "is missing, and no event says that it was erased"
+
+Data = dict[str, Any]
+UpcastSteps = Mapping[int, Mapping[str, Callable[[Data], Data]]]
+"""``steps[n]`` lifts each type's data from version n to n + 1; a type that is not named there did not change."""
+STEPS: Final[UpcastSteps] = MappingProxyType({})
+"""Version 1 is the first: there is nothing to lift yet."""
+
+
+class Upcaster:
+    """Lifts data written by an older version of the events when it is read, so an old log always opens.
+
+    What is on disk is never rewritten, since the audit chain covers it.
+    """
+
+    __slots__ = ("_steps", "present")
+
+    def __init__(self, steps: UpcastSteps = STEPS, present: int = SCHEMA_VERSION) -> None:
+        self._steps = steps
+        self.present = present
+
+    def lift(self, version: int, kind: str, data: Data) -> Data:
+        """The data as it would be written today.
+
+        Raises ``LogDamaged`` if a newer program wrote it: to guess what it means would be worse than to stop.
+        """
+        if version > self.present:
+            raise LogDamaged(
+                f"The log holds events of version {version}, this program knows them up to {self.present}: "
+                "run the newer program that wrote them."
+            )
+        for number in range(version, self.present):
+            step = self._steps.get(number, {}).get(kind)
+            data = data if step is None else step(data)
+        return data
 
 
 def encode(unit: Unit, first: int, salts: Salts) -> tuple[bytes, list[SealedContent], dict[str, int]]:
@@ -151,3 +195,34 @@ def hand_over(
 def heads_of(events: Iterable[Event]) -> dict[str, int]:
     """Each stream that the events touch, with the position of its last event among them."""
     return {event.thread or ORGANISM_STREAM: event.position for event in events}
+
+
+def fault(position: int, sealed: Any, row: ContentRow, event_at: EventAt) -> str | None:
+    """Why a row is not the content of the event at ``position``; None if it is, or was erased."""
+    owner, salt, json, xml, erased_at = row
+    if not (isinstance(salt, bytes) and isinstance(json, bytes) and isinstance(xml, bytes)):
+        return "is not of the form in which it was written"
+    if erased_at is None and seal(owner, salt, json, xml) == sealed:
+        return None
+    if salt or json or xml:
+        return "does not fit its digest, it was changed"
+    if not isinstance(erased_at, int) or not _was_erased(position, owner, erased_at, event_at):
+        return "is empty, and no event says that it was erased"
+    return None
+
+
+def _was_erased(position: int, owner: str, erased_at: int, event_at: EventAt) -> bool:
+    event, erasure = event_at(position), event_at(erased_at)
+    if event is None or erasure is None:
+        return False
+    is_owner = owner == event.data.get(OWNER, event.thread or ORGANISM_STREAM)
+    return is_owner and erased_at > position and erasure.type == ERASURE and erasure.data.get("owner") == owner
+
+
+def content_of(position: int, sealed: str, row: ContentRow | None, event_at: EventAt) -> Content:
+    """The content at a position; raises ``ContentDamaged`` if it is not there as it was written, nor erased."""
+    said = MISSING if row is None else fault(position, sealed, row, event_at)
+    if row is None or said is not None:
+        raise ContentDamaged(f"The content at position {position} {said}. {REMEDY}")
+    owner, salt, json, xml, _ = row
+    return Content(owner, json, xml, erased=not salt)

@@ -4,21 +4,98 @@ from __future__ import annotations
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections import deque
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from functools import partial
+from itertools import takewhile
 from typing import Final
 
 from organism.errors import LogUnavailable, OrganismError
 from organism.log.batch import Batch, Intake
-from organism.log.conceal import Redactor
-from organism.log.live import LiveRows
-from organism.log.tail import Tail
-from organism.model.events import Unit
+from organism.log.log import EventFilter, wants
+from organism.log.snapshots import LiveRows
+from organism.model.events import Event, Unit
+from organism.model.redact import Redactor
 
 Refusal = Callable[[], OrganismError]
 """Makes the error that a refused unit gets."""
 EARLY_UNITS: Final = 32
 """So many units do not wait for the end of the loop's iteration: the disk works on them while the rest is made."""
+TAIL_BYTES: Final = 1 << 16
+"""Who follows reads a commit at once; more would push what is needed out of the processor's cache."""
+CATCH_UP_EVENTS: Final = 1000
+
+ReadPast = Callable[[int, int, EventFilter | None, int], Awaitable[list[Event]]]
+"""(after, until, wanted, limit) → events, from the disk."""
+
+
+class Tail:
+    """Commits of the last ``TAIL_BYTES``; what is older is read from the disk by who follows from there."""
+
+    __slots__ = ("_bytes", "_commits", "_news", "head", "is_closed")
+
+    def __init__(self, head: int) -> None:
+        self.head = head
+        self._commits: deque[tuple[list[Event], int]] = deque()
+        self._bytes = 0
+        self._news = asyncio.Event()
+        self.is_closed = False
+
+    def keep(self, events: list[Event], size: int) -> None:
+        """A commit is on disk; ``wake`` lets the followers know."""
+        self._commits.append((events, size))
+        self._bytes += size
+        while self._bytes > TAIL_BYTES and len(self._commits) > 1:
+            self._bytes -= self._commits.popleft()[1]
+        self.head = events[-1].position
+
+    def skip_to(self, head: int) -> None:
+        """What lies before ``head`` is on disk but not here."""
+        self._commits.clear()
+        self._bytes = 0
+        self.head = head
+        self.wake()
+
+    def wake(self) -> None:
+        """Let every follower look again."""
+        news, self._news = self._news, asyncio.Event()
+        news.set()
+
+    def close(self) -> None:
+        """Every follower ends once it has given what is here."""
+        self.is_closed = True
+        self.wake()
+
+    async def follow(self, after: int, wanted: EventFilter | None, read: ReadPast) -> AsyncIterator[list[Event]]:
+        """Every event after ``after``, once and in order; lists are shared by all followers and must not be changed."""
+        is_wanted = None if wanted is None or not (wanted.threads or wanted.types) else wants(wanted)
+        position = after
+        while True:
+            if position >= self.head:
+                if self.is_closed:
+                    return
+                await self._news.wait()
+                continue
+            commits = self._after(position)
+            if commits is None:
+                head = self.head
+                events = await read(position, head, wanted, CATCH_UP_EVENTS)
+                position = events[-1].position if len(events) == CATCH_UP_EVENTS else head
+                yield events
+                continue
+            for events in commits:
+                position = events[-1].position
+                yield events if is_wanted is None else [event for event in events if is_wanted(event)]
+
+    def _after(self, position: int) -> list[list[Event]] | None:
+        """The commits after ``position``, oldest first; None if some of it is not here any more."""
+        newest_first = takewhile(lambda events: events[-1].position > position, (c[0] for c in reversed(self._commits)))
+        commits = list(newest_first)[::-1]
+        if not commits or commits[0][0].position > position + 1:
+            return None
+        if commits[0][0].position <= position:
+            commits[0] = [event for event in commits[0] if event.position > position]
+        return commits
 
 
 class Journal(ABC):
@@ -49,26 +126,21 @@ class Journal(ABC):
 
     @property
     def head(self) -> int:
-        """The position of the last event known to be on disk; 0 for an empty log."""
         return self._tail.head
 
     @property
     def last_at(self) -> int:
-        """The ``at`` of the last event, in µs; 0 for an empty log."""
         return self._last_at
 
     @property
     def timeline(self) -> str:
-        """The name of this log's timeline: new for each new log and after each restore."""
         return self._timeline
 
     @property
     def available(self) -> bool:
-        """Whether it takes writes now."""
         return self._refusal is None and not self._is_stalled
 
     def conceal(self, redactor: Redactor) -> None:
-        """Write no secret that the redactor knows."""
         self._intake.redactor = redactor
 
     def append(self, unit: Unit) -> None:
@@ -101,6 +173,20 @@ class Journal(ABC):
         unit.then = tell
         self.append(unit)
         return await outcome
+
+    @abstractmethod
+    async def read(
+        self,
+        after: int = 0,
+        until: int | None = None,
+        wanted: EventFilter | None = None,
+        limit: int = 500,
+        *,
+        reverse: bool = False,
+    ) -> list[Event]: ...
+
+    def follow(self, after: int, wanted: EventFilter | None = None) -> AsyncIterator[list[Event]]:
+        return self._tail.follow(after, wanted, self.read)
 
     @abstractmethod
     def _write(self, batch: Batch) -> None:

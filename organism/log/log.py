@@ -17,24 +17,45 @@ L10 Rows read ``at`` a position are what they were when the log ended there, but
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
-from organism.log.conceal import Redactor
-from organism.model.events import Event, Unit
+from organism.model.events import ORGANISM_STREAM, Event, Unit
+from organism.model.redact import Redactor
 from organism.model.times import iso
 
 Row = dict[str, Any]
 """A read model's row: JSON-able fields; those that begin with ``_`` are the fold's own and never leave the engine."""
-FinalRow = tuple[Any, ...]
+ColumnRow = tuple[Any, ...]
 """A row of a model that says how it is ``shown``: its key, then the values of the declared columns."""
+Fold = Callable[[dict[str, Any], Sequence[Event]], None]
+"""Changes rows as the events of a unit say. ``rows[key]`` is the row before, or None for one that is not there; it may
+be changed in place or set. Rows of a model that is ``shown`` are only set, to a ``ColumnRow``."""
+Keys = Callable[[Event], Sequence[str]]
+"""The keys of the rows that an event touches."""
 KEY: Final = "key"
-"""What a ``Shown`` calls the row's key."""
-
-
+"""The column of ``Shown`` that is the row's key."""
 CHANGED: Final = "changed"
 """``Query.order_by`` for rows in the order of their last change."""
+SPAN_EVENTS: Final = 1024
+"""The index of types says of spans of so many positions which types of events they hold."""
+
+
+def span_of(position: int) -> int:
+    """The span that holds the position; span ``n`` begins after position ``n * SPAN_EVENTS``."""
+    return (position - 1) // SPAN_EVENTS
+
+
+def fold_each(keys: Mapping[str, Keys], apply: Callable[[str, Row | None, Event], Row | None]) -> Fold:
+    """The fold that goes event by event: ``apply`` gives the row after an event, None if there is none any more."""
+
+    def fold(rows: dict[str, Any], events: Sequence[Event]) -> None:
+        for event in events:
+            for key in keys[event.type](event) if event.type in keys else ():
+                rows[key] = apply(key, rows[key], event)
+
+    return fold
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,43 +69,32 @@ class Shown:
 
 @dataclass(frozen=True, slots=True)
 class ReadModel:
-    """A fold of the log that the engine keeps as rows, which are there with the events that they follow from (L4).
+    """A fold of the log whose rows the engine keeps; they are there with the events that they follow from (L4).
 
-    The engine knows nothing else of it.
-
-    ``keys`` maps an event type to the function that names the keys which such an event touches. ``apply(key, row,
-    event)`` gives the row after the event, or None if there is none any more; it depends on nothing else and may
-    change ``row`` in place (the engine owns it and drops its copies when a commit fails). ``columns`` names the
-    fields that can be searched or sorted by, with their SQL type; ``indexes`` lists tuples of columns.
-    ``text_in`` names another model and a column of it: a text is found in a row if it is in one of that model's rows
-    whose column holds the row's key.
-    ``with_content`` completes each public row by ``"payload"``: the content JSON of the event at ``row["position"]``
-    (``{"erased": true}`` after its erasure). A new ``version`` makes the engine rebuild the rows from the log.
-    ``is_final`` says that a row never changes once it is there.
-    ``is_live`` says that there are few rows and nearly every event changes one: the engine keeps all of them in memory.
-    ``shown``, of a final model with content, says that the public row is made of its key and columns
-    and of nothing else: the engine keeps only these, at the row's ``"position"``, and makes the JSON when it is read.
-
-    ``fold(rows, events)`` does in one go what ``keys`` and ``apply`` do event by event, for a model that nearly every
-    unit touches. ``rows[key]`` is the row before, or None, and may be changed in place or set; of a model that is
-    ``shown`` it is only set, to a ``FinalRow``.
+    ``types`` are those of the events that ``fold`` looks at. A new ``version`` has all rows made again from the log.
+    ``columns`` names the fields to search or sort by, with their SQL type; ``indexes`` lists tuples of columns.
+    ``text_in`` names another model and its column that holds this model's keys: a text is found in a row if it is in
+    the content of one of those rows.
+    ``with_content`` completes each public row by ``"payload"``: the content JSON of the event at ``row["position"]``,
+    ``{"erased": true}`` after its erasure.
+    ``is_live``: there are few rows and nearly every event changes one, so the engine keeps all of them in memory.
+    ``shown``, of a model with content whose rows never change: the public row is made of its key and columns alone.
+    The engine stores only these, at the row's ``"position"``, and makes the JSON when it is read.
     """
 
     name: str
     version: int
-    keys: Mapping[str, Callable[[Event], Sequence[str]]]
-    apply: Callable[[str, Row | None, Event], Row | None]
+    types: Collection[str]
+    fold: Fold
     columns: Mapping[str, str] = field(default_factory=dict)
     indexes: tuple[tuple[str, ...], ...] = ()
     with_content: bool = False
     is_live: bool = False
-    is_final: bool = False
-    fold: Callable[[dict[str, Any], Sequence[Event]], None] | None = None
     text_in: tuple[str, str] | None = None
     shown: tuple[Shown, ...] = ()
 
-    def show(self, row: FinalRow) -> Row:
-        """The public row, all but its payload, of what is kept of it."""
+    def show(self, row: ColumnRow) -> Row:
+        """The public row without its payload."""
         values = dict(zip((KEY, *self.columns), row, strict=True))
         return {
             field.name: iso(values[field.column]) if field.is_time else values[field.column] for field in self.shown
@@ -164,6 +174,16 @@ class EventFilter:
     content: bool = False
 
 
+def wants(wanted: EventFilter) -> Callable[[Event], bool]:
+    """The filter as a function. Events of no thread belong to ``ORGANISM_STREAM``."""
+    threads, types = frozenset(wanted.threads), frozenset(wanted.types)
+
+    def is_wanted(event: Event) -> bool:
+        return (not types or event.type in types) and (not threads or (event.thread or ORGANISM_STREAM) in threads)
+
+    return is_wanted
+
+
 @dataclass(frozen=True, slots=True)
 class Verification:
     """What ``verify`` found: how many events and commits were checked up to ``position``.
@@ -221,7 +241,7 @@ class History(Protocol):
         """One row with its private fields, for decisions that rest on what is no longer in memory."""
 
     async def type_spans(self, types: Sequence[str], low: int, high: int, limit: int) -> list[int]:
-        """The spans (``organism/log/spans.py``) from ``low`` to ``high`` that hold events of these types, in order."""
+        """The spans (``span_of``) from ``low`` to ``high`` that hold events of these types, in order."""
 
     async def position_at(self, at_us: int) -> int:
         """The last position whose event is not after this time (µs since 1970); 0 if there is none."""

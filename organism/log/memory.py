@@ -3,24 +3,204 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import islice
-from typing import Final
+from operator import itemgetter
 
-from organism.log.batch import Batch, Intake
+import orjson
+
+from organism.errors import LogDamaged
+from organism.log.batch import Batch, Heads, Intake, TypeSpan
 from organism.log.chain import GENESIS, RandomBytes, Salts
-from organism.log.heads import Heads
+from organism.log.encode import SEAL, ContentRow, Upcaster, content_of, decode, hand_over, parse
 from organism.log.journal import Journal
-from organism.log.live import LiveRows
-from organism.log.log import EventFilter, Page, Query, ReadModel, Row, Verification
-from organism.log.select import KeyedRow, finish, select_page
-from organism.log.shelf import Ledger, Tables
-from organism.log.tail import wants
-from organism.log.upcast import Upcaster
-from organism.log.versions import RowVersions, Written, folded_row, hold_whole
-from organism.model.events import Event
+from organism.log.log import EventFilter, Page, Query, ReadModel, Row, Verification, wants
+from organism.log.select import KeyedRow, PayloadAt, finish, has_text, matches, select_page, value_of
+from organism.log.snapshots import SNAPSHOTS_KEPT, LiveRows
+from organism.log.verify import Walk
+from organism.log.versions import (
+    FOREVER,
+    Changes,
+    RowVersions,
+    Version,
+    Written,
+    first_version,
+    folded_row,
+    hold_whole,
+)
+from organism.model.events import Content, Event
 
-SNAPSHOTS_KEPT: Final = 2
+
+@dataclass(slots=True)
+class Stored:
+    """A unit as the other engine's row holds it."""
+
+    first: int
+    digest: bytes
+    body: bytes
+    hash: bytes | None
+
+
+class Ledger:
+    """Units in order and contents by position, in the shape of the other engine's rows, checked when they are read."""
+
+    def __init__(self, upcaster: Upcaster) -> None:
+        self.units: list[Stored] = []
+        self.contents: dict[int, ContentRow] = {}
+        self._streams: dict[str, int] = {}
+        self._types: set[TypeSpan] = set()
+        self._upcaster = upcaster
+
+    def add(self, batch: Batch, chained: bytes) -> None:
+        """Keep a commit."""
+        last = batch.firsts[-1]
+        for first, sealed, body in zip(batch.firsts, batch.digests, batch.bodies, strict=True):
+            self.units.append(Stored(first, sealed, body, chained if first == last else None))
+        for position, owner, salt, json, xml in batch.contents:
+            self.contents[position] = (owner, salt, json, xml, None)
+        self._types.update(batch.types)
+        self._streams.update((stream, last) for stream, _, last in batch.streams)
+
+    def head_of(self, stream: str) -> int:
+        """The position of the stream's last event; 0 if there is no such stream."""
+        return self._streams.get(stream, 0)
+
+    def type_spans(self, types: Sequence[str], low: int, high: int) -> list[int]:
+        """The spans that hold events of these types, in order."""
+        return sorted({span for kind, span in self._types if kind in types and low <= span <= high})
+
+    def events(self, after: int, until: int) -> Iterator[Event]:
+        """Events with after < position ≤ until."""
+        begin = bisect_right(self.units, after + 1, key=lambda unit: unit.first) - 1
+        for number in range(max(begin, 0), len(self.units)):
+            events = self._decode(number)
+            if events[0].position > until:
+                return
+            yield from (event for event in events if after < event.position <= until)
+
+    def events_down(self, after: int, until: int) -> Iterator[Event]:
+        """The same, newest first."""
+        begin = bisect_right(self.units, until, key=lambda unit: unit.first) - 1
+        for number in range(begin, -1, -1):
+            events = self._decode(number)
+            if events[-1].position <= after:
+                return
+            yield from (event for event in reversed(events) if after < event.position <= until)
+
+    def fold(self, after: int, apply: Callable[[Event], object]) -> None:
+        """Hand every event after ``after`` to ``apply``."""
+        begin = bisect_right(self.units, after + 1, key=lambda unit: unit.first) - 1
+        rows = [(unit.first, unit.body) for unit in self.units[max(begin, 0) :]]
+        hand_over(rows, after, self._upcaster, apply)
+
+    def fill(self, event: Event) -> Event:
+        """Give the event its content, checked against the digest that it carries."""
+        if SEAL in event.data:
+            event.content = self._checked(event.position, event.data[SEAL])
+        return event
+
+    def readable(self, digests: Mapping[int, str]) -> dict[int, tuple[bytes, bytes]]:
+        """(json, xml) by position, checked against the digests; what was erased is missing."""
+        contents = {position: self._checked(position, digest) for position, digest in digests.items()}
+        return {position: (c.json, c.xml) for position, c in contents.items() if not c.erased}
+
+    def _checked(self, position: int, digest: str) -> Content:
+        return content_of(position, digest, self.contents.get(position), self._event_at)
+
+    def _event_at(self, position: int) -> Event | None:
+        return next(self.events(position - 1, position), None)
+
+    def payload(self, position: int) -> bytes | None:
+        """The content JSON of the event at ``position``; None if it was erased."""
+        found = self.contents.get(position)
+        return found[2] if found is not None and found[1] else None
+
+    def verify(self, key: bytes, after: int) -> Verification:
+        """Check every commit's hash, every unit's digest and every content after ``after``."""
+        state = Walk(key)
+        for unit in self.units:
+            state.step(unit.first, unit.digest, unit.body, unit.hash)
+            if unit.hash is not None and state.head <= after:
+                state = Walk(key, unit.hash, state.head)
+        state.finish()
+        if not state.damage:
+            state.damage += self._unfit(after, state.head)
+        return Verification(state.head, state.head - after, state.commits, tuple(state.damage))
+
+    def _unfit(self, after: int, until: int) -> Iterator[str]:
+        for event in self.events(after, until):
+            try:
+                self.fill(event)
+            except LogDamaged as damage:
+                yield damage.message
+
+    def _decode(self, number: int) -> list[Event]:
+        unit = self.units[number]
+        return decode(parse(unit.first, unit.digest, unit.body), self._upcaster)
+
+
+class Tables:
+    """Row versions in memory: of each row (number, until, row), the newest last."""
+
+    def __init__(self, models: Sequence[ReadModel]) -> None:
+        self._models = {model.name: model for model in models}
+        self._rows: dict[str, dict[str, list[tuple[int, int, Written]]]] = {model.name: {} for model in models}
+        self._key_of: dict[str, dict[int, str]] = {model.name: {} for model in models}
+
+    def add(self, changes: Mapping[str, Changes]) -> None:
+        """Keep what a commit made of the rows."""
+        for name, changed in changes.items():
+            model, rows, key_of = self._models[name], self._rows[name], self._key_of[name]
+            for number, key, written in changed.versions:
+                rows.setdefault(key, []).append((number, FOREVER, written))
+                key_of[number] = key
+            for ended, end in changed.ended:
+                versions = rows[key_of[ended]]
+                nth = bisect_left(versions, ended, key=itemgetter(0))
+                versions[nth] = (ended, end, versions[nth][2])
+            for row in changed.shown:
+                shown = model.show(row)
+                position = shown["position"]
+                written = (orjson.dumps(shown), b"", position, row[1:])
+                rows[row[0]] = [(first_version(position), FOREVER, written)]
+
+    def newest(self, model: str, key: str) -> Version | None:
+        """The newest version of a row; None if there never was one."""
+        versions = self._rows[model].get(key)
+        if not versions:
+            return None
+        number, until, written = versions[-1]
+        return number, folded_row(*written[:2]) if until == FOREVER else None
+
+    def rows(self, model: str, at: int) -> list[KeyedRow]:
+        """All rows as they stood at a position."""
+        return [
+            (key, written, number)
+            for key, versions in self._rows[model].items()
+            for number, until, written in versions
+            if number < first_version(at + 1) and until > at
+        ]
+
+    def search(self, model: ReadModel, query: Query, at: int, payload: PayloadAt) -> list[KeyedRow]:
+        """The rows that fulfil what the query says of texts and of other models."""
+        found = self.rows(model.name, at)
+        for among in query.among:
+            other = self._models[among.model]
+            keys = {key for key, written, _ in self.rows(other.name, at) if matches(other, written, among.where)}
+            found = [row for row in found if value_of(model, row[1], among.column) in keys]
+        if not query.text:
+            return found
+        if model.text_in is None:
+            return [row for row in found if has_text(payload(row[1][2]), query.text)]
+        name, column = model.text_in
+        named = {
+            value_of(self._models[name], written, column)
+            for _, written, _ in self.rows(name, at)
+            if has_text(payload(written[2]), query.text)
+        }
+        return [row for row in found if row[0] in named]
 
 
 class MemoryLog(Journal):
@@ -57,27 +237,17 @@ class MemoryLog(Journal):
         *,
         reverse: bool = False,
     ) -> list[Event]:
-        """Events with after < position ≤ until, in order (or newest first); at most ``limit``."""
         wanted = wanted or EventFilter()
         end = self.head if until is None else min(until, self.head)
         events = self._ledger.events_down(after, end) if reverse else self._ledger.events(after, end)
         found = islice(filter(wants(wanted), events), limit)
         return [self._ledger.fill(event) for event in found] if wanted.content else list(found)
 
-    def follow(self, after: int, wanted: EventFilter | None = None) -> AsyncIterator[list[Event]]:
-        """Lists of events after ``after``: the past first, then each commit's as it becomes known.
-
-        Ends when the log closes. A list may be empty: it says that the positions up to the head passed the filter by.
-        """
-        return self._tail.follow(after, wanted, self.read)
-
     async def row(self, model: str, key: str, at: int | None = None) -> bytes | None:
-        """The public JSON of one row, or None; ``at`` a position if one is given (L10)."""
         found = self._find(model, key, at)
         return None if found is None else finish(found, self._ledger.payload)
 
     async def rows(self, model: str, query: Query) -> Page:
-        """A page of rows."""
         kind, payload = self._models[model], self._ledger.payload
         if kind.is_live:
             return select_page(kind, self._live_rows(kind, query.at), query)
@@ -85,7 +255,6 @@ class MemoryLog(Journal):
         return select_page(kind, self._tables.search(kind, query, self._moment(query.at), payload), query, payload)
 
     async def private_row(self, model: str, key: str) -> Row | None:
-        """One row with its private fields, for decisions that rest on what is no longer in memory."""
         found = self._find(model, key, None)
         return None if found is None else folded_row(*found[:2])
 
@@ -109,49 +278,37 @@ class MemoryLog(Journal):
         return self.head if at is None else min(at, self.head)
 
     async def type_spans(self, types: Sequence[str], low: int, high: int, limit: int) -> list[int]:
-        """See ``History.type_spans``."""
         return self._ledger.type_spans(types, low, high)[:limit]
 
     async def position_at(self, at_us: int) -> int:
-        """The last position whose event is not after this time (µs since 1970); 0 if there is none."""
         newest_first = self._ledger.events_down(0, self.head)
         return next((event.position for event in newest_first if event.at <= at_us), 0)
 
     async def content(self, position: int) -> tuple[bytes, bytes] | None:
-        """(json, xml) of the content of the event at ``position``; None if there is none or it was erased."""
         events = self._ledger.events(position - 1, min(position, self.head))
         digests = {event.position: event.data["content"] for event in events if "content" in event.data}
         return self._ledger.readable(digests).get(position)
 
     async def contents(self, digests: Mapping[int, str]) -> dict[int, tuple[bytes, bytes]]:
-        """See ``History.contents``."""
         return self._ledger.readable(digests)
 
     async def fold(self, after: int, apply: Callable[[Event], object]) -> None:
-        """Hand every event after ``after`` to ``apply``, in order and without content: the fastest way to fold a log.
-
-        It is the same ``Event`` each time, with other fields: ``apply`` may keep its data, never the event.
-        """
         self._ledger.fold(after, apply)
 
     async def save_snapshot(self, name: str, position: int, body: bytes) -> None:
-        """Keep a disposable snapshot of a fold at ``position`` (the last two are kept)."""
         kept = self._snapshots.setdefault(name, {})
         kept[position] = body
         for old in sorted(kept)[:-SNAPSHOTS_KEPT]:
             del kept[old]
 
     async def load_snapshot(self, name: str) -> tuple[int, bytes] | None:
-        """The newest snapshot that is not ahead of the head, or None."""
         fitting = {position: body for position, body in self._snapshots.get(name, {}).items() if position <= self.head}
         return max(fitting.items()) if fitting else None
 
     async def verify(self, after: int = 0) -> Verification:
-        """Check every commit's hash and every event's digest after ``after``."""
         return self._ledger.verify(self._key, after)
 
     async def close(self) -> None:
-        """Write what is queued, anchor the head, release the place."""
         await self._drain()
         self._tail.close()
 

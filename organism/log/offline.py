@@ -1,23 +1,25 @@
-"""What is done to a log's directory from outside: ``organism log verify`` and ``organism log rebuild``."""
+"""What is done to a log's directory from outside: ``organism log verify``, ``rebuild`` and ``stats``, ``doctor``."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import closing
-from dataclasses import replace
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
-from organism.errors import LogHeld, NotFound
+import orjson
+
+from organism.errors import LogDamaged, LogHeld, NotFound
 from organism.log.connect import Connector, looking
-from organism.log.driver import Connection, Driver, Pysqlite
+from organism.log.driver import Connection, Pysqlite, statements
+from organism.log.encode import Upcaster
 from organism.log.log import ReadModel, Verification
 from organism.log.opening import make_tables
 from organism.log.place import Place
-from organism.log.queries import statements
 from organism.log.rebuild import REBUILD, row_damage
-from organism.log.upcast import Upcaster
-from organism.log.verify import verify
+from organism.log.verify import BEFORE_ALL, rows_after, verify
 from organism.model.ids import DEFAULT_TENANT
 
 TRUTH: Final = ("meta", "units", "content")
@@ -28,7 +30,6 @@ _SQL: Final = statements("log.sql")
 def verify_directory(
     directory: Path,
     key_path: Path | None = None,
-    driver: Driver | None = None,
     tenant: str = DEFAULT_TENANT,
     models: Sequence[ReadModel] = (),
 ) -> Verification:
@@ -39,18 +40,17 @@ def verify_directory(
     """
     place = Place(directory, key_path, tenant)
     place.check_files()
-    driver = driver or Pysqlite()
     try:
-        with looking(place, driver) as connection:
+        with looking(place) as connection:
             key = place.read_key()
             found = verify(connection, key, 0, place.read_anchor(key))
-    except driver.errors as error:
+    except Pysqlite.errors as error:
         return Verification(0, 0, 0, (f"{place.log.name} cannot be read: {error}",))
     if not models or found.damage:
         return found
     try:
         return replace(found, damage=tuple(row_damage(place, models, Upcaster())))
-    except driver.errors as error:  # events and contents were read just now
+    except Pysqlite.errors as error:  # events and contents were read just now
         return replace(found, damage=(f"the rows cannot be read: {error}; {REBUILD}",))
 
 
@@ -92,3 +92,61 @@ def _copy_truth(connection: Connection, place: Place) -> None:
     connection.execute("COMMIT")
     connection.execute(_SQL["detach"])
     connection.execute("PRAGMA journal_mode = WAL").fetchall()
+
+
+@dataclass(slots=True)
+class Stats:
+    """What a log holds. Times are UTC in microseconds since 1970, 0 if there is no event."""
+
+    position: int = 0
+    units: int = 0
+    commits: int = 0
+    first_at: int = 0
+    last_at: int = 0
+    events: Counter[str] = field(default_factory=Counter)
+    threads: int = 0
+    file_bytes: dict[str, int] = field(default_factory=dict)
+
+    def add(self, body: bytes, *, ends_commit: bool) -> None:
+        """Count one more unit. Raises ``LogDamaged`` if it is none."""
+        try:
+            first, _, at, _, _, _, _, listed = orjson.loads(body)
+        except (ValueError, TypeError) as error:
+            raise LogDamaged(f"The unit after position {self.position} is damaged: {error}.") from error
+        self.units += 1
+        self.commits += ends_commit
+        self.position = first + len(listed) - 1
+        self.first_at = self.first_at or at
+        self.last_at = at
+        self.events.update(fields[0] for fields in listed)
+
+
+def count(directory: Path) -> Stats:
+    """Count the log in ``directory``. Raises ``NotFound`` if there is none, ``LogDamaged`` if it cannot be read."""
+    stats = Stats()
+    with _reading(directory, stats) as connection:
+        for rows in rows_after(connection, BEFORE_ALL):
+            for _, _, body, chained in rows:
+                stats.add(body, ends_commit=chained is not None)
+    stats.file_bytes = {path.name: path.stat().st_size for path in sorted(directory.iterdir())}
+    stats.threads = stats.events["thread_created"]
+    return stats
+
+
+def last_at(directory: Path) -> int:
+    """When the last event of the log in ``directory`` was, 0 if there is none. Raises as ``count`` does."""
+    last = Stats()
+    with _reading(directory, last) as connection:
+        for _, _, body, _ in connection.execute(statements("log.sql")["last_unit"]).fetchall():
+            last.add(body, ends_commit=True)
+    return last.last_at
+
+
+@contextmanager
+def _reading(directory: Path, stats: Stats) -> Iterator[Connection]:
+    place = Place(directory)
+    try:
+        with looking(place) as connection:
+            yield connection
+    except Pysqlite.errors as error:
+        raise LogDamaged(f"{place.log.name} cannot be read after position {stats.position}: {error}.") from error

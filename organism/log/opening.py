@@ -14,11 +14,9 @@ import orjson
 from organism.errors import Fenced, LogDamaged
 from organism.log.chain import RandomBytes
 from organism.log.connect import Connector
-from organism.log.driver import Connection, Driver, Pysqlite
-from organism.log.encode import REMEDY
+from organism.log.driver import Connection, Pysqlite, statements
+from organism.log.encode import REMEDY, Upcaster
 from organism.log.place import Anchor, Place
-from organism.log.queries import statements
-from organism.log.upcast import Upcaster
 from organism.log.verify import Walk, before_last_commit, defined_wrongly, meta_mac, of_another_time, walk
 from organism.model.ids import DEFAULT_TENANT
 
@@ -46,7 +44,7 @@ class Options:
     key_path: Path | None = None
     tenant: str = DEFAULT_TENANT
     random_bytes: RandomBytes = os.urandom
-    driver: Driver = field(default_factory=Pysqlite)
+    driver: Pysqlite = field(default_factory=Pysqlite)
     upcaster: Upcaster = field(default_factory=Upcaster)
     stalled_after_s: float = 5.0
 

@@ -7,13 +7,12 @@ from typing import Any, Final
 
 import orjson
 
-from organism.log.driver import Connection
+from organism.log.driver import Connection, statements
+from organism.log.encode import Upcaster
 from organism.log.log import CHANGED, Among, Page, Query, ReadModel, Where
-from organism.log.queries import statements
 from organism.log.tables import column_of, field_of, fill, of_model, table_of, text_of
 from organism.log.units import Units
-from organism.log.upcast import Upcaster
-from organism.log.versions import FOREVER, VERSION_BITS, Standing, first_version, folded_row
+from organism.log.versions import FOREVER, VERSION_BITS, Version, first_version, folded_row
 
 Statement = tuple[str, list[Any]]
 """SQL and its parameters."""
@@ -177,12 +176,10 @@ def _completed(connection: Connection, model: ReadModel, public: bytes, content_
 
 
 def _contents_at(connection: Connection, positions: Iterable[int]) -> dict[int, tuple[bytes, bytes]]:
-    units = Units(Upcaster())
-    units.use(connection)
-    return units.contents_at(positions)
+    return Units(Upcaster(), connection).contents_at(positions)
 
 
-def newest_version(connection: Connection, model: str, key: str) -> Standing | None:
+def newest_version(connection: Connection, model: str, key: str) -> Version | None:
     """The newest version of a row; None if there never was one."""
     found = connection.execute(of_model("newest", model), (key, FOREVER)).fetchone()
     if found is None:

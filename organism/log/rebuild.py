@@ -10,22 +10,18 @@ from typing import Final
 
 import orjson
 
-from organism.log.batch import Touched
+from organism.log.batch import Touched, TypeSpan, TypeSpans
 from organism.log.commits import Commits
 from organism.log.connect import looking
-from organism.log.driver import Connection, Pysqlite
-from organism.log.encode import decode, heads_of
-from organism.log.live import CHECKPOINT_EVENTS, LiveRows
+from organism.log.driver import Connection, Pysqlite, statements
+from organism.log.encode import Upcaster, decode, heads_of
 from organism.log.log import ReadModel
 from organism.log.opening import Truth
 from organism.log.pages import newest_version
 from organism.log.place import Place
-from organism.log.queries import statements
-from organism.log.snapshots import Snapshots
-from organism.log.spans import TypeSpan, TypeSpans
+from organism.log.snapshots import CHECKPOINT_EVENTS, LiveRows, Snapshots
 from organism.log.tables import definition, fill, fingerprint, home_of, of_model, stored
 from organism.log.units import END, Units
-from organism.log.upcast import Upcaster
 from organism.log.verify import is_of_rows
 from organism.log.versions import Changes, RowVersions
 from organism.model.events import Event
@@ -60,8 +56,7 @@ def rebuild(commits: Commits, truth: Truth, upcaster: Upcaster, snapshots: Snaps
             connection.execute(fill("drop", type=kind, table=name))
     _make_tables(connection, models)
     connection.execute("COMMIT")
-    units = Units(upcaster)
-    units.use(connection)
+    units = Units(upcaster, connection)
     checkpoints = _Checkpoints(models, snapshots, connection)
     _fill_tables(commits, units, truth.epoch, truth.position, checkpoints.take)
     for model in models:
@@ -123,7 +118,7 @@ def row_damage(place: Place, models: Sequence[ReadModel], upcaster: Upcaster) ->
 
     Reads only, also beside a running server. Rows of other models are not looked at: a start makes them again.
     """
-    with looking(place, Pysqlite()) as connection:
+    with looking(place) as connection:
         if not are_made(connection, models):
             return []
     with TemporaryDirectory() as folder, closing(_beside(place, Path(folder) / "rows.sqlite")) as connection:
@@ -134,9 +129,7 @@ def row_damage(place: Place, models: Sequence[ReadModel], upcaster: Upcaster) ->
         commits = Commits(models)
         commits.use(connection, only_rows=True)
         connection.execute("BEGIN")  # from here on the log is seen as it is now
-        units = Units(upcaster)
-        units.use(connection)
-        _fill_tables(commits, units, 0, END)
+        _fill_tables(commits, Units(upcaster, connection), 0, END)
         tables = ["streams", "types", *(home_of(model) for model in stored(models))]
         return [
             f"table {table}: it does not hold what the events make of it; {REBUILD}"

@@ -1,8 +1,8 @@
-"""The read models' tables: how they are made and written, from the ``ReadModel`` values and ``tables.sql``."""
+"""The read models' tables, made of the ``ReadModel`` values and ``tables.sql``."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from hashlib import sha256
 from string import Template
@@ -10,12 +10,9 @@ from typing import Any, Final
 
 import orjson
 
+from organism.log.driver import statements
 from organism.log.log import KEY, ReadModel, Shown
-from organism.log.queries import statements
-from organism.log.versions import Changes
 
-FIELDS_BEGIN: Final = 7
-"""The place of the first declared field in a version of a commit."""
 LAYOUT: Final = 7
 """Changes with what this file and tables.sql make of a model."""
 POSITION: Final = "position"
@@ -68,61 +65,6 @@ def _shown(model: ReadModel, field: Shown) -> str:
     """What makes a field of the public row."""
     column = KEY if field.column == KEY else column_of(model, field.column)
     return fill("time", column=column) if field.is_time else column
-
-
-def commit_fields(models: Sequence[ReadModel]) -> str:
-    """The fields of the view that takes a commit, for the rows of all models."""
-    return "".join(f", NULL AS add_{model.name}, NULL AS end_{model.name}" for model in stored(models))
-
-
-def trigger_groups(models: Sequence[ReadModel]) -> dict[str, list[ReadModel]]:
-    """The models whose rows one trigger writes: most commits touch those that have a ``fold``, few the others."""
-    often = {model.name: [model] for model in stored(models) if model.fold is not None}
-    seldom = [model for model in stored(models) if model.fold is None]
-    return {**often, "seldom": seldom} if seldom else often
-
-
-def commit_steps(model: ReadModel) -> list[str]:
-    """The steps of its trigger that write the rows of one model."""
-    if not model.shown:
-        fields = "".join(f",\n    value ->> {FIELDS_BEGIN + number}" for number in range(len(model.columns)))
-        return [
-            fill("add", table=table_of(model.name), model=model.name, fields=fields),
-            fill("end", table=table_of(model.name), model=model.name),
-        ]
-    places = {name: place for place, name in enumerate(model.columns, 1)}
-    own = own_columns(model)
-    return [
-        fill(
-            "add_by_position",
-            table=home_of(model),
-            model=model.name,
-            position=str(places[POSITION]),
-            names="".join(f", {column_of(model, name)}" for name in own),
-            fields="".join(f", value ->> {places[name]}" for name in own),
-        )
-    ]
-
-
-def commit_lists(models: Sequence[ReadModel], changes: Mapping[str, Changes], blob: list[bytes], end: int) -> list[Any]:
-    """The values of ``commit_fields``. The rows' bytes go into ``blob``, which has ``end`` - 1 bytes so far."""
-    lists: list[Any] = []
-    for model in stored(models):
-        found = changes.get(model.name)
-        if found is None:
-            lists += (None, None)
-            continue
-        if model.shown:
-            lists += (text_of(found.final), None)
-            continue
-        versions = []
-        for number, key, (public, private, content_at, columns) in found.versions:
-            middle = end + len(public)
-            versions.append((number, key, end, len(public), middle, len(private), content_at, *columns))
-            blob += (public, private)
-            end = middle + len(private)
-        lists += (text_of(versions) if versions else None, text_of(found.ended) if found.ended else None)
-    return lists
 
 
 @lru_cache(maxsize=1024)

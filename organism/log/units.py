@@ -10,14 +10,10 @@ from typing import Any, Final
 
 import orjson
 
-from organism.errors import LogDamaged
-from organism.log.contents import content_of
-from organism.log.driver import Connection
-from organism.log.encode import REMEDY, SEAL, check, decode, hold_order, parse
-from organism.log.log import EventFilter
-from organism.log.queries import statements
-from organism.log.tail import wants
-from organism.log.upcast import Upcaster
+from organism.errors import LogDamaged, LogUnavailable
+from organism.log.driver import Connection, statements
+from organism.log.encode import REMEDY, SEAL, Upcaster, check, content_of, decode, hold_order, parse
+from organism.log.log import EventFilter, wants
 from organism.model.events import Content, Event
 
 END: Final = (1 << 63) - 1
@@ -41,20 +37,28 @@ class Span:
 
 
 class Units:
-    """Reads over one connection, in whatever thread owns it. ``use`` comes before anything else."""
+    """Reads over one connection, in whatever thread owns it."""
 
-    connection: Connection
-
-    def __init__(self, upcaster: Upcaster) -> None:
+    def __init__(self, upcaster: Upcaster, connection: Connection | None = None) -> None:
         self.upcaster = upcaster
+        self._connection = connection
+
+    @property
+    def connection(self) -> Connection:
+        """The connection; raises ``LogUnavailable`` if there is none just now."""
+        if self._connection is None:
+            raise LogUnavailable
+        return self._connection
 
     def use(self, connection: Connection) -> None:
         """Read over this connection from now on."""
-        self.connection = connection
+        self._connection = connection
 
     def close(self) -> None:
         """Close the connection."""
-        self.connection.close()
+        if self._connection is not None:
+            connection, self._connection = self._connection, None
+            connection.close()
 
     def read(self, span: Span, wanted: EventFilter) -> list[Event]:
         """The events of the span that are wanted, newest first if it is reverse."""

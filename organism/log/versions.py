@@ -1,20 +1,20 @@
-"""Row versions: what each unit makes of the read models, folded when it is taken in and written with its commit.
+"""Row versions: each unit is folded when it is taken in, and what it makes of the rows is written with its commit.
 
 The tables only grow: a unit that changes a row adds a version that stands ``since`` the unit's first position, and
 notes ``until`` where the version before it stood. So the past is read as the present is, and a commit that fails
-leaves nothing to take back but what is remembered here.
+leaves nothing to take back but what is cached here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 import orjson
 
 from organism.errors import OrganismError
-from organism.log.log import FinalRow, ReadModel, Row
+from organism.log.log import ColumnRow, ReadModel, Row
 from organism.model.events import Event
 
 FOREVER: Final = (1 << 63) - 1
@@ -27,9 +27,9 @@ GENERATION_ROWS: Final = 512
 Written = tuple[bytes, bytes, int, Sequence[Any]]
 """A row as it is stored: its public JSON; its private JSON (empty if there is none); the position of the event whose
 content completes it (0 for a model without content); the values of its declared columns."""
-Standing = tuple[int, Row | None]
+Version = tuple[int, Row | None]
 """The number of the newest version of a row, and the row; None: it ended."""
-LoadRow = Callable[[str, str], Standing | None]
+LoadVersion = Callable[[str, str], Version | None]
 """(model, key) → the newest committed version, or None if there never was one."""
 
 
@@ -39,12 +39,21 @@ class Changes:
 
     versions: list[tuple[int, str, Written]] = field(default_factory=list)
     """(number, key, row) of new versions."""
-    final: list[FinalRow] = field(default_factory=list)
+    shown: list[ColumnRow] = field(default_factory=list)
     ended: list[tuple[int, int]] = field(default_factory=list)
     """(number, until) of versions that stand no more."""
 
 
-class TouchedRows(dict[str, Any]):
+class Rows(dict[str, Any]):
+    """Rows as a fold is given them: None for one that is not there."""
+
+    __slots__ = ()
+
+    def __missing__(self, key: str) -> None:
+        return None
+
+
+class _TouchedRows(dict[str, Any]):
     """The rows that a unit touches. One that is asked for is about to change, and is found as it stood before."""
 
     __slots__ = ("_before",)
@@ -61,43 +70,35 @@ class TouchedRows(dict[str, Any]):
 class CurrentRows:
     """The rows of one model touched lately, as of the last unit taken in; others are loaded.
 
-    Two generations bound the memory. What is not committed yet is never forgotten, since nobody could load it.
+    Two generations bound the memory. What is not committed yet is never forgotten, since it could not be loaded.
     A key above ``greatest`` was never written: ids rise with time, so most new rows need no look-up.
     """
 
     __slots__ = ("_load", "_old", "_young", "greatest", "model")
 
-    def __init__(self, model: ReadModel, load: LoadRow) -> None:
+    def __init__(self, model: ReadModel, load: LoadVersion) -> None:
         self.model = model
         self._load = load
-        self._young: dict[str, Standing] = {}
-        self._old: dict[str, Standing] = {}
+        self._young: dict[str, Version] = {}
+        self._old: dict[str, Version] = {}
         self.greatest = ""
 
-    def before(self, key: str) -> Row | None:
-        """The row as it stands; None if there is none."""
-        found = self._young.get(key) or self._old.get(key)
-        if found is None and key <= self.greatest:
-            found = self._load(self.model.name, key)
-        if found is None:
-            return None
-        self._young[key] = found
-        return found[1]
-
-    def change(self, touched: Mapping[str, Row | None], first: int, changes: Changes, committed: int) -> None:
-        """Note the versions that a unit at ``first`` makes of the rows that it touched."""
-        model, young = self.model, self._young
+    def take(self, first: int, events: Sequence[Event], batch: dict[str, Changes], committed: int) -> None:
+        """Fold a unit at ``first``, and note the versions that it makes of the rows that it touches."""
+        touched = _TouchedRows(self._before)
+        self.model.fold(touched, events)
+        if not touched:
+            return
+        changes, young = _changes(batch, self.model.name), self._young
         number = first_version(first)
         for key, row in touched.items():
             before = young.get(key)
             if before is not None and before[1] is not None:
-                if model.is_final:
-                    continue
                 changes.ended.append((before[0], first))
             elif row is None:
                 continue
             if row is not None:
-                changes.versions.append((number, key, write(model, row)))
+                changes.versions.append((number, key, write(self.model, row)))
                 self.greatest = max(self.greatest, key)
             young[key] = (number, row)
             number += 1
@@ -107,29 +108,33 @@ class CurrentRows:
             self._old, self._young = young, kept
 
     def forget(self) -> None:
-        """A commit failed: what is remembered may rest on it."""
+        """A commit failed: what is cached may rest on it."""
         self._young, self._old = {}, {}
 
-
-Touch = tuple[Callable[[Event], Sequence[str]], CurrentRows]
-"""How an event of one type touches one read model: its keys, the rows."""
+    def _before(self, key: str) -> Row | None:
+        """The row as it stands; None if there is none."""
+        found = self._young.get(key) or self._old.get(key)
+        if found is None and key <= self.greatest:
+            found = self._load(self.model.name, key)
+        if found is None:
+            return None
+        self._young[key] = found
+        return found[1]
 
 
 class RowVersions:
     """Folds units into row versions. ``committed`` is the last position that is known to be on the disk."""
 
-    def __init__(self, models: Sequence[ReadModel], load: LoadRow) -> None:
-        kept = [model for model in models if not model.is_live]
-        self.current = {model.name: CurrentRows(model, load) for model in kept if not model.shown}
+    def __init__(self, models: Sequence[ReadModel], load: LoadVersion) -> None:
+        stored = [model for model in models if not model.is_live]
+        self.current = {model.name: CurrentRows(model, load) for model in stored if not model.shown}
         self.committed = 0
         self.is_whole = True
-        self._final = [model for model in kept if model.shown]
-        self._folded = [rows for rows in self.current.values() if rows.model.fold is not None]
-        self._by_type: dict[str, list[Touch]] = {}
+        self._shown = [model for model in stored if model.shown]
+        self._by_type: dict[str, list[CurrentRows]] = {}
         for rows in self.current.values():
-            if rows.model.fold is None:
-                for kind, keys in rows.model.keys.items():
-                    self._by_type.setdefault(kind, []).append((keys, rows))
+            for kind in rows.model.types:
+                self._by_type.setdefault(kind, []).append(rows)
 
     def take(self, first: int, events: Sequence[Event], batch: dict[str, Changes]) -> None:
         """Add to ``batch`` what a unit makes of the rows; its events have their positions, from ``first`` on.
@@ -139,35 +144,21 @@ class RowVersions:
         if not self.is_whole:
             return
         self.is_whole = False
-        for model in self._final:
-            if rows := final_rows(model, events):
-                _changes(batch, model.name).final.extend(rows)
-        for current in self._folded:
-            touched = TouchedRows(current.before)
-            current.model.fold(touched, events)  # type: ignore[misc]  # those in this list have one
-            if touched:
-                current.change(touched, first, _changes(batch, current.model.name), self.committed)
+        for model in self._shown:
+            if rows := shown_rows(model, events):
+                _changes(batch, model.name).shown.extend(rows)
+        touched: dict[CurrentRows, None] = {}
         for event in events:
-            if event.type in self._by_type:
-                self._take_each(first, events, batch)
-                break
+            for current in self._by_type.get(event.type, ()):
+                touched[current] = None
+        for current in touched:
+            current.take(first, events, batch, self.committed)
         self.is_whole = True
 
     def forget(self) -> None:
-        """A commit failed: what is remembered may rest on it."""
+        """A commit failed: what is cached may rest on it."""
         for current in self.current.values():
             current.forget()
-
-    def _take_each(self, first: int, events: Sequence[Event], batch: dict[str, Changes]) -> None:
-        touched: dict[str, TouchedRows] = {}
-        for event in events:
-            for keys, current in self._by_type.get(event.type, ()):
-                model = current.model
-                rows = touched.setdefault(model.name, TouchedRows(current.before))
-                for key in keys(event):
-                    rows[key] = model.apply(key, rows[key], event)
-        for name, rows in touched.items():
-            self.current[name].change(rows, first, _changes(batch, name), self.committed)
 
 
 def first_version(position: int) -> int:
@@ -188,31 +179,24 @@ def hold_whole(is_whole: bool) -> None:  # noqa: FBT001 - the condition is all t
         raise OrganismError("A read model could not take an event; its rows are made again at the next start.")
 
 
-def final_rows(model: ReadModel, events: Sequence[Event]) -> list[FinalRow]:
+def shown_rows(model: ReadModel, events: Sequence[Event]) -> list[ColumnRow]:
     """The rows that events make of a model that is ``shown``."""
-    if model.fold is not None:
-        rows: dict[str, FinalRow] = {}
-        model.fold(rows, events)
-        return list(rows.values())
-    found: list[FinalRow] = []
-    for event in events:
-        for key in model.keys[event.type](event) if event.type in model.keys else ():
-            row = model.apply(key, None, event)
-            if row is not None:
-                found.append((key, *columns_of(model, row)))
-    return found
+    rows = Rows()
+    model.fold(rows, events)
+    return list(rows.values())
 
 
 def write(model: ReadModel, row: Row) -> Written:
     """The one place where a row becomes bytes."""
     values = columns_of(model, row)
+    content_at = row["position"] if model.with_content else 0
     hidden = [name for name in row if name[0] == "_"]
     if not hidden:
-        return orjson.dumps(row), b"", content_at(model, row), values
+        return orjson.dumps(row), b"", content_at, values
     private = {name: row.pop(name) for name in hidden}
     public = orjson.dumps(row)
     row.update(private)
-    return public, orjson.dumps(private), content_at(model, row), values
+    return public, orjson.dumps(private), content_at, values
 
 
 def folded_row(public: bytes, private: bytes) -> Row:
@@ -232,8 +216,3 @@ def _column_of(row: Row, name: str) -> Any:
     """The value of a declared column. It may hold a private field: ``x`` is then ``_x``."""
     value = row[name] if name in row else row.get(f"_{name}")
     return f"|{'|'.join(value)}|" if type(value) is list else value
-
-
-def content_at(model: ReadModel, row: Row) -> int:
-    """The position of the event whose content completes the row; 0 for a model without content."""
-    return row["position"] if model.with_content else 0

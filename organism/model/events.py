@@ -103,7 +103,7 @@ EVENT_TYPES: Final = ORGANISM | AGENT | THREAD | MESSAGE | STEP | APPROVAL | SES
 """Every type there is."""
 
 SCHEMA_VERSION: Final = 1
-"""The version of the events' data that this code writes; older ones are lifted by ``log/upcast.py``."""
+"""The version of the events' data that this code writes; older ones are lifted by ``log/encode.py``."""
 
 ORGANISM_STREAM: Final = "organism"
 """The stream of what concerns no thread."""

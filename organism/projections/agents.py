@@ -272,9 +272,8 @@ OPENING: Final = frozenset({"message_sent", "message_started"})
 MODEL = ReadModel(
     name="agents",
     version=1,
-    keys=KEYS,
-    apply=apply,
-    columns={"ordinal": "INTEGER", "name": "TEXT", "state": "TEXT", "last_activity": "TEXT"},
+    types=KEYS,
     fold=fold,
+    columns={"ordinal": "INTEGER", "name": "TEXT", "state": "TEXT", "last_activity": "TEXT"},
     is_live=True,
 )

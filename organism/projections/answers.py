@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Final
 
-from organism.log.log import ReadModel, Row
+from organism.log.log import Keys, ReadModel, Row, fold_each
 from organism.model.events import Event
 
 
@@ -26,11 +27,13 @@ def apply(_key: str, _row: Row | None, event: Event) -> Row:
     return {"digest": data["digest"], "status": data["status"], "body": body, "at": event.at, "said_at": said_at}
 
 
+KEYS: Final[Mapping[str, Keys]] = {"call_answered": keys}
+
 MODEL = ReadModel(
     name="answers",
     version=2,
-    keys={"call_answered": keys},
-    apply=apply,
+    types=KEYS,
+    fold=fold_each(KEYS, apply),
     columns={"at": "INTEGER"},
     indexes=(("at",),),
 )

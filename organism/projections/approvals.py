@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from organism.log.log import ReadModel, Row
+from organism.log.log import Keys, ReadModel, Row, fold_each
 from organism.model.events import Event
 from organism.model.times import iso
 
@@ -57,11 +57,15 @@ def _end(event: Event) -> str:
     return "expired" if event.type == "approval_expired" else "cancelled"
 
 
+KEYS: Final[Mapping[str, Keys]] = dict.fromkeys(
+    ("approval_requested", "approval_resolved", "approval_expired", "approval_cancelled"), keys
+)
+
 MODEL = ReadModel(
     name="approvals",
     version=4,
-    keys=dict.fromkeys(("approval_requested", "approval_resolved", "approval_expired", "approval_cancelled"), keys),
-    apply=apply,
+    types=KEYS,
+    fold=fold_each(KEYS, apply),
     columns={
         "position": "INTEGER",
         "status": "TEXT",

@@ -5,9 +5,10 @@ A message becomes a dead letter once at most: what is sent again gets an id of i
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Final
 
-from organism.log.log import ReadModel, Row
+from organism.log.log import Keys, ReadModel, Row, fold_each
 from organism.model.events import Event
 
 
@@ -26,10 +27,11 @@ def apply(_key: str, _row: Row | None, event: Event) -> Row:
     return {"status": event.type.removeprefix("message_")}
 
 
+KEYS: Final[Mapping[str, Keys]] = {"message_replayed": replayed_id, "message_discarded": discarded_id}
+
 MODEL = ReadModel(
     name="closed_letters",
     version=1,
-    keys={"message_replayed": replayed_id, "message_discarded": discarded_id},
-    apply=apply,
-    is_final=True,
+    types=KEYS,
+    fold=fold_each(KEYS, apply),
 )

@@ -6,9 +6,10 @@ the refusal; ``timestamp`` is when it died.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Final
 
-from organism.log.log import ReadModel, Row
+from organism.log.log import Keys, ReadModel, Row, fold_each
 from organism.model.events import Event
 from organism.model.times import iso
 
@@ -70,16 +71,18 @@ def _refused(event: Event) -> Row:
     }
 
 
+KEYS: Final[Mapping[str, Keys]] = {
+    "message_dead": own_id,
+    "message_refused": own_id,
+    "message_replayed": replayed_id,
+    "message_discarded": own_id,
+}
+
 MODEL = ReadModel(
     name="dead_letters",
     version=2,
-    keys={
-        "message_dead": own_id,
-        "message_refused": own_id,
-        "message_replayed": replayed_id,
-        "message_discarded": own_id,
-    },
-    apply=apply,
+    types=KEYS,
+    fold=fold_each(KEYS, apply),
     columns={"position": "INTEGER", "thread_id": "TEXT", "agent": "TEXT", "died_at": "INTEGER"},
     indexes=(("died_at",), ("thread_id", "died_at")),
     with_content=True,

@@ -6,9 +6,10 @@ An effect under way is none of them. Who finds one (after a death, or when its h
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Final
 
-from organism.log.log import ReadModel, Row
+from organism.log.log import Keys, ReadModel, Row, fold_each
 from organism.model.events import Event
 from organism.model.times import iso
 
@@ -46,11 +47,13 @@ def apply(key: str, row: Row | None, event: Event) -> Row | None:
     }
 
 
+KEYS: Final[Mapping[str, Keys]] = {"step_started": found, "step_recorded": recorded, "step_resolved": named}
+
 MODEL = ReadModel(
     name="indeterminate",
     version=2,
-    keys={"step_started": found, "step_recorded": recorded, "step_resolved": named},
-    apply=apply,
+    types=KEYS,
+    fold=fold_each(KEYS, apply),
     columns={"position": "INTEGER", "thread_id": "TEXT", "agent": "TEXT", "found_at": "INTEGER"},
     indexes=(("position",), ("thread_id", "position")),
 )

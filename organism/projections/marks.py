@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from organism.log.log import ReadModel, Row
+from organism.log.log import Keys, ReadModel, Row, fold_each
 from organism.model.events import RUN, Event
 
 MARKS: Final[Mapping[str, str]] = {
@@ -46,11 +46,13 @@ def apply(_key: str, _row: Row | None, event: Event) -> Row:
     return {"mark": MARKS[event.type], "thread_id": event.thread, "position": event.position}
 
 
+KEYS: Final[Mapping[str, Keys]] = {kind: unknown if kind == "step_started" else keys for kind in MARKS}
+
 MODEL = ReadModel(
     name="marks",
     version=1,
-    keys={kind: unknown if kind == "step_started" else keys for kind in MARKS},
-    apply=apply,
+    types=KEYS,
+    fold=fold_each(KEYS, apply),
     columns={"mark": "TEXT", "thread_id": "TEXT", "position": "INTEGER"},
     indexes=(("mark", "position"),),
 )

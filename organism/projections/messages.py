@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from organism.log.log import KEY, FinalRow, ReadModel, Row, Shown
+from organism.log.log import KEY, ColumnRow, ReadModel, Row, Shown
 from organism.model.events import Event
 
 
@@ -13,39 +13,28 @@ def head(event: Event) -> Row:
 
     Lists, single answers and pushed frames all begin with it and add ``payload``: the content of the event there.
     """
-    return MODEL.show(kept(event))
+    return MODEL.show(row_of(event))
 
 
-def kept(event: Event) -> FinalRow:
+def row_of(event: Event) -> ColumnRow:
     """What the engine keeps of a message: its id, then the columns in their order."""
     data = event.data
     message: str = data["message"]
     return message, event.position, event.thread, data["from"], data["to"], event.at, data["type"], event.cause
 
 
-def keys(event: Event) -> Sequence[str]:
-    """The message's own id."""
-    return (event.data["message"],)
-
-
-def apply(_key: str, _row: Row | None, event: Event) -> Row:
-    """The row of a message that was sent just now."""
-    data = event.data
-    return {**head(event), "_sender": data["from"], "_receiver": data["to"], "_sent_at": event.at}
-
-
-def fold(rows: dict[str, FinalRow], events: Sequence[Event]) -> None:
-    """``apply`` for each event."""
+def fold(rows: dict[str, ColumnRow], events: Sequence[Event]) -> None:
+    """Each message that was sent is a row."""
     for event in events:
         if event.type == "message_sent":
-            rows[event.data["message"]] = kept(event)
+            rows[event.data["message"]] = row_of(event)
 
 
 MODEL = ReadModel(
     name="messages",
     version=1,
-    keys={"message_sent": keys},
-    apply=apply,
+    types=("message_sent",),
+    fold=fold,
     columns={
         "position": "INTEGER",
         "thread_id": "TEXT",
@@ -57,8 +46,6 @@ MODEL = ReadModel(
     },
     indexes=(("thread_id",), ("sender",), ("receiver",)),
     with_content=True,
-    is_final=True,
-    fold=fold,
     shown=(
         Shown("id", KEY),
         Shown("thread_id", "thread_id"),

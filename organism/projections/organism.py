@@ -9,40 +9,21 @@ from organism.log.log import ReadModel, Row
 from organism.model.events import EVENT_TYPES, Event
 
 KEY: Final = "organism"
-_KEYS: Final = (KEY,)
 
 
-def keys(_event: Event) -> Sequence[str]:
-    """The one row there is."""
-    return _KEYS
-
-
-def apply(_key: str, row: Row | None, event: Event) -> Row | None:
-    """The organism after the event; there is none before its first start.
+def fold(rows: dict[str, Row | None], events: Sequence[Event]) -> None:
+    """The organism after the events; there is none before its first start.
 
     ``status`` is ``running`` or ``paused``: that it is starting or stopping only the process itself knows.
     ``started_at`` is in µs, for the server to count ``uptime_seconds`` from.
     """
-    if event.type == "organism_started":
-        return _started(row, event)
-    if row is None:
-        return None
-    if event.type in FOLDS:
-        FOLDS[event.type](row, event)
-    row["position"] = event.position
-    return row
-
-
-def fold(rows: dict[str, Row | None], events: Sequence[Event]) -> None:
-    """``apply`` for each event: most of them only move the position."""
     row = rows[KEY]
     for event in events:
         kind = event.type
-        if kind == "message_sent":
-            if row is not None:
-                row["total_messages"] += 1
-        elif kind in FOLDS or kind == "organism_started":
-            row = apply(KEY, row, event)
+        if kind == "organism_started":
+            row = _started(row, event)
+        elif row is not None and kind in FOLDS:
+            FOLDS[kind](row, event)
     if row is not None:
         row["position"] = events[-1].position
     rows[KEY] = row
@@ -108,8 +89,7 @@ FOLDS: Final[Mapping[str, Callable[[Row, Event], None]]] = {
 MODEL = ReadModel(
     name="organism",
     version=1,
-    keys=dict.fromkeys(EVENT_TYPES, keys),
-    apply=apply,
+    types=EVENT_TYPES,
     fold=fold,
     is_live=True,
 )

@@ -15,23 +15,15 @@ from organism.model.money import plain
 from organism.model.times import iso
 
 
-def keys(event: Event) -> Sequence[str]:
-    """The event's thread, if it belongs to one."""
-    return (event.thread,) if event.thread else ()
-
-
 def apply(key: str, row: Row | None, event: Event) -> Row | None:
-    """The thread after the event: each one of it is activity and moves its position."""
-    if row is None:
-        return _born(key, event) if event.type == "thread_created" else None
-    if event.type in FOLDS:
-        FOLDS[event.type](row, event)
-    _reach(row, event)
-    return row
+    """The thread after one event."""
+    rows = {key: row}
+    fold(rows, (event,))
+    return rows[key]
 
 
 def fold(rows: dict[str, Row | None], events: Sequence[Event]) -> None:
-    """``apply`` for each event: a thread's position and activity are those of the last one of a stretch of its own."""
+    """The threads after the events: each one is activity and moves its thread's position."""
     row: Row | None = None
     last: Event | None = None
     for event in events:
@@ -127,10 +119,9 @@ FOLDS: Final[Mapping[str, Callable[[Row, Event], None]]] = {
 MODEL = ReadModel(
     name="threads",
     version=2,
-    keys=dict.fromkeys(EVENT_TYPES, keys),
-    apply=apply,
+    types=EVENT_TYPES,
+    fold=fold,
     columns={"status": "TEXT", "position": "INTEGER", "last_activity": "TEXT", "participants": "TEXT"},
     indexes=(("status",),),
-    fold=fold,
     text_in=("messages", "thread_id"),
 )

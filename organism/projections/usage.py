@@ -7,11 +7,11 @@ that served it. A day is one of UTC; ``model_seconds`` is the time of the calls.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Any, Final
 
-from organism.log.log import ReadModel, Row
+from organism.log.log import Keys, ReadModel, Row, fold_each
 from organism.model.events import Event
 from organism.model.money import plain
 from organism.model.times import iso
@@ -73,11 +73,13 @@ def _count(counted: dict[str, Any], data: dict[str, Any]) -> None:
     counted["cost_usd"] = plain(Decimal(counted["cost_usd"]) + Decimal(data["cost_usd"]))
 
 
+KEYS: Final[Mapping[str, Keys]] = {"model_called": keys}
+
 MODEL = ReadModel(
     name="usage",
     version=2,
-    keys={"model_called": keys},
-    apply=apply,
+    types=KEYS,
+    fold=fold_each(KEYS, apply),
     columns={"kind": "TEXT", "name": "TEXT"},
     indexes=(("kind", "name"),),
 )

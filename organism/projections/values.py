@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Final
 
-from organism.log.log import ReadModel, Row
+from organism.log.log import Keys, ReadModel, Row, fold_each
 from organism.model.events import Event
 
 
@@ -20,11 +21,13 @@ def apply(key: str, _row: Row | None, event: Event) -> Row | None:
     return {"key": key, "position": event.position, "authors": event.data.get("authors", [])}
 
 
+KEYS: Final[Mapping[str, Keys]] = {"value_set": keys}
+
 MODEL = ReadModel(
     name="values",
     version=2,
-    keys={"value_set": keys},
-    apply=apply,
+    types=KEYS,
+    fold=fold_each(KEYS, apply),
     columns={"key": "TEXT"},
     indexes=(("key",),),
 )

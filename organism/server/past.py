@@ -15,8 +15,7 @@ from typing import Final
 
 import orjson
 
-from organism.log.log import EventFilter, Log, Query, Where
-from organism.log.spans import SPAN_EVENTS, span_of
+from organism.log.log import SPAN_EVENTS, EventFilter, Log, Query, Where, span_of
 from organism.model.events import ORGANISM, ORGANISM_STREAM, Event
 from organism.projections.marks import MARKS
 from organism.server.frames import NAMELESS, Folded, types_of

@@ -22,7 +22,7 @@ import structlog
 
 from organism.log.log import EventFilter, Log
 from organism.model.events import RUN, Event
-from organism.projections.agents import MODEL as AGENTS
+from organism.projections.agents import KEYS as AGENT_KEYS
 from organism.pump.feed import Delta, Feed, Live
 from organism.server.frames import Folded, Frame, frame_of
 from organism.server.learn import learn
@@ -186,7 +186,7 @@ class Tail:
             await learn(self.log, folded, events)
             self._offer(Chunk(self.position, events[-1].position, folded.frames(events)))
             self._place(events)
-            if any(event.type in AGENTS.keys for event in events):
+            if any(event.type in AGENT_KEYS for event in events):
                 self.states.stir()
 
     def _offer(self, chunk: Chunk) -> None:

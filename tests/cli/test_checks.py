@@ -9,7 +9,7 @@ import pytest
 
 from organism.cli import checks
 from organism.cli.checks import FREE_BYTES, Entry, Finding
-from organism.log.version import SQLITE_VERSION
+from organism.log.driver import SQLITE_VERSION
 
 NOW_US = 1_800_000_000_000_000
 

@@ -21,7 +21,7 @@ from tests.log.engines import as_tuples, created, handled, open_durable, open_tw
 Open = Callable[[Path], Awaitable[Log]]
 ENGINES: dict[str, Open] = {
     "sqlite": open_durable,
-    "sqlite-exclusive": lambda place: open_durable(place, ApswDriver()),
+    "sqlite-apsw": lambda place: open_durable(place, ApswDriver()),
     "memory": lambda _: open_twin(),
 }
 

@@ -14,8 +14,8 @@ import orjson
 import pytest
 
 from organism.log.driver import Pysqlite
-from organism.log.live import CHECKPOINT_EVENTS
 from organism.log.log import Among, Log, Query, Where
+from organism.log.snapshots import CHECKPOINT_EVENTS
 from organism.model.events import Event, Unit
 from tests.contracts.test_log import ENGINES
 from tests.log.engines import START_US, anchor, created, handled, open_durable, sent, unit

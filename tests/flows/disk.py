@@ -98,8 +98,5 @@ class Watched:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._connection, name)
 
-    def interrupt(self) -> None:
-        self._connection.interrupt()
-
     def close(self) -> None:
         self._connection.close()

@@ -9,14 +9,13 @@ from typing import Any
 
 import orjson
 
-from organism.log.driver import Driver, Pysqlite
-from organism.log.log import KEY, ReadModel, Row, Shown
+from organism.log.driver import Pysqlite
+from organism.log.encode import Upcaster
+from organism.log.log import KEY, ColumnRow, ReadModel, Row, Shown, fold_each
 from organism.log.memory import MemoryLog
 from organism.log.opening import Options
 from organism.log.sqlite import SqliteLog
-from organism.log.upcast import Upcaster
 from organism.model.events import Content, Event, Unit
-from organism.model.times import iso
 
 START_US = 1_763_768_000_000_000
 
@@ -32,16 +31,11 @@ def _named(field: str) -> Callable[[Event], Sequence[str]]:
     return lambda event: (event.data[field],)
 
 
-def _message(key: str, _row: Row | None, event: Event) -> Row:
-    return {
-        "id": key,
-        "thread": event.thread,
-        "to": event.data["to"],
-        "position": event.position,
-        "sent_at": iso(event.at),
-        "_names": [event.data["from"], event.data["to"]],
-        "_at": event.at,
-    }
+def _messages(rows: dict[str, ColumnRow], events: Sequence[Event]) -> None:
+    for event in events:
+        if event.type == "message_sent":
+            key, to = event.data["message"], event.data["to"]
+            rows[key] = (key, event.position, to, f"|{event.data['from']}|{to}|", event.thread, event.at)
 
 
 def _thread(key: str, row: Row | None, event: Event) -> Row | None:
@@ -63,12 +57,11 @@ def _agent(key: str, row: Row | None, event: Event) -> Row:
 MESSAGES = ReadModel(
     "messages",
     1,
-    {"message_sent": _named("message")},
-    _message,
+    ("message_sent",),
+    _messages,
     {"position": "INTEGER", "to": "TEXT", "names": "TEXT", "thread": "TEXT", "at": "INTEGER"},
     (("position",), ("thread", "position")),
     with_content=True,
-    is_final=True,
     shown=(
         Shown("id", KEY),
         Shown("thread", "thread"),
@@ -77,18 +70,18 @@ MESSAGES = ReadModel(
         Shown("sent_at", "at", is_time=True),
     ),
 )
+THREAD_KEYS = dict.fromkeys(("thread_created", "message_sent", "thread_killed"), lambda event: (event.thread or "",))
 THREADS = ReadModel(
     "threads",
     1,
-    dict.fromkeys(("thread_created", "message_sent", "thread_killed"), lambda event: (event.thread or "",)),
-    _thread,
+    THREAD_KEYS,
+    fold_each(THREAD_KEYS, _thread),
     {"first": "INTEGER", "sent": "INTEGER", "last": "INTEGER"},
     (("last",),),
     text_in=("messages", "thread"),
 )
-AGENTS = ReadModel(
-    "agents", 1, {"message_sent": _named("to"), "message_handled": _named("agent")}, _agent, is_live=True
-)
+AGENT_KEYS = {"message_sent": _named("to"), "message_handled": _named("agent")}
+AGENTS = ReadModel("agents", 1, AGENT_KEYS, fold_each(AGENT_KEYS, _agent), is_live=True)
 MODELS = (MESSAGES, THREADS, AGENTS)
 
 
@@ -126,7 +119,7 @@ def _plain(data: dict[str, Any]) -> dict[str, Any]:
 
 
 async def open_durable(
-    place: Path, driver: Driver | None = None, models: Sequence[ReadModel] = MODELS, upcaster: Upcaster | None = None
+    place: Path, driver: Pysqlite | None = None, models: Sequence[ReadModel] = MODELS, upcaster: Upcaster | None = None
 ) -> SqliteLog:
     """A log on the disk."""
     options = Options(driver=driver or Pysqlite(), upcaster=upcaster or Upcaster())

@@ -54,9 +54,6 @@ class FaultyConnection:
             raise failure(code)
         return None
 
-    def interrupt(self) -> None:
-        self._connection.interrupt()
-
     def set_progress_handler(self, handler: Callable[[], bool] | None, steps: int, /) -> None:
         self._connection.set_progress_handler(handler, steps)
 

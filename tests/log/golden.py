@@ -4,31 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import orjson
 
-from organism.log.log import EventFilter, Query, Row
+from organism.log.log import EventFilter, Query
 from organism.log.sqlite import SqliteLog
 from organism.model.events import Actor, Event
-from tests.log.engines import AGENTS, MESSAGES, THREADS, as_tuples, created, handled, open_durable, sent, unit
+from tests.log.engines import MODELS, as_tuples, created, handled, open_durable, sent, unit
 
 GOLDEN = Path("tests/golden/log-1")
-
-
-def _message(key: str, row: Row | None, event: Event) -> Row:
-    """As the rows of version 1 were, with a list in them, which no column could show."""
-    made = MESSAGES.apply(key, row, event) or {}
-    return {
-        **{name: made[name] for name in ("id", "thread", "to", "position")},
-        "names": made["_names"],
-        "_at": event.at,
-    }
-
-
-MODELS = (replace(MESSAGES, apply=_message, shown=()), THREADS, AGENTS)
 
 
 async def answers(log: SqliteLog) -> dict[str, Any]:

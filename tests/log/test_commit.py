@@ -5,8 +5,8 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
+from organism.log.batch import GENERATION_STREAMS, Heads
 from organism.log.disk import USED_WAL_BYTES
-from organism.log.heads import GENERATION_STREAMS, Heads
 from organism.model.events import Unit
 from tests.log.engines import anchor, created, open_durable, sent, unit
 from tests.log.faulty import FaultyDriver, Plan

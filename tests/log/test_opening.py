@@ -15,12 +15,23 @@ import pytest
 
 from organism.errors import LogDamaged, LogHeld, OrganismError
 from organism.log.driver import Pysqlite
-from organism.log.log import Query, ReadModel
+from organism.log.log import Query, ReadModel, fold_each
 from organism.log.opening import Options
 from organism.log.place import Place
 from organism.log.sqlite import SqliteLog
 from organism.model.events import Event
-from tests.log.engines import AGENTS, MESSAGES, MODELS, THREADS, FixedClock, created, handled, open_durable, sent, unit
+from tests.log.engines import (
+    AGENT_KEYS,
+    MESSAGES,
+    MODELS,
+    THREADS,
+    FixedClock,
+    created,
+    handled,
+    open_durable,
+    sent,
+    unit,
+)
 
 
 async def fill(place: Path, models: tuple[ReadModel, ...] = MODELS) -> list[bytes]:
@@ -101,7 +112,8 @@ async def test_l9_every_version_of_a_row_is_byte_equal_when_it_is_made_again(tmp
 async def test_l9_rows_are_made_anew_when_a_model_is_another_one(tmp_path: Path) -> None:
     place = tmp_path / "log"
     await fill(place)
-    newer = ReadModel("agents", 2, AGENTS.keys, lambda key, row, event: {"name": key, "last": event.position})
+    last = fold_each(AGENT_KEYS, lambda key, row, event: {"name": key, "last": event.position})
+    newer = ReadModel("agents", 2, AGENT_KEYS, last)
     log = await open_durable(place, models=(MESSAGES, THREADS, newer))
     assert await log.row("agents", "agent-1") == b'{"name":"agent-1","last":60}'
     await log.close()

@@ -12,8 +12,8 @@ import orjson
 import pytest
 
 from organism.errors import CommitUnknown
-from organism.log import beside, reads
-from organism.log.crew import Crew
+from organism.log import connections, sqlite
+from organism.log.connections import Connections
 from organism.log.driver import Connection
 from organism.log.log import Page, Query
 from organism.log.offline import verify_directory
@@ -24,7 +24,7 @@ from tests.flows.disk import Disk
 from tests.log.engines import MODELS, created, open_durable, sent, turn, unit
 from tests.log.faulty import FaultyDriver, Plan
 
-READ_PAGE, RENEW_LOG = "read_page", "_renew_log"
+READ_PAGE, RENEW_WRITER = "read_page", "_renew_writer"
 IN_THE_LOOP = "MainThread"
 
 
@@ -53,7 +53,7 @@ def readers(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         names.append(threading.current_thread().name)
         return read_page(connection, *arguments)
 
-    monkeypatch.setattr(reads, READ_PAGE, noted)
+    monkeypatch.setattr(sqlite, READ_PAGE, noted)
     return names
 
 
@@ -67,8 +67,8 @@ async def test_a_page_is_read_at_once(log: SqliteLog, readers: list[str]) -> Non
 async def test_a_page_that_takes_time_is_read_in_another_thread(
     log: SqliteLog, readers: list[str], monkeypatch: pytest.MonkeyPatch, limit: str
 ) -> None:
-    monkeypatch.setattr(beside, limit, -1.0)
-    monkeypatch.setattr(beside, "LOOK_STEPS", 1)
+    monkeypatch.setattr(connections, limit, -1.0)
+    monkeypatch.setattr(connections, "LOOK_STEPS", 1)
     await log.commit(unit("thr-1", created(), sent("msg-1")))
     assert ids(await log.rows("messages", Query())) == ["msg-1"]
     assert readers == [IN_THE_LOOP, "log-reader"]
@@ -86,7 +86,7 @@ async def test_l8_a_read_waits_while_every_connection_is_closed(
     log: SqliteLog, plan: Plan, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await log.commit(unit("thr-1", created(), sent("msg-1")))
-    loop, gate, renew = asyncio.get_running_loop(), threading.Event(), getattr(Crew, RENEW_LOG)
+    loop, gate, renew = asyncio.get_running_loop(), threading.Event(), getattr(Connections, RENEW_WRITER)
     begun = asyncio.Event()
 
     def held(*arguments: Any) -> Any:
@@ -94,7 +94,7 @@ async def test_l8_a_read_waits_while_every_connection_is_closed(
         gate.wait()
         return renew(*arguments)
 
-    monkeypatch.setattr(Crew, RENEW_LOG, held)
+    monkeypatch.setattr(Connections, RENEW_WRITER, held)
     plan.fail_commits = {2: "SQLITE_IOERR"}
     back: asyncio.Future[int] = loop.create_future()
     log.on_lost = back.set_result

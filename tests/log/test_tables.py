@@ -13,11 +13,10 @@ from hypothesis import strategies as st
 
 from organism.log.commits import Commits
 from organism.log.connect import SETTINGS
-from organism.log.driver import Connection, Pysqlite
+from organism.log.driver import Connection, Pysqlite, statements
 from organism.log.log import ReadModel
-from organism.log.queries import statements
 from organism.log.tables import LAYOUT, definition, stored
-from organism.log.versions import Changes, final_rows
+from organism.log.versions import Changes, shown_rows
 from organism.model.events import Event
 from organism.model.times import iso
 from tests.log.engines import MESSAGES, MODELS, START_US, sent
@@ -56,11 +55,11 @@ ODD = "\\\"'/ü\u2028\U0001f600\x7f\x80"
 @given(messages)
 @example(message(1, "".join(map(chr, range(0x80))), ODD, None, 0))
 def test_a_row_composed_by_sqlite_is_that_composed_in_memory(tables: Connection, event: Event) -> None:
-    (row,) = final_rows(MESSAGES, [event])
+    (row,) = shown_rows(MESSAGES, [event])
     tables.execute("SAVEPOINT before")
     commits = Commits(MODELS)
     commits.use(tables)
-    commits.write_again(0, {"messages": Changes(final=[row])}, [], [])
+    commits.write_again(0, {"messages": Changes(shown=[row])}, [], [])
     found = tables.execute("SELECT public, content_at FROM rows_messages").fetchall()
     tables.execute("ROLLBACK TO before")
     shown = MESSAGES.show(row)

@@ -401,7 +401,7 @@ async def test_rows_are_compared_while_commits_go_on_beside_it(tmp_path: Path) -
     log = await open_durable(tmp_path / "log")
     for number in range(10):
         await log.commit(unit("thr-1", created(), sent(f"msg-{number}")))
-        beside = asyncio.to_thread(verify_directory, tmp_path / "log", None, None, "default", MODELS)
+        beside = asyncio.to_thread(verify_directory, tmp_path / "log", None, "default", MODELS)
         found, _ = await asyncio.gather(beside, log.commit(unit("thr-2", created(), sent(f"more-{number}"))))
         assert found.damage == ()
     await log.close()

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from organism.errors import StalePosition
-from organism.log import beside
+from organism.log import connections
 from organism.log.log import Among, EventFilter, Log, Query, Where
 from organism.model.events import Event, Unit
 from tests.log.engines import MODELS, as_tuples, created, handled, open_durable, open_twin, sent, unit
@@ -111,7 +111,7 @@ def test_the_twin_answers_as_the_durable_engine_does(steps: list[Step]) -> None:
 @given(steps=STEPS)
 def test_a_read_that_takes_time_gives_the_same(steps: list[Step]) -> None:
     with tempfile.TemporaryDirectory() as place, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(beside, "QUICK_SECONDS", -1.0)
-        patch.setattr(beside, "LOOK_STEPS", 1)
+        patch.setattr(connections, "QUICK_SECONDS", -1.0)
+        patch.setattr(connections, "LOOK_STEPS", 1)
         durable, twin = asyncio.run(both(steps, Path(place) / "log"))
     assert durable == twin

@@ -10,10 +10,10 @@ import orjson
 import pytest
 
 from organism.errors import LogDamaged
+from organism.log.encode import Upcaster
 from organism.log.memory import MemoryLog
-from organism.log.upcast import Upcaster
 from tests.log.engines import created, open_durable, sent, unit
-from tests.log.golden import GOLDEN, MODELS, answers
+from tests.log.golden import GOLDEN, answers
 
 ROOT = Path(__file__).parents[2]
 
@@ -27,7 +27,7 @@ def kept(tmp_path: Path) -> Path:
 
 
 async def test_the_log_of_version_1_opens_and_says_what_it_said(kept: Path) -> None:
-    log = await open_durable(kept, models=MODELS)
+    log = await open_durable(kept)
     found = orjson.loads(orjson.dumps(await answers(log)))
     assert found == orjson.loads((ROOT / GOLDEN).with_suffix(".json").read_bytes())
     assert (await log.verify()).damage == ()

@@ -14,6 +14,18 @@ AT = 1_768_168_067_000_000
 """2026-01-11T21:47:47Z."""
 
 
+class Touched(dict[str, Any]):
+    """The rows that an event touches."""
+
+    def __init__(self, rows: dict[str, Row]) -> None:
+        super().__init__()
+        self.before = dict(rows)
+
+    def __missing__(self, key: str) -> Row | None:
+        row = self[key] = self.before.get(key)
+        return row
+
+
 class Rows:
     """The rows of one read model. ``changes`` gives what each event did: (key, public row or None)."""
 
@@ -23,17 +35,16 @@ class Rows:
 
     def take(self, event: Event) -> list[tuple[str, Row | None]]:
         """Fold one event."""
-        keys = self.model.keys[event.type](event) if event.type in self.model.keys else ()
-        return [(key, self._apply(key, event)) for key in keys]
-
-    def _apply(self, key: str, event: Event) -> Row | None:
-        kept = self.rows.get(key)
-        row = self.model.apply(key, kept, event)
-        if row is None:
+        if event.type not in self.model.types:
+            return []
+        touched = Touched(self.rows)
+        self.model.fold(touched, (event,))
+        changes = [(key, self.model.show(row) if self.model.shown else row) for key, row in touched.items()]
+        for key, row in changes:
             self.rows.pop(key, None)
-            return None
-        self.rows[key] = json.loads(json.dumps(row))
-        return public(row)
+            if row is not None:
+                self.rows[key] = json.loads(json.dumps(row))
+        return [(key, row and public(row)) for key, row in changes if row is not None or key in touched.before]
 
 
 def public(row: Row) -> Row:

@@ -68,7 +68,7 @@ def test_a_record_closes_it() -> None:
 def test_a_record_of_another_kind_of_step_touches_no_row() -> None:
     story = Story()
     step(story, "step_recorded", kind="ask", input="d")
-    assert indeterminate.MODEL.keys["step_recorded"](story.events[0]) == ()
+    assert indeterminate.KEYS["step_recorded"](story.events[0]) == ()
 
 
 @given(lawful_logs)

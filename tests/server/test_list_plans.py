@@ -7,10 +7,9 @@ from contextlib import closing
 
 import pytest
 
-from organism.log.driver import Connection, Pysqlite
+from organism.log.driver import Connection, Pysqlite, statements
 from organism.log.log import Query, ReadModel, Where
 from organism.log.pages import page_statement
-from organism.log.queries import statements
 from organism.log.tables import definition
 from organism.projections import messages, threads
 from organism.server.lists import MESSAGES

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from organism.log.log import EventFilter, Log
-from organism.log.spans import SPAN_EVENTS
+from organism.log.log import SPAN_EVENTS, EventFilter, Log
 from organism.model.events import Event, Unit
 from organism.server import past
 from organism.server.past import Past
