@@ -48,15 +48,9 @@ class Snapshots:
     def save(self, connection: Connection, snapshot: Snapshot, *, keeps_all: bool = False) -> None:
         """Keep it, and of its name the one before it or all."""
         values = (snapshot.name, snapshot.position, self._mac(snapshot), snapshot.body)
-        connection.execute("BEGIN IMMEDIATE")
-        try:
-            connection.execute(_SQL["save_snapshot"], values)
-            if not keeps_all:
-                connection.execute(_SQL["drop_snapshots"], (snapshot.name, snapshot.name, SNAPSHOTS_KEPT))
-        except BaseException:
-            connection.execute("ROLLBACK")
-            raise
-        connection.execute("COMMIT")
+        connection.execute(_SQL["save_snapshot"], values)
+        if not keeps_all:
+            connection.execute(_SQL["drop_snapshots"], (snapshot.name, snapshot.name, SNAPSHOTS_KEPT))
 
     def load(self, connection: Connection, name: str, head: int) -> Snapshot | None:
         """The newest one that is not ahead of ``head`` and was made under the key."""
