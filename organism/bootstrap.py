@@ -57,33 +57,6 @@ TENANTS: Final = "tenants"
 PRIVATE_DIRECTORY: Final = 0o700
 
 
-class SystemChance:
-    """Randomness from the operating system."""
-
-    def bytes(self, count: int) -> bytes:
-        """See ``Chance``."""
-        return os.urandom(count)
-
-    def number(self) -> float:
-        """See ``Chance``."""
-        return random.SystemRandom().random()
-
-
-class SeededChance:
-    """Randomness that can be had again, for tests."""
-
-    def __init__(self, seed: int) -> None:
-        self._random = random.Random(seed)  # noqa: S311 - for tests, where it must repeat
-
-    def bytes(self, count: int) -> bytes:
-        """See ``Chance``."""
-        return self._random.randbytes(count)
-
-    def number(self) -> float:
-        """See ``Chance``."""
-        return self._random.random()
-
-
 class Tracing(Protocol):
     """Who follows the logs and tells of them elsewhere."""
 
@@ -118,7 +91,7 @@ class Parts:
 
     wall_ns: Callable[[], int] = time.time_ns
     monotonic_ns: Callable[[], int] = time.monotonic_ns
-    chance: SystemChance | SeededChance = field(default_factory=SystemChance)
+    chance: random.Random = field(default_factory=random.SystemRandom)
     key_path: Path | None = None
     driver: Pysqlite = field(default_factory=Pysqlite)
     redactor: Redactor = field(default_factory=Redactor)
@@ -144,7 +117,7 @@ class Organism:
         self._importer = Importer()
         self._share = Share()
         self._tools = Toolbox(VERSION, parts.net, lambda: mcp_hub(config_path.parent.resolve()))
-        self._gateways = Gateways(parts.redactor, parts.chance.number, lambda: self.entries, os.environ)
+        self._gateways = Gateways(parts.redactor, parts.chance.random, lambda: self.entries, os.environ)
         self._stage = "starting"
         self._generation = 0
         self._data: Path | None = None
@@ -183,7 +156,7 @@ class Organism:
         except OrganismError:
             await self.stop(0)
             raise
-        self._watchdog = Watchdog(self.tenants[DEFAULT_TENANT].writable_pump)
+        self._watchdog = Watchdog(self.tenants[DEFAULT_TENANT].writable)
         self._watchdog.start()
         tune_interpreter()
         self._stage = "running"
@@ -393,11 +366,11 @@ def key_path_of(given: Path | None, folder: str) -> Path | None:
 async def open_log(data: Path | None, tenant_id: str, clock: LogClock, parts: Parts) -> Log:
     """A tenant's log: below ``data/tenants/``, or in memory."""
     if data is None:
-        return await MemoryLog.open(READ_MODELS, random_bytes=parts.chance.bytes)
+        return await MemoryLog.open(READ_MODELS, random_bytes=parts.chance.randbytes)
     options = Options(
         key_path=key_path_of(parts.key_path, folder_of(tenant_id)),
         tenant=folder_of(tenant_id),
-        random_bytes=parts.chance.bytes,
+        random_bytes=parts.chance.randbytes,
         driver=parts.driver,
     )
     folder = data / TENANTS

@@ -9,6 +9,7 @@ import asyncio
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import partial
+from random import Random
 from typing import Any, Final
 
 from organism.config.settings import Changes
@@ -19,14 +20,15 @@ from organism.model.commands import Command, Done, Idempotency, Injected
 from organism.model.events import ORGANISM_STREAM, Actor, Content
 from organism.model.ids import Ids
 from organism.pump import recover
+from organism.pump.decision import State
 from organism.pump.feed import Feed
 from organism.pump.models import Models, NoModels
 from organism.pump.operate import Operator
 from organism.pump.pump import Pump
 from organism.pump.recover import Life
 from organism.pump.rules import Rules
+from organism.pump.runtime import Runtime
 from organism.pump.share import Share
-from organism.pump.unit import Chance, State
 
 POLL_SECONDS: Final = 0.02
 
@@ -37,13 +39,13 @@ class Tenant:
     ``models`` calls models for its handlers; it is set before ``start``.
     """
 
-    def __init__(self, tenant_id: str, log: Log, clock: Clock, chance: Chance, share: Share) -> None:
+    def __init__(self, tenant_id: str, log: Log, clock: Clock, chance: Random, share: Share) -> None:
         self.id = tenant_id
         self.log = log
         self.clock = clock
         self.chance = chance
         self._share = share
-        self.ids = Ids(chance.bytes, lambda: clock.now_us() // 1000)
+        self.ids = Ids(chance.randbytes, lambda: clock.now_us() // 1000)
         self.models: Models = NoModels()
         self.feed = Feed()
         self.recovering = False
@@ -64,14 +66,14 @@ class Tenant:
         routing = await recover.fold(self.log)
         state = State(routing, self._rules, self.ids, self.clock.now_us)  # those of now: a reload may have come between
         self.pump = Pump(self.log, state, self.chance, self.broken)
-        self.pump.models, self.pump.feed = self.models, self.feed
+        self.pump.runtime.models, self.pump.runtime.feed = self.models, self.feed
         self.operator = Operator(self.pump)
         self.log.on_stalled = self.operator.give_up_waiting
-        self._share.join(self.pump)
+        self._share.join(self.pump.runtime)
 
-    def writable_pump(self) -> Pump | None:
-        """The pump, if its state and its log take decisions now."""
-        return self.pump if self.log.available and not self.recovering else None
+    def writable(self) -> Runtime | None:
+        """The pump's runtime, if its state and its log take decisions now."""
+        return self.pump.runtime if self.log.available and not self.recovering else None
 
     async def do(self, command: Command) -> Injected | Done:
         """Carry out a command. Raises an ``OrganismError``."""
@@ -155,7 +157,7 @@ class Tenant:
         """The state can't be trusted any more: stop everything of it and fold the log anew."""
         if self.recovering:
             return
-        self.recovering = self.pump.is_over = True
+        self.recovering = self.pump.runtime.is_over = True
         self._drop_all()
         if self.on_broken is not None:
             self.on_broken(error)
@@ -176,7 +178,7 @@ class Tenant:
                 await self._begin_anew(counts_as_death=counts_as_death)
                 self.recovering = False
             except Unavailable:
-                self.pump.is_over = True
+                self.pump.runtime.is_over = True
                 self._drop_all()
 
     async def _begin_anew(self, *, counts_as_death: bool) -> None:
@@ -189,17 +191,8 @@ class Tenant:
 
     def _drop_all(self) -> None:
         """What the handlers still do comes to nothing."""
-        self._share.leave(self.pump)
-        for handling in tuple(self.pump.handlings):
-            handling.dead = True
-            if handling.story is not None:
-                handling.story.drop()
-            if handling.task is not None:
-                handling.task.cancel()
-        self.pump.handlings.clear()
-        self.pump.rests.fire()
-        self.pump.timers.stop()
-        self.pump.workers.stop()
+        self._share.leave(self.pump.runtime)
+        self.pump.drop_all()
 
     async def crash(self) -> None:
         """End this life as ``kill -9`` would: nothing more is written. For tests of what a restart finds."""
@@ -211,18 +204,18 @@ class Tenant:
         self.operator.stopping = True
         if self._recovery is not None:
             self._recovery.cancel()  # the next life folds the state
-        self._share.leave(self.pump)
+        self._share.leave(self.pump.runtime)
         with suppress(TimeoutError):
             async with asyncio.timeout(grace_s):
                 while self.pump.is_running():
-                    await self.pump.rests.wait()
+                    await self.pump.runtime.rests.wait()
         self._drop_all()
-        if (pump := self.writable_pump()) is not None:
-            decision = pump.state.decide(None)
+        if (runtime := self.writable()) is not None:
+            decision = runtime.state.decide(None)
             decision.add("organism_stopped", {})
             with suppress(Unavailable):
-                await pump.commit(decision)
-                await recover.leave_snapshot(self.log, pump.state)
+                await runtime.commit(decision)
+                await recover.leave_snapshot(self.log, runtime.state)
         await self.log.close()
 
 
@@ -231,7 +224,7 @@ def refuse_unless_all_decide(tenants: Iterable[Tenant]) -> None:
     for tenant in tenants:
         if tenant.operator.stopping:
             raise Stopping
-        if tenant.writable_pump() is None:
+        if tenant.writable() is None:
             raise LogUnavailable("A log takes no writes now, or its state is folded anew; nothing has changed.")
 
 

@@ -14,7 +14,7 @@ from organism.config.settings import Listener
 from organism.model.handler import TodoComplete, TodoUntil
 from organism.model.ids import SYSTEM_TODO
 from organism.model.tool import ToolSpec
-from organism.pump.offer import call_json, tool_spec
+from organism.pump.rules import call_json, tool_spec
 
 MOST_NAME_CHARS: Final = 64
 _NAME: Final = re.compile(r"[a-zA-Z0-9_-]{1,64}")

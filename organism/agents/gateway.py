@@ -31,9 +31,9 @@ from organism.model.redact import Redactor
 from organism.model.thread import Message
 from organism.model.tool import ToolSpec
 from organism.pump import spend
+from organism.pump.decision import Decision
 from organism.pump.models import ModelCall, Outcome, Told
 from organism.pump.spend import Cost, Need
-from organism.pump.unit import Decision
 
 LEAST_LEFT: Final = 1024
 """Tokens for an answer where the estimate leaves none of the context; the provider counts the prompt exactly."""

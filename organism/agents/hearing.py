@@ -17,7 +17,7 @@ from organism.model.money import is_amount
 from organism.model.redact import Redactor
 from organism.pump.models import Anew, Told
 from organism.pump.spend import Cost
-from organism.pump.veil import Veil
+from organism.pump.stream import SecretFilter
 
 CHARS_PER_TOKEN_AT_MOST: Final = 16
 """No text that people can read has as many for each token: what goes on beyond is no answer."""
@@ -45,7 +45,7 @@ class Hearing:
         if self._is_told:
             self._tell(Anew())
         self._is_told = False
-        self._veils: dict[str, Veil] = {kind: Veil(self._redactor) for kind in ("text", "thought")}
+        self._filters: dict[str, SecretFilter] = {kind: SecretFilter(self._redactor) for kind in ("text", "thought")}
         self._said: dict[str, list[str]] = {"text": [], "thought": []}
         self._speaks: Kind = "text"
         self._calls: list[ToolCall] = []
@@ -84,10 +84,10 @@ class Hearing:
             self._flush()
             self._speaks = kind
         self._chars += len(text)
-        self._say(self._veils[kind].take(text))
+        self._say(self._filters[kind].take(text))
 
     def _flush(self) -> None:
-        self._say(self._veils[self._speaks].rest())
+        self._say(self._filters[self._speaks].rest())
 
     def _say(self, text: str) -> None:
         if text:

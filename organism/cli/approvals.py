@@ -11,7 +11,7 @@ from organism.cli.control import stands
 from organism.cli.options import Approval, Approvals
 from organism.cli.payloads import json_of
 from organism.cli.show import compact, moment, print_json, state, table, tell_more
-from organism.model.visible import visible
+from organism.model.redact import visible
 
 COLUMNS: Final = ("APPROVAL", "AGENT", "STATUS", "EXPIRES", "PREVIEW")
 

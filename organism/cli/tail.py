@@ -18,7 +18,7 @@ from organism.cli.exits import Exit, end
 from organism.cli.options import Tail
 from organism.cli.place import Place, place
 from organism.cli.show import compact, message_line, note, out, placed, print_json, refuse, state
-from organism.model.visible import visible
+from organism.model.redact import visible
 
 FIRST_DELAY_SECONDS: Final = 0.5
 MAX_DELAY_SECONDS: Final = 8.0

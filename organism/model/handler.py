@@ -8,13 +8,15 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Literal, Protocol, Unpack
+from typing import Any, Final, Literal, Protocol, Unpack
 from uuid import UUID
 
 from organism.model.completion import ChatMessage, CompleteOptions, Completion
 
 EffectKind = Literal["pure", "idempotent", "unsafe"]
 AskCode = Literal["routing", "validation", "timeout", "dead_letter", "no_reply"]
+FACTS: Final = frozenset({"value_set"})
+"""Types of events that a shipped tool may record in the very unit in which it answers."""
 
 
 @dataclass
@@ -72,6 +74,23 @@ class HandlerResponse:
 
 
 @dataclass(frozen=True, slots=True)
+class Fact:
+    """One event. ``content`` is JSON that is kept beside it, and erased with the thread that it came from."""
+
+    type: str
+    data: Mapping[str, Any]
+    content: bytes | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded(HandlerResponse):
+    """An answer, with what it made so, and whose text it gives back. Both count if it comes from a shipped tool."""
+
+    facts: tuple[Fact, ...] = ()
+    authors: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
 class Approval:
     """What a human decided: ``decision`` is ``approve``, ``reject`` or ``expired``.
 
@@ -112,118 +131,50 @@ class EffectFailed(EffectError):
 
 
 class Steps(Protocol):
-    """The steps of one handling; the pump's side of ``HandlerMetadata``."""
-
-    async def ask(self, to: str, payload: object, timeout_s: float | None, call_id: str) -> Any:
-        """Send and wait for the reply's payload."""
-
-    async def effect(self, key: str, fn: Callable[[str], Awaitable[Any]], kind: EffectKind) -> Any:
-        """Run an outside effect and record its result."""
-
-    async def now(self) -> datetime:
-        """The time, recorded."""
-
-    async def uuid(self) -> UUID:
-        """A UUID, recorded."""
-
-    async def random(self) -> float:
-        """A number in [0, 1), recorded."""
-
-    async def approve(self, preview: Any) -> Approval:
-        """Wait for a human."""
-
-    async def complete(self, messages: Sequence[ChatMessage], options: CompleteOptions) -> Completion:
-        """Call a model and record its answer."""
-
-    async def emit(self, kind: str, data: Mapping[str, Any]) -> None:
-        """Show an entry of the run."""
-
-
-class Situation(Protocol):
-    """What is so in one handling; the pump's side of ``HandlerMetadata``."""
+    """One handling; the pump's side of ``HandlerMetadata``, which says what each of these is."""
 
     @property
-    def token(self) -> str:
-        """An opaque call token: the same for a call and for the replies to what was sent in it."""
+    def token(self) -> str: ...
 
     @property
-    def from_id(self) -> str:
-        """Who sent the message."""
+    def from_id(self) -> str: ...
 
     @property
-    def own_name(self) -> str | None:
-        """The listener's own name; for agents only."""
+    def own_name(self) -> str | None: ...
 
     @property
-    def is_self_call(self) -> bool:
-        """Whether the listener sent the message itself."""
+    def is_self_call(self) -> bool: ...
 
     @property
-    def usage_instructions(self) -> str:
-        """How to talk to the agent's peers: each one's payload, for its prompt. Empty for tools."""
+    def usage_instructions(self) -> str: ...
 
     @property
-    def todo_nudge(self) -> str:
-        """The reminders whose message has passed and that are not closed yet; empty if there are none."""
+    def todo_nudge(self) -> str: ...
 
     @property
-    def attempt(self) -> int:
-        """1 for the first start of this message, one more for each further one."""
+    def attempt(self) -> int: ...
 
     @property
-    def deadline_us(self) -> int:
-        """When its own running time is over if it never waits, in µs since 1970."""
+    def deadline_us(self) -> int: ...
+
+    async def ask(self, to: str, payload: object, timeout_s: float | None, call_id: str) -> Any: ...
+
+    async def effect(self, key: str, fn: Callable[[str], Awaitable[Any]], kind: EffectKind) -> Any: ...
+
+    async def now(self) -> datetime: ...
+
+    async def uuid(self) -> UUID: ...
+
+    async def random(self) -> float: ...
+
+    async def approve(self, preview: Any) -> Approval: ...
+
+    async def complete(self, messages: Sequence[ChatMessage], options: CompleteOptions) -> Completion: ...
+
+    async def emit(self, kind: str, data: Mapping[str, Any]) -> None: ...
 
 
-class Circumstances:
-    """What a handler knows of its message; ``HandlerMetadata`` is this, and the steps."""
-
-    __slots__ = ("_situation",)
-
-    _situation: Situation
-
-    @property
-    def thread_id(self) -> str:
-        """An opaque call token: the same for a call and for the replies to what was sent in it."""
-        return self._situation.token
-
-    @property
-    def from_id(self) -> str:
-        """Who sent the message."""
-        return self._situation.from_id
-
-    @property
-    def own_name(self) -> str | None:
-        """The listener's own name; for agents only."""
-        return self._situation.own_name
-
-    @property
-    def is_self_call(self) -> bool:
-        """Whether the listener sent the message itself."""
-        return self._situation.is_self_call
-
-    @property
-    def usage_instructions(self) -> str:
-        """How to talk to the agent's peers: each one's payload, for its prompt. Empty for tools."""
-        return self._situation.usage_instructions
-
-    @property
-    def todo_nudge(self) -> str:
-        """The reminders whose message has passed and that are not closed yet; empty if there are none."""
-        return self._situation.todo_nudge
-
-    @property
-    def attempt(self) -> int:
-        """1 for the first start of this message, one more for each further one."""
-        return self._situation.attempt
-
-    @property
-    def deadline(self) -> datetime:
-        """When the handling's own running time is over if it never waits, UTC."""
-        return datetime.fromtimestamp(self._situation.deadline_us / 1_000_000, UTC)
-
-
-class HandlerMetadata(Circumstances):
+class HandlerMetadata:
     """What a handler knows of its message, and the steps that it may take.
 
     Each step is on disk before its result is given; after a restart a recorded step gives its recorded result. Steps
@@ -232,9 +183,48 @@ class HandlerMetadata(Circumstances):
 
     __slots__ = ("_steps",)
 
-    def __init__(self, situation: Situation, steps: Steps) -> None:
-        self._situation = situation
+    def __init__(self, steps: Steps) -> None:
         self._steps = steps
+
+    @property
+    def thread_id(self) -> str:
+        """An opaque call token: the same for a call and for the replies to what was sent in it."""
+        return self._steps.token
+
+    @property
+    def from_id(self) -> str:
+        """Who sent the message."""
+        return self._steps.from_id
+
+    @property
+    def own_name(self) -> str | None:
+        """The listener's own name; for agents only."""
+        return self._steps.own_name
+
+    @property
+    def is_self_call(self) -> bool:
+        """Whether the listener sent the message itself."""
+        return self._steps.is_self_call
+
+    @property
+    def usage_instructions(self) -> str:
+        """How to talk to the agent's peers: each one's payload, for its prompt. Empty for tools."""
+        return self._steps.usage_instructions
+
+    @property
+    def todo_nudge(self) -> str:
+        """The reminders whose message has passed and that are not closed yet; empty if there are none."""
+        return self._steps.todo_nudge
+
+    @property
+    def attempt(self) -> int:
+        """1 for the first start of this message, one more for each further one."""
+        return self._steps.attempt
+
+    @property
+    def deadline(self) -> datetime:
+        """When the handling's own running time is over if it never waits, UTC."""
+        return datetime.fromtimestamp(self._steps.deadline_us / 1_000_000, UTC)
 
     async def ask(self, to: str, payload: object, timeout: float | None = None, *, call_id: str = "") -> Any:
         """Send ``payload`` to the peer ``to`` and give the payload of its reply.

@@ -8,6 +8,7 @@ came but for the first kind; what is shown or logged loses all three.
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from json import dumps
@@ -15,6 +16,7 @@ from typing import Any, Final, NamedTuple
 
 from organism.model.linear import Found, Linear, linear, searchable
 
+_INVISIBLE: Final = frozenset({"Cf", "Cc", "Co", "Cn", "Zl", "Zp"})
 MASK: Final = "[redacted]"
 _MASK: Final = MASK.encode()
 SHORTEST: Final = 8
@@ -234,3 +236,17 @@ def _masked(look: _Look, found: Found[bytes]) -> bytes:
 
 def _decoded(text: bytes) -> str:
     return text.decode("utf-8", "surrogatepass")
+
+
+def visible(value: Any) -> Any:
+    """JSON with each character that nobody sees, or that turns others around, written out as its number."""
+    if isinstance(value, str):
+        return "".join(_seen(char) for char in value)
+    if isinstance(value, Mapping):
+        return {visible(str(key)): visible(each) for key, each in value.items()}
+    return [visible(each) for each in value] if isinstance(value, list) else value
+
+
+def _seen(char: str) -> str:
+    is_plain = char in "\n\t" or unicodedata.category(char) not in _INVISIBLE
+    return char if is_plain else f"⟨U+{ord(char):04X}⟩"

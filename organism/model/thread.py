@@ -120,6 +120,11 @@ class Step:
         self.unknown = False
         self.is_written = True
 
+    def named(self) -> dict[str, Any]:
+        """What every event of a step says of it."""
+        message = self.message
+        return {"message": message.id, "agent": message.to, "step": self.number, "kind": self.kind, "input": self.input}
+
 
 class Shown:
     """What the log holds of a message's run.
@@ -238,3 +243,33 @@ class Message:
     def is_waiting_in_step(self) -> bool:
         """Whether its handler waits in an ask, an approval or a model call, and so runs no code of its own."""
         return self.steps is not None and any(step.ok is None and step.kind in WAITS for step in self.steps.values())
+
+
+def steps_held(message: Message, *, is_paused: bool) -> Iterable[Step]:
+    """The steps whose clocks stand still for this message's sake.
+
+    A pause holds up its own steps that wait for somebody and the asks that wait for it. While a human is asked whether
+    it may be handled at all, the asks alone: the question itself has its own end.
+    """
+    if is_paused:
+        yield from (step for step in (message.steps or {}).values() if step.ok is None and step.kind in WAITS)
+    if is_paused or message.awaits_consent():
+        yield from asks_above(message)
+
+
+def asks_above(message: Message) -> Iterable[Step]:
+    """The asks that wait for an answer of the message's branch, from the nearest to the farthest."""
+    ask, seen = message.ask, set[Step]()
+    while ask is not None and ask not in seen:
+        seen.add(ask)
+        yield ask
+        ask = ask.message.ask
+
+
+def stop_or_go(step: Step, at: int, *, is_held: bool) -> None:
+    """Stop the step's clock at a time, or let it run on: then its end moves on by the time in between."""
+    if is_held and not step.held_at:
+        step.held_at = at
+    elif step.held_at and not is_held:
+        step.expires += at - step.held_at if step.expires else 0
+        step.held_at = 0

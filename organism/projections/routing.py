@@ -2,7 +2,7 @@
 
 The running pump applies it to every event that it makes, at the decision, so that the next decision rests on it; a
 start applies it to the log. What a process alone knows (slots, tasks, decoded payloads) is not here but in
-``pump/mailbox.py``; ``Message.payload``, ``.generation``, ``.next``, ``.line`` and ``.handling`` are the pump's own
+``pump/mailboxes.py``; ``Message.payload``, ``.generation``, ``.next``, ``.line`` and ``.handling`` are the pump's own
 room on the object and are never folded.
 """
 
@@ -12,9 +12,8 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from organism.model.events import Event
-from organism.model.held import asks_above, steps_held, stop_or_go
 from organism.model.ids import CONSOLE
-from organism.model.thread import CONSENT, Call, Message, Root, Step, Thread
+from organism.model.thread import CONSENT, Call, Message, Root, Step, Thread, asks_above, steps_held, stop_or_go
 
 SHORT_LIFE_US: Final = 12_000_000
 """A life that ended sooner, with something started and nothing ended, counts towards a crash loop (G8)."""

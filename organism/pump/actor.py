@@ -1,119 +1,80 @@
-"""The actor: one message at a time → the handler's answer. The one place where a handler's exceptions end."""
+"""The actor: one message at a time → the handler's answer. The one place where a handler's exceptions end.
+
+What came back from a handler is made plain here: its own classes may lie and raise in every method, and in the midst of
+a decision that would part the state from the log. Payloads are made plain by ``respond.seal``.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable
 from contextvars import copy_context
-from typing import Any, Protocol, TypeVar
+from typing import Any
 
 from organism.config.served import SERVED
-from organism.log.log import Log
-from organism.model.handler import HandlerMetadata, HandlerResponse
-from organism.pump import confirm, consent
-from organism.pump.outgoing import Failure, failure_of, outgoing
+from organism.config.settings import Listener
+from organism.model.handler import HandlerMetadata, HandlerResponse, Recorded
+from organism.pump.approvals import Withheld, admitted
+from organism.pump.failing import Failure
+from organism.pump.handling import Handling
 from organism.pump.recall import Unreadable, payload_of
-from organism.pump.situation import Situation
-from organism.pump.steps import Handling
+from organism.pump.steps import Steps
+from organism.pump.wording import described
 
-T = TypeVar("T")
-
-
-class Stop(Protocol):
-    """What the actor tells the pump."""
-
-    log: Log
-    on_broken: Callable[[BaseException], None]
-
-    def finished(self, handling: Handling, responses: tuple[HandlerResponse, ...]) -> None:
-        """The handler gave its answer."""
-
-    def failed(self, handling: Handling, failure: Failure) -> None:
-        """The handler raised."""
-
-    def park(self, handling: Handling, code: str, reason: str) -> None:
-        """The message can't be handled."""
+Responses = tuple[HandlerResponse, ...]
 
 
-async def run(pump: Stop, handling: Handling) -> None:
-    """Run the handler to its end and tell the pump. Whatever the handler raises ends here, ``SystemExit`` too (G7).
+class WrongReturn(TypeError):
+    """A handler returned something else than HandlerResponse, a list of them, or None."""
 
-    A fault of the pump itself makes it fold its state anew.
+
+async def run(handling: Handling, finished: Callable[[Handling, Responses | Failure], None]) -> None:
+    """Run the handler and call ``finished``. Whatever the handler raises ends here, ``SystemExit`` too (G7).
+
+    A fault of the pump itself makes it fold its state again.
     """
     if handling.dead:
         return
+    outcome = await _outcome(handling)
+    try:
+        finished(handling, outcome)
+    except Exception as error:  # noqa: BLE001 - given to whoever folds the state again, who records it
+        handling.runtime.on_broken(error)
+
+
+async def _outcome(handling: Handling) -> Responses | Failure:
     message = handling.message
-    served = SERVED.set(handling.rules.settings.prompts)
+    SERVED.set(handling.rules.settings.prompts)  # the handling's task has a context of its own
     try:
-        try:
-            payload = message.payload
-            if payload is None or message.generation != handling.rules.generation:
-                payload = await payload_of(pump.log, handling.rules, message)
-            message.payload = None
-            if handling.handler is None:
-                answer = await _otherwise(handling, payload)
-            else:
-                answer = await handling.handler(payload, HandlerMetadata(Situation(handling), handling))
-            responses = outgoing(answer)
-        except BaseException as error:  # noqa: BLE001 - recorded as the failure of this handling, whatever it is
-            _failed(pump, handling, error)
-        else:
-            if not handling.dead:
-                pump.finished(handling, responses)
-    except Exception as error:  # noqa: BLE001 - given to whoever folds the state anew, who records it
-        pump.on_broken(error)
-    finally:
-        SERVED.reset(served)
+        payload = message.payload
+        if payload is None or message.generation != handling.rules.generation:
+            payload = await payload_of(handling.runtime.log, handling.rules, message)
+        message.payload = None
+        return _plain(await _answer(handling, payload))
+    except Unreadable as error:
+        return Failure("schema_changed", str(error), is_final=True)
+    except BaseException as error:  # noqa: BLE001 - recorded as the failure of this handling, whatever it is
+        return Failure("wrong_return" if type(error) is WrongReturn else "handler_error", described(error))
 
 
-def _failed(pump: Stop, handling: Handling, error: BaseException) -> None:
-    if handling.dead:
-        return
-    if type(error) is Unreadable:
-        pump.park(handling, "schema_changed", str(error))
-    else:
-        pump.failed(handling, failure_of(error))
-
-
-def guarded(act: Callable[[T], None], broken: Callable[[T, Exception], None], unit: T) -> None:
-    """Do what a unit on disk makes possible; a fault of the pump itself makes it fold its state anew."""
-    try:
-        act(unit)
-    except Exception as error:  # noqa: BLE001 - given to whoever folds the state anew, who records it
-        broken(unit, error)
-
-
-OutcomeOf = Callable[[Awaitable[Any]], Coroutine[Any, Any, tuple[Any, Exception | None]]]
-
-
-async def outcome_of(effect: Awaitable[Any]) -> tuple[Any, Exception | None]:
-    """What an outside effect gave, or what it raised, which its step records."""
-    try:
-        return await effect, None
-    except Exception as error:  # noqa: BLE001 - recorded as the step's error, whatever it is
-        return None, error
-
-
-async def _otherwise(handling: Handling, payload: Any) -> object:
-    """Run a handler that is not simply called: one that asks first, one with a thread of its own."""
+async def _answer(handling: Handling, payload: Any) -> object:
+    """What the handler gives, once what must be agreed to first is."""
     listener = handling.listener
-    if listener.confirm and not handling.message.reply:
-        payload = await confirm.asked(handling, payload)
-    if not handling.message.reply and not isinstance(payload, consent.Withheld):
-        payload = await consent.asked(handling, payload)
-    if isinstance(payload, consent.Withheld):
-        return payload.answer
-    if listener.handler is None or listener.blocking:
-        return await _in_thread(handling, payload)
-    return await listener.handler(payload, HandlerMetadata(Situation(handling), handling))
+    if listener.approval or listener.confirm or listener.destroys:
+        payload = await admitted(handling, payload)
+        if isinstance(payload, Withheld):
+            return payload.answer
+    if listener.handler is None:
+        raise LookupError(f"{listener.name} has no handler, and no model runs it in this version.")
+    metadata = HandlerMetadata(Steps(handling))
+    if listener.blocking:
+        return await _in_thread(listener, payload, metadata)
+    return await listener.handler(payload, metadata)
 
 
-async def _in_thread(handling: Handling, payload: Any) -> object:
-    """Run a plain function in a thread of its own. One that never ends holds up nobody but itself."""
-    handler, metadata = handling.listener.handler, HandlerMetadata(Situation(handling), handling)
-    if handler is None:
-        raise LookupError(f"{handling.listener.name} has no handler, and no model runs it in this version.")
+async def _in_thread(listener: Listener, payload: Any, metadata: HandlerMetadata) -> object:
+    """Run a plain function in a thread of its own. One that never ends holds up nothing but itself."""
     loop = asyncio.get_running_loop()
     ended: asyncio.Future[tuple[object, BaseException | None]] = loop.create_future()
 
@@ -124,15 +85,44 @@ async def _in_thread(handling: Handling, payload: Any) -> object:
     def work() -> None:
         value, failure = None, None
         try:
-            value = handler(payload, metadata)
+            value = listener.handler(payload, metadata)  # type: ignore[misc]  # the caller has looked
         except BaseException as error:  # noqa: BLE001 - carried to the loop, where it is recorded
             failure = error
         if not loop.is_closed():
             loop.call_soon_threadsafe(settle, value, failure)
 
     context = copy_context()  # it has the prompts of its handling, as an async handler does
-    threading.Thread(target=context.run, args=(work,), name=f"blocking-{handling.message.id}", daemon=True).start()
+    threading.Thread(target=context.run, args=(work,), name=f"blocking-{listener.name}", daemon=True).start()
     answer, error = await ended
     if error is not None:
         raise error
     return answer
+
+
+async def outcome_of(effect: Awaitable[Any]) -> tuple[Any, Exception | None]:
+    """What an outside effect gave, or what it raised, which its step records."""
+    try:
+        return await effect, None
+    except Exception as error:  # noqa: BLE001 - recorded as the step's error, whatever it is
+        return None, error
+
+
+def _plain(answer: object) -> Responses:
+    """A handler's answer as responses. Raises ``WrongReturn``, and whatever the answer's own code raises."""
+    if answer is None:
+        return ()
+    if isinstance(answer, list):
+        return tuple([_plain_response(item, "a list with other things in it") for item in answer])
+    return (_plain_response(answer, type(answer).__name__),)
+
+
+def _plain_response(item: object, came: str) -> HandlerResponse:
+    if not isinstance(item, HandlerResponse):
+        raise WrongReturn(f"A handler returns HandlerResponse, a list of them, or None; {came} came.")
+    to, payload = item.to, item.payload
+    type(payload).__name__  # noqa: B018 - the route asks for it, and a metaclass may raise
+    if to is not None and not isinstance(to, str):
+        raise WrongReturn("The `to` of a HandlerResponse is the name of a listener, or None for the caller.")
+    if (type(item) is HandlerResponse or type(item) is Recorded) and (to is None or type(to) is str):
+        return item
+    return HandlerResponse(payload, None if to is None else str.__str__(to))

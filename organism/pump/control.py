@@ -7,7 +7,7 @@ read before it and given here.
 from __future__ import annotations
 
 import hashlib
-from typing import Any
+from typing import Any, Final
 
 import orjson
 
@@ -16,10 +16,14 @@ from organism.model.commands import ResolveApproval
 from organism.model.events import Content
 from organism.model.thread import CONSENT, Message, Step, Thread
 from organism.pump import runs
-from organism.pump.unit import Decision, State
+from organism.pump.decision import Decision, State
 from organism.pump.wording import json_of
 
-UNKNOWN_AFTER_KILL = {"code": "unknown", "message": "The thread was killed while this effect was under way."}
+KILLED: Final = {"code": "killed", "message": "The thread was killed."}
+UNKNOWN_AFTER_KILL: Final = {
+    "code": "unknown",
+    "message": "The thread was killed while this effect was under way.",
+}
 
 
 def pause_agent(decision: Decision, agent: str, by: str = "operator") -> None:
@@ -102,22 +106,8 @@ def _close_steps(decision: Decision, message: Message) -> None:
             continue
         if step.approval:
             decision.add("approval_cancelled", {"approval": step.approval}, thread=message.thread.id)
-        unsafe = step.effect == "unsafe"
-        _close(
-            decision, step, UNKNOWN_AFTER_KILL if unsafe else {"code": "killed", "message": "The thread was killed."}
-        )
-
-
-def _close(decision: Decision, step: Step, error: dict[str, str]) -> None:
-    data: dict[str, Any] = {
-        "message": step.message.id,
-        "agent": step.message.to,
-        "step": step.number,
-        "kind": step.kind,
-        "input": step.input,
-        "error": error,
-    }
-    decision.add("step_recorded", data, thread=step.message.thread.id)
+        error = UNKNOWN_AFTER_KILL if step.effect == "unsafe" else KILLED
+        decision.add("step_recorded", {**step.named(), "error": error}, thread=message.thread.id)
 
 
 def resolve_effect(decision: Decision, step: Step, outcome: str, result: Any) -> None:
@@ -129,7 +119,7 @@ def resolve_effect(decision: Decision, step: Step, outcome: str, result: Any) ->
     data = {"message": message.id, "agent": message.to, "step": step.number, "outcome": outcome}
     event = decision.add("step_resolved", data, content, message.thread.id)
     if content is not None:
-        decision.keep(step, event)
+        decision.set_result(step, event)
         decision.end_step(step)
     decision.state.boxes.wake(message)
 
@@ -151,8 +141,7 @@ def resolve_approval(decision: Decision, step: Step, command: ResolveApproval) -
         data["digest"] = hashlib.sha256(edits.json).hexdigest()
     decision.add("approval_resolved", data, edits, owner)
     answer = {"decision": command.decision, "edits": command.edits, "comment": command.comment, "by": by}
-    _show_response(decision, step, command.decision)
-    decision.record(step, None, Content(owner, orjson.dumps(answer)))
+    _answer_approval(decision, step, answer)
 
 
 def expire(decision: Decision, step: Step) -> None:
@@ -161,15 +150,15 @@ def expire(decision: Decision, step: Step) -> None:
     if step.kind == "approve":
         decision.add("approval_expired", {"approval": step.approval}, thread=owner)
         answer = {"decision": "expired", "edits": None, "comment": "", "by": ""}
-        _show_response(decision, step, "expired")
-        decision.record(step, None, Content(owner, orjson.dumps(answer)))
+        _answer_approval(decision, step, answer)
     else:
         decision.record(step, {"code": "timeout", "message": "There was no answer in time."})
 
 
-def _show_response(decision: Decision, step: Step, said: str) -> None:
+def _answer_approval(decision: Decision, step: Step, answer: dict[str, Any]) -> None:
     if step.number == CONSENT:
-        runs.show_response(decision, step.message, said)
+        runs.show_response(decision, step.message, answer["decision"])
+    decision.record(step, None, Content(step.message.thread.id, orjson.dumps(answer)))
 
 
 def find_approval(state: State, approval: str) -> Step | None:

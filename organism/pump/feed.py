@@ -8,7 +8,7 @@ its text from the log, where it comes gathered.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from organism.model.events import Event
 from organism.model.redact import Redactor
@@ -51,22 +51,15 @@ class Delta(NamedTuple):
         return {"type": f"{self.kind}_delta", "data": data}
 
 
-class Speaker(Protocol):
-    """A block that is open."""
-
-    def said(self) -> Delta:
-        """Its text that is not known to be in the log."""
-
-
 Hear = Callable[[Delta], None]
 
 
 class Feed:
-    """Who speaks, and who listens. ``redactor`` knows what nobody may hear."""
+    """The open blocks and who listens. ``redactor`` knows what nobody may hear."""
 
     def __init__(self, redactor: Redactor | None = None) -> None:
         self.redactor = redactor or Redactor()
-        self._speakers: dict[Speaker, None] = {}
+        self._blocks: dict[object, Callable[[], Delta]] = {}
         self._listeners: dict[Hear, None] = {}
 
     def join(self, hear: Hear) -> None:
@@ -77,13 +70,13 @@ class Feed:
         """Hear no more."""
         self._listeners.pop(hear, None)
 
-    def begin(self, speaker: Speaker) -> None:
-        """A block's start is on disk."""
-        self._speakers[speaker] = None
+    def begin(self, block: object, unlogged: Callable[[], Delta]) -> None:
+        """A block's start is on disk; ``unlogged`` gives its text that is not known to be in the log."""
+        self._blocks[block] = unlogged
 
-    def end(self, speaker: Speaker) -> None:
+    def end(self, block: object) -> None:
         """Nothing more comes from it but by the log."""
-        self._speakers.pop(speaker, None)
+        self._blocks.pop(block, None)
 
     def tell(self, delta: Delta) -> None:
         """A piece of a block's text has come."""
@@ -91,8 +84,8 @@ class Feed:
             hear(delta)
 
     def said(self) -> list[Delta]:
-        """What of all open blocks is not known to be in the log."""
-        return [said for speaker in self._speakers if (said := speaker.said()).text]
+        """The text of all open blocks that is not known to be in the log."""
+        return [delta for unlogged in self._blocks.values() if (delta := unlogged()).text]
 
 
 class Live:

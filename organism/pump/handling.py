@@ -1,4 +1,4 @@
-"""A handling while it runs: its clock, its slot, and the answers that it waits for.
+"""A handling while it runs: its clock, its slot, its steps, and the answers that it waits for.
 
 While a handler waits for an answer its slot is free and its line is open; it goes on when the answer is on disk and it
 has both again; a turn of a model that acts by steps alone goes on when it is decided (adr/0044). While it waits for a
@@ -8,87 +8,55 @@ model its line stays shut: one turn at a time for each agent and thread.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine
-from typing import Any, Protocol
+import hashlib
+from typing import Any
 
 from organism.config.settings import Listener
-from organism.log.log import Log
+from organism.model.events import Content
 from organism.model.thread import Message, Step
-from organism.pump.feed import Feed
-from organism.pump.models import Models
-from organism.pump.signal import Signal
-from organism.pump.story import Story
-from organism.pump.timers import Timers
-from organism.pump.unit import Chance, Decision, State, Tell
+from organism.pump import recall
+from organism.pump.decision import Decision
+from organism.pump.runtime import Runtime
+from organism.pump.stream import RunStream
 
 
 class ReplayDiverged(BaseException):
     """A step does not fit its record. Not an ``Exception``, so that no handler takes it for a failure of its own."""
 
 
-class Desk(Protocol):
-    """What a handling asks of the pump."""
+class Handling:
+    """One run of a handler. ``left_us`` is the running time it still has when it last got its slot, at ``ran_at``.
 
-    log: Log
-    state: State
-    chance: Chance
-    timers: Timers
-    resumes: Signal
-    rests: Signal
-    models: Models
-    feed: Feed
-    on_broken: Callable[[BaseException], None]
-    outcome_of: Callable[[Awaitable[Any]], Coroutine[Any, Any, tuple[Any, Exception | None]]]
-
-    def write(self, decision: Decision, tell: Tell | None = None) -> None:
-        """Append the decision; ``tell`` is called once it is on disk."""
-
-    async def commit(self, decision: Decision) -> Decision:
-        """Append the decision and wait until it is on disk."""
-
-    async def settled(self) -> None:
-        """Wait until all that is decided is on disk."""
-
-    def is_paused(self, message: Message) -> bool:
-        """Whether the message may not go on now."""
-
-
-class Run:
-    """One run of a handler. ``left_us`` is the running time it still has.
-
-    ``handler`` is what is called with the payload and nothing else first; None if there is more to do than that.
-    ``pending`` counts the answers it waits for; ``story`` is what it has shown of itself, if anything.
+    ``pending`` counts the answers it waits for; ``stream`` is what it has shown of itself, if anything. A ``dead`` one
+    is over, whatever its code still does.
     """
 
     __slots__ = (
+        "_answered",
+        "_turn",
+        "_waiters",
         "attempt",
         "dead",
         "diverged",
-        "handler",
         "has_slot",
         "left_us",
         "listener",
         "message",
         "number",
-        "over",
         "pending",
-        "pump",
         "ran_at",
         "rules",
+        "runtime",
         "started_at",
-        "story",
+        "stream",
         "task",
-        "turn",
-        "waiters",
     )
 
-    def __init__(self, pump: Desk, message: Message, listener: Listener, started_at: int) -> None:
+    def __init__(self, runtime: Runtime, message: Message, listener: Listener, started_at: int) -> None:
+        self.runtime = runtime
         self.message = message
         self.listener = listener
-        asks_first = listener.approval or listener.confirm or listener.destroys
-        self.handler = None if asks_first or listener.blocking else listener.handler
-        self.rules = pump.state.rules
-        self.pump = pump
+        self.rules = runtime.state.rules
         self.started_at = self.ran_at = started_at
         self.left_us = int(listener.timeout_s * 1_000_000)
         self.attempt = message.starts
@@ -98,46 +66,26 @@ class Run:
         self.dead = False
         self.diverged = ""
         self.task: asyncio.Task[None] | None = None
-        self.story: Story | None = None
-        self.turn: asyncio.Future[None] | None = None
-        self.waiters: dict[int, asyncio.Future[None]] = {}
-        self.over: list[Step] = []
+        self.stream: RunStream | None = None
+        self._turn: asyncio.Future[None] | None = None
+        self._waiters: dict[int, asyncio.Future[None]] = {}
+        self._answered: list[Step] = []
 
-    def step_over(self, step: Step) -> bool:
-        """A step got its result in a decision. True if the handler gets it without a slot, since it waits for more."""
-        if step.number not in self.waiters:
-            return False
-        self.pending -= 1
-        if self.pending:
-            return True
-        self.pump.state.boxes.go_on(self.message)
-        return False
+    def open_stream(self) -> RunStream:
+        """What it shows of itself. Raises ``CancelledError`` once it is over."""
+        if self.dead:
+            raise asyncio.CancelledError
+        if self.stream is None:
+            self.stream = RunStream(self.runtime, self.message, self.rules.limits.max_payload_bytes)
+        return self.stream
 
-    def committed(self, step: Step) -> None:
-        """The result of a step is on disk."""
-        self.over.append(step)
-        if self.has_slot or self.pending:
-            self._hand_over()
+    def end(self) -> None:
+        """It is over: what its code still does comes to nothing."""
+        self.dead = True
+        if self.stream is not None:
+            self.stream.close()
 
-    def go(self) -> None:
-        """The handler has its slot and its line again."""
-        if not self.pending and not self.has_slot:
-            self.has_slot = True
-            self.ran_at = self.pump.state.now()
-        if self.turn is not None and not self.turn.done():
-            self.turn.set_result(None)
-        self._hand_over()
-
-    def _hand_over(self) -> None:
-        for step in self.over:
-            waiter = self.waiters.pop(step.number, None)
-            if waiter is not None and not waiter.done():
-                waiter.set_result(None)
-        self.over.clear()
-
-    def spent(self, now: int) -> bool:
-        """Whether its own running time is over."""
-        return self.has_slot and now - self.ran_at > self.left_us
+    # -- steps
 
     def next_number(self) -> int:
         """The number of the step that begins. Raises ``CancelledError`` once the handling is over."""
@@ -152,7 +100,7 @@ class Run:
         """Begin a decision of this handling. Raises ``CancelledError`` once it is over."""
         if self.dead:
             raise asyncio.CancelledError
-        return self.pump.state.decide(self.message.thread, self.message)
+        return self.runtime.state.decide(self.message.thread, self.message)
 
     def recorded(self, number: int, kind: str, digest: str) -> Step | None:
         """The record of this step, if there is one. A record that does not fit stops the handling."""
@@ -163,63 +111,134 @@ class Run:
         self.diverged = f"Step {number} is recorded as {recorded}; now it is {now}."
         raise ReplayDiverged(self.diverged)
 
-    def begin(self, decision: Decision, number: int, kind: str, digest: str, more: dict[str, Any]) -> Step:
-        """Say that the step begins."""
+    def begin_step(self, decision: Decision, number: int, kind: str, digest: str, more: dict[str, Any]) -> Step:
+        """Add ``step_started``."""
         message = self.message
-        data = {"message": message.id, "agent": message.to, "step": number, "kind": kind, "input": digest, **more}
-        decision.add("step_started", data, thread=message.thread.id)
+        decision.add("step_started", {**Step(message, number, kind, digest).named(), **more}, thread=message.thread.id)
         assert message.steps is not None  # noqa: S101 - the fold made it; narrows the type
         return message.steps[number]
 
+    async def record(
+        self, number: int, kind: str, digest: str, json: bytes | None, error: dict[str, str] | None = None
+    ) -> None:
+        """Record the result of a step that nobody else answers."""
+        decision = self.decide()
+        message = self.message
+        step = (message.steps or {}).get(number) or Step(message, number, kind, digest)
+        decision.record(step, error, Content(message.thread.id, json) if json is not None else None)
+        await self.runtime.commit(decision)
+
+    async def result(self, step: Step) -> Any:
+        """A step's recorded JSON. It may have been decided just now and be still on its way to the disk."""
+        if not step.is_written:
+            await self.runtime.settled()
+        return await recall.result_of(self.runtime.log, step)
+
+    # -- waiting
+
+    def step_ended(self, step: Step) -> bool:
+        """A step got its result in a decision. True if the handler gets it without a slot, since it waits for more."""
+        if step.number not in self._waiters:
+            return False
+        self.pending -= 1
+        if self.pending:
+            return True
+        self.runtime.state.boxes.resume(self.message)
+        return False
+
+    def step_on_disk(self, step: Step) -> None:
+        """The result of a step is on disk."""
+        self._answered.append(step)
+        if self.has_slot or self.pending:
+            self._wake()
+
+    def go_on(self, answered: Step | None = None) -> None:
+        """The handler has its slot and its line again; it gets this answer too, which may not be on disk yet."""
+        if answered is not None:
+            self._answered.append(answered)
+        if not self.pending and not self.has_slot:
+            self.has_slot = True
+            self.ran_at = self.runtime.state.now()
+        if self._turn is not None and not self._turn.done():
+            self._turn.set_result(None)
+        self._wake()
+
+    def _wake(self) -> None:
+        for step in self._answered:
+            waiter = self._waiters.pop(step.number, None)
+            if waiter is not None and not waiter.done():
+                waiter.set_result(None)
+        self._answered.clear()
+
     def suspend(self, step: Step) -> None:
         """From here the handler waits for the step's answer: its slot is free, its clock stands still."""
-        self.waiters[step.number] = asyncio.get_running_loop().create_future()
+        self._waiters[step.number] = asyncio.get_running_loop().create_future()
         self.pending += 1
         if self.has_slot:
-            self._lay_down_slot(keeps_line=step.kind == "complete")
+            self._give_up_slot(reserves_line=step.kind == "complete")
         elif step.kind != "complete":
-            self.pump.state.boxes.open_line(self.message)
+            self.runtime.state.boxes.open_line(self.message)
 
-    def _lay_down_slot(self, *, keeps_line: bool) -> None:
+    def _give_up_slot(self, *, reserves_line: bool) -> None:
         self.has_slot = False
-        self.pump.rests.fire()
-        self.left_us -= self.pump.state.now() - self.ran_at
-        self.pump.state.boxes.wait(self.message, keeps_line=keeps_line)
+        self.runtime.rests.fire()
+        self.left_us -= self.runtime.state.now() - self.ran_at
+        self.runtime.state.boxes.wait(self.message, reserves_line=reserves_line)
 
     async def answer(self, step: Step) -> None:
         """Wait until the step has its result and the handler may go on."""
-        if step.number not in self.waiters:
+        if step.number not in self._waiters:
             if step.ok is not None:
                 return
             self.suspend(step)
-            self.pump.write(self.decide())
+            self.runtime.write(self.decide())
         try:
-            await self.waiters[step.number]
+            await self._waiters[step.number]
         except asyncio.CancelledError:
-            await self._give_up(step)
+            await self._stop_waiting(step)
             raise
 
-    async def _give_up(self, step: Step) -> None:
+    async def _stop_waiting(self, step: Step) -> None:
         """The handler waits for this answer no more: before it goes on it has its slot and its line again."""
-        if self.dead or self.waiters.pop(step.number, None) is None:
+        if self.dead or self._waiters.pop(step.number, None) is None:
             return
         if step.ok is None:
             self.pending -= 1
             if not self.pending:
-                self.pump.state.boxes.go_on(self.message)
-                self.pump.write(self.decide())
+                self.runtime.state.boxes.resume(self.message)
+                self.runtime.write(self.decide())
         if not self.pending and not self.has_slot:
-            self.turn = asyncio.get_running_loop().create_future()
-            await self.turn
+            self._turn = asyncio.get_running_loop().create_future()
+            await self._turn
 
-    async def gate(self, *, keeps_line: bool = False) -> None:
+    async def wait_while_paused(self, *, reserves_line: bool = False) -> None:
         """While its agent, its thread or the organism is paused, a handler waits at its next step."""
-        while self.pump.is_paused(self.message) and not self.dead:
+        while self.runtime.is_paused(self.message) and not self.dead:
             if self.has_slot:
-                self._lay_down_slot(keeps_line=keeps_line)
-                self.pump.state.boxes.go_on(self.message)
-                self.pump.write(self.decide())
-                self.turn = asyncio.get_running_loop().create_future()
-                await self.turn
+                self._give_up_slot(reserves_line=reserves_line)
+                self.runtime.state.boxes.resume(self.message)
+                self.runtime.write(self.decide())
+                self._turn = asyncio.get_running_loop().create_future()
+                await self._turn
             else:
-                await self.pump.resumes.wait()
+                await self.runtime.resumes.wait()
+
+    # -- running time
+
+    def is_overdue(self, now: int) -> bool:
+        """Whether its own running time is over."""
+        return self.has_slot and now - self.ran_at > self.left_us
+
+    def is_in_call(self) -> bool:
+        """Whether a model answers it, or has answered and nothing delays the handler."""
+        if self.stream is None:
+            return False
+        message, line = self.message, self.message.line
+        if self.stream.calls or line.busy is message:
+            return True
+        return bool(line.is_reserved_for(message)) and not self.runtime.is_paused(message)
+
+
+def step_digest(kind: str, detail: str, body: bytes) -> str:
+    """The digest of a step's input, by which a replay is held to its record."""
+    return hashlib.sha256(b"\0".join((kind.encode(), detail.encode(), body))).hexdigest()[:32]

@@ -11,9 +11,9 @@ from organism.model.commands import Inject
 from organism.model.events import Content
 from organism.model.ids import CONSOLE, token_of
 from organism.model.thread import Thread
+from organism.pump.decision import Decision, State
 from organism.pump.route import Refused, Sender, receivers
 from organism.pump.rules import Rules
-from organism.pump.unit import Decision, State
 
 
 class Prepared:

@@ -1,117 +1,156 @@
-"""Mailboxes: who may start next. What a process alone knows; after a restart it is made anew from the fold.
+"""Mailboxes: who may start next. Only this process knows them; after a restart they are made again from the fold.
 
-Handlers that waited in a step go on before anything new starts. Nothing here reads a clock, awaits or logs: the pump
-asks
-``goers()`` and ``starts()`` at each decision and records what they answer.
+A *line* is the messages of one thread for one agent: one at a time, in order of position. A mailbox takes turns between
+its lines, so a thread with ten thousand messages waiting delays another by one handling. Handlers that waited in a step
+go on before anything new starts. Nothing here reads a clock, awaits or logs: the pump asks ``resumed()`` and
+``starts()`` at each decision and records what they answer.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from typing import Final, Protocol
+from collections.abc import Callable
+from typing import Final
 
 from organism.model.thread import Message, Thread
-from organism.pump.mailbox import Kept, Line, Mailbox
 
 SUSPECT_DEATHS: Final = 2
-"""A message that ran at this many deaths of the process runs alone among its like (G8)."""
+"""A message that was running in this many crashes runs alone among its like (G8)."""
 
 
-class Divider(Protocol):
-    """Who divides slots among several tenants."""
+class Reserved:
+    """A line's ``busy`` while its handler waits for a model: it has no slot, and no other message starts."""
 
-    def measure(self, boxes: Mailboxes) -> None:
-        """Set ``limit``: how many slots the tenant may hold when the decision at hand is made."""
+    __slots__ = ("message",)
+
+    def __init__(self, message: Message) -> None:
+        self.message = message
 
 
-class Slots:
-    """The slots that all handlers share. ``suspect`` is the one suspect that runs now.
+class Line:
+    """One thread's messages for one agent.
 
-    ``share`` sets ``limit`` anew at each decision while other tenants have slots of the same; ``served`` is its note of
-    when the tenant last got one. ``is_leaving``: no more slots are given, but to handlers that kept their line.
+    ``busy`` is the message whose handler holds the line now; ``waiters`` counts the handlers that wait in a step and
+    come back to it. ``ready``: it is in its mailbox's ring.
     """
 
-    __slots__ = ("boxes", "is_leaving", "limit", "ready", "running", "served", "share", "suspect")
+    __slots__ = ("box", "busy", "head", "ready", "tail", "thread", "waiters")
+
+    def __init__(self, box: Mailbox, thread: Thread) -> None:
+        self.box = box
+        self.thread = thread
+        self.head: Message | None = None
+        self.tail: Message | None = None
+        self.busy: Message | Reserved | None = None
+        self.waiters = 0
+        self.ready = False
+
+    def may_start(self) -> bool:
+        """Whether its head could start if there were a slot."""
+        head = self.head
+        if head is None or self.busy is not None:
+            return False
+        return not head.next_at and not self.thread.paused and not head.is_indeterminate()
+
+    def is_reserved_for(self, message: Message) -> bool:
+        """Whether it stays shut until this message's handler comes back."""
+        return type(self.busy) is Reserved and self.busy.message is message
+
+    def push(self, message: Message) -> None:
+        """Wait at the end."""
+        message.line = self
+        message.next = None
+        if self.tail is None:
+            self.head = message
+        else:
+            self.tail.next = message
+        self.tail = message
+        self.box.waiting += 1
+
+    def push_front(self, message: Message) -> None:
+        """Wait at the head again."""
+        message.next = self.head
+        self.head = message
+        if self.tail is None:
+            self.tail = message
+        self.box.waiting += 1
+
+    def pop(self) -> Message:
+        """Take the head, which there must be; it holds the line from here on."""
+        message = self.head
+        assert message is not None, "a line that may start has a head"  # noqa: S101 - narrows the type
+        self.head = message.next
+        if self.head is None:
+            self.tail = None
+        message.next = None
+        self.busy = message
+        self.box.waiting -= 1
+        return message
+
+    def clear(self) -> None:
+        """Forget all that wait."""
+        while self.head is not None:
+            self.head = self.head.next
+            self.box.waiting -= 1
+        self.tail = None
+
+    def drop_if_empty(self) -> None:
+        """A line that no message stands in, holds or comes back to is forgotten."""
+        if self.head is None and self.busy is None and self.waiters == 0:
+            self.box.lines.pop(self.thread.id, None)
+
+
+class Mailbox:
+    """An agent's lines. ``waiting`` counts messages that wait for a start, ``running`` the slots taken.
+
+    ``ring`` holds the lines that may be ready, ``resuming`` the messages whose handlers want to go on; ``listed``: it
+    is in the list of mailboxes that may have something to do.
+    """
+
+    __slots__ = ("limit", "lines", "listed", "name", "paused", "resuming", "ring", "running", "waiting")
+
+    def __init__(self, name: str, limit: int, *, paused: bool) -> None:
+        self.name = name
+        self.limit = limit
+        self.paused = paused
+        self.waiting = 0
+        self.running = 0
+        self.lines: dict[str, Line] = {}
+        self.ring: deque[Line] = deque()
+        self.resuming: deque[Message] = deque()
+        self.listed = False
+
+    def line(self, thread: Thread) -> Line:
+        """The thread's line, made on first use."""
+        found = self.lines.get(thread.id)
+        if found is None:
+            found = self.lines[thread.id] = Line(self, thread)
+        return found
+
+
+class Mailboxes:
+    """All mailboxes of a tenant, and the slots that their handlers share.
+
+    ``suspect`` is the one suspect that runs now; ``resuming`` counts the handlers that want to go on. While other
+    tenants share the slots, ``fair_share`` sets ``limit`` at each decision; ``served`` is its note of when the tenant
+    last got one. ``is_leaving``: no more slots are given, but to handlers whose line is reserved.
+    """
+
+    __slots__ = (
+        "boxes", "fair_share", "is_leaving", "limit", "paused", "ready", "resuming", "running", "served", "suspect",
+    )  # fmt: skip
 
     def __init__(self, limit: int) -> None:
         self.boxes: dict[str, Mailbox] = {}
         self.limit = limit
         self.running = 0
+        self.resuming = 0
+        self.paused = False
         self.suspect: Message | None = None
         self.ready: deque[Mailbox] = deque()
-        self.share: Divider | None = None
+        self.fair_share: Callable[[Mailboxes], None] | None = None
         self.is_leaving = False
         self.served = 0
-
-    def may_run(self, message: Message | None) -> bool:
-        """Whether a suspect that runs does not keep this one from it."""
-        return message is None or message.deaths < SUSPECT_DEATHS or self.suspect is None
-
-    def take(self, line: Line) -> Message:
-        """The line's head gets a slot, and the line."""
-        message = line.pop()
-        line.box.running += 1
-        self.running += 1
-        if message.deaths >= SUSPECT_DEATHS:
-            self.suspect = message
-        return message
-
-    def free(self, message: Message) -> None:
-        """Slot and line of the message are free, if it holds them."""
-        line: Line = message.line
-        if line.busy is not message:
-            return
-        line.busy = None
-        line.box.running -= 1
-        self.running -= 1
-        if line.head is not None:
-            self.offer(line)
-        else:
-            line.drop_if_empty()
-            self.list(line.box)
-
-    def open_line(self, message: Message) -> None:
-        """The handler does not keep its line any more, if it did."""
-        line: Line = message.line
-        if line.is_kept_for(message):
-            line.busy = None
-            self.offer(line)
-
-    def clear_suspicion(self, message: Message) -> None:
-        """The suspect runs no code of its own any more: the next one may run."""
-        if self.suspect is not message:
-            return
-        self.suspect = None
-        for box in self.boxes.values():
-            if box.going_on:
-                self.list(box)
-            for line in tuple(box.lines.values()):
-                if line.head is not None and line.head.deaths >= SUSPECT_DEATHS:
-                    self.offer(line)
-
-    def offer(self, line: Line) -> None:
-        """The line may be ready: put it into its mailbox's ring."""
-        if not line.ready and line.head is not None:
-            line.ready = True
-            line.box.ring.append(line)
-        self.list(line.box)
-
-    def list(self, box: Mailbox) -> None:
-        """The mailbox may have something to do."""
-        if not box.listed and (box.ring or box.going_on):
-            box.listed = True
-            self.ready.append(box)
-
-
-class Mailboxes(Slots):
-    """All mailboxes of a tenant. ``going_on`` counts the handlers that want to go on."""
-
-    __slots__ = ("going_on", "paused")
-
-    def __init__(self, limit: int) -> None:
-        super().__init__(limit)
-        self.paused = False
-        self.going_on = 0
 
     def box(self, name: str, limit: int = 1, *, paused: bool = False) -> Mailbox:
         """The agent's mailbox, made on first use."""
@@ -125,7 +164,7 @@ class Mailboxes(Slots):
         line = self.boxes[message.to].line(message.thread)
         line.push(message)
         if not line.ready and line.busy is None:
-            self.offer(line)
+            self._offer(line)
 
     def starts(self) -> list[Message]:
         """The messages to start now, one from each agent in turn; each has its slot and its line from here on."""
@@ -136,7 +175,7 @@ class Mailboxes(Slots):
             message = self._next_of(box)
             if message is not None:
                 found.append(message)
-            if message is not None and (box.ring or box.going_on):
+            if message is not None and (box.ring or box.resuming):
                 ready.append(box)
             else:
                 box.listed = False
@@ -151,90 +190,119 @@ class Mailboxes(Slots):
         while ring and box.running < box.limit and not box.paused:
             line = ring.popleft()
             line.ready = False
-            if line.may_start() and self.may_run(line.head):
-                return self.take(line)
+            if line.may_start() and self._may_run(line.head):
+                message = line.pop()
+                box.running += 1
+                self.running += 1
+                if message.deaths >= SUSPECT_DEATHS:
+                    self.suspect = message
+                return message
         return None
+
+    def _may_run(self, message: Message | None) -> bool:
+        """Whether no other suspect runs, if it is one."""
+        return message is None or message.deaths < SUSPECT_DEATHS or self.suspect is None
 
     def release(self, message: Message) -> None:
         """The message's handling is over: its slot and its line are free."""
-        self.clear_suspicion(message)
-        self.free(message)
+        self._clear_suspicion(message)
+        self._free(message)
 
-    def wait(self, message: Message, *, keeps_line: bool = False) -> None:
-        """The handler waits in a step, and comes back: its slot is free, and its line open unless it keeps that."""
+    def _free(self, message: Message) -> None:
+        line: Line = message.line
+        if line.busy is not message:
+            return
+        line.busy = None
+        line.box.running -= 1
+        self.running -= 1
+        if line.head is not None:
+            self._offer(line)
+        else:
+            line.drop_if_empty()
+            self._list(line.box)
+
+    def wait(self, message: Message, *, reserves_line: bool = False) -> None:
+        """The handler waits in a step, and comes back: its slot is free, and its line too unless that is reserved."""
         line: Line = message.line
         line.waiters += 1
-        self.clear_suspicion(message)
-        if not keeps_line:
-            self.free(message)
+        self._clear_suspicion(message)
+        if not reserves_line:
+            self._free(message)
         else:
-            line.busy = Kept(message)
+            line.busy = Reserved(message)
             line.box.running -= 1
             self.running -= 1
-            self.list(line.box)
+            self._list(line.box)
 
-    def go_on(self, message: Message) -> None:
+    def open_line(self, message: Message) -> None:
+        """The line is not reserved for this handler any more, if it was."""
+        line: Line = message.line
+        if line.is_reserved_for(message):
+            line.busy = None
+            self._offer(line)
+
+    def resume(self, message: Message) -> None:
         """The step is over: the handler wants its slot and its line again, before anything new."""
         box: Mailbox = message.line.box
-        box.going_on.append(message)
-        self.going_on += 1
-        self.list(box)
+        box.resuming.append(message)
+        self.resuming += 1
+        self._list(box)
 
     def forget_wait(self, message: Message) -> None:
         """The handler that waited in a step will not go on: it was killed or cancelled."""
-        self.clear_suspicion(message)
+        self._clear_suspicion(message)
         self.open_line(message)
         line: Line = message.line
         line.waiters -= 1
-        if message in line.box.going_on:
-            line.box.going_on.remove(message)
-            self.going_on -= 1
+        if message in line.box.resuming:
+            line.box.resuming.remove(message)
+            self.resuming -= 1
         line.drop_if_empty()
 
-    def goers(self) -> list[Message]:
-        """The handlings that may go on now; each has its slot and its line from here on."""
+    def resumed(self) -> list[Message]:
+        """The messages whose handlers may go on now; each has its slot and its line from here on."""
         found: list[Message] = []
-        if not self.going_on or self.paused:
+        if not self.resuming or self.paused:
             return found
         for box in tuple(self.ready):
-            if box.going_on and not box.paused:
-                self._go_on_from(box, found)
+            if box.resuming and not box.paused:
+                self._resume_from(box, found)
         return found
 
-    def _go_on_from(self, box: Mailbox, found: list[Message]) -> None:
-        for _ in range(len(box.going_on)):
+    def _resume_from(self, box: Mailbox, found: list[Message]) -> None:
+        for _ in range(len(box.resuming)):
             has_room = self.running < self.limit and box.running < box.limit
             if not has_room and not self.is_leaving:
                 return
-            message = box.going_on.popleft()
+            message = box.resuming.popleft()
             line: Line = message.line
-            may_go = line.is_open_to(message) if has_room else line.is_kept_for(message)
-            if not may_go or line.thread.paused or not self.may_run(message):
-                box.going_on.append(message)
+            may_go = line.is_reserved_for(message) or (has_room and line.busy is None)
+            if not may_go or line.thread.paused or not self._may_run(message):
+                box.resuming.append(message)
                 continue
             if message.deaths >= SUSPECT_DEATHS:
                 self.suspect = message
             line.busy = message
             line.waiters -= 1
-            self.going_on -= 1
+            self.resuming -= 1
             box.running += 1
             self.running += 1
             found.append(message)
 
     def wake(self, message: Message) -> None:
         """The line of a waiting message may have become ready: its retry is due, or its effect resolved."""
-        self.offer(message.line)
+        self._offer(message.line)
 
     def wake_thread(self, thread: Thread) -> None:
         """A thread was resumed."""
         for box in self.boxes.values():
             line = box.lines.get(thread.id)
             if line is not None:
-                self.offer(line)
+                self._offer(line)
 
     def wake_agent(self, name: str) -> None:
         """An agent was resumed, or got more slots."""
-        self.list(self.boxes[name])
+        self._list(self.boxes[name])
 
     def clear_thread(self, thread: Thread) -> None:
         """Forget the waiting messages of a killed thread."""
@@ -243,3 +311,28 @@ class Mailboxes(Slots):
             if line is not None:
                 line.clear()
                 line.drop_if_empty()
+
+    def _clear_suspicion(self, message: Message) -> None:
+        """The suspect runs no code of its own any more: the next one may run."""
+        if self.suspect is not message:
+            return
+        self.suspect = None
+        for box in self.boxes.values():
+            if box.resuming:
+                self._list(box)
+            for line in tuple(box.lines.values()):
+                if line.head is not None and line.head.deaths >= SUSPECT_DEATHS:
+                    self._offer(line)
+
+    def _offer(self, line: Line) -> None:
+        """The line may be ready: put it into its mailbox's ring."""
+        if not line.ready and line.head is not None:
+            line.ready = True
+            line.box.ring.append(line)
+        self._list(line.box)
+
+    def _list(self, box: Mailbox) -> None:
+        """The mailbox may have something to do."""
+        if not box.listed and (box.ring or box.resuming):
+            box.listed = True
+            self.ready.append(box)

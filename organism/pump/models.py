@@ -14,7 +14,7 @@ from typing import Protocol
 from organism.config.settings import Listener
 from organism.model.completion import ChatMessage, CompleteError, CompleteOptions, Completion, Part
 from organism.model.thread import Message
-from organism.pump.unit import Decision
+from organism.pump.decision import Decision
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ With an idempotency key its answer is kept.
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any, Final, TypeVar
@@ -24,15 +25,16 @@ from organism.errors import (
     Stopping,
     ThreadKilled,
 )
-from organism.log.log import EventFilter, Query, Row, Where
+from organism.log.log import EventFilter, Log, Query, Row, Where
 from organism.model import commands as c
-from organism.model.thread import Thread
-from organism.pump import consent, control, inject, replay
-from organism.pump.lookup import indeterminate
+from organism.model.thread import Step, Thread
+from organism.pump import approvals, control, inject, replay
+from organism.pump.decision import OUTLIVES_END, Decision, Tell
 from organism.pump.pump import Pump
-from organism.pump.unit import KEPT, Decision, Tell
 
 KEY_LIFE_US: Final = 24 * 3600 * 1_000_000
+_NUMBER: Final = re.compile(r"[1-9][0-9]{0,8}")
+_HISTORY: Final = 1 << 20
 
 T = TypeVar("T")
 Answer = c.Injected | c.Done
@@ -227,12 +229,41 @@ async def reopening(pump: Pump, command: c.Command, thread_id: str) -> dict[str,
     failed = [letter for letter in orjson.loads(page.rows) if letter["code"] not in replay.REFUSED_CODES]
     ends = EventFilter(threads=(thread_id,), types=("thread_completed", "thread_failed"))
     ended = (await pump.log.read(wanted=ends, limit=1, reverse=True))[0].data
-    reopened: dict[str, Any] = {name: ended[name] for name in KEPT if name in ended}
+    reopened: dict[str, Any] = {name: ended[name] for name in OUTLIVES_END if name in ended}
     if failed:
         reopened |= {"failed": len(failed), "reason": failed[-1]["reason"]}
     if row["tokens"]:
         reopened["tokens"] = row["tokens"]
     return {**reopened, "paused": True} if row["paused"] else reopened
+
+
+async def indeterminate(pump: Pump, effect: str) -> Step:
+    """The step of an effect (``MESSAGE:STEP``) of which nobody knows what became of it.
+
+    Raises ``AlreadyResolved`` if that was so once, else ``NotFound``.
+    """
+    message_id, _, number = effect.rpartition(":")
+    if _NUMBER.fullmatch(number):
+        step = pump.state.routing.step(message_id, int(number))
+        if step is not None and step.unknown:
+            return step
+        if await _was_indeterminate(pump.log, message_id, int(number)):
+            raise AlreadyResolved("This effect is not indeterminate any more.")
+    raise NotFound(f"There is no indeterminate effect {effect[:80]!r}.")
+
+
+async def _was_indeterminate(log: Log, message_id: str, number: int) -> bool:
+    message = await log.row("messages", message_id)
+    if message is None:
+        return False
+    wanted = EventFilter((orjson.loads(message)["thread_id"],), ("step_started", "step_recorded"))
+    found = (event.data for event in await log.read(wanted=wanted, limit=_HISTORY))
+    return any(_is_in_doubt(data) and (data["message"], data["step"]) == (message_id, number) for data in found)
+
+
+def _is_in_doubt(data: dict[str, Any]) -> bool:
+    """Found so after a death, or by the kill that came while the effect was under way."""
+    return "unknown" in data or data.get("error", {}).get("code") == "unknown"
 
 
 async def _finish(self: Operator, decision: Decision, command: c.Command, tell: Tell | None = None) -> c.Done:
@@ -267,7 +298,7 @@ async def _pause_agent(self: Operator, command: c.PauseAgent) -> c.Done:
 async def _resume_agent(self: Operator, command: c.ResumeAgent) -> c.Done:
     decision = self.pump.state.decide(None, None, command.actor)
     control.resume_agent(decision, _listener(self, command.agent))
-    return await _finish(self, decision, command, lambda _unit: self.pump.resumes.fire())
+    return await _finish(self, decision, command, lambda _unit: self.pump.runtime.resumes.fire())
 
 
 async def _thread_to_control(self: Operator, command: c.PauseThread | c.ResumeThread) -> Thread | None:
@@ -302,7 +333,7 @@ async def _resume_thread(self: Operator, command: c.ResumeThread) -> c.Done:
     elif (await known_thread(self.pump, command.thread_id))["paused"]:
         decision.thread_id = command.thread_id
         decision.add("thread_resumed", {})
-    return await _finish(self, decision, command, lambda _unit: self.pump.resumes.fire())
+    return await _finish(self, decision, command, lambda _unit: self.pump.runtime.resumes.fire())
 
 
 async def _pause_organism(self: Operator, command: c.PauseOrganism) -> c.Done:
@@ -314,7 +345,7 @@ async def _pause_organism(self: Operator, command: c.PauseOrganism) -> c.Done:
 async def _resume_organism(self: Operator, command: c.ResumeOrganism) -> c.Done:
     decision = self.pump.state.decide(None, None, command.actor)
     control.resume_organism(decision)
-    return await _finish(self, decision, command, lambda _unit: self.pump.resumes.fire())
+    return await _finish(self, decision, command, lambda _unit: self.pump.runtime.resumes.fire())
 
 
 async def _kill(self: Operator, command: c.KillThread) -> c.Done:
@@ -362,7 +393,7 @@ async def _resolve_approval(self: Operator, command: c.ResolveApproval) -> c.Don
             raise NotFound(f"There is no approval {command.approval!r}.", param="/approval")
         raise AlreadyResolved("This approval was resolved already.", param="/approval")
     check_position(command, step.message.thread.head)
-    consent.check_edits(self.pump.state.rules, step, command)
+    approvals.check_edits(self.pump.state.rules, step, command)
     decision = self.pump.state.decide(step.message.thread, None, command.actor)
     control.resolve_approval(decision, step, command)
     return await _finish(self, decision, command)

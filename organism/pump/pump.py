@@ -8,110 +8,79 @@ Everything is decided on the folded state and written as a unit; what it makes p
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping
-from functools import partial
+from collections.abc import Callable, Iterable
+from contextvars import copy_context
+from random import Random
 
-from organism.errors import LogUnavailable, OrganismError
 from organism.log.log import Log
-from organism.model.events import Unit
-from organism.model.handler import HandlerResponse
-from organism.model.thread import Message, Thread
+from organism.model.thread import Message
 from organism.pump import actor, failing, runs
-from organism.pump.feed import Feed
-from organism.pump.models import Models, NoModels
-from organism.pump.outgoing import Failure
+from organism.pump.actor import Responses
+from organism.pump.decision import Decision, State
+from organism.pump.failing import Failure
+from organism.pump.handling import Handling
 from organism.pump.replies import Collectors
 from organism.pump.respond import respond
-from organism.pump.signal import Signal
-from organism.pump.steps import Handling
-from organism.pump.timers import Timers
-from organism.pump.unit import Chance, Decision, State, Tell
-from organism.pump.workers import Workers
+from organism.pump.runtime import Runtime
 
 
 class Pump:
     """Runs one tenant's messages.
 
-    ``on_broken`` is told when the state can't be trusted any more and must be folded anew.
+    ``on_broken`` is called when state and log may differ: the state must be folded again. ``handlings`` are those whose
+    end is not decided.
     """
 
-    def __init__(self, log: Log, state: State, chance: Chance, on_broken: Callable[[BaseException], None]) -> None:
-        self.log = log
-        self.state = state
-        self.chance = chance
-        self.on_broken = on_broken
-        self.models: Models = NoModels()
-        self.feed = Feed()
+    def __init__(self, log: Log, state: State, chance: Random, on_broken: Callable[[BaseException], None]) -> None:
+        self.runtime = runtime = Runtime(log, state, chance, on_broken)
+        runtime.on_disk = self._act
+        runtime.outcome_of = actor.outcome_of
+        runtime.timers.on_tick = self._tick
+        self.log, self.state = log, state
+        self.write, self.commit, self.settled = runtime.write, runtime.commit, runtime.settled
         self.handlings: set[Handling] = set()
-        self.timers = Timers(state.now, partial(failing.tick, self), lambda: bool(self.handlings))
         self.endings: dict[str, list[asyncio.Future[bool]]] = {}
         self.collectors = Collectors()
-        self.outcome_of: actor.OutcomeOf = actor.outcome_of
-        self.workers = Workers(partial(actor.run, self))
-        self.decided = self.told = 0
-        self.is_over = False
+        self._tasks: set[asyncio.Task[None]] = set()
         self._loop = asyncio.get_running_loop()
-        self.resumes = Signal()
-        self.rests = Signal()
-        self._settles = Signal()
+        self._context = copy_context()
 
-    # -- log
-
-    def write(self, decision: Decision, tell: Tell | None = None) -> None:
-        """Close the decision and append it; ``tell`` is called once it is on disk."""
-        decision.tell = tell
-        decision.then = self._then
-        decision.close()
-        if not decision.events:
-            self._act(decision)
-            return
-        try:
-            if self.is_over:  # its state was given up, for one that the log gives anew
-                raise LogUnavailable
-            self.log.append(decision)
-        except (OrganismError, TypeError) as error:  # a TypeError: what came from a handler is no JSON
-            self._lost(decision, error)
-            return
-        self.decided += 1
-        _note_heads(decision, self.state.routing.threads)
-
-    async def commit(self, decision: Decision) -> Decision:
-        """``write``, then wait until it is on disk. Cancelling the wait does not undo the unit."""
-        done: asyncio.Future[Decision] = self._loop.create_future()
-        self.write(decision, partial(_settle, done))
-        return await done
-
-    def _then(self, unit: Unit, error: Exception | None) -> None:
-        assert isinstance(unit, Decision)  # noqa: S101 - the pump appends no other; narrows the type
-        self.told += 1
-        self._settles.fire()
-        if error is None:
-            actor.guarded(self._act, self._lost, unit)
-        else:
-            self._lost(unit, error)
-
-    def _lost(self, unit: Decision, error: Exception) -> None:
-        """The state and the log have parted, or what the unit makes possible went wrong: the state is folded anew."""
-        self.on_broken(error)
-        unit.failed = error
-        if unit.tell is not None:
-            unit.tell(unit)
+    # -- log ─▶ actor
 
     def _act(self, unit: Decision) -> None:
-        """The unit is on disk: start, go on, tell."""
+        """The unit is on disk: start handlers, let those that waited go on, tell who waits for it."""
         for message, event in unit.sent:
             message.position = event.position
             message.digest = event.data["content"]
-        if unit.over or unit.goers:
-            _hand_over(unit)
+        if unit.recorded or unit.resumed:
+            _go_on(unit)
         for message in unit.starts:
-            self._begin(message, unit.at)
+            self._start(message, unit.at)
         if self.collectors:
             self.collectors.take(unit.events)
         if unit.ends:
             self.tell_ended(unit.ends)
         if unit.tell is not None:
             unit.tell(unit)
+
+    def _start(self, message: Message, at: int) -> None:
+        state = self.state
+        if message.id not in state.routing.messages:
+            return
+        listener = state.rules.listeners.get(message.to)
+        if listener is None:  # a reload has removed it while the message waited
+            decision = state.decide(message.thread, message)
+            failing.dead(decision, message, "listener_gone", f"There is no listener named {message.to} any more.")
+            state.boxes.release(message)
+            self.write(decision)
+            return
+        handling = message.handling = Handling(self.runtime, message, listener, at)
+        self.handlings.add(handling)
+        running = actor.run(handling, self._finished)
+        handling.task = task = self._loop.create_task(running, context=self._context.copy())
+        self._tasks.add(task)  # the loop itself keeps no task alive
+        task.add_done_callback(self._tasks.discard)
+        self.runtime.timers.ensure_ticking()
 
     def tell_ended(self, thread_ids: Iterable[str]) -> None:
         """Wake those who wait for the end of these threads."""
@@ -120,55 +89,48 @@ class Pump:
                 if not waiter.done():
                     waiter.set_result(True)
 
-    # -- actor
+    # -- actor ─▶ respond ─▶ log
 
-    def _begin(self, message: Message, at: int) -> None:
-        state = self.state
-        if message.id not in state.routing.messages:
+    def _finished(self, handling: Handling, outcome: Responses | Failure) -> None:
+        """The handler gave its answer, or failed. What a handler still does after its end comes to nothing."""
+        if handling.dead:
             return
-        listener = state.rules.listeners.get(message.to)
-        if listener is None:
-            failing.gone(self, message)
-            return
-        handling = Handling(self, message, listener, at)
-        message.handling = handling
-        self.handlings.add(handling)
-        self.workers.give(handling)
-        if not self.timers.is_ticking:
-            self.timers.ensure()
-
-    # -- respond
-
-    def finished(self, handling: Handling, responses: tuple[HandlerResponse, ...]) -> None:
-        """The handler gave its answer."""
         if handling.diverged:
-            self.park(handling, "replay_diverged", handling.diverged)
-            return
+            self._failed(handling, Failure("replay_diverged", handling.diverged, is_final=True))
+        elif isinstance(outcome, Failure):
+            self._failed(handling, outcome)
+        else:
+            self._answered(handling, outcome)
+
+    def _answered(self, handling: Handling, responses: Responses) -> None:
         message = handling.message
         decision = self.state.decide(message.thread, message)
         respond(decision, handling, responses)
-        if handling.story is not None or message.shown is not None:
-            runs.finish(decision, handling)
+        if handling.stream is not None or message.shown is not None:
+            runs.finish(decision, message)
         decision.handled(message, "done")
         self.leave(handling)
         self.write(decision)
 
-    def failed(self, handling: Handling, failure: Failure) -> None:
-        """The handler raised, or its time was over."""
-        if handling.diverged:
-            self.park(handling, "replay_diverged", handling.diverged)
+    def _failed(self, handling: Handling, failure: Failure) -> None:
+        """A new attempt later, or a dead letter if there were enough. An unknown effect waits for an operator first."""
+        message = handling.message
+        decision = self.state.decide(message.thread, message)
+        if not failure.is_final and (
+            decision.find_unknown(message) or message.failures + 1 < self.state.rules.retry.attempts
+        ):
+            failing.retry(decision, message, failure)
+            self.leave(handling)
+            self.write(decision)
+            self.runtime.retry_when_due(message)
         else:
-            failing.failed(self, handling, failure)
-
-    def park(self, handling: Handling, code: str, reason: str) -> None:
-        """The handling failed for good: a dead letter."""
-        failing.park(self, handling, code, reason)
+            failing.park(decision, message, failure)
+            self.leave(handling)
+            self.write(decision)
 
     def leave(self, handling: Handling) -> None:
-        """The handling is over: its slot and its line are free, and what its code still does comes to nothing."""
-        handling.dead = True
-        if handling.story is not None:
-            handling.story.drop()
+        """The handling is over: its slot and its line are free."""
+        handling.end()
         self.handlings.discard(handling)
         message = handling.message
         message.handling = None
@@ -176,55 +138,45 @@ class Pump:
             self.state.boxes.release(message)
         else:
             self.state.boxes.forget_wait(message)
-        self.rests.fire()
+        self.runtime.rests.fire()
 
-    # -- what steps and commands ask
+    def _tick(self, now: int, passed_us: int) -> bool:
+        """Stop handlers that ran too long, also those that swallow the cancellation."""
+        for handling in tuple(self.handlings):
+            if self.runtime.is_paused(handling.message):  # its running time stands still too
+                handling.ran_at += passed_us
+            elif handling.is_overdue(now):
+                text = f"TimedOut: The handler ran longer than {handling.listener.timeout_s:g} s."
+                self._failed(handling, Failure("timeout", text))
+                if handling.task is not None:
+                    handling.task.cancel()
+        return bool(self.handlings)
 
-    def is_paused(self, message: Message) -> bool:
-        """Whether the message's agent, its thread or the organism is paused."""
-        return self.state.routing.is_paused(message)
-
-    async def settled(self) -> None:
-        """Wait until all that is decided by now is on disk, or known to be lost."""
-        decided = self.decided
-        while self.told < decided:
-            await self._settles.wait()
+    # -- the end
 
     def is_running(self) -> bool:
-        """Whether a handler runs, or its model does; those that wait for anybody else do not count."""
+        """Whether a handler runs, or its model does; those that wait for anything else do not count."""
         return any(handling.has_slot or handling.is_in_call() for handling in self.handlings)
 
+    def drop_all(self) -> None:
+        """This pump's state was given up, or its tenant stops: what the handlers still do comes to nothing."""
+        for handling in self.handlings:
+            handling.end()
+            if handling.task is not None:
+                handling.task.cancel()
+        self.handlings.clear()
+        self.runtime.rests.fire()
+        self.runtime.timers.stop()
 
-def _note_heads(decision: Decision, threads: Mapping[str, Thread]) -> None:
-    """The threads that are still active have moved on."""
-    thread_id, thread = None, None
-    for event in decision.events:
-        if event.thread is not thread_id:
-            thread_id = event.thread
-            thread = threads.get(thread_id) if thread_id is not None else None
-        if thread is not None:
-            thread.head = event.position
 
-
-def _hand_over(unit: Decision) -> None:
-    """Steps that are over are told to their handlers; those that have their slot again go on."""
+def _go_on(unit: Decision) -> None:
+    """Hand recorded steps to their handlers; those that have their slot again go on."""
     for step, event in unit.results:
         step.content_at = event.position
-    for step in unit.over:
+    for step in unit.recorded:
         step.is_written = True
         if step.message.handling is not None:
-            step.message.handling.committed(step)
-    for message in unit.goers:
+            step.message.handling.step_on_disk(step)
+    for message in unit.resumed:
         if message.handling is not None:
-            message.handling.go()
-
-
-def _settle(done: asyncio.Future[Decision], unit: Decision) -> None:
-    """The unit lets the future go, which holds the unit: a cycle for each injection would be left to the collector."""
-    unit.tell = None
-    if done.done():
-        return
-    if unit.failed is None:
-        done.set_result(unit)
-    else:
-        done.set_exception(unit.failed)
+            message.handling.go_on()

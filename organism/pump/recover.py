@@ -15,10 +15,10 @@ import orjson
 from organism.log.log import Log, Query
 from organism.model.events import Event
 from organism.model.thread import Message
-from organism.pump import control, failing, snapshot
-from organism.pump.folded import Folded
+from organism.pump import control, failing
+from organism.pump.decision import Decision, State
+from organism.pump.folded import Folded, dump, load
 from organism.pump.pump import Pump
-from organism.pump.unit import Decision, State
 
 SNAPSHOT: Final = "routing/6"
 """The name of the fold's snapshots: another one whenever their shape changes."""
@@ -44,7 +44,7 @@ class Life:
 async def fold(log: Log) -> Folded:
     """The state at the head: the newest snapshot and what came after it."""
     kept = await log.load_snapshot(SNAPSHOT)
-    routing = snapshot.load(kept[1]) if kept is not None else Folded()
+    routing = load(kept[1]) if kept is not None else Folded()
     begun_at = routing.position
     apply, threads = routing.apply, routing.threads
 
@@ -55,7 +55,7 @@ async def fold(log: Log) -> Folded:
 
     await log.fold(routing.position, take)
     if routing.position - begun_at > SNAPSHOT_EVENTS:
-        await log.save_snapshot(SNAPSHOT, routing.position, snapshot.dump(routing))
+        await log.save_snapshot(SNAPSHOT, routing.position, dump(routing))
     return routing
 
 
@@ -109,7 +109,7 @@ def _lay_out(pump: Pump, decision: Decision, message: Message) -> None:
     state = pump.state
     for step in (message.steps or {}).values():
         if step.ok is None and step.expires:
-            pump.timers.add(step.expires, step)
+            pump.runtime.expire_when_due(step)
     is_indeterminate = decision.find_unknown(message)
     if message.deaths >= state.rules.retry.attempts and not is_indeterminate:
         reason = f"It ran at {message.deaths} deaths of the process, which is all that retry.attempts allows."
@@ -118,10 +118,10 @@ def _lay_out(pump: Pump, decision: Decision, message: Message) -> None:
     state.boxes.box(message.to)
     state.boxes.put(message)
     if message.next_at:
-        pump.timers.add(message.next_at, message)
+        pump.runtime.retry_when_due(message)
 
 
 async def leave_snapshot(log: Log, state: State) -> None:
     """Leave a snapshot of a state with nothing on its way to the log."""
     state.routing.position, state.routing.last_at = log.head, log.last_at
-    await log.save_snapshot(SNAPSHOT, log.head, snapshot.dump(state.routing))
+    await log.save_snapshot(SNAPSHOT, log.head, dump(state.routing))

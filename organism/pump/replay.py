@@ -15,9 +15,9 @@ from organism.errors import AlreadyResolved, InvalidRequest, NotFound
 from organism.model.events import Content, Event
 from organism.model.ids import CONSOLE, token_of
 from organism.model.thread import NO_ROOT, Root
+from organism.pump.decision import Decision, State
 from organism.pump.pump import Pump
 from organism.pump.route import Refused, Sender, receivers
-from organism.pump.unit import Decision, State
 
 REFUSED_CODES: Final = frozenset({"routing", "validation"})
 """Codes of dead letters that are refused sends: they never made a thread fail."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any
 
 import orjson
 
@@ -10,52 +10,44 @@ from organism.codec import Mended, Sealed, UnsupportedPayload
 from organism.config.settings import Listener
 from organism.errors import InvalidPayload
 from organism.model.events import Content, Event
-from organism.model.fact import FACTS, Recorded
-from organism.model.handler import HandlerResponse
+from organism.model.handler import FACTS, HandlerResponse, Recorded
 from organism.model.handler import SystemError as SystemErrorPayload
 from organism.model.ids import CONSOLE, SYSTEM_TODO, token_of
-from organism.model.thread import NOBODY, Call, Message, Step
+from organism.model.thread import NOBODY, Call, Step
 from organism.pump import todo
+from organism.pump.decision import Decision
+from organism.pump.handling import Handling
 from organism.pump.route import GENERIC, Refused, Sender, receivers, within_limits
 from organism.pump.rules import Rules
-from organism.pump.unit import Decision
 from organism.pump.wording import described, readable, shown
 
 
-class Origin(Protocol):
-    """Whose send it is: the message being handled, and the listener and rules that its handling began with."""
-
-    message: Message
-    listener: Listener
-    rules: Rules
-
-
-def respond(decision: Decision, origin: Origin, responses: tuple[HandlerResponse, ...]) -> None:
+def respond(decision: Decision, handling: Handling, responses: tuple[HandlerResponse, ...]) -> None:
     """Add the messages that the responses make."""
     for response in responses:
         more = NOBODY
-        if type(response) is Recorded and origin.listener.is_shipped:
-            record(decision, origin, response)
+        if type(response) is Recorded and handling.listener.is_shipped:
+            record(decision, handling, response)
             more = response.authors
         if response.to is None:
-            reply(decision, origin, response.payload, more)
+            reply(decision, handling, response.payload, more)
         else:
-            refused = send(decision, origin, response.to, response.payload)
+            refused = send(decision, handling, response.to, response.payload)
             if refused is not None:
-                tell_refused(decision, origin, refused)
+                tell_refused(decision, handling, refused)
 
 
-def record(decision: Decision, origin: Origin, response: Recorded) -> None:
+def record(decision: Decision, handling: Handling, response: Recorded) -> None:
     """Add what a shipped tool made so. What another listener claims to have made so is nothing."""
     for fact in response.facts:
         if fact.type in FACTS:
-            content = Content(origin.message.thread.id, fact.content) if fact.content is not None else None
-            decision.add(fact.type, signed(origin, dict(fact.data)), content)
+            content = Content(handling.message.thread.id, fact.content) if fact.content is not None else None
+            decision.add(fact.type, signed(handling, dict(fact.data)), content)
 
 
-def signed(origin: Origin, data: dict[str, Any], more: frozenset[str] = NOBODY) -> dict[str, Any]:
+def signed(handling: Handling, data: dict[str, Any], more: frozenset[str] = NOBODY) -> dict[str, Any]:
     """The data of what a handling sends or stores, with whose text it may hold (S20)."""
-    message, listener = origin.message, origin.listener
+    message, listener = handling.message, handling.listener
     authors = message.authors | message.read | more
     if listener.is_agent or listener.brings_outside_text:
         authors |= {listener.name}
@@ -64,81 +56,81 @@ def signed(origin: Origin, data: dict[str, Any], more: frozenset[str] = NOBODY) 
     return data
 
 
-def send(decision: Decision, origin: Origin, to: str, payload: object, step: Step | None = None) -> Refused | None:
+def send(decision: Decision, handling: Handling, to: str, payload: object, step: Step | None = None) -> Refused | None:
     """Send a request to ``to``, to each of its group; with ``step``, as the request of that ask.
 
     A ``Mended`` payload is one that a model wrote: what was done to its text is noted on the message.
     """
-    message, (plain, _) = origin.message, told(payload)
-    sender = Sender(origin.listener, message.depth + 1, message.thread.open)
+    message, (plain, _) = handling.message, unmended(payload)
+    sender = Sender(handling.listener, message.depth + 1, message.thread.open)
     if to == SYSTEM_TODO:
-        return _to_todo(decision, origin, plain, step)
+        return _to_todo(decision, handling, plain, step)
     found = receivers(decision.state.rules, sender, to, plain)
     if isinstance(found, Refused):
-        _refuse(decision, origin, to, plain, found)
+        _refuse(decision, handling, to, plain, found)
         return found
     for name in [member.name for member in found] or [CONSOLE]:
-        refused = _send_one(decision, origin, name, payload, step)
+        refused = _send_one(decision, handling, name, payload, step)
         if refused is not None:
             return refused
     return None
 
 
-def _to_todo(decision: Decision, origin: Origin, payload: object, step: Step | None) -> Refused | None:
+def _to_todo(decision: Decision, handling: Handling, payload: object, step: Step | None) -> Refused | None:
     """``system.todo`` is no listener: what is sent to it is done in the unit that sends it."""
-    sealed = seal(origin, SYSTEM_TODO, token_of(origin.message.id), payload)
+    sealed = seal(handling, SYSTEM_TODO, token_of(handling.message.id), payload)
     found = sealed if isinstance(sealed, Refused) else todo.refusal(sealed.payload)
     if found is not None:
-        _refuse(decision, origin, SYSTEM_TODO, payload, found)
+        _refuse(decision, handling, SYSTEM_TODO, payload, found)
         return found
     assert isinstance(sealed, Sealed)  # noqa: S101 - narrows the type
-    answer = todo.take(decision, origin.message, sealed, step, signed(origin, {}))
+    answer = todo.take(decision, handling.message, sealed, step, signed(handling, {}))
     if answer is not None:
-        seal_answer = origin.rules.codec.seal(SYSTEM_TODO, origin.message.to, token_of(origin.message.id), answer)
-        todo.answer(decision, origin.message, seal_answer, step)
+        seal_answer = handling.rules.codec.seal(SYSTEM_TODO, handling.message.to, token_of(handling.message.id), answer)
+        todo.answer(decision, handling.message, seal_answer, step)
     return None
 
 
-def told(payload: object) -> tuple[Any, tuple[str, ...]]:
+def unmended(payload: object) -> tuple[Any, tuple[str, ...]]:
     """A payload, and the notes of what was mended in it."""
     return payload if type(payload) is Mended else (payload, ())
 
 
-def _send_one(decision: Decision, origin: Origin, to: str, payload: object, step: Step | None) -> Refused | None:
-    payload, notes = told(payload)
+def _send_one(decision: Decision, handling: Handling, to: str, payload: object, step: Step | None) -> Refused | None:
+    payload, notes = unmended(payload)
     message_id = decision.state.ids.message()
     token = token_of(message_id)
-    sealed = seal(origin, to, token, payload)
+    sealed = seal(handling, to, token, payload)
     if isinstance(sealed, Refused):
-        _refuse(decision, origin, to, payload, sealed)
+        _refuse(decision, handling, to, payload, sealed)
         return sealed
     data = {
         "message": message_id,
-        "from": origin.message.to,
+        "from": handling.message.to,
         "to": to,
         "type": sealed.type_name,
-        "depth": origin.message.depth + 1,
+        "depth": handling.message.depth + 1,
         "token": token,
     }
     if step is not None:
         data["step"] = [step.message.id, step.number]
     if notes:
         data["notes"] = list(notes)
-    content = Content(origin.message.thread.id, sealed.json, sealed.xml)
-    event = decision.add("message_sent", signed(origin, data), content)
+    content = Content(handling.message.thread.id, sealed.json, sealed.xml)
+    event = decision.add("message_sent", signed(handling, data), content)
     if to == CONSOLE:
         deliver_outside(decision, message_id, CONSOLE, "delivered")
     else:
-        decision.put(event, sealed.payload, origin.rules.generation)
+        decision.put(event, sealed.payload, handling.rules.generation)
     return None
 
 
-def seal(origin: Origin, to: str, token: str, payload: object) -> Sealed | Refused:
+def seal(handling: Handling, to: str, token: str, payload: object) -> Sealed | Refused:
     """Encode, validate and decode anew, by the rules that the handling began with."""
-    rules = origin.rules
+    rules = handling.rules
     try:
         rules.learn(type(payload))
-        return rules.codec.seal(origin.message.to, to, token, payload, rules.terms(to))
+        return rules.codec.seal(handling.message.to, to, token, payload, rules.terms(to))
     except (InvalidPayload, UnsupportedPayload) as error:
         return Refused("validation", "schema", str(error))
     except BaseException as error:  # noqa: BLE001 - what is in the payload may raise anything when it is read or made
@@ -150,25 +142,25 @@ def deliver_outside(decision: Decision, message_id: str, agent: str, outcome: st
     decision.add("message_handled", {"message": message_id, "agent": agent, "outcome": outcome, "duration": 0})
 
 
-def reply(decision: Decision, origin: Origin, payload: object, more: frozenset[str] = NOBODY) -> None:
+def reply(decision: Decision, handling: Handling, payload: object, more: frozenset[str] = NOBODY) -> None:
     """Answer the caller of the call that the message is handled in; ``more`` are authors besides the handling's."""
-    call = origin.message.call
+    call = handling.message.call
     if call is None:
         return
-    payload, notes = told(payload)
-    bounded = within_limits(decision.state.rules, Sender(origin.listener, origin.message.depth + 1, 0))
+    payload, notes = unmended(payload)
+    bounded = within_limits(decision.state.rules, Sender(handling.listener, handling.message.depth + 1, 0))
     if bounded is not None:
-        _refuse(decision, origin, call.caller, payload, bounded)
-        tell_refused(decision, origin, bounded)
+        _refuse(decision, handling, call.caller, payload, bounded)
+        tell_refused(decision, handling, bounded)
         return
     token = _token_of(call)
-    sealed = seal(origin, call.caller, token, payload)
+    sealed = seal(handling, call.caller, token, payload)
     if isinstance(sealed, Refused):
-        _refuse(decision, origin, call.caller, payload, sealed)
-        tell_refused(decision, origin, sealed)
+        _refuse(decision, handling, call.caller, payload, sealed)
+        tell_refused(decision, handling, sealed)
         return
     sealed.notes = notes
-    _send_reply(decision, origin, sealed, token, more)
+    _send_reply(decision, handling, sealed, token, more)
 
 
 def _token_of(call: Call) -> str:
@@ -176,16 +168,16 @@ def _token_of(call: Call) -> str:
     return token_of(call.parent.id if call.parent is not None else call.id)
 
 
-def _send_reply(decision: Decision, origin: Origin, sealed: Sealed, token: str, more: frozenset[str]) -> None:
-    call = origin.message.call
+def _send_reply(decision: Decision, handling: Handling, sealed: Sealed, token: str, more: frozenset[str]) -> None:
+    call = handling.message.call
     assert call is not None  # noqa: S101 - checked by the caller; narrows the type
     message_id = decision.state.ids.message()
     data: dict[str, Any] = {
         "message": message_id,
-        "from": origin.message.to,
+        "from": handling.message.to,
         "to": call.caller,
         "type": sealed.type_name,
-        "depth": origin.message.depth + 1,
+        "depth": handling.message.depth + 1,
         "token": token,
         "call": call.parent.id if call.parent is not None else call.id,
         "reply": True,
@@ -197,25 +189,25 @@ def _send_reply(decision: Decision, origin: Origin, sealed: Sealed, token: str, 
     answers = step is not None and step.ok is None and step.message.id in decision.state.routing.messages
     if answers and step is not None:
         data["answers"] = [step.message.id, step.number]
-    content = Content(origin.message.thread.id, sealed.json, sealed.xml)
-    event = decision.add("message_sent", signed(origin, data, more), content)
+    content = Content(handling.message.thread.id, sealed.json, sealed.xml)
+    event = decision.add("message_sent", signed(handling, data, more), content)
     if answers and step is not None:
         step.result = sealed.payload
-        decision.keep(step, event)
+        decision.set_result(step, event)
         deliver_outside(decision, message_id, call.caller, "answered")
         decision.record(step)
     elif call.caller == CONSOLE:
         deliver_outside(decision, message_id, CONSOLE, "delivered")
     else:
-        _put_or_unread(decision, event, call, sealed, origin)
+        _put_or_unread(decision, event, call, sealed, handling)
 
 
-def _put_or_unread(decision: Decision, event: Event, call: Call, sealed: Sealed, origin: Origin) -> None:
+def _put_or_unread(decision: Decision, event: Event, call: Call, sealed: Sealed, handling: Handling) -> None:
     """A reply of a class that the receiver's annotation does not name, or to an ask that is over, ends unread."""
     receiver = decision.state.rules.listeners.get(call.caller)
     wanted = receiver is not None and call.step is None and accepts(receiver, sealed.type_name)
     if wanted:
-        decision.put(event, sealed.payload, origin.rules.generation)
+        decision.put(event, sealed.payload, handling.rules.generation)
     else:
         decision.handled(decision.state.routing.messages[event.data["message"]], "unread")
 
@@ -230,9 +222,9 @@ def class_path(cls: type) -> str:
     return f"{cls.__module__}:{cls.__qualname__}"
 
 
-def _refuse(decision: Decision, origin: Origin, to: str, payload: object, refused: Refused) -> None:
+def _refuse(decision: Decision, handling: Handling, to: str, payload: object, refused: Refused) -> None:
     """The dead letter of a send that was not made."""
-    message = origin.message
+    message = handling.message
     data = {
         "message": decision.state.ids.message(),
         "from": message.to,
@@ -242,7 +234,9 @@ def _refuse(decision: Decision, origin: Origin, to: str, payload: object, refuse
         "why": refused.why,
         "reason": readable(refused.reason),
     }
-    decision.add("message_refused", signed(origin, data), Content(message.thread.id, _json_of(origin.rules, payload)))
+    decision.add(
+        "message_refused", signed(handling, data), Content(message.thread.id, _json_of(handling.rules, payload))
+    )
 
 
 def _json_of(rules: Rules, payload: object) -> bytes:
@@ -253,13 +247,13 @@ def _json_of(rules: Rules, payload: object) -> bytes:
         return orjson.dumps({"repr": shown(payload), "error": described(error)})
 
 
-def tell_refused(decision: Decision, origin: Origin, refused: Refused) -> None:
+def tell_refused(decision: Decision, handling: Handling, refused: Refused) -> None:
     """One generic ``SystemError`` to the agent whose send was refused, handled in the call in which it sent."""
-    message = origin.message
+    message = handling.message
     error = SystemErrorPayload(refused.code, GENERIC[refused.code], retry_allowed=False)
     call_id = message.call.id if message.call is not None else message.id
     token = token_of(call_id)
-    sealed = origin.rules.codec.seal("system", message.to, token, error)
+    sealed = handling.rules.codec.seal("system", message.to, token, error)
     message_id = decision.state.ids.message()
     data = {
         "message": message_id,
@@ -271,9 +265,9 @@ def tell_refused(decision: Decision, origin: Origin, refused: Refused) -> None:
         "call": call_id,
         "reply": True,
     }
-    event = decision.add("message_sent", signed(origin, data), Content(message.thread.id, sealed.json, sealed.xml))
+    event = decision.add("message_sent", signed(handling, data), Content(message.thread.id, sealed.json, sealed.xml))
     too_deep = message.depth >= decision.state.rules.limits.max_depth
-    if accepts(origin.listener, sealed.type_name) and not too_deep:
-        decision.put(event, sealed.payload, origin.rules.generation)
+    if accepts(handling.listener, sealed.type_name) and not too_deep:
+        decision.put(event, sealed.payload, handling.rules.generation)
     else:
         decision.handled(decision.state.routing.messages[message_id], "unread")

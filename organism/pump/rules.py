@@ -1,24 +1,28 @@
-"""The rules of one configuration: listeners, groups, codec. A reload makes new ones.
+"""The rules of one configuration: listeners, groups, codec; and a listener as a tool that a model may call.
 
-A handling keeps those it began with.
+A reload makes new rules; a handling keeps those it began with.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Final
+from inspect import cleandoc
+from typing import Any, Final
+
+import orjson
 
 from organism.codec import Codec, Terms
 from organism.config.settings import Handler, Listener, Settings
 from organism.model.agent import Answer
 from organism.model.handler import SystemError as SystemErrorPayload
 from organism.model.handler import TodoComplete, TodoRegistered, TodoUntil
-from organism.model.tool import ConfirmRequired, ToolError
+from organism.model.tool import CONFIRM_TOKEN, ConfirmRequired, ToolArguments, ToolError, ToolSpec
 
-NOTHING_BOUND: Final[Mapping[str, Handler]] = {}
 OWN_PAYLOADS = (SystemErrorPayload, ToolError, ConfirmRequired, TodoUntil, TodoRegistered, TodoComplete)
 """Payload classes that the organism itself sends or takes."""
+_NO_PARAMETER: Final = frozenset({"$schema", "title", "description"})
+"""What a payload's JSON Schema says of the payload as a whole, and a tool says elsewhere."""
 
 
 class Rules:
@@ -30,15 +34,16 @@ class Rules:
     __slots__ = ("_names", "_terms", "codec", "generation", "groups", "limits", "listeners", "retry", "settings")
 
     def __init__(
-        self, settings: Settings, codec: Codec, generation: int, bound: Mapping[str, Handler] = NOTHING_BOUND
+        self, settings: Settings, codec: Codec, generation: int, bound: Mapping[str, Handler] | None = None
     ) -> None:
         self.settings = settings
         self.limits = settings.limits
         self.retry = settings.retry
         self.codec = codec
         self.generation = generation
+        code = bound or {}
         self.listeners: dict[str, Listener] = {
-            listener.name: replace(listener, handler=bound.get(listener.name)) if listener.is_shipped else listener
+            listener.name: replace(listener, handler=code.get(listener.name)) if listener.is_shipped else listener
             for listener in (*settings.listeners, *settings.shelf)
         }
         self.groups: dict[type, tuple[Listener, ...]] = {}
@@ -91,3 +96,29 @@ def payload_classes(settings: Settings) -> tuple[type, ...]:
 def _answers(listener: Listener) -> tuple[type, ...]:
     """What the turn loop answers with for a listener that it runs."""
     return (Answer,) if listener.handler_path is None and not listener.is_shipped else ()
+
+
+def tool_spec(listener: Listener, codec: Codec) -> ToolSpec:
+    """What is offered: the listener's name, its description with the payload's docstring, the payload's JSON Schema."""
+    if listener.parameters is not None:
+        return ToolSpec(listener.name, cleandoc(listener.description), _parameters(listener, listener.parameters))
+    schema = codec.schema(listener.payload_class.__name__)
+    parameters = {key: value for key, value in schema.json_schema.items() if key not in _NO_PARAMETER}
+    return ToolSpec(listener.name, _description(listener, schema.json_schema), parameters)
+
+
+def _parameters(listener: Listener, own: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Those of a tool that is not ours, with room for the token if its calls are confirmed."""
+    if not listener.confirm:
+        return own
+    return {**own, "properties": {**own.get("properties", {}), CONFIRM_TOKEN: {"type": "string"}}}
+
+
+def _description(listener: Listener, schema: Mapping[str, Any]) -> str:
+    said, more = cleandoc(listener.description), schema.get("description", "")
+    return said if not more or more == said else f"{said}\n\n{more}"
+
+
+def call_json(listener: Listener, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The payload of a call as JSON. A tool that is not ours takes its arguments as text, and checks them itself."""
+    return arguments if listener.payload_class is not ToolArguments else {"json": orjson.dumps(arguments).decode()}

@@ -11,11 +11,11 @@ import asyncio
 from itertools import count
 
 from organism.pump.mailboxes import Mailboxes
-from organism.pump.pump import Pump
+from organism.pump.runtime import Runtime
 
 
 class Share:
-    """Divides ``limit`` slots among the pumps that joined.
+    """Divides ``limit`` slots among the tenants that joined.
 
     A tenant takes slots in its own decisions, each of which is measured first. If others wait meanwhile, the share
     looks at the end of the loop's turn what is free by then, and makes an empty decision in the name of who is next.
@@ -23,21 +23,21 @@ class Share:
 
     def __init__(self, limit: int = 0) -> None:
         self._limit = limit
-        self._pumps: list[Pump] = []
+        self._tenants: list[Runtime] = []
         self._turns = count(1)
         self._will_look = False
 
-    def join(self, pump: Pump) -> None:
-        """The pump takes its slots from here, from its next decision on."""
-        self._pumps.append(pump)
+    def join(self, tenant: Runtime) -> None:
+        """The tenant takes its slots from here, from its next decision on."""
+        self._tenants.append(tenant)
         self._divide()
 
-    def leave(self, pump: Pump) -> None:
-        """The pump starts nothing more, and what it holds is free for others; whose model has spoken goes on."""
-        boxes = pump.state.boxes
-        boxes.share, boxes.limit, boxes.is_leaving = None, 0, True
-        if pump in self._pumps:
-            self._pumps.remove(pump)
+    def leave(self, tenant: Runtime) -> None:
+        """The tenant starts nothing more, and what it holds is free for others; whose model has spoken goes on."""
+        boxes = tenant.state.boxes
+        boxes.fair_share, boxes.limit, boxes.is_leaving = None, 0, True
+        if tenant in self._tenants:
+            self._tenants.remove(tenant)
             self._divide()
 
     def resize(self, limit: int) -> None:
@@ -46,8 +46,8 @@ class Share:
         self._divide()
 
     def measure(self, boxes: Mailboxes) -> None:
-        """See ``Divider``."""
-        others = [pump.state.boxes for pump in self._pumps if pump.state.boxes is not boxes]
+        """Set ``limit``: how many slots the tenant may hold when the decision at hand is made."""
+        others = [each.state.boxes for each in self._tenants if each.state.boxes is not boxes]
         free = self._limit - boxes.running - sum(each.running for each in others)
         waiting = [each for each in others if wants_slots(each)]
         if waiting:
@@ -64,10 +64,10 @@ class Share:
 
     def _divide(self) -> None:
         """Measure each from now on, unless there is only one, who has all."""
-        is_shared = len(self._pumps) > 1
-        for pump in self._pumps:
-            boxes = pump.state.boxes
-            boxes.share, boxes.limit = self if is_shared else None, self._limit
+        is_shared = len(self._tenants) > 1
+        for tenant in self._tenants:
+            boxes = tenant.state.boxes
+            boxes.fair_share, boxes.limit = self.measure if is_shared else None, self._limit
         self._look_soon()
 
     def _look_soon(self) -> None:
@@ -79,14 +79,14 @@ class Share:
         """Give away what is free. Whoever is next takes a slot, or finds that it had no use for one."""
         self._will_look = False
         while self._free() > 0:
-            waiting = [pump for pump in self._pumps if wants_slots(pump.state.boxes)]
+            waiting = [each for each in self._tenants if wants_slots(each.state.boxes)]
             if not waiting:
                 return
-            pump = min(waiting, key=lambda each: _turn(each.state.boxes))
-            pump.write(pump.state.decide(None))
+            tenant = min(waiting, key=lambda each: _turn(each.state.boxes))
+            tenant.write(tenant.state.decide(None))
 
     def _free(self) -> int:
-        return self._limit - sum(pump.state.boxes.running for pump in self._pumps)
+        return self._limit - sum(each.state.boxes.running for each in self._tenants)
 
 
 def wants_slots(boxes: Mailboxes) -> bool:

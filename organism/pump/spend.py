@@ -17,8 +17,8 @@ from organism.model.completion import CompleteError, CostSource
 from organism.model.money import plain, priced
 from organism.model.thread import Message
 from organism.projections.spend import Amount, Held, key_of
+from organism.pump.decision import Decision
 from organism.pump.models import ModelCall, Outcome
-from organism.pump.unit import Decision
 
 SURELY_WRITTEN: Final = 4096
 """Tokens that every model can write in one answer."""

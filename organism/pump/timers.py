@@ -1,7 +1,6 @@
-"""What is due later: retries, and the ends of asks, approvals and handlings' running time.
+"""What wakes the pump and its handlings later: one timer for all that is due, and signals.
 
-One tick for all, and none while nothing is due. Time in which a pause holds something up does not count for it (spec
-1.5).
+Time in which a pause holds something up does not count for it.
 """
 
 from __future__ import annotations
@@ -10,54 +9,36 @@ import asyncio
 import heapq
 from collections.abc import Callable
 from itertools import count
-from typing import Final, Protocol
-
-from organism.model.thread import Message, Step
+from typing import Final
 
 TICK_SECONDS: Final = 0.05
 
-
-class Alarm(Protocol):
-    """Who wants to be told when its time has come."""
-
-    def due(self) -> None:
-        """It has."""
-
-
-Due = Message | Step | Alarm
+OnTick = Callable[[int, int], bool]
 
 
 class Timers:
-    """A heap of what is due when (µs of the log's time).
+    """A heap of what is due when (µs of the log's time); it ticks only while something is due or ``on_tick`` asks.
 
-    ``on_tick(now, passed, due)`` gets what came due since the last tick.
+    ``on_tick(now, passed)`` is called after what was due; it says whether it wants another tick.
     """
 
-    __slots__ = ("_heap", "_last", "_now", "_number", "_on_tick", "_scheduled", "_stopped", "is_busy")
+    __slots__ = ("_heap", "_last", "_now", "_number", "_scheduled", "_stopped", "on_tick")
 
-    def __init__(
-        self, now: Callable[[], int], on_tick: Callable[[int, int, list[Due]], None], is_busy: Callable[[], bool]
-    ) -> None:
-        self._heap: list[tuple[int, int, Due]] = []
+    def __init__(self, now: Callable[[], int]) -> None:
+        self._heap: list[tuple[int, int, Callable[[], None]]] = []
         self._number = count()
         self._now = now
         self._last = 0
-        self._on_tick = on_tick
         self._scheduled: asyncio.TimerHandle | None = None
         self._stopped = False
-        self.is_busy = is_busy
+        self.on_tick: OnTick = lambda _now, _passed: False
 
-    def add(self, due_us: int, item: Due) -> None:
-        """``item`` is due then; adding it again later is allowed, whoever is told checks whether it still matters."""
-        heapq.heappush(self._heap, (due_us, next(self._number), item))
-        self.ensure()
+    def add(self, due_us: int, act: Callable[[], None]) -> None:
+        """Call ``act`` then; it looks itself whether there is still something to do."""
+        heapq.heappush(self._heap, (due_us, next(self._number), act))
+        self.ensure_ticking()
 
-    @property
-    def is_ticking(self) -> bool:
-        """Whether a tick is to come."""
-        return self._scheduled is not None
-
-    def ensure(self) -> None:
+    def ensure_ticking(self) -> None:
         """Tick from now on, if it does not yet."""
         if self._scheduled is None and not self._stopped:
             self._last = self._now()
@@ -66,22 +47,39 @@ class Timers:
     def _tick(self) -> None:
         self._scheduled = None
         now = self._now()
-        due: list[Due] = []
-        while self._heap and self._heap[0][0] <= now:
-            due.append(heapq.heappop(self._heap)[2])
         passed, self._last = now - self._last, now
-        self._on_tick(now, passed, due)
-        if (self._heap or self.is_busy()) and self._scheduled is None and not self._stopped:
+        while self._heap and self._heap[0][0] <= now:
+            heapq.heappop(self._heap)[2]()
+        if (self.on_tick(now, passed) or self._heap) and self._scheduled is None and not self._stopped:
             self._scheduled = asyncio.get_running_loop().call_later(TICK_SECONDS, self._tick)
 
-    def clear(self) -> None:
-        """Forget everything that is due."""
-        self._heap.clear()
-
     def stop(self) -> None:
-        """Tick no more."""
+        """Forget everything that is due, and tick no more."""
         self._stopped = True
-        self.clear()
+        self._heap.clear()
         if self._scheduled is not None:
             self._scheduled.cancel()
             self._scheduled = None
+
+
+class Signal:
+    """Those who wait when it is fired are woken, once; nothing is kept for those who come later."""
+
+    __slots__ = ("_waiters",)
+
+    def __init__(self) -> None:
+        self._waiters: list[asyncio.Future[None]] = []
+
+    async def wait(self) -> None:
+        """Wait for the next time that it is fired."""
+        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiters.append(waiter)
+        await waiter
+
+    def fire(self) -> None:
+        """Wake all who wait."""
+        if self._waiters:
+            waiters, self._waiters = self._waiters, []
+            for waiter in waiters:
+                if not waiter.done():
+                    waiter.set_result(None)

@@ -9,8 +9,8 @@ from organism.model.events import Content
 from organism.model.handler import TodoComplete, TodoRegistered, TodoUntil
 from organism.model.ids import SYSTEM_TODO, token_of
 from organism.model.thread import Message, Step
+from organism.pump.decision import Decision
 from organism.pump.route import Refused
-from organism.pump.unit import Decision
 
 
 def refusal(payload: object) -> Refused | None:
@@ -83,7 +83,7 @@ def answer(decision: Decision, message: Message, sealed: Sealed, step: Step | No
     event = decision.add("message_sent", data, Content(message.thread.id, sealed.json, sealed.xml))
     decision.add("message_handled", {"message": reply, "agent": message.to, "outcome": "answered", "duration": 0})
     step.result = sealed.payload
-    decision.keep(step, event)
+    decision.set_result(step, event)
     decision.record(step)
 
 

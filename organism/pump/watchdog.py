@@ -12,7 +12,7 @@ from typing import Final
 
 import structlog
 
-from organism.pump.pump import Pump
+from organism.pump.runtime import Runtime
 
 BLOCKED_SECONDS: Final = 0.7
 CHECK_SECONDS: Final = 0.2
@@ -28,9 +28,9 @@ class Watchdog:
     loop turns again.
     """
 
-    def __init__(self, pump: Callable[[], Pump | None]) -> None:
-        """``pump`` gives the pump that may take an event now, or None."""
-        self._pump = pump
+    def __init__(self, writable: Callable[[], Runtime | None]) -> None:
+        """``writable`` gives the tenant's runtime if it takes an event now, or None."""
+        self._writable = writable
         self._loop = asyncio.get_running_loop()
         self._loop_thread = threading.get_ident()
         self._turned = time.monotonic()
@@ -76,9 +76,9 @@ class Watchdog:
         return True
 
     def _record(self, since: float, stack: str) -> None:
-        pump = self._pump()
-        if pump is None:
+        runtime = self._writable()
+        if runtime is None:
             return
-        decision = pump.state.decide(None)
+        decision = runtime.state.decide(None)
         decision.add("loop_blocked", {"duration": int((time.monotonic() - since) * 1_000_000), "stack": stack})
-        pump.write(decision)
+        runtime.write(decision)

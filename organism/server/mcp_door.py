@@ -27,7 +27,7 @@ from mcp.types import (
 from organism.bootstrap import VERSION
 from organism.errors import InvalidField, NotAcceptable, OrganismError, Stopping
 from organism.model.commands import Inject
-from organism.pump.offer import call_json, tool_spec
+from organism.pump.rules import call_json, tool_spec
 from organism.server import problems
 from organism.server.bodies import MAX_WAIT_SECONDS
 from organism.server.call import Answer, Call, Process, caller_fields

@@ -16,8 +16,7 @@ from pydantic import Field
 from organism.config.settings import Row
 from organism.config.shipped import ShippedTool
 from organism.log.log import History, Query, Where
-from organism.model.fact import Fact, Recorded
-from organism.model.handler import HandlerMetadata, HandlerResponse
+from organism.model.handler import Fact, HandlerMetadata, HandlerResponse, Recorded
 from organism.model.tool import ToolError
 
 MOST_KEYS: Final = 10_000

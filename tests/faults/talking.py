@@ -28,14 +28,19 @@ from tests.flows.loop import ASKED, LISTENERS, LOOP
 from tests.flows.speaker import Speaker, Tell
 from tests.flows.world import World
 
+CALL: Final = "organism.pump.model_calls:RunningCall"
 TALK: Final[Mapping[str, Point]] = {
-    "call": Point("organism.pump.talk:Talk._talk", "a call is reserved, and not made"),
-    "answered_call": Point("organism.pump.talk:Talk._settle", "it was made, and nothing of it is recorded"),
-    "settled_call": Point("organism.pump.talk:Talk._settle", "its record is decided, not on disk", is_after=True),
-    "block": Point("organism.pump.block:Block.on_disk", "a block's start is on disk, nobody heard it"),
+    "call": Point(f"{CALL}._run", "a call is reserved, and not made"),
+    "answered_call": Point(
+        "organism.pump.model_calls:RunningCall._settle", "it was made, and nothing of it is recorded"
+    ),
+    "settled_call": Point(
+        "organism.pump.model_calls:RunningCall._settle", "its record is decided, not on disk", is_after=True
+    ),
+    "block": Point("organism.pump.stream:Block.on_disk", "a block's start is on disk, nobody heard it"),
     "piece": Point("organism.pump.feed:Feed.tell", "a piece was heard that is not in the log", is_after=True),
-    "entry": Point("organism.pump.runs:emit", "an entry is about to be shown"),
-    "shown_entry": Point("organism.pump.runs:emit", "it is on disk, the handler not told", is_after=True),
+    "entry": Point("organism.pump.stream:RunStream.emit", "an entry is about to be shown"),
+    "shown_entry": Point("organism.pump.stream:RunStream.emit", "it is on disk, the handler not told", is_after=True),
     "end": Point("organism.pump.runs:finish", "the handler has answered, its run is not over", is_after=True),
 }
 """Where an agent's turn can die besides the points of every handling."""

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import random
 import shutil
 import tempfile
 from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any, TypeVar
 
-from organism.bootstrap import Parts, SeededChance, start
+from organism.bootstrap import Parts, start
 from organism.errors import OrganismError
 from organism.model import commands as c
-from organism.pump import snapshot
+from organism.pump.folded import dump
 from organism.pump.recover import fold
 from organism.testing import Running
 from tests.flows import lawful
@@ -78,7 +79,7 @@ class Machine:
             limits={"max_concurrent_handlers": 4},
             retry={"attempts": 2, "base_delay_s": 0},
         )
-        self.parts = Parts(chance=SeededChance(seed))
+        self.parts = Parts(chance=random.Random(seed))
         self.accepted: dict[str, str] = {}
         self.killed: set[str] = set()
         self.modules: list[Any] = []
@@ -174,7 +175,7 @@ class Machine:
         live = self.run.pump.state.routing
         folded = await fold(self.run.log)
         live.position, live.last_at = folded.position, folded.last_at
-        assert snapshot.dump(folded) == snapshot.dump(live)
+        assert dump(folded) == dump(live)
 
 
 async def _turn() -> None:

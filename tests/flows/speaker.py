@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import random
 from collections.abc import Callable
 from decimal import Decimal
 
-from organism.bootstrap import Parts, SeededChance
+from organism.bootstrap import Parts
 from organism.config.settings import Price
 from organism.model.completion import CompleteError, Completion, FinishReason, TextDelta, ThoughtDelta, ToolCall
 from organism.pump import spend
+from organism.pump.decision import Decision
 from organism.pump.models import Anew, ModelCall, Outcome, Told
-from organism.pump.unit import Decision
 
 PRICE = Price(Decimal(1), Decimal(2))
 NEED = spend.Need("m", "scripted", PRICE, 100, 200, 10.0, is_asked=True)
@@ -36,7 +37,7 @@ class Speaker:
 
     def parts(self, seed: int = 1) -> Parts:
         """What to start an organism with, that they speak in."""
-        return Parts(chance=SeededChance(seed), models=lambda _: self)
+        return Parts(chance=random.Random(seed), models=lambda _: self)
 
     def open(self, gate: str) -> None:
         """Let the calls that wait there go on."""

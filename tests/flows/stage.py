@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import random
 from typing import Any
 
 import orjson
 
-from organism.bootstrap import Parts, SeededChance
+from organism.bootstrap import Parts
 from organism.log.log import Log
 from organism.model.commands import Inject
 from organism.model.events import Event
-from organism.pump import inject, snapshot
-from organism.pump.folded import Folded
+from organism.pump import inject
+from organism.pump.folded import Folded, dump
 from organism.testing import Running
 
 BEGIN_NS = 1_800_000_000_000_000_000
@@ -41,7 +42,7 @@ async def at_gate(o: Running, name: str) -> None:
 
 async def decided(o: Running) -> None:
     """Wait until something is decided that is not on disk; the disk must be held."""
-    while o.pump.decided == o.pump.told:
+    while not o.pump.runtime.pending:
         await asyncio.wait([asyncio.get_running_loop().create_future()], timeout=0.001)
 
 
@@ -54,7 +55,7 @@ class TurnedTime:
 
     def parts(self, seed: int = 1) -> Parts:
         """What to start an organism with; each life needs a seed of its own."""
-        return Parts(wall_ns=lambda: self.wall_ns, monotonic_ns=self._look, chance=SeededChance(seed))
+        return Parts(wall_ns=lambda: self.wall_ns, monotonic_ns=self._look, chance=random.Random(seed))
 
     def turn(self, seconds: float) -> None:
         """Time passes."""
@@ -118,7 +119,7 @@ async def folded_live(o: Running) -> bytes:
 
 def _comparable(routing: Folded) -> bytes:
     """What the log knows of the state: the due times that only the running process moves stand apart."""
-    dumped = orjson.loads(snapshot.dump(routing))
+    dumped = orjson.loads(dump(routing))
     for name in ("position", "last_at"):
         del dumped["state"][name]
     for message in dumped["messages"]:

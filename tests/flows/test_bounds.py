@@ -6,7 +6,7 @@ import pytest
 
 from organism.errors import InvalidPayload, MailboxFull, PayloadTooLarge
 from organism.model.commands import PauseAgent, ResumeAgent
-from organism.pump.unit import WINDOW
+from organism.pump.decision import DECODED_PER_MAILBOX
 from organism.testing import Running
 from tests.flows.stage import TurnedTime, at_gate, play
 from tests.flows.world import MakeWorld
@@ -103,12 +103,12 @@ async def test_payloads_beyond_the_window_wait_in_the_log_alone(world: MakeWorld
     made = world(FAN, {"fan": {"peers": ["sink"]}, "sink": {}})
     async with made.running(on_disk=False) as o:
         await o.do(PauseAgent(agent="sink"))
-        count = WINDOW + 44
+        count = DECODED_PER_MAILBOX + 44
         fan = await o.inject("fan", {"text": str(count)})
         await o.until("message_handled", agent="fan")
         waiting = list(o.pump.state.routing.messages.values())
         assert len(waiting) == count
-        assert len([message for message in waiting if message.payload is not None]) == WINDOW
+        assert len([message for message in waiting if message.payload is not None]) == DECODED_PER_MAILBOX
         await o.do(ResumeAgent(agent="sink"))
         assert await o.tenant.ended(fan.thread_id, 20)
         assert play(o)["TRACE"] == [str(n) for n in range(count)]

@@ -301,7 +301,7 @@ async def test_a_tenant_that_comes_later_shares_from_then_on(world: MakeWorld) -
     made = world(SOURCE, LISTENERS, limits={"max_concurrent_handlers": 2})
     async with running(made.config) as o:
         await crowd(o.tenant, "default", 5)
-        assert o.tenant.pump.state.boxes.share is None
+        assert o.tenant.pump.state.boxes.fair_share is None
         await o.organism.open_tenants(["late"])
         late = o.organism.tenants["late"]
         await send(late, "late")

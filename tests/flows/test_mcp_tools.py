@@ -15,7 +15,7 @@ from organism.errors import ConfigInvalid, InvalidPayload
 from organism.log.log import Query
 from organism.model.commands import ResolveApproval, ResolveIndeterminate
 from organism.model.events import Event
-from organism.pump.offer import tool_spec
+from organism.pump.rules import tool_spec
 from organism.testing import Running, running
 from tests.flows.thinking import Thinking, agent, call, calls, run_of, says, thinking
 from tests.flows.world import MakeWorld, World

@@ -6,7 +6,7 @@ import pytest
 
 from organism.config.settings import Listener
 from organism.errors import InvalidPayload
-from organism.pump.offer import call_json, tool_spec
+from organism.pump.rules import call_json, tool_spec
 from organism.testing import Running
 from tests.flows.world import MakeWorld
 

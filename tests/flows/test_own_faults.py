@@ -11,9 +11,9 @@ from organism.errors import LogUnavailable, StalePosition, Unavailable
 from organism.log.log import Log
 from organism.model.commands import NOBODY, PauseAgent
 from organism.pump import control, recover
+from organism.pump.decision import Decision
 from organism.pump.folded import Folded
 from organism.pump.rules import Rules
-from organism.pump.unit import Decision
 from organism.testing import Running
 from tests.flows.stage import at_gate, open_gate
 from tests.flows.world import MakeWorld
@@ -65,7 +65,7 @@ async def test_no_command_meanwhile_is_answered_by_the_state_that_was_given_up(w
         life = o.pump.state.routing.life
         decision = o.pump.state.decide(None)
         control.pause_agent(decision, "echo")
-        o.pump.is_over = True  # so the pause comes not to the log
+        o.pump.runtime.is_over = True  # so the pause comes not to the log
         o.pump.write(decision)
         assert o.tenant.recovering
         with pytest.raises(LogUnavailable):

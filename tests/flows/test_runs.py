@@ -12,7 +12,7 @@ from organism.model.events import Event
 from organism.model.run import REQUIRED
 from organism.projections.entries import entry_of
 from organism.projections.run import fold
-from organism.pump.runs import MOST_AHEAD
+from organism.pump.stream import MOST_AHEAD
 from organism.testing import Running
 from tests.flows.disk import Disk
 from tests.flows.speaker import Speaker

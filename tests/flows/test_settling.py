@@ -22,7 +22,7 @@ async def test_what_was_decided_later_is_not_waited_for(world: MakeWorld) -> Non
         await decided(o)
         waiting = asyncio.create_task(o.pump.settled())
         later = asyncio.create_task(o.inject("quick", {"text": "2"}))
-        while o.pump.decided - o.pump.told < 2:
+        while o.pump.runtime.pending < 2:
             await asyncio.wait([later], timeout=0.001)
         disk.let_one()
         await first

@@ -9,9 +9,9 @@ import pytest
 
 from organism.projections.entries import entry_of
 from organism.projections.run import fold
+from organism.pump.decision import Decision
 from organism.pump.feed import Delta
 from organism.pump.models import ModelCall, Outcome
-from organism.pump.unit import Decision
 from organism.testing import Running
 from tests.flows.loop import ASKED, FOLDED, LISTENERS, LOOP
 from tests.flows.speaker import Speaker

@@ -11,9 +11,8 @@ from typing import Any
 import pytest
 
 from organism.model.commands import KillThread, PauseAgent, ResumeAgent
-from organism.pump import talk
-from organism.pump.block import Block
-from organism.pump.story import Story
+from organism.pump import model_calls
+from organism.pump.stream import Block, RunStream
 from organism.testing import Running
 from tests.flows.disk import Disk, Fault
 from tests.flows.speaker import Speaker
@@ -92,7 +91,7 @@ async def test_an_answer_that_is_there_at_once_is_shown_recorded_and_sent_in_one
 
 
 async def test_a_text_that_was_shown_whole_is_not_begun_again(society: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(talk, "GATHER_SECONDS", 0)
+    monkeypatch.setattr(model_calls, "GATHER_SECONDS", 0)
     async with society.running(parts=Speaker().parts()) as o:
         await o.inject("thinker", {"message": "Well ?counter"}, wait=True)
         begun = [event.data["id"] for event in await o.events("run_message_start")]
@@ -108,7 +107,7 @@ class Breathing(Speaker):
 
 
 async def test_the_start_of_a_text_waits_for_more(society: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(talk, "GATHER_SECONDS", 60)
+    monkeypatch.setattr(model_calls, "GATHER_SECONDS", 60)
     async with society.running(parts=Breathing().parts()) as o, followed(o) as commits:
         await o.inject("thinker", {"message": "Hello there you"}, wait=True)
     assert holding(commits, *AT_ONCE, *END)
@@ -202,14 +201,14 @@ async def test_a_text_that_began_anew_and_then_failed_is_over_and_may_begin_agai
 async def test_a_fault_in_the_moment_when_a_text_is_shown_makes_the_state_fold_anew(
     society: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    begin, faults = Story.begin, [ZeroDivisionError()]
+    begin, faults = RunStream.begin, [ZeroDivisionError()]
 
     def begin_badly(*told: Any) -> Block:
         if faults:
             raise faults.pop()
         return begin(*told)
 
-    monkeypatch.setattr(Story, "begin", begin_badly)
+    monkeypatch.setattr(RunStream, "begin", begin_badly)
     speaker = Speaker()
     async with society.running(parts=speaker.parts()) as o:
         outcome = await o.inject("thinker", {"message": "Hello @now there"})

@@ -25,8 +25,8 @@ from organism.model.completion import (
     ToolCall,
     Usage,
 )
+from organism.pump.decision import Decision
 from organism.pump.models import ModelCall, Outcome, Told
-from organism.pump.unit import Decision
 from organism.testing import Running
 from tests.flows.world import MakeWorld, World
 

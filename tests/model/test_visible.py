@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from organism.model.visible import visible
+from organism.model.redact import visible
 
 
 def test_what_nobody_sees_is_written_out() -> None:

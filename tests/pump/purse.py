@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import random
 from decimal import Decimal
 from itertools import count
 from pathlib import Path
 from typing import Any
 
-from organism.bootstrap import SeededChance, payload_check
+from organism.bootstrap import payload_check
 from organism.codec import Codec, Terms
 from organism.config.load import load
 from organism.config.settings import Budget, Price, Spend
@@ -16,10 +17,10 @@ from organism.model.events import Event
 from organism.model.ids import Ids
 from organism.model.thread import Message
 from organism.pump import spend
+from organism.pump.decision import Decision, State
 from organism.pump.folded import Folded
 from organism.pump.models import ModelCall, Outcome
 from organism.pump.rules import Rules, payload_classes
-from organism.pump.unit import Decision, State
 from tests.flows.world import World
 
 NOON = 1_768_176_000_000_000
@@ -48,8 +49,8 @@ class Purse:
         self.state = self._state(Folded())
 
     def _state(self, folded: Folded) -> State:
-        chance = SeededChance(1)
-        return State(folded, self.rules, Ids(chance.bytes, lambda: self.at // 1000), lambda: self.at)
+        chance = random.Random(1)
+        return State(folded, self.rules, Ids(chance.randbytes, lambda: self.at // 1000), lambda: self.at)
 
     def restart(self, folded: Folded) -> None:
         """Go on from another state."""

@@ -19,8 +19,7 @@ from organism.config.settings import Budget, Spend
 from organism.model.completion import CompleteError
 from organism.model.events import Event
 from organism.projections.spend import DAY_US, Account, Amount
-from organism.pump import snapshot
-from organism.pump.folded import Folded
+from organism.pump.folded import Folded, dump, load
 from organism.pump.rules import Rules
 from tests.pump.purse import PRICE, Purse, most, rules_of
 
@@ -216,7 +215,7 @@ def test_a_call_made_again_after_a_death_spends_its_first_reservation(free: Call
     message = purse.begun("t", "ada")
     call = purse.call(message, 1)
     purse.reserve(call)
-    purse.restart(snapshot.load(snapshot.dump(purse.state.routing)))
+    purse.restart(load(dump(purse.state.routing)))
     message = purse.state.routing.messages[message.id]
     purse.reserve(purse.call(message, 1))
     assert [event.type for event in purse.events[-3:]] == ["model_called", "budget_settled", "budget_reserved"]
@@ -302,9 +301,9 @@ class Play:
         self.purse.at += DAY_US
 
     def snapshot(self, *_: object) -> None:
-        kept = snapshot.dump(self.purse.state.routing)
-        self.purse.restart(snapshot.load(kept))
-        assert snapshot.dump(self.purse.state.routing) == kept
+        kept = dump(self.purse.state.routing)
+        self.purse.restart(load(kept))
+        assert dump(self.purse.state.routing) == kept
 
     def fold(self, *_: object) -> None:
         folded = Folded()
@@ -332,7 +331,7 @@ def budget_of(said: dict[str, Any]) -> Spend:
 
 def spending(folded: Folded) -> Any:
     """What a state knows of spending."""
-    return orjson.loads(snapshot.dump(folded))["spend"]
+    return orjson.loads(dump(folded))["spend"]
 
 
 def recounted(events: list[Event]) -> dict[tuple[Any, ...], Amount]:

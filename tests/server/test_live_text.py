@@ -58,7 +58,7 @@ class Theatre:
         """A block begins, and is heard from here on."""
         start = await self.write("message_start", block, agent=agent)
         said = self.blocks[block] = Said(Delta("t", f"msg-{agent}", agent, "message", block, start, 0, ""))
-        self.feed.begin(said)
+        self.feed.begin(said, said.said)
 
     def say(self, text: str, block: str = "m1") -> None:
         """A piece is heard."""

@@ -12,7 +12,7 @@ from organism.agents.provider import ProviderError
 from organism.log.log import EventFilter, History
 from organism.model.completion import Completion, Finish, ModelRequest, Part, TextDelta, ThoughtDelta, Usage
 from organism.model.events import Event
-from organism.pump.completions import completed
+from organism.pump.model_calls import completed
 
 PIECE_CHARS: Final = 40
 PAGE: Final = 500

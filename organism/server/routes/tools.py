@@ -9,7 +9,7 @@ from organism.codec import Codec
 from organism.config.settings import Listener
 from organism.errors import HandlingFailed, NotFound
 from organism.model.commands import Inject
-from organism.pump.offer import call_json, tool_spec
+from organism.pump.rules import call_json, tool_spec
 from organism.server.bodies import MAX_WAIT_SECONDS, ExecuteBody, parsed
 from organism.server.call import CALLER, Answer, Call, Route, answer, caller_fields
 from organism.server.contract import ACT, SENDING_REFUSED, Contract, Gives, gives

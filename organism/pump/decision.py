@@ -1,14 +1,14 @@
-"""A decision: a unit in the making, its events folded as they are added, and what follows once it is on disk.
+"""A decision: a unit being made. Its events are folded as they are added; it says what follows once it is on disk.
 
-A decision begins with ``State.decide``, adds events, and is closed by ``Decision.close``: the starts that it makes
-possible and the end of its thread join the same unit. Decisions are made in the loop's thread without a
-wait, so each one sees the state that the one before it left.
+``State.decide`` begins one, ``Decision.add`` adds events, and ``Decision.close`` completes it: the starts that it makes
+possible and the end of its thread join the same unit. Decisions are made in the loop's thread without awaiting, so each
+one sees the state that the one before it left.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from organism.model.events import Actor, Content, Event, Unit
 from organism.model.ids import Ids
@@ -17,22 +17,11 @@ from organism.pump.folded import FOLDS, Folded
 from organism.pump.mailboxes import Mailboxes
 from organism.pump.rules import Rules
 
-NOTHING: Final = ()
-KEPT: Final = ("parent", "todos")
-"""What of a thread's own outlives its end, for its reopening."""
+OUTLIVES_END: Final = ("parent", "todos")
+"""What of a thread's own is kept at its end, for its reopening."""
 NO_REPLY: Final = {"code": "no_reply", "message": "Nothing is left that could answer."}
-WINDOW: Final = 256
+DECODED_PER_MAILBOX: Final = 256
 """Decoded payloads kept for each mailbox; what waits beyond is read from the log at its start."""
-
-
-class Chance(Protocol):
-    """Where randomness comes from."""
-
-    def bytes(self, count: int) -> bytes:
-        """Random bytes."""
-
-    def number(self) -> float:
-        """A number in [0, 1)."""
 
 
 class State:
@@ -59,24 +48,21 @@ Tell = Callable[["Decision"], None]
 
 
 class Decision(Unit):
-    """See the module.
+    """``sent`` are its new open messages, ``ended`` those that it closed, ``recorded`` the steps that it ended.
 
-    ``sent`` are its new open messages, ``ended`` those that it closed, ``over`` the steps that it ended, ``results``
-    those of them that have a result, ``ends`` the threads that it ended. Once it is on disk, ``starts`` begin,
-    ``goers`` go on, and ``tell`` is called; ``failed`` says why it never will be.
+    ``results`` are those of the steps that have a result, with the event that holds it; ``ends`` the threads that it
+    ended. Once it is on disk, ``starts`` begin, ``resumed`` go on, and ``tell`` is called; ``failed`` says why it never
+    will be.
     """
 
     __slots__ = (
-        "ended", "ends", "failed", "goers", "over", "results", "sent", "starts", "state", "tell", "thread",
+        "ended", "ends", "failed", "recorded", "results", "resumed", "sent", "starts", "state", "tell", "thread",
     )  # fmt: skip
 
     def __init__(self, state: State, thread: Thread | None, cause: Message | None, actor: Actor | None) -> None:
         self.state = state
         self.thread = thread
-        if thread is None:
-            self.thread_id = None
-        else:
-            self.thread_id = thread.id
+        self.thread_id = None if thread is None else thread.id
         if cause is None:
             self.cause = self.correlation = None
         else:
@@ -88,11 +74,11 @@ class Decision(Unit):
         self.expect = {}
         self.sent: list[tuple[Message, Event]] = []
         self.ended: list[Message] = []
-        self.starts: Sequence[Message] = NOTHING
-        self.goers: Sequence[Message] = NOTHING
-        self.over: Sequence[Step] = NOTHING
-        self.results: Sequence[tuple[Step, Event]] = NOTHING
-        self.ends: Sequence[str] = NOTHING
+        self.starts: Sequence[Message] = ()
+        self.resumed: Sequence[Message] = ()
+        self.recorded: Sequence[Step] = ()
+        self.results: Sequence[tuple[Step, Event]] = ()
+        self.ends: Sequence[str] = ()
         self.tell: Tell | None = None
         self.failed: Exception | None = None
 
@@ -114,14 +100,11 @@ class Decision(Unit):
         self.thread = self.state.routing.threads[thread_id]
 
     def put(self, event: Event, payload: Any, generation: int) -> None:
-        """A message that was just sent joins its receiver's mailbox.
-
-        Its decoded payload is kept while the window lasts.
-        """
+        """A message that was just sent joins its receiver's mailbox, with its decoded payload if there is room."""
         state = self.state
         message = state.routing.messages[event.data["message"]]
         boxes = state.boxes
-        if boxes.boxes[message.to].waiting < WINDOW:
+        if boxes.boxes[message.to].waiting < DECODED_PER_MAILBOX:
             message.payload = payload
             message.generation = generation
         boxes.put(message)
@@ -139,49 +122,34 @@ class Decision(Unit):
         self.ended.append(message)
 
     def find_unknown(self, message: Message) -> bool:
-        """Say of each unsafe effect under way in a handling that has ended that nobody knows what became of it."""
+        """Mark each unsafe effect of an ended handling that was still running: its outcome is unknown."""
         unknown = [step for step in (message.steps or {}).values() if step.ok is None and step.effect == "unsafe"]
         for step in unknown:
             if not step.unknown:
-                data = {
-                    "message": message.id,
-                    "agent": message.to,
-                    "step": step.number,
-                    "kind": step.kind,
-                    "input": step.input,
-                }
-                more = {"effect": step.effect, "key": step.key, "unknown": True}
-                self.add("step_started", {**data, **more}, None, message.thread.id)
+                data = {**step.named(), "effect": step.effect, "key": step.key, "unknown": True}
+                self.add("step_started", data, None, message.thread.id)
         return bool(unknown)
 
     def record(self, step: Step, error: dict[str, str] | None = None, content: Content | None = None) -> None:
         """A step of a handling got its result; ``content`` is its JSON."""
-        data: dict[str, Any] = {
-            "message": step.message.id,
-            "agent": step.message.to,
-            "step": step.number,
-            "kind": step.kind,
-            "input": step.input,
-        }
-        if error is not None:
-            data["error"] = error
+        data = step.named() if error is None else {**step.named(), "error": error}
         event = self.add("step_recorded", data, content, step.message.thread.id)
         step = (step.message.steps or {}).get(step.number, step)  # the fold's own, if it has made one just now
         if content is not None:
-            self.keep(step, event)
+            self.set_result(step, event)
         self.end_step(step)
         handling = step.message.handling
-        if handling is not None and handling.step_over(step):
-            self.goers = (*self.goers, step.message)
+        if handling is not None and handling.step_ended(step):
+            self.resumed = (*self.resumed, step.message)
 
-    def keep(self, step: Step, event: Event) -> None:
+    def set_result(self, step: Step, event: Event) -> None:
         """The step's result is the content of this event."""
         self.results = (*self.results, (step, event))
 
     def end_step(self, step: Step) -> None:
         """The step is recorded by this unit."""
         step.is_written = False
-        self.over = (*self.over, step)
+        self.recorded = (*self.recorded, step)
 
     def start(self, message: Message) -> None:
         """A message has its slot and its line."""
@@ -208,10 +176,10 @@ class Decision(Unit):
             if ask is not None and ask.open == 0 and ask.ok is None:
                 self.record(ask, NO_REPLY)
         boxes = state.boxes
-        if boxes.share is not None:
-            boxes.share.measure(boxes)
-        if boxes.going_on:
-            self.goers = (*self.goers, *boxes.goers())
+        if boxes.fair_share is not None:
+            boxes.fair_share(boxes)
+        if boxes.resuming:
+            self.resumed = (*self.resumed, *boxes.resumed())
         if boxes.ready:
             self.starts = boxes.starts()
             for message in self.starts:
@@ -224,7 +192,7 @@ class Decision(Unit):
                 self.expect[thread.id] = thread.head
 
     def _end(self, thread: Thread) -> None:
-        kept = {name: value for name in KEPT if (value := getattr(thread, name))}
+        kept = {name: value for name in OUTLIVES_END if (value := getattr(thread, name))}
         if thread.failed:
             self.add("thread_failed", {"reason": thread.reason, **kept})
         else:

@@ -1,0 +1,331 @@
+"""A model's call as a step of a handling (adr/0027).
+
+The unit that begins the step reserves what the call may cost, the unit that records it settles what it did cost; the
+call itself runs between the two in a task of its own, and what the model says is shown as it comes. A call that died
+with the process is made again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from typing import Any, Final
+
+import orjson
+
+from organism.log.log import EventFilter, Log
+from organism.model.completion import (
+    ChatMessage,
+    CompleteError,
+    CompleteOptions,
+    Completion,
+    TextDelta,
+    ThoughtDelta,
+    ToolCall,
+)
+from organism.model.events import Content
+from organism.model.run import LONGEST_ID
+from organism.model.thread import Step
+from organism.model.tool import ToolSpec
+from organism.pump import spend
+from organism.pump.decision import Decision
+from organism.pump.handling import Handling
+from organism.pump.models import Anew, ModelCall, Outcome, Told
+from organism.pump.recall import Unreadable, result_of
+from organism.pump.runs import run_json
+from organism.pump.stream import Block, RunStream
+from organism.pump.wording import described
+
+OPTIONS: Final = tuple(CompleteOptions.__annotations__)
+NOT_SENT: Final = frozenset({"block"})
+"""Options that the model does not get: its answer does not depend on them."""
+GATHER_SECONDS: Final = 0.001
+"""So long the start of a text waits for the rest: an answer that is there at once costs one commit less."""
+MOST_PIECES: Final = 100_000
+
+
+async def complete(handling: Handling, messages: Sequence[ChatMessage], options: CompleteOptions) -> Completion:
+    """See ``HandlerMetadata.complete``."""
+    request = _request(handling, messages, options)
+    block = options.get("block")
+    if handling.stream is not None and block is not None:
+        handling.stream.require_free(block)
+    number = handling.next_number()
+    digest = hashlib.sha256(b"complete\0" + request).hexdigest()[:32]
+    step = handling.recorded(number, "complete", digest)
+    if step is None or step.ok is None:
+        await handling.wait_while_paused(reserves_line=True)
+        call = ModelCall(handling.message, handling.listener, number, orjson.loads(request)[1], options)
+        step = _begin(handling, call, digest)
+        await handling.answer(step)
+    if step.error is not None:
+        raise CompleteError(step.error["code"], step.error["message"])  # type: ignore[arg-type]  # only such codes are recorded
+    if step.result is None:
+        step.result, shown = await _recall(handling.runtime.log, step)
+        if shown:
+            handling.open_stream().passed("message", shown)
+    answer: Completion = step.result
+    return answer
+
+
+def _request(handling: Handling, messages: Sequence[ChatMessage], options: CompleteOptions) -> bytes:
+    """The whole call as JSON: what a record is held to. Raises ``ValueError`` for what is no call."""
+    unknown = [name for name in options if name not in OPTIONS]
+    if unknown:
+        raise ValueError(f"complete() takes {', '.join(OPTIONS)}; {unknown[0]!r} came.")
+    if not _are_messages(messages):
+        raise ValueError("complete() takes a list of messages, each a dict with `role` and what it says, at least one.")
+    if not all(isinstance(tool, ToolSpec) for tool in options.get("tools", ())):
+        raise ValueError("`tools` are ToolSpec(name, description, parameters).")
+    block = options.get("block", "-")
+    if not isinstance(block, str) or not 0 < len(block) <= LONGEST_ID:
+        raise ValueError(f"`block` is an id of 1 to {LONGEST_ID} characters; {block!r} came.")
+    sent = {name: value for name, value in options.items() if name not in NOT_SENT}
+    try:
+        model = options.get("model") or handling.listener.model
+        return orjson.dumps([model, [dict(message) for message in messages], sent], option=orjson.OPT_SORT_KEYS)
+    except TypeError as error:
+        raise ValueError(f"The call cannot be written as JSON: {error}.") from error
+
+
+def _are_messages(messages: object) -> bool:
+    if not isinstance(messages, Sequence) or not messages:
+        return False
+    return all(isinstance(each, Mapping) and isinstance(each.get("role"), str) for each in messages)
+
+
+def _begin(handling: Handling, call: ModelCall, digest: str) -> Step:
+    """Reserve, and say that the call begins; it does once that is on disk."""
+    decision = handling.decide()
+    step = handling.begin_step(decision, call.step, "complete", digest, {})
+    handling.suspend(step)
+    try:
+        handling.runtime.models.reserve(decision, call)
+    except CompleteError as refused:
+        spend.settle_lost(decision, call.message, call.step)
+        decision.record(step, {"code": refused.code, "message": refused.message})
+        handling.runtime.write(decision)
+    else:
+        handling.runtime.write(decision, RunningCall(handling, handling.open_stream(), call, step).on_disk)
+    return step
+
+
+class RunningCall:
+    """One call of a model, from its making to its record; nothing more comes of it once its handling is over."""
+
+    __slots__ = (
+        "_block", "_call", "_due", "_handling", "_said", "_step", "_stream", "_task", "_text", "_thought", "_thoughts",
+    )  # fmt: skip
+
+    def __init__(self, handling: Handling, stream: RunStream, call: ModelCall, step: Step) -> None:
+        self._handling = handling
+        self._stream = stream
+        self._call = call
+        self._step = step
+        self._task: asyncio.Task[None] | None = None
+        self._block = call.options.get("block", "")
+        self._text: Block | None = None
+        self._due: asyncio.TimerHandle | None = None
+        self._thought: Block | None = None
+        self._thoughts = 0
+        self._said: list[str] = []
+        stream.calls[self] = self._stop
+
+    def on_disk(self, unit: Decision) -> None:
+        """Its reservation is on disk: make the call."""
+        if unit.failed is None and not self._handling.dead:
+            self._task = asyncio.get_running_loop().create_task(self._run())
+            self._task.add_done_callback(self._ended)
+
+    def _stop(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+        self._cancel_timer()
+
+    async def _run(self) -> None:
+        runtime = self._handling.runtime
+        begun_at = runtime.state.now()
+        outcome, error = await runtime.outcome_of(runtime.models.call(self._call, self._hear))
+        if error is not None:
+            failure = {"code": "upstream_error", "message": described(error)}
+            outcome = Outcome(None, failure, 1, runtime.state.now() - begun_at)
+        if not self._handling.dead:
+            self._settle(outcome)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        """A fault of ours, not of the model: the state is folded again."""
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self._handling.runtime.on_broken(error)
+
+    def _hear(self, part: Told) -> None:
+        """A part of the answer has come."""
+        if self._handling.dead or not self._block:
+            return
+        if isinstance(part, Anew):
+            self._begin_again()
+        elif isinstance(part, TextDelta) and part.text:
+            self._said.append(part.text)
+            if self._text is not None:
+                self._text.add(part.text)
+            elif self._due is None:
+                self._due = asyncio.get_running_loop().call_later(GATHER_SECONDS, self._on_due)
+        elif isinstance(part, ThoughtDelta) and part.text:
+            if self._due is not None:
+                self._show_text()
+            if self._thought is None:
+                self._thoughts += 1
+                number = f"-{self._thoughts}" if self._thoughts > 1 else ""
+                self._thought = self._begun("thought", f"{self._block}-thought{number}")
+            self._thought.add(part.text)
+
+    def _on_due(self) -> None:
+        """In a task of its own, so that a fault is handled as one of the call's is."""
+
+        async def show() -> None:
+            if self._due is not None:
+                self._show_text()
+
+        asyncio.get_running_loop().create_task(show()).add_done_callback(self._ended)
+
+    def _show_text(self) -> None:
+        """Begin the block, with what has come of the text."""
+        self._cancel_timer()
+        self._text = self._begun("message", self._block)
+        self._text.add("".join(self._said))
+
+    def _cancel_timer(self) -> None:
+        if self._due is not None:
+            self._due.cancel()
+            self._due = None
+
+    def _begun(self, kind: str, block_id: str) -> Block:
+        decision = self._handling.decide()
+        self._end_thought(decision)
+        block = self._stream.begin(kind, block_id, decision)
+        self._handling.runtime.write(decision, block.on_disk)
+        return block
+
+    def _begin_again(self) -> None:
+        self._said.clear()
+        self._cancel_timer()
+        if self._text is not None:
+            self._text.drop()
+            self._text = self._begun("message", self._block)
+
+    def _end_thought(self, decision: Decision) -> None:
+        if self._thought is not None:
+            self._stream.end(self._thought, decision)
+            self._thought = None
+
+    def _settle(self, outcome: Outcome) -> None:
+        """The call is over: what it was shown in ends, what it did cost is settled, its step is recorded."""
+        handling, step, completion = self._handling, self._step, outcome.completion
+        runtime = handling.runtime
+        decision = handling.decide()
+        self._cancel_timer()
+        self._end_thought(decision)
+        content = None
+        if completion is not None:
+            is_shown_whole = self._end_text(decision, completion)
+            shown = self._block if self._text is not None else ""
+            content = Content(handling.message.thread.id, _completion_json(completion, shown, whole=is_shown_whole))
+        elif self._said or self._text is not None:
+            self._text_in(decision).cut(decision)
+        runtime.models.settle(decision, self._call, outcome)
+        step.result = completion
+        decision.record(step, outcome.error, content)
+        self._stream.calls.pop(self, None)
+        runtime.write(decision)
+        self._go_ahead(decision)
+        runtime.rests.fire()
+
+    def _end_text(self, decision: Decision, completion: Completion) -> bool:
+        """Show what the answer says in the end, if that is not what was heard; gives whether the block holds it."""
+        if not self._block:
+            return False
+        said, is_seen = "".join(self._said), self._text is not None
+        if said.strip() != completion.text.strip():
+            if self._text is not None:
+                self._text.drop()
+            self._text, self._said = None, [said := completion.text]
+        if not said and not is_seen:
+            return False
+        self._stream.end(self._text_in(decision), decision)
+        return said == completion.text
+
+    def _text_in(self, decision: Decision) -> Block:
+        """The block of the text; if it waited for more until now, it begins with this decision."""
+        if self._text is None:
+            self._text = self._stream.begin("message", self._block, decision)
+            self._text.add("".join(self._said))
+        return self._text
+
+    def _go_ahead(self, unit: Decision) -> None:
+        """The answer is on its way to the disk. A handler that acts by steps alone need not wait for it (adr/0044).
+
+        What those make possible waits for the disk itself, behind this unit; if that is lost, so are they.
+        """
+        handling = self._handling
+        if not handling.listener.acts_by_steps or unit.failed is not None or handling.message not in unit.resumed:
+            return
+        unit.resumed = tuple(message for message in unit.resumed if message is not handling.message)
+        handling.go_on(self._step)
+
+
+def _completion_json(completion: Completion, shown: str, *, whole: bool) -> bytes:
+    """The completion as its step keeps it. ``shown`` is the id of its block, if it has one.
+
+    A text that the block holds ``whole`` is not kept twice.
+    """
+    body = {
+        "model": completion.model,
+        "thought": completion.thought,
+        "tool_calls": [
+            {"id": call.id, "name": call.name, "input": call.input, "raw": call.raw} for call in completion.tool_calls
+        ],
+        "finish": completion.finish,
+        "input_tokens": completion.input_tokens,
+        "output_tokens": completion.output_tokens,
+        "cost_usd": str(completion.cost_usd),
+        "cost_source": completion.cost_source,
+        "served_by": completion.served_by,
+    }
+    if not whole:
+        body["text"] = completion.text
+    if shown:
+        body["shown"] = shown
+    return run_json(body)
+
+
+def completed(said: Mapping[str, Any], text: str) -> Completion:
+    """The completion that was kept as JSON, with its text."""
+    fields = {name: value for name, value in said.items() if name != "shown"}
+    calls = tuple(ToolCall(**call) for call in said["tool_calls"])
+    return Completion(**{**fields, "text": text, "tool_calls": calls, "cost_usd": Decimal(said["cost_usd"])})
+
+
+async def _recall(log: Log, step: Step) -> tuple[Completion, str]:
+    """What the step has recorded, and the id of the block that it was shown in."""
+    said = await result_of(log, step)
+    shown = said.get("shown", "")
+    text = said["text"] if "text" in said else await _shown_text(log, step, shown)
+    return completed(said, text), shown
+
+
+async def _shown_text(log: Log, step: Step, block: str) -> str:
+    """The text of the block, as it was shown last before the step was recorded. Raises ``Unreadable``."""
+    message = step.message
+    wanted = EventFilter((message.thread.id,), ("run_message_start", "run_message_delta"), content=True)
+    pieces: list[str] = []
+    for event in await log.read(message.position, step.content_at, wanted, MOST_PIECES):
+        if (event.data["message"], event.data["id"]) != (message.id, block):
+            continue
+        if event.type == "run_message_start":
+            pieces.clear()
+        elif event.content is None or event.content.erased:
+            raise Unreadable("The text of a model's answer was erased.")
+        else:
+            pieces.append(orjson.loads(event.content.json)["delta"])
+    return "".join(pieces)

@@ -1,0 +1,151 @@
+"""What a tenant's pump and its handlings share: log, state, timers; and how a decision is written and followed up."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from functools import partial
+from random import Random
+from typing import Any
+
+from organism.errors import LogUnavailable, OrganismError
+from organism.log.log import Log
+from organism.model.events import Unit
+from organism.model.thread import Message, Step, Thread
+from organism.pump import control
+from organism.pump.decision import Decision, State, Tell
+from organism.pump.feed import Feed
+from organism.pump.models import Models, NoModels
+from organism.pump.timers import Signal, Timers
+
+OutcomeOf = Callable[[Awaitable[Any]], Coroutine[Any, Any, tuple[Any, Exception | None]]]
+
+
+class Runtime:
+    """Writes decisions; the pump sets ``on_disk``, which acts on each once it is on disk.
+
+    ``on_broken`` is called when state and log may differ: the state must be folded again. ``resumes`` fires when a
+    pause ends, ``rests`` when a handling ends or gives up its slot.
+    """
+
+    def __init__(self, log: Log, state: State, chance: Random, on_broken: Callable[[BaseException], None]) -> None:
+        self.log = log
+        self.state = state
+        self.chance = chance
+        self.on_broken = on_broken
+        self.on_disk: Callable[[Decision], None]
+        self.outcome_of: OutcomeOf
+        self.models: Models = NoModels()
+        self.feed = Feed()
+        self.timers = Timers(state.now)
+        self.resumes = Signal()
+        self.rests = Signal()
+        self.is_over = False
+        self._loop = asyncio.get_running_loop()
+        self._written = self._settled = 0
+        self._settles = Signal()
+
+    def write(self, decision: Decision, tell: Tell | None = None) -> None:
+        """Close the decision and append it; ``tell`` is called once it is on disk."""
+        decision.tell = tell
+        decision.then = self._then
+        decision.close()
+        if not decision.events:
+            self.on_disk(decision)
+            return
+        try:
+            if self.is_over:  # its state was given up, for one that the log gives
+                raise LogUnavailable
+            self.log.append(decision)
+        except (OrganismError, TypeError) as error:  # a TypeError: what came from a handler is no JSON
+            self._lost(decision, error)
+            return
+        self._written += 1
+        _note_heads(decision, self.state.routing.threads)
+
+    async def commit(self, decision: Decision) -> Decision:
+        """``write``, then wait until it is on disk. Cancelling the wait does not undo the unit."""
+        done: asyncio.Future[Decision] = self._loop.create_future()
+        self.write(decision, partial(_settle, done))
+        return await done
+
+    @property
+    def pending(self) -> int:
+        """How many written units are not known to be on disk, or lost."""
+        return self._written - self._settled
+
+    async def settled(self) -> None:
+        """Wait until all that is decided by now is on disk, or known to be lost."""
+        written = self._written
+        while self._settled < written:
+            await self._settles.wait()
+
+    def _then(self, unit: Unit, error: Exception | None) -> None:
+        assert isinstance(unit, Decision)  # noqa: S101 - the pump appends no other; narrows the type
+        self._settled += 1
+        self._settles.fire()
+        if error is None:
+            try:
+                self.on_disk(unit)
+            except Exception as fault:  # noqa: BLE001 - a fault of the pump itself: its state is folded again
+                self._lost(unit, fault)
+        else:
+            self._lost(unit, error)
+
+    def _lost(self, unit: Decision, error: Exception) -> None:
+        self.on_broken(error)
+        unit.failed = error
+        if unit.tell is not None:
+            unit.tell(unit)
+
+    def is_paused(self, message: Message) -> bool:
+        """Whether the message's agent, its thread or the organism is paused."""
+        return self.state.routing.is_paused(message)
+
+    def retry_when_due(self, message: Message) -> None:
+        """Start the message again at its ``next_at``."""
+        self.timers.add(message.next_at, partial(self._retry, message))
+
+    def _retry(self, message: Message) -> None:
+        if message.running or not message.next_at or message.id not in self.state.routing.messages:
+            return
+        message.next_at = 0
+        self.state.boxes.wake(message)
+        self.write(self.state.decide(message.thread, message))
+
+    def expire_when_due(self, step: Step) -> None:
+        """End the ask or approval at its ``expires``, if nobody has answered by then."""
+        self.timers.add(step.expires, partial(self._expire, step))
+
+    def _expire(self, step: Step) -> None:
+        if step.ok is not None or step.message.id not in self.state.routing.messages:
+            return
+        now = self.state.now()
+        if step.held_at or step.expires > now:
+            self.timers.add(max(step.expires, now + 1), partial(self._expire, step))
+            return
+        decision = self.state.decide(step.message.thread, step.message)
+        control.expire(decision, step)
+        self.write(decision)
+
+
+def _note_heads(decision: Decision, threads: Mapping[str, Thread]) -> None:
+    """The threads that are still active have moved on."""
+    thread_id, thread = None, None
+    for event in decision.events:
+        if event.thread is not thread_id:
+            thread_id = event.thread
+            thread = threads.get(thread_id) if thread_id is not None else None
+        if thread is not None:
+            thread.head = event.position
+
+
+def _settle(done: asyncio.Future[Decision], unit: Decision) -> None:
+    """The unit lets the future go, which holds the unit: a cycle for each injection would be left to the collector."""
+    unit.tell = None
+    if done.done():
+        return
+    if unit.failed is None:
+        done.set_result(unit)
+    else:
+        done.set_exception(unit.failed)

@@ -1,0 +1,351 @@
+"""What a handling shows of itself while it runs: entries of its run, and text as it comes.
+
+An entry is known by its type and its ``id``: the first of them in a handling is the first in the log, whether this
+attempt wrote it or one before. So what the log holds is not shown again. Listeners of the feed hear each piece of a
+block's text as soon as the block's start is on disk; the log gets the text gathered, once a second and at its end.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any, Final
+
+import orjson
+
+from organism.model.events import Content, Event
+from organism.model.redact import Redactor
+from organism.model.run import BLOCKS, faults
+from organism.model.thread import Message
+from organism.pump.decision import Decision
+from organism.pump.feed import Delta
+from organism.pump.runs import run_json
+from organism.pump.runtime import Runtime
+
+GATHER_US: Final = 1_000_000
+MOST_CHARACTERS: Final = 16_384
+"""Text that comes faster is written before its second is over, so that no memory holds more of it."""
+PAYLOADS_AN_ENTRY: Final = 4
+"""So many times ``limits.max_payload_bytes`` an entry may have: a payload that is written out as a text grows."""
+MOST_AHEAD: Final = 32
+"""So many entries of a handling may be on their way to the disk."""
+
+
+class SecretFilter:
+    """Lets text pass as it comes, but no live secret and no half of a character (S30).
+
+    What may become a secret, or is the first half of a character, is held back until what follows has come. What
+    passes is what the log will hold, so that both count the same characters.
+    """
+
+    __slots__ = ("_held", "_redactor")
+
+    def __init__(self, redactor: Redactor) -> None:
+        self._redactor = redactor
+        self._held = ""
+
+    def take(self, text: str) -> str:
+        """The next piece: what may be shown now."""
+        shown, self._held = self._redactor.parted(joined(self._held + text))
+        return shown
+
+    def rest(self) -> str:
+        """Nothing follows: what was held back, as it may be shown."""
+        held, self._held = self._held, ""
+        return self._redactor.masked(held.encode("utf-8", "replace").decode())
+
+
+def joined(text: str) -> str:
+    """The text with the halves of its characters joined; a half at its end may find the other one yet."""
+    if text.isascii() or not _has_half(text):
+        return text
+    end = -1 if "\ud800" <= text[-1] <= "\udbff" else len(text)
+    whole = text[:end].encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    return whole + text[end:] if end == -1 else whole
+
+
+def _has_half(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return True
+    return False
+
+
+class Block:
+    """A message or thought that is shown while its text comes.
+
+    ``length`` counts its characters; so many of them are ``appended`` to the log. Nothing more comes of one that
+    ``is_over``: it has ended, or was cut.
+    """
+
+    __slots__ = (
+        "_begun", "_filter", "_is_due", "_known", "_message", "_runtime", "_text", "appended", "id", "is_over", "kind",
+        "length", "start",
+    )  # fmt: skip
+
+    def __init__(self, runtime: Runtime, message: Message, kind: str, block_id: str) -> None:
+        self._runtime = runtime
+        self._message = message
+        self.kind = kind
+        self.id = block_id
+        self.start = 0
+        self.length = self.appended = self._known = 0
+        self._text = ""
+        self._filter = SecretFilter(runtime.feed.redactor)
+        self._begun: Event | None = None
+        self._is_due = self.is_over = False
+
+    def begin(self, decision: Decision, content: Content | None = None) -> None:
+        """It begins with this decision; call ``on_disk`` when that is on disk."""
+        self._begun = self._add(decision, "start", content)
+
+    def on_disk(self, unit: Decision) -> None:
+        """Its start is in the log: from here on it is heard."""
+        if self.is_over or self._begun is None or unit.failed is not None:
+            return
+        self.start = self._begun.position
+        feed = self._runtime.feed
+        feed.begin(self, self.unlogged)
+        if (unlogged := self.unlogged()).text:
+            feed.tell(unlogged)
+
+    def add(self, text: str) -> None:
+        """The next piece of its text."""
+        self._take(self._filter.take(text))
+
+    def _take(self, text: str) -> None:
+        if not text:
+            return
+        offset = self.length
+        self._text += text
+        self.length += len(text)
+        if self.start:
+            self._runtime.feed.tell(self._delta(offset, text))
+        if self.length - self.appended >= MOST_CHARACTERS:
+            self._append()
+        elif not self._is_due:
+            self._is_due = True
+            self._runtime.timers.add(self._runtime.state.now() + GATHER_US, self._append)
+
+    def _append(self) -> None:
+        """A second is over, or much has come: what was gathered goes to the log."""
+        self._is_due = False
+        if self.is_over or self.appended == self.length:
+            return
+        decision = self._runtime.state.decide(self._message.thread, self._message)
+        self._write(decision)
+        self._runtime.write(decision, partial(self._on_appended, self.appended))
+
+    def _on_appended(self, upto: int, unit: Decision) -> None:
+        if unit.failed is None:
+            self._text = self._text[upto - self._known :]
+            self._known = upto
+
+    def _write(self, decision: Decision) -> None:
+        if self.appended == self.length:
+            return
+        text = self._text[self.appended - self.length :]
+        entry = {"id": self.id, "delta": text, "offset": self.appended}
+        content = Content(self._message.thread.id, orjson.dumps(entry))
+        self._add(decision, "delta", content, offset=self.appended, length=len(text))
+        self.appended = self.length
+
+    def end(self, decision: Decision, content: Content | None = None) -> None:
+        """All of it has come."""
+        self.cut(decision)
+        self._add(decision, "end", content)
+
+    def cut(self, decision: Decision) -> None:
+        """No more of it comes: what there is is written. It may begin again, or end when the run does."""
+        self._take(self._filter.rest())
+        self._write(decision)
+        self.drop()
+
+    def drop(self) -> None:
+        """Nobody hears more of it."""
+        self.is_over = True
+        self._runtime.feed.end(self)
+
+    def unlogged(self) -> Delta:
+        """Its text that is not known to be in the log."""
+        return self._delta(self._known, self._text)
+
+    def _delta(self, offset: int, text: str) -> Delta:
+        message = self._message
+        return Delta(message.thread.id, message.id, message.to, self.kind, self.id, self.start, offset, text)
+
+    def _add(self, decision: Decision, part: str, content: Content | None, **more: int) -> Event:
+        message = self._message
+        data = {"message": message.id, "agent": message.to, "id": self.id, **more}
+        return decision.add(f"run_{self.kind}_{part}", data, content, message.thread.id)
+
+
+class RunStream:
+    """What one attempt at a handling shows.
+
+    ``blocks`` are open; None stands for one that the log holds whole. ``stop_reason`` is why the handler says that the
+    run is over; ``calls`` are model calls whose answers may still come, each with what stops it.
+    """
+
+    __slots__ = (
+        "_ahead", "_is_closed", "_message", "_most_bytes", "_runtime", "_used", "blocks", "calls", "stop_reason",
+    )  # fmt: skip
+
+    def __init__(self, runtime: Runtime, message: Message, max_payload_bytes: int) -> None:
+        self._runtime = runtime
+        self._message = message
+        self._most_bytes = PAYLOADS_AN_ENTRY * max_payload_bytes
+        self._used: Counter[str] = Counter()
+        self._ahead = 0
+        self._is_closed = False
+        self.blocks: dict[tuple[str, str], Block | None] = {}
+        self.calls: dict[object, Callable[[], None]] = {}
+        self.stop_reason = ""
+
+    async def emit(self, kind: str, data: Mapping[str, Any]) -> None:
+        """See ``HandlerMetadata.emit``."""
+        wrong = faults(kind, data)
+        if wrong:
+            raise ValueError(wrong)
+        body = self._json(kind, data)
+        if self.stop_reason:
+            raise ValueError(f"The run is over: `done` was shown already, and {kind} comes after it.")
+        block, _, part = kind.partition("_")
+        if kind == "done":
+            self.stop_reason = data["stopReason"]
+        elif block in BLOCKS and part == "start":
+            await self._start(block, data)
+        elif block in BLOCKS and part == "delta":
+            await self._delta(block, data)
+        elif block in BLOCKS and part == "end":
+            await self._end(block, data)
+        elif not self._is_logged(f"{kind} {data.get('id', '')}"):
+            message = self._message
+            decision = self._decide()
+            said = {"message": message.id, "agent": message.to}
+            if "id" in data:
+                said["id"] = data["id"]
+            decision.add(f"run_{kind}", said, Content(message.thread.id, body), message.thread.id)
+            await self._write(decision)
+
+    def _json(self, kind: str, data: Mapping[str, Any]) -> bytes:
+        """The data as JSON. Raises ``ValueError`` for what cannot be, or is too long."""
+        try:
+            body = run_json(dict(data))
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"The data of {kind} cannot be written as JSON: {error}.") from error
+        if len(body) > self._most_bytes:
+            raise ValueError(f"The data of {kind} has {len(body)} bytes as JSON; at most {self._most_bytes} are taken.")
+        return body
+
+    async def _start(self, kind: str, data: Mapping[str, Any]) -> None:
+        block_id: str = data["id"]
+        if self._is_open(kind, block_id):
+            raise ValueError(f"The {kind} {block_id!r} has begun already: show {kind}_end before it begins again.")
+        if self._is_whole(kind, block_id):
+            self.blocks[kind, block_id] = None
+            return
+        decision = self._decide()
+        block = self.begin(kind, block_id, decision, self._more(data))
+        block.on_disk(await self._runtime.commit(decision))
+
+    async def _delta(self, kind: str, data: Mapping[str, Any]) -> None:
+        block = self._open_block(kind, data["id"])
+        if block is None:
+            return
+        appended = block.appended
+        block.add(data["delta"])
+        if block.appended > appended:  # it comes faster than the disk may take it
+            await self._runtime.settled()
+
+    async def _end(self, kind: str, data: Mapping[str, Any]) -> None:
+        block = self._open_block(kind, data["id"])
+        if block is None:
+            self.passed(kind, data["id"])
+            return
+        decision = self._decide()
+        self.end(block, decision, self._more(data))
+        await self._write(decision)
+
+    async def _write(self, decision: Decision) -> None:
+        """Write without waiting, since nothing that the handler does next rests on it; but not far ahead."""
+        self._runtime.write(decision)
+        self._ahead += 1
+        if self._ahead >= MOST_AHEAD:
+            await self._runtime.settled()
+            self._ahead = 0
+
+    def _decide(self) -> Decision:
+        if self._is_closed:
+            raise asyncio.CancelledError
+        return self._runtime.state.decide(self._message.thread, self._message)
+
+    def _open_block(self, kind: str, block_id: str) -> Block | None:
+        """The block; None if the log holds it whole. Raises ``ValueError``."""
+        if not self._is_open(kind, block_id):
+            raise ValueError(f"No {kind} {block_id!r} has begun: show {kind}_start first.")
+        return self.blocks[kind, block_id]
+
+    def _is_open(self, kind: str, block_id: str) -> bool:
+        """Whether such a block has begun and not ended; one that was cut may begin again."""
+        if (kind, block_id) not in self.blocks:
+            return False
+        block = self.blocks[kind, block_id]
+        return block is None or not block.is_over
+
+    def _more(self, data: Mapping[str, Any]) -> Content | None:
+        """What a start or an end says besides its id."""
+        return Content(self._message.thread.id, run_json(dict(data))) if len(data) > 1 else None
+
+    def _is_logged(self, name: str) -> bool:
+        """Whether the log holds this entry; it counts as shown from here on."""
+        shown = self._message.shown
+        self._used[name] += 1
+        return shown is not None and self._used[name] <= shown.counts.get(name, 0)
+
+    def _is_whole(self, kind: str, block_id: str) -> bool:
+        """Whether the log holds the next block of this name to its end."""
+        shown = self._message.shown
+        name = f"{kind}_end {block_id}"
+        return shown is not None and self._used[name] < shown.counts.get(name, 0)
+
+    def passed(self, kind: str, block_id: str) -> None:
+        """A block that the log holds, or will hold with this decision, is over."""
+        self.blocks.pop((kind, block_id), None)
+        self._used[f"{kind}_end {block_id}"] += 1
+
+    def require_free(self, block_id: str) -> None:
+        """Raise ``ValueError`` if a model's answer cannot be shown under this id."""
+        if self.stop_reason:
+            raise ValueError(f"The run is over: `done` was shown already, and {block_id!r} comes after it.")
+        if self._is_open("message", block_id):
+            raise ValueError(f"The message {block_id!r} has begun already: give each its own `block`.")
+
+    def begin(self, kind: str, block_id: str, decision: Decision, content: Content | None = None) -> Block:
+        """A block begins with the decision."""
+        block = self.blocks[kind, block_id] = Block(self._runtime, self._message, kind, block_id)
+        block.begin(decision, content)
+        return block
+
+    def end(self, block: Block, decision: Decision, content: Content | None = None) -> None:
+        """A block ends with the decision."""
+        block.end(decision, content)
+        self.passed(block.kind, block.id)
+
+    def cut(self, decision: Decision) -> None:
+        """The attempt is over: what was gathered is written."""
+        for block in self.blocks.values():
+            if block is not None:
+                block.cut(decision)
+
+    def close(self) -> None:
+        """The attempt is over: nobody hears more of it, and its model calls are stopped."""
+        self._is_closed = True
+        for stop in tuple(self.calls.values()):
+            stop()
+        for block in self.blocks.values():
+            if block is not None:
+                block.drop()
