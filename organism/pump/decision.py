@@ -51,12 +51,13 @@ class Decision(Unit):
     """``sent`` are its new open messages, ``ended`` those that it closed, ``recorded`` the steps that it ended.
 
     ``results`` are those of the steps that have a result, with the event that holds it; ``ends`` the threads that it
-    ended. Once it is on disk, ``starts`` begin, ``resumed`` go on, and ``tell`` is called; ``failed`` says why it never
-    will be.
+    ended. Once it is on disk, ``stops`` are called, ``resumed`` go on, ``starts`` begin, and ``tell`` is called;
+    ``failed`` says why it never will be.
     """
 
     __slots__ = (
-        "ended", "ends", "failed", "recorded", "results", "resumed", "sent", "starts", "state", "tell", "thread",
+        "ended", "ends", "failed", "recorded", "results", "resumed", "sent", "starts", "state", "stops", "tell",
+        "thread",
     )  # fmt: skip
 
     def __init__(self, state: State, thread: Thread | None, cause: Message | None, actor: Actor | None) -> None:
@@ -74,6 +75,7 @@ class Decision(Unit):
         self.expect = {}
         self.sent: list[tuple[Message, Event]] = []
         self.ended: list[Message] = []
+        self.stops: Sequence[Callable[[], object]] = ()
         self.starts: Sequence[Message] = ()
         self.resumed: Sequence[Message] = ()
         self.recorded: Sequence[Step] = ()

@@ -29,7 +29,7 @@ from organism.log.log import EventFilter, Log, Query, Row, Where
 from organism.model import commands as c
 from organism.model.thread import Step, Thread
 from organism.pump import approvals, control, inject, replay
-from organism.pump.decision import OUTLIVES_END, Decision, Tell
+from organism.pump.decision import OUTLIVES_END, Decision
 from organism.pump.pump import Pump
 
 KEY_LIFE_US: Final = 24 * 3600 * 1_000_000
@@ -43,7 +43,7 @@ Answer = c.Injected | c.Done
 class Operator:
     """Carries out one tenant's commands. ``stopping`` refuses what would begin new work."""
 
-    __slots__ = ("_by_rows", "_in_progress", "_waiting", "pump", "stopping")
+    __slots__ = ("_acts", "_by_rows", "_in_progress", "_waiting", "pump", "stopping")
 
     def __init__(self, pump: Pump) -> None:
         self.pump = pump
@@ -51,6 +51,20 @@ class Operator:
         self._in_progress: dict[str, str] = {}
         self._by_rows = asyncio.Lock()
         self._waiting: set[asyncio.Task[Any]] = set()
+        self._acts: dict[type[c.Command], Callable[[Any], Awaitable[Answer]]] = {
+            c.Inject: self.inject,
+            c.PauseAgent: self._pause_agent,
+            c.ResumeAgent: self._pause_agent,
+            c.PauseThread: self._pause_thread,
+            c.ResumeThread: self._resume_thread,
+            c.PauseOrganism: self._pause_organism,
+            c.ResumeOrganism: self._pause_organism,
+            c.KillThread: self._kill,
+            c.ReplayDeadLetter: self._replay,
+            c.DiscardDeadLetter: self._discard,
+            c.ResolveIndeterminate: self._resolve_effect,
+            c.ResolveApproval: self._resolve_approval,
+        }
 
     async def do(self, command: c.Command) -> Answer:
         """Carry out the command, or give the answer that its idempotency key had. Raises an ``OrganismError``."""
@@ -95,12 +109,12 @@ class Operator:
 
     async def _act(self, command: c.Command) -> Answer:
         """Carry it out. What rests on rows goes one by one, each after what was decided before it is in them."""
-        act = ACTS[type(command)]
+        act = self._acts[type(command)]
         if not self._rests_on_rows(command):
-            return await act(self, command)
+            return await act(command)
         async with self._by_rows:
             await self.pump.settled()
-            return await act(self, command)
+            return await act(command)
 
     def _rests_on_rows(self, command: c.Command) -> bool:
         """Whether it is about a thread that has ended, or a dead letter: the fold knows neither."""
@@ -198,6 +212,150 @@ class Operator:
         """The thread, if it is active."""
         return self.pump.state.routing.threads.get(thread_id)
 
+    async def _finish(self, decision: Decision, command: c.Command) -> c.Done:
+        """Write a control decision; one with nothing to do answers with the head, or with where its key is kept."""
+        pump = self.pump
+        own = len(decision.events)
+        self.answer(decision, command.idempotency, {}, -own)
+        if not decision.events:
+            pump.write(decision)
+            return c.Done(pump.log.head)
+        if command.idempotency is not None:  # first, so that nothing comes after a thread_killed
+            decision.events.insert(0, decision.events.pop())
+            own += 1
+        unit = await pump.commit(decision)
+        pump.runtime.resumes.fire()  # if it has ended a pause; whoever waits looks
+        return c.Done(unit.events[own - 1].position)
+
+    async def _pause_agent(self, command: c.PauseAgent | c.ResumeAgent) -> c.Done:
+        if self.pump.state.rules.settings.listener(command.agent) is None:
+            raise NotFound(
+                f"There is no listener named {command.agent!r}. GET /api/v1/agents lists them.", param="/agent"
+            )
+        decision = self.pump.state.decide(None, None, command.actor)
+        act = control.pause_agent if isinstance(command, c.PauseAgent) else control.resume_agent
+        act(decision, command.agent)
+        return await self._finish(decision, command)
+
+    async def _pause_organism(self, command: c.PauseOrganism | c.ResumeOrganism) -> c.Done:
+        decision = self.pump.state.decide(None, None, command.actor)
+        act = control.pause_organism if isinstance(command, c.PauseOrganism) else control.resume_organism
+        act(decision)
+        return await self._finish(decision, command)
+
+    async def _thread_to_control(self, command: c.PauseThread | c.ResumeThread) -> Thread | None:
+        """The active thread, or None if it has ended, when there is nothing to pause or resume."""
+        thread = self.active(command.thread_id)
+        if thread is None:
+            row = await known_thread(self.pump, command.thread_id)
+            thread = self.active(command.thread_id)
+            if thread is None and row["status"] == "killed":
+                raise ThreadKilled(f"Thread {command.thread_id} was killed.", param="/thread_id")
+            if thread is None:
+                check_position(command, row["position"])
+        if thread is not None:
+            check_position(command, thread.head)
+        return thread
+
+    async def _pause_thread(self, command: c.PauseThread) -> c.Done:
+        thread = await self._thread_to_control(command)
+        decision = self.pump.state.decide(thread, None, command.actor)
+        if thread is not None:
+            control.pause_thread(decision, thread)
+        return await self._finish(decision, command)
+
+    async def _resume_thread(self, command: c.ResumeThread) -> c.Done:
+        """A thread that ended while it was paused would be paused again when it is reopened: it can be resumed too."""
+        thread = await self._thread_to_control(command)
+        decision = self.pump.state.decide(thread, None, command.actor)
+        if thread is not None:
+            control.resume_thread(decision, thread)
+        elif (await known_thread(self.pump, command.thread_id))["paused"]:
+            decision.thread_id = command.thread_id
+            decision.add("thread_resumed", {})
+        return await self._finish(decision, command)
+
+    async def _kill(self, command: c.KillThread) -> c.Done:
+        """One unit ends the tree; then its tasks are cancelled, and what they still do comes to nothing."""
+        pump = self.pump
+        thread = self.active(command.thread_id)
+        position = 0
+        if thread is None:
+            row = await known_thread(pump, command.thread_id)
+            if row["status"] == "killed":
+                check_position(command, row["position"])
+                return c.Done(row["position"])
+            thread = self.active(command.thread_id) or Thread(command.thread_id)
+            position = row["position"]
+        check_position(command, thread.head or position)
+        decision = pump.state.decide(thread, None, command.actor)
+        decision.ends = tuple(member.id for member in control.tree(pump.state, thread))
+        for message in control.kill(decision, thread):
+            handling = message.handling
+            if handling is None:  # its start is on its way to the disk: it will not begin
+                pump.state.boxes.release(message)
+            else:
+                decision.stops = (*decision.stops, handling.task.cancel)
+                pump.leave(handling)
+        return await self._finish(decision, command)
+
+    async def _resolve_effect(self, command: c.ResolveIndeterminate) -> c.Done:
+        step = await indeterminate(self.pump, command.id)
+        check_position(command, step.message.thread.head)
+        decision = self.pump.state.decide(step.message.thread, None, command.actor)
+        control.resolve_effect(decision, step, command.outcome, command.result)
+        return await self._finish(decision, command)
+
+    async def _resolve_approval(self, command: c.ResolveApproval) -> c.Done:
+        step = control.find_approval(self.pump.state, command.approval)
+        if step is None:
+            if await self.pump.log.row("approvals", command.approval) is None:
+                raise NotFound(f"There is no approval {command.approval!r}.", param="/approval")
+            raise AlreadyResolved("This approval was resolved already.", param="/approval")
+        check_position(command, step.message.thread.head)
+        approvals.check_edits(self.pump.state.rules, step, command)
+        decision = self.pump.state.decide(step.message.thread, None, command.actor)
+        control.resolve_approval(decision, step, command)
+        return await self._finish(decision, command)
+
+    async def _replay(self, command: c.ReplayDeadLetter) -> c.Injected:
+        """Send a dead letter again, in its thread and in the call that it stood in."""
+        pump = self.pump
+        letter = await replay.read(pump, command.message_id)
+        thread = self.active(letter.thread_id)
+        reopened = None
+        if thread is None:
+            reopened = await reopening(pump, command, letter.thread_id)
+            thread = self.active(letter.thread_id)
+        else:
+            check_position(command, thread.head)
+        if self.stopping:
+            raise Stopping
+        check = replay.prepare(pump.state, letter, command.json)
+        decision = pump.state.decide(thread, None, command.actor)
+        decision.correlation = letter.correlation or check.message_id
+        if thread is None:
+            decision.open_thread(letter.thread_id, "thread_reopened", reopened or {})
+        position = replay.add(decision, letter, check, edited=command.json is not None)
+        self.answer(
+            decision,
+            command.idempotency,
+            {"thread_id": letter.thread_id, "message_id": check.message_id},
+            len(decision.events) - position,
+        )
+        unit = await pump.commit(decision)
+        return c.Injected(letter.thread_id, check.message_id, unit.events[position].position)
+
+    async def _discard(self, command: c.DiscardDeadLetter) -> c.Done:
+        letter = await replay.read(self.pump, command.message_id)
+        row = await known_thread(self.pump, letter.thread_id)
+        thread = self.active(letter.thread_id)
+        check_position(command, row["position"] if thread is None else thread.head)
+        decision = self.pump.state.decide(thread, None, command.actor)
+        decision.thread_id = letter.thread_id
+        decision.add("message_discarded", {"message": command.message_id, "failed": not letter.was_refused})
+        return await self._finish(decision, command)
+
 
 def check_position(command: c.Command, position: int) -> None:
     """``If-Match``: the caller saw the thread as it is, at ``position``."""
@@ -264,192 +422,3 @@ async def _was_indeterminate(log: Log, message_id: str, number: int) -> bool:
 def _is_in_doubt(data: dict[str, Any]) -> bool:
     """Found so after a death, or by the kill that came while the effect was under way."""
     return "unknown" in data or data.get("error", {}).get("code") == "unknown"
-
-
-async def _finish(self: Operator, decision: Decision, command: c.Command, tell: Tell | None = None) -> c.Done:
-    """Write a control decision; one with nothing to do answers with the head, or with where its key is kept."""
-    pump = self.pump
-    own = len(decision.events)
-    self.answer(decision, command.idempotency, {}, -own)
-    if not decision.events:
-        pump.write(decision)
-        return c.Done(pump.log.head)
-    if command.idempotency is not None:  # first, so that nothing comes after a thread_killed
-        decision.events.insert(0, decision.events.pop())
-        own += 1
-    unit = await pump.commit(decision)
-    if tell is not None:
-        tell(unit)
-    return c.Done(unit.events[own - 1].position)
-
-
-def _listener(self: Operator, name: str) -> str:
-    if self.pump.state.rules.settings.listener(name) is None:
-        raise NotFound(f"There is no listener named {name!r}. GET /api/v1/agents lists them.", param="/agent")
-    return name
-
-
-async def _pause_agent(self: Operator, command: c.PauseAgent) -> c.Done:
-    decision = self.pump.state.decide(None, None, command.actor)
-    control.pause_agent(decision, _listener(self, command.agent))
-    return await _finish(self, decision, command)
-
-
-async def _resume_agent(self: Operator, command: c.ResumeAgent) -> c.Done:
-    decision = self.pump.state.decide(None, None, command.actor)
-    control.resume_agent(decision, _listener(self, command.agent))
-    return await _finish(self, decision, command, lambda _unit: self.pump.runtime.resumes.fire())
-
-
-async def _thread_to_control(self: Operator, command: c.PauseThread | c.ResumeThread) -> Thread | None:
-    """The active thread, or None if it has ended, when there is nothing to pause or resume."""
-    thread = self.active(command.thread_id)
-    if thread is None:
-        row = await known_thread(self.pump, command.thread_id)
-        thread = self.active(command.thread_id)
-        if thread is None and row["status"] == "killed":
-            raise ThreadKilled(f"Thread {command.thread_id} was killed.", param="/thread_id")
-        if thread is None:
-            check_position(command, row["position"])
-    if thread is not None:
-        check_position(command, thread.head)
-    return thread
-
-
-async def _pause_thread(self: Operator, command: c.PauseThread) -> c.Done:
-    thread = await _thread_to_control(self, command)
-    decision = self.pump.state.decide(thread, None, command.actor)
-    if thread is not None:
-        control.pause_thread(decision, thread)
-    return await _finish(self, decision, command)
-
-
-async def _resume_thread(self: Operator, command: c.ResumeThread) -> c.Done:
-    """A thread that ended while it was paused would be paused again when it is reopened: it can be resumed too."""
-    thread = await _thread_to_control(self, command)
-    decision = self.pump.state.decide(thread, None, command.actor)
-    if thread is not None:
-        control.resume_thread(decision, thread)
-    elif (await known_thread(self.pump, command.thread_id))["paused"]:
-        decision.thread_id = command.thread_id
-        decision.add("thread_resumed", {})
-    return await _finish(self, decision, command, lambda _unit: self.pump.runtime.resumes.fire())
-
-
-async def _pause_organism(self: Operator, command: c.PauseOrganism) -> c.Done:
-    decision = self.pump.state.decide(None, None, command.actor)
-    control.pause_organism(decision)
-    return await _finish(self, decision, command)
-
-
-async def _resume_organism(self: Operator, command: c.ResumeOrganism) -> c.Done:
-    decision = self.pump.state.decide(None, None, command.actor)
-    control.resume_organism(decision)
-    return await _finish(self, decision, command, lambda _unit: self.pump.runtime.resumes.fire())
-
-
-async def _kill(self: Operator, command: c.KillThread) -> c.Done:
-    """One unit ends the tree; then its tasks are cancelled, and what they still do comes to nothing."""
-    pump = self.pump
-    thread = self.active(command.thread_id)
-    position = 0
-    if thread is None:
-        row = await known_thread(pump, command.thread_id)
-        if row["status"] == "killed":
-            check_position(command, row["position"])
-            return c.Done(row["position"])
-        thread = self.active(command.thread_id) or Thread(command.thread_id)
-        position = row["position"]
-    check_position(command, thread.head or position)
-    decision = pump.state.decide(thread, None, command.actor)
-    killed = tuple(member.id for member in control.tree(pump.state, thread))
-    running = control.kill(decision, thread)
-    handlings = [message.handling for message in running if message.handling is not None]
-    decision.ends = killed
-    for message in running:
-        if message.handling is not None:
-            pump.leave(message.handling)
-        else:  # its start is on its way to the disk: it will not begin
-            pump.state.boxes.release(message)
-    done = await _finish(self, decision, command)
-    for handling in handlings:
-        if handling.task is not None:
-            handling.task.cancel()
-    return done
-
-
-async def _resolve_effect(self: Operator, command: c.ResolveIndeterminate) -> c.Done:
-    step = await indeterminate(self.pump, command.id)
-    check_position(command, step.message.thread.head)
-    decision = self.pump.state.decide(step.message.thread, None, command.actor)
-    control.resolve_effect(decision, step, command.outcome, command.result)
-    return await _finish(self, decision, command)
-
-
-async def _resolve_approval(self: Operator, command: c.ResolveApproval) -> c.Done:
-    step = control.find_approval(self.pump.state, command.approval)
-    if step is None:
-        if await self.pump.log.row("approvals", command.approval) is None:
-            raise NotFound(f"There is no approval {command.approval!r}.", param="/approval")
-        raise AlreadyResolved("This approval was resolved already.", param="/approval")
-    check_position(command, step.message.thread.head)
-    approvals.check_edits(self.pump.state.rules, step, command)
-    decision = self.pump.state.decide(step.message.thread, None, command.actor)
-    control.resolve_approval(decision, step, command)
-    return await _finish(self, decision, command)
-
-
-async def _replay(self: Operator, command: c.ReplayDeadLetter) -> c.Injected:
-    """Send a dead letter again, in its thread and in the call that it stood in."""
-    pump = self.pump
-    letter = await replay.read(pump, command.message_id)
-    thread = self.active(letter.thread_id)
-    reopened = None
-    if thread is None:
-        reopened = await reopening(pump, command, letter.thread_id)
-        thread = self.active(letter.thread_id)
-    else:
-        check_position(command, thread.head)
-    if self.stopping:
-        raise Stopping
-    check = replay.prepare(pump.state, letter, command.json)
-    decision = pump.state.decide(thread, None, command.actor)
-    decision.correlation = letter.correlation or check.message_id
-    if thread is None:
-        decision.open_thread(letter.thread_id, "thread_reopened", reopened or {})
-    position = replay.add(decision, letter, check, edited=command.json is not None)
-    self.answer(
-        decision,
-        command.idempotency,
-        {"thread_id": letter.thread_id, "message_id": check.message_id},
-        len(decision.events) - position,
-    )
-    unit = await pump.commit(decision)
-    return c.Injected(letter.thread_id, check.message_id, unit.events[position].position)
-
-
-async def _discard(self: Operator, command: c.DiscardDeadLetter) -> c.Done:
-    letter = await replay.read(self.pump, command.message_id)
-    row = await known_thread(self.pump, letter.thread_id)
-    thread = self.active(letter.thread_id)
-    check_position(command, row["position"] if thread is None else thread.head)
-    decision = self.pump.state.decide(thread, None, command.actor)
-    decision.thread_id = letter.thread_id
-    decision.add("message_discarded", {"message": command.message_id, "failed": not letter.was_refused})
-    return await _finish(self, decision, command)
-
-
-ACTS: Final[dict[type[c.Command], Callable[[Operator, Any], Awaitable[Answer]]]] = {
-    c.Inject: Operator.inject,
-    c.PauseAgent: _pause_agent,
-    c.ResumeAgent: _resume_agent,
-    c.PauseThread: _pause_thread,
-    c.ResumeThread: _resume_thread,
-    c.PauseOrganism: _pause_organism,
-    c.ResumeOrganism: _resume_organism,
-    c.KillThread: _kill,
-    c.ReplayDeadLetter: _replay,
-    c.DiscardDeadLetter: _discard,
-    c.ResolveIndeterminate: _resolve_effect,
-    c.ResolveApproval: _resolve_approval,
-}

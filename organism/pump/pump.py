@@ -48,7 +48,9 @@ class Pump:
     # -- log ─▶ actor
 
     def _act(self, unit: Decision) -> None:
-        """The unit is on disk: start handlers, let those that waited go on, tell who waits for it."""
+        """The unit is on disk: stop, resume and start handlers, tell who waits for it."""
+        for stop in unit.stops:
+            stop()
         for message, event in unit.sent:
             message.position = event.position
             message.digest = event.data["content"]

@@ -14,6 +14,7 @@ MAY_IMPORT_INSIDE = ("organism/bootstrap.py", "organism/agents/providers/", "org
 MAY_CATCH_ALL = (
     "organism/pump/actor.py",
     "organism/pump/respond.py",
+    "organism/pump/runtime.py",  # a fault of the pump itself: its state is folded again
     "organism/config/foreign.py",
     "organism/server/edge.py",
     "organism/server/live_tokens.py",  # whoever watches revocations must not end by a fault of one edit
