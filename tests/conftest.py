@@ -1,19 +1,35 @@
-"""What all tests share: how hypothesis looks for its examples, a server of models to ask, and that Ctrl-C is heard."""
+"""What all tests share: where their files lie, how hypothesis looks for its examples, a server of models to ask."""
 
 from __future__ import annotations
 
+import os
+import shutil
 import signal
+import sys
+from pathlib import Path
 
+import structlog
 from hypothesis import settings
 
 from tests.agents.peer.fixture import peer, peer_place
 
 __all__ = ["peer", "peer_place"]
 
+MEMORY = Path("/dev/shm")  # noqa: S108 - pytest makes a folder of its own in it
+MEMORY_BYTES = 4 << 30
+
+# A killed process loses nothing that it wrote to a file in memory, and power cuts are played by a file system of the
+# tests' own: no test needs a real disk, whose fsync takes milliseconds.
+if MEMORY.is_dir() and os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free > MEMORY_BYTES:
+    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))
+
 # No deadline: a busy machine is no fault of the code. A failing example is printed so that it can be run again.
 settings.register_profile("push", deadline=None, print_blob=True)
 settings.register_profile("soak", deadline=None, print_blob=True, max_examples=10_000)
 settings.load_profile("push")  # another: ./scripts/test --hypothesis-profile soak
+
+# Standard output belongs to the commands that run in this process.
+structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.__stderr__))
 
 # A shell that begins the tests in the background has them ignore it, and whatever they begin as well.
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:

@@ -1,22 +1,22 @@
-"""The real command in a process of its own."""
+"""The command line: in this process where its words count, in one of its own where its end does."""
 
 from __future__ import annotations
 
 import asyncio
-import fcntl
 import os
-import pty
-import struct
 import sys
-import termios
 from asyncio.subprocess import PIPE
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import orjson
+from typer.testing import CliRunner
+
+from organism.cli.app import made
 
 REPOSITORY = Path(__file__).parents[2]
+TERMINAL = {"TTY_COMPATIBLE": "1", "TERM": "xterm-256color", "COLUMNS": "80"}
 
 
 @dataclass(frozen=True)
@@ -39,42 +39,36 @@ def environment(**given: str) -> dict[str, str]:
     return {**clean, "COLUMNS": "200", **given}
 
 
-async def begun(*arguments: str | Path, **more: Any) -> asyncio.subprocess.Process:
-    """Start ``organism`` with these arguments."""
-    given = {"cwd": REPOSITORY, "env": environment(), "stdout": PIPE, "stderr": PIPE, **more}
-    return await asyncio.create_subprocess_exec(sys.executable, "-m", "organism", *map(str, arguments), **given)
-
-
 async def organism(*arguments: str | Path, stdin: str = "", **named: str) -> Ran:
-    """Run ``organism`` with these arguments, in an environment that names no other server than ``named``."""
-    process = await begun(*arguments, env=environment(**named), stdin=PIPE)
-    out, err = await process.communicate(stdin.encode())
-    return Ran(process.returncode or 0, out.decode(), err.decode())
+    """Run ``organism`` in this process, in an environment that names no other server than ``named``."""
+    servers: dict[str, str | None] = {name: None for name in os.environ if name.startswith("ORGANISM_")}
+    env = {**servers, "COLUMNS": "200", **named}
+    words = [str(each) for each in arguments]
+    ran = await asyncio.to_thread(CliRunner().invoke, made(), words, stdin, env, prog_name="organism")
+    if ran.exception is not None and not isinstance(ran.exception, SystemExit):
+        raise ran.exception
+    return Ran(ran.exit_code, ran.stdout, ran.stderr)
 
 
 async def on_terminal(*arguments: str | Path, **named: str) -> str:
     """What ``organism`` writes on a terminal of 80 columns."""
-    ours, its = pty.openpty()
-    fcntl.ioctl(its, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
-    clean = {name: value for name, value in environment(**named).items() if name not in {"COLUMNS", "CI"}}
-    process = await begun(*arguments, env={**clean, "TERM": "xterm-256color"}, stdin=its, stdout=its, stderr=its)
-    os.close(its)
-    reading = asyncio.create_task(asyncio.to_thread(_read_all, ours))
-    await process.wait()
-    return await reading
+    ran = await organism(*arguments, **TERMINAL, **named)
+    return ran.out + ran.err
+
+
+async def begun(*arguments: str | Path, **more: Any) -> asyncio.subprocess.Process:
+    """Start ``organism`` with these arguments in a process of its own."""
+    given = {"cwd": REPOSITORY, "env": environment(), "stdout": PIPE, "stderr": PIPE, **more}
+    return await asyncio.create_subprocess_exec(sys.executable, "-m", "organism", *map(str, arguments), **given)
+
+
+async def in_a_process(*arguments: str | Path, **named: str) -> Ran:
+    """Run ``organism`` in a process of its own."""
+    process = await begun(*arguments, env=environment(**named), stdin=PIPE)
+    out, err = await process.communicate()
+    return Ran(process.returncode or 0, out.decode(), err.decode())
 
 
 def names(folder: Path) -> list[str]:
     """What lies in a folder."""
     return sorted(path.name for path in folder.iterdir())
-
-
-def _read_all(handle: int) -> str:
-    """All that is written until the terminal is left; then reading it is an error."""
-    read = b""
-    try:
-        while part := os.read(handle, 65536):
-            read += part
-    except OSError:
-        os.close(handle)
-    return read.decode().replace("\r\n", "\n")

@@ -13,7 +13,7 @@ from organism.log.log import Query
 from organism.model.commands import Inject
 from organism.model.ids import folder_of
 from organism.testing import running
-from tests.cli.command import Ran, organism
+from tests.cli.command import Ran, in_a_process, organism
 from tests.server.tenanted import hello_with
 
 OTHERS = ("acme", "globex")
@@ -117,7 +117,7 @@ async def test_whoever_reads_a_log_that_was_stopped_leaves_nothing_behind(config
 async def test_a_key_that_is_there_is_never_overwritten_by_a_new_log(config: Path, tmp_path: Path) -> None:
     keys = {path: path.read_bytes() for path in config.parent.glob("chain.key*")}
     shutil.rmtree(folder(config, "acme"))
-    ran = await organism(
+    ran = await in_a_process(
         "serve", "--config", config, "--data", tmp_path / "data", "--port", "0", "--key", tmp_path / "chain.key"
     )
     assert (ran.code, ran.out) == (1, "")

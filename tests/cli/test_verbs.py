@@ -11,7 +11,7 @@ import pytest
 
 from organism.cli import client
 from organism.cli.options import Messages
-from tests.cli.command import Ran, organism
+from tests.cli.command import Ran, in_a_process, organism
 from tests.server.served import LISTENERS, TOKEN, Served
 
 
@@ -24,7 +24,7 @@ async def test_help_is_there_at_once() -> None:
     took = []
     for _ in range(5):
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        ran = await organism("--help")
+        ran = await in_a_process("--help")
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         took.append(after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime)
         assert ran.code == 0

@@ -14,7 +14,7 @@ import orjson
 import pytest
 
 from organism.cli.init import write_starter
-from tests.cli.command import begun, environment, organism
+from tests.cli.command import begun, environment, in_a_process, organism
 from tests.e2e.serving import Process, serving
 
 pytestmark = pytest.mark.e2e
@@ -64,7 +64,7 @@ async def test_a_refusal_to_start_is_told_with_the_next_step(tmp_path: Path, fir
         (*here, "--key", taken),
         (*here, "--key", tmp_path / "none" / "key"),
     ):
-        ran = await organism(*words)
+        ran = await in_a_process(*words)
         assert (ran.code, ran.out) == (1, ""), words
         assert "Traceback" not in ran.err, words
         assert "next: " in ran.err, words

@@ -1,4 +1,4 @@
-"""Each import contract bites: a small house in which all is right, and one wrong import at a time."""
+"""Each import contract bites: a small house in which all is right, and one with a wrong import for each."""
 
 from __future__ import annotations
 
@@ -97,8 +97,8 @@ def _write(root: Path, path: str, text: str) -> None:
     file.write_text(f"{before}\n{text}\n".lstrip())
 
 
-def _broken(root: Path) -> set[str]:
-    """The names of the contracts that import-linter found broken."""
+def _findings(root: Path) -> dict[str, str]:
+    """What import-linter finds, by the name of the broken contract."""
     run = subprocess.run(
         [Path(sys.executable).with_name("lint-imports"), "--no-logo", "--no-cache", "--config", ROOT / ".importlinter"],
         cwd=root,
@@ -108,7 +108,12 @@ def _broken(root: Path) -> set[str]:
         text=True,
     )
     assert "Contracts: " in run.stdout, run.stdout + run.stderr
-    return set(re.findall(r"^(.+) BROKEN", run.stdout, re.MULTILINE))
+    names = re.findall(r"^(.+) BROKEN", run.stdout, re.MULTILINE)
+    _, _, details = run.stdout.partition("Broken contracts\n")
+    parts = re.split(r"^(.+)\n-{10,}\n", details, flags=re.MULTILINE)
+    found = dict(zip(parts[1::2], parts[2::2], strict=True))
+    assert set(names) == set(found)
+    return found
 
 
 def _sentences() -> dict[str, str]:
@@ -116,16 +121,32 @@ def _sentences() -> dict[str, str]:
     return dict(re.findall(r"^\[importlinter:contract:(.+)\]\nname = (.+)$", contracts, re.MULTILINE))
 
 
+@pytest.fixture(scope="module")
+def findings(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """What is found in a house with every wrong import."""
+    root = tmp_path_factory.mktemp("house")
+    _build(root)
+    for _, path, line in WRONG:
+        _write(root, path, line)
+    return _findings(root)
+
+
 def test_a_house_in_order_breaks_no_contract(tmp_path: Path) -> None:
     _build(tmp_path)
-    assert _broken(tmp_path) == set()
+    assert _findings(tmp_path) == {}
 
 
 @pytest.mark.parametrize(("contract", "path", "line"), WRONG)
-def test_one_wrong_import_breaks_its_contract(tmp_path: Path, contract: str, path: str, line: str) -> None:
-    _build(tmp_path)
-    _write(tmp_path, path, line)
-    assert _sentences()[contract] in _broken(tmp_path)
+def test_one_wrong_import_breaks_its_contract(findings: dict[str, str], contract: str, path: str, line: str) -> None:
+    importer = Path(path).stem
+    imported = re.search(r"(?:from (\S+) )?import (\S+)", line)
+    found = findings[_sentences()[contract]]
+    if imported is None:
+        assert f"- organism.{importer}\n" in found
+        return
+    module = ".".join(filter(None, imported.groups()))
+    name = module.rpartition(".")[2] if module.startswith(("organism", "handlers")) else module.partition(".")[0]
+    assert re.search(rf"\b{importer} -> \S*\b{name}\b", found), found
 
 
 def test_each_contract_is_tried() -> None:

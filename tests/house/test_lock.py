@@ -12,7 +12,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import Version
 
-from tests.house.tree import ROOT, read_repository
+from tests.house.tree import ROOT
 
 IMPORT_NAMES = {
     "google-re2": "re2",
@@ -43,9 +43,10 @@ def extras() -> set[str]:
     return {canonicalize_name(Requirement(text).name) for text in texts}
 
 
-def _imported() -> set[str]:
+@pytest.fixture(scope="module")
+def imported() -> set[str]:
     """The first names of all that the package imports."""
-    trees = [source.tree for source in read_repository() if source.is_in("organism/")]
+    trees = [ast.parse(path.read_bytes()) for path in (ROOT / "organism").rglob("*.py")]
     nodes = [node for tree in trees for node in ast.walk(tree)]
     plain = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
     names = plain | {node.module or "" for node in nodes if isinstance(node, ast.ImportFrom)}
@@ -72,12 +73,13 @@ def test_no_locked_version_is_below_its_floor(lock: dict[str, Any]) -> None:
     assert {name for name, floor in FLOORS.items() if versions[name] < Version(floor)} == set()
 
 
-def test_each_dependency_is_imported(declared: set[str]) -> None:
-    imported = _imported()
+def test_each_dependency_is_imported(declared: set[str], imported: set[str]) -> None:
     unused = {name for name in declared - UNIMPORTED if IMPORT_NAMES.get(name, name) not in imported}
     assert unused == set()
 
 
-def test_each_library_that_is_imported_is_declared(declared: set[str], extras: set[str], lock: dict[str, Any]) -> None:
+def test_each_library_that_is_imported_is_declared(
+    declared: set[str], extras: set[str], imported: set[str], lock: dict[str, Any]
+) -> None:
     locked = {IMPORT_NAMES.get(package["name"], package["name"]) for package in lock["package"]} - {"organism"}
-    assert (_imported() & locked) - {IMPORT_NAMES.get(name, name) for name in declared | extras} == set()
+    assert (imported & locked) - {IMPORT_NAMES.get(name, name) for name in declared | extras} == set()

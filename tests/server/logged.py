@@ -40,6 +40,7 @@ class Terminal(io.StringIO):
 @contextmanager
 def logged(redactor: Redactor | None = None, *, is_terminal: bool = False, level: str = "info") -> Iterator[Terminal]:
     """What is logged meanwhile."""
+    configured = structlog.get_config()
     root = logging.getLogger()
     before = (list(root.handlers), root.level)
     stream = Terminal(is_terminal=is_terminal)
@@ -47,6 +48,6 @@ def logged(redactor: Redactor | None = None, *, is_terminal: bool = False, level
     try:
         yield stream
     finally:
-        structlog.reset_defaults()
+        structlog.configure(**configured)
         logging.captureWarnings(capture=False)
         root.handlers, root.level = before
