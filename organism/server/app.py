@@ -10,6 +10,7 @@ from organism.bootstrap import Organism
 from organism.server.auth import Tokens
 from organism.server.authenticator import Authenticator
 from organism.server.call import Documents, Route, Speaker
+from organism.server.connections import ConnectionRegistry
 from organism.server.documents.shelf import Shelf
 from organism.server.edge import Edge
 from organism.server.headers import Hosts
@@ -17,7 +18,6 @@ from organism.server.live_tokens import LiveTokens
 from organism.server.mcp import Mcp
 from organism.server.metrics import Metrics
 from organism.server.page import load_page
-from organism.server.push import Tail
 from organism.server.rights import OPEN
 from organism.server.routes import (
     agents,
@@ -41,8 +41,8 @@ from organism.server.routes import (
     usage,
     ws_ticket,
 )
-from organism.server.seats import Seats
-from organism.server.socket import Sockets
+from organism.server.socket import WebSockets
+from organism.server.viewer import Tail
 from organism.server.wire import Cursors
 from organism.tenants import Tenant
 
@@ -96,15 +96,15 @@ class App:
         self.stopping: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         door = Authenticator(tokens, self._seconds, self.redactor.learn)
         self.tickets = door.tickets
-        self.seats = Seats(tokens, self._seconds)
+        self.connections = ConnectionRegistry(tokens, self._seconds)
         self._http = Edge(self, door, hosts, ROUTES, load_page())
-        self._socket = Sockets(self, door, self.seats, hosts)
-        self._looking = LiveTokens(running, tokens, self.seats.review).begin()
+        self._sockets = WebSockets(self, door, hosts)
+        self._looking = LiveTokens(running, tokens, self.connections.review).begin()
 
     @property
     def watching(self) -> int:
         """How many clients watch, over a WebSocket or a stream."""
-        return self._socket.watching
+        return self.connections.count
 
     def _seconds(self) -> float:
         """A clock that does not go back."""
@@ -112,7 +112,7 @@ class App:
 
     def tail(self, tenant: Tenant) -> Tail:
         """The tail that all who watch a tenant share."""
-        return self._socket.tail(tenant)
+        return self._sockets.tail(tenant)
 
     def request_stop(self) -> None:
         """Begin the graceful stop."""
@@ -124,4 +124,4 @@ class App:
         if scope["type"] == "http":
             await self._http(scope, receive, send)
         else:
-            await self._socket(scope, receive, send)
+            await self._sockets(scope, receive, send)

@@ -19,7 +19,7 @@ from typing import Final, NamedTuple
 from organism.errors import InvalidAuthorization, RateLimitExceeded, TooManyFailures
 from organism.model.principal import Principal
 from organism.server.auth import Tokens
-from organism.server.pace import Window
+from organism.server.connections import RateLimiter
 
 FAILURES: Final = 10
 SECONDS: Final = 60.0
@@ -35,7 +35,7 @@ class Failures:
 
     def __init__(self, now: Callable[[], float]) -> None:
         self._now = now
-        self._windows: OrderedDict[bytes, Window] = OrderedDict()
+        self._windows: OrderedDict[bytes, RateLimiter] = OrderedDict()
 
     def note(self, address: str, token: bytes) -> None:
         """A token failed. Raises ``TooManyFailures`` if that happened too often of late."""
@@ -47,10 +47,10 @@ class Failures:
         for window in windows:
             window.note(now)
 
-    def _window(self, key: bytes) -> Window:
+    def _window(self, key: bytes) -> RateLimiter:
         window = self._windows.get(key)
         if window is None:
-            window = self._windows[key] = Window(FAILURES, SECONDS)
+            window = self._windows[key] = RateLimiter(FAILURES, SECONDS)
         self._windows.move_to_end(key)
         if len(self._windows) > REMEMBERED:
             self._windows.popitem(last=False)

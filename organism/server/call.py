@@ -21,12 +21,12 @@ from organism.model.principal import Principal
 from organism.model.redact import Redactor
 from organism.server.authenticator import Tickets
 from organism.server.bodies import Faults, Places, named_in, payload_at
+from organism.server.connections import ConnectionRegistry
 from organism.server.contract import Contract
 from organism.server.headers import JSON, Header
 from organism.server.metrics import Metrics
-from organism.server.push import Tail
 from organism.server.rights import ROUTES, Right, right_of
-from organism.server.seats import Seats
+from organism.server.viewer import Tail
 from organism.server.wire import Cursors, encoded, parse_json, whole_number
 from organism.tenants import Tenant
 
@@ -99,7 +99,7 @@ class Process(Protocol):
     documents: Documents
     mcp: Speaker
     tickets: Tickets
-    seats: Seats
+    connections: ConnectionRegistry
     metrics: Metrics
     redactor: Redactor
     stopping: asyncio.Future[None]

@@ -1,8 +1,8 @@
-"""The commands of the WebSocket: a table of names, bodies and scopes, over the same records and commands as REST."""
+"""What a client of the WebSocket may ask for: by its commands, and by the query of its address."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Annotated, Any, Final, Literal
@@ -10,7 +10,7 @@ from typing import Annotated, Any, Final, Literal
 import orjson
 from pydantic import ConfigDict, Field, Strict, with_config
 
-from organism.errors import Fault, InvalidField, MissingField
+from organism.errors import BadPosition, Fault, InvalidField, InvalidRequest, MissingField, UnknownField
 from organism.model.commands import (
     Command,
     Idempotency,
@@ -24,11 +24,18 @@ from organism.model.commands import (
 )
 from organism.model.events import Actor
 from organism.server import rights
-from organism.server.bodies import Name, Names, NoBody, Position
+from organism.server.auth import TICKET
+from organism.server.bodies import Faults, Name, Names, NoBody, Position, parsed
 from organism.server.frames import FRAMES
 from organism.server.push import Filter
 from organism.server.rights import Right, right_of
 
+LISTS: Final = ("threads", "agents", "events")
+IN_QUERY: Final = ("since", "log", *LISTS, "batch", TICKET)
+IN_ADDRESS: Final = {"/since": "query.since", "/log": "query.log"}
+"""Where the fields of ``subscribe`` are if they come in the address."""
+LONGEST_POSITION: Final = 19
+MAX_POSITION: Final = (1 << 63) - 1
 _CLOSED: Final = ConfigDict(extra="forbid")
 
 
@@ -56,7 +63,10 @@ class Subscribe:
         )
         if unknown:
             raise InvalidField(f"Events are {', '.join(sorted(FRAMES))}.", details=unknown)
-        return Filter(_set(self.threads), _set(self.agents), _set(self.events), as_arrays=self.batch)
+        threads, agents, events = (
+            None if names is None else frozenset(names) for names in (self.threads, self.agents, self.events)
+        )
+        return Filter(threads, agents, events, as_arrays=self.batch)
 
     def shown(self) -> dict[str, list[str]]:
         """The filter as its answer shows it: the lists that are given."""
@@ -96,40 +106,48 @@ class Kill:
         return KillThread(thread_id=self.thread_id, actor=actor)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentOrThread:
+    """Names one of the two."""
+
+    agent: Name | None = None
+    thread_id: Name | None = None
+
+    def named_thread(self) -> str | None:
+        """The thread, or None if an agent is named. Raises ``MissingField`` or ``InvalidField``."""
+        if not self.agent and not self.thread_id:
+            raise MissingField(
+                "Name an `agent` or a `thread_id`; the whole organism is paused and resumed by "
+                "POST /api/v1/organism/pause and /resume.",
+                param="/agent",
+            )
+        if self.agent and self.thread_id:
+            raise InvalidField("Name an `agent` or a `thread_id`, not both.", param="/thread_id")
+        return self.thread_id
+
+
 @with_config(_CLOSED)
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pause:
+class Pause(AgentOrThread):
     """Pause an agent or a thread: one of them is named."""
 
-    agent: Name | None = None
-    thread_id: Name | None = None
-
     def command(self, actor: Actor) -> Command:
-        """The command. Raises ``MissingField`` or ``InvalidField``."""
-        thread_id = one_named(self.agent, self.thread_id)
-        return (
-            PauseThread(thread_id=thread_id, actor=actor)
-            if thread_id
-            else PauseAgent(agent=self.agent or "", actor=actor)
-        )
+        """Raises ``MissingField`` or ``InvalidField``."""
+        if thread_id := self.named_thread():
+            return PauseThread(thread_id=thread_id, actor=actor)
+        return PauseAgent(agent=self.agent or "", actor=actor)
 
 
 @with_config(_CLOSED)
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Resume:
+class Resume(AgentOrThread):
     """Resume an agent or a thread: one of them is named."""
 
-    agent: Name | None = None
-    thread_id: Name | None = None
-
     def command(self, actor: Actor) -> Command:
-        """The command. Raises ``MissingField`` or ``InvalidField``."""
-        thread_id = one_named(self.agent, self.thread_id)
-        return (
-            ResumeThread(thread_id=thread_id, actor=actor)
-            if thread_id
-            else ResumeAgent(agent=self.agent or "", actor=actor)
-        )
+        """Raises ``MissingField`` or ``InvalidField``."""
+        if thread_id := self.named_thread():
+            return ResumeThread(thread_id=thread_id, actor=actor)
+        return ResumeAgent(agent=self.agent or "", actor=actor)
 
 
 @with_config(_CLOSED)
@@ -178,21 +196,65 @@ BODIES: Final[Mapping[str, type[Any]]] = {
 COMMANDS: Final[Mapping[str, Kind]] = {
     name: Kind(body, right_of(rights.COMMANDS, name)) for name, body in BODIES.items()
 }
-"""Every command there is, with its line of the table of rights."""
 
 
-def one_named(agent: str | None, thread_id: str | None) -> str | None:
-    """The thread, or None if the agent is meant. Raises if none or both are named."""
-    if not agent and not thread_id:
-        raise MissingField(
-            "Name an `agent` or a `thread_id`; the whole organism is paused and resumed by POST /api/v1/organism/pause "
-            "and /resume.",
-            param="/agent",
-        )
-    if agent and thread_id:
-        raise InvalidField("Name an `agent` or a `thread_id`, not both.", param="/thread_id")
-    return thread_id
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """What the address of a connection asks for: how to ``begin``, and the ``ticket`` that it comes with."""
+
+    begin: Subscribe
+    ticket: str | None
+
+    @property
+    def resumes(self) -> bool:
+        """Whether the client has the state already and goes on from a position."""
+        return self.begin.since is not None or self.begin.log is not None
 
 
-def _set(names: list[str] | None) -> frozenset[str] | None:
-    return None if names is None else frozenset(names)
+def opening_of(query: Mapping[str, str], allowed: Sequence[str] = IN_QUERY) -> Opening:
+    """The parsed query, which takes the fields of ``subscribe``; lists are separated by commas.
+
+    Raises ``InvalidRequest`` with all that is wrong.
+    """
+    faults = Faults()
+    given = {}
+    for name, text in query.items():
+        with faults:
+            if name not in allowed:
+                raise UnknownField(
+                    f"The parameter {name!r} is not known here; it takes {', '.join(allowed)}.", param=f"query.{name}"
+                )
+            given[name] = _value(name, text)
+    given.pop(TICKET, None)
+    with faults:
+        begin = _begin(given)
+    faults.tell()
+    return Opening(begin, query.get(TICKET))
+
+
+def _begin(given: Mapping[str, Any]) -> Subscribe:
+    try:
+        begin = parsed(Subscribe, given)
+        begin.filter()
+    except InvalidRequest as error:
+        faults = tuple(Fault("query." + fault.pointer.split("/")[1], fault.message) for fault in error.details)
+        raise type(error)(error.message, details=faults) from error
+    return begin
+
+
+def _value(name: str, text: str) -> Any:
+    if name == "since":
+        return position_in(text, "query.since")
+    if name == "batch":
+        return {"true": True, "false": False}.get(text, text)
+    return [part for part in text.split(",") if part] if name in LISTS else text
+
+
+def position_in(text: str, place: str) -> int:
+    """The position that a text says. Raises ``InvalidField``, and ``BadPosition`` for one that no log can have."""
+    if not (text.isascii() and text.isdigit()):
+        name = place.rpartition(".")[2]
+        raise InvalidField(f"`{name}` is a position, a whole number; came {text[:40]!r}.", param=place)
+    if len(text) > LONGEST_POSITION or int(text) > MAX_POSITION:
+        raise BadPosition(f"The position {text[:40]} is ahead of any log.", param=place)
+    return int(text)

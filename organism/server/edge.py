@@ -91,7 +91,7 @@ class Edge:
             await _send_body(receive, send, given, scope["method"])
         finally:
             if given.stream is not None:
-                self._process.seats.over(given.stream)
+                self._process.connections.remove_answer(given.stream)
             access.end(given.status)
 
     async def _given(self, scope: Scope, receive: Receive, access: Access) -> Answer:
@@ -145,7 +145,7 @@ class Edge:
         once = call.idempotency() if route.is_kept else None
         given = await (route.endpoint(call) if once is None else self._kept.answer(call, once, route.endpoint))
         if given.stream is not None:
-            self._process.seats.tell(who, given.stream)
+            self._process.connections.add_answer(who, given.stream)
         whole = given.also(_tag_of(given) if route.is_kept and route.contract.is_tagged else head)
         return _unless_known(whole, headers) if route.method == "GET" else whole  # an act was done, whoever knows it
 

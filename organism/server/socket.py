@@ -1,4 +1,4 @@
-"""The WebSocket ``/ws``: who may open it, the first frame, the commands. What is pushed is ``push`` and ``viewer``.
+"""The WebSocket ``/ws``: who may open it, its first frame, its commands. Pushing is in ``viewer``.
 
 accept ─▶ (token in a header, or ``auth`` within ten seconds) ─▶ ``connected`` ─▶ events and answers
 """
@@ -38,50 +38,48 @@ from organism.server.auth import token_in
 from organism.server.authenticator import Authenticator
 from organism.server.bodies import named_in, parsed, payload_at
 from organism.server.call import Answer, Process, refuse_secret
-from organism.server.commands import COMMANDS, Auth, InjectCommand, Kind, Subscribe
+from organism.server.commands import COMMANDS, IN_ADDRESS, Auth, InjectCommand, Kind, Opening, Subscribe, opening_of
+from organism.server.connections import NOT_ALLOWED, NOT_AUTHENTICATED
 from organism.server.edge import address_of, headers_of, problem, query_of, refuse_empty
 from organism.server.frames import encode
 from organism.server.headers import Hosts
 from organism.server.logs import Access
-from organism.server.opening import IN_ADDRESS, Asked, asked_of
-from organism.server.push import Tail
 from organism.server.rights import SOCKET
-from organism.server.seats import NOT_ALLOWED, NOT_AUTHENTICATED, Seats
-from organism.server.standing import connected, resumed
+from organism.server.snapshot import Start, start_from_position, start_from_snapshot
 from organism.server.transport import EXTENSION, FrameProtocol
-from organism.server.viewer import Viewer
+from organism.server.viewer import Tail, Viewer
 from organism.server.wire import frame, parse_json
 from organism.tenants import Tenant
 
 PATH: Final = "/ws"
 AUTH_SECONDS: Final = 10.0
-MOST_ID_BYTES: Final = 200
-MAX_UNKNOWN_SOCKETS: Final = 64
+MAX_ID_BYTES: Final = 200
+MAX_UNAUTHENTICATED: Final = 64
 MAX_UNDER_WAY: Final = 64
-"""So many commands of one connection run at once; no more are read until one of them is answered."""
+"""How many commands of one connection may run at once; no more are read until one of them is answered."""
 AT_ONCE: Final = frozenset({"subscribe", "auth", "ping"})
-"""The commands that write nothing: they are answered in their turn, before the next one is read."""
+"""The commands that write nothing: each is answered before the next one is read."""
 POLICY: Final = 1008
 RESTART: Final = 1012
 
 _log = structlog.get_logger("organism.server")
 
 
-class Sockets:
-    """All open sockets: the tail of each tenant that they share, and how many there are."""
+class WebSockets:
+    """All WebSockets of the process, and the tail of each tenant that viewers share."""
 
-    def __init__(self, process: Process, door: Authenticator, seats: Seats, hosts: Hosts) -> None:
+    def __init__(self, process: Process, door: Authenticator, hosts: Hosts) -> None:
         self.process = process
-        self.seats = seats
         self._door = door
         self._hosts = hosts
         self._tails: dict[str, Tail] = {}
-        self._unknown = 0
+        self._unauthenticated = 0
 
-    @property
-    def watching(self) -> int:
-        """How many authenticated connections there are."""
-        return self.seats.taken
+    def tail(self, tenant: Tenant) -> Tail:
+        """The tail that all viewers of a tenant share."""
+        if tenant.id not in self._tails:
+            self._tails[tenant.id] = Tail(tenant.log, feed=tenant.feed)
+        return self._tails[tenant.id]
 
     async def __call__(self, scope: dict[str, Any], receive: Any, send: Any) -> None:
         """Serve one connection, from its handshake to its end."""
@@ -95,51 +93,54 @@ class Sockets:
                 raise NotFound(f"There is no WebSocket at {scope['path'][:200]!r}; it is at {PATH}.")
             query = query_of(scope["query_string"], takes_ticket=True)
             refuse_empty(query)
-            asked = asked_of(query)
-            if asked.ticket is None and not {b"authorization", b"x-api-key"} & headers.keys():
+            opening = opening_of(query)
+            if opening.ticket is None and not {b"authorization", b"x-api-key"} & headers.keys():
                 self._check_room()
         except OrganismError as error:
-            await _refuse(socket, problem(error, access.request_id, self.process.redactor), access.request_id)
+            await _refuse_handshake(socket, problem(error, access.request_id, self.process.redactor), access.request_id)
             access.end(error.status)
             return
         await socket.accept(headers=list(fixed.API))
+        connection = Connection(socket, scope["extensions"][EXTENSION], access, self.process.redactor)
         with suppress(WebSocketDisconnect):
-            connection = Connection(
-                socket, scope["extensions"][EXTENSION], access, address_of(scope), self.process.redactor
-            )
-            await self._serve(connection, headers, asked)
+            await self._serve(connection, headers, opening, address_of(scope))
 
-    async def _serve(self, connection: Connection, headers: Mapping[bytes, bytes], asked: Asked) -> None:
+    async def _serve(
+        self, connection: Connection, headers: Mapping[bytes, bytes], opening: Opening, address: str
+    ) -> None:
         try:
-            who = await self._authenticated(connection, headers, asked)
+            who = await self._authenticated(connection, headers, opening, address)
         except OrganismError as error:
             connection.refuse(connection.first_id, error)
             await connection.close(NOT_AUTHENTICATED)
             connection.access.end(error.status)
             return
         connection.access.tenant = who.tenant
+        connections = self.process.connections
         try:
             SOCKET.check(who)
-            session = Session(self, connection, who)
-            self.seats.take(session)
+            session = Session(self, connection, who, address)
+            connections.add(session)
         except OrganismError as error:
             connection.refuse(None, error)
             await connection.close(NOT_ALLOWED if isinstance(error, Forbidden) else POLICY)
             connection.access.end(error.status)
             return
         try:
-            await session.run(asked)
+            await session.run(opening)
         finally:
-            self.seats.leave(session)
+            connections.remove(session)
             connection.access.end(HTTPStatus.SWITCHING_PROTOCOLS)
 
-    async def _authenticated(self, connection: Connection, headers: Mapping[bytes, bytes], asked: Asked) -> Principal:
+    async def _authenticated(
+        self, connection: Connection, headers: Mapping[bytes, bytes], opening: Opening, address: str
+    ) -> Principal:
         """Whose ticket or token it is: of the URL, a header, or the first message. Nothing is sent before."""
-        if asked.ticket is not None:
-            return self._door.by_ticket(asked.ticket, connection.address)
+        if opening.ticket is not None:
+            return self._door.by_ticket(opening.ticket, address)
         with suppress(MissingAuthorization):
-            return self.holder(token_in(headers), connection)
-        with self._waiting():
+            return self._door.by_token(token_in(headers), address)
+        with self._counted_unauthenticated():
             try:
                 async with asyncio.timeout(AUTH_SECONDS):
                     said = await connection.receive()
@@ -149,53 +150,39 @@ class Sockets:
         if not isinstance(said, dict) or said.get("cmd") != "auth":
             raise MissingAuthorization('Send {"cmd":"auth","token":"…"} first, or an Authorization header.')
         _, body = _command(said)
-        who = self.told(body, connection)
-        connection.answer("ok", connection.first_id, {"position": self.process.organism.tenants[who.tenant].log.head})
+        who = self.principal(body, address)
+        position = self.process.organism.tenants[who.tenant].log.head
+        connection.answer("ok", connection.first_id, {"position": position})
         return who
 
-    def holder(self, token: bytes, connection: Connection) -> Principal:
-        """Whose token it is. Raises ``InvalidAuthorization``."""
-        return self._door.by_token(token, connection.address)
-
-    def told(self, body: Auth, connection: Connection) -> Principal:
+    def principal(self, body: Auth, address: str) -> Principal:
         """Whose token an ``auth`` names. Raises ``InvalidAuthorization``."""
         with named_in({"headers.authorization": "/token"}):
-            return self.holder(body.token.encode(), connection)
+            return self._door.by_token(body.token.encode(), address)
 
     def _check_room(self) -> None:
-        if self._unknown >= MAX_UNKNOWN_SOCKETS:
+        if self._unauthenticated >= MAX_UNAUTHENTICATED:
             raise RateLimitExceeded("Too many connections wait for their authentication.")
 
     @contextmanager
-    def _waiting(self) -> Iterator[None]:
-        """One more connection that has not authenticated. Raises ``RateLimitExceeded``."""
+    def _counted_unauthenticated(self) -> Iterator[None]:
         self._check_room()
-        self._unknown += 1
+        self._unauthenticated += 1
         try:
             yield
         finally:
-            self._unknown -= 1
-
-    def tail(self, tenant: Tenant) -> Tail:
-        """The tail that all viewers of a tenant share."""
-        if tenant.id not in self._tails:
-            self._tails[tenant.id] = Tail(tenant.log, feed=tenant.feed)
-        return self._tails[tenant.id]
+            self._unauthenticated -= 1
 
 
 class Connection:
     """One accepted WebSocket: JSON in, frames out."""
 
-    def __init__(
-        self, socket: WebSocket, protocol: FrameProtocol, access: Access, address: str, redactor: Redactor
-    ) -> None:
+    def __init__(self, socket: WebSocket, protocol: FrameProtocol, access: Access, redactor: Redactor) -> None:
         self.protocol = protocol
-        self._redactor = redactor
         self.access = access
-        self.request_id = access.request_id
-        self.address = address
         self.first_id: Any = None
         """The ``id`` of the message that should have authenticated it."""
+        self._redactor = redactor
         self._socket = socket
 
     async def receive(self) -> Any:
@@ -208,6 +195,10 @@ class Connection:
             raise InvalidJson("Send text frames; a binary one came.")
         return parse_json(text.encode())
 
+    def say(self, event: str, fields: Mapping[str, Any]) -> None:
+        """Send a frame that holds nothing from outside."""
+        self.protocol.write_frames(frame(encode(event, fields)))
+
     def answer(self, event: str, given: Any, fields: Mapping[str, Any]) -> None:
         """Answer a command; its ``id`` is echoed if it had one."""
         echoed = {} if given is None else {"id": given}
@@ -216,8 +207,8 @@ class Connection:
     def refuse(self, given: Any, error: OrganismError) -> None:
         """Answer a command with what was wrong."""
         fields = problems.fields(error)
-        told = {"id": given, "code": error.code, "error": fields.pop("message"), **fields}
-        said = encode("error", {**told, "request_id": self.request_id})
+        head = {"id": given, "code": error.code, "error": fields.pop("message")}
+        said = encode("error", {**head, **fields, "request_id": self.access.request_id})
         self.protocol.write_frames(frame(self._redactor.shown(said)))
 
     async def close(self, code: int) -> None:
@@ -229,52 +220,48 @@ class Connection:
 class Session:
     """An authenticated connection: one viewer, and the commands of its client."""
 
-    def __init__(self, sockets: Sockets, connection: Connection, who: Principal) -> None:
+    def __init__(self, sockets: WebSockets, connection: Connection, who: Principal, address: str) -> None:
         self.who = who
         self._sockets = sockets
         self._process = sockets.process
-        self._seats = sockets.seats
         self._connection = connection
+        self._address = address
         self._tenant = sockets.process.organism.tenants[who.tenant]
         self._tail = sockets.tail(self._tenant)
-        self._viewer = Viewer(self._tail, connection.protocol, self._hang_up)
+        self._viewer = Viewer(self._tail, connection.protocol, lambda: self.dismiss(RESTART))
         self._closing: asyncio.Task[None] | None = None
         self._room = anyio.Semaphore(MAX_UNDER_WAY, fast_acquire=True)
         self._injecting = asyncio.Lock()
 
-    async def run(self, asked: Asked) -> None:
+    async def run(self, opening: Opening) -> None:
         """Say how things stand, then serve until the client leaves or the log closes."""
-        self._viewer.want(asked.begin.filter())
+        self._viewer.want(opening.begin.filter())
         try:
-            await self._begin(asked)
+            start = await self._start(opening)
+            self._connection.say("connected", start.connected)
+            self._viewer.begin(start)
             await self._serve_commands()
-        except OrganismError as error:  # of the beginning: the log is closing, or cannot be read just now
+        except BadPosition as error:
+            self._connection.refuse(None, error)
+            await self._connection.close(POLICY)
+        except OrganismError as error:  # the log is closing, or cannot be read just now
             self._connection.refuse(None, error)
             await self._connection.close(RESTART)
         finally:
             self._viewer.end()
 
-    async def _begin(self, asked: Asked) -> None:
-        self._tail.join(self._viewer)  # what comes while the snapshot is read is kept for it
-        if asked.resumes:
-            await self._resume(asked.begin)
-            return
-        fields, states_at = await connected(self._tenant, self._tail.standing, self._process.organism.status)
-        self._connection.protocol.write_frames(frame(encode("connected", fields)))
-        self._viewer.begin(fields["position"], states_at=states_at, announce=False)
+    async def _start(self, opening: Opening) -> Start:
+        self._tail.join(self._viewer)  # what is committed while the snapshot is read stays in the tail's window
+        if not opening.resumes:
+            return await start_from_snapshot(self._tenant, self._tail.snapshots, self._process.organism.status)
+        with named_in(IN_ADDRESS):
+            return start_from_position(self._tenant.log, opening.begin.since, opening.begin.log)
 
-    async def _resume(self, asked: Subscribe) -> None:
-        """The client has the state at ``since``; if this log never had that position, it must begin anew."""
-        try:
-            with named_in(IN_ADDRESS):
-                since = resumed(self._tenant.log, asked.since, asked.log)
-        except BadPosition as error:
-            self._connection.refuse(None, error)
-            await self._connection.close(POLICY)
-            return
-        fields = {"position": since, "log": self._tenant.log.timeline}
-        self._connection.protocol.write_frames(frame(encode("connected", fields)))
-        self._viewer.begin(since, announce=True)
+    def dismiss(self, code: int) -> None:
+        """Close the connection; see ``Subscriber``."""
+        self._closing = self._closing or asyncio.ensure_future(self._connection.close(code))
+
+    # -- commands
 
     async def _serve_commands(self) -> None:
         """Carry out commands until the client leaves or is dismissed; what was read by then is still carried out."""
@@ -286,11 +273,11 @@ class Session:
             await self._closing
 
     async def _serve_next(self, under_way: asyncio.TaskGroup) -> None:
-        """Read a command and begin it. Nothing more is read while as many as may be are under way."""
-        with self._answering_errors(None):
+        """Read a command and begin it; wait first if as many as are allowed are under way."""
+        with self._errors_answered(None):
             said = await self._received()
-            with self._answering_errors(_id_of(said)):
-                self._seats.note_command(self.who)
+            with self._errors_answered(_id_of(said)):
+                self._process.connections.note_command(self.who)
                 name, body = _command(said)
                 if name in AT_ONCE:
                     self._check_right(name, body)
@@ -300,16 +287,16 @@ class Session:
                     under_way.create_task(self._carry_out(name, body, _id_of(said)))
 
     async def _received(self) -> Any:
-        """The next message's JSON. One that is none counts as a command: reading it costs as much."""
+        """The next message's JSON. A message that is not JSON counts as a command: reading it costs as much."""
         try:
             return await self._connection.receive()
         except InvalidJson:
-            self._seats.note_command(self.who)
+            self._process.connections.note_command(self.who)
             raise
 
     @contextmanager
-    def _answering_errors(self, given: Any) -> Iterator[None]:
-        """Whatever a command raises is its answer, and the connection lives."""
+    def _errors_answered(self, given: Any) -> Iterator[None]:
+        """An error is the answer to the command, and the connection lives."""
         try:
             yield
         except OrganismError as error:
@@ -317,7 +304,7 @@ class Session:
         except WebSocketDisconnect:
             raise
         except Exception:  # noqa: BLE001 - the server's edge: it is recorded, and the client gets its id
-            _log.exception("command failed", request_id=self._connection.request_id)
+            _log.exception("command failed", request_id=self._connection.access.request_id)
             self._connection.refuse(given, OrganismError())
 
     def _check_right(self, name: str, body: Any) -> None:
@@ -332,12 +319,23 @@ class Session:
             self._subscribe(body, given)
             return
         if isinstance(body, Auth):  # the rights stay those of the token that came first
-            self._sockets.told(body, self._connection)
+            self._sockets.principal(body, self._address)
         self._connection.answer("ok", given, {"position": self._viewer.position})
+
+    def _subscribe(self, body: Subscribe, given: Any) -> None:
+        """The new filter holds from the answered position on."""
+        wanted, start = body.filter(), None
+        if body.since is not None or body.log is not None:
+            start = start_from_position(self._tenant.log, body.since, body.log)
+        position = self._viewer.position if start is None else start.position
+        self._connection.answer("subscribed", given, {"filter": body.shown(), "position": position})
+        self._viewer.want(wanted)
+        if start is not None:
+            self._viewer.begin(start)
 
     async def _carry_out(self, name: str, body: Any, given: Any) -> None:
         """Carry out a command beside the others, unless the client was dismissed since it came."""
-        with self._answering_errors(given):
+        with self._errors_answered(given):
             try:
                 if self._closing is None:
                     self._check_right(name, body)
@@ -346,7 +344,8 @@ class Session:
                 self._room.release()
 
     async def _act(self, body: Any, given: Any) -> None:
-        actor = Actor(self._tenant.id, request_id=self._connection.request_id, principal=self.who.name)
+        request_id = self._connection.access.request_id
+        actor = Actor(self._tenant.id, request_id=request_id, principal=self.who.name)
         if not isinstance(body, InjectCommand):
             done = await self._tenant.do(body.command(actor))
             self._connection.answer("ok", given, {"position": done.position})
@@ -367,24 +366,6 @@ class Session:
         assert isinstance(sent, Injected)  # noqa: S101 - what injects is answered by nothing else; narrows the type
         return sent
 
-    def _subscribe(self, body: Subscribe, given: Any) -> None:
-        """The new filter holds from the answered position on."""
-        wanted = body.filter()
-        goes_back = body.since is not None or body.log is not None
-        position = resumed(self._tenant.log, body.since, body.log) if goes_back else self._viewer.position
-        self._connection.answer("subscribed", given, {"filter": body.shown(), "position": position})
-        self._viewer.want(wanted)
-        if goes_back:
-            self._viewer.begin(position, announce=True)
-
-    def _hang_up(self) -> None:
-        """Nothing more can be pushed: the client shall come again."""
-        self.dismiss(RESTART)
-
-    def dismiss(self, code: int) -> None:
-        """Close the connection; see ``Guest``."""
-        self._closing = self._closing or asyncio.ensure_future(self._connection.close(code))
-
 
 def _command(said: Any) -> tuple[str, Any]:
     """The command's name and its parsed body."""
@@ -392,24 +373,23 @@ def _command(said: Any) -> tuple[str, Any]:
         raise InvalidField('A command is a JSON object as {"cmd":"ping"}.')
     name = said.get("cmd")
     if _id_of(said) is None and said.get("id") is not None:
-        raise InvalidField(f"An `id` has at most {MOST_ID_BYTES} bytes of JSON; a longer one came.", param="/id")
+        raise InvalidField(f"An `id` has at most {MAX_ID_BYTES} bytes of JSON; a longer one came.", param="/id")
     if name is None:
         raise MissingField(f"`cmd` is missing; it is one of {', '.join(COMMANDS)}.", param="/cmd")
     kind: Kind | None = COMMANDS.get(name) if isinstance(name, str) else None
     if kind is None:
         raise InvalidField(f"There is no command {str(name)[:40]!r}; there are {', '.join(COMMANDS)}.", param="/cmd")
-    body = parsed(kind.body, {key: value for key, value in said.items() if key not in {"cmd", "id"}})
-    return str(name), body
+    return str(name), parsed(kind.body, {key: value for key, value in said.items() if key not in {"cmd", "id"}})
 
 
 def _id_of(said: Any) -> Any:
     """The ``id`` of a command, which each answer to it carries; None if it has none, or one that is too long."""
     given = said.get("id") if isinstance(said, dict) else None
-    return given if len(orjson.dumps(given)) <= MOST_ID_BYTES else None
+    return given if len(orjson.dumps(given)) <= MAX_ID_BYTES else None
 
 
-async def _refuse(socket: WebSocket, said: Answer, request_id: str) -> None:
-    """Refuse the handshake with the HTTP answer that says why."""
+async def _refuse_handshake(socket: WebSocket, said: Answer, request_id: str) -> None:
+    """Answer the handshake with the HTTP error."""
     headers = [(b"content-type", said.kind), (b"x-request-id", request_id.encode()), *said.headers, *fixed.API]
     await socket.send({"type": "websocket.http.response.start", "status": said.status, "headers": headers})
     await socket.send({"type": "websocket.http.response.body", "body": said.body})

@@ -1,30 +1,162 @@
-"""A viewer: one socket's place in the log. Live, it costs a write a commit; behind, it reads the log at its own pace.
+"""Push: one tail of the log for all viewers of a tenant, and a cursor for each viewer; no queue for any.
 
-catching up ──────▶ live ──(its socket has no room)──▶ catching up
-    │  from the tail's window if that still reaches back, else from the log
-    └─ a client that takes nothing is cut off (``FrameProtocol.drained``)
+A queue and a task for each viewer would spend a quarter of the time on waking tasks, and a viewer that stops reading
+would fill memory. Here the tail makes a commit's frames once and writes them to every viewer whose connection has
+room. A viewer that is behind keeps only its position:
+
+    catching up ──────▶ live ──(its connection has no room)──▶ catching up
+        │  from the tail's window if that still reaches back, else from the log
+        └─ a client that takes nothing is cut off (``FrameProtocol.drained``)
+
+Text of a run under way comes from the feed, ahead of the log. Live viewers get it at once; any other gets what is in
+the log, and once it is up to date the rest.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any, Final, Protocol
 
 import structlog
 
-from organism.server.frames import Frame, encode
+from organism.log.log import Log
+from organism.model.events import RUN, Event
+from organism.projections.agents import KEYS as AGENT_KEYS
+from organism.pump.feed import Delta, Feed, Live
+from organism.server.frames import Folded, Frame, encode, frame_of
+from organism.server.learn import learn
 from organism.server.past import PAGE_BYTES, Past
-from organism.server.push import ALL, Chunk, Filter, Tail
+from organism.server.push import ALL, WITH_CONTENT, Chunk, Filter
+from organism.server.snapshot import AgentStates, SnapshotReader, Start
 from organism.server.wire import frame
 
+WINDOW_BYTES: Final = 4 << 20
+CHECKPOINT_SECONDS: Final = 5.0
 QUIET_EVENTS: Final = 1000
 
 _log = structlog.get_logger("organism.server")
 
 
-class Socket(Protocol):
-    """Where frames go; see ``FrameProtocol``."""
+class Tail:
+    """Follows one tenant's log while anyone watches. Everything up to ``position`` has been offered."""
+
+    def __init__(self, log: Log, window_bytes: int = WINDOW_BYTES, feed: Feed | None = None) -> None:
+        self.log = log
+        self.position = log.head
+        self._feed = feed or Feed()
+        self._live = Live(self.position)
+        self.states = AgentStates(log, self._offer_now)
+        self.snapshots = SnapshotReader(log, self.states)
+        self._window_bytes = window_bytes
+        self._window: deque[Chunk] = deque()
+        self._size = 0
+        self._viewers: set[Viewer] = set()
+        self._tasks: list[asyncio.Task[None]] = []
+
+    def join(self, viewer: Viewer) -> None:
+        """Offer to this viewer from now on."""
+        self._viewers.add(viewer)
+        if not self._tasks:
+            self.position = self.log.head
+            self.states.look_soon()
+            self._join_feed()
+            following = asyncio.ensure_future(self._follow())
+            following.add_done_callback(self._ended)
+            self._tasks = [following, asyncio.ensure_future(self._checkpoints())]
+
+    def leave(self, viewer: Viewer) -> None:
+        """Offer to this viewer no more; with none left, the tail rests."""
+        self._viewers.discard(viewer)
+        if not self._viewers:
+            self._rest()
+
+    def _rest(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        self._tasks = []
+        self._feed.leave(self._hear)
+        self.states.rest()
+        self._window.clear()
+        self._size = 0
+
+    def after(self, position: int) -> list[Chunk] | None:
+        """The chunks after ``position``, or None if the window has moved on."""
+        oldest = self._window[0].after if self._window else self.position
+        if position < oldest:
+            return None
+        return [chunk for chunk in self._window if chunk.last > position]
+
+    async def _follow(self) -> None:
+        folded = Folded(self.position)
+        async for events in self.log.follow(self.position, WITH_CONTENT):
+            await learn(self.log, folded, events)
+            self._offer(Chunk(self.position, events[-1].position, folded.frames(events)))
+            self._place(events)
+            if any(event.type in AGENT_KEYS for event in events):
+                self.states.look_soon()
+
+    def _offer(self, chunk: Chunk) -> None:
+        self.position = chunk.last
+        self._window.append(chunk)
+        self._size += chunk.size
+        while self._size > self._window_bytes and len(self._window) > 1:
+            self._size -= self._window.popleft().size
+        with chunk.shared():
+            for viewer in tuple(self._viewers):
+                viewer.offer(chunk)
+
+    def _join_feed(self) -> None:
+        self._live = Live(self.position)
+        self._feed.join(self._hear)
+        for delta in self._feed.said():
+            self._hear(delta)
+
+    def _hear(self, delta: Delta) -> None:
+        new = self._live.hear(delta)
+        if new is not None:
+            self._offer_text(new)
+
+    def _place(self, events: Sequence[Event]) -> None:
+        """Offer text that was heard ahead of these events and waited for them."""
+        if self._live:
+            for event in events:
+                for delta in self._live.read(event) if event.type in RUN else ():
+                    self._offer_text(delta)
+        self._live.position = self.position
+
+    def _offer_text(self, delta: Delta) -> None:
+        self._offer_now((frame_of(delta),))
+
+    def unlogged_text(self) -> list[Frame]:
+        """Text of open blocks that is not in the log up to ``position``."""
+        return [frame_of(delta) for delta in self._live.unread()]
+
+    def _offer_now(self, frames: Sequence[Frame], version: int = 0) -> None:
+        for viewer in tuple(self._viewers):
+            viewer.offer_now(frames, version)
+
+    async def _checkpoints(self) -> None:
+        while True:
+            await asyncio.sleep(CHECKPOINT_SECONDS)
+            for viewer in tuple(self._viewers):
+                viewer.checkpoint()
+
+    def _ended(self, following: asyncio.Task[None]) -> None:
+        """The log was closed or cannot be read: every viewer reconnects. A tail that rests was cancelled."""
+        if following.cancelled():
+            return
+        if (error := following.exception()) is not None:
+            _log.error("push_ended", exc_info=error, position=self.position)
+        viewers = tuple(self._viewers)
+        self._rest()
+        for viewer in viewers:
+            viewer.close()
+
+
+class FrameSink(Protocol):
+    """Where frames go: a WebSocket (``FrameProtocol``) or an event stream (``Stream``)."""
 
     @property
     def is_blocked(self) -> bool:
@@ -40,36 +172,33 @@ class Socket(Protocol):
 class Viewer:
     """Watches one tenant. Everything up to ``position`` was sent or did not pass the filter."""
 
-    def __init__(self, tail: Tail, socket: Socket, hang_up: Callable[[], None]) -> None:
+    def __init__(self, tail: Tail, sink: FrameSink, hang_up: Callable[[], None]) -> None:
         self.position = 0
         self.filter = ALL
         self._tail = tail
-        self._socket = socket
+        self._sink = sink
         self._hang_up = hang_up
-        self._told = 0
+        self._announced = 0
         self._states_at = 0
         self._is_live = False
         self._task: asyncio.Task[None] | None = None
 
-    def begin(self, position: int, *, states_at: int = 0, announce: bool) -> None:
-        """Go on from ``position``: what follows is sent, then ``caught_up`` if that shall be announced.
-
-        ``states_at`` is the version of the agents' states that the client has.
-        """
-        self._told = self.position = position
-        self._states_at = states_at
+    def begin(self, start: Start) -> None:
+        """Go on from ``start``: send what follows it, then ``caught_up`` if it is to be announced."""
+        self._announced = self.position = start.position
+        self._states_at = start.states_at
         self._tail.join(self)
-        self._fall_back(announce=announce)
+        self._fall_back(announce=start.announce)
 
     def want(self, wanted: Filter) -> None:
-        """Replace the filter, from ``position`` on.
+        """Replace the filter from ``position`` on.
 
-        What it newly shows of the agents' states, and of texts that are not in the log yet, is sent at once.
+        Agents' states and text not in the log yet that only the new one shows are sent at once.
         """
         before, self.filter = self.filter, wanted
         if self._is_live:
-            now = (*self._tail.states.since(0), *self._tail.heard())
-            self._socket.write_frames(wanted.wire([frame for frame in now if not before.passes(frame)]))
+            now = (*self._tail.states.since(0), *self._tail.unlogged_text())
+            self._sink.write_frames(wanted.wire([frame for frame in now if not before.passes(frame)]))
 
     def end(self) -> None:
         """Watch no more."""
@@ -80,7 +209,7 @@ class Viewer:
 
     def say(self, event: str, **fields: Any) -> None:
         """Send a frame of this viewer's own."""
-        self._socket.write_frames(frame(encode(event, fields)))
+        self._sink.write_frames(frame(encode(event, fields)))
 
     # -- what the tail calls
 
@@ -88,21 +217,21 @@ class Viewer:
         """A commit is on disk."""
         if self._is_live:
             self._take(chunk)
-            if self._socket.is_blocked:
+            if self._sink.is_blocked:
                 self._fall_back(announce=False)
 
     def offer_now(self, frames: Sequence[Frame], version: int = 0) -> None:
-        """Agents' states of that version, or text that is not in the log yet. Who has no room gets both later."""
+        """Agents' states of that version, or text that is not in the log yet. A viewer without room gets them later."""
         if self._is_live:
-            self._socket.write_frames(self.filter.wire(frames))
+            self._sink.write_frames(self.filter.wire(frames))
             self._states_at = version or self._states_at
-            if self._socket.is_blocked:
+            if self._sink.is_blocked:
                 self._fall_back(announce=False)
 
     def checkpoint(self) -> None:
-        """Say how far the log has come, if nothing else said so."""
-        if self._is_live and self.position > self._told:
-            self._told = self.position
+        """Say how far the log has come, if no frame did."""
+        if self._is_live and self.position > self._announced:
+            self._announced = self.position
             self.say("checkpoint", position=self.position)
 
     def close(self) -> None:
@@ -120,14 +249,14 @@ class Viewer:
         self._task.add_done_callback(self._caught_up)
 
     def _caught_up(self, task: asyncio.Task[None]) -> None:
-        """Whoever cannot be told what follows shall come again: with its position it misses nothing."""
+        """A viewer that cannot be served is cut off: it comes again with its position and misses nothing."""
         if not task.cancelled() and (error := task.exception()) is not None:
             _log.error("viewer cut off", exc_info=error, position=self.position)
             self._hang_up()
 
     async def _catch_up(self, *, announce: bool) -> None:
         past: Past | None = None
-        while await self._socket.drained():
+        while await self._sink.drained():
             chunks = self._tail.after(self.position)
             if chunks is not None:
                 if all(self._take_slowly(chunk) for chunk in chunks):
@@ -142,15 +271,15 @@ class Viewer:
             page = await past.read()
             if past.wanted is self.filter:
                 self._take_slowly(page)
-            if self.position - self._told >= QUIET_EVENTS:
-                self._told = self.position
+            if self.position - self._announced >= QUIET_EVENTS:
+                self._announced = self.position
                 self.say("checkpoint", position=self.position)
 
     def _take_slowly(self, chunk: Chunk) -> bool:
-        """Take it piece by piece; False if there was no room for all of it. What is left is read again."""
+        """Take it in pieces; False if there was no room for all of it. The rest is read again."""
         for piece in chunk.pieces(PAGE_BYTES):
             self._take(piece)
-            if self._socket.is_blocked:
+            if self._sink.is_blocked:
                 return False
         return True
 
@@ -160,14 +289,14 @@ class Viewer:
         frames = chunk.wire(self.filter, self.position)
         self.position = chunk.last
         if frames:
-            self._told = chunk.last
-            self._socket.write_frames(frames)
+            self._announced = chunk.last
+            self._sink.write_frames(frames)
 
     def _go_live(self, *, announce: bool) -> None:
         self._is_live = True
-        now = (*self._tail.states.since(self._states_at), *self._tail.heard())
-        self._socket.write_frames(self.filter.wire(now))
+        now = (*self._tail.states.since(self._states_at), *self._tail.unlogged_text())
+        self._sink.write_frames(self.filter.wire(now))
         self._states_at = self._tail.states.version
         if announce:
-            self._told = self.position
+            self._announced = self.position
             self.say("caught_up", position=self.position)

@@ -10,7 +10,7 @@ import json
 import re
 import struct
 from base64 import urlsafe_b64decode, urlsafe_b64encode
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from itertools import accumulate
 from typing import Any, Final
@@ -118,8 +118,19 @@ def unframed(wire: bytes) -> bytes:
     return wire[_HEADS.get(wire[1], 2) :]
 
 
+def payloads(frames: bytes) -> Iterator[bytes]:
+    """The payloads of frames that ``frame`` made, joined one after the other."""
+    start = 0
+    while start < len(frames):
+        short = frames[start + 1]
+        head = _HEADS.get(short, 2)
+        length = int.from_bytes(frames[start + 2 : start + head]) if short in _HEADS else short
+        start += head + length
+        yield frames[start - length : start]
+
+
 _HEADS: Final = {126: 4, 127: 10}
-"""How long a frame's head is, by the first byte of its length."""
+"""The length of a frame's head, by the second byte; 2 for any other."""
 
 
 _MAC_BYTES: Final = 12

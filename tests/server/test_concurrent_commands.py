@@ -17,6 +17,7 @@ from organism.server.socket import MAX_UNDER_WAY
 from tests.flows.disk import Disk
 from tests.server.logged import logged
 from tests.server.served import HELLO, Frames, Served, served
+from tests.server.tenanted import bearer, hello_with, write_tokens
 from tests.server.test_socket import closed
 from tests.server.test_transport import watching
 
@@ -161,3 +162,19 @@ async def test_a_stop_answers_what_is_under_way(server: Served, disk: Disk) -> N
         assert await closed(frames) in {1001, 1012}
     assert {said["event"] for mark, said in done.items() if mark != "late"} == {"injected"}
     assert done["late"].get("code") in {"stopping", None}
+
+
+async def test_a_command_that_waits_when_its_token_ends_is_not_carried_out(tmp_path: Path, disk: Disk) -> None:
+    config = hello_with(tmp_path, {"acme": {"ci": {"scopes": ["read", "inject"], "rate": 1000}}})
+    async with served(config, tmp_path / "data", parts=Parts(driver=disk)) as server:
+        async with server.socket("?events=reload", headers=bearer("acme", "ci")) as socket:
+            disk.hold()
+            for number in range(MAX_UNDER_WAY + 1):
+                await inject(socket, str(number))
+            write_tokens(tmp_path, {"acme": {}})
+            assert await closed(Frames(socket)) == 4401
+        disk.release()
+        await watching(server, 0)
+        log = server.organism.tenants["acme"].log
+        sent = await log.read(wanted=EventFilter(types=("message_sent",)), limit=10_000)
+        assert len([event for event in sent if event.data["from"] == CONSOLE]) == MAX_UNDER_WAY

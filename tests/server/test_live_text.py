@@ -14,8 +14,9 @@ from organism.model.events import Content, Event, Unit
 from organism.projections import READ_MODELS
 from organism.projections.run import fold
 from organism.pump.feed import Delta, Feed
-from organism.server.push import Filter, Tail
-from organism.server.viewer import Viewer
+from organism.server.push import Filter
+from organism.server.snapshot import Start
+from organism.server.viewer import Tail, Viewer
 from tests.server.test_push import Sink
 
 TEXT = "The quick brown fox — jumps over 🦊🦊 the lazy dog."
@@ -85,7 +86,7 @@ class Theatre:
         sink = Sink()
         viewer = Viewer(self.tail, sink, sink.over.set)
         viewer.filter = wanted or viewer.filter
-        viewer.begin(since, announce=True)
+        viewer.begin(Start({"position": since}))
         self.viewers.append(viewer)
         return sink, viewer
 
@@ -304,4 +305,4 @@ async def test_nobody_listens_once_nobody_watches(theatre: Theatre) -> None:
     viewer.end()
     await theatre.begin()
     theatre.say("a")
-    assert theatre.tail.heard() == []
+    assert theatre.tail.unlogged_text() == []

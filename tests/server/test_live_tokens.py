@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pytest
 import structlog
@@ -19,7 +19,6 @@ from organism import bootstrap
 from organism.errors import ConfigInvalid, LogDamaged
 from organism.server import live_tokens
 from organism.server.live_tokens import AGAIN_SECONDS, Changes
-from organism.server.socket import Session
 from organism.tenants import Tenant
 from tests.server.served import Frames, Served, served
 from tests.server.tenanted import Wanted, bearer, digest, hello_with, write_tokens
@@ -267,18 +266,3 @@ async def test_a_bad_file_is_refused_at_the_start_with_every_fault(tmp_path: Pat
     with pytest.raises(ConfigInvalid) as refused:
         await bootstrap.start(config, None)
     assert len(refused.value.details) == 2
-
-
-async def test_what_was_on_its_way_when_the_token_ended_is_not_done(hello: Served) -> None:
-    async with open_socket(hello, hello.bearer) as frames:
-        [[session]] = hello.serving.app.seats._guests.values()  # noqa: SLF001 - whoever sits there is shown to nobody
-        head = hello.log.head
-
-        async def late() -> Any:
-            session.dismiss(4401)
-            return {"cmd": "inject", "to": "greeter", "payload": {"name": "Dan"}}
-
-        cast("Session", session)._connection.receive = late  # type: ignore[method-assign]  # noqa: SLF001 - to come late
-        await frames.socket.send('{"cmd":"ping"}')
-        assert await closed(frames) == 4401
-        assert hello.log.head == head

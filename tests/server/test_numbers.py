@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from organism.server import auth, authenticator, kept, lists, seats, serve, socket, standing, wire
+from organism.server import auth, authenticator, connections, kept, lists, serve, snapshot, socket, wire
 
 
 def test_sockets_have_the_limits_of_the_contract() -> None:
-    assert (seats.MAX_SOCKETS, serve.MAX_FRAME_BYTES, serve.PING_SECONDS) == (1000, 256 * 1024, 20)
+    assert (connections.MAX_SOCKETS, serve.MAX_FRAME_BYTES, serve.PING_SECONDS) == (1000, 256 * 1024, 20)
     assert (socket.AUTH_SECONDS, authenticator.LIFE_SECONDS) == (10, 30)
-    assert (standing.ACTIVE_SHOWN, standing.OTHERS_SHOWN) == (500, 100)
+    assert (snapshot.ACTIVE_SHOWN, snapshot.OTHERS_SHOWN) == (500, 100)
 
 
 def test_lists_keys_and_tokens_have_the_numbers_of_the_contract() -> None:

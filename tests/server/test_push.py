@@ -18,8 +18,9 @@ from organism.log.memory import MemoryLog
 from organism.model.events import Content, Event, Unit
 from organism.projections import READ_MODELS
 from organism.server.past import MOST_PAGE
-from organism.server.push import Filter, Tail
-from organism.server.viewer import QUIET_EVENTS, Viewer
+from organism.server.push import Filter
+from organism.server.snapshot import Start
+from organism.server.viewer import QUIET_EVENTS, Tail, Viewer
 
 
 class Sink:
@@ -114,7 +115,7 @@ class World:
         sink = Sink()
         viewer = Viewer(self.tail, sink, sink.over.set)
         viewer.filter = wanted or viewer.filter
-        viewer.begin(self.log.head if since is None else since, announce=since is not None)
+        viewer.begin(Start({"position": self.log.head if since is None else since}, announce=since is not None))
         self.viewers.append(viewer)
         return sink, viewer
 
@@ -332,7 +333,7 @@ def test_whatever_the_socket_does_the_union_is_the_log(moves: Sequence[str], win
             elif move == "unblock":
                 sink.unblock()
             elif move == "again":
-                viewer.begin(viewer.position, announce=True)
+                viewer.begin(Start({"position": viewer.position}))
             else:
                 await turn()
         sink.unblock()

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from organism.log.log import EventFilter
-from organism.server.standing import ACTIVE_SHOWN
+from organism.server.snapshot import ACTIVE_SHOWN
 from tests.server.served import HELLO, Frames, Served, served
 
 INJECTIONS = 15

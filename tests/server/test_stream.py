@@ -7,6 +7,7 @@ import socket
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import orjson
@@ -16,11 +17,14 @@ from organism.model.ids import DEFAULT_TENANT
 from organism.model.principal import Principal
 from organism.server import stream
 from organism.server.auth import Tokens
-from organism.server.push import ALL, Tail
-from organism.server.seats import Seats
-from organism.server.stream import Beginning, Stream
+from organism.server.connections import ConnectionRegistry
+from organism.server.push import ALL
+from organism.server.snapshot import Start
+from organism.server.stream import Stream
+from organism.server.viewer import Tail
 from tests.server.held import contract
 from tests.server.served import PATIENCE_SECONDS, TOKEN, Frames, Served, served
+from tests.server.tenanted import bearer, hello_with, write_tokens
 
 Said = tuple[str | None, dict[str, Any]]
 GIVEN_UP_SECONDS = 60
@@ -181,12 +185,11 @@ async def test_a_stop_ends_the_stream_after_the_last_event() -> None:
             await events.until("nothing more")
 
 
-async def test_a_token_that_lost_its_right_ends_the_stream(hello: Served) -> None:
-    async with listening(hello) as events:
+async def test_a_token_that_lost_its_right_ends_the_stream(tmp_path: Path) -> None:
+    config = hello_with(tmp_path, {"acme": {"ci": ["read"]}})
+    async with served(config) as server, listening(server, **bearer("acme", "ci")) as events:
         await events.next()
-        for guests in tuple(hello.serving.app.seats._guests.values()):  # noqa: SLF001 - as a revocation does
-            for guest in tuple(guests):
-                guest.dismiss(4401)
+        write_tokens(tmp_path, {"acme": {}})
         with pytest.raises(EOFError):
             await events.until("nothing more")
 
@@ -205,8 +208,8 @@ async def test_who_takes_nothing_is_written_nothing_and_then_misses_nothing(hell
         return {}
 
     who = Principal(DEFAULT_TENANT, "slow", frozenset({"read"}))
-    seats = Seats(Tokens("other", b"key", time.time), time.monotonic)  # no review: the one who listens has no token
-    flow = Stream(who, seats, Tail(hello.log, window_bytes=1), ALL, Beginning({"position": 0}, 0, 0, announce=False))
+    connections = ConnectionRegistry(Tokens("other", b"key", time.time), time.monotonic)
+    flow = Stream(who, connections, Tail(hello.log, window_bytes=1), ALL, Start({"position": 0}, announce=False))
     running = asyncio.ensure_future(flow.run(receive, send))
     await taken.wait()
     while not flow.is_blocked:

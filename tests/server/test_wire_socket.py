@@ -10,8 +10,8 @@ import orjson
 
 from organism.model.events import Content
 from organism.server.commands import BODIES
+from organism.server.connections import NOT_ALLOWED, NOT_AUTHENTICATED
 from organism.server.frames import FRAMES, Folded
-from organism.server.seats import NOT_ALLOWED, NOT_AUTHENTICATED
 from organism.server.socket import POLICY, RESTART
 from organism.server.wire import unframed
 from tests.projections.folding import Story

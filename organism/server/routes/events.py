@@ -7,12 +7,12 @@ from typing import Final
 from organism.errors import BadPosition, RateLimitExceeded
 from organism.server.bodies import named_in
 from organism.server.call import Answer, Call, Route
-from organism.server.commands import Subscribe
+from organism.server.commands import IN_ADDRESS, LISTS, Subscribe, opening_of, position_in
 from organism.server.contract import Contract, Gives
-from organism.server.opening import IN_ADDRESS, LISTS, asked_of, position_in
 from organism.server.shapes.words import FrameNames, Position
-from organism.server.standing import connected, resumed
-from organism.server.stream import Beginning, Stream
+from organism.server.snapshot import Start, start_from_position, start_from_snapshot
+from organism.server.stream import Stream
+from organism.server.viewer import Tail
 
 TAKEN: Final = ("since", "log", *LISTS)
 LAST_SEEN: Final = "headers.last-event-id"
@@ -26,23 +26,20 @@ async def events(call: Call) -> Answer:
 
     ``Last-Event-ID``, else ``since``, goes on after a position that the client has, as ``/ws?since=`` does.
     """
-    asked = asked_of(call.query, TAKEN).begin
-    beginning = await _beginning(call, asked)
+    asked = opening_of(call.query, TAKEN).begin
     tail = call.process.tail(call.tenant)
-    stream = Stream(call.who, call.process.seats, tail, asked.filter(), beginning)
+    start = await _start(call, asked, tail)
+    stream = Stream(call.who, call.process.connections, tail, asked.filter(), start)
     return Answer(b"", kind=KIND, headers=UNBUFFERED, stream=stream)
 
 
-async def _beginning(call: Call, asked: Subscribe) -> Beginning:
+async def _start(call: Call, asked: Subscribe, tail: Tail) -> Start:
     since = _last_seen(call, asked.since)
     if since is None and asked.log is None:
-        standing = call.process.tail(call.tenant).standing
-        said, states_at = await connected(call.tenant, standing, call.process.organism.status)
-        return Beginning(said, said["position"], states_at, announce=False)
+        return await start_from_snapshot(call.tenant, tail.snapshots, call.process.organism.status)
     places = {**IN_ADDRESS, "/since": LAST_SEEN} if call.header(b"last-event-id") else IN_ADDRESS
     with named_in(places):
-        position = resumed(call.tenant.log, since, asked.log)
-    return Beginning({"position": position, "log": call.tenant.log.timeline}, position, 0, announce=True)
+        return start_from_position(call.tenant.log, since, asked.log)
 
 
 def _last_seen(call: Call, since: int | None) -> int | None:

@@ -13,7 +13,7 @@ async def metrics(call: Call) -> Answer:
     call.allow_query()
     process = call.process
     tenants = tuple(process.organism.tenants.values())
-    body, kind = await process.metrics.shown(tenants, process.seats.taken, call.header(b"accept"))
+    body, kind = await process.metrics.shown(tenants, process.connections.count, call.header(b"accept"))
     return Answer(body, kind=kind.encode())
 
 

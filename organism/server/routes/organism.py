@@ -15,7 +15,7 @@ from organism.server.contract import ACT, ACT_REFUSED, Contract, gives
 from organism.server.lists import AT, moment
 from organism.server.shapes.objects import Organism, Reloaded, StopBegun
 from organism.server.shapes.standing import Configuration
-from organism.server.standing import organism_row
+from organism.server.snapshot import organism_row
 
 
 async def organism(call: Call) -> Answer:

@@ -35,14 +35,12 @@ from organism.server.shapes.words import (
     ThreadId,
     ThreadStatus,
     Time,
-    shape,
 )
 
 Timeline = Annotated[str, Field(description="The name of this log's timeline.", examples=["9f86d081884c7d65"])]
 Echo = Annotated[Any, Field(description="That of the command, if it had one.", examples=[1])]
 
 
-@shape
 class MessageSent(TypedDict):
     """A message was sent."""
 
@@ -51,7 +49,6 @@ class MessageSent(TypedDict):
     message: Message
 
 
-@shape
 class ThreadCreated(TypedDict):
     """A thread begins."""
 
@@ -60,7 +57,6 @@ class ThreadCreated(TypedDict):
     thread: Thread
 
 
-@shape
 class ThreadUpdated(TypedDict):
     """A thread ended, goes on, was paused, resumed or killed."""
 
@@ -74,7 +70,6 @@ class ThreadUpdated(TypedDict):
     last_activity: Time
 
 
-@shape
 class AttemptFailed(TypedDict):
     """An attempt to handle a message failed; `next_at` is when the next one begins, null after the last."""
 
@@ -89,7 +84,6 @@ class AttemptFailed(TypedDict):
     next_at: Time | None
 
 
-@shape
 class DeadLetterOpened(TypedDict):
     """A message failed for good, or a send was refused."""
 
@@ -101,14 +95,12 @@ class DeadLetterOpened(TypedDict):
     dead_letter: DeadLetterHead
 
 
-@shape
 class ClosedDeadLetter(TypedDict):
     """Which one it was."""
 
     id: MessageId
 
 
-@shape
 class DeadLetterClosed(TypedDict):
     """A dead letter was sent again or discarded."""
 
@@ -119,7 +111,6 @@ class DeadLetterClosed(TypedDict):
     dead_letter: ClosedDeadLetter
 
 
-@shape
 class ApprovalRequested(TypedDict):
     """Something waits for a human's word."""
 
@@ -130,7 +121,6 @@ class ApprovalRequested(TypedDict):
     approval: Approval
 
 
-@shape
 class ClosedApproval(TypedDict):
     """Which one it was, and what became of it."""
 
@@ -138,7 +128,6 @@ class ClosedApproval(TypedDict):
     status: Literal["approved", "rejected", "expired", "cancelled"]
 
 
-@shape
 class ApprovalClosed(TypedDict):
     """An approval waits no more."""
 
@@ -148,7 +137,6 @@ class ApprovalClosed(TypedDict):
     approval: ClosedApproval
 
 
-@shape
 class Question(TypedDict):
     """An unsafe effect of which nobody knows whether it happened, or what an operator said of it."""
 
@@ -158,7 +146,6 @@ class Question(TypedDict):
     status: Literal["open", "done", "redo", "fail"]
 
 
-@shape
 class EffectInDoubt(TypedDict):
     """An effect was found begun and not finished, or somebody said what became of it."""
 
@@ -169,7 +156,6 @@ class EffectInDoubt(TypedDict):
     indeterminate: Question
 
 
-@shape
 class OrganismChanged(TypedDict):
     """The organism was started, paused, resumed or stopped."""
 
@@ -178,7 +164,6 @@ class OrganismChanged(TypedDict):
     status: Literal["running", "paused", "stopping"]
 
 
-@shape
 class ReloadDone(TypedDict):
     """The configuration was read anew: the names of listeners."""
 
@@ -189,7 +174,6 @@ class ReloadDone(TypedDict):
     updated: list[AgentName]
 
 
-@shape
 class RunShown(TypedDict):
     """An entry of the run of a handling: what people see of it."""
 
@@ -208,7 +192,6 @@ class RunShown(TypedDict):
     ]
 
 
-@shape
 class TextPiece(TypedDict):
     """The next characters of a message or a thought; `offset` counts those before them (Unicode code points)."""
 
@@ -217,7 +200,6 @@ class TextPiece(TypedDict):
     offset: Count
 
 
-@shape
 class TextHeard(TypedDict):
     """Text of a run as it comes, before it is in the log: it comes again from there, gathered and with a position."""
 
@@ -229,7 +211,6 @@ class TextHeard(TypedDict):
     data: TextPiece
 
 
-@shape
 class ModelCalled(TypedDict):
     """A call of a model is over: what it used and cost."""
 
@@ -251,7 +232,6 @@ class ModelCalled(TypedDict):
     error: Annotated[str, Field(description="Why it gave no answer.", examples=["upstream_timeout"])] | None
 
 
-@shape
 class AgentChanged(TypedDict):
     """What an agent does now. It is a view and no event of the log: the latest wins."""
 
@@ -263,7 +243,6 @@ class AgentChanged(TypedDict):
     queue_depth: Count
 
 
-@shape
 class Connected(TypedDict):
     """The first frame: how everything stands at this position."""
 
@@ -276,7 +255,6 @@ class Connected(TypedDict):
     threads_total: Count
 
 
-@shape
 class Resumed(TypedDict):
     """The first frame for a client that has the state already."""
 
@@ -285,7 +263,6 @@ class Resumed(TypedDict):
     log: Timeline
 
 
-@shape
 class Checkpoint(TypedDict):
     """So far the log has come, where the filter is quiet."""
 
@@ -293,7 +270,6 @@ class Checkpoint(TypedDict):
     position: Position
 
 
-@shape
 class FellBehind(TypedDict):
     """You read slowly, and are served from the log now."""
 
@@ -301,7 +277,6 @@ class FellBehind(TypedDict):
     position: Position
 
 
-@shape
 class CaughtUp(TypedDict):
     """You are live."""
 
@@ -309,7 +284,6 @@ class CaughtUp(TypedDict):
     position: Position
 
 
-@shape
 class FilterSaid(TypedDict, total=False):
     """The lists that were given."""
 
@@ -318,7 +292,6 @@ class FilterSaid(TypedDict, total=False):
     events: FrameNames
 
 
-@shape
 class Subscribed(TypedDict):
     """The filter holds from this position on."""
 
@@ -328,7 +301,6 @@ class Subscribed(TypedDict):
     position: Position
 
 
-@shape
 class CommandInjected(TypedDict):
     """The message is on disk."""
 
@@ -339,7 +311,6 @@ class CommandInjected(TypedDict):
     position: Position
 
 
-@shape
 class CommandDone(TypedDict):
     """It is done."""
 
@@ -348,7 +319,6 @@ class CommandDone(TypedDict):
     position: Position
 
 
-@shape
 class CommandRefused(TypedDict):
     """What was wrong. It is told from a failed attempt by its code."""
 

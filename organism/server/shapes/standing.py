@@ -8,10 +8,9 @@ from pydantic import Field
 from typing_extensions import TypedDict  # pydantic wants this one below Python 3.12
 
 from organism.config.settings import Limits, Retry, Taint
-from organism.server.shapes.words import AgentName, Object, shape
+from organism.server.shapes.words import AgentName, Object
 
 
-@shape
 class Node(TypedDict):
     """Who writes or is written to."""
 
@@ -21,7 +20,6 @@ class Node(TypedDict):
     payload_class: Annotated[str, Field(examples=["handlers.hello.Greeting"])] | None
 
 
-@shape
 class Edge(TypedDict):
     """Who may write to whom."""
 
@@ -29,7 +27,6 @@ class Edge(TypedDict):
     to: Annotated[AgentName, Field(examples=["shouter"])]
 
 
-@shape
 class Graph(TypedDict):
     """Who may write to whom."""
 
@@ -37,7 +34,6 @@ class Graph(TypedDict):
     edges: list[Edge]
 
 
-@shape
 class OrganismSection(TypedDict):
     """The section `organism`."""
 
@@ -49,7 +45,6 @@ class OrganismSection(TypedDict):
     ]
 
 
-@shape
 class Section(TypedDict, total=False):
     """A listener's section of organism.yaml, or the file of a conversational agent: the keys that stand there."""
 
@@ -81,7 +76,6 @@ class Section(TypedDict, total=False):
     taint: Taint
 
 
-@shape
 class Configuration(TypedDict):
     """organism.yaml as it is in force, defaults filled in, without anything secret."""
 
@@ -95,14 +89,12 @@ class Configuration(TypedDict):
     listeners: list[Section]
 
 
-@shape
 class Healthy(TypedDict):
     """The process answers."""
 
     status: Literal["ok"]
 
 
-@shape
 class Ready(TypedDict):
     """It takes work."""
 

@@ -9,10 +9,9 @@ from typing import Any
 import jsonschema_rs
 import orjson
 
-from organism.server.commands import COMMANDS
+from organism.server.commands import COMMANDS, IN_QUERY
 from organism.server.documents.asyncapi import command_name, components, document
 from organism.server.frames import FRAMES
-from organism.server.opening import TAKEN
 from organism.server.shapes.frames import ADDRESS, ANSWERED, PUSHED
 from tests.server.served import Served
 
@@ -75,5 +74,5 @@ def test_it_has_each_command_with_each_of_its_fields() -> None:
 
 
 def test_it_has_each_parameter_of_the_address() -> None:
-    assert ADDRESS.keys() == set(TAKEN)
-    assert DOCUMENT["channels"]["socket"]["bindings"]["ws"]["query"]["properties"].keys() == set(TAKEN)
+    assert ADDRESS.keys() == set(IN_QUERY)
+    assert DOCUMENT["channels"]["socket"]["bindings"]["ws"]["query"]["properties"].keys() == set(IN_QUERY)

@@ -13,14 +13,14 @@ from organism.errors import RateLimitExceeded
 from organism.model.ids import TenantId
 from organism.model.principal import Principal
 from organism.server.auth import Tokens
-from organism.server.seats import Seats
-from organism.server.socket import MAX_UNKNOWN_SOCKETS
+from organism.server.connections import ConnectionRegistry
+from organism.server.socket import MAX_UNAUTHENTICATED
 from tests.server.served import Frames, Served, served
 from tests.server.tenanted import Wanted, bearer, hello_with
 from tests.server.test_failures import KEY, Turned
 
 
-class Sitting:
+class Connected:
     """A guest that remembers how it was dismissed."""
 
     def __init__(self, name: str, tenant: str = "acme", rate: int | None = 20) -> None:
@@ -32,47 +32,47 @@ class Sitting:
         self.dismissed = code
 
 
-def seats(clock: Turned) -> Seats:
-    return Seats(Tokens("secret", KEY, clock), clock)
+def registry_of(clock: Turned) -> ConnectionRegistry:
+    return ConnectionRegistry(Tokens("secret", KEY, clock), clock)
 
 
 def test_a_token_may_have_a_thousand_sockets_and_each_tenant_counts_by_itself() -> None:
-    taken = seats(Turned())
-    guests = [Sitting("ci") for _ in range(1000)]
+    registry = registry_of(Turned())
+    guests = [Connected("ci") for _ in range(1000)]
     for guest in guests:
-        taken.take(guest)
+        registry.add(guest)
     with pytest.raises(RateLimitExceeded):
-        taken.take(Sitting("ci"))
-    taken.take(Sitting("ci", "globex"))
-    taken.leave(guests[0])
-    taken.take(Sitting("ci"))
-    assert taken.taken == 1001
+        registry.add(Connected("ci"))
+    registry.add(Connected("ci", "globex"))
+    registry.remove(guests[0])
+    registry.add(Connected("ci"))
+    assert registry.count == 1001
 
 
 def test_a_token_may_send_as_many_commands_a_second_as_its_rate_says() -> None:
     clock = Turned()
-    taken, who = seats(clock), Sitting("ci", rate=3).who
+    registry, who = registry_of(clock), Connected("ci", rate=3).who
     for _ in range(3):
         clock.now += 0.25
-        taken.note_command(who)
+        registry.note_command(who)
     with pytest.raises(RateLimitExceeded, match="3 commands a second"):
-        taken.note_command(who)
+        registry.note_command(who)
     clock.now += 0.5
-    taken.note_command(who)
+    registry.note_command(who)
     with pytest.raises(RateLimitExceeded):
-        taken.note_command(who)
+        registry.note_command(who)
 
 
 def test_a_token_without_a_rate_may_send_any_number() -> None:
-    taken, who = seats(Turned()), Sitting("boss", rate=None).who
+    registry, who = registry_of(Turned()), Connected("boss", rate=None).who
     for _ in range(1000):
-        taken.note_command(who)
+        registry.note_command(who)
 
 
 def test_whoever_has_no_token_any_more_is_dismissed() -> None:
-    taken, guest = seats(Turned()), Sitting("ci")
-    taken.take(guest)
-    taken.review()
+    registry, guest = registry_of(Turned()), Connected("ci")
+    registry.add(guest)
+    registry.review()
     assert guest.dismissed == 4401
 
 
@@ -127,7 +127,7 @@ async def test_sixty_four_connections_may_wait_for_their_authentication_and_vali
     hello: Served,
 ) -> None:
     async with AsyncExitStack() as stack:
-        for _ in range(MAX_UNKNOWN_SOCKETS):
+        for _ in range(MAX_UNAUTHENTICATED):
             await stack.enter_async_context(hello.socket(headers={}))
         with pytest.raises(InvalidStatus) as refused:
             await stack.enter_async_context(hello.socket(headers={}))

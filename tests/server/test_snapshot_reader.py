@@ -11,8 +11,7 @@ from organism.errors import LogUnavailable
 from organism.log.memory import MemoryLog
 from organism.model.events import Event, Unit
 from organism.projections import READ_MODELS
-from organism.server.standing import Standing
-from organism.server.states import States
+from organism.server.snapshot import AgentStates, SnapshotReader
 from tests.log.engines import turn
 
 CROWD = 20
@@ -54,15 +53,15 @@ def readings(log: MemoryLog, monkeypatch: pytest.MonkeyPatch) -> Readings:
 
 
 @pytest.fixture
-def standing(log: MemoryLog) -> Standing:
-    return Standing(log, States(log, lambda _frames, _version: None))
+def reader(log: MemoryLog) -> SnapshotReader:
+    return SnapshotReader(log, AgentStates(log, lambda _frames, _version: None))
 
 
-async def begun(standing: Standing) -> asyncio.Task[int]:
+async def begun(reader: SnapshotReader) -> asyncio.Task[int]:
     """One who asks, and has begun to; gives the position that is read."""
 
     async def ask() -> int:
-        return (await standing.read()).position
+        return (await reader.read()).position
 
     asking = asyncio.ensure_future(ask())
     for _ in range(3):
@@ -70,32 +69,34 @@ async def begun(standing: Standing) -> asyncio.Task[int]:
     return asking
 
 
-async def test_those_who_come_while_one_is_read_share_the_next_reading(standing: Standing, readings: Readings) -> None:
+async def test_those_who_come_while_one_is_read_share_the_next_reading(
+    reader: SnapshotReader, readings: Readings
+) -> None:
     readings.gate.clear()
-    first = await begun(standing)
-    others = [await begun(standing) for _ in range(CROWD)]
+    first = await begun(reader)
+    others = [await begun(reader) for _ in range(CROWD)]
     readings.gate.set()
     await asyncio.gather(first, *others)
     assert readings.count == 2
 
 
 async def test_nobody_gets_a_reading_that_began_before_it_asked(
-    standing: Standing, readings: Readings, log: MemoryLog
+    reader: SnapshotReader, readings: Readings, log: MemoryLog
 ) -> None:
     readings.gate.clear()
-    first = await begun(standing)
+    first = await begun(reader)
     before = log.head
     await log.commit(Unit("t", [Event("thread_created", {})], 2_000_000, {}))
-    second = await begun(standing)
+    second = await begun(reader)
     readings.gate.set()
     assert (await first, await second) == (before, log.head)
 
 
 async def test_one_who_goes_away_does_not_take_the_reading_from_the_others(
-    standing: Standing, readings: Readings, log: MemoryLog
+    reader: SnapshotReader, readings: Readings, log: MemoryLog
 ) -> None:
     readings.gate.clear()
-    leaves, stays = await begun(standing), await begun(standing)
+    leaves, stays = await begun(reader), await begun(reader)
     leaves.cancel()
     await asyncio.wait([leaves])
     readings.gate.set()
@@ -103,10 +104,10 @@ async def test_one_who_goes_away_does_not_take_the_reading_from_the_others(
 
 
 async def test_who_asks_after_a_reading_that_failed_gets_one(
-    standing: Standing, readings: Readings, log: MemoryLog
+    reader: SnapshotReader, readings: Readings, log: MemoryLog
 ) -> None:
     readings.broken = True
     with pytest.raises(LogUnavailable):
-        await standing.read()
+        await reader.read()
     readings.broken = False
-    assert (await standing.read()).position == log.head
+    assert (await reader.read()).position == log.head

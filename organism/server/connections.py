@@ -1,0 +1,128 @@
+"""The authenticated connections: how many a token has open, how fast it may send, and which must end (S1, S15)."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import Final, Protocol
+
+from organism.errors import Forbidden, InvalidAuthorization, RateLimitExceeded
+from organism.model.principal import Principal
+from organism.server.auth import Tokens
+from organism.server.rights import SOCKET
+
+MAX_SOCKETS: Final = 1000
+NOT_AUTHENTICATED: Final = 4401
+NOT_ALLOWED: Final = 4403
+
+
+class RateLimiter:
+    """At most ``count`` within any ``seconds``: a sliding window over the times of the last ``count``.
+
+    Times are seconds of any clock that does not go back.
+    """
+
+    __slots__ = ("_seconds", "_times", "count")
+
+    def __init__(self, count: int, seconds: float) -> None:
+        self.count = count
+        self._seconds = seconds
+        self._times: deque[float] = deque(maxlen=count)
+
+    def wait(self, now: float) -> float:
+        """In how many seconds another one is allowed; 0 if it is now."""
+        if len(self._times) < self.count:
+            return 0.0
+        return max(0.0, self._times[0] + self._seconds - now)
+
+    def note(self, now: float) -> None:
+        """Count one."""
+        self._times.append(now)
+
+
+class Subscriber(Protocol):
+    """A WebSocket or an event stream. ``who`` is replaced when its token's entry changes."""
+
+    who: Principal
+
+    def dismiss(self, code: int) -> None:
+        """Close the connection with this code."""
+
+
+class OpenAnswer(Protocol):
+    """An HTTP answer that goes on."""
+
+    def end(self) -> None:
+        """Come to an end."""
+
+
+class ConnectionRegistry:
+    """The open connections by token, and the answers that go on. ``now`` gives seconds that do not go back."""
+
+    def __init__(self, tokens: Tokens, now: Callable[[], float]) -> None:
+        self._tokens = tokens
+        self._now = now
+        self._subscribers: dict[bytes, set[Subscriber]] = {}
+        self._rates: dict[bytes, RateLimiter] = {}
+        self._answers: dict[OpenAnswer, Principal] = {}
+
+    @property
+    def count(self) -> int:
+        """How many subscribers there are."""
+        return sum(map(len, self._subscribers.values()))
+
+    def add(self, subscriber: Subscriber) -> None:
+        """Raises ``RateLimitExceeded`` if its token has too many."""
+        subscribers = self._subscribers.setdefault(subscriber.who.credential, set())
+        if len(subscribers) >= MAX_SOCKETS:
+            raise RateLimitExceeded(f"This token has {MAX_SOCKETS} sockets open; close one of them.")
+        subscribers.add(subscriber)
+
+    def remove(self, subscriber: Subscriber) -> None:
+        """The connection is over."""
+        subscribers = self._subscribers[subscriber.who.credential]
+        subscribers.discard(subscriber)
+        if not subscribers:
+            del self._subscribers[subscriber.who.credential]
+
+    def add_answer(self, who: Principal, answer: OpenAnswer) -> None:
+        """An answer to ``who`` goes on until it ends by itself or the token does."""
+        self._answers[answer] = who
+
+    def remove_answer(self, answer: OpenAnswer) -> None:
+        """The answer is over."""
+        self._answers.pop(answer, None)
+
+    def note_command(self, who: Principal) -> None:
+        """Count a command. Raises ``RateLimitExceeded`` if its token has sent too many within a second."""
+        if who.rate is None:
+            return
+        rate = self._rates.get(who.credential)
+        if rate is None or rate.count != who.rate:
+            rate = self._rates[who.credential] = RateLimiter(who.rate, 1.0)
+        now = self._now()
+        if rate.wait(now):
+            raise RateLimitExceeded(f"This token may send {who.rate} commands a second; send this one again later.")
+        rate.note(now)
+
+    def review(self) -> None:
+        """Tokens have changed or ended: each connection gets its token's rights of now, or ends."""
+        for subscribers in [tuple(subscribers) for subscribers in self._subscribers.values()]:
+            self._review(subscribers)
+        for answer, who in tuple(self._answers.items()):
+            try:
+                self._tokens.current(who)
+            except InvalidAuthorization:
+                answer.end()
+
+    def _review(self, subscribers: tuple[Subscriber, ...]) -> None:
+        try:
+            who = self._tokens.current(subscribers[0].who)
+            SOCKET.check(who)
+        except (InvalidAuthorization, Forbidden) as error:
+            code = NOT_ALLOWED if isinstance(error, Forbidden) else NOT_AUTHENTICATED
+            for subscriber in subscribers:
+                subscriber.dismiss(code)
+            return
+        for subscriber in subscribers:
+            subscriber.who = who

@@ -1,0 +1,222 @@
+"""How everything stands: what the agents do now, and the snapshot that a connection begins with."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import orjson
+import structlog
+
+from organism.errors import BadPosition, NotFound, OrganismError
+from organism.log.log import CHANGED, Log, Page, Query, Where
+from organism.server.frames import Frame, encode
+from organism.server.wire import frame
+from organism.tenants import Tenant
+
+COALESCE_SECONDS: Final = 0.05
+"""Agents' states are read at most twenty times a second."""
+ACTIVE_SHOWN: Final = 500
+OTHERS_SHOWN: Final = 100
+_EVERY_AGENT: Final = Query(order_by="ordinal", limit=1_000_000)
+_ACTIVE: Final = Query((Where("status", "=", "active"),), CHANGED, descending=True, limit=ACTIVE_SHOWN)
+_OTHERS: Final = Query(
+    (Where("status", "in", ["completed", "error", "killed"]),), CHANGED, descending=True, limit=OTHERS_SHOWN
+)
+_SHOWN: Final = (("threads", _ACTIVE), ("threads", _OTHERS), ("agents", _EVERY_AGENT))
+_STATE: Final = ("state", "current_thread", "paused", "queue_depth")
+
+_log = structlog.get_logger("organism.server")
+
+
+class AgentStates:
+    """The newest ``agent_state`` of each agent. ``version`` rises with each change; ``tell`` gets what changed."""
+
+    def __init__(self, log: Log, tell: Callable[[Sequence[Frame], int], None]) -> None:
+        self.version = 0
+        self._log = log
+        self._tell = tell
+        self._latest: dict[str, tuple[int, tuple[Any, ...], Frame]] = {}
+        self._is_due = False
+        self._task: asyncio.Task[None] | None = None
+
+    def look_soon(self) -> None:
+        """Something may have changed."""
+        self._is_due = True
+        if self._task is None:
+            self._task = asyncio.ensure_future(self._work())
+            self._task.add_done_callback(self._worked)
+
+    def rest(self) -> None:
+        """Look no more."""
+        if self._task is not None:
+            self._task.cancel()
+            self._task = None
+
+    def since(self, version: int) -> list[Frame]:
+        """The states that changed after ``version``."""
+        return [frame for changed, _, frame in self._latest.values() if changed > version]
+
+    async def read(self) -> None:
+        """Read all agents and tell what changed."""
+        rows = orjson.loads((await self._log.rows("agents", _EVERY_AGENT)).rows)
+        changed = [row for row in rows if self._is_news(row)]
+        if changed:
+            self.version += 1
+            frames = [_state_frame(row) for row in changed]
+            for row, made in zip(changed, frames, strict=True):
+                self._latest[row["name"]] = (self.version, _state(row), made)
+            self._tell(frames, self.version)
+
+    def _is_news(self, row: dict[str, Any]) -> bool:
+        known = self._latest.get(row["name"])
+        return known is None or known[1] != _state(row)
+
+    async def _work(self) -> None:
+        while self._is_due:
+            self._is_due = False
+            with suppress(OrganismError):  # the log is closing; everyone is told so by the tail
+                await self.read()
+            await asyncio.sleep(COALESCE_SECONDS)
+
+    def _worked(self, task: asyncio.Task[None]) -> None:
+        if task is not self._task:
+            return
+        self._task = None
+        if (error := task.exception()) is not None:
+            _log.error("states_unread", exc_info=error)
+        elif self._is_due:  # between the end of the task and now
+            self.look_soon()
+
+
+def _state(row: dict[str, Any]) -> tuple[Any, ...]:
+    return tuple(row[name] for name in _STATE)
+
+
+def _state_frame(row: dict[str, Any]) -> Frame:
+    payload = encode("agent_state", {"agent": row["name"], **{name: row[name] for name in _STATE}})
+    return Frame(0, "agent_state", row["current_thread"], frozenset((row["name"],)), frame(payload))
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """Everything at one ``position``: ``agents`` and ``threads`` as JSON arrays, the ``states`` at a version."""
+
+    position: int
+    organism: bytes
+    agents: bytes
+    threads: bytes
+    threads_total: int
+    states_at: int
+
+
+class SnapshotReader:
+    """Reads snapshots of one log. Callers that come while one is read share the next one.
+
+    Reading takes a while under load: were there a reading for each viewer, viewers that all reconnect at once would
+    hold up everyone else.
+    """
+
+    def __init__(self, log: Log, states: AgentStates) -> None:
+        self._log = log
+        self._states = states
+        self._reading: asyncio.Task[Snapshot] | None = None
+        self._next: asyncio.Task[Snapshot] | None = None
+
+    async def read(self) -> Snapshot:
+        """A snapshot that begins to be read after this call. Raises what reading it raises."""
+        if self._next is None:
+            self._next = asyncio.ensure_future(self._read_after(self._reading))
+            self._next.add_done_callback(lambda reading: reading.cancelled() or reading.exception())
+        return await asyncio.shield(self._next)  # a viewer that leaves does not take it from the others
+
+    async def _read_after(self, other: asyncio.Task[Snapshot] | None) -> Snapshot:
+        if other is not None:
+            await asyncio.wait([other])
+        self._reading, self._next = self._next, None
+        return await self._read()
+
+    async def _read(self) -> Snapshot:
+        """It is as of the position of the organism's row.
+
+        Rows read as of the head may be newer if the log moves on meanwhile; then they are read again, as of the past.
+        """
+        log = self._log
+        organism = await log.row("organism", "organism")
+        if organism is None:
+            raise NotFound("The organism has not started yet.")
+        position, states_at = orjson.loads(organism)["position"], self._states.version
+        while True:
+            is_past = log.head > position
+            active, others, agents = [await log.rows(model, replace(query, at=position)) for model, query in _SHOWN]
+            if is_past or log.head == position:
+                total = active.total + others.total
+                return Snapshot(position, organism, agents.rows, _joined(active, others), total, states_at)
+
+
+def _joined(first: Page, second: Page) -> bytes:
+    """Two JSON arrays as one."""
+    if not first.count or not second.count:
+        return first.rows if first.count else second.rows
+    return first.rows[:-1] + b"," + second.rows[1:]
+
+
+def organism_row(row: bytes, now_us: int, status: str = "") -> dict[str, Any]:
+    """The API's Organism. ``status`` is the process's: the log knows running and paused only."""
+    shown: dict[str, Any] = orjson.loads(row)
+    started_at = shown.pop("started_at")
+    shown["uptime_seconds"] = max(0, now_us - started_at) // 1_000_000
+    if status in {"starting", "stopping"}:
+        shown["status"] = status
+    return shown
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """How a connection begins: the fields of ``connected``, and where it goes on (see ``Viewer.begin``)."""
+
+    connected: dict[str, Any]
+    states_at: int = 0
+    announce: bool = True
+
+    @property
+    def position(self) -> int:
+        """What the client has by then."""
+        position: int = self.connected["position"]
+        return position
+
+
+async def start_from_snapshot(tenant: Tenant, reader: SnapshotReader, status: str) -> Start:
+    """For a client that has nothing yet."""
+    shown = await reader.read()
+    fields = {
+        "position": shown.position,
+        "log": tenant.log.timeline,
+        "organism": organism_row(shown.organism, tenant.clock.now_us(), status),
+        "agents": shown.agents,
+        "threads": shown.threads,
+        "threads_total": shown.threads_total,
+    }
+    return Start(fields, shown.states_at, announce=False)
+
+
+def start_from_position(log: Log, since: int | None, timeline: str | None) -> Start:
+    """For a client that has the state at ``since``. Raises ``BadPosition``."""
+    return Start({"position": known_position(log, since, timeline), "log": log.timeline})
+
+
+def known_position(log: Log, since: int | None, timeline: str | None) -> int:
+    """``since``, if it is a position of this log. Raises ``BadPosition``."""
+    if timeline is not None and timeline != log.timeline:
+        raise BadPosition(
+            f"The position belongs to the log {timeline[:40]!r}; this is {log.timeline!r}, restored or new.",
+            param="/log",
+        )
+    if since is None:
+        raise BadPosition("`log` says where `since` belongs; send `since` too.", param="/since")
+    if since > log.head:
+        raise BadPosition(f"The position {since} is ahead of the log; its head is {log.head}.", param="/since")
+    return since
