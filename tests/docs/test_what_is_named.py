@@ -29,16 +29,12 @@ MADE_UP_FILES = frozenset({"handlers/parcel.py", "config/agents/clerk.yaml", "co
 
 
 @cache
-def repository() -> tuple[Source, ...]:
-    return read_repository()
-
-
-@cache
 def words() -> frozenset[str]:
     """Every word of the repository's own files and of their names, the documentation left out."""
-    sources = repository()
+    sources = read_repository()
     texts = [source.text for source in sources if not source.path.endswith(".md")]
-    return frozenset(word for text in (*texts, *(source.path for source in sources)) for word in WORD.findall(text))
+    paths = [source.path for source in sources]
+    return EXAMPLES | OTHERS | {word for text in (*texts, *paths) for word in WORD.findall(text)}
 
 
 @cache
@@ -49,15 +45,15 @@ def commands() -> frozenset[str]:
 
 
 def pages() -> list[Source]:
-    return [page for page in repository() if page.path.endswith(".md") and page.path != "CHANGELOG.md"]
+    return [page for page in read_repository() if page.path.endswith(".md") and page.path != "CHANGELOG.md"]
 
 
 def unknown(quoted: str) -> Iterator[str]:
     """What of a text in backticks does not exist."""
-    yield from (word for word in WORD.findall(quoted) if word not in words() | EXAMPLES | OTHERS)
-    files = [source.path for source in repository()]
+    yield from (word for word in WORD.findall(quoted) if word not in words())
+    files = [f"/{source.path}" for source in read_repository()] if "/" in quoted else []
     for path in PATH.findall(quoted):
-        if path not in MADE_UP_FILES and not any(f"/{name}".endswith(f"/{path}") for name in files):
+        if path not in MADE_UP_FILES and not any(name.endswith(f"/{path}") for name in files):
             yield path
     yield from (f"organism {command}" for command in COMMAND.findall(quoted) if command not in commands())
 

@@ -6,18 +6,28 @@ import ast
 import subprocess
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache, cached_property
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Source:
-    """One text file. ``path`` is relative to the root, with slashes; ``tree`` is empty for what is not Python."""
+    """One text file. ``path`` is relative to the root, with slashes."""
 
     path: str
     text: str
-    tree: ast.Module
+
+    @cached_property
+    def tree(self) -> ast.Module:
+        """Its syntax; empty for what is not Python."""
+        return ast.parse(self.text if self.path.endswith(".py") else "")
+
+    @cached_property
+    def nodes(self) -> tuple[ast.AST, ...]:
+        """Every node of the tree: most rules look at all of them, and walking takes longer than looking."""
+        return tuple(ast.walk(self.tree))
 
     def is_in(self, *places: str) -> bool:
         """Whether this is one of the files, or lies in one of the folders (named with a slash at their end)."""
@@ -54,7 +64,7 @@ class Rule:
 
 def sample(text: str, path: str = "organism/pump/somewhere.py") -> Source:
     """A file made up for a rule's samples."""
-    return Source(path, text, ast.parse(text) if path.endswith(".py") else ast.Module([], []))
+    return Source(path, text)
 
 
 def each(look: Callable[[Source], Iterable[Finding]], *places: str, but: tuple[str, ...] = ()) -> Look:
@@ -77,6 +87,7 @@ def dotted(node: ast.AST) -> str:
     return ""
 
 
+@cache
 def read_repository() -> tuple[Source, ...]:
     """Each text file that git knows or would take."""
     listing = subprocess.run(

@@ -33,7 +33,7 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 def _inner_imports(source: Source) -> Iterator[Finding]:
-    functions = (node for node in ast.walk(source.tree) if isinstance(node, Function))
+    functions = (node for node in source.nodes if isinstance(node, Function))
     lines = {
         inner.lineno
         for outer in functions
@@ -52,7 +52,7 @@ def _caught(handler: ast.ExceptHandler) -> list[str]:
 
 
 def _handlers_of_all(source: Source) -> Iterator[ast.ExceptHandler]:
-    for node in ast.walk(source.tree):
+    for node in source.nodes:
         if isinstance(node, ast.ExceptHandler) and {BARE, "Exception", "BaseException"} & set(_caught(node)):
             yield node
 
@@ -86,7 +86,7 @@ def _swallows(source: Source) -> Iterator[Finding]:
 
 
 def _sleeps(source: Source) -> Iterator[Finding]:
-    for node in ast.walk(source.tree):
+    for node in source.nodes:
         if isinstance(node, ast.Call) and dotted(node.func).rpartition(".")[2] == "sleep":
             yield Finding(source.path, node.lineno, "a sleep: wait for an event in the log, or turn the clock")
 
@@ -125,7 +125,7 @@ def _module_state(source: Source) -> Iterator[Finding]:
             yield Finding(
                 source.path, line, f"{name} is state of the module: give it to who needs it (a table: in CAPITALS)"
             )
-    for node in ast.walk(source.tree):
+    for node in source.nodes:
         if isinstance(node, ast.Global):
             yield Finding(source.path, node.lineno, f"global {', '.join(node.names)}: give state to who needs it")
 

@@ -30,7 +30,7 @@ MAKES_CHANCE = frozenset({"uuid1", "uuid4", "urandom", "getrandom"})
 
 
 def _modules(source: Source) -> Iterator[tuple[int, str]]:
-    for node in ast.walk(source.tree):
+    for node in source.nodes:
         if isinstance(node, ast.Import):
             yield from ((node.lineno, alias.name) for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module:
@@ -44,7 +44,7 @@ def _impure_imports(source: Source) -> Iterator[Finding]:
 
 
 def _impure_calls(source: Source) -> Iterator[Finding]:
-    for node in ast.walk(source.tree):
+    for node in source.nodes:
         if isinstance(node, ast.Call):
             owner, _, last = dotted(node.func).rpartition(".")
             reads_clock = last in TELLS_THE_TIME and owner.rpartition(".")[2] in {"datetime", "date"}
@@ -53,7 +53,7 @@ def _impure_calls(source: Source) -> Iterator[Finding]:
 
 
 def _waits(source: Source) -> Iterator[Finding]:
-    for node in ast.walk(source.tree):
+    for node in source.nodes:
         if isinstance(node, ast.AsyncFunctionDef | ast.Await | ast.AsyncFor | ast.AsyncWith):
             yield Finding(source.path, node.lineno, "a decision waits for nothing")
 

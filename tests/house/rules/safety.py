@@ -41,11 +41,11 @@ _MARKUP = re.compile(r"</|/>|<\?xml|\sxmlns[:=]")
 
 
 def _calls(source: Source) -> Iterator[tuple[ast.Call, str]]:
-    return ((node, dotted(node.func)) for node in ast.walk(source.tree) if isinstance(node, ast.Call))
+    return ((node, dotted(node.func)) for node in source.nodes if isinstance(node, ast.Call))
 
 
 def _imports(source: Source) -> Iterator[tuple[int, str]]:
-    for node in ast.walk(source.tree):
+    for node in source.nodes:
         if isinstance(node, ast.Import):
             yield from ((node.lineno, alias.name) for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
@@ -96,7 +96,7 @@ def _xml_elsewhere(source: Source) -> Iterator[Finding]:
 
 def _xml_names(source: Source) -> Iterator[str]:
     """The names that stand for an XML library, or for something out of one."""
-    imports = (node for node in ast.walk(source.tree) if isinstance(node, ast.Import | ast.ImportFrom))
+    imports = (node for node in source.nodes if isinstance(node, ast.Import | ast.ImportFrom))
     named = ((alias, getattr(node, "module", None) or alias.name) for node in imports for alias in node.names)
     for alias, module in named:
         if module.split(".")[0] in XML_MODULES:
@@ -133,7 +133,7 @@ def _formatted_text(node: ast.AST) -> str:
 
 
 def _formatted_markup(source: Source) -> Iterator[Finding]:
-    for node in ast.walk(source.tree):
+    for node in source.nodes:
         if _MARKUP.search(_formatted_text(node)):
             yield Finding(
                 source.path, getattr(node, "lineno", 1), "markup put together as text: build elements, or ask the codec"

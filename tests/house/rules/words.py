@@ -43,7 +43,7 @@ def _file_names(source: Source) -> Iterator[Finding]:
 
 
 def _class_names(source: Source) -> Iterator[Finding]:
-    for node in ast.walk(source.tree):
+    for node in source.nodes:
         if isinstance(node, ast.ClassDef):
             words = {word.lower() for word in _CAMEL.findall(node.name)}
             for word in sorted(words & BANNED):
@@ -71,17 +71,15 @@ def _reasonless_exceptions(source: Source) -> Iterator[Finding]:
     return _found(_REASONLESS, source, "name the rule and write the reason beside it")
 
 
-def _docstrings(tree: ast.Module) -> Iterator[ast.expr]:
+def _docstrings(source: Source) -> Iterator[ast.expr]:
     """Docstrings, and the texts that stand below an attribute to describe it."""
-    return (
-        node.value for node in ast.walk(tree) if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
-    )
+    return (node.value for node in source.nodes if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant))
 
 
 def _texts(source: Source) -> Iterator[tuple[int, str]]:
     """Each string that the program uses, with its line."""
-    described = set(_docstrings(source.tree))
-    for node in ast.walk(source.tree):
+    described = set(_docstrings(source))
+    for node in source.nodes:
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and node not in described:
             yield node.lineno, node.value
 
@@ -99,7 +97,7 @@ def _sql(source: Source) -> Iterator[Finding]:
 
 
 def _test_names(source: Source) -> Iterator[Finding]:
-    for node in ast.walk(source.tree):
+    for node in source.nodes:
         if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             continue
         if node.name.startswith("test_") and len(node.name.split("_")) <= SENTENCE_WORDS:
