@@ -34,7 +34,6 @@ def candidates(raw: Any) -> list[Found]:
 
 
 def _said(raw: Any) -> str | Mapping[str, Any]:
-    """The text or the object in what a model, a server or an SDK gave."""
     if isinstance(raw, Completion):
         return raw.text
     choices = _part(raw, "choices")
@@ -54,7 +53,6 @@ def _part(owner: Any, name: str) -> Any:
 
 
 def _content(content: Any, finish: Any) -> str | Mapping[str, Any]:
-    """A message's content: a text, or a list of parts whose texts are its text."""
     if isinstance(content, Sequence) and not isinstance(content, str | bytes):
         texts = [_part(part, "text") for part in content]
         content = "".join(text for text in texts if isinstance(text, str))

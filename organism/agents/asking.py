@@ -40,7 +40,6 @@ class Replies:
         self._schemas: dict[type, PayloadSchema] = {}
 
     def json(self, payload: object) -> str:
-        """The payload as JSON text."""
         kind = type(payload)
         if kind not in self._schemas:
             self._schemas[kind] = PayloadSchema.of(kind)
@@ -49,8 +48,6 @@ class Replies:
 
 @dataclass(frozen=True, slots=True)
 class Ready:
-    """A call that can be made."""
-
     asked: Asked
     to: str
     payload: Mended
@@ -63,7 +60,6 @@ def prepared_all(asked: Sequence[Asked]) -> list[Ready | Result]:
 
 
 def prepared(asked: Asked) -> Ready | Result:
-    """The call's payload, or what is wrong with it."""
     function, call = asked.function, asked.call
     if function is None:
         return failure("unknown_function", f"There is no function {asked.said[:100]!r}. Call one that was offered.")
@@ -79,7 +75,6 @@ def prepared(asked: Asked) -> Ready | Result:
 
 
 def failure(code: str, message: str, details: Sequence[Mapping[str, str]] = ()) -> Result:
-    """A result that says what went wrong, and by which word."""
     error = {"code": code, "message": message, **({"details": list(details)} if details else {})}
     return Result(orjson.dumps({"error": error}).decode(), is_error=True)
 

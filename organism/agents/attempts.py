@@ -75,7 +75,6 @@ class Attempts:
         raise ProviderError("unavailable", "There is no model to ask.")
 
     async def _ask(self, served: Served) -> None:
-        """Ask one model, as often as the retries and its time allow."""
         tokens = self._plan.need.input_tokens + self._plan.need.output_tokens
         wait = served.rate.take(tokens, self._pace.now()) / SECOND_US
         try:

@@ -36,11 +36,9 @@ class Conversation:
 
     @property
     def messages(self) -> Sequence[ChatMessage]:
-        """A copy of all so far."""
         return tuple(self._messages)
 
     def remember(self, history: Iterable[Said]) -> None:
-        """What was said in earlier turns."""
         self._messages += [{"role": said.role, "content": said.content} for said in history]
 
     def ask(self, text: str, sender: str | None = None) -> None:
@@ -49,13 +47,11 @@ class Conversation:
         self._messages.append({"role": "user", "content": content})
 
     def say(self, text: str, calls: Iterable[ToolCall] = ()) -> None:
-        """What the model said, with the calls that it asked for."""
         written = [_written(call) for call in calls]
         more = {"tool_calls": written} if written else {}
         self._messages.append({"role": "assistant", "content": text, **more})
 
     def answer(self, call: ToolCall, output: str) -> None:
-        """The result of a call."""
         content = fenced(f"result of {call.name}", output, f"{self._secret}/{call.id}")
         self._messages.append({"role": "tool", "tool_call_id": call.id, "content": content})
 

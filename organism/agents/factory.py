@@ -40,7 +40,6 @@ class AgentFactory:
 
     @classmethod
     def prompt_of(cls, config: PromptConfig) -> AgentPrompt:
-        """The prompt of a configuration that was read."""
         return AgentPrompt(
             agent_name=config.agent_name,
             version=config.version,
@@ -57,7 +56,6 @@ class AgentFactory:
 
 
 def _read(name: str, version: str) -> PromptConfig:
-    """Read the file below the working directory."""
     path = prompt_path(name, version)
     if not lies_within(Path(path), Path()):
         raise UnknownAgentConfigError(f"{path} is a link that leads out of the working directory.")

@@ -57,8 +57,6 @@ class TenantRules:
 
 
 class Gateway:
-    """Calls models for one tenant."""
-
     def __init__(self, roster: Roster, redactor: Redactor, pace: Pace, tenant: TenantRules) -> None:
         self._roster = roster
         self._redactor = redactor
@@ -70,7 +68,6 @@ class Gateway:
     # -- before
 
     def reserve(self, decision: Decision, call: ModelCall) -> None:
-        """See ``Models``."""
         rules = decision.state.rules
         chain = self._allowed(call)
         hold_depth(call.message, rules.listeners)
@@ -144,7 +141,6 @@ class Gateway:
     # -- the call
 
     async def call(self, call: ModelCall, tell: Callable[[Told], None]) -> Outcome:
-        """See ``Models``."""
         plan = self._plans[call.key]
         hearing = Hearing(self._redactor, plan.need.output_tokens, tell)
         attempts = Attempts(plan, hearing, self._pace)
@@ -167,7 +163,6 @@ class Gateway:
     # -- after
 
     def settle(self, decision: Decision, call: ModelCall, outcome: Outcome) -> None:
-        """See ``Models``."""
         plan = self._plans.pop(call.key, None)
         cost = self._costs.pop(call.key, None)
         if plan is not None:
@@ -240,7 +235,6 @@ def _hold_rate(chain: tuple[Served, ...], need: Need, now: int) -> None:
 
 
 def _cost(plan: Plan, served: Served, hearing: Hearing) -> Cost:
-    """What the answer costs: as the provider says, else by the model's price."""
     prompt, answer = hearing.tokens(plan.need.input_tokens)
     named = hearing.upstream_usd
     usd = exact(named) if named is not None else spend.cost(served.model.price, prompt, answer)

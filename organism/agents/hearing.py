@@ -55,7 +55,6 @@ class Hearing:
 
     @property
     def has_begun(self) -> bool:
-        """Whether anything came of this attempt."""
         return bool(self._chars or self._calls)
 
     def take(self, part: Part) -> bool:
@@ -126,7 +125,6 @@ class Hearing:
         return said if said is not None and is_amount(said) else None
 
     def completion(self, model: str, cost: Cost) -> Completion:
-        """What was heard, and what it did cost."""
         return Completion(
             model=model,
             text="".join(self._said["text"]),

@@ -122,7 +122,6 @@ def _logger() -> Any:
 
 
 def _named(environment: Mapping[str, str]) -> tuple[str | None, str | None]:
-    """The key and the address that the environment names."""
     key, url = (environment.get(name, "").strip() or None for name in (API_KEY, BASE_URL))
     return key, url
 

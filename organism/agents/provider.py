@@ -26,7 +26,6 @@ class ProviderError(Exception):
 
     @property
     def may_retry(self) -> bool:
-        """Whether the same call may go well a moment later."""
         return self.fault in {"rate_limited", "unavailable", "timeout"}
 
 

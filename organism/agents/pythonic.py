@@ -39,8 +39,6 @@ class NotPythonic(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class PythonicCall:
-    """A call as it is written; ``end`` is where it ends in the text."""
-
     name: str
     positional: tuple[Any, ...]
     named: dict[str, Any]
@@ -60,8 +58,6 @@ def read_literal(text: str, at: int) -> tuple[Any, int]:
 
 
 class _Reader:
-    """Reads from left to right; ``at`` is the next character."""
-
     def __init__(self, text: str, at: int) -> None:
         self._text = text
         self._depth = 0

@@ -40,7 +40,6 @@ class Rate:
         self.per_minute = per_minute
 
     def wait_us(self, tokens: int, now: int) -> int:
-        """How long so many tokens would have to wait."""
         if not self.per_minute:
             return 0
         missing = min(tokens, self.per_minute) - self._left_at(now)
@@ -107,8 +106,6 @@ def _at_once(model: Model) -> float:
 
 
 class Roster:
-    """The models by name."""
-
     def __init__(self, make: Make) -> None:
         self._make = make
         self._served: dict[str, Served] = {}
@@ -126,7 +123,6 @@ class Roster:
             await each.retire()
 
     async def close(self) -> None:
-        """Close all connections."""
         await self.take({})
 
     def chain(self, name: str) -> tuple[Served, ...]:

@@ -70,7 +70,6 @@ class Asked:
 
     @property
     def shown(self) -> str:
-        """Whom it is for, as people know it."""
         return self.function.to if self.function is not None else self.call.name
 
 
@@ -93,7 +92,6 @@ class CallIds:
         self._taken: set[str] = set()
 
     def take(self, wanted: str, round_number: int) -> str:
-        """An id that no other call of the run has."""
         found, number = wanted if len(wanted) <= MOST_ID_CHARS else "", 0
         while not found or found in self._taken:
             number += 1
@@ -104,8 +102,6 @@ class CallIds:
 
 @dataclass(frozen=True, slots=True)
 class CallReader:
-    """Reads the calls of one agent's model."""
-
     functions: Functions
     codec: Codec
 

@@ -33,8 +33,6 @@ MAX_TOOL_ROUNDS: Final = 8
 
 @dataclass(frozen=True, slots=True)
 class Agent:
-    """One agent, as a configuration has it; the same for all its turns."""
-
     listener: Listener
     codec: Codec
     charter: str
@@ -43,7 +41,6 @@ class Agent:
 
     @property
     def options(self) -> CompleteOptions:
-        """What each call of its model is told."""
         options: CompleteOptions = {"tools": self.reader.functions.specs}
         if self.listener.model:
             options["model"] = self.listener.model
@@ -154,7 +151,6 @@ class Turn:
         return completion
 
     async def _ask_all(self, spoken: Spoken) -> None:
-        """One round: what is called is asked, and the results told."""
         self._conversation.say(carried_text(spoken.text), [each.call for each in spoken.asked])
         for asked in spoken.asked:
             await self._metadata.emit("tool_call", _call_entry(asked))

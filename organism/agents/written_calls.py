@@ -152,7 +152,6 @@ class _Reader:
         return [WrittenCall(name, _arguments(source), source)], end
 
     def _value(self, at: int) -> tuple[list[WrittenCall], int]:
-        """JSON, or a dict as Python writes it."""
         try:
             value, end = _literal(self._text, at)
         except NotPythonic as error:
@@ -241,7 +240,6 @@ def _refuse(constant: str) -> NoReturn:
 
 
 def _arguments(text: str) -> Mapping[str, Any] | None:
-    """The arguments that a text is, as JSON or as Python writes them."""
     if not text.strip():
         return {}
     try:

@@ -45,7 +45,6 @@ TOOL: Final = ShippedTool(name="calculator", payload_class=Calculator, replies=(
 
 
 async def calculate(payload: Calculator, _metadata: HandlerMetadata) -> HandlerResponse:
-    """Compute it."""
     try:
         return HandlerResponse.respond(shown(value_of(payload.expression)))
     except Unfit as error:

@@ -45,7 +45,6 @@ TOOL: Final = ShippedTool(name="current_datetime", payload_class=CurrentDatetime
 
 
 async def tell(payload: CurrentDatetime, metadata: HandlerMetadata) -> HandlerResponse:
-    """Tell it, to the second."""
     zone = zone_of(payload.zone)
     if zone is None:
         return HandlerResponse.respond(ToolError("not_found", _unknown(payload.zone)))
@@ -72,7 +71,6 @@ def _offset(moment: datetime) -> str:
 
 
 def zone_of(name: str) -> ZoneInfo | None:
-    """The zone of that name, if there is one."""
     if not _ZONE.fullmatch(name):
         return None
     try:

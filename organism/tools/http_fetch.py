@@ -60,7 +60,6 @@ class Fetched:
 
 
 def tool(tools: Tools) -> ShippedTool:
-    """The tool, off until hosts are listed."""
     terms = tools.http_fetch
     return ShippedTool(
         name="http_fetch",
@@ -74,8 +73,6 @@ def tool(tools: Tools) -> ShippedTool:
 
 
 class Fetcher:
-    """Fetches by the terms of one organism.yaml."""
-
     def __init__(self, terms: Terms, net: Net) -> None:
         self._terms = terms
         self._net = net

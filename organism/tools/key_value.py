@@ -127,8 +127,6 @@ class Values:
         self._log = log
 
     async def get(self, payload: KeyValueGet, metadata: HandlerMetadata) -> HandlerResponse:
-        """What is kept under a key."""
-
         async def read(_key: str) -> tuple[str | None, builtins.list[str]]:
             row = await self._log.private_row(_MODEL, payload.key)
             content = None if row is None else await self._log.content(row["position"])
@@ -138,8 +136,6 @@ class Values:
         return Recorded(KeyValue(payload.key, value), authors=frozenset(authors))
 
     async def set(self, payload: KeyValueSet, metadata: HandlerMetadata) -> HandlerResponse:
-        """Keep it."""
-
         async def look(_key: str) -> dict[str, Any]:
             is_there = await self._log.private_row(_MODEL, payload.key) is not None
             page = await self._log.rows(_MODEL, Query(limit=1))
@@ -170,8 +166,6 @@ class Values:
         return Recorded(keys, authors=frozenset(author for _, authors in shown for author in authors))
 
     async def delete(self, payload: KeyValueDelete, metadata: HandlerMetadata) -> HandlerResponse:
-        """Delete it, if it is there."""
-
         async def look(_key: str) -> bool:
             return await self._log.private_row(_MODEL, payload.key) is not None
 

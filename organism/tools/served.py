@@ -20,7 +20,6 @@ _UNFIT: Final = re.compile(r"[^A-Za-z0-9_.-]")
 
 
 def listener_name(server: str, tool: str) -> str:
-    """What a server's tool is called here."""
     return f"{server}{BETWEEN}{_UNFIT.sub('_', tool)}"[:MOST_NAME]
 
 

@@ -99,7 +99,6 @@ class Toolbox:
             raise ConfigInvalid("`tools.mcp` needs the extra `mcp`: pip install 'organism[mcp]'.") from error
 
     def ship(self, tools: Tools) -> Sequence[ShippedTool]:
-        """Every tool that comes with the organism, as ``tools`` of its file sets them."""
         return [*self._shipped(tools), *self._served(tools)]
 
     def _served(self, tools: Tools) -> list[ShippedTool]:
@@ -125,5 +124,4 @@ class Toolbox:
             await self._hub.keep(self._in_force)
 
     async def close(self) -> None:
-        """Leave every server."""
         await self.keep(Tools())

@@ -39,17 +39,14 @@ class Target(NamedTuple):
 
     @property
     def authority(self) -> str:
-        """What the ``Host`` header says."""
         return self.host if self.port == USUAL_PORTS[self.scheme] else f"{self.host}:{self.port}"
 
     @property
     def url(self) -> str:
-        """The URL in its one form."""
         return f"{self.scheme}://{self.authority}{self.path}"
 
 
 def target_of(url: str) -> Target:
-    """Where it leads. Raises ``Refused``."""
     if len(url) > MAX_URL:
         raise Refused(f"a URL has at most {MAX_URL} characters; {len(url)} came")
     if _BLANK.search(url):
@@ -85,7 +82,6 @@ def _to_ascii(text: str) -> str:
 
 
 def followed(before: Target, location: str) -> Target:
-    """Where a redirect leads. Raises ``Refused``."""
     if _BLANK.search(location):
         raise Refused("a redirect leads to a URL with spaces, control characters or backslashes")
     if _NO_HOST.match(location):
@@ -97,5 +93,4 @@ def followed(before: Target, location: str) -> Target:
 
 
 def allowed(target: Target, rules: Sequence[HostRule]) -> bool:
-    """Whether a line of the list allows it."""
     return any(rule.allows(target.scheme, target.host, target.port) for rule in rules)

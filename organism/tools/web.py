@@ -42,7 +42,6 @@ class Net:
         return list(dict.fromkeys(str(each[4][0]) for each in found))
 
     def way_to(self, address: str, port: int) -> tuple[str, int]:
-        """Where to connect for an address."""
         return address, port
 
 

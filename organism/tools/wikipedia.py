@@ -83,7 +83,6 @@ class WikipediaExtract:
 
 
 def tools(settings: Tools) -> tuple[ShippedTool, ShippedTool]:
-    """The two tools, as ``tools.wikipedia`` sets them."""
     return (
         _shipped("wikipedia_search", WikipediaSearch, WikipediaArticles, settings),
         _shipped("wikipedia_summary", WikipediaSummary, WikipediaExtract, settings),
@@ -110,7 +109,6 @@ class Wiki:
         self._root = terms.base_url.rstrip("/")
 
     async def search(self, payload: WikipediaSearch, metadata: HandlerMetadata) -> HandlerResponse:
-        """Titles and snippets, best first."""
         return await _answered(
             metadata,
             "search",
@@ -119,7 +117,6 @@ class Wiki:
         )
 
     async def summary(self, payload: WikipediaSummary, metadata: HandlerMetadata) -> HandlerResponse:
-        """The beginning of an article."""
         return await _answered(
             metadata, "summary", lambda: self._extract(payload.title), lambda found: WikipediaExtract(**found)
         )

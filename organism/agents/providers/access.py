@@ -41,7 +41,6 @@ class Access:
 
     @property
     def how_to_set(self) -> str:
-        """What to do for a key."""
         if self.key_env:
             return f"set the variable {self.key_env} to a valid one and start again"
         return "put it into a variable and name that by `api_key_env`"

@@ -77,7 +77,6 @@ def _connect(access: Access, key: str, http: httpx2.AsyncClient) -> Sdk:
 
 
 def _body(request: ModelRequest, without: frozenset[str]) -> dict[str, Any]:
-    """The request, less the parameters that the server does not take."""
     sent: dict[str, Any] = {
         "model": request.model,
         "max_tokens": request.max_tokens or MAX_TOKENS,
@@ -109,7 +108,6 @@ def _accepted(schema: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _schema(form: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
-    """The JSON Schema in a response format, if it has one."""
     if form is None or form.get("type") in ("json_object", "text"):
         return None
     inner = form.get("json_schema")
@@ -120,7 +118,6 @@ def _schema(form: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
 
 
 def _system(messages: Sequence[Mapping[str, Any]]) -> str:
-    """The system prompt; the API knows no system messages among the others."""
     texts = (text_of(message.get("content")) for message in messages if message.get("role") in SYSTEM_ROLES)
     return "\n\n".join(text for text in texts if text)
 
@@ -159,7 +156,6 @@ def _id(value: Any) -> str:
 
 
 def _input(arguments: Any) -> Mapping[str, Any]:
-    """The arguments of a call; those that were no JSON object are shown under a name."""
     if isinstance(arguments, Mapping):
         return arguments
     given = arguments_of(whole_characters(str(arguments or "{}")))
@@ -167,8 +163,6 @@ def _input(arguments: Any) -> Mapping[str, Any]:
 
 
 class MessagesReader:
-    """Reads one answer. See ``Reader``."""
-
     def __init__(self, failures: Failures, new_id: NewId) -> None:
         self._failures = failures
         self._answer = AnswerInPieces(failures, new_id)
@@ -178,7 +172,6 @@ class MessagesReader:
         self.is_finished = False
 
     def event(self, event: object) -> Iterator[Part]:
-        """See ``Reader``."""
         if not isinstance(event, dict):
             if not self.is_finished:
                 raise self._failures.malformed("with an event that is no JSON object")
@@ -194,7 +187,6 @@ class MessagesReader:
             self.is_finished = True
 
     def whole(self, answer: Mapping[str, Any]) -> Iterator[Part]:
-        """See ``Reader``."""
         if answer.get("error"):
             raise self._failures.reported(server_error(answer))
         if not isinstance(answer.get("content"), list):
@@ -205,7 +197,6 @@ class MessagesReader:
         self.is_finished = True
 
     def end(self) -> Iterator[Part]:
-        """See ``Reader``."""
         if not self.is_finished:
             raise self._failures.cut()
         given = [tokens(self._counts.get(name)) for name in INPUT_COUNTS]
@@ -214,7 +205,6 @@ class MessagesReader:
         yield from self._answer.end(usage, FINISHES.get(self._finish))
 
     def _block(self, index: Any, block: Any) -> Iterator[Part]:
-        """A block begins; a server that does not stream gives all of it at once."""
         if not isinstance(block, dict):
             raise self._failures.malformed("with a block that is no object")
         kind = _string(block.get("type"))
@@ -237,7 +227,6 @@ class MessagesReader:
             yield from self._answer.said(_string(delta.get("thinking")), _string(delta.get("text")))
 
     def _progress(self, event: Mapping[str, Any]) -> None:
-        """The counts so far, and the stop reason once it is known."""
         message, delta = event.get("message"), event.get("delta")
         for usage in (message.get("usage") if isinstance(message, dict) else None, event.get("usage")):
             self._counts |= {k: v for k, v in usage.items() if v is not None} if isinstance(usage, dict) else {}

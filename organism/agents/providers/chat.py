@@ -87,21 +87,18 @@ class ChatReader:
         self.is_finished = False
 
     def event(self, event: object) -> Iterator[Part]:
-        """See ``Reader``."""
         if isinstance(event, dict):
             yield from self._chunk(event)
         elif not self.is_finished:
             raise self._failures.malformed("with an event that is no JSON object")
 
     def whole(self, answer: Mapping[str, Any]) -> Iterator[Part]:
-        """See ``Reader``."""
         yield from self._chunk(answer)
         if not isinstance(answer.get("choices"), list):
             raise self._failures.malformed("with JSON that has no `choices`")
         self.is_finished = self.is_finished or bool(answer["choices"])
 
     def end(self) -> Iterator[Part]:
-        """See ``Reader``."""
         if not self.is_finished:
             raise self._failures.cut()
         yield from self._answer.end(self._usage, "content_filter" if self._has_refused else FINISHES.get(self._finish))
@@ -120,7 +117,6 @@ class ChatReader:
             self._stop(choice.get("finish_reason"))
 
     def _stop(self, finish: object) -> None:
-        """Why the model stopped, if it has."""
         if not isinstance(finish, str) or not finish:
             return
         if finish.lower() in BROKEN_OFF:
@@ -157,7 +153,6 @@ class ChatReader:
 
 
 def _pieces(delta: Mapping[str, Any]) -> list[Any]:
-    """The pieces of tool calls in a delta; ``function_call`` is the older form, for one call at most."""
     calls, one = delta.get("tool_calls"), delta.get("function_call")
     if calls:
         return calls if isinstance(calls, list) else [calls]
@@ -165,7 +160,6 @@ def _pieces(delta: Mapping[str, Any]) -> list[Any]:
 
 
 def _texts(content: Any) -> tuple[str, str]:
-    """Thought and text of a content, which is a text or a list of typed parts."""
     if isinstance(content, str):
         return "", content
     thought = text = ""
@@ -190,7 +184,6 @@ class _Calls:
         self._by_index: dict[int, CallInPieces] = {}
 
     def take(self, piece: dict[str, Any]) -> None:
-        """The next piece."""
         function = piece.get("function")
         function = function if isinstance(function, dict) else piece
         id_, name = _text(piece.get("id")), _text(function.get("name"))
@@ -228,7 +221,6 @@ def _is_other(call: CallInPieces, id_: str, name: str, arguments: str) -> bool:
 
 
 def _is_repeated(call: CallInPieces, id_: str, arguments: str) -> bool:
-    """Whether it is the whole call once more."""
     return id_ != "" and id_ == call.id and arguments == call.text
 
 

@@ -73,7 +73,6 @@ class ServerError:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What programs know the error by, as far as there is something."""
         return tuple(dict.fromkeys(name for name in (self.kind, self.code) if name))
 
 
@@ -95,7 +94,6 @@ class Failures:
     now: Callable[[], float]
 
     def of(self, error: Exception, *, has_begun: bool, connect_s: float) -> ProviderError:
-        """What an exception means that an SDK or its connection raised."""
         from organism.agents.providers import transport
 
         if isinstance(error, ValueError | RecursionError):
@@ -113,7 +111,6 @@ class Failures:
         return self.refused(status, headers, report)
 
     def refused(self, status: int, headers: Mapping[str, str], report: ServerError) -> Refused:
-        """What another status than success means."""
         fault = fault_of(status, report)
         if fault == "unauthorized":
             return Refused(fault, self._unauthorized(status), None, status, report)
@@ -123,7 +120,6 @@ class Failures:
         return Refused(fault, text, wait_s, status, report)
 
     def reported(self, report: ServerError) -> ProviderError:
-        """What an error in the middle of an answer means."""
         status = int(report.code) if report.code.isdecimal() and len(report.code) <= len("500") else 0
         by_name: Fault = next((BY_NAME[name] for name in report.names if name in BY_NAME), "unavailable")
         fault = fault_of(status, report) if status >= LOWEST_ERROR else by_name
@@ -134,23 +130,18 @@ class Failures:
         return ProviderError(fault, f"{self.access.host} broke off its answer{named}{self._quoted(report)}.")
 
     def late(self, what: str, seconds: float) -> ProviderError:
-        """The server took too long."""
         return ProviderError("timeout", f"{self.access.host} {what} within {seconds:.4g} s.")
 
     def cut(self) -> ProviderError:
-        """The answer ended before its end."""
         return ProviderError("unavailable", f"The answer of {self.access.host} broke off in the middle.")
 
     def malformed(self, what: str) -> ProviderError:
-        """The answer cannot be understood."""
         return ProviderError("malformed", f"{self.access.host} answered {what}; is `base_url` that of such an API?")
 
     def unsendable(self) -> ProviderError:
-        """The request is no JSON."""
         return ProviderError("rejected", "The request holds what JSON cannot say, such as half a character.")
 
     def _broken(self, breakdown: str, connect_s: float, *, has_begun: bool) -> ProviderError:
-        """There is no connection, or no longer."""
         if breakdown == "connect_timeout":
             return self.late("could not be connected to", connect_s)
         if breakdown == "broken":
@@ -170,7 +161,6 @@ class Failures:
         return [name for name in report.names if quotable(name, self.request, self.access.key)]
 
     def _quoted(self, report: ServerError) -> str:
-        """What the server says, after what happened."""
         text = quotable(report.text, self.request, self.access.key)
         return f": {text.rstrip('.')}" if text else ""
 
@@ -185,7 +175,6 @@ class Failures:
 
 
 def fault_of(status: int, report: ServerError) -> Fault:
-    """The fault behind a status."""
     if OUT_OF_CREDIT.intersection(report.names):
         return "rejected"
     return BY_STATUS.get(status) or ("unavailable" if status >= LOWEST_SERVER_ERROR else "rejected")

@@ -64,7 +64,6 @@ class Local:
         self._is_closed = Flag()
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[Part]:
-        """See ``Provider``."""
         failures = Failures(_PLACE, request, time)
         reader = chat.ChatReader(failures, None, lambda: f"call_{uuid4().hex}")
         call = _Call(self._is_closed)
@@ -89,7 +88,6 @@ class Local:
             self._engine = None
 
     def _put(self, call: _Call, body: str) -> Future[None]:
-        """Put the call in the line."""
         if self._is_closed.is_set():
             raise ProviderError("unavailable", "The model of this process is closed.")
         work = self._thread.submit(self._answer, body, call)
@@ -120,7 +118,6 @@ class _Call:
         return False
 
     def end(self, _work: Future[None]) -> None:
-        """Nothing more comes."""
         if not self.is_given_up.is_set():
             self._tell(None)
 
@@ -152,7 +149,6 @@ def _body(request: ModelRequest, failures: Failures) -> str:
 
 
 def local(context_window: int) -> Local:
-    """The model whose weights are installed."""
     return Local(lambda: Llama(weights(), context_window))
 
 
@@ -181,11 +177,9 @@ class Llama:
         self.answer(FIRST, lambda _chunk: False)  # an engine that was never asked hangs when it is closed
 
     def answer(self, body: str, hear: Callable[[str], bool]) -> None:
-        """See ``Engine``."""
         self._server.handle_chat_completions(body, hear)
 
     def close(self) -> None:
-        """See ``Engine``."""
         del self._server
         self._folder.cleanup()
 

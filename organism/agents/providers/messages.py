@@ -44,7 +44,6 @@ class TurnState:
 
 
 def turn_state(messages: Sequence[ChatMessage]) -> TurnState:
-    """Where the conversation stands."""
     roles = [message.get("role") for message in messages]
     texts = [text_of(message.get("content")) for message in messages]
     users = [at for at, role in enumerate(roles) if role == "user"]
@@ -66,7 +65,6 @@ def tokens_of(text: str) -> int:
 
 
 def tokens_of_call(call: ToolCall) -> int:
-    """The tokens of a tool call that the model writes."""
     return tokens_of(call.name) + tokens_of(call.raw or orjson.dumps(call.input or {}).decode())
 
 

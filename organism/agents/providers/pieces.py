@@ -27,7 +27,6 @@ class Characters:
         self._half = ""
 
     def take(self, piece: str) -> str:
-        """The whole characters so far."""
         if not piece:
             return ""
         text = self._half + piece
@@ -37,7 +36,6 @@ class Characters:
         return whole_characters(text)
 
     def rest(self) -> str:
-        """What is left at the end."""
         rest, self._half = self._half, ""
         return whole_characters(rest)
 
@@ -53,24 +51,19 @@ def whole_characters(text: str) -> str:
 
 @dataclass(slots=True)
 class CallInPieces:
-    """What has come of a tool call so far."""
-
     id: str = ""
     name: str = ""
     pieces: list[str] = field(default_factory=list)
 
     @property
     def text(self) -> str:
-        """The arguments so far."""
         return "".join(self.pieces)
 
     @property
     def is_complete(self) -> bool:
-        """Whether the arguments so far are a whole JSON object."""
         return arguments_of(self.text) is not None if self.pieces else False
 
     def add(self, characters: str) -> None:
-        """The next characters of the arguments."""
         if characters:
             self.pieces.append(characters)
 
@@ -126,7 +119,6 @@ def arguments_text(arguments: Any) -> str:
 
 
 def arguments_of(text: str) -> dict[str, Any] | None:
-    """The JSON object that the text is, or None."""
     try:
         value = orjson.loads(text)
     except ValueError:
@@ -135,14 +127,12 @@ def arguments_of(text: str) -> dict[str, Any] | None:
 
 
 def tokens(value: Any) -> int | None:
-    """A count of tokens, or None where it is none."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= MOST_TOKENS:
         return None
     return int(value) if value == int(value) else None
 
 
 def dollars(value: Any) -> Decimal | None:
-    """A cost, or None where it is none."""
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         return None
     try:

@@ -32,11 +32,9 @@ class Scripted:
 
     @classmethod
     def read(cls, path: Path, sleep: Sleep = asyncio.sleep) -> Scripted:
-        """The model of a file. Raises ``ConfigInvalid`` with every fault of it."""
         return cls(read_script(path), path.name, sleep)
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[Part]:
-        """See ``Provider``."""
         answer = self._answer(request)
         wait = _Patience(request.timeout_s, self._sleep)
         await wait(answer.delay_s)
@@ -86,7 +84,6 @@ class _Patience:
 
 
 async def _failure(fault: ScriptedFault, wait: _Patience) -> ProviderError:
-    """The error that the fault is."""
     if fault.kind == "hang":
         await wait.in_vain()
     kind: Fault = "timeout" if fault.kind == "hang" else "unavailable" if fault.kind == "cut" else fault.kind
@@ -115,7 +112,6 @@ def _said(answer: Answer) -> str:
 
 
 def _call(call: ScriptedCall, id_: str) -> ToolCall:
-    """The call, with an id that no other of the talk has."""
     arguments = dict(call.arguments) if call.raw is None else None
     return ToolCall(call.id or id_, call.name, arguments, call.raw)
 

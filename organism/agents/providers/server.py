@@ -119,7 +119,6 @@ class Server:
             await events.close()
 
     async def close(self) -> None:
-        """Close all connections."""
         async with self._opening:
             self._is_closed = True
             if self._sdk is not None:
@@ -186,7 +185,6 @@ class _Call:
         self._has_begun = self._is_ending = False
 
     async def wait(self, coming: Awaitable[T]) -> T:
-        """What comes, if it comes in time. Raises ``ProviderError``."""
         limit, missed, seconds = self._limit()
         try:
             async with asyncio.timeout_at(limit):
@@ -225,7 +223,6 @@ class _Call:
 
 
 def _object(text: bytes, failures: Failures) -> Mapping[str, Any]:
-    """The JSON of an answer that is no stream."""
     try:
         answer = json.loads(text)
     except (ValueError, RecursionError):
@@ -236,7 +233,6 @@ def _object(text: bytes, failures: Failures) -> Mapping[str, Any]:
 
 
 def request_json(body: Mapping[str, Any], failures: Failures) -> bytes:
-    """The JSON of a request. Raises ``ProviderError`` where there is none."""
     try:
         return orjson.dumps(body, default=_plain)
     except TypeError:
@@ -250,7 +246,6 @@ def _is_unknown(name: str, report: ServerError) -> bool:
 
 
 def _plain(value: Any) -> Any:
-    """Mappings that are no dicts, which orjson does not know."""
     if isinstance(value, Mapping):
         return dict(value)
     raise TypeError

@@ -94,8 +94,6 @@ class _Transport(httpx2.AsyncBaseTransport):
 
 
 class _Bounded(httpx2.AsyncByteStream):
-    """The body of an answer. Raises ``Unreadable`` where it is too large."""
-
     def __init__(self, body: httpx2.AsyncByteStream) -> None:
         self._body = body
 

@@ -71,8 +71,6 @@ def calling(connection: Connection, name: str, kind: EffectKind, schema: Argumen
 
 
 def checking(schema: ArgumentsSchema) -> Check:
-    """Holds a payload to the tool's own schema."""
-
     def check(payload: ToolArguments) -> None:
         wrong = _read(payload.json, schema)[1]
         if wrong:

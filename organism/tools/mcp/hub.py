@@ -38,8 +38,6 @@ class _Server:
 
 
 class Hub:
-    """See the module."""
-
     def __init__(self, folder: Path, environment: Mapping[str, str]) -> None:
         self._folder = folder
         self._environment = environment
@@ -62,7 +60,6 @@ class Hub:
             self._logger.warning("mcp_server_unreachable", server=name, reason=error.message)
 
     async def keep(self, servers: Mapping[str, McpServer]) -> None:
-        """Leave every other server."""
         kept = {_key(name, server) for name, server in servers.items()}
         gone = [self._servers.pop(key) for key in list(self._servers) if key not in kept]
         await asyncio.gather(*(server.connection.drop() for server in gone))
@@ -96,7 +93,6 @@ class Hub:
         self._logger.warning("mcp_tool_left_out", server=server, tool=tool, reason=reason)
 
     def handlers(self, servers: Mapping[str, McpServer], tools: Iterable[ShippedTool]) -> Mapping[str, Handler]:
-        """The handler of each of these tools."""
         return {tool.name: self._handler(servers, tool) for tool in tools}
 
     def _handler(self, servers: Mapping[str, McpServer], tool: ShippedTool) -> Handler:
@@ -109,7 +105,6 @@ class Hub:
 
 
 def _key(name: str, server: McpServer) -> str:
-    """What tells a server, as it is set, from every other."""
     return f"{name} {server!r}"
 
 

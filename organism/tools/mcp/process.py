@@ -47,7 +47,6 @@ class LastWords:
         self._tail = b""
 
     async def listen(self, errors: asyncio.StreamReader) -> None:
-        """Keep the end of what it writes to its standard error."""
         while came := await errors.read(_READ_BYTES):
             self._tail = (self._tail + came)[-KEPT_BYTES:]
 
@@ -92,7 +91,6 @@ async def spoken_to(program: Program, words: LastWords) -> AsyncIterator[Any]:
 
 
 async def _read(output: asyncio.StreamReader, tell: Any, words: LastWords) -> None:
-    """Tell each message, and the end."""
     with suppress(anyio.ClosedResourceError, anyio.BrokenResourceError):
         async with tell:
             await _tell_each(output, tell, words)

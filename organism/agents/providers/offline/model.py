@@ -29,7 +29,6 @@ class Offline:
     """Answers without network, key or weights. The same request gets the same answer; tokens are estimated."""
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[Part]:
-        """See ``Provider``."""
         tokens = messages.tokens_of_request(request)
         whole, calls = await asyncio.to_thread(reply, request) if tokens > LONG_TOKENS else reply(request)
         text = whole if request.max_tokens is None else whole[: request.max_tokens * messages.CHARS_PER_TOKEN]

@@ -30,7 +30,6 @@ def plain(message: ChatMessage) -> str:
 
 
 def parsed(text: str) -> Any:
-    """The value of a JSON text; the text itself where it is none."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
