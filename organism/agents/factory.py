@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -40,19 +41,7 @@ class AgentFactory:
 
     @classmethod
     def prompt_of(cls, config: PromptConfig) -> AgentPrompt:
-        return AgentPrompt(
-            agent_name=config.agent_name,
-            version=config.version,
-            mode=config.mode,
-            system_text=config.system_text,
-            purpose_text=config.purpose_text,
-            output_schema=config.output_schema,
-            model_name=config.model_name,
-            enums=config.enums,
-            defaults=config.defaults,
-            temperature=config.temperature,
-            max_output_tokens=config.max_output_tokens,
-        )
+        return AgentPrompt(**{each.name: getattr(config, each.name) for each in fields(AgentPrompt)})
 
 
 def _read(name: str, version: str) -> PromptConfig:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, cast
 
 import pytest
@@ -11,8 +12,50 @@ from organism.config.tool_settings import HttpFetch as Terms
 from organism.config.tool_settings import Tools
 from organism.model.tool import ToolError
 from organism.tools.http_fetch import Fetched, Fetcher, HttpFetch, tool
-from tests.tools.fetching import HOSTS, fetched, net_of
+from tests.tools.certificates import certificate
 from tests.tools.outside import PUBLIC, PlayedNet, Steps, answer, lines_of, path_of, served
+
+HOSTS = ("a.example", "b.example", "*.c.example", "8.8.8.8", "[2606:4700::1]", "odd.example:8080")
+NAMES = {
+    "a.example": [[PUBLIC]],
+    "b.example": [["1.1.1.1"]],
+    "x.c.example": [["2606:4700:4700::1111"]],
+    "odd.example": [[PUBLIC]],
+}
+
+
+async def fetched(net: PlayedNet, url: str, **terms: Any) -> Fetched | ToolError:
+    """What the tool answers."""
+    fetcher = Fetcher(Terms(HOSTS, **terms), net)
+    found = (await fetcher.fetch(HttpFetch(url), cast("Any", Steps()))).payload
+    assert isinstance(found, Fetched | ToolError)
+    return found
+
+
+async def page(net: PlayedNet, url: str = "http://a.example/", **terms: Any) -> Fetched:
+    """The page that is fetched."""
+    found = await fetched(net, url, **terms)
+    assert isinstance(found, Fetched)
+    return found
+
+
+async def page_of(said: bytes, **terms: Any) -> Fetched:
+    """The page that is made of an answer."""
+    async with served(lambda _: said) as server:
+        return await page(net_of(server.port), **terms)
+
+
+async def refusal(net: PlayedNet, url: str = "http://a.example/", **terms: Any) -> ToolError:
+    """Why nothing is fetched."""
+    found = await fetched(net, url, **terms)
+    assert isinstance(found, ToolError)
+    return found
+
+
+def net_of(port: int, **names: list[list[str]]) -> PlayedNet:
+    """A network whose every way leads to the server at ``port``; ``names`` lead elsewhere than usual."""
+    return PlayedNet(names={**{k: [list(a) for a in v] for k, v in NAMES.items()}, **names}, port=port)
+
 
 PRIVATE = (
     "127.0.0.1",
@@ -60,7 +103,7 @@ async def test_a_page_of_a_listed_host_is_fetched_from_the_address_that_was_judg
 async def test_an_unusual_port_that_is_listed_stands_in_the_host_header() -> None:
     async with served(lambda _: answer(b"x")) as server:
         net = net_of(server.port)
-        assert isinstance(await fetched(net, "http://odd.example:8080/"), Fetched)
+        await page(net, "http://odd.example:8080/")
         assert net.connected == [(PUBLIC, 8080)]
         assert lines_of(server.heads[0])["host"] == "odd.example:8080"
 
@@ -71,7 +114,7 @@ async def test_an_unusual_port_that_is_listed_stands_in_the_host_header() -> Non
 async def test_an_address_that_is_listed_is_connected_to_without_a_look_up(url: str, address: str) -> None:
     async with served(lambda _: answer(b"x")) as server:
         net = net_of(server.port)
-        assert isinstance(await fetched(net, url), Fetched)
+        await page(net, url)
         assert (net.looked_up, net.connected) == ([], [(address, 80)])
 
 
@@ -80,8 +123,7 @@ async def test_an_address_that_is_listed_is_connected_to_without_a_look_up(url: 
 )
 async def test_what_is_not_listed_is_not_even_looked_up(url: str) -> None:
     net = net_of(0)
-    found = await fetched(net, url)
-    assert isinstance(found, ToolError)
+    found = await refusal(net, url)
     assert found.code == "forbidden"
     assert found.message.endswith("is not among the hosts that may be asked: " + ", ".join(HOSTS) + ".")
     assert (net.looked_up, net.connected) == ([], [])
@@ -89,8 +131,7 @@ async def test_what_is_not_listed_is_not_even_looked_up(url: str) -> None:
 
 @pytest.mark.parametrize("url", ["ftp://a.example/", "http://u@a.example/", "http://a.example\\@b/", "a.example"])
 async def test_a_url_that_cannot_be_asked_is_told_as_such(url: str) -> None:
-    found = await fetched(net_of(0), url)
-    assert isinstance(found, ToolError)
+    found = await refusal(net_of(0), url)
     assert found.code == "invalid_field"
     assert found.message.startswith("The URL cannot be asked: ")
 
@@ -107,8 +148,7 @@ async def test_a_listed_name_that_leads_to_an_inner_network_is_not_asked(address
 @pytest.mark.parametrize("addresses", [[PUBLIC, "127.0.0.1"], ["10.0.0.1", PUBLIC], [PUBLIC, "1.1.1.1", "::1"], []])
 async def test_one_address_that_is_not_public_among_others_is_enough(addresses: list[str]) -> None:
     net = net_of(0, **{"a.example": [addresses]})
-    found = await fetched(net, "http://a.example/")
-    assert isinstance(found, ToolError)
+    found = await refusal(net)
     assert found.code == "forbidden"
     assert net.connected == []
 
@@ -116,7 +156,7 @@ async def test_one_address_that_is_not_public_among_others_is_enough(addresses: 
 async def test_a_name_that_leads_elsewhere_the_second_time_is_not_asked_a_second_time() -> None:
     async with served(lambda _: answer(b"x")) as server:
         net = net_of(server.port, **{"a.example": [[PUBLIC], ["127.0.0.1"]]})
-        assert isinstance(await fetched(net, "http://a.example/"), Fetched)
+        await page(net)
         assert (net.looked_up, net.connected) == (["a.example"], [(PUBLIC, 80)])
 
 
@@ -128,15 +168,14 @@ async def test_a_name_without_an_address_is_told() -> None:
 async def test_the_next_address_is_tried_where_one_does_not_answer() -> None:
     async with served(lambda _: answer(b"x")) as server:
         net = PlayedNet(names={"a.example": [["1.1.1.1", "8.8.8.8"]]}, port=server.port, silent=frozenset({"1.1.1.1"}))
-        assert isinstance(await fetched(net, "http://a.example/"), Fetched)
+        await page(net)
         assert [address for address, _ in net.connected] == ["1.1.1.1", "8.8.8.8"]
         assert net.looked_up == ["a.example"]
 
 
 async def test_who_does_not_answer_is_told_in_words() -> None:
     net = net_of(1)
-    found = await fetched(net, "http://a.example/")
-    assert isinstance(found, ToolError)
+    found = await refusal(net)
     assert found.code == "upstream_error"
     assert found.message.startswith("a.example did not answer: ")
 
@@ -149,8 +188,7 @@ async def test_a_redirect_is_followed_and_judged_like_the_first(status: str) -> 
     pages = {"/": answer(b"", status, location="http://b.example/there"), "/there": answer(b"found")}
     async with served(by_path(pages)) as server:
         net = net_of(server.port)
-        found = await fetched(net, "http://a.example/")
-        assert isinstance(found, Fetched)
+        found = await page(net)
         assert (found.url, found.text) == ("http://b.example/there", "found")
         assert net.looked_up == ["a.example", "b.example"]
         assert net.connected == [(PUBLIC, 80), ("1.1.1.1", 80)]
@@ -181,8 +219,7 @@ async def test_a_redirect_is_followed_and_judged_like_the_first(status: str) -> 
 async def test_a_redirect_to_a_place_that_may_not_be_asked_ends_there(location: str, code: str) -> None:
     async with served(by_path({"/": answer(b"", "302 Found", location=location)})) as server:
         net = net_of(server.port, **{"inner.c.example": [["10.0.0.1"]]})
-        found = await fetched(net, "http://a.example/")
-        assert isinstance(found, ToolError)
+        found = await refusal(net)
         assert found.code == code
         assert net.connected == [(PUBLIC, 80)]
 
@@ -202,24 +239,20 @@ async def test_there_are_no_more_redirects_than_the_terms_allow() -> None:
         many = ToolError("upstream_error", "There were more than 2 redirects.")
         assert await fetched(net, "http://a.example/0", max_redirects=2) == many
         assert len(server.heads) == 3
-        assert isinstance(await fetched(net, "http://a.example/5", max_redirects=5), Fetched)
+        await page(net, "http://a.example/5", max_redirects=5)
 
 
 async def test_a_redirect_without_a_place_is_an_answer() -> None:
-    async with served(lambda _: answer(b"x", "304 Not Modified")) as server:
-        found = await fetched(net_of(server.port), "http://a.example/")
-        assert isinstance(found, Fetched)
-        assert found.status == 304
+    found = await page_of(answer(b"x", "304 Not Modified"))
+    assert found.status == 304
 
 
 # ── what comes back ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 async def test_an_error_of_the_host_is_an_answer_with_its_status() -> None:
-    async with served(lambda _: answer(b"gone", "410 Gone")) as server:
-        found = await fetched(net_of(server.port), "http://a.example/")
-        assert isinstance(found, Fetched)
-        assert (found.status, found.text) == (410, "gone")
+    found = await page_of(answer(b"gone", "410 Gone"))
+    assert (found.status, found.text) == (410, "gone")
 
 
 @pytest.mark.parametrize(
@@ -243,43 +276,34 @@ async def test_an_error_of_the_host_is_an_answer_with_its_status() -> None:
 async def test_text_is_decoded_by_its_charset_and_what_nobody_can_carry_is_replaced(
     kind: str, body: bytes, text: str
 ) -> None:
-    async with served(lambda _: answer(body, kind=kind)) as server:
-        found = await fetched(net_of(server.port), "http://a.example/")
-        assert isinstance(found, Fetched)
-        assert (found.text, found.truncated) == (text, False)
+    found = await page_of(answer(body, kind=kind))
+    assert (found.text, found.truncated) == (text, False)
 
 
 @pytest.mark.parametrize(("kind", "body"), [("image/png", b"\x89PNG"), ("application/pdf", b"%PDF"), ("", b"\0\1")])
 async def test_what_is_no_text_is_not_told(kind: str, body: bytes) -> None:
     async with served(lambda _: answer(body, kind=kind)) as server:
-        found = await fetched(net_of(server.port), "http://a.example/p")
-        assert isinstance(found, ToolError)
+        found = await refusal(net_of(server.port), "http://a.example/p")
         assert found.message == f"http://a.example/p is no text: it is {kind or 'of no type'}."
 
 
 async def test_a_large_answer_is_read_as_far_as_the_terms_go() -> None:
-    async with served(lambda _: answer(b"x" * 5_000_000)) as server:
-        found = await fetched(net_of(server.port), "http://a.example/", max_bytes=1000)
-        assert isinstance(found, Fetched)
-        assert (found.text, found.truncated) == ("x" * 1000, True)
+    found = await page_of(answer(b"x" * 5_000_000), max_bytes=1000)
+    assert (found.text, found.truncated) == ("x" * 1000, True)
 
 
 async def test_an_answer_that_never_ends_is_cut_too() -> None:
     head = b"HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\ntransfer-encoding: chunked\r\n\r\n"
-    async with served(lambda _: head + b"3e8\r\n" + b"y" * 1000 + b"\r\n") as server:
-        found = await fetched(net_of(server.port), "http://a.example/", max_bytes=10)
-        assert isinstance(found, Fetched)
-        assert (found.text, found.truncated) == ("y" * 10, True)
+    found = await page_of(head + b"3e8\r\n" + b"y" * 1000 + b"\r\n", max_bytes=10)
+    assert (found.text, found.truncated) == ("y" * 10, True)
 
 
 @pytest.mark.parametrize("sign", ["x", "<", "&", "ä", "\n", '"'])
 async def test_what_is_told_of_a_text_fits_into_a_message_whatever_it_is_made_of(sign: str) -> None:
-    async with served(lambda _: answer((sign * 300_000).encode())) as server:
-        found = await fetched(net_of(server.port), "http://a.example/")
-        assert isinstance(found, Fetched)
-        assert found.truncated
-        assert 10_000 < len(found.text) <= 64 * 1024
-        assert len(found.text.replace("&", "&amp;").replace("<", "&lt;").encode()) <= 64 * 1024
+    found = await page_of(answer((sign * 300_000).encode()))
+    assert found.truncated
+    assert 10_000 < len(found.text) <= 64 * 1024
+    assert len(found.text.replace("&", "&amp;").replace("<", "&lt;").encode()) <= 64 * 1024
 
 
 async def test_a_compressed_answer_is_refused_since_a_few_bytes_may_be_gigabytes() -> None:
@@ -293,8 +317,7 @@ async def test_a_compressed_answer_is_refused_since_a_few_bytes_may_be_gigabytes
 )
 async def test_what_is_no_http_is_told_as_no_answer(said: bytes) -> None:
     async with served(lambda _: said) as server:
-        found = await fetched(net_of(server.port), "http://a.example/")
-        assert isinstance(found, ToolError)
+        found = await refusal(net_of(server.port))
         assert found.code == "upstream_error"
 
 
@@ -307,8 +330,7 @@ async def test_who_says_nothing_is_waited_for_as_long_as_the_terms_say() -> None
 async def test_all_redirects_share_one_time() -> None:
     pages = {"/": answer(b"", "302 Found", location="/slow"), "/slow": None}
     async with served(lambda head: pages[path_of(head)]) as server:
-        found = await fetched(net_of(server.port), "http://a.example/", timeout_s=0.1)
-        assert isinstance(found, ToolError)
+        found = await refusal(net_of(server.port), timeout_s=0.1)
         assert found.code == "upstream_timeout"
 
 
@@ -316,7 +338,39 @@ async def test_no_proxy_of_the_environment_comes_between(monkeypatch: pytest.Mon
     for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY"):
         monkeypatch.setenv(name, "http://127.0.0.1:1")
     async with served(lambda _: answer(b"x")) as server:
-        assert isinstance(await fetched(net_of(server.port), "http://a.example/"), Fetched)
+        await page(net_of(server.port))
+
+
+# ── over TLS ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+async def test_with_https_the_host_proves_its_name_though_its_address_is_connected_to(tmp_path: Path) -> None:
+    serving, believing = certificate(tmp_path, "a.example")
+    names: list[str | None] = []
+    serving.sni_callback = lambda _socket, name, _context: names.append(name)
+    async with served(lambda _: answer(b"secret"), serving) as server:
+        net = PlayedNet(tls=believing, names={"a.example": [[PUBLIC]], "b.example": [[PUBLIC]]}, port=server.port)
+        found = await page(net, "https://a.example/")
+        assert (found.url, found.text, names) == ("https://a.example/", "secret", ["a.example"])
+        assert net.connected == [(PUBLIC, 443)]
+        assert "certificate" in (await refusal(net, "https://b.example/")).message
+        assert len(server.heads) == 1
+
+
+async def test_a_host_that_nobody_vouches_for_is_not_believed(tmp_path: Path) -> None:
+    serving, _ = certificate(tmp_path, "a.example")
+    async with served(lambda _: answer(b"secret"), serving) as server:
+        await refusal(net_of(server.port), "https://a.example/")
+        assert server.heads == []
+
+
+async def test_a_redirect_from_https_to_http_is_not_followed(tmp_path: Path) -> None:
+    serving, believing = certificate(tmp_path, "a.example")
+    async with served(lambda _: answer(b"", "302 Found", location="http://b.example/"), serving) as server:
+        net = PlayedNet(tls=believing, names={"a.example": [[PUBLIC]], "b.example": [[PUBLIC]]}, port=server.port)
+        assert await fetched(net, "https://a.example/") == ToolError(
+            "invalid_field", "The URL cannot be asked: a redirect leads from https to http."
+        )
 
 
 # ── the tool ─────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 from uuid import uuid4
 
 from organism.agents.provider import ProviderError
-from organism.agents.providers.access import Access, Waits
+from organism.agents.providers.access import Access
 from organism.agents.providers.failures import Failures, server_error
 from organism.agents.providers.messages import SYSTEM_ROLES, text_of
 from organism.agents.providers.pieces import (
@@ -28,8 +27,6 @@ from organism.model.completion import FinishReason, ModelRequest, Part
 if TYPE_CHECKING:
     import httpx2
 
-BASE_URL: Final = "https://api.anthropic.com"
-VERSION_PATH: Final = "/v1"
 MAX_TOKENS: Final = 4096
 """Sent where no bound is given: the API demands one, and every model takes this."""
 MOST_TEMPERATURE: Final = 1.0
@@ -41,26 +38,6 @@ FINISHES: Final[Mapping[str, FinishReason]] = {
 INPUT_COUNTS: Final = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
 
 _NO_ID: Final = re.compile(r"[^A-Za-z0-9_-]")
-
-
-class AnthropicProvider(Server):
-    """One model. See ``Provider``; the package of the extra ``anthropic`` must be installed.
-
-    ``key`` was read from the variable ``api_key_env``; servers at a ``base_url`` of their own may want none. Neither
-    this nor the SDK reads anything from the environment.
-    """
-
-    def __init__(
-        self,
-        base_url: str | None = None,
-        key: str | None = None,
-        api_key_env: str | None = None,
-        waits: Waits | None = None,
-        now: Callable[[], float] = time.time,
-    ) -> None:
-        # The SDK adds the version to the address; most servers write it there too.
-        address = (base_url or BASE_URL).rstrip("/").removesuffix(VERSION_PATH)
-        super().__init__(API, Access(address, key, api_key_env, needs_key=base_url is None), waits, now)
 
 
 def _connect(access: Access, key: str, http: httpx2.AsyncClient) -> Sdk:
@@ -249,12 +226,17 @@ def _reader(failures: Failures, _headers: Mapping[str, str]) -> MessagesReader:
     return MessagesReader(failures, lambda: f"toolu_{uuid4().hex}")
 
 
-API: Final = Api(
-    name="anthropic",
-    path="/v1/messages",
-    optional=("temperature", "output_config"),
-    headers=lambda key: {"x-api-key": key},
-    connect=_connect,
-    body=_body,
-    reader=_reader,
-)
+class AnthropicProvider(Server):
+    """See ``Server``; the package of the extra ``anthropic`` must be installed."""
+
+    api = Api(
+        name="anthropic",
+        base_url="https://api.anthropic.com",
+        path="/v1/messages",
+        optional=("temperature", "output_config"),
+        headers=lambda key: {"x-api-key": key},
+        connect=_connect,
+        body=_body,
+        reader=_reader,
+        version_path="/v1",
+    )

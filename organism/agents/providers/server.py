@@ -12,7 +12,7 @@ import re
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, Protocol, TypeVar
 
 import orjson
 
@@ -68,26 +68,41 @@ class Api:
     """What differs between two vendors.
 
     ``optional`` are the parameters that are left out where a server does not know them. ``connect`` imports the SDK,
-    which it gives the key and the HTTP client; ``headers`` are those that carry the key.
+    which it gives the key and the HTTP client; ``headers`` are those that carry the key. ``version_path`` is added to
+    the address by the SDK, and stands in most addresses, too.
     """
 
     name: str
+    base_url: str
     path: str
     optional: tuple[str, ...]
     headers: Callable[[str], Mapping[str, str]]
     connect: Callable[[Access, str, httpx2.AsyncClient], Sdk]
     body: Callable[[ModelRequest, frozenset[str]], Mapping[str, Any]]
     reader: Callable[[Failures, Mapping[str, str]], Reader]
+    version_path: str = ""
 
 
 class Server:
-    """See ``Provider``. ``now`` gives seconds since 1970, for a `Retry-After` that is a date."""
+    """One model. See ``Provider``.
+
+    ``key`` was read from the variable ``api_key_env``; servers at a ``base_url`` of their own may want none. Neither
+    this nor the SDK reads anything from the environment. ``now`` gives seconds since 1970, for a `Retry-After` that is
+    a date.
+    """
+
+    api: ClassVar[Api]
 
     def __init__(
-        self, api: Api, access: Access, waits: Waits | None = None, now: Callable[[], float] = time.time
+        self,
+        base_url: str | None = None,
+        key: str | None = None,
+        api_key_env: str | None = None,
+        waits: Waits | None = None,
+        now: Callable[[], float] = time.time,
     ) -> None:
-        self._access = access
-        self._api = api
+        address = (base_url or self.api.base_url).rstrip("/").removesuffix(self.api.version_path)
+        self._access = Access(address, key, api_key_env, needs_key=base_url is None)
         self._waits = waits or Waits()
         self._now = now
         self._opening = asyncio.Lock()
@@ -102,7 +117,7 @@ class Server:
         call = _Call(sdk, failures, request.timeout_s, self._waits)
         events = await self._asked(sdk, request, call)
         try:
-            reader = self._api.reader(failures, events.response.headers)
+            reader = self.api.reader(failures, events.response.headers)
             kind = events.response.headers.get("content-type", "").partition(";")[0].strip().lower()
             if kind == "text/html":
                 raise failures.malformed("with a page for people")
@@ -139,19 +154,17 @@ class Server:
         key = self._access.credential()
         from organism.agents.providers import transport
 
-        transport.quiet(self._api.name)
-        headers = self._api.headers(key) if key else {}
+        transport.quiet(self.api.name)
+        headers = self.api.headers(key) if key else {}
         http = transport.http_client(self._access.base_url, headers, self._waits.connect_s)
-        return self._api.connect(self._access, key or "none", http)
+        return self.api.connect(self._access, key or "none", http)
 
     async def _asked(self, sdk: Sdk, request: ModelRequest, call: _Call) -> Any:
         """The SDK's stream, unread. A server that does not know a parameter is asked without it from then on."""
         while True:
-            body = self._api.body(request, self._without)
+            body = self.api.body(request, self._without)
             content = request_json(body, call.failures)
-            posted = sdk.client.post(
-                self._api.path, cast_to=object, content=content, stream=True, stream_cls=sdk.stream
-            )
+            posted = sdk.client.post(self.api.path, cast_to=object, content=content, stream=True, stream_cls=sdk.stream)
             try:
                 return await call.wait(posted)
             except Refused as refusal:
@@ -164,7 +177,7 @@ class Server:
         """The optional parameter that the server does not take, if that is why it refused."""
         if refusal.status not in UNKNOWN_STATUSES:
             return None
-        sent = (name for name in self._api.optional if name in body)
+        sent = (name for name in self.api.optional if name in body)
         return next((name for name in sent if _is_unknown(name, refusal.report)), None)
 
 

@@ -20,32 +20,14 @@ from tests.agents.providers.asking import ask
 from tests.agents.providers.refusing import KEY, PROMPT, fault
 
 NOW = 1_800_000_000.0
-STATUSES: tuple[tuple[int, Fault], ...] = (
-    (301, "rejected"),
-    (307, "rejected"),
-    (400, "rejected"),
-    (401, "unauthorized"),
-    (402, "rejected"),
-    (403, "unauthorized"),
-    (404, "rejected"),
-    (405, "rejected"),
-    (408, "timeout"),
-    (409, "unavailable"),
-    (413, "rejected"),
-    (418, "rejected"),
-    (422, "rejected"),
-    (425, "unavailable"),
-    (429, "rate_limited"),
-    (451, "rejected"),
-    (500, "unavailable"),
-    (501, "unavailable"),
-    (502, "unavailable"),
-    (503, "unavailable"),
-    (504, "timeout"),
-    (524, "timeout"),
-    (529, "unavailable"),
-    (599, "unavailable"),
-)
+FAULTS: dict[Fault, tuple[int, ...]] = {
+    "rejected": (301, 307, 400, 402, 404, 405, 413, 418, 422, 451),
+    "unauthorized": (401, 403),
+    "timeout": (408, 504, 524),
+    "unavailable": (409, 425, 500, 501, 502, 503, 529, 599),
+    "rate_limited": (429,),
+}
+STATUSES = [(status, fault) for fault, statuses in FAULTS.items() for status in statuses]
 SPRING = datetime.fromtimestamp(NOW, UTC)
 WAITS: tuple[tuple[dict[str, str], float | None], ...] = (
     ({"retry-after": "3"}, 3.0),

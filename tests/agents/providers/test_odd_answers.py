@@ -83,47 +83,17 @@ async def test_an_answer_without_end_is_read_no_further(peer: Peer) -> None:
     await provider.close()
 
 
-NAMES = st.sampled_from(
-    [
-        *(
-            "choices",
-            "delta",
-            "message",
-            "content",
-            "tool_calls",
-            "function",
-            "name",
-            "arguments",
-            "index",
-            "id",
-            "type",
-        ),
-        *("finish_reason", "usage", "prompt_tokens", "completion_tokens", "cost", "error", "code", "text", "reasoning"),
-        *("content_block", "partial_json", "input", "stop_reason", "input_tokens", "output_tokens", "thinking", "x"),
-    ]
+KEYS = (
+    "choices delta message content tool_calls function name arguments index id type finish_reason usage prompt_tokens "
+    "completion_tokens cost error code text reasoning content_block partial_json input stop_reason input_tokens "
+    "output_tokens thinking x"
 )
-WORDS = st.sampled_from(
-    [
-        *(
-            "hi",
-            "",
-            "stop",
-            "length",
-            "error",
-            "tool_use",
-            "tool_calls",
-            "text",
-            "{}",
-            '{"a":',
-            "429",
-            "null",
-            "🎉",
-            "\ud83c",
-            "a\udf89",
-        ),
-        *("message_start", "message_delta", "message_stop", "content_block_start", "content_block_delta", "text_delta"),
-    ]
+VALUES = (
+    "hi stop length error tool_use tool_calls text {} 429 null message_start message_delta message_stop "
+    "content_block_start content_block_delta text_delta"
 )
+NAMES = st.sampled_from(KEYS.split())
+WORDS = st.sampled_from([*VALUES.split(), "", '{"a":', "🎉", "\ud83c", "a\udf89"])
 LEAVES = st.none() | st.booleans() | st.integers(-2, 600) | st.floats() | WORDS | st.text(max_size=4)
 DOCUMENTS = st.recursive(
     LEAVES, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(NAMES, inner, max_size=5), max_leaves=20
