@@ -1,7 +1,7 @@
-"""One round of calls: each becomes a message to its listener, and what comes of it a result for the model.
+"""One round of tool calls: each becomes a message to its listener, and the reply a result for the model.
 
-The requests of a round overlap; they are sent in the order of the calls, and their results are told in that order. A
-call that cannot be made is answered with what is wrong with it, so that the model can mend it.
+The requests of a round overlap; they are sent in the order of the calls, and the results come in that order. A call
+that cannot be made gets its error as the result, so that the model can correct it.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ from organism.model.ids import SYSTEM_TODO
 from organism.model.tool import ToolError
 
 MOST_CALLS: Final = 32
-"""So many calls of a round are made; those beyond are answered that they were too many."""
+"""Of one round; further calls get an error as their result."""
 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What came of a call. ``output`` is JSON."""
+    """The result of a call. ``output`` is JSON."""
 
     output: str
     is_error: bool = False
 
 
 class Replies:
-    """Replies as JSON: of any class, which is read once."""
+    """Writes replies of any class as JSON; keeps the schema of each class."""
 
     def __init__(self) -> None:
         self._schemas: dict[type, PayloadSchema] = {}
@@ -54,7 +54,7 @@ class Ready:
 
 
 def prepared_all(asked: Sequence[Asked]) -> list[Ready | Result]:
-    """Each call of a round: its payload, or what is wrong with it."""
+    """Each call of a round: its payload, or its error."""
     too_many = failure("too_many_calls", f"At most {MOST_CALLS} calls are made at once; call the others later.")
     return [prepared(each) if at < MOST_CALLS else too_many for at, each in enumerate(asked)]
 

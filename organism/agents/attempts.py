@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Final
 
-from organism.agents.hearing import Hearing
+from organism.agents.answer_buffer import AnswerBuffer
 from organism.agents.provider import Provider, ProviderError
 from organism.agents.roster import Served
 from organism.config.settings import Retry
@@ -45,19 +45,19 @@ class TooMany(ProviderError):
 class Attempts:
     """The attempts of one call: ``sent`` counts them, ``ran_us`` is their time without waiting for a turn.
 
-    ``heard`` is the model whose answer is in the hearing.
+    ``answering`` is the model whose answer is in the buffer.
     """
 
-    def __init__(self, plan: Plan, hearing: Hearing, pace: Pace) -> None:
+    def __init__(self, plan: Plan, answer: AnswerBuffer, pace: Pace) -> None:
         self._plan = plan
-        self._hearing = hearing
+        self._answer = answer
         self._pace = pace
         self._left_us = int(plan.need.seconds * SECOND_US)
         self.sent = self.ran_us = 0
-        self.heard: Served | None = None
+        self.answering: Served | None = None
 
     async def answered(self) -> Served:
-        """The model that answered; its answer is in the hearing. Raises ``ProviderError`` if none did.
+        """The model that answered; its answer is in the buffer. Raises ``ProviderError`` if none did.
 
         The next model is asked after any failure: it may have credit, its package, a larger context.
         """
@@ -100,8 +100,8 @@ class Attempts:
 
     async def _try(self, served: Served, provider: Provider, ends: int) -> None:
         for number in count(1):
-            self._hearing.begin()
-            self.heard = served
+            self._answer.begin()
+            self.answering = served
             try:
                 await self._once(served, provider, ends)
                 return
@@ -120,16 +120,16 @@ class Attempts:
         parts = provider.stream(self._plan.request.to(served.model.model, seconds))
         try:
             async with asyncio.timeout(seconds):
-                await self._hear(parts)
+                await self._receive(parts)
         except TimeoutError:
             raise ProviderError("timeout", f"It did not answer within {seconds:.4g} s.") from None
         finally:
             if isinstance(parts, AsyncGenerator):
                 await parts.aclose()
 
-    async def _hear(self, parts: AsyncIterator[Part]) -> None:
+    async def _receive(self, parts: AsyncIterator[Part]) -> None:
         async for part in parts:
-            if self._hearing.take(part):
+            if self._answer.add(part):
                 return
         raise ProviderError("malformed", "Its answer has no end.")
 

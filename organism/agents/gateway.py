@@ -15,8 +15,8 @@ from typing import Any, Final
 
 import orjson
 
+from organism.agents.answer_buffer import AnswerBuffer
 from organism.agents.attempts import SECOND_US, Attempts, Pace, Plan, TooMany
-from organism.agents.hearing import Hearing
 from organism.agents.provider import ProviderError
 from organism.agents.providers.messages import tokens_of_request
 from organism.agents.providers.replay import prompt_digest
@@ -142,16 +142,16 @@ class Gateway:
 
     async def call(self, call: ModelCall, tell: Callable[[Told], None]) -> Outcome:
         plan = self._plans[call.key]
-        hearing = Hearing(self._redactor, plan.need.output_tokens, tell)
-        attempts = Attempts(plan, hearing, self._pace)
+        answer = AnswerBuffer(self._redactor, plan.need.output_tokens, tell)
+        attempts = Attempts(plan, answer, self._pace)
         try:
             served = await attempts.answered()
         except ProviderError as error:
-            self._costs[call.key] = _partial(plan, attempts.heard, hearing)
+            self._costs[call.key] = _partial(plan, attempts.answering, answer)
             return Outcome(None, self._told(error), attempts.sent, attempts.ran_us)
-        cost = self._costs[call.key] = _cost(plan, served, hearing)
+        cost = self._costs[call.key] = _cost(plan, served, answer)
         served.rate.give_back(max(0, plan.need.input_tokens + plan.need.output_tokens - _tokens(cost)))
-        return Outcome(hearing.completion(served.name, cost), None, attempts.sent, attempts.ran_us)
+        return Outcome(answer.completion(served.name, cost), None, attempts.sent, attempts.ran_us)
 
     def _told(self, error: ProviderError) -> dict[str, str]:
         """The error as it is recorded. What a server said may be anything; no secret of ours is in it."""
@@ -234,18 +234,18 @@ def _hold_rate(chain: tuple[Served, ...], need: Need, now: int) -> None:
         )
 
 
-def _cost(plan: Plan, served: Served, hearing: Hearing) -> Cost:
-    prompt, answer = hearing.tokens(plan.need.input_tokens)
-    named = hearing.upstream_usd
-    usd = exact(named) if named is not None else spend.cost(served.model.price, prompt, answer)
+def _cost(plan: Plan, served: Served, answer: AnswerBuffer) -> Cost:
+    prompt, written = answer.tokens(plan.need.input_tokens)
+    named = answer.upstream_usd
+    usd = exact(named) if named is not None else spend.cost(served.model.price, prompt, written)
     model, provider = served.name, served.model.provider
     source: CostSource = "upstream" if named is not None else "price" if usd else "zero"
-    return Cost(model, provider, prompt, answer, usd, source, plan.prompt)
+    return Cost(model, provider, prompt, written, usd, source, plan.prompt)
 
 
-def _partial(plan: Plan, heard: Served | None, hearing: Hearing) -> Cost:
-    """What a call costs that failed: nothing if no answer had begun, else what had come of the model last heard."""
-    return _cost(plan, heard, hearing) if heard is not None and hearing.has_begun else _no_cost(plan)
+def _partial(plan: Plan, served: Served | None, answer: AnswerBuffer) -> Cost:
+    """What a call costs that failed: nothing if no answer had begun, else what the last model had sent."""
+    return _cost(plan, served, answer) if served is not None and answer.has_begun else _no_cost(plan)
 
 
 def _no_cost(plan: Plan) -> Cost:

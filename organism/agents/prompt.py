@@ -148,7 +148,7 @@ def _text(value: Any) -> str:
 
 
 def _as_text(value: Any) -> str:
-    """What JSON has no word for but is always written alike. Other objects may be told by where they lie in memory."""
+    """Values that JSON lacks but that always have the same text; that of other objects may hold their address."""
     if isinstance(value, WRITTEN_ALIKE):
         return str(value)
     raise TypeError(f"a {type(value).__name__} has no text that is always the same; give its JSON instead")

@@ -39,4 +39,4 @@ class Provider(Protocol):
         """
 
     async def close(self) -> None:
-        """Let go of connections; nothing is asked after it."""
+        """Close the connections; nothing is asked afterwards."""

@@ -106,7 +106,7 @@ class CallReader:
     codec: Codec
 
     def read(self, completion: Completion, outside: Outside, ids: CallIds, round_number: int) -> Spoken:
-        """What the answer asks for. A text that is taken for calls is so only if the model told none."""
+        """The text and the calls of an answer. Text is searched for calls only if there are no structured ones."""
         told: list[Noted] = [(call, ()) for call in completion.tool_calls]
         text = completion.text
         if not told and self.functions.specs:
@@ -133,7 +133,7 @@ class CallReader:
 
 
 def _carried(call: ToolCall) -> tuple[Mapping[str, Any] | None, str | None, tuple[str, ...]]:
-    """The arguments as everybody can write them, or their text where nobody can, and what was replaced in them."""
+    """The arguments as XML and JSON can carry them, else their text; and what was replaced in them."""
     if call.input is None:
         return None, carried_text(call.raw or ""), ()
     try:

@@ -22,11 +22,11 @@ from typing import Any, Final, NoReturn
 from organism.agents.pythonic import NotPythonic, PythonicCall, read_call, read_literal
 
 MOST_WASTED_CHARS: Final = 1_000_000
-"""So many characters are read in vain, then no further call is looked for: no text takes long, however it is made."""
+"""The search for calls ends after so many characters were read in vain, so that no text takes long."""
 CHARS_A_PLACE: Final = 100
-"""What looking at one place costs at least."""
+"""The least that looking at one place counts as."""
 MOST_PLACES: Final = 100
-"""At so many places calls are taken; each is looked for in all that strangers wrote."""
+"""Calls are taken at so many places; each is compared with all text from outside."""
 
 _START: Final = re.compile(
     r"<tool_call>|<function=(?P<function>[\w.\-]+)>|\{(?=\s*[\"'])|\[(?=\s*[{A-Za-z_])"
@@ -66,7 +66,7 @@ Offered = Mapping[str, Sequence[str]]
 def written_calls(text: str, offered: Offered, is_quoted: Callable[[str], bool]) -> tuple[tuple[WrittenCall, ...], str]:
     """The calls in a text, in their order, and what else it says.
 
-    What ``is_quoted`` stays in the text: whoever repeats the words of others calls nothing.
+    A call that ``is_quoted`` from text of others stays text.
     """
     if not any(name in text for name in offered):
         return (), text
@@ -190,7 +190,7 @@ class _Reader:
         return (calls, end) if calls and ends else ([], at + 1)
 
     def _sequence(self, at: int) -> tuple[list[WrittenCall], int]:
-        """Calls beside each other, up to what is none."""
+        """Calls one after the other, up to the first thing that is none."""
         calls: list[WrittenCall] = []
         while True:
             begins = re.compile(r"\s*").match(self._text, at)

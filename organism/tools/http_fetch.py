@@ -26,7 +26,7 @@ from organism.tools.web import Got, Net, NoAnswer, Place, got
 
 OFF: Final = "list the hosts that it may ask under `tools.http_fetch.hosts`"
 MOST_ADDRESSES: Final = 3
-"""Of so many addresses of a host one is tried after the other."""
+"""As many addresses of a host are tried, one after the other."""
 MOST_TEXT_BYTES: Final = 64 * 1024
 ACCEPT: Final = "text/html, text/*;q=0.9, application/json;q=0.9, */*;q=0.1"
 MOST_LISTED: Final = 10
@@ -145,7 +145,7 @@ def _is_public(address: str) -> bool:
 
 
 def _told(target: Target, answer: Got) -> dict[str, Any]:
-    """What is told of an answer: its text, if it is text."""
+    """The fields of a ``Fetched``. Raises ``NoAnswer`` for what is no text."""
     kind = answer.headers.get("content-type", "")
     if not _is_text(kind, answer.body):
         shown = cut(decoded(kind.encode()[:MOST_KIND], ""), MOST_KIND) or "of no type"

@@ -1,4 +1,4 @@
-"""Text of strangers, made fit to be told: decoded, without what XML cannot carry, cut to a length."""
+"""Foreign text made fit for a payload: decoded, without what XML cannot carry, cut to a length."""
 
 from __future__ import annotations
 

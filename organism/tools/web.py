@@ -66,7 +66,7 @@ class Got(NamedTuple):
 
 
 async def got(net: Net, place: Place, accept: str, most_bytes: int) -> Got:
-    """Ask once. Raises ``NoAnswer``; time is bounded by whoever calls."""
+    """Ask once. Raises ``NoAnswer``; the caller bounds the time."""
     address, port = net.way_to(place.address, place.port)
     shown = f"[{address}]" if ":" in address else address
     headers = {"Host": place.authority, "User-Agent": AGENT, "Accept": accept, "Accept-Encoding": "identity"}

@@ -1,6 +1,6 @@
-"""What went wrong with a call, as ``ProviderError``: which fault it is, what came, and what to do.
+"""The errors of a call as ``ProviderError``: which fault it is, what came, and what to do.
 
-What a server says of an error is passed on only as far as it shows neither the key nor anything of the prompt.
+A server's own error text is passed on only if it shows neither the key nor anything of the prompt.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ LOWEST_REDIRECT, LOWEST_ERROR, LOWEST_SERVER_ERROR = 300, 400, 500
 SHOWN_CHARS: Final = 300
 READ_CHARS: Final = 4000
 REVEALING_WORDS: Final = 3
-"""So many words in a row that both texts have are no coincidence, nor are two long ones, or one with digits."""
+"""A run of as many words in both texts counts as quoted; so do two long words, or one with digits."""
 REVEALING_CHARS: Final = 4
 LONG_WORD_CHARS: Final = 5
 
@@ -94,6 +94,7 @@ class Failures:
     now: Callable[[], float]
 
     def of(self, error: Exception, *, has_begun: bool, connect_s: float) -> ProviderError:
+        """The error for an exception of an SDK or its connection."""
         from organism.agents.providers import transport
 
         if isinstance(error, ValueError | RecursionError):
@@ -111,6 +112,7 @@ class Failures:
         return self.refused(status, headers, report)
 
     def refused(self, status: int, headers: Mapping[str, str], report: ServerError) -> Refused:
+        """The error for an answer without success."""
         fault = fault_of(status, report)
         if fault == "unauthorized":
             return Refused(fault, self._unauthorized(status), None, status, report)
@@ -120,6 +122,7 @@ class Failures:
         return Refused(fault, text, wait_s, status, report)
 
     def reported(self, report: ServerError) -> ProviderError:
+        """The error for a failure that the server reports within its answer."""
         status = int(report.code) if report.code.isdecimal() and len(report.code) <= len("500") else 0
         by_name: Fault = next((BY_NAME[name] for name in report.names if name in BY_NAME), "unavailable")
         fault = fault_of(status, report) if status >= LOWEST_ERROR else by_name

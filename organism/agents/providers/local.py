@@ -45,7 +45,7 @@ class Engine(Protocol):
     """What computes; called in one thread. The twin of ``Llama`` in the tests is ``PlayingEngine``."""
 
     def answer(self, body: str, hear: Callable[[str], bool]) -> None:
-        """Answer a request of the chat completions API, streamed: ``hear`` is told each chunk as JSON.
+        """Answer a request of the chat completions API, streamed: ``hear`` gets each chunk as JSON.
 
         It ends early once ``hear`` gives true. Raises ``ValueError`` for a request that it does not take.
         """
@@ -101,7 +101,7 @@ class Local:
 
 
 class _Call:
-    """What one call hears: told in the engine's thread, taken in the loop's."""
+    """The chunks of one call, from the engine's thread to the loop's."""
 
     def __init__(self, is_closed: Flag) -> None:
         self._is_closed = is_closed

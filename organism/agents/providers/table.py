@@ -30,7 +30,7 @@ PROVIDERS: Final[Mapping[str, Maker]] = {
 def connected(name: str, model: Model, environment: Mapping[str, str]) -> Provider:
     """The provider of the model of that name; its key comes from the environment. Raises ``ConfigInvalid``.
 
-    That a key is missing is told by the first call: an organism starts without what it does not use.
+    A missing key is an error of the first call: an organism starts without what it does not use.
     """
     maker = PROVIDERS.get(model.provider)
     if maker is None:

@@ -1,4 +1,4 @@
-"""The connections below a vendor's SDK: which headers go out, how much is read, and what a broken one means.
+"""The connections below a vendor's SDK: which headers go out, how much is read, what a broken one means.
 
 Imported at the first call of a model, with the SDK.
 """
@@ -30,7 +30,7 @@ SENT_HEADERS: Final = frozenset(
         "user-agent",
     }
 )
-"""What is sent besides the key. The SDKs would add the kind of this machine, and whatever their variables say."""
+"""Sent besides the key. The SDKs would add what machine this is, and headers from their variables."""
 
 ERRORS: Final = (httpx2.HTTPError, httpx2.StreamError, OSError)
 """What a connection raises where an SDK does not wrap it; a TLS record that cannot be read is an ``OSError``."""

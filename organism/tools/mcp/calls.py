@@ -1,4 +1,4 @@
-"""A tool of an MCP server as a handler: its arguments checked, its call an effect, its answer told."""
+"""A tool of an MCP server as a handler: its arguments are checked, its call is an effect."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def _read(text: str, schema: ArgumentsSchema | None) -> tuple[dict[str, Any], st
 
 
 async def _asked(connection: Connection, name: str, arguments: dict[str, Any], key: str) -> dict[str, Any]:
-    """What the server answers. Raises ``EffectUnknown`` if it may have acted and nobody heard of it."""
+    """The server's answer. Raises ``EffectUnknown`` if it may have acted without an answer."""
     server = f"The MCP server {connection.name}"
     try:
         return await _called(connection, name, arguments, key)
@@ -111,7 +111,7 @@ async def _asked(connection: Connection, name: str, arguments: dict[str, Any], k
 
 
 async def _called(connection: Connection, name: str, arguments: dict[str, Any], key: str) -> dict[str, Any]:
-    """Call it; once more if it is known that nothing was done, as when a server has begun anew."""
+    """Call it; again if it is known that nothing was done, as when the server was restarted."""
     client = await connection.client()
     try:
         return await _once(connection, client, name, arguments, key)
@@ -153,7 +153,7 @@ def _json(value: Any) -> str:
 
 
 def _text(block: object) -> str:
-    """A block of an answer as text; of what is no text there is told what it is."""
+    """A block of an answer as text; for other content a note of what it is."""
     match block:
         case TextContent():
             return block.text

@@ -1,7 +1,7 @@
-"""The connection to one MCP server: made when it is needed, made anew when it broke.
+"""The connection to one MCP server: made when it is needed, and made again after it broke.
 
-A connection lives in a task of its own, since what it opens has to be closed where it was opened. Whoever calls asks
-for the client first; a broken connection is noticed when the server's stream ends, so that no call goes into it.
+A connection lives in a task of its own, since what it opens has to be closed where it was opened. A broken connection
+is noticed when the server's stream ends, so that no call goes into it.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ class Connection:
         if owner is self._owner:
             self._client = None
         if not owner.cancelled():
-            owner.exception()  # told to whoever waited for it
+            owner.exception()  # the task that waited for it has it
 
     def _why(self, owner: asyncio.Task[None]) -> str:
         if not owner.done():
@@ -181,7 +181,7 @@ async def _listed(client: Client) -> list[Tool]:
 def _without_promises(message: Any) -> Any:
     """The message; a list of tools without what they promise of their answers.
 
-    The library holds answers against it in the loop's own thread, with patterns that may take for ever.
+    The library would check answers against it in the loop's thread, with patterns that may backtrack without end.
     """
     said = getattr(message, "message", None)
     tools = said.result.get("tools") if isinstance(said, JSONRPCResponse) else None

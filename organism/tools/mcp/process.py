@@ -1,7 +1,7 @@
 """An MCP server that is run here: a process that is spoken to in lines of JSON, on its standard input and output.
 
-A line of it is bounded, and so is what is kept of its standard error. At the end its input is closed; if it does not go
-by itself, it is asked to, then killed, and with it what it has begun.
+Its lines are bounded, and so is what is kept of its standard error. At the end its input is closed; if it does not end
+by itself, it is terminated, then killed, with the processes that it has started.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from mcp.types import jsonrpc_message_adapter
 
 MOST_LINE_BYTES: Final = 4 * 1024 * 1024
 GRACE_SECONDS: Final = 2.0
-"""So long it has to go, after each of the three ways to be told."""
+"""Granted after its input is closed, after SIGTERM and after SIGKILL."""
 KEPT_BYTES: Final = 2_000
 MOST_SHOWN: Final = 300
 TOO_LONG: Final = f"it wrote a line of more than {MOST_LINE_BYTES} bytes"
@@ -32,7 +32,7 @@ _READ_BYTES: Final = 65_536
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """What is run, where, and with which variables besides the usual ones of a login."""
+    """A command, its folder, and its variables besides the usual ones of a login."""
 
     command: tuple[str, ...]
     folder: Path
@@ -113,7 +113,7 @@ async def _line(output: asyncio.StreamReader, words: LastWords) -> bytes:
 
 
 async def _write(input_: asyncio.StreamWriter, said: Any, tell: Any) -> None:
-    """Write each message. When the process takes no more, what it might still say is waited for by nobody."""
+    """Write each message. When the process takes no more, nothing further is read from it either."""
     try:
         async for message in said:
             text = message.message.model_dump_json(by_alias=True, exclude_unset=True)

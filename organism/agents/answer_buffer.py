@@ -1,6 +1,6 @@
-"""Hearing: the parts of an answer as they come → what is told of it at once, and the completion that they add up to.
+"""The parts of a model's answer as they come: redacted, passed on at once, and added up to a completion.
 
-What passes on lost this installation's live secrets: nothing is said aloud, kept or given to a handler that holds one.
+No viewer, log entry or handler gets a live secret of this installation from here.
 """
 
 from __future__ import annotations
@@ -20,34 +20,31 @@ from organism.pump.spend import Cost
 from organism.pump.stream import SecretFilter
 
 CHARS_PER_TOKEN_AT_MOST: Final = 16
-"""No text that people can read has as many for each token: what goes on beyond is no answer."""
+"""No readable text has more; an answer that is longer than that for its tokens is cut off."""
 MOST_TOKENS: Final = 1_000_000_000
-"""No count beyond this is believed."""
+"""Larger counts of a provider are taken for this."""
 
 Kind = Literal["text", "thought"]
 
 
-class Hearing:
-    """Hears one attempt after the other. ``most_tokens`` is what was reserved for the answer.
-
-    A model that writes on far beyond it is cut off.
-    """
+class AnswerBuffer:
+    """The answer of the current attempt. ``most_tokens`` were reserved for it; far beyond them it is cut off."""
 
     def __init__(self, redactor: Redactor, most_tokens: int, tell: Callable[[Told], None]) -> None:
         self._redactor = redactor
         self._most_tokens = most_tokens
         self._tell = tell
-        self._is_told = False
+        self._has_emitted = False
         self.begin()
 
     def begin(self) -> None:
-        """An attempt begins; of one before it nothing counts."""
-        if self._is_told:
+        """An attempt begins; the parts of the one before are dropped."""
+        if self._has_emitted:
             self._tell(Anew())
-        self._is_told = False
+        self._has_emitted = False
         self._filters: dict[str, SecretFilter] = {kind: SecretFilter(self._redactor) for kind in ("text", "thought")}
-        self._said: dict[str, list[str]] = {"text": [], "thought": []}
-        self._speaks: Kind = "text"
+        self._texts: dict[str, list[str]] = {"text": [], "thought": []}
+        self._kind: Kind = "text"
         self._calls: list[ToolCall] = []
         self._chars = 0
         self._usage: Usage | None = None
@@ -57,51 +54,51 @@ class Hearing:
     def has_begun(self) -> bool:
         return bool(self._chars or self._calls)
 
-    def take(self, part: Part) -> bool:
-        """The next part; gives whether there is enough."""
+    def add(self, part: Part) -> bool:
+        """Add the next part; gives whether the answer is complete."""
         if isinstance(part, TextDelta):
-            self._hear("text", part.text)
+            self._add_text("text", part.text)
         elif isinstance(part, ThoughtDelta):
-            self._hear("thought", part.text)
+            self._add_text("thought", part.text)
         elif isinstance(part, ToolCall):
             self._flush()
             self._calls.append(self._cleared(part))
-            self._pass_on(self._calls[-1])
+            self._emit(self._calls[-1])
         elif isinstance(part, Usage):
             self._usage = part
-            self._pass_on(part)
+            self._emit(part)
         else:
             self._end(part.reason)
         if self._chars > self._most_tokens * CHARS_PER_TOKEN_AT_MOST:
             self._end("length")
         return self.finish is not None
 
-    def _hear(self, kind: Kind, text: str) -> None:
+    def _add_text(self, kind: Kind, text: str) -> None:
         if not text:
             return
-        if kind != self._speaks:
+        if kind != self._kind:
             self._flush()
-            self._speaks = kind
+            self._kind = kind
         self._chars += len(text)
-        self._say(self._filters[kind].take(text))
+        self._emit_text(self._filters[kind].take(text))
 
     def _flush(self) -> None:
-        self._say(self._filters[self._speaks].rest())
+        self._emit_text(self._filters[self._kind].rest())
 
-    def _say(self, text: str) -> None:
+    def _emit_text(self, text: str) -> None:
         if text:
-            self._said[self._speaks].append(text)
-            self._pass_on(TextDelta(text) if self._speaks == "text" else ThoughtDelta(text))
+            self._texts[self._kind].append(text)
+            self._emit(TextDelta(text) if self._kind == "text" else ThoughtDelta(text))
 
-    def _pass_on(self, part: Part) -> None:
-        self._is_told = True
+    def _emit(self, part: Part) -> None:
+        self._has_emitted = True
         self._tell(part)
 
     def _end(self, reason: FinishReason) -> None:
         if self.finish is None:
             self._flush()
             self.finish = reason
-            self._pass_on(Finish(reason))
+            self._emit(Finish(reason))
 
     def _cleared(self, call: ToolCall) -> ToolCall:
         redactor = self._redactor
@@ -112,23 +109,23 @@ class Hearing:
         return ToolCall(redactor.masked(call.id), redactor.masked(call.name), given, raw)
 
     def tokens(self, prompt: int) -> tuple[int, int]:
-        """Those of the prompt and of the answer: as the provider counted them, else as they are estimated here."""
+        """Those of the prompt and of the answer, as the provider counted them or as estimated here."""
         if self._usage is not None:
             return _believed(self._usage.input_tokens), _believed(self._usage.output_tokens)
-        written = sum(tokens_of("".join(said)) for said in self._said.values())
+        written = sum(tokens_of("".join(said)) for said in self._texts.values())
         return prompt, written + sum(map(tokens_of_call, self._calls))
 
     @property
     def upstream_usd(self) -> Decimal | None:
-        """What the provider itself says that it costs, if that can be."""
+        """The cost that the provider names, if that is a possible amount."""
         said = None if self._usage is None else self._usage.cost_usd
         return said if said is not None and is_amount(said) else None
 
     def completion(self, model: str, cost: Cost) -> Completion:
         return Completion(
             model=model,
-            text="".join(self._said["text"]),
-            thought="".join(self._said["thought"]),
+            text="".join(self._texts["text"]),
+            thought="".join(self._texts["thought"]),
             tool_calls=tuple(self._calls),
             finish=self.finish or "stop",
             input_tokens=cost.input_tokens,
