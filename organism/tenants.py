@@ -22,6 +22,7 @@ from organism.model.ids import Ids
 from organism.pump import recover
 from organism.pump.decision import State
 from organism.pump.feed import Feed
+from organism.pump.idempotency import KeysInUse
 from organism.pump.models import Models, NoModels
 from organism.pump.operate import Operator
 from organism.pump.pump import Pump
@@ -37,6 +38,7 @@ class Tenant:
     """One tenant. ``on_broken`` is told once when its state had to be folded anew, with the reason.
 
     ``models`` calls models for its handlers; it is set before ``start``.
+    ``keys`` are the idempotency keys of calls whose answers are kept whole.
     """
 
     def __init__(self, tenant_id: str, log: Log, clock: Clock, chance: Random, share: Share) -> None:
@@ -48,6 +50,7 @@ class Tenant:
         self.ids = Ids(chance.randbytes, lambda: clock.now_us() // 1000)
         self.models: Models = NoModels()
         self.feed = Feed()
+        self.keys = KeysInUse()
         self.recovering = False
         self.on_broken: Callable[[BaseException], None] | None = None
         self._recovery: asyncio.Task[None] | None = None

@@ -17,10 +17,8 @@ from organism.codec import SpoofAttempt
 from organism.errors import (
     AlreadyResolved,
     CommitUnknown,
-    IdempotencyKeyReused,
     LogUnavailable,
     NotFound,
-    RequestInProgress,
     StalePosition,
     Stopping,
     ThreadKilled,
@@ -30,9 +28,9 @@ from organism.model import commands as c
 from organism.model.thread import Step, Thread
 from organism.pump import approvals, control, inject, replay
 from organism.pump.decision import OUTLIVES_END, Decision
+from organism.pump.idempotency import KeysInUse, recorded
 from organism.pump.pump import Pump
 
-KEY_LIFE_US: Final = 24 * 3600 * 1_000_000
 _NUMBER: Final = re.compile(r"[1-9][0-9]{0,8}")
 _HISTORY: Final = 1 << 20
 
@@ -43,12 +41,12 @@ Answer = c.Injected | c.Done
 class Operator:
     """Carries out one tenant's commands. ``stopping`` refuses what would begin new work."""
 
-    __slots__ = ("_acts", "_by_rows", "_in_progress", "_waiting", "pump", "stopping")
+    __slots__ = ("_acts", "_by_rows", "_keys", "_waiting", "pump", "stopping")
 
     def __init__(self, pump: Pump) -> None:
         self.pump = pump
         self.stopping = False
-        self._in_progress: dict[str, str] = {}
+        self._keys = KeysInUse()
         self._by_rows = asyncio.Lock()
         self._waiting: set[asyncio.Task[Any]] = set()
         self._acts: dict[type[c.Command], Callable[[Any], Awaitable[Answer]]] = {
@@ -73,19 +71,7 @@ class Operator:
         once = command.idempotency
         if once is None:
             return await self.patiently(self._act(command))
-        key = once.name
-        before = await self._before(key, once)
-        if before is not None:
-            return before
-        self._in_progress[key] = once.digest
-        act = asyncio.create_task(self._act(command))
-        act.add_done_callback(partial(self._over, key))
-        return await self.patiently(asyncio.shield(act))  # a caller who goes away does not undo it, nor free its key
-
-    def _over(self, key: str, act: asyncio.Task[Answer]) -> None:
-        del self._in_progress[key]
-        if not act.cancelled():
-            act.exception()  # it has been told to the caller, if there is one still
+        return await self.patiently(self._keys.answer(once, partial(self._before, once), partial(self._act, command)))
 
     async def patiently(self, act: Awaitable[T]) -> T:
         """What comes of the act. Raises ``CommitUnknown`` if the log stalls meanwhile; what is on its way stays so."""
@@ -123,29 +109,16 @@ class Operator:
         thread_id = getattr(command, "thread_id", None)
         return thread_id is not None and self.active(thread_id) is None
 
-    async def _before(self, key: str, once: c.Idempotency) -> Answer | None:
-        """The answer that this key already had, if any. Raises what stands against using it again."""
-        if key in self._in_progress:
-            raise IdempotencyKeyReused if self._in_progress[key] != once.digest else RequestInProgress
+    async def _before(self, once: c.Idempotency) -> Answer | None:
         body = await self.answered(once)
-        if key in self._in_progress:
-            raise RequestInProgress
         if body is None:
             return None
         return c.Injected(**body) if "message_id" in body else c.Done(**body)
 
     async def answered(self, once: c.Idempotency) -> dict[str, Any] | None:
-        """What the key was answered with its position, if it was in the last 24 hours.
-
-        Raises ``IdempotencyKeyReused``.
-        """
-        row = await self.pump.log.private_row("answers", once.name)
-        if row is None or row["at"] + KEY_LIFE_US < self.pump.state.now():
-            return None
-        if row["digest"] != once.digest:
-            raise IdempotencyKeyReused
-        body: dict[str, Any] = row["body"]
-        return body
+        """What the key was answered with its position, if it was. Raises ``IdempotencyKeyReused``."""
+        row = await recorded(self.pump.log, once, self.pump.state.now())
+        return None if row is None else row["body"]
 
     def answer(self, decision: Decision, once: c.Idempotency | None, body: dict[str, Any], back: int) -> None:
         """Record the answer in the act's own unit; ``back`` is how far before this event the answer's position lies.

@@ -39,7 +39,7 @@ from organism.server.auth import refuse_credentials, token_in
 from organism.server.authenticator import Authenticator
 from organism.server.call import Answer, Call, Process, Receive, Route, Send, until_left
 from organism.server.headers import Header, Hosts
-from organism.server.kept import Kept
+from organism.server.kept import answered_once
 from organism.server.logs import Access
 from organism.server.page import Page
 from organism.server.rights import OPEN
@@ -79,7 +79,6 @@ class Edge:
         self._hosts = hosts
         self._table = Table(routes)
         self._page = page
-        self._kept = Kept()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -143,7 +142,7 @@ class Edge:
         )
         refuse_empty(query)
         once = call.idempotency() if route.is_kept else None
-        given = await (route.endpoint(call) if once is None else self._kept.answer(call, once, route.endpoint))
+        given = await (route.endpoint(call) if once is None else answered_once(call, once, route.endpoint))
         if given.stream is not None:
             self._process.connections.add_answer(who, given.stream)
         whole = given.also(_tag_of(given) if route.is_kept and route.contract.is_tagged else head)

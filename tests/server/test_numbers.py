@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from organism.server import auth, authenticator, connections, kept, lists, serve, snapshot, socket, wire
+from organism.pump.idempotency import KEY_LIFE_US
+from organism.server import auth, authenticator, connections, lists, serve, snapshot, socket, wire
 
 
 def test_sockets_have_the_limits_of_the_contract() -> None:
@@ -13,6 +14,6 @@ def test_sockets_have_the_limits_of_the_contract() -> None:
 
 def test_lists_keys_and_tokens_have_the_numbers_of_the_contract() -> None:
     assert (lists.DEFAULT_LIMIT, lists.MAX_LIMIT) == (50, 500)
-    assert kept.KEY_LIFE_US == 24 * 3600 * 1_000_000
+    assert KEY_LIFE_US == 24 * 3600 * 1_000_000
     assert auth.PAGE_LIFE_SECONDS == 12 * 3600
     assert wire.MAX_DEPTH == 64
