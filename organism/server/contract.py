@@ -1,7 +1,6 @@
 """What a route promises: the parameters and the body that it takes, what it gives, what it may refuse.
 
-A line of the route table carries its contract; ``documents`` makes OpenAPI of them. A parameter that has no line here
-cannot be named, so none can be taken without a description.
+A line of the route table carries its contract; ``documents`` makes OpenAPI of them.
 """
 
 from __future__ import annotations
@@ -65,23 +64,25 @@ def gives(shape: Any, *more: Gives, status: int = 200) -> tuple[Gives, ...]:
     return (Gives(shape, status), *more)
 
 
+def _text(description: str, example: str | None = None, **more: Any) -> Any:
+    """A text, with what is to be known of it."""
+    return Annotated[str, Field(description=description, examples=None if example is None else [example], **more)]
+
+
 QUERY: Final[Mapping[str, Any]] = {
     "limit": Annotated[int, Field(ge=1, le=500, description="How many at most.", examples=[50])],
     "offset": Annotated[int, Field(ge=0, le=1 << 40, description="How many to pass over.", examples=[0])],
-    "cursor": Annotated[
-        str,
-        Field(min_length=1, description="`next` of the page before, of this list and filter."),
-    ],
-    "status": Annotated[str, Field(min_length=1, description="Only what stands so.")],
+    "cursor": _text("`next` of the page before, of this list and filter.", min_length=1),
+    "status": _text("Only what stands so.", min_length=1),
     "at": Annotated[Position | Time, Field(description="As it stood at this position, or the last one of this time.")],
     "agent": Annotated[AgentName, Field(description="Only what this one takes part in, sent or got.")],
-    "thread_id": Annotated[str, Field(min_length=1, description="Only what belongs to this thread.")],
+    "thread_id": _text("Only what belongs to this thread.", min_length=1),
     "since": Annotated[Time, Field(description="Only what was sent, or last active, at this time or later.")],
-    "q": Annotated[str, Field(min_length=1, description="Only what has this text in its payload.", examples=["Dan"])],
+    "q": _text("Only what has this text in its payload.", "Dan", min_length=1),
     "xml": Annotated[bool, Field(description="With the recorded envelopes.")],
     "after": Annotated[Position, Field(description="What follows this position.")],
     "until": Annotated[Position, Field(description="Up to this position; by default to the head.")],
-    "thread": Annotated[str, Field(min_length=1, description="Only events of this thread.")],
+    "thread": _text("Only events of this thread.", min_length=1),
     "type": Annotated[EventType, Field(description="Only events of this type.")],
     "content": Annotated[bool, Field(description="With the text that is kept beside the events.")],
     "format": Annotated[Literal["json", "mermaid"], Field(description="As data, or as the text of a flowchart.")],
@@ -89,62 +90,42 @@ QUERY: Final[Mapping[str, Any]] = {
     "wait": Annotated[
         float, Field(gt=0, le=60, description="Seconds to wait for the thread's end; with an XML body.", examples=[10])
     ],
-    "log": Annotated[str, Field(min_length=1, description="The timeline of `since`, as `connected` named it.")],
+    "log": _text("The timeline of `since`, as `connected` named it.", min_length=1),
     "threads": Annotated[list[str], Field(min_length=1, description="Only these threads, parted by commas.")],
     "agents": Annotated[list[AgentName], Field(min_length=1, description="Only these agents, parted by commas.")],
 }
-"""Every parameter that a query may have. Which a route takes is said by its contract."""
+"""Every query parameter must be declared here. Which ones a route takes is said by its contract."""
 
 HEADERS: Final[Mapping[str, Any]] = {
-    "Idempotency-Key": Annotated[
-        str,
-        Field(
-            pattern=r"^[\x21-\x7e]{1,255}$",
-            description="The same key and body get the first answer again, byte for byte, for 24 hours.",
-            examples=["order-17"],
-        ),
-    ],
-    "If-Match": Annotated[
-        str,
-        Field(
-            pattern=r'^(\*|(W/)?"?[0-9]{1,19}"?)$',
-            description="The thread's ETag: if it has moved on since, 409 `stale_position`, and nothing is done.",
-            examples=['"3"'],
-        ),
-    ],
-    "If-None-Match": Annotated[
-        str, Field(description="An ETag; while it is still that, the answer is 304.", examples=['"3"'])
-    ],
-    "SPASS-Caller-Depth": Annotated[
-        str,
-        Field(
-            pattern=r"^[0-9]{1,7}$",
-            description="How many runs of agents the caller lies in: three are too deep for another model's call.",
-            examples=["1"],
-        ),
-    ],
-    "SPASS-Parent-Request-Id": Annotated[
-        str,
-        Field(
-            pattern=r"^[\x21-\x7e]{1,255}$",
-            description="The request in which this one is made; it is kept with the message.",
-            examples=["req-17"],
-        ),
-    ],
-    "x-ag-messages-transcript": Annotated[
-        str, Field(description="`last`: only the last unit of the turn; `full`, or another value: all of it.")
-    ],
-    "x-ag-session-control": Annotated[str, Field(description="`force`: take over the turn that runs.")],
-    "x-ag-messages-format": Annotated[
-        str, Field(description="`vercel`: as the AI SDK's UI messages; `agenta`, or another value: as they are.")
-    ],
-    "x-ag-workflow-embeds": Annotated[str, Field(description="`resolve`, which is also the default.")],
-    "x-ag-session-id": Annotated[str, Field(description="The session; that of the body wins.")],
-    "Last-Event-ID": Annotated[
-        str, Field(description="The position that the client has; goes before `since`.", examples=["3"])
-    ],
+    "Idempotency-Key": _text(
+        "The same key and body get the first answer again, byte for byte, for 24 hours.",
+        "order-17",
+        pattern=r"^[\x21-\x7e]{1,255}$",
+    ),
+    "If-Match": _text(
+        "The thread's ETag: if it has moved on since, 409 `stale_position`, and nothing is done.",
+        '"3"',
+        pattern=r'^(\*|(W/)?"?[0-9]{1,19}"?)$',
+    ),
+    "If-None-Match": _text("An ETag; while it is still that, the answer is 304.", '"3"'),
+    "SPASS-Caller-Depth": _text(
+        "How many runs of agents the caller lies in: three are too deep for another model's call.",
+        "1",
+        pattern=r"^[0-9]{1,7}$",
+    ),
+    "SPASS-Parent-Request-Id": _text(
+        "The request in which this one is made; it is kept with the message.",
+        "req-17",
+        pattern=r"^[\x21-\x7e]{1,255}$",
+    ),
+    "x-ag-messages-transcript": _text("`last`: only the last unit of the turn; `full`, or another value: all of it."),
+    "x-ag-session-control": _text("`force`: take over the turn that runs."),
+    "x-ag-messages-format": _text("`vercel`: as the AI SDK's UI messages; `agenta`, or another value: as they are."),
+    "x-ag-workflow-embeds": _text("`resolve`, which is also the default."),
+    "x-ag-session-id": _text("The session; that of the body wins."),
+    "Last-Event-ID": _text("The position that the client has; goes before `since`.", "3"),
 }
-"""Every header of a request that a route looks at, besides those of authentication and of content and its forms."""
+"""Every request header that a route looks at, besides those of authentication and of content and its forms."""
 
 ACT: Final = ("Idempotency-Key",)
 ACT_ON_THREAD: Final = ("Idempotency-Key", "If-Match")

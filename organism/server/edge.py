@@ -41,7 +41,6 @@ from organism.server.call import Answer, Call, Process, Receive, Route, Send, un
 from organism.server.headers import Header, Hosts
 from organism.server.kept import answered_once
 from organism.server.logs import Access
-from organism.server.page import Page
 from organism.server.rights import OPEN
 
 MAX_BODY_BYTES: Final = 1 << 20
@@ -72,7 +71,7 @@ class Edge:
     """The ASGI application for HTTP."""
 
     def __init__(
-        self, process: Process, door: Authenticator, hosts: Hosts, routes: Sequence[Route], page: Page
+        self, process: Process, door: Authenticator, hosts: Hosts, routes: Sequence[Route], page: Mapping[str, Answer]
     ) -> None:
         self._process = process
         self._door = door
@@ -115,7 +114,7 @@ class Edge:
             return Answer(b"", 204, headers=allowed)
         query = query_of(scope["query_string"])
         path = scope["path"]
-        if (file := self._page.file(scope["method"], path)) is not None:
+        if scope["method"] in _READING and (file := self._page.get(path)) is not None:
             return _unless_known(file, headers)
         route, params = self._table.find(scope["method"], path)
         access.route = route.address

@@ -9,6 +9,7 @@ header names the server or its version (S31).
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -56,10 +57,7 @@ _TAKEN: Final = (
 )
 _ALLOWED: Final[tuple[Header, ...]] = (
     (b"access-control-allow-methods", b"GET, POST, DELETE"),
-    (
-        b"access-control-allow-headers",
-        b", ".join(_TAKEN),
-    ),
+    (b"access-control-allow-headers", b", ".join(_TAKEN)),
     (b"access-control-max-age", b"600"),
 )
 _EXPOSED: Final = (b"access-control-expose-headers", b"etag, retry-after, x-request-id")
@@ -89,8 +87,6 @@ class Origins:
 
 
 LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "::1"})
-FITTING: Final = 64
-"""So many Host headers that were found to fit are not looked at again."""
 
 
 class Hosts:
@@ -102,21 +98,16 @@ class Hosts:
     def __init__(self, names: Iterable[str], origins: Origins | None = None) -> None:
         self.origins = origins or Origins()
         self._names = LOOPBACK | {name.lower() for name in names}
-        self._fitting: set[bytes] = set()
 
     def check_host(self, headers: Mapping[bytes, bytes]) -> None:
         """Raise ``Forbidden`` if the request was meant for another name."""
         said = headers.get(b"host", b"")
-        if said in self._fitting:
-            return
         if _name(said) not in self._names:
             shown = said.decode("latin-1")[:100]
             raise Forbidden(
                 f"This server does not answer to the name {shown!r}; if it should, start it with --allowed-host.",
                 param="headers.host",
             )
-        if len(self._fitting) < FITTING:
-            self._fitting.add(said)
 
     def check_origin(self, headers: Mapping[bytes, bytes]) -> None:
         """Raise ``Forbidden`` for a browser's page that this server did not serve. Programs send no Origin."""
@@ -133,6 +124,7 @@ class Hosts:
             )
 
 
+@lru_cache(64)
 def _name(host: bytes) -> str:
     """The name of a Host header, without its port; the empty text if it is none."""
     try:

@@ -26,27 +26,16 @@ PLACES: Final = (_PACKAGE / "web", _PACKAGE.parent / "web" / "dist")
 """Where the built page lies: in an installed package, in a checkout."""
 
 
-class Page:
-    """The page's files by their paths; nothing else of the disk can be asked for."""
-
-    def __init__(self, files: Mapping[str, Answer]) -> None:
-        self._files = files
-
-    def file(self, method: str, path: str) -> Answer | None:
-        """The file at a path, if there is one."""
-        return self._files.get(path) if method in {"GET", "HEAD"} else None
-
-
-def load_page(places: tuple[Path, ...] = PLACES) -> Page:
-    """The page of the first place that has one, and the style of ``/docs``.
+def load_page(places: tuple[Path, ...] = PLACES) -> Mapping[str, Answer]:
+    """The files of the first place that has a page, and the style of ``/docs``, by their paths.
 
     A server without a page serves the API alone.
     """
     own = {"/docs.css": _file(DOCS_STYLE)}
     for place in places:
         if (place / "index.html").is_file():
-            return Page(own | _files(place))
-    return Page(own)
+            return own | _files(place)
+    return own
 
 
 def _files(place: Path) -> dict[str, Answer]:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from organism.errors import Forbidden
-from organism.server import headers
-from organism.server.headers import FITTING, Hosts
+from organism.server.headers import Hosts
 
 HOSTS = Hosts(["work.example"])
 
@@ -58,24 +57,3 @@ def test_the_servers_own_page_may_open_the_socket() -> None:
 def test_another_page_may_not(origin: str) -> None:
     with pytest.raises(Forbidden):
         HOSTS.check_origin({b"host": b"localhost:8080", b"origin": origin.encode()})
-
-
-def test_a_name_that_fits_is_looked_at_once_and_those_that_are_remembered_are_few(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    looked: list[bytes] = []
-    name_of = headers._name  # noqa: SLF001 - what is counted
-
-    def noted(host: bytes) -> str:
-        looked.append(host)
-        return name_of(host)
-
-    monkeypatch.setattr(headers, "_name", noted)
-    served = Hosts([])
-    for _ in range(3):
-        for port in range(1, FITTING + 2):
-            served.check_host({b"host": b"localhost:%d" % port})
-    assert len(looked) == FITTING + 3
-    for _ in range(2):
-        with pytest.raises(Forbidden):
-            served.check_host({b"host": b"evil.example"})
