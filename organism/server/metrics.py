@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -28,27 +28,27 @@ OPEN: Final[Mapping[str, Query]] = {
     "indeterminate": Query(limit=0),
 }
 """What waits for a person, by its read model."""
-
-
-@dataclass(frozen=True, slots=True)
-class Gauge:
-    """A number that stands now, with what tells its values apart besides the tenant."""
-
-    name: str
-    help: str
-    label: str = ""
-
-
-GAUGES: Final = (
-    Gauge("organism_log_position", "The head of the log: how many events there are."),
-    Gauge("organism_log_available", "Whether the log takes writes."),
-    Gauge("organism_threads_active", "Threads in which something is open."),
-    Gauge("organism_messages_open", "Messages that have no end yet."),
-    Gauge("organism_handlings_running", "Handlings under way, those that wait in a step too."),
-    Gauge("organism_model_calls_running", "Calls of models under way."),
-    Gauge("organism_queue_depth", "Messages that wait for a start.", "agent"),
-    Gauge("organism_waiting_for_people", "Dead letters, approvals and indeterminate effects that are open.", "what"),
-)
+GAUGES: Final[Mapping[str, tuple[str, Callable[[Tenant], float]]]] = {
+    "organism_log_position": ("The head of the log: how many events there are.", lambda tenant: tenant.log.head),
+    "organism_log_available": ("Whether the log takes writes.", lambda tenant: tenant.log.available),
+    "organism_threads_active": (
+        "Threads in which something is open.",
+        lambda tenant: len(tenant.pump.state.routing.threads),
+    ),
+    "organism_messages_open": (
+        "Messages that have no end yet.",
+        lambda tenant: len(tenant.pump.state.routing.messages),
+    ),
+    "organism_handlings_running": (
+        "Handlings under way, those that wait in a step too.",
+        lambda tenant: len(tenant.pump.handlings),
+    ),
+    "organism_model_calls_running": (
+        "Calls of models under way.",
+        lambda tenant: len(tenant.pump.state.routing.spend.open),
+    ),
+}
+"""What stands now, by name: what it says, and how it is read."""
 
 
 class Metrics:
@@ -60,12 +60,12 @@ class Metrics:
 
     async def shown(self, tenants: Iterable[Tenant], watching: int, accept: str) -> tuple[bytes, str]:
         """The text, in the form that ``accept`` asks for, and the type of that form."""
-        measured = {tenant.id: await _measured(tenant) for tenant in tenants}
+        gauges = await _gauges(tenants)
         for tenant in tenants:
             self._follow(tenant.id, tenant.log)
         registry = CollectorRegistry()
         used = await model_metrics({tenant.id: tenant.log for tenant in tenants})
-        registry.register(_Families([*_gauges(measured), *self._counters(), *used, _watching(watching)]))
+        registry.register(_Families([*gauges, *self._counters(), *used, _watching(watching)]))
         ProcessCollector(registry=registry)
         encode, kind = choose_encoder(accept)
         return encode(registry), kind
@@ -102,30 +102,27 @@ async def _count(log: Log, counts: Counter[str]) -> None:
             counts[event.data.get("outcome") or event.type.removeprefix("message_")] += 1
 
 
-async def _measured(tenant: Tenant) -> dict[str, list[tuple[str, float]]]:
-    """The values of each gauge, by the value of its label."""
-    state, log = tenant.pump.state, tenant.log
-    boxes = state.boxes.boxes
-    return {
-        "organism_log_position": [("", log.head)],
-        "organism_log_available": [("", log.available)],
-        "organism_threads_active": [("", len(state.routing.threads))],
-        "organism_messages_open": [("", len(state.routing.messages))],
-        "organism_handlings_running": [("", len(tenant.pump.handlings))],
-        "organism_model_calls_running": [("", len(state.routing.spend.open))],
-        "organism_queue_depth": [(name, boxes[name].waiting) for name in state.rules.listeners],
-        "organism_waiting_for_people": [(model, (await log.rows(model, query)).total) for model, query in OPEN.items()],
-    }
-
-
-def _gauges(measured: Mapping[str, Mapping[str, list[tuple[str, float]]]]) -> Iterator[Metric]:
-    for gauge in GAUGES:
-        labels = ("tenant", gauge.label) if gauge.label else ("tenant",)
-        family = GaugeMetricFamily(gauge.name, gauge.help, labels=labels)
-        for tenant, values in measured.items():
-            for value, number in values[gauge.name]:
-                family.add_metric((tenant, value) if gauge.label else (tenant,), number)
-        yield family
+async def _gauges(tenants: Iterable[Tenant]) -> list[Metric]:
+    """What stands now."""
+    families = []
+    for name, (said, measure) in GAUGES.items():
+        family = GaugeMetricFamily(name, said, labels=("tenant",))
+        for tenant in tenants:
+            family.add_metric((tenant.id,), measure(tenant))
+        families.append(family)
+    depth = GaugeMetricFamily("organism_queue_depth", "Messages that wait for a start.", labels=("tenant", "agent"))
+    waiting = GaugeMetricFamily(
+        "organism_waiting_for_people",
+        "Dead letters, approvals and indeterminate effects that are open.",
+        labels=("tenant", "what"),
+    )
+    for tenant in tenants:
+        state = tenant.pump.state
+        for agent in state.rules.listeners:
+            depth.add_metric((tenant.id, agent), state.boxes.boxes[agent].waiting)
+        for model, query in OPEN.items():
+            waiting.add_metric((tenant.id, model), (await tenant.log.rows(model, query)).total)
+    return [*families, depth, waiting]
 
 
 def _watching(number: int) -> Metric:

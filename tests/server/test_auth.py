@@ -1,4 +1,4 @@
-"""Tokens: the operator's, the page's, and where they are kept."""
+"""Tokens, tickets, and how guesses are slowed down (S2, S6)."""
 
 from __future__ import annotations
 
@@ -7,12 +7,21 @@ from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 
+import httpx2
 import pytest
+from websockets.exceptions import InvalidStatus
 
 from organism import bootstrap
 from organism.config.tokens import TenantEntry
-from organism.errors import ConfigInvalid, CredentialInUrl, InvalidAuthorization, MissingAuthorization
-from organism.model.ids import TenantId
+from organism.errors import (
+    ConfigInvalid,
+    CredentialInUrl,
+    InvalidAuthorization,
+    MissingAuthorization,
+    RateLimitExceeded,
+    TooManyFailures,
+)
+from organism.model.ids import DEFAULT_TENANT, TenantId
 from organism.model.principal import Principal
 from organism.server.auth import (
     PAGE_LIFE_SECONDS,
@@ -22,9 +31,22 @@ from organism.server.auth import (
     server_key,
     token_in,
 )
+from organism.server.authenticator import (
+    FAILURES,
+    LIFE_SECONDS,
+    MAX_OPEN,
+    REMEMBERED,
+    Authenticator,
+    Failures,
+    Tickets,
+    network_of,
+    prefix_of,
+)
 from organism.server.serve import secrets_of
 from tests.flows.stage import TurnedTime
-from tests.server.served import HELLO
+from tests.server.served import HELLO, TOKEN, Frames, Served, served
+from tests.server.tenanted import bearer, hello_with, write_tokens
+from tests.server.test_live_tokens import closed, until_status
 
 KEY = b"k" * 32
 
@@ -193,3 +215,212 @@ def test_a_kept_secret_that_everyone_can_change_is_none(tmp_path: Path, name: st
     (tmp_path / name).chmod(0o666)
     with pytest.raises(ConfigInvalid, match=f"chmod o-w .*{name}"):
         read()
+
+
+def door(clock: Turned) -> Authenticator:
+    return Authenticator(Tokens("org_secret", KEY, clock), clock, lambda _: None)
+
+
+def fail(at: Authenticator, token: bytes, address: str = "10.0.0.1") -> int:
+    """The status of an attempt."""
+    try:
+        at.by_token(token, address)
+    except (InvalidAuthorization, TooManyFailures) as error:
+        return error.status
+    return 200
+
+
+def test_after_ten_failures_in_a_minute_an_address_gets_429() -> None:
+    clock = Turned()
+    at = door(clock)
+    assert [fail(at, b"guess%d_x" % number) for number in range(12)] == [401] * 10 + [429] * 2
+    assert fail(at, b"other_x", "10.0.0.2") == 401
+    clock.now += 60
+    assert fail(at, b"guess_x") == 401
+
+
+def test_after_ten_failures_in_a_minute_a_prefix_gets_429_from_everywhere() -> None:
+    at = door(Turned())
+    assert [fail(at, b"org_ci_%d" % number, f"10.0.0.{number}") for number in range(11)] == [401] * 10 + [429]
+    assert fail(at, b"org_web_1", "10.0.0.99") == 401
+
+
+def test_retry_after_says_when_there_is_room_again() -> None:
+    clock = Turned()
+    failures = Failures(clock)
+    for _ in range(FAILURES):
+        failures.note("10.0.0.1", b"x")
+    clock.now += 10.5
+    with pytest.raises(TooManyFailures) as refused:
+        failures.note("10.0.0.1", b"x")
+    assert refused.value.retry_after_s == 50
+
+
+def test_a_valid_token_is_never_refused_for_the_failures_of_others() -> None:
+    at = door(Turned())
+    for _ in range(30):
+        fail(at, b"org_guess")
+    assert fail(at, b"org_secret") == 200
+
+
+def test_a_network_of_ipv6_counts_as_one_address() -> None:
+    assert network_of("2001:db8::1") == network_of("2001:db8::ffff:1") != network_of("2001:db8:0:1::1")
+    assert network_of("10.0.0.1") != network_of("10.0.0.2")
+    assert network_of("") == b""
+
+
+def test_a_prefix_is_what_stands_before_the_secret() -> None:
+    assert prefix_of(b"org_ci_0123") == b"org_ci"
+    assert prefix_of(b"0123456789") == b"01234567"
+    assert len(prefix_of(b"x" * 1000 + b"_1")) == 40
+
+
+def test_what_is_remembered_of_failures_is_bounded() -> None:
+    clock = Turned()
+    failures = Failures(clock)
+    for number in range(REMEMBERED + 10):
+        failures.note(f"{number}", b"%d_x" % number)
+    assert len(failures._windows) == REMEMBERED  # noqa: SLF001 - that it is bounded shows nowhere else
+
+
+async def test_a_guesser_gets_429_with_retry_after_and_the_operator_goes_on(hello: Served) -> None:
+    wrong = {"Authorization": "Bearer org_guess"}
+    answers = [await hello.call("GET", "/organism", headers=wrong) for _ in range(12)]
+    assert [answer.status_code for answer in answers] == [401] * 10 + [429] * 2
+    last = answers[-1]
+    assert last.json()["error"]["code"] == "too_many_failures"
+    assert 50 < int(last.headers["retry-after"]) <= 60
+    assert (await hello.call("GET", "/organism")).status_code == 200
+    async with hello.socket(headers=wrong) as socket:
+        assert (await Frames(socket).next())["code"] == "too_many_failures"
+    async with hello.socket() as socket:
+        assert (await Frames(socket).next())["event"] == "connected"
+
+
+async def test_unknown_wrong_and_expired_tokens_look_the_same(tmp_path: Path) -> None:
+    gone = {"scopes": ["read"], "expires": "2020-01-01T00:00:00Z"}
+    async with served(hello_with(tmp_path, {"acme": {"old": gone}})) as server:
+        shown = set()
+        for token in ("nothing", TOKEN + "x", "page_1_00", "org_\u00e9", bearer("acme", "old")["Authorization"][7:]):
+            headers = {b"Authorization": f"Bearer {token}".encode("latin-1")}
+            answer = await server.client.get("/api/v1/organism", headers=headers)
+            error = answer.json()["error"]
+            del error["request_id"]
+            names = tuple(sorted(answer.headers.items() - {("x-request-id", answer.headers["x-request-id"])}))
+            shown.add(
+                (
+                    answer.status_code,
+                    repr(error),
+                    tuple(pair for pair in names if pair[0] not in {"date", "content-length"}),
+                )
+            )
+        assert len(shown) == 1
+        assert next(iter(shown))[0] == 401
+
+
+WHO = Principal(TenantId("acme"), "ci", frozenset({"read"}), credential=b"c" * 32)
+
+
+def test_a_ticket_is_good_once() -> None:
+    tickets = Tickets(Turned())
+    ticket = tickets.issue(WHO)
+    assert tickets.redeem(ticket) is WHO
+    with pytest.raises(InvalidAuthorization):
+        tickets.redeem(ticket)
+
+
+def test_a_ticket_is_good_for_thirty_seconds() -> None:
+    clock = Turned()
+    tickets = Tickets(clock)
+    early, late = tickets.issue(WHO), tickets.issue(WHO)
+    clock.now += LIFE_SECONDS - 0.5
+    assert tickets.redeem(early) is WHO
+    clock.now += 0.5
+    with pytest.raises(InvalidAuthorization):
+        tickets.redeem(late)
+
+
+def test_a_ticket_that_was_changed_is_refused_and_not_used_up() -> None:
+    tickets = Tickets(Turned())
+    ticket, other = tickets.issue(WHO), tickets.issue(WHO)
+    serial, mac = ticket.split(".")
+    for wrong in ("", "x", ".", serial, f"{serial}.", f"{serial}.{other.split('.')[1]}", f"{serial}.é", mac + ticket):
+        with pytest.raises(InvalidAuthorization):
+            tickets.redeem(wrong)
+    assert tickets.redeem(ticket) is WHO
+
+
+def test_a_ticket_of_another_process_is_refused() -> None:
+    with pytest.raises(InvalidAuthorization):
+        Tickets(Turned()).redeem(Tickets(Turned()).issue(WHO))
+
+
+def test_a_token_has_at_most_a_thousand_unused_tickets() -> None:
+    clock = Turned()
+    tickets = Tickets(clock)
+    for _ in range(MAX_OPEN):
+        tickets.issue(WHO)
+    with pytest.raises(RateLimitExceeded):
+        tickets.issue(WHO)
+    clock.now += LIFE_SECONDS
+    tickets.issue(WHO)
+
+
+async def ask(server: Served, headers: dict[str, str] | None = None) -> str:
+    """A ticket."""
+    said: httpx2.Response = await server.call("POST", "/ws-ticket", headers=headers or {})
+    assert said.json()["expires_in_seconds"] == 30
+    ticket: str = said.json()["ticket"]
+    return ticket
+
+
+async def test_a_ticket_opens_the_socket_once(hello: Served) -> None:
+    ticket = await ask(hello)
+    async with hello.socket(f"?ticket={ticket}", headers={}) as socket:
+        assert (await Frames(socket).next())["event"] == "connected"
+    async with hello.socket(f"?ticket={ticket}", headers={}) as socket:
+        frames = Frames(socket)
+        assert (await frames.next())["code"] == "invalid_authorization"
+        assert await closed(frames) == 4401
+
+
+async def test_a_ticket_has_the_rights_and_the_tenant_of_its_token(tmp_path: Path) -> None:
+    tokens = {"acme": {"ci": ["read"]}}
+    async with served(hello_with(tmp_path, tokens)) as server:
+        await server.inject()
+        ticket = await ask(server, bearer("acme", "ci"))
+        async with server.socket(f"?since=1&ticket={ticket}", headers={}) as socket:
+            frames = Frames(socket)
+            connected = await frames.next()
+            assert connected["log"] == server.organism.tenants["acme"].log.timeline
+            assert (await frames.ask("kill", thread_id="x"))["code"] == "forbidden"
+
+
+async def test_a_ticket_ends_with_its_token(tmp_path: Path) -> None:
+    async with served(hello_with(tmp_path, {"acme": {"ci": ["read"]}})) as server:
+        ticket = await ask(server, bearer("acme", "ci"))
+        write_tokens(tmp_path, {"acme": {}})
+        await until_status(server, "acme", "ci", 401)
+        async with server.socket(f"?ticket={ticket}", headers={}) as socket:
+            assert (await Frames(socket).next())["code"] == "invalid_authorization"
+
+
+async def test_a_ticket_is_for_the_socket_alone(hello: Served) -> None:
+    ticket = await ask(hello)
+    answer = await hello.call("GET", f"/organism?ticket={ticket}", headers={"Authorization": ""})
+    assert (answer.status_code, answer.json()["error"]["code"]) == (400, "credential_in_url")
+    assert ticket not in answer.text
+
+
+async def test_no_other_credential_opens_the_socket_by_its_url(hello: Served) -> None:
+    for name in ("token", "access_token", "Ticket"):
+        with pytest.raises(InvalidStatus) as refused:
+            async with hello.socket(f"?{name}={await ask(hello)}", headers={}):
+                pass
+        assert refused.value.response.status_code == 400
+
+
+async def test_a_ticket_needs_read(tmp_path: Path) -> None:
+    async with served(hello_with(tmp_path, {DEFAULT_TENANT: {"ci": ["inject"]}})) as server:
+        answer = await server.call("POST", "/ws-ticket", headers=bearer(DEFAULT_TENANT, "ci"))
+    assert (answer.status_code, answer.json()["error"]["code"]) == (403, "forbidden")

@@ -17,7 +17,7 @@ from organism.server.connections import ConnectionRegistry
 from organism.server.socket import MAX_UNAUTHENTICATED
 from tests.server.served import Frames, Served, served
 from tests.server.tenanted import Wanted, bearer, hello_with
-from tests.server.test_failures import KEY, Turned
+from tests.server.test_auth import KEY, Turned
 
 
 class Connected:

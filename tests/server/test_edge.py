@@ -12,7 +12,7 @@ import pytest
 from organism.server.app import ROUTES
 from organism.server.edge import MAX_BODY_BYTES
 from organism.server.rights import OPEN
-from tests.server.served import TOKEN, Served
+from tests.server.served import TOKEN, Frames, Served
 
 
 async def test_every_answer_has_strict_headers_and_a_request_id(hello: Served) -> None:
@@ -47,6 +47,8 @@ async def test_a_wrong_token_is_not_told_from_an_expired_one(hello: Served) -> N
 async def test_a_token_may_come_as_an_api_key(hello: Served) -> None:
     answer = await hello.call("GET", "/organism", headers={"Authorization": "", "X-API-Key": TOKEN})
     assert answer.status_code == 200
+    async with hello.socket(headers={"X-API-Key": TOKEN}) as socket:
+        assert (await Frames(socket).next())["event"] == "connected"
 
 
 async def test_a_credential_in_the_url_is_refused_and_not_echoed(hello: Served) -> None:

@@ -1,18 +1,22 @@
-"""What every answer says of itself, and what none says of the server (S31)."""
+"""Headers: of every answer, Host and Origin (S15), pages of other servers (S31), and the form that is wanted."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import AsyncIterator
 from itertools import chain
 
 import httpx2
 import pytest
+from websockets.exceptions import InvalidStatus
 
 from organism.bootstrap import VERSION
+from organism.errors import Forbidden, NotAcceptable
 from organism.server import headers
 from organism.server.app import ROUTES
+from organism.server.headers import Hosts, chosen
 from organism.server.rights import OPEN
-from tests.server.served import Served
+from tests.server.served import Frames, Served, served
 
 OPEN_PATHS = sorted({route.address for route in ROUTES if route.right is OPEN})
 STRICT = {name.decode(): value.decode() for name, value in headers.STRICT}
@@ -45,3 +49,142 @@ def test_no_policy_lets_anything_inline_or_from_elsewhere_in() -> None:
         assert directives[b"default-src"] == b"'none'"
         assert directives[b"frame-ancestors"] == b"'none'"
         assert set(directives.values()) <= {b"'none'", b"'self'"}
+
+
+HOSTS = Hosts(["work.example"])
+
+
+@pytest.mark.parametrize("host", ["localhost", "127.0.0.1:8080", "[::1]:8080", "LOCALHOST:1", "work.example:443"])
+def test_loopback_and_allowed_names_are_served(host: str) -> None:
+    HOSTS.check_host({b"host": host.encode()})
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        "",
+        "evil.example",
+        "localhost.evil.example",
+        "localhost@evil.example",
+        "127.0.0.1/x",
+        "localhost:99999",
+        "a b",
+        "[::1",
+        "\xff",
+    ],
+)
+def test_any_other_name_is_turned_away(host: str) -> None:
+    with pytest.raises(Forbidden):
+        HOSTS.check_host({b"host": host.encode("latin-1")})
+
+
+def test_a_program_sends_no_origin() -> None:
+    HOSTS.check_origin({b"host": b"localhost:8080"})
+
+
+def test_the_servers_own_page_may_open_the_socket() -> None:
+    HOSTS.check_origin({b"host": b"localhost:8080", b"origin": b"http://localhost:8080"})
+
+
+@pytest.mark.parametrize(
+    "origin",
+    [
+        "http://evil.example",
+        "http://localhost:3000",
+        "http://localhost",
+        "null",
+        "",
+        "file://",
+        "http://localhost:8080.evil.example",
+    ],
+)
+def test_another_page_may_not(origin: str) -> None:
+    with pytest.raises(Forbidden):
+        HOSTS.check_origin({b"host": b"localhost:8080", b"origin": origin.encode()})
+
+
+PAGE = "https://console.example"
+ASKS = {"Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": "authorization"}
+
+
+@pytest.fixture
+async def listing() -> AsyncIterator[Served]:
+    """A server that lists a page."""
+    async with served(origins=(PAGE,)) as server:
+        yield server
+
+
+def allowed(answer: httpx2.Response) -> set[str]:
+    """The headers by which pages are let in."""
+    return {name for name in answer.headers if name.startswith("access-control-")}
+
+
+@pytest.mark.parametrize("origin", [PAGE, "null", "http://localhost", "*"])
+async def test_without_a_list_no_page_is_let_in(hello: Served, origin: str) -> None:
+    answers = [
+        await hello.call("GET", "/organism", headers={"Origin": origin}),
+        await hello.call("OPTIONS", "/inject", headers={"Origin": origin, **ASKS}),
+    ]
+    assert [answer.status_code for answer in answers] == [200, 405]
+    assert [allowed(answer) for answer in answers] == [set(), set()]
+
+
+async def test_a_listed_page_reads_answers_and_errors_alike(listing: Served) -> None:
+    for path, status in (("/organism", 200), ("/nowhere", 404)):
+        answer = await listing.call("GET", path, headers={"Origin": PAGE})
+        assert (answer.status_code, answer.headers["access-control-allow-origin"]) == (status, PAGE)
+        assert "origin" in answer.headers["vary"]
+        assert "access-control-allow-credentials" not in answer.headers
+
+
+@pytest.mark.parametrize(
+    "origin", ["https://evil.example", f"{PAGE}.evil.example", "http://console.example", "null", ""]
+)
+async def test_any_other_page_is_not_let_in_by_the_list(listing: Served, origin: str) -> None:
+    answer = await listing.call("GET", "/organism", headers={"Origin": origin})
+    assert allowed(answer) == set()
+    asked = await listing.call("OPTIONS", "/inject", headers={"Origin": origin, **ASKS})
+    assert (asked.status_code, allowed(asked)) == (405, set())
+
+
+async def test_a_browser_that_asks_first_is_told_without_a_token(listing: Served) -> None:
+    async with httpx2.AsyncClient(trust_env=False) as browser:
+        answer = await browser.options(f"{listing.url}/api/v1/inject", headers={"Origin": PAGE, **ASKS})
+    assert answer.status_code == 204
+    assert "authorization" in answer.headers["access-control-allow-headers"]
+    assert answer.headers["access-control-allow-origin"] == PAGE
+
+
+async def test_a_listed_page_may_open_the_socket_and_no_other_may(listing: Served) -> None:
+    async with listing.socket(headers={**listing.bearer, "Origin": PAGE}) as socket:
+        await Frames(socket).until("connected")
+    with pytest.raises(InvalidStatus):
+        async with listing.socket(headers={**listing.bearer, "Origin": "https://evil.example"}):
+            pass
+
+
+OFFERS = ("application/xml", "application/schema+json")
+
+
+@pytest.mark.parametrize(
+    ("accept", "expected"),
+    [
+        ("", OFFERS[0]),
+        ("*/*", OFFERS[0]),
+        ("application/*", OFFERS[0]),
+        ("application/schema+json", OFFERS[1]),
+        ("Application/Schema+JSON; charset=utf-8", OFFERS[1]),
+        ("text/html, application/xml;q=0.9, */*;q=0.8", OFFERS[0]),
+        ("application/xml;q=0.5, application/schema+json", OFFERS[1]),
+        ("application/xml;q=0, */*", OFFERS[1]),
+    ],
+)
+def test_what_is_wanted_most_is_chosen(accept: str, expected: str) -> None:
+    assert chosen(accept, OFFERS) == expected
+
+
+@pytest.mark.parametrize("accept", ["text/html", "application/xml;q=0", "*/*;q=much", ",", "application/xml;q=nan"])
+def test_what_nobody_offers_is_refused(accept: str) -> None:
+    with pytest.raises(NotAcceptable) as refused:
+        chosen(accept, OFFERS)
+    assert refused.value.param == "headers.accept"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from typing import Any
 
@@ -10,7 +11,9 @@ import structlog
 
 from organism.model.redact import Redactor
 from organism.server import logs
-from tests.server.logged import logged
+from organism.server.edge import Edge
+from tests.server.logged import Terminal, logged
+from tests.server.served import Frames, Served
 
 FORGED = 'x\n{"level":"error","event":"forged"}\r\x1b[2J\x1b]0;title\x07\u2028\u2029\x85\u202e\x00\x7f'
 SECRET = "canary-4711-of-the-vault"
@@ -108,3 +111,89 @@ def test_every_level_can_be_chosen() -> None:
         with logged(level=level) as said:
             structlog.get_logger("x").error("it failed")
         assert len(said.lines) == 1
+
+
+FIELDS = {"timestamp", "level", "event", "request_id", "tenant", "method", "route", "status", "duration_ms"}
+
+
+def requests(said: Terminal) -> list[dict[str, Any]]:
+    """The entries that are of requests."""
+    return [entry for entry in said.entries if entry["event"] == "request"]
+
+
+async def test_each_request_has_a_line_with_its_id_tenant_route_status_and_duration(hello: Served) -> None:
+    with logged() as said:
+        answer = await hello.call("GET", "/agents/greeter?")
+    (entry,) = requests(said)
+    assert entry.keys() == FIELDS
+    assert entry["request_id"] == answer.headers["x-request-id"]
+    assert (entry["level"], entry["tenant"], entry["route"]) == ("info", "default", "/api/v1/agents/{name}")
+    assert (entry["method"], entry["status"]) == ("GET", 200)
+    assert entry["duration_ms"] > 0
+
+
+async def test_nothing_of_what_a_client_wrote_is_in_its_line(hello: Served) -> None:
+    with logged() as said:
+        for path in ("/agents/canary%0a", "/canary", "/messages?q=canary", "/messages?canary=1"):
+            await hello.call("GET", path, headers={"User-Agent": "canary", "Referer": "canary"})
+    assert len(requests(said)) == 4
+    assert "canary" not in said.getvalue()
+
+
+async def test_what_is_refused_for_want_of_rights_is_a_warning_and_has_no_tenant(hello: Served) -> None:
+    with logged() as said:
+        await hello.call("GET", "/organism", headers={"Authorization": "Bearer wrong"})
+        await hello.call("GET", "/organism", headers={"Host": "evil.example"})
+    found = [(entry["level"], entry["status"], entry["tenant"], entry["route"]) for entry in requests(said)]
+    assert found == [("warning", 401, None, "/api/v1/organism"), ("warning", 403, None, None)]
+
+
+async def test_what_fails_is_an_error_with_its_trace_under_the_same_id(hello: Served, monkeypatch: Any) -> None:
+    async def broken(*_: object) -> None:
+        raise RuntimeError("disk on fire")
+
+    monkeypatch.setattr(hello.log, "row", broken, raising=False)
+    with logged() as said:
+        answer = await hello.call("GET", "/agents/greeter")
+    trace, line = said.entries
+    assert (trace["level"], line["level"], line["status"]) == ("error", "error", 500)
+    assert trace["request_id"] == line["request_id"] == answer.json()["error"]["request_id"]
+    assert "disk on fire" in trace["exception"]
+    assert "disk on fire" not in answer.text
+
+
+async def test_a_socket_has_a_line_at_its_end(hello: Served) -> None:
+    with logged() as said:
+        async with hello.socket() as socket:
+            await Frames(socket).until("connected")
+        while not requests(said):
+            await asyncio.wait([asyncio.ensure_future(hello.client.get("/healthz"))])
+    entry = next(entry for entry in requests(said) if entry["route"] == "/ws")
+    assert (entry["tenant"], entry["status"], entry["level"]) == ("default", 101, "info")
+    assert entry["request_id"].startswith("ws-")
+
+
+async def test_a_request_that_the_stop_does_not_wait_for_is_told_so_in_the_shape_of_all_errors(hello: Served) -> None:
+    sent: list[dict[str, Any]] = []
+    reached = asyncio.Event()
+
+    async def receive() -> dict[str, Any]:
+        reached.set()
+        await asyncio.get_running_loop().create_future()
+        raise AssertionError
+
+    async def send(message: dict[str, Any]) -> None:
+        sent.append(message)
+
+    edge: Edge = hello.serving.app._http  # noqa: SLF001 - there is no other way to cancel a request from outside
+    headers = [
+        (name.lower().encode(), value.encode()) for name, value in (*hello.bearer.items(), ("Host", "localhost"))
+    ]
+    scope = {"method": "POST", "path": "/api/v1/inject", "query_string": b"", "headers": headers}
+    asked = asyncio.ensure_future(edge(scope, receive, send))
+    await reached.wait()
+    asked.cancel()
+    await asked
+    assert sent[0]["status"] == 503
+    assert b'"code":"stopping"' in sent[1]["body"]
+    assert (b"x-content-type-options", b"nosniff") in sent[0]["headers"]

@@ -11,14 +11,17 @@ import pytest
 
 from organism.log import units
 from organism.log.encode import parse
-from organism.log.log import Log
+from organism.log.log import SPAN_EVENTS, EventFilter, Log
+from organism.log.memory import MemoryLog
 from organism.model.events import Content, Event, Unit
+from organism.projections import threads
 from organism.server import learn, past
-from organism.server.frames import FRAMES, Frame
+from organism.server.frames import FRAMES, Folded, Frame
+from organism.server.learn import SHORT_EVENTS, thread_at
 from organism.server.past import Past
 from organism.server.push import Filter
 from tests.log.engines import START_US
-from tests.server.tales import NAMES, Teller, by_the_naive_way, in_memory, on_disk
+from tests.server.tales import MODELS, NAMES, Teller, by_the_naive_way, in_memory, on_disk
 
 ENGINES: dict[str, Callable[[Path], Awaitable[Log]]] = {"memory": in_memory, "sqlite": on_disk}
 TALES = 30
@@ -154,3 +157,105 @@ async def test_a_page_has_as_much_as_a_socket_takes(log: Log) -> None:
     large = [size for size in sizes if size > 1 << 20]
     assert len(large) < 5, "the page shrinks as soon as events are large"
     assert len(sizes) > 200
+
+
+COMMON, RARE, NEVER = "step_recorded", "thread_paused", "value_set"
+SEEN = frozenset({7, 3 * SPAN_EVENTS, 3 * SPAN_EVENTS + 1, 9 * SPAN_EVENTS, 12 * SPAN_EVENTS - 1})
+"""Positions of what is rare: inside a span, the last one, the first one."""
+EVENTS = 12 * SPAN_EVENTS
+UNIT_EVENTS = 300
+ASKED = [(COMMON,), (RARE,), (NEVER,), (RARE, NEVER), (RARE, COMMON), ()]
+
+
+@pytest.fixture(params=ENGINES)
+async def spans(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Log]:
+    """A log of twelve spans of two threads, in whose units spans begin and end anywhere."""
+    opened = await ENGINES[request.param](tmp_path / "log")
+    for begin in range(1, EVENTS + 1, UNIT_EVENTS):
+        positions = range(begin, min(begin + UNIT_EVENTS, EVENTS + 1))
+        events = [Event(RARE if position in SEEN else COMMON, {}) for position in positions]
+        await opened.commit(Unit(f"t{begin % 2}", events, START_US + begin, {}))
+    yield opened
+    await opened.close()
+
+
+async def test_the_same_events_are_found_without_reading_all(spans: Log, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(past, "STEP_EVENTS", 1)
+    chance = random.Random(1)
+    for types in ASKED:
+        for named in ((), ("t1",), ("t0", "t1"), ("nowhere",)):
+            wanted = EventFilter(named, types)
+            for after, until, limit in [(0, EVENTS, 20_000), (0, EVENTS, 2), *(_part(chance) for _ in range(5))]:
+                found = await past.read_events(spans, after, until, wanted, limit)
+                assert _places(found) == _places(await spans.read(after, until, wanted, limit))
+
+
+def _part(chance: random.Random) -> tuple[int, int, int]:
+    return chance.randrange(EVENTS), chance.randrange(EVENTS), chance.choice([1, 50, 20_000])
+
+
+def _places(events: list[Event]) -> list[int]:
+    return [event.position for event in events]
+
+
+async def test_frames_are_those_of_the_naive_way_over_many_spans(spans: Log, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(past, "STEP_EVENTS", 500)
+    for named in (None, frozenset({"t0"}), frozenset({"nowhere"})):
+        for names in (frozenset({"thread_updated"}), frozenset({"error"}), None):
+            wanted = Filter(named, events=names)
+            assert await all_of(Past(spans, wanted, 5), EVENTS) == await by_the_naive_way(spans, wanted, 5)
+
+
+SHOWN = ("status", "error", "paused", "message_count", "participants")
+
+
+@pytest.mark.parametrize("short", [3, 1 << 20], ids=["by look-ups", "by its history"])
+async def test_a_thread_is_learned_as_it_stood_at_any_position(monkeypatch: pytest.MonkeyPatch, short: int) -> None:
+    monkeypatch.setattr(learn, "SHORT_EVENTS", short)
+    log = await MemoryLog.open(MODELS)
+    head = await Teller(log, seed=3).tell(120)
+    row = None
+    events = {event.position: event for event in await log.read(wanted=EventFilter(threads=("t0",)), limit=head)}
+    for position in range(1, head + 1):
+        if position in events:
+            row = threads.apply("t0", row, events[position])
+        learned = await thread_at(log, "t0", position)
+        assert (learned is None) == (row is None)
+        if learned is not None and row is not None:
+            assert [learned[name] for name in SHOWN] == [row[name] for name in SHOWN]
+    await log.close()
+
+
+async def test_a_long_thread_is_learned_by_a_handful_of_events(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    log = await on_disk(tmp_path / "log")
+    log.append(Unit("t", [Event("thread_created", {})], START_US, {}))
+    for number in range(5000):
+        sent = {"message": f"m{number}", "from": "ann", "to": "bob", "type": "T", "depth": 1, "token": "c"}
+        log.append(Unit("t", [Event("message_sent", sent)], START_US, {}))
+    head = await log.commit(Unit("t", [Event("thread_completed", {})], START_US, {}))
+    given: list[Event] = []
+    read = log.read
+
+    async def counting(*arguments: object, **options: object) -> list[Event]:
+        events = await read(*arguments, **options)  # type: ignore[arg-type] # handed on as they came
+        given.extend(events)
+        return events
+
+    monkeypatch.setattr(log, "read", counting)
+    learned = await thread_at(log, "t", head - 1)
+    assert learned is not None
+    assert (learned["status"], learned["message_count"], learned["participants"]) == ("active", 5000, ["ann", "bob"])
+    assert len(given) <= SHORT_EVENTS + 2
+    await log.close()
+
+
+@pytest.mark.parametrize(("told", "status"), [(["organism_paused"], "paused"), (["organism_resumed"], "running")])
+async def test_a_start_says_whether_the_organism_was_paused_long_before(told: list[str], status: str) -> None:
+    log = await MemoryLog.open(MODELS)
+    for kind in ("organism_paused", "organism_resumed", *told, "agent_paused", "organism_started"):
+        await log.commit(Unit(None, [Event(kind, {})], START_US, {}))
+    folded = Folded(log.head - 1)
+    events = await log.read(folded.position)
+    await learn.learn(log, folded, events)
+    assert status.encode() in folded.frames(events)[0].wire
+    await log.close()

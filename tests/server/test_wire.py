@@ -11,7 +11,7 @@ from websockets.protocol import Protocol, Side
 from websockets.protocol import State as WireState
 
 from organism.errors import InvalidField, InvalidJson
-from organism.server.wire import MAX_DEPTH, frame, microseconds, parse_json, splice
+from organism.server.wire import MAX_DEPTH, Cursors, frame, microseconds, parse_json, splice
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text(),
@@ -86,3 +86,36 @@ def test_times_without_an_offset_and_other_texts_are_refused_by_name(text: str) 
     with pytest.raises(InvalidField) as refused:
         microseconds(text, "query.since")
     assert refused.value.param == "query.since"
+
+
+KEY = b"k" * 32
+LISTING = repr(("acme", "/api/v1/messages", [("agent", "greeter")]))
+
+
+def test_a_cursor_opens_the_listing_that_it_was_made_for_and_no_other() -> None:
+    cursors = Cursors(KEY)
+    cursor = cursors.seal(LISTING, [50, "msg-1"])
+    assert cursors.open(LISTING, cursor) == [50, "msg-1"]
+    for other in (
+        repr(("globex", "/api/v1/messages", [("agent", "greeter")])),
+        repr(("acme", "/api/v1/threads", [("agent", "greeter")])),
+        repr(("acme", "/api/v1/messages", [("agent", "shouter")])),
+        repr(("acme", "/api/v1/messages", [])),
+    ):
+        with pytest.raises(InvalidField):
+            cursors.open(other, cursor)
+
+
+def test_a_cursor_of_another_servers_key_is_refused() -> None:
+    with pytest.raises(InvalidField):
+        Cursors(b"o" * 32).open(LISTING, Cursors(KEY).seal(LISTING, [50, "msg-1"]))
+
+
+@pytest.mark.parametrize("key", ["msg-1", "msg-12", "msg-123"])
+def test_a_cursor_that_was_changed_is_refused(key: str) -> None:
+    cursors = Cursors(KEY)
+    cursor = cursors.seal(LISTING, [50, key])
+    changed = [cursor[:at] + ("A" if letter != "A" else "B") + cursor[at + 1 :] for at, letter in enumerate(cursor)]
+    for wrong in ("", "x", "é", cursor[:-4], *changed):
+        with pytest.raises(InvalidField):
+            cursors.open(LISTING, wrong)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import jsonschema_rs
@@ -14,10 +16,13 @@ from schemathesis.specs.openapi.definitions import OPENAPI_31_VALIDATOR
 from organism.server.app import BASE, ROUTES
 from organism.server.call import Answer, Call, Route
 from organism.server.contract import QUERY, Contract, gives
+from organism.server.documents import asyncapi, openapi
 from organism.server.documents.openapi import document
+from organism.server.documents.page import element, page
+from organism.server.documents.typescript import text, type_of
 from organism.server.problems import table
 from organism.server.shapes.standing import Healthy
-from tests.server.served import Served
+from tests.server.served import Frames, Served
 
 OPERATIONS = [(route.method, route.address) for route in ROUTES]
 PATHS = document(ROUTES)["paths"]
@@ -125,3 +130,94 @@ def test_what_needs_no_token_says_so(mount: str) -> None:
 
 def test_it_names_no_version_of_the_software() -> None:
     assert document(ROUTES)["info"]["version"] == "1"
+
+
+DOCUMENTS = {"asyncapi": asyncapi.document(), "openapi": openapi.document(ROUTES)}
+IS_PATTERN = jsonschema_rs.validator_for({"format": "regex"}, validate_formats=True)
+
+
+def patterns(part: Any) -> Iterator[str]:
+    """Every pattern of the document."""
+    if isinstance(part, dict):
+        yield from [part["pattern"]] if isinstance(part.get("pattern"), str) else []
+    inner = part.values() if isinstance(part, dict) else part if isinstance(part, list) else ()
+    for value in inner:
+        yield from patterns(value)
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_every_pattern_is_one_that_javascript_reads(name: str) -> None:
+    found = set(patterns(DOCUMENTS[name]))
+    assert found
+    assert [pattern for pattern in found if not IS_PATTERN.is_valid(pattern)] == []
+
+
+async def test_a_key_with_a_line_end_behind_it_is_no_key(hello: Served) -> None:
+    async with hello.socket() as socket:
+        refused = await Frames(socket).ask("inject", to="greeter", payload={"name": "Dan"}, idempotency_key="key\n")
+    assert (refused["event"], refused["param"]) == ("error", "/idempotency_key")
+
+
+WIRE = Path(__file__).parents[3] / "web" / "src" / "wire.ts"
+
+
+def test_the_file_in_the_repository_is_the_present_one() -> None:
+    assert WIRE.read_text("utf-8") == text(ROUTES), "run ./scripts/schemas and commit web/src/wire.ts"
+
+
+def test_every_shape_and_every_route_stands_in_it_once() -> None:
+    declared = re.findall(r"^export (?:interface|type) (\w+)", text(ROUTES), re.MULTILINE)
+    shapes = {**openapi.schemas_of(ROUTES).components, **asyncapi.components()}
+    assert sorted(declared) == sorted([*shapes, "Pushed", "Frame", "Command", "Answers", "Routes"])
+    routes = re.findall(r'^  "(\w+) (\S+)": \{', text(ROUTES), re.MULTILINE)
+    assert sorted(routes) == sorted((route.method, route.address) for route in ROUTES)
+
+
+def test_every_name_that_is_used_is_declared() -> None:
+    code = re.sub(r'/\*\*.*?\*/|//.*|"[^"]*"', "", text(ROUTES))
+    declared = set(re.findall(r"export (?:interface|type) (\w+)", code))
+    assert set(re.findall(r"\b[A-Z]\w+", code)) <= declared | {"Record", "Array"}
+
+
+def test_each_kind_of_schema_has_its_type() -> None:
+    assert type_of({"type": "integer"}) == "number"
+    assert type_of({}) == "unknown"
+    assert type_of({"anyOf": [{"type": "string"}, {"type": "null"}]}) == "string | null"
+    assert type_of({"type": "array", "items": {"enum": ["a", "b"]}}) == 'Array<"a" | "b">'
+    assert type_of({"type": "array", "items": {"$ref": "#/components/schemas/Agent"}}) == "Agent[]"
+    assert type_of({"type": "object", "additionalProperties": True}) == "Record<string, unknown>"
+
+
+async def test_it_is_served_without_a_token_with_its_style(hello: Served) -> None:
+    answer = await hello.client.get("/docs")
+    assert (answer.status_code, answer.headers["content-type"]) == (200, "text/html; charset=utf-8")
+    assert answer.content == page(document(ROUTES))
+    style = await hello.client.get("/docs.css")
+    assert (style.status_code, style.headers["content-type"]) == (200, "text/css; charset=utf-8")
+
+
+async def test_its_policy_allows_nothing_inline_and_nothing_foreign_and_it_has_none(hello: Served) -> None:
+    answer = await hello.client.get("/docs")
+    policy = answer.headers["content-security-policy"]
+    assert "default-src 'none'" in policy
+    assert "unsafe" not in policy
+    assert not re.search(r"<(script|style|iframe|img|form)\b|\s(style|on\w+)=", answer.text)
+    links = re.findall(r'(?:href|src)="([^"]*)"', answer.text)
+    assert links
+    assert all(link.startswith(("/", "#")) for link in links)
+
+
+def test_every_operation_and_every_shape_stands_in_it() -> None:
+    described = document(ROUTES)
+    shown = page(described).decode()
+    for path, methods in described["paths"].items():
+        for method, said in methods.items():
+            assert f"<h2>{method.upper()} {path}</h2>" in shown
+            assert f'<section id="{said["operationId"]}">' in shown
+    assert all(f'<section id="{name}">' in shown for name in described["components"]["schemas"])
+
+
+def test_text_cannot_become_an_element() -> None:
+    assert element("p", "<script>", element("b", "&"), title='"') == (
+        '<p title="&quot;">&lt;script&gt;<b>&amp;</b></p>'
+    )

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.flows.world import MakeWorld
-from tests.server.served import LISTENERS, Frames, Served, served
+from tests.server.served import LISTENERS, OWN, Frames, Served, served
 
 AGENT_FIELDS = {
     "name", "description", "is_agent", "peers", "payload_class", "state", "current_thread", "queue_depth",
@@ -325,3 +325,91 @@ async def test_an_indeterminate_effect_is_listed_pushed_and_resolved_once(world:
         second = await server.call("POST", f"/indeterminate/{effect['id']}/resolve", json=body)
         assert (first.status_code, first.json()["id"]) == (200, thread)
         assert (second.status_code, second.json()["error"]["code"]) == (409, "already_resolved")
+
+
+async def test_why_is_the_path_of_causes_from_a_message_to_its_root(hello: Served) -> None:
+    said = await hello.inject()
+    messages = (await hello.get(f"/threads/{said['thread_id']}"))["messages"]
+    why = await hello.get(f"/messages/{messages[-1]['id']}/why")
+    assert why == {"messages": messages[::-1], "count": 4, "next": None}
+    root = await hello.get(f"/messages/{said['message_id']}/why")
+    assert [message["id"] for message in root["messages"]] == [said["message_id"]]
+
+
+async def test_the_path_comes_with_envelopes_when_asked(hello: Served) -> None:
+    said = await hello.inject()
+    why = await hello.get(f"/messages/{said['replies'][0]['id']}/why?xml=true")
+    assert all("<meta>" in message["xml"] for message in why["messages"])
+
+
+async def test_a_long_path_goes_on_at_the_message_that_is_named(hello: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("organism.server.routes.messages.MAX_LIMIT", 3)
+    said = await hello.inject()
+    first = await hello.get(f"/messages/{said['replies'][0]['id']}/why")
+    assert (first["count"], first["next"]) == (3, said["message_id"])
+    rest = await hello.get(f"/messages/{first['next']}/why")
+    assert (rest["count"], rest["next"]) == (1, None)
+
+
+async def test_there_is_no_reason_for_what_there_is_not(hello: Served) -> None:
+    answer = await hello.call("GET", "/messages/msg-0/why")
+    assert (answer.status_code, answer.json()["error"]["code"]) == (404, "not_found")
+
+
+async def test_a_thread_shows_the_envelopes_of_its_messages_when_asked(hello: Served) -> None:
+    said = await hello.inject()
+    plain = await hello.get(f"/threads/{said['thread_id']}")
+    full = await hello.get(f"/threads/{said['thread_id']}?xml=true")
+    assert [message.pop("xml")[:9] for message in full["messages"]] == ["<message "] * 4
+    assert full == plain
+
+
+SOURCE = """
+async def careless(payload: Ask, metadata: HandlerMetadata):
+    raise ValueError("the key sk-proj-abcdefghijklmnopqrstuvwxyz0123456789 was not taken")
+"""
+
+
+async def test_what_looks_like_a_credential_is_masked_in_the_events_that_are_shown(world: MakeWorld) -> None:
+    made = world(SOURCE, {"careless": {}}, retry={"attempts": 2, "base_delay_s": 0.01})
+    async with served(made.config) as server:
+        await server.inject("careless", {"text": ""})
+        events = (await server.get("/log?limit=500"))["events"]
+        (kept,) = [event for event in await server.log.read(0) if event.type == "message_retried"]
+    assert "sk-proj-abcdefghijklmnopqrstuvwxyz0123456789" in kept.data["error"]
+    said = {event["type"]: event["data"] for event in events}
+    shown = [said["message_retried"]["error"], said["message_dead"]["reason"], said["thread_failed"]["reason"]]
+    assert shown == ["ValueError: the key [redacted] was not taken"] * 3
+
+
+async def test_the_configuration_in_force_is_shown_whole(hello: Served) -> None:
+    config = await hello.get("/organism/config")
+    assert list(config) == ["organism", "limits", "retry", "models", "embeddings", "tools", "fx", "listeners"]
+    assert config["organism"] == {"name": "hello-world", "imports": ["handlers"], "charter": True}
+    assert [listener["name"] for listener in config["listeners"]] == list(OWN)
+    assert config["listeners"][0]["prompt"] == "You are a friendly greeter."
+
+
+async def test_an_agents_section_is_shown_as_it_was_written(hello: Served) -> None:
+    assert await hello.get("/agents/greeter/config") == {
+        "name": "greeter",
+        "payload_class": "handlers.hello.Greeting",
+        "handler": "handlers.hello.greet",
+        "description": "Greeting agent - forwards to shouter",
+        "agent": True,
+        "peers": ["shouter"],
+        "prompt": "You are a friendly greeter.",
+    }
+
+
+@pytest.mark.parametrize("path", ["/organism/config", "/agents/greeter/config", "/agents/greeter/schema"])
+async def test_a_configuration_that_is_known_is_not_sent_again(hello: Served, path: str) -> None:
+    first = await hello.call("GET", path)
+    again = await hello.call("GET", path, headers={"If-None-Match": first.headers["etag"]})
+    assert (first.status_code, again.status_code, again.content) == (200, 304, b"")
+
+
+async def test_a_schema_comes_in_no_other_form(hello: Served) -> None:
+    answer = await hello.call("GET", "/agents/greeter/schema", headers={"Accept": "text/html"})
+    assert (answer.status_code, answer.json()["error"]["code"]) == (406, "not_acceptable")
+    assert answer.json()["error"]["param"] == "headers.accept"
