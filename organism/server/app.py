@@ -94,11 +94,11 @@ class App:
         self.mcp: Speaker = Mcp(self)
         self.metrics = Metrics()
         self.stopping: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        door = Authenticator(tokens, self._seconds, self.redactor.learn)
-        self.tickets = door.tickets
+        authenticator = Authenticator(tokens, self._seconds, self.redactor.learn)
+        self.tickets = authenticator.tickets
         self.connections = ConnectionRegistry(tokens, self._seconds)
-        self._http = Edge(self, door, hosts, ROUTES, load_page())
-        self._sockets = WebSockets(self, door, hosts)
+        self._http = Edge(self, authenticator, hosts, ROUTES, load_page())
+        self._sockets = WebSockets(self, authenticator, hosts)
         self._looking = LiveTokens(running, tokens, self.connections.review).begin()
 
     @property

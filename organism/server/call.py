@@ -39,7 +39,6 @@ DEPTH: Final = "SPASS-Caller-Depth"
 PARENT: Final = "SPASS-Parent-Request-Id"
 CALLER: Final = (DEPTH, PARENT)
 MOST_DEPTH: Final = 1_000_000
-_ID: Final = re.compile(r"[\x21-\x7e]{1,255}")
 
 Receive = Callable[[], Awaitable[dict[str, Any]]]
 Send = Callable[[dict[str, Any]], Awaitable[None]]

@@ -2,7 +2,8 @@
 
 In this order: the Host is one of ours, no credential stands in the URL, the route is known, the token is valid and
 allows it, the body is small enough (counted while it streams). Then the endpoint runs. Whatever goes wrong becomes a
-problem with the request's id; what nobody foresaw is logged with its trace and shown without it.
+problem with the request's id; an unexpected error is logged with its trace and shown without it. Routes are found by a
+dictionary: Starlette's router tries one pattern after the other, and its middleware wraps every request.
 """
 
 from __future__ import annotations
@@ -47,17 +48,9 @@ MAX_BODY_BYTES: Final = 1 << 20
 NOBODY: Final = Principal(DEFAULT_TENANT, "nobody", frozenset())
 _MAX_QUERY_FIELDS: Final = 100
 _DECIDING: Final = frozenset(
-    {
-        b"host",
-        b"origin",
-        b"authorization",
-        b"x-api-key",
-        b"content-type",
-        b"if-match",
-        b"if-none-match",
-        b"idempotency-key",
-    }
+    b"host origin authorization x-api-key content-type if-match if-none-match idempotency-key".split()
 )
+"""A request that sends one of these twice is refused."""
 _READING: Final = frozenset({"GET", "HEAD"})
 _ANNOUNCING: Final = frozenset({b"content-length", b"transfer-encoding", b"content-encoding"})
 """A request without any of these has no body; those that read are not asked for one then."""
@@ -71,10 +64,15 @@ class Edge:
     """The ASGI application for HTTP."""
 
     def __init__(
-        self, process: Process, door: Authenticator, hosts: Hosts, routes: Sequence[Route], page: Mapping[str, Answer]
+        self,
+        process: Process,
+        authenticator: Authenticator,
+        hosts: Hosts,
+        routes: Sequence[Route],
+        page: Mapping[str, Answer],
     ) -> None:
         self._process = process
-        self._door = door
+        self._authenticator = authenticator
         self._hosts = hosts
         self._table = Table(routes)
         self._page = page
@@ -121,7 +119,7 @@ class Edge:
         who = self._principal(route, params, headers, address_of(scope))
         access.tenant = who.tenant if who is not NOBODY else None
         tenant = self._process.organism.tenants[who.tenant]
-        head = ((b"etag", b'"%d"' % tenant.log.head),) if route.by_head else ()
+        head = ((b"etag", b'"%d"' % tenant.log.head),) if route.by_head else ()  # before the rows are read
         has_none = scope["method"] in _READING and headers.keys().isdisjoint(_ANNOUNCING)
         body = b"" if has_none else await _body(receive, headers)
         who = who if has_none else self._still(who, route, params)
@@ -152,16 +150,16 @@ class Edge:
     ) -> Principal:
         if route.right is OPEN:
             return NOBODY
-        who = self._door.by_token(token_in(headers), address)
-        route.right.check_door(who, params)
+        who = self._authenticator.by_token(token_in(headers), address)
+        route.right.check_early(who, params)
         return who
 
     def _still(self, who: Principal, route: Route, params: Mapping[str, str]) -> Principal:
         """Who it is by now: a body may take its time, and the token end meanwhile."""
         if who is NOBODY:
             return who
-        now = self._door.tokens.current(who)
-        route.right.check_door(now, params)
+        now = self._authenticator.tokens.current(who)
+        route.right.check_early(now, params)
         return now
 
 
@@ -270,16 +268,10 @@ async def _send_body(receive: Receive, send: Send, given: Answer, method: str) -
 
 async def _send_head(send: Send, given: Answer, request_id: str) -> None:
     length = ((b"content-length", b"%d" % len(given.body)),) if given.stream is None else ()
-    own = fixed.API_NAMES.intersection(name for name, _ in given.headers)
+    own = {name for name, _ in given.headers}
     always = [header for header in fixed.API if header[0] not in own] if own else fixed.API
     kind = ((b"content-type", given.kind),) if given.body or given.stream is not None else ()
-    headers = [
-        *kind,
-        *length,
-        (b"x-request-id", request_id.encode()),
-        *given.headers,
-        *always,
-    ]
+    headers = [*kind, *length, (b"x-request-id", request_id.encode()), *given.headers, *always]
     await send({"type": "http.response.start", "status": given.status, "headers": headers})
 
 

@@ -35,8 +35,6 @@ API: Final[tuple[Header, ...]] = (
 )
 """On every answer of the API: it is nobody's page and nobody's cache keeps it."""
 
-API_NAMES: Final = frozenset(name for name, _ in API)
-
 PAGE: Final[tuple[Header, ...]] = (
     *STRICT,
     (

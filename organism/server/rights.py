@@ -44,8 +44,8 @@ class Right:
             narrow = "".join(f", or {f'{self.scope}:{kind}:{name}'!r}" for kind, name in named)
             raise Forbidden(f"This needs a token with the scope {self.scope!r}{narrow}.", param=_AUTHORIZATION)
 
-    def check_door(self, who: Principal, params: Mapping[str, str]) -> None:
-        """Raise ``Forbidden`` if that is known before the body is read: with it, an object may yet come that is fit."""
+    def check_early(self, who: Principal, params: Mapping[str, str]) -> None:
+        """Raise ``Forbidden`` if that is known before the body is read, which may name an object that is granted."""
         if not self.in_body or self.scope is None or not who.may_some(self.scope):
             self.check(who, params)
 

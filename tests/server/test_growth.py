@@ -79,9 +79,9 @@ async def test_a_command_costs_in_proportion_to_its_size(hello: Served, name: st
 
 
 def test_sockets_have_the_limits_of_the_contract() -> None:
-    assert (seats.MAX_SOCKETS, serve.MAX_FRAME_BYTES, serve.PING_SECONDS) == (1000, 256 * 1024, 20)
+    assert (connections.MAX_SOCKETS, serve.MAX_FRAME_BYTES, serve.PING_SECONDS) == (1000, 256 * 1024, 20)
     assert (socket.AUTH_SECONDS, authenticator.LIFE_SECONDS) == (10, 30)
-    assert (standing.ACTIVE_SHOWN, standing.OTHERS_SHOWN) == (500, 100)
+    assert (snapshot.ACTIVE_SHOWN, snapshot.OTHERS_SHOWN) == (500, 100)
 
 
 def test_lists_keys_and_tokens_have_the_numbers_of_the_contract() -> None:

@@ -44,11 +44,11 @@ def test_what_needs_no_token_is_known_by_name() -> None:
 def test_a_right_that_names_its_object_in_the_body_waits_for_it_at_the_door() -> None:
     right = Right("inject", {"to": "agent"}, in_body=True)
     who = Principal(TenantId("acme"), "x", frozenset({"inject:agent:greeter"}))
-    right.check_door(who, {})
+    right.check_early(who, {})
     with pytest.raises(Forbidden):
         right.check(who, {})
     with pytest.raises(Forbidden):
-        right.check_door(Principal(TenantId("acme"), "x", frozenset({"read"})), {})
+        right.check_early(Principal(TenantId("acme"), "x", frozenset({"read"})), {})
 
 
 @pytest.mark.parametrize("scope", SCOPES)
