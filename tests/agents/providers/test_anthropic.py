@@ -209,27 +209,12 @@ async def test_a_key_that_is_missing_or_not_taken_is_told_by_its_variable(peer: 
     await wrong.close()
 
 
-async def test_an_overloaded_server_is_unavailable(peer: Peer, provider: AnthropicProvider) -> None:
-    await peer.script(Answer(status=529, error="Overloaded", headers={"Retry-After": "2"}))
-    error = await fault(provider)
-    assert (error.fault, error.retry_after_s) == ("unavailable", 2)
-
-
 async def test_a_server_that_answers_in_one_piece_is_understood(peer: Peer, provider: AnthropicProvider) -> None:
     block = b'{"type": "tool_use", "id": "c", "name": "f", "input": {"a": 1}}'
     body = b'{"content": [%b], "stop_reason": "tool_use"}' % block
     await peer.script(Answer(body=body, headers={"Content-Type": "application/json"}))
     came = await ask(provider, "Hello!")
     assert (came.calls, came.finish) == ([ToolCall("c", "f", {"a": 1})], "tool_calls")
-
-
-async def test_redirects_are_not_followed_and_broken_connections_are_told(
-    peer: Peer, provider: AnthropicProvider
-) -> None:
-    await peer.script(Answer(status=308, headers={"Location": peer.place}, body=b""), Answer(cut_after=0))
-    assert (await fault(provider)).fault == "rejected"
-    assert "hung up before it answered" in str(await fault(provider))
-    await peer.until(requests=2)
 
 
 def test_without_its_package_the_provider_says_how_to_get_it() -> None:
