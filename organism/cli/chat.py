@@ -5,11 +5,10 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
-from urllib.parse import quote
 
 import orjson
 
-from organism.cli.client import Client
+from organism.cli.client import Client, idempotency, path_of
 from organism.cli.exits import Exit, end
 from organism.cli.options import Chat
 from organism.cli.payloads import text_of
@@ -53,17 +52,9 @@ def _body(options: Chat, inputs: Mapping[str, Any]) -> Mapping[str, Any]:
     return {"data": {"inputs": dict(inputs)}, **({"session_id": options.session} if options.session else {})}
 
 
-def _path(options: Chat) -> str:
-    return f"/agents/{quote(options.agent, safe='')}/invoke"
-
-
-def _headers(options: Chat) -> dict[str, str]:
-    return {"Idempotency-Key": options.key} if options.key else {}
-
-
 def _whole(client: Client, options: Chat, inputs: Mapping[str, Any]) -> str:
     """The server's whole answer, for programs; gives why the turn ended."""
-    answer = client.post(_path(options), _body(options, inputs), headers=_headers(options))
+    answer = client.post(path_of("agents", options.agent, "invoke"), _body(options, inputs), key=options.key)
     print_json(answer)
     return str(answer["data"]["outputs"]["stop_reason"])
 
@@ -72,7 +63,7 @@ def _shown(client: Client, options: Chat, inputs: Mapping[str, Any]) -> tuple[st
     """The turn as it comes; gives its last text and why it ended. An agent that cannot stream is shown at once."""
     screen = _Screen()
     body = _body(options, inputs)
-    for line in client.lines(_path(options), body, FORMS, _headers(options)):
+    for line in client.lines(path_of("agents", options.agent, "invoke"), body, FORMS, idempotency(options.key)):
         entry = orjson.loads(line)
         for each in _entries_of(entry) if "data" in entry and "outputs" in entry["data"] else (entry,):
             screen.show(each["type"], each["data"])

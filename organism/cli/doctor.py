@@ -23,11 +23,11 @@ from organism.agents import BUNDLED_AGENTS
 from organism.bootstrap import VERSION, payload_check
 from organism.cli import checks
 from organism.cli.checks import Entry, Fault, Finding
+from organism.cli.client import notice_of, place
 from organism.cli.exits import Exit, end
-from organism.cli.held import holder
-from organism.cli.logs import TenantLog, logs_in
+from organism.cli.log import TenantLog, logs_in
 from organism.cli.options import Doctor, Remote
-from organism.cli.place import notice_of, place
+from organism.cli.serve import holder
 from organism.cli.show import out, print_json
 from organism.config.load import load
 from organism.config.tokens import TOKENS_FILE, read_tokens

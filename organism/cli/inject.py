@@ -17,15 +17,14 @@ PAYLOAD = "PAYLOAD"
 def inject(options: Inject) -> None:
     """Send it; with ``--wait``, show the replies. A thread that ended in an error ends the command with 1."""
     text = text_of(options.payload, PAYLOAD)
-    headers = {"Idempotency-Key": options.key} if options.key else {}
     where = given({"to": options.to, "thread_id": options.thread, "wait": options.wait or None})
     client = Client(options)
     if text.lstrip().startswith("<"):
-        headers["Content-Type"] = "application/xml"
-        said = client.post("/inject", params=where, content=text.encode(), headers=headers)
+        xml = {"Content-Type": "application/xml"}
+        said = client.post("/inject", key=options.key, params=where, content=text.encode(), headers=xml)
     else:
         payload = parsed(text, PAYLOAD, "JSON or XML")
-        said = client.post("/inject", {**where, "payload": payload}, headers=headers)
+        said = client.post("/inject", {**where, "payload": payload}, options.key)
     if options.json:
         print_json(said)
     else:

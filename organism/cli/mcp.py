@@ -9,10 +9,9 @@ from typing import Any, Final
 import httpx2
 import orjson
 
-from organism.cli.client import FOR_MODELS, TIMEOUT_SECONDS
+from organism.cli.client import FOR_MODELS, TIMEOUT_SECONDS, Place, place
 from organism.cli.exits import Exit
 from organism.cli.options import Remote
-from organism.cli.place import Place, place
 from organism.cli.show import refuse
 
 NEEDED: Final = "Install it: pip install 'organism[mcp]'."

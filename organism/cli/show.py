@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final, NoReturn
 
@@ -18,6 +19,7 @@ from rich.console import Console
 from rich.text import Text
 
 from organism.cli.exits import Exit, end
+from organism.cli.options import Remote
 
 TONES: Final = {
     "processing": "cyan",
@@ -42,6 +44,15 @@ _STEERING: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u
 _BREAKS: Final = re.compile(r"[\n\t]")
 
 Cell = str | Text
+Row = Callable[[Any], Sequence[Cell]]
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """What came of a list, and how many there are in all."""
+
+    rows: list[Any]
+    total: int
 
 
 class Plain(Console):
@@ -163,18 +174,31 @@ def _text(cell: Cell) -> Text:
     return cell if isinstance(cell, Text) else Text(" ".join(cell.split()))
 
 
-def tell_more(shown: int, total: int) -> None:
-    """Say so if a list has more than was asked for."""
-    if total > shown:
-        note(f"{shown} of {total}; --limit shows more")
-
-
 def fields(named: Mapping[str, Cell | None]) -> None:
     """One object: a line for each of its fields that has a value."""
     width = max(map(len, named))
     for name, value in named.items():
         if value:
             out().print(_one_line(Text.assemble((name.ljust(width), "bold"), GAP, value)))
+
+
+def show_list(options: Remote, found: Rows, columns: Sequence[str], row: Row, empty: str) -> None:
+    """A list as JSON or as a table, with a word on how many there are in all if those are not all."""
+    shown = len(found.rows)
+    if options.json:
+        print_json(found.rows)
+        return
+    table(columns, map(row, found.rows), empty)
+    if found.total > shown:
+        note(f"{shown} of {found.total}; --limit shows more")
+
+
+def show_one(options: Remote, value: Any, named: Mapping[str, Cell | None]) -> None:
+    """One object as JSON, or as lines of its named fields."""
+    if options.json:
+        print_json(value)
+    else:
+        fields(named)
 
 
 def state(name: str, *, paused: bool = False) -> Text:

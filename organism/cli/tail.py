@@ -13,10 +13,9 @@ from rich.text import Text
 from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidStatus, InvalidURI
 from websockets.sync.client import ClientConnection, connect
 
-from organism.cli.client import no_server, refuse_answer, remedy_of
+from organism.cli.client import Place, no_server, place, refuse_answer, remedy_of
 from organism.cli.exits import Exit, end
 from organism.cli.options import Tail
-from organism.cli.place import Place, place
 from organism.cli.show import compact, message_line, note, out, placed, print_json, refuse, state
 from organism.model.redact import visible
 

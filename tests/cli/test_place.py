@@ -9,8 +9,8 @@ import orjson
 import pytest
 import typer
 
+from organism.cli.client import place
 from organism.cli.options import Remote
-from organism.cli.place import place
 
 LOCAL = "http://127.0.0.1:1234"
 

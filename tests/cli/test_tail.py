@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from organism.cli.client import Place
 from organism.cli.options import Tail
-from organism.cli.place import Place
 from organism.cli.tail import Watch, shown
 
 MESSAGE = {"from": "a", "to": "b", "payload_type": "Told", "payload": {"text": "[bold]x"}}

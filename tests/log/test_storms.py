@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import random
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,9 +12,9 @@ import pytest
 
 from organism.errors import CommitUnknown, LogDamaged, LogUnavailable
 from organism.log.log import Query
-from organism.log.sqlite import SqliteLog
 from tests.log.apsw_driver import ApswDriver
 from tests.log.engines import anchor, created, found_out, open_durable, sent, unit
+from tests.log.power import cut, messages, survive
 from tests.log.storm import Storm
 
 
@@ -26,27 +25,9 @@ def storm(request: pytest.FixtureRequest) -> Iterator[Storm]:
     storm.unregister()
 
 
-async def write(log: SqliteLog, chance: random.Random, acknowledged: list[int]) -> None:
-    """A few commits of a few units; notes each that was acknowledged, and stops at the first that was not."""
-    for _ in range(chance.randrange(1, 8)):
-        for number in range(chance.randrange(3)):
-            log.append(unit(f"thr-{number}", created()))
-        acknowledged.append(await log.commit(unit("thr-1", sent(f"msg-{log.head:04}", "x" * chance.randrange(9000)))))
-
-
 @pytest.mark.parametrize("seed", range(12))
 async def test_g1_a_power_cut_loses_nothing_that_was_acknowledged(storm: Storm, tmp_path: Path, seed: int) -> None:
-    chance = random.Random(seed)
-    acknowledged = [0]
-    for _ in range(4):
-        log = await open_durable(tmp_path / "log", ApswDriver(storm.name))
-        assert log.head >= acknowledged[-1]
-        assert (await log.verify()).damage == ()
-        assert (await log.rows("messages", Query())).total == len(await messages(log))
-        await write(log, chance, acknowledged)
-        if chance.random() < 0.3:
-            log.append(unit("thr-9", created()))
-        await cut(log, storm, chance, tmp_path / "log")
+    await survive(storm, tmp_path / "log", random.Random(seed), cuts=4)
 
 
 async def test_g11_a_disk_that_lies_about_its_syncs_is_found_out(storm: Storm, tmp_path: Path) -> None:
@@ -59,28 +40,6 @@ async def test_g11_a_disk_that_lies_about_its_syncs_is_found_out(storm: Storm, t
     await cut(log, storm, random.Random(1), tmp_path / "log")
     with pytest.raises(LogDamaged, match="the log ends here"):
         await open_durable(tmp_path / "log", ApswDriver(storm.name))
-
-
-async def messages(log: SqliteLog) -> list[str]:
-    return [event.data["message"] for event in await log.read(limit=10_000) if event.type == "message_sent"]
-
-
-async def cut(log: SqliteLog, storm: Storm, chance: random.Random, place: Path) -> None:
-    """The power goes: the process dies without a word, and the disk has what it has."""
-    content = {path: platter.cut(chance) for path, platter in storm.platters.items()}
-    content |= {str(place / name): (place / name).read_bytes() for name in ("key", "anchor")}
-    await log.close()
-    storm.platters.clear()
-    lay(place, content)
-
-
-def lay(place: Path, content: dict[str, bytes]) -> None:
-    """Make the directory anew, with these files alone."""
-    shutil.rmtree(place)
-    place.mkdir(mode=0o700)
-    for path, text in content.items():
-        Path(path).touch(0o600)
-        Path(path).write_bytes(text)
 
 
 @pytest.mark.parametrize("error", [apsw.IOError, apsw.FullError])
