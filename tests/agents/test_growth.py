@@ -15,6 +15,8 @@ from organism.config.json_text import NotJson, found_in
 from organism.errors import InvalidPayload
 from tests.growth import growth_fault
 
+pytestmark = pytest.mark.thorough
+
 OFFERED = {"f": ("a", "b"), "g": ("a",)}
 CALLS = (
     '{"', '{"a":1,\n', "[f", "[f(", "f(1)\n", "f(1);", "[f(1),", '{"name": "f", "arguments": {}}\n', "<tool_call>",

@@ -160,6 +160,7 @@ def test_any_text_is_read_without_an_error(text: str) -> None:
     assert calls or rest == text + "calc"
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "text",
     [

@@ -144,6 +144,7 @@ class Named:
     by_name: dict[str, list[Decimal]]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("number", ['"1"', "1", '"1.x"'])
 def test_reading_grows_no_faster_than_its_json(number: str) -> None:
     codec = Codec.of([Named])

@@ -14,6 +14,8 @@ from organism.codec import Codec
 from organism.errors import InvalidPayload
 from tests.codec.payload_types import PayloadType, payload_types, seeds
 
+pytestmark = pytest.mark.thorough
+
 jsonschema_rs: Any = pytest.importorskip("jsonschema_rs")
 JUNK: list[Any] = [None, 1, -1, 2**63, 1.5, "", "x", "1", "2026-01-31", "2026-01-31T12:00:00Z", True, "QQ==", "QR=="]
 JUNK += [[], {}, ["x"], {"Inner": {}}, {"a": 1}]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import orjson
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from lxml import etree
@@ -12,6 +13,8 @@ from lxml import etree
 from organism.codec import Codec
 from organism.codec import xml as codec_xml
 from tests.codec.payload_types import PayloadType, payload_types, seeds
+
+pytestmark = pytest.mark.thorough
 
 TYPES = 300
 VALUES_A_TYPE = 40

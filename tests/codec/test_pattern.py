@@ -208,6 +208,7 @@ PARTS = st.recursive(
 )
 
 
+@pytest.mark.thorough
 @settings(max_examples=400, deadline=None, derandomize=True)
 @given(PARTS, st.text("abc1!", max_size=6))
 def test_a_chance_pattern_means_what_python_says(source: str, text: str) -> None:

@@ -19,6 +19,8 @@ from organism.codec.limits import ENVELOPE, XSI, Terms
 from organism.codec.xsd import envelope_xsd, text_of
 from tests.codec.payload_types import PayloadType, payload_types, seeds
 
+pytestmark = pytest.mark.thorough
+
 SPOILT_A_VALUE = 6
 # "NaN" is not among them: `xmlschema` holds it to no bound, while the standard says that it fits none.
 TEXTS = [

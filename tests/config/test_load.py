@@ -192,6 +192,7 @@ def test_a_byte_order_mark_does_no_harm(place: Place) -> None:
     assert place.load().name == "hello"
 
 
+@pytest.mark.thorough
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     cut=st.integers(0, len(HEAD + GREETER)), put=st.sampled_from(["", "no", "[", ": ", "\n", "  ", "- ", "'", "1", "&"])

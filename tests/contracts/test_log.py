@@ -166,6 +166,7 @@ async def test_l3_the_organism_has_a_stream_of_its_own(log: Log) -> None:
         log.append(unit(None, Event("organism_resumed", {}), expect={ORGANISM_STREAM: 0}))
 
 
+@pytest.mark.thorough
 async def test_l3_a_stream_that_left_the_memory_is_still_known(log: Log) -> None:
     await log.commit(unit("thr-0", created(), sent("msg-0")))
     for number in range(9000):

@@ -10,7 +10,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 from organism.model import commands as c
 from tests.flows.machine import AGENTS, Machine
 
-pytestmark = pytest.mark.timeout(600)
+pytestmark = [pytest.mark.thorough, pytest.mark.timeout(600)]
 agents = st.sampled_from(AGENTS)
 
 

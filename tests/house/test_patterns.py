@@ -14,6 +14,8 @@ import pytest
 import organism
 from tests.growth import growth_fault
 
+pytestmark = pytest.mark.thorough
+
 MOST: Final = 64 << 10
 PARTS: Final = re.compile(r"[A-Za-z]{2,}|[^\\]")
 """What texts are made of that hurt a pattern: the words and the characters that it speaks of."""

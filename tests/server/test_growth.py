@@ -18,6 +18,8 @@ from tests.server.hostile.asking import first_answer
 from tests.server.hostile.large import BODIES, COMMANDS, HEADS, MOST_HEAD_BYTES, Make
 from tests.server.served import Frames, Served
 
+pytestmark = pytest.mark.thorough
+
 MOST_ANSWER_BYTES = 12_000
 MOST_COMMAND_BYTES = 128 << 10
 FEWEST_RUNS, RUNS = 2, 5

@@ -16,6 +16,8 @@ from tests.log.engines import START_US
 from tests.server.served import HELLO, Frames, Served, served
 from tests.server.test_stream import listening
 
+pytestmark = pytest.mark.thorough
+
 THREADS, EVENTS_A_THREAD, AT_ONCE = 5000, 200, 50
 FEW = 1000
 """So many events may be read of the million, at the very most."""

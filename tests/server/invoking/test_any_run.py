@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
 import orjson
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -15,6 +16,8 @@ from organism.model.run import REQUIRED, STOP_REASONS, RunEntry
 from organism.projections.run import fold, trim_to_trailing_unit
 from organism.server.invoking.asked import STREAMS
 from organism.server.invoking.telling import teller
+
+pytestmark = pytest.mark.thorough
 
 NAMES = st.sampled_from(["a", "b", "c"])
 TEXTS = st.text(max_size=6)
