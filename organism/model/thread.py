@@ -6,6 +6,7 @@ These are the objects that ``projections/routing.py`` folds; nothing else makes 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from organism.model.events import Event
@@ -33,6 +34,7 @@ NO_ROOT: Final = Root()
 NOBODY: Final[frozenset[str]] = frozenset()
 
 
+@dataclass(slots=True, eq=False)
 class Thread:
     """A thread that is active. ``open`` counts its open messages.
 
@@ -40,18 +42,15 @@ class Thread:
     of the host program.
     """
 
-    __slots__ = ("failed", "head", "id", "open", "parent", "paused", "reason", "roots", "todos")
-
-    def __init__(self, thread_id: str) -> None:
-        self.id = thread_id
-        self.open = 0
-        self.failed = 0
-        self.reason = ""
-        self.paused = False
-        self.head = 0
-        self.parent: str | None = None
-        self.todos: dict[str, dict[str, Any]] | None = None
-        self.roots: dict[str, Root] | None = None
+    id: str
+    open: int = 0
+    failed: int = 0
+    reason: str = ""
+    paused: bool = False
+    head: int = 0
+    parent: str | None = None
+    todos: dict[str, dict[str, Any]] | None = None
+    roots: dict[str, Root] | None = None
 
     def begin_chain(self, correlation: str | None, root: Root, open_messages: Iterable[Message]) -> None:
         """A message was injected: what follows from it follows from this root."""
@@ -64,61 +63,41 @@ class Thread:
         self.roots[correlation] = root
 
 
+@dataclass(slots=True, eq=False)
 class Call:
     """The context of a request: who waits for its answer, and in which call that one stands. Private to the pump."""
 
-    __slots__ = ("ask", "caller", "id", "parent", "step")
-
-    def __init__(self, call_id: str, caller: str, parent: Call | None) -> None:
-        self.id = call_id
-        self.caller = caller
-        self.parent = parent
-        self.step: Step | None = None
-        self.ask: Step | None = None
+    id: str
+    caller: str
+    parent: Call | None
+    step: Step | None = None
+    ask: Step | None = None
 
 
+@dataclass(slots=True, eq=False)
 class Step:
     """A step of a handling: its record, or that it is under way.
 
-    ``open`` counts the open messages in an ask's branch: when none is left, nobody can answer any more.
+    ``open`` counts the open messages in an ask's branch: when none is left, no answer can come any more. ``expires``
+    and ``held_at``, since when its clock stands still, are times in µs; ``content_at`` is the position of its result.
     """
 
-    __slots__ = (
-        "approval",
-        "content_at",
-        "effect",
-        "error",
-        "expires",
-        "held_at",
-        "input",
-        "is_written",
-        "key",
-        "kind",
-        "message",
-        "number",
-        "ok",
-        "open",
-        "result",
-        "unknown",
-    )
-
-    def __init__(self, message: Message, number: int, kind: str, digest: str) -> None:
-        self.message = message
-        self.number = number
-        self.kind = kind
-        self.input = digest
-        self.ok: bool | None = None
-        self.error: dict[str, str] | None = None
-        self.content_at = 0
-        self.result: Any = None
-        self.open = 0
-        self.effect = ""
-        self.key = ""
-        self.approval = ""
-        self.expires = 0
-        self.held_at = 0
-        self.unknown = False
-        self.is_written = True
+    message: Message
+    number: int
+    kind: str
+    input: str
+    ok: bool | None = None
+    error: dict[str, str] | None = None
+    content_at: int = 0
+    result: Any = None
+    open: int = 0
+    effect: str = ""
+    key: str = ""
+    approval: str = ""
+    expires: int = 0
+    held_at: int = 0
+    unknown: bool = False
+    is_written: bool = True
 
     def named(self) -> dict[str, Any]:
         """What every event of a step says of it."""

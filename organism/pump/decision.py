@@ -144,6 +144,14 @@ class Decision(Unit):
         if handling is not None and handling.step_ended(step):
             self.resumed = (*self.resumed, step.message)
 
+    def answer(self, step: Step, event: Event, payload: Any) -> None:
+        """The message that was just sent answers an ask: it is handled with it."""
+        data = {"message": event.data["message"], "agent": event.data["to"], "outcome": "answered", "duration": 0}
+        self.add("message_handled", data)
+        step.result = payload
+        self.set_result(step, event)
+        self.record(step)
+
     def set_result(self, step: Step, event: Event) -> None:
         """The step's result is the content of this event."""
         self.results = (*self.results, (step, event))
@@ -200,3 +208,15 @@ class Decision(Unit):
         else:
             self.add("thread_completed", kept)
         self.ends = (thread.id,)
+
+
+def message_data(message_id: str, ends: tuple[str, str], type_name: str, depth: int, token: str) -> dict[str, Any]:
+    """What every ``message_sent`` says; ``ends`` are its sender and its receiver."""
+    return {
+        "message": message_id,
+        "from": ends[0],
+        "to": ends[1],
+        "type": type_name,
+        "depth": depth,
+        "token": token,
+    }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import NamedTuple
 
 from organism.codec import Sealed, SpoofAttempt
 from organism.config.settings import Listener
@@ -11,20 +11,17 @@ from organism.model.commands import Inject
 from organism.model.events import Content
 from organism.model.ids import CONSOLE, token_of
 from organism.model.thread import Thread
-from organism.pump.decision import Decision, State
+from organism.pump.decision import Decision, State, message_data
 from organism.pump.route import Refused, Sender, receivers
 from organism.pump.rules import Rules
 
 
-class Prepared:
+class Prepared(NamedTuple):
     """An injected message that will be sent."""
 
-    __slots__ = ("message_id", "sealed", "to")
-
-    def __init__(self, message_id: str, to: str, sealed: Sealed) -> None:
-        self.message_id = message_id
-        self.to = to
-        self.sealed = sealed
+    message_id: str
+    to: str
+    sealed: Sealed
 
 
 def receiver(state: State, to: str) -> Listener:
@@ -97,14 +94,8 @@ def add(decision: Decision, prepared: list[Prepared], command: Inject) -> None:
     """Add the injected messages; the first is the correlation of all that follows from it."""
     decision.correlation = prepared[0].message_id
     for item in prepared:
-        data: dict[str, Any] = {
-            "message": item.message_id,
-            "from": CONSOLE,
-            "to": item.to,
-            "type": item.sealed.type_name,
-            "depth": 1,
-            "token": token_of(item.message_id),
-        }
+        ends = (CONSOLE, item.to)
+        data = message_data(item.message_id, ends, item.sealed.type_name, 1, token_of(item.message_id))
         if command.caller_depth:
             data["caller_depth"] = command.caller_depth
         if command.caller_request is not None:

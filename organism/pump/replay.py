@@ -15,7 +15,7 @@ from organism.errors import AlreadyResolved, InvalidRequest, NotFound
 from organism.model.events import Content, Event
 from organism.model.ids import CONSOLE, token_of
 from organism.model.thread import NO_ROOT, Root
-from organism.pump.decision import Decision, State
+from organism.pump.decision import Decision, State, message_data
 from organism.pump.pump import Pump
 from organism.pump.route import Refused, Sender, receivers
 
@@ -142,15 +142,9 @@ def add(decision: Decision, letter: Letter, again: Again, *, edited: bool) -> in
         "failed": not letter.was_refused,
     }
     decision.add("message_replayed", closed)
-    data: dict[str, Any] = {
-        "message": again.message_id,
-        "from": letter.sender,
-        "to": letter.to,
-        "type": again.sealed.type_name,
-        "depth": max(1, len(letter.calls) + 1),
-        "token": token_of(again.message_id),
-        "calls": [list(call) for call in letter.calls],
-    }
+    ends, depth = (letter.sender, letter.to), max(1, len(letter.calls) + 1)
+    data = message_data(again.message_id, ends, again.sealed.type_name, depth, token_of(again.message_id))
+    data["calls"] = [list(call) for call in letter.calls]
     if letter.root != NO_ROOT:
         data["root"] = list(letter.root)
     if letter.authors:

@@ -15,7 +15,7 @@ from organism.model.handler import SystemError as SystemErrorPayload
 from organism.model.ids import CONSOLE, SYSTEM_TODO, token_of
 from organism.model.thread import NOBODY, Call, Step
 from organism.pump import todo
-from organism.pump.decision import Decision
+from organism.pump.decision import Decision, message_data
 from organism.pump.handling import Handling
 from organism.pump.route import GENERIC, Refused, Sender, receivers, within_limits
 from organism.pump.rules import Rules
@@ -104,22 +104,16 @@ def _send_one(decision: Decision, handling: Handling, to: str, payload: object, 
     if isinstance(sealed, Refused):
         _refuse(decision, handling, to, payload, sealed)
         return sealed
-    data = {
-        "message": message_id,
-        "from": handling.message.to,
-        "to": to,
-        "type": sealed.type_name,
-        "depth": handling.message.depth + 1,
-        "token": token,
-    }
+    message = handling.message
+    data = message_data(message_id, (message.to, to), sealed.type_name, message.depth + 1, token)
     if step is not None:
         data["step"] = [step.message.id, step.number]
     if notes:
         data["notes"] = list(notes)
-    content = Content(handling.message.thread.id, sealed.json, sealed.xml)
+    content = Content(message.thread.id, sealed.json, sealed.xml)
     event = decision.add("message_sent", signed(handling, data), content)
     if to == CONSOLE:
-        deliver_outside(decision, message_id, CONSOLE, "delivered")
+        _deliver_outside(decision, message_id)
     else:
         decision.put(event, sealed.payload, handling.rules.generation)
     return None
@@ -137,9 +131,9 @@ def seal(handling: Handling, to: str, token: str, payload: object) -> Sealed | R
         return Refused("validation", "schema", f"The payload cannot be read: {described(error)}")
 
 
-def deliver_outside(decision: Decision, message_id: str, agent: str, outcome: str) -> None:
-    """A message that no handler takes ends in the unit that sent it."""
-    decision.add("message_handled", {"message": message_id, "agent": agent, "outcome": outcome, "duration": 0})
+def _deliver_outside(decision: Decision, message_id: str) -> None:
+    """A message to the console ends in the unit that sent it."""
+    decision.add("message_handled", {"message": message_id, "agent": CONSOLE, "outcome": "delivered", "duration": 0})
 
 
 def reply(decision: Decision, handling: Handling, payload: object, more: frozenset[str] = NOBODY) -> None:
@@ -172,32 +166,23 @@ def _send_reply(decision: Decision, handling: Handling, sealed: Sealed, token: s
     call = handling.message.call
     assert call is not None  # noqa: S101 - checked by the caller; narrows the type
     message_id = decision.state.ids.message()
-    data: dict[str, Any] = {
-        "message": message_id,
-        "from": handling.message.to,
-        "to": call.caller,
-        "type": sealed.type_name,
-        "depth": handling.message.depth + 1,
-        "token": token,
-        "call": call.parent.id if call.parent is not None else call.id,
-        "reply": True,
-        "class": class_path(type(sealed.payload)),
-    }
+    message = handling.message
+    data = message_data(message_id, (message.to, call.caller), sealed.type_name, message.depth + 1, token)
+    data["call"] = call.parent.id if call.parent is not None else call.id
+    data["reply"] = True
+    data["class"] = class_path(type(sealed.payload))
     if sealed.notes:
         data["notes"] = list(sealed.notes)
     step = call.step
     answers = step is not None and step.ok is None and step.message.id in decision.state.routing.messages
     if answers and step is not None:
         data["answers"] = [step.message.id, step.number]
-    content = Content(handling.message.thread.id, sealed.json, sealed.xml)
+    content = Content(message.thread.id, sealed.json, sealed.xml)
     event = decision.add("message_sent", signed(handling, data, more), content)
     if answers and step is not None:
-        step.result = sealed.payload
-        decision.set_result(step, event)
-        deliver_outside(decision, message_id, call.caller, "answered")
-        decision.record(step)
+        decision.answer(step, event, sealed.payload)
     elif call.caller == CONSOLE:
-        deliver_outside(decision, message_id, CONSOLE, "delivered")
+        _deliver_outside(decision, message_id)
     else:
         _put_or_unread(decision, event, call, sealed, handling)
 
@@ -255,16 +240,8 @@ def tell_refused(decision: Decision, handling: Handling, refused: Refused) -> No
     token = token_of(call_id)
     sealed = handling.rules.codec.seal("system", message.to, token, error)
     message_id = decision.state.ids.message()
-    data = {
-        "message": message_id,
-        "from": "system",
-        "to": message.to,
-        "type": sealed.type_name,
-        "depth": message.depth + 1,
-        "token": token,
-        "call": call_id,
-        "reply": True,
-    }
+    data = message_data(message_id, ("system", message.to), sealed.type_name, message.depth + 1, token)
+    data |= {"call": call_id, "reply": True}
     event = decision.add("message_sent", signed(handling, data), Content(message.thread.id, sealed.json, sealed.xml))
     too_deep = message.depth >= decision.state.rules.limits.max_depth
     if accepts(handling.listener, sealed.type_name) and not too_deep:

@@ -6,7 +6,7 @@ A refusal tells the sender little and the operator all.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 
 from organism.config.settings import Listener
 from organism.model.ids import CONSOLE
@@ -29,15 +29,12 @@ class Refused:
     reason: str
 
 
-class Sender:
+class Sender(NamedTuple):
     """Who sends, in which depth, with how many messages of the thread open already."""
 
-    __slots__ = ("depth", "listener", "open")
-
-    def __init__(self, listener: Listener | None, depth: int, open_messages: int) -> None:
-        self.listener = listener
-        self.depth = depth
-        self.open = open_messages
+    listener: Listener | None
+    depth: int
+    open: int
 
 
 def may_address(sender: Listener | None, to: str) -> bool:

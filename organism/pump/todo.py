@@ -9,7 +9,7 @@ from organism.model.events import Content
 from organism.model.handler import TodoComplete, TodoRegistered, TodoUntil
 from organism.model.ids import SYSTEM_TODO, token_of
 from organism.model.thread import Message, Step
-from organism.pump.decision import Decision
+from organism.pump.decision import Decision, message_data
 from organism.pump.route import Refused
 
 
@@ -26,15 +26,8 @@ def take(
 ) -> TodoRegistered | None:
     """Record the message and what it does; gives the answer to a ``TodoUntil``."""
     request = decision.state.ids.message()
-    data = {
-        "message": request,
-        "from": message.to,
-        "to": SYSTEM_TODO,
-        "type": sealed.type_name,
-        "depth": message.depth + 1,
-        "token": token_of(request),
-        **authors,
-    }
+    ends = (message.to, SYSTEM_TODO)
+    data = message_data(request, ends, sealed.type_name, message.depth + 1, token_of(request)) | authors
     if step is not None:
         data["step"] = [step.message.id, step.number]
     decision.add("message_sent", data, Content(message.thread.id, sealed.json, sealed.xml))
@@ -65,26 +58,16 @@ def _register(decision: Decision, message: Message, wanted: TodoUntil, authors: 
 def answer(decision: Decision, message: Message, sealed: Sealed, step: Step | None) -> None:
     """The answer goes to the ask that waits for it; without one it is recorded and ends unread."""
     reply = decision.state.ids.message()
-    data = {
-        "message": reply,
-        "from": SYSTEM_TODO,
-        "to": message.to,
-        "type": sealed.type_name,
-        "depth": message.depth + 1,
-        "token": token_of(message.id),
-        "call": message.call.id if message.call is not None else message.id,
-        "reply": True,
-    }
-    if step is None:
-        decision.add("message_sent", data, Content(message.thread.id, sealed.json, sealed.xml))
-        decision.handled(decision.state.routing.messages[reply], "unread")
-        return
-    data["answers"] = [step.message.id, step.number]
+    token = token_of(message.id)
+    data = message_data(reply, (SYSTEM_TODO, message.to), sealed.type_name, message.depth + 1, token)
+    data |= {"call": message.call.id if message.call is not None else message.id, "reply": True}
+    if step is not None:
+        data["answers"] = [step.message.id, step.number]
     event = decision.add("message_sent", data, Content(message.thread.id, sealed.json, sealed.xml))
-    decision.add("message_handled", {"message": reply, "agent": message.to, "outcome": "answered", "duration": 0})
-    step.result = sealed.payload
-    decision.set_result(step, event)
-    decision.record(step)
+    if step is None:
+        decision.handled(decision.state.routing.messages[reply], "unread")
+    else:
+        decision.answer(step, event, sealed.payload)
 
 
 def nudge(message: Message) -> str:

@@ -237,19 +237,22 @@ async def test_by_default_no_number_of_failures_pauses_an_agent(world: MakeWorld
         assert await o.events("agent_paused") == []
 
 
-async def test_a_message_may_go_as_deep_as_the_limit_says(world: MakeWorld) -> None:
+@pytest.mark.parametrize(("limits", "deepest"), [({}, 50), ({"max_depth": 4}, 4)])
+async def test_a_message_may_go_as_deep_as_the_limit_says(
+    world: MakeWorld, limits: dict[str, int], deepest: int
+) -> None:
     made = world(
         """
         async def digger(payload: Ask, metadata: HandlerMetadata):
             return HandlerResponse(Ask(payload.text + "x"), to="digger")
         """,
         {"digger": {}},
-        limits={"max_depth": 4},
+        limits=limits,
     )
     async with made.running(on_disk=False) as o:
         outcome = await o.inject("digger", {"text": ""}, wait=True)
         depths = [event.data["depth"] for event in await o.events("message_sent") if event.data["from"] != "system"]
         refused = (await o.events("message_refused", thread=outcome.thread_id))[0].data
-    assert depths == [1, 2, 3, 4]
+    assert depths == list(range(1, deepest + 1))
     assert (refused["code"], refused["why"], refused["from"]) == ("validation", "depth", "digger")
-    assert "max_depth (4)" in refused["reason"]
+    assert f"max_depth ({deepest})" in refused["reason"]

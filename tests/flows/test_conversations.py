@@ -73,29 +73,6 @@ async def add(payload: Ask, metadata: HandlerMetadata):
     assert outcome.replies == ({"text": "ONE!"},)
 
 
-async def test_an_agent_with_empty_peers_cannot_send_anywhere_else(world: MakeWorld) -> None:
-    made = world(
-        """
-        async def closed(payload: Ask, metadata: HandlerMetadata):
-            sends = [HandlerResponse(Ask("x"), to=to) for to in ("sink", "console")]
-            return [*sends, HandlerResponse.respond(Told("ok"))]
-
-        async def sink(payload: Ask, metadata: HandlerMetadata):
-            return None
-        """,
-        {"closed": {}, "sink": {}},
-    )
-    async with made.running() as o:
-        outcome = await o.inject("closed", {"text": "go"}, wait=True)
-        refused = await o.events("message_refused", thread=outcome.thread_id)
-        receivers = {event.data["to"] for event in await o.events("message_sent", thread=outcome.thread_id)}
-    assert [event.data["why"] for event in refused] == ["not_a_peer", "not_a_peer"]
-    assert receivers == {"closed", "console"}
-    assert outcome.replies == ({"text": "ok"},)
-    assert outcome.thread is not None
-    assert outcome.thread["status"] == "completed"
-
-
 async def test_a_reply_goes_to_the_caller_of_the_call_it_answers(world: MakeWorld) -> None:
     """Without ``ask``: the caller handles the reply in its own call, and answers its own caller."""
     made = world(
@@ -173,26 +150,3 @@ async def test_sender_and_receiver_never_share_an_object(world: MakeWorld) -> No
     async with made.running() as o:
         outcome = await o.inject("giver", {"text": ""}, wait=True)
     assert outcome.replies == ({"text": "['a'] False"},)
-
-
-async def test_a_group_gets_what_one_of_it_gets(world: MakeWorld) -> None:
-    made = world(
-        """
-        async def caller(payload: Ask, metadata: HandlerMetadata):
-            return HandlerResponse(Ask(payload.text), to="left")
-
-        async def left(payload: Ask, metadata: HandlerMetadata):
-            return HandlerResponse(Told("left"), to="console")
-
-        async def right(payload: Ask, metadata: HandlerMetadata):
-            return HandlerResponse(Told("right"), to="console")
-        """,
-        {
-            "caller": {"peers": ["left", "right"]},
-            "left": {"broadcast": True, "peers": ["console"]},
-            "right": {"broadcast": True, "peers": ["console"]},
-        },
-    )
-    async with made.running() as o:
-        outcome = await o.inject("caller", {"text": "x"}, wait=True)
-    assert sorted(reply["text"] for reply in outcome.replies) == ["left", "right"]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from organism.errors import AlreadyResolved, InvalidPayload, NotFound, ThreadKilled
-from organism.model.commands import DiscardDeadLetter, Inject, KillThread, ReplayDeadLetter
+from organism.errors import AlreadyResolved, InvalidPayload, NotFound
+from organism.model.commands import DiscardDeadLetter, ReplayDeadLetter
 from tests.flows.world import MakeWorld
 
 FLAKY = """
@@ -17,16 +17,6 @@ async def flaky(payload: Ask, metadata: HandlerMetadata):
         raise RuntimeError(f"not yet, attempt {metadata.attempt}")
     return HandlerResponse.respond(Told(str(TRIES)))
 """
-
-
-async def test_a_failed_handling_is_tried_again(world: MakeWorld) -> None:
-    made = world(FLAKY, {"flaky": {}})
-    async with made.running() as o:
-        outcome = await o.inject("flaky", {"text": "3"}, wait=True)
-        retried = await o.events("message_retried", thread=outcome.thread_id)
-    assert outcome.replies == ({"text": "[1, 2, 3]"},)
-    assert [event.data["attempt"] for event in retried] == [1, 2]
-    assert retried[0].data["error"] == "RuntimeError: not yet, attempt 1"
 
 
 async def test_a_handling_that_fails_for_good_is_a_dead_letter_and_its_thread_an_error(world: MakeWorld) -> None:
@@ -74,60 +64,6 @@ async def test_a_discarded_dead_letter_is_gone(world: MakeWorld) -> None:
                 await o.do(act(message_id=dead))
             with pytest.raises(NotFound):
                 await o.do(act(message_id="msg-none"))
-
-
-@pytest.mark.parametrize(
-    ("body", "code"),
-    [
-        ("raise asyncio.CancelledError", "handler_error"),
-        ("raise SystemExit(3)", "handler_error"),
-        ("return 42", "wrong_return"),
-        ("await asyncio.sleep(60)", "timeout"),
-        (
-            "try:\n        await asyncio.sleep(60)\n    except BaseException:\n        await asyncio.sleep(60)",
-            "timeout",
-        ),
-    ],
-)
-async def test_whatever_a_handler_does_changes_its_own_thread_only(world: MakeWorld, body: str, code: str) -> None:
-    made = world(
-        f"""
-async def bad(payload: Ask, metadata: HandlerMetadata):
-    {body}
-
-async def good(payload: Ask, metadata: HandlerMetadata):
-    return HandlerResponse.respond(Told("fine"))
-""",
-        {"bad": {"timeout_s": 0.1}, "good": {}},
-        retry={"attempts": 1},
-    )
-    async with made.running() as o:
-        bad = await o.inject("bad", {"text": ""}, wait=True)
-        good = await o.inject("good", {"text": ""}, wait=True)
-        dead = await o.events("message_dead")
-    assert bad.thread is not None
-    assert bad.thread["status"] == "error"
-    assert dead[0].data["code"] == code
-    assert good.replies == ({"text": "fine"},)
-
-
-async def test_two_listeners_that_call_each_other_stop_at_the_depth(world: MakeWorld) -> None:
-    made = world(
-        """
-        async def ping(payload: Ask, metadata: HandlerMetadata):
-            return HandlerResponse(Ask(payload.text), to="pong")
-
-        async def pong(payload: Ask, metadata: HandlerMetadata):
-            return HandlerResponse(Ask(payload.text), to="ping")
-        """,
-        {"ping": {"peers": ["pong"]}, "pong": {"peers": ["ping"]}},
-    )
-    async with made.running() as o:
-        outcome = await o.inject("ping", {"text": ""}, wait=True)
-        refused = await o.events("message_refused", thread=outcome.thread_id)
-        depths = [event.data["depth"] for event in await o.events("message_sent") if event.data["type"] == "Ask"]
-    assert max(depths) == 50
-    assert [event.data["why"] for event in refused] == ["depth"]
 
 
 async def test_a_thread_with_too_much_open_sends_no_more(world: MakeWorld) -> None:
@@ -178,33 +114,3 @@ async def test_a_refused_injection_leaves_no_trace(world: MakeWorld) -> None:
         with pytest.raises(NotFound):
             await o.inject("nobody", {"text": "x"})
         assert o.log.head == head
-
-
-async def test_a_killed_thread_takes_nothing_more(world: MakeWorld) -> None:
-    made = world(
-        """
-        async def slow(payload: Ask, metadata: HandlerMetadata):
-            try:
-                await asyncio.sleep(60)
-            except BaseException:
-                pass
-            return HandlerResponse.respond(Told("too late"))
-        """,
-        {"slow": {}},
-    )
-    async with made.running() as o:
-        first = await o.inject("slow", {"text": "1"})
-        await o.do(Inject(to="slow", json={"text": "2"}, thread_id=first.thread_id))
-        await o.until("message_started", thread=first.thread_id)
-        killed = await o.do(KillThread(thread_id=first.thread_id))
-        with pytest.raises(ThreadKilled):
-            await o.do(Inject(to="slow", json={"text": "3"}, thread_id=first.thread_id))
-        assert (await o.do(KillThread(thread_id=first.thread_id))).position == killed.position
-        events = await o.events(thread=first.thread_id)
-    assert events[-1].type == "thread_killed"
-    ends = [
-        (event.type, event.data.get("outcome"))
-        for event in events
-        if event.type in {"message_handled", "message_dropped"}
-    ]
-    assert sorted(ends, key=str) == [("message_dropped", None), ("message_handled", "killed")]

@@ -40,18 +40,9 @@ async def test_what_runs_is_handled_as_killed_what_waits_is_dropped_and_the_end_
     assert ends == [("message_handled", "killed"), ("message_dropped", None), ("message_dropped", None)]
     assert (events[-1].type, events[-1].position) == ("thread_killed", position)
     assert row["status"] == "killed"
-
-
-async def test_a_kill_is_one_unit(world: MakeWorld) -> None:
-    made = world(SLOW, {"slow": {}})
-    async with made.running() as o:
-        first = await o.inject("slow", {"text": "1"})
-        await o.inject("slow", {"text": "2"}, thread_id=first.thread_id)
-        position = await kill(o, first.thread_id)
-        ended = [event for event in await o.events(thread=first.thread_id) if event.type in PARTED]
-        unit = await o.log.read(ended[0].position - 1, position)
-    assert [event.position for event in unit] == list(range(ended[0].position, position + 1))
-    assert len({(event.at, event.thread) for event in unit}) == 1
+    unit = [event for event in events if event.type in {*PARTED, "thread_killed"}]
+    assert [event.position for event in unit] == list(range(unit[0].position, position + 1))
+    assert len({event.at for event in unit}) == 1
 
 
 async def test_child_threads_die_with_their_parent_and_before_it(world: MakeWorld) -> None:

@@ -267,16 +267,6 @@ async def test_a_line_whose_head_waits_delays_no_other_line_of_the_agent(world: 
         assert len([event for event in await o.events("message_started") if event.thread == stuck.thread_id]) == 1
 
 
-async def test_positions_are_dense_and_rising(world: MakeWorld) -> None:
-    made = world(COUNTER, {"worker": {}})
-    async with made.running(on_disk=False) as o:
-        for n in range(5):
-            open_gate(o, str(n))
-        await asyncio.gather(*(o.inject("worker", {"text": str(n)}, wait=True) for n in range(5)))
-        events = await o.events()
-    assert [event.position for event in events] == list(range(1, len(events) + 1))
-
-
 async def test_each_start_is_in_the_unit_of_what_made_it_possible(world: MakeWorld) -> None:
     """So it costs no commit of its own: the head after an injection that can start covers the start."""
     made = world(COUNTER, {"worker": {"max_concurrent": 1}})

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from organism.model.redact import MASK, Redactor
+from organism.model.redact import MASK, Redactor, visible
 from tests.growth import growth_fault
 
 SECRET = 'canary & "four" <seven>\\é-4711'
@@ -188,3 +188,17 @@ def test_a_live_token_is_hidden_behind_what_only_begins_like_one() -> None:
     for before in ("org_x-", "page_1.org_-", "org_" + "y" * 500 + "."):
         assert TOKEN.encode() not in redactor.kept(f"{before}{TOKEN}".encode())
         assert TOKEN not in redactor.masked(f"{before}{TOKEN} after")
+
+
+def test_what_nobody_sees_is_written_out() -> None:
+    shown = visible({"id": "a\u202eb\u200b", "list": ["\x00", 1, None], "\u2066key": {"deep": "\ufeff"}})
+    assert shown == {
+        "id": "a⟨U+202E⟩b⟨U+200B⟩",
+        "list": ["⟨U+0000⟩", 1, None],
+        "⟨U+2066⟩key": {"deep": "⟨U+FEFF⟩"},
+    }
+
+
+def test_what_everybody_sees_stays_as_it_is() -> None:
+    text = "Grüße, 日本, 🙂\n\ttabbed"
+    assert visible(text) == text
