@@ -23,7 +23,7 @@ from organism.pump import recover
 from organism.pump.decision import State
 from organism.pump.feed import Feed
 from organism.pump.idempotency import KeysInUse
-from organism.pump.models import Models, NoModels
+from organism.pump.models import Models
 from organism.pump.operate import Operator
 from organism.pump.pump import Pump
 from organism.pump.recover import Life
@@ -48,7 +48,7 @@ class Tenant:
         self.chance = chance
         self._share = share
         self.ids = Ids(chance.randbytes, lambda: clock.now_us() // 1000)
-        self.models: Models = NoModels()
+        self.models: Models
         self.feed = Feed()
         self.keys = KeysInUse()
         self.recovering = False

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from organism.config.settings import Listener
-from organism.model.completion import ChatMessage, CompleteError, CompleteOptions, Completion, Part
+from organism.model.completion import ChatMessage, CompleteOptions, Completion, Part
 from organism.model.thread import Message
 from organism.pump.decision import Decision
 
@@ -69,23 +69,3 @@ class Models(Protocol):
 
     def settle(self, decision: Decision, call: ModelCall, outcome: Outcome) -> None:
         """Add ``model_called`` and ``budget_settled`` to the decision that records the step."""
-
-
-class NoModels:
-    """Calls none: a pump that nobody gave models refuses each call with words that help."""
-
-    def reserve(self, _decision: Decision, call: ModelCall) -> None:
-        """See ``Models``."""
-        raise CompleteError(
-            "model_not_in_allowlist",
-            f"{call.listener.name} called a model, and no models are connected here: name them under `models` in "
-            "organism.yaml, or give the test its own (`Parts.models`).",
-        )
-
-    async def call(self, _call: ModelCall, _tell: Callable[[Told], None]) -> Outcome:
-        """See ``Models``; nothing that was refused is called."""
-        raise NotImplementedError
-
-    def settle(self, _decision: Decision, _call: ModelCall, _outcome: Outcome) -> None:
-        """See ``Models``; nothing that was refused is settled."""
-        raise NotImplementedError

@@ -15,7 +15,7 @@ from organism.model.thread import Message, Step, Thread
 from organism.pump import control
 from organism.pump.decision import Decision, State, Tell
 from organism.pump.feed import Feed
-from organism.pump.models import Models, NoModels
+from organism.pump.models import Models
 from organism.pump.timers import Signal, Timers
 
 OutcomeOf = Callable[[Awaitable[Any]], Coroutine[Any, Any, tuple[Any, Exception | None]]]
@@ -35,7 +35,7 @@ class Runtime:
         self.on_broken = on_broken
         self.on_disk: Callable[[Decision], None]
         self.outcome_of: OutcomeOf
-        self.models: Models = NoModels()
+        self.models: Models
         self.feed = Feed()
         self.timers = Timers(state.now)
         self.resumes = Signal()

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from decimal import Decimal
 
 import pytest
 
 from organism.model.completion import CompleteError, Completion
-from organism.pump.models import ModelCall, NoModels, Outcome
+from organism.pump.models import ModelCall, Outcome
 from tests.flows.speaker import Speaker, Tell
 from tests.flows.stage import folded_anew, folded_live, open_gate, pairs, play
 from tests.flows.world import MakeWorld
@@ -144,13 +143,6 @@ async def test_a_refusal_of_the_second_try_leaves_nothing_reserved(world: MakeWo
         settled = await o.events("budget_settled")
         assert o.pump.state.routing.spend.open == {}
     assert [event.data["tokens"] for event in settled] == [300]
-
-
-async def test_without_models_a_call_says_so(world: MakeWorld) -> None:
-    made = world(TALKER, {"talker": {}})
-    async with made.running(parts=replace(Speaker().parts(), models=lambda _: NoModels())) as o:
-        outcome = await o.inject("talker", {"text": "One"}, wait=True)
-    assert outcome.replies[0]["text"].startswith("model_not_in_allowlist: talker called a model, and no models are")
 
 
 @pytest.mark.parametrize(
