@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
-from organism.agents.provider import Provider
+import pytest
+
+from organism.agents.provider import Provider, ProviderError
 from organism.model.completion import (
     ChatMessage,
     Finish,
@@ -18,6 +21,10 @@ from organism.model.completion import (
     Usage,
 )
 from organism.model.tool import ToolSpec
+from tests.agents.peer.answers import Answer
+
+KEY: Final = "sk-0123456789abcdef"
+PROMPT: Final = "What does the treasurer of Elbonia earn?"
 
 
 @dataclass
@@ -92,3 +99,13 @@ async def gathered(parts: AsyncIterator[Part], into: Came | None = None) -> Came
 async def ask(provider: Provider, *texts: str | ChatMessage, **options: Any) -> Came:
     """Ask and wait for the whole answer."""
     return await gathered(provider.stream(request(*texts, **options)))
+
+
+async def fault(provider: Provider, **options: Any) -> ProviderError:
+    with pytest.raises(ProviderError) as caught:
+        await ask(provider, PROMPT, **options)
+    return caught.value
+
+
+def refusing(error: Any, status: int = 400) -> Answer:
+    return Answer(status=status, body=json.dumps({"error": error}).encode())

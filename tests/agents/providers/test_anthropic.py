@@ -13,8 +13,7 @@ from organism.agents.providers.anthropic import AnthropicProvider
 from organism.model.completion import ToolCall
 from tests.agents.peer.answers import Answer
 from tests.agents.peer.fixture import Peer
-from tests.agents.providers.asking import ask, called, tool
-from tests.agents.providers.refusing import KEY, fault, refusing
+from tests.agents.providers.asking import KEY, ask, called, fault, refusing, tool
 
 SCHEMA = {"type": "object", "properties": {"tone": {"type": "string", "maxLength": 5}}, "required": ["tone"]}
 

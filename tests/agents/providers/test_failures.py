@@ -16,8 +16,7 @@ from organism.agents.providers.anthropic import AnthropicProvider
 from organism.agents.providers.openai import OpenAIProvider
 from tests.agents.peer.answers import Answer
 from tests.agents.peer.fixture import Peer
-from tests.agents.providers.asking import ask
-from tests.agents.providers.refusing import KEY, PROMPT, fault
+from tests.agents.providers.asking import KEY, PROMPT, ask, fault
 
 NOW = 1_800_000_000.0
 FAULTS: dict[Fault, tuple[int, ...]] = {

@@ -21,7 +21,7 @@ from tests.agents.peer.fixture import Peer
 from tests.agents.peer.steering import steering_client
 from tests.agents.providers.asking import ask
 from tests.agents.providers.odd import odd_chat, odd_messages
-from tests.agents.providers.odd.reading import sse, summed
+from tests.agents.providers.odd.chunks import sse, summed
 
 Make = type[OpenAIProvider | AnthropicProvider]
 

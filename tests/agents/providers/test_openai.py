@@ -14,8 +14,7 @@ from organism.agents.providers.openai import OpenAIProvider
 from organism.model.completion import ChatMessage, ModelRequest, Usage
 from tests.agents.peer.answers import Answer
 from tests.agents.peer.fixture import Peer
-from tests.agents.providers.asking import ask, called, gathered, request, tool
-from tests.agents.providers.refusing import KEY, fault, refusing
+from tests.agents.providers.asking import KEY, ask, called, fault, gathered, refusing, request, tool
 
 SCHEMA = {"title": "Some labels", "type": "object", "properties": {"tone": {"type": "string"}}, "required": ["tone"]}
 CLOSED = {**SCHEMA, "additionalProperties": False}

@@ -17,8 +17,7 @@ from organism.agents.providers.openai import OpenAIProvider
 from organism.model.completion import TextDelta
 from tests.agents.peer.answers import Answer, Called
 from tests.agents.peer.fixture import Peer
-from tests.agents.providers.asking import Came, ask, gathered, request
-from tests.agents.providers.refusing import KEY, fault
+from tests.agents.providers.asking import KEY, Came, ask, fault, gathered, request
 from tests.tools.certificates import certificate
 from tests.tools.outside import served
 

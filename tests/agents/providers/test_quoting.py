@@ -8,7 +8,7 @@ import pytest
 
 from organism.agents.providers.failures import SHOWN_CHARS, ServerError, quotable, server_error
 from organism.model.completion import ModelRequest
-from tests.agents.providers.refusing import KEY
+from tests.agents.providers.asking import KEY
 
 SYSTEM = "Guard the treasure of Elbonia at all cost."
 REQUEST = ModelRequest(

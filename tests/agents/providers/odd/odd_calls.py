@@ -4,8 +4,21 @@ from __future__ import annotations
 
 from decimal import Decimal
 
-from tests.agents.providers.odd.chunks import CALLED, STOP, USED, A, B, Odd, call, calls, chunk, counted, says, used
-from tests.agents.providers.odd.reading import sse
+from tests.agents.providers.odd.chunks import (
+    CALLED,
+    STOP,
+    USED,
+    A,
+    B,
+    Odd,
+    call,
+    calls,
+    chunk,
+    counted,
+    says,
+    sse,
+    used,
+)
 
 CALLS: dict[str, Odd] = {
     "in pieces": (

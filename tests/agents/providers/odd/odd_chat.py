@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from tests.agents.providers.odd.chunks import CALLED, Odd, call, calls, says
+from tests.agents.providers.odd.chunks import CALLED, Odd, call, calls, says, sse
 from tests.agents.providers.odd.odd_calls import CALLS, USAGES
 from tests.agents.providers.odd.odd_failures import ERRORS, GARBAGE, WHOLE
 from tests.agents.providers.odd.odd_texts import CHARACTERS, EVENTS, FINISHES, TEXTS
-from tests.agents.providers.odd.reading import sse
 
 ODD: dict[str, Odd] = {
     f"{kind}: {name}": odd

@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from tests.agents.providers.odd.chunks import STOP, USED, A, Odd, says
-from tests.agents.providers.odd.reading import sse
+from tests.agents.providers.odd.chunks import STOP, USED, A, Odd, says, sse
 
 ERRORS: dict[str, Odd] = {
     "at once": (sse({"error": {"message": "Overloaded"}}), "unavailable"),

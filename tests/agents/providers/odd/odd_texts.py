@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 
-from tests.agents.providers.odd.chunks import CALLED, STOP, A, Odd, call, calls, chunk, says
-from tests.agents.providers.odd.reading import sse
+from tests.agents.providers.odd.chunks import CALLED, STOP, A, Odd, call, calls, chunk, says, sse
 
 TEXTS: dict[str, Odd] = {
     "plain": (sse(chunk({"role": "assistant", "content": ""}), says("he"), says("llo"), STOP), ["hello", "stop"]),
