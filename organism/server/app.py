@@ -15,7 +15,6 @@ from organism.server.documents.shelf import Shelf
 from organism.server.edge import Edge
 from organism.server.headers import Hosts
 from organism.server.live_tokens import LiveTokens
-from organism.server.mcp import Mcp
 from organism.server.metrics import Metrics
 from organism.server.page import load_page
 from organism.server.rights import OPEN
@@ -91,7 +90,7 @@ class App:
         self.redactor = running.parts.redactor
         self.cursors = Cursors(key)
         self.documents: Documents = Shelf(ROUTES)
-        self.mcp: Speaker = Mcp(self)
+        self.mcp: Speaker = mcp.Mcp(self)
         self.metrics = Metrics()
         self.stopping: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         authenticator = Authenticator(tokens, self._seconds, self.redactor.learn)

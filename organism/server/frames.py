@@ -1,8 +1,8 @@
 """Events → frames. Pure: the same events give the same frames, live or read again years later.
 
-One event makes at most one frame with a position; text that is heard before it is in the log makes one without. What a
-frame says of a thread comes from the fold that the REST rows come from, as the thread stood right after the event.
-``agent_state`` is not made here: it is coalesced (see ``push``).
+One event makes at most one frame with a position; text that is not in the log yet makes one without. What a frame says
+of a thread comes from the fold that the REST rows come from, as the thread stood right after the event. ``agent_state``
+is not made here (see ``snapshot``).
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Frame(NamedTuple):
 
 
 class Said(NamedTuple):
-    """What a maker gives: the frame's fields (finished JSON where they are ``bytes``), and the agents it names."""
+    """A frame's fields (``bytes`` are finished JSON) and the agents that it names."""
 
     fields: Mapping[str, Any]
     agents: frozenset[str] = NOBODY
@@ -79,7 +79,7 @@ class Folded:
                 made.append(_message(event))
             elif (maker := MAKERS.get(event.type)) is not None:
                 following = events[at] if at < len(events) else None
-                said = maker.make(event, Standing(row, following, bool(self.is_paused)))
+                said = maker.make(event, Context(row, following, bool(self.is_paused)))
                 made += () if said is None else (_framed(maker.event, event, said),)
         self.position = events[-1].position if events else self.position
         while len(self._threads) > THREADS_KEPT:
@@ -99,8 +99,8 @@ class Folded:
         return row
 
 
-class Standing(NamedTuple):
-    """What a maker may look at besides its event: its thread after it, the event after it, whether all is paused."""
+class Context(NamedTuple):
+    """What a frame may show besides its event: the thread after it, the event after it, whether all is paused."""
 
     thread: Row | None
     following: Event | None
@@ -114,10 +114,10 @@ FOLDED: Final = THREAD | {"message_sent", *PAUSES}
 
 
 class Maker(NamedTuple):
-    """A line of the frame table: the frame's event, and what its fields are made by."""
+    """A line of the frame table: the frame's event, and the function that makes its fields."""
 
     event: str
-    make: Callable[[Event, Standing], Said | None]
+    make: Callable[[Event, Context], Said | None]
 
 
 def _framed(name: str, event: Event, said: Said) -> Frame:
@@ -140,7 +140,7 @@ def public(row: Row) -> Row:
 
 
 def _message(event: Event) -> Frame:
-    """The frame of a message, made by itself: most frames are of this kind."""
+    """The frame of a message: the most frequent one, so it has a path of its own."""
     content = event.content
     payload = None if content is None or content.erased else content.json
     message = with_payload(orjson.dumps(messages.head(event)), payload)
@@ -149,19 +149,19 @@ def _message(event: Event) -> Frame:
     return Frame(event.position, "message", event.thread, agents, wire)
 
 
-def _thread_created(event: Event, standing: Standing) -> Said | None:
-    """The thread's first message belongs to the same unit; who takes part in it is known with the thread's birth."""
-    if standing.thread is None:
+def _thread_created(event: Event, context: Context) -> Said | None:
+    """The thread's first message is in the same unit: it says who takes part."""
+    if context.thread is None:
         return None
-    thread = public(standing.thread)
-    first = standing.following
+    thread = public(context.thread)
+    first = context.following
     if first is not None and first.type == "message_sent" and first.thread == event.thread:
         thread["participants"] = [first.data["from"], first.data["to"]]
     return Said({"thread": thread}, frozenset(thread["participants"]))
 
 
-def _thread_updated(event: Event, standing: Standing) -> Said | None:
-    row = standing.thread
+def _thread_updated(event: Event, context: Context) -> Said | None:
+    row = context.thread
     if row is None:
         return None
     fields = {
@@ -175,7 +175,7 @@ def _thread_updated(event: Event, standing: Standing) -> Said | None:
     return Said(fields, frozenset(row["participants"]))
 
 
-def _error(event: Event, _standing: Standing) -> Said:
+def _error(event: Event, _context: Context) -> Said:
     data = event.data
     fields = {
         "thread_id": event.thread,
@@ -189,7 +189,7 @@ def _error(event: Event, _standing: Standing) -> Said:
     return Said(fields, frozenset((data["agent"],)))
 
 
-def _dead_letter(event: Event, _standing: Standing) -> Said | None:
+def _dead_letter(event: Event, _context: Context) -> Said | None:
     row = dead_letters.apply("", None, event)
     if row is None:
         return None
@@ -197,14 +197,14 @@ def _dead_letter(event: Event, _standing: Standing) -> Said | None:
     return Said(fields, frozenset((row["agent"],)))
 
 
-def _dead_letter_closed(event: Event, _standing: Standing) -> Said:
+def _dead_letter_closed(event: Event, _context: Context) -> Said:
     replayed = event.type == "message_replayed"
     closed = {"id": event.data["dead"] if replayed else event.data["message"]}
     status = "replayed" if replayed else "discarded"
     return Said({"thread_id": event.thread, "status": status, "dead_letter": closed})
 
 
-def _approval(event: Event, _standing: Standing) -> Said | None:
+def _approval(event: Event, _context: Context) -> Said | None:
     row = approvals.apply("", None, event)
     if row is None:
         return None
@@ -214,46 +214,34 @@ def _approval(event: Event, _standing: Standing) -> Said | None:
     return Said({"thread_id": event.thread, "agent": row["agent"], "approval": shown}, frozenset((row["agent"],)))
 
 
-def _approval_closed(event: Event, _standing: Standing) -> Said:
+def _approval_closed(event: Event, _context: Context) -> Said:
     closed = approvals.apply("", {"status": "pending"}, event)
     status = closed and closed["status"]
     return Said({"thread_id": event.thread, "approval": {"id": event.data["approval"], "status": status}})
 
 
-def _unknown_effect(event: Event, _standing: Standing) -> Said | None:
-    """A step that begins is nobody's question; one that is found begun and not ended is."""
-    data = event.data
-    if "unknown" not in data:
-        return None
-    question = {
-        "id": f"{data['message']}:{data['step']}",
-        "message_id": data["message"],
-        "step": data["step"],
-        "status": "open",
-    }
-    fields = {"thread_id": event.thread, "agent": data["agent"], "indeterminate": question}
-    return Said(fields, frozenset((data["agent"],)))
+def _unknown_effect(event: Event, _context: Context) -> Said | None:
+    """A frame only for a step that was found begun and not ended."""
+    return _question(event, "open") if "unknown" in event.data else None
 
 
-def _effect_resolved(event: Event, _standing: Standing) -> Said:
-    data = event.data
-    question = {
-        "id": f"{data['message']}:{data['step']}",
-        "message_id": data["message"],
-        "step": data["step"],
-        "status": data["outcome"],
-    }
-    fields = {"thread_id": event.thread, "agent": data["agent"], "indeterminate": question}
-    return Said(fields, frozenset((data["agent"],)))
+def _effect_resolved(event: Event, _context: Context) -> Said:
+    return _question(event, event.data["outcome"])
 
 
-def _organism_state(event: Event, standing: Standing) -> Said:
+def _question(event: Event, status: str) -> Said:
+    message, step, agent = (event.data[name] for name in ("message", "step", "agent"))
+    question = {"id": f"{message}:{step}", "message_id": message, "step": step, "status": status}
+    return Said({"thread_id": event.thread, "agent": agent, "indeterminate": question}, frozenset((agent,)))
+
+
+def _organism_state(event: Event, context: Context) -> Said:
     if event.type == "organism_stopped":
         return Said({"status": "stopping"})
-    return Said({"status": "paused" if standing.is_paused else "running"})
+    return Said({"status": "paused" if context.is_paused else "running"})
 
 
-def _run(event: Event, _standing: Standing) -> Said:
+def _run(event: Event, _context: Context) -> Said:
     data = event.data
     return _entry(event.thread or "", data["message"], data["agent"], kind_of(event), data_of(event))
 
@@ -270,12 +258,12 @@ def frame_of(delta: Delta) -> Frame:
     return Frame(0, "run", delta.thread, said.agents, frame(encode("run", said.fields)))
 
 
-def _reload(event: Event, _standing: Standing) -> Said:
+def _reload(event: Event, _context: Context) -> Said:
     data = event.data
     return Said({"added": data["added"], "removed": data["removed"], "updated": data["updated"]})
 
 
-def _usage(event: Event, _standing: Standing) -> Said:
+def _usage(event: Event, _context: Context) -> Said:
     """A call of a model is over; ``error`` says why it gave no answer."""
     data = event.data
     shown = ("step", "model", "input_tokens", "output_tokens", "cost_usd", "cost_source", "attempts")

@@ -1,4 +1,4 @@
-"""Tools, whoever calls them, by ``/v1/tools/execute`` or by MCP: which there are, and what came of a call."""
+"""Calls of tools, by ``/v1/tools/execute`` or by MCP: which tools there are, and the result of a call."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ REFUSALS: Final[Mapping[str, type[OrganismError]]] = {
         UpstreamTimeout,
     )
 }
-"""What a tool's ``ToolError`` becomes, by its code."""
+"""The error that a tool's ``ToolError`` becomes, by its code."""
 
 
 def tools_of(rules: Rules) -> Iterator[Listener]:
@@ -75,7 +75,7 @@ def checked(call: Call, name: str) -> Listener:
 
 
 def result_of(sent: Injected, ending: Ending) -> Any:
-    """The payload of the first reply; None where the tool gave none. Raises what it says that went wrong."""
+    """The payload of the first reply, None if there is none. Raises the error that the tool answered with."""
     replies = [orjson.loads(reply) for reply in ending.replies]
     if replies and replies[0]["payload_type"] == ToolError.__name__:
         said = replies[0]["payload"]

@@ -11,10 +11,10 @@ from websockets.frames import Frame as WireFrame
 from websockets.protocol import Protocol, Side
 from websockets.protocol import State as WireState
 
-from organism.model.events import EVENT_TYPES, ORGANISM, THREAD, Content, Event
+from organism.model.events import EVENT_TYPES, ORGANISM, THREAD, Content
 from organism.projections import threads
 from organism.projections.marks import MARKS
-from organism.server.frames import FRAMES, MAKERS, NAMELESS, Folded, Frame
+from organism.server.frames import MAKERS, NAMELESS, Folded, Frame
 from organism.server.push import Filter
 from tests.projections.folding import Story
 
@@ -189,14 +189,3 @@ def test_what_names_nothing_of_a_kind_passes_its_list() -> None:
     reload = Frame(1, "reload", None, frozenset(), b"")
     assert Filter(threads=frozenset({"t"}), agents=frozenset({"a"})).passes(reload)
     assert not Filter(events=frozenset({"message"})).passes(reload)
-
-
-def test_the_names_of_filters_are_those_of_frames() -> None:
-    made = {frame["event"] for frame in shown(Folded(0).frames(hop().events))}
-    assert made | {"agent_state"} <= FRAMES
-
-
-def test_an_event_makes_at_most_one_frame() -> None:
-    events: list[Event] = hop().events
-    positions = [frame.position for frame in Folded(0).frames(events)]
-    assert len(positions) == len(set(positions))

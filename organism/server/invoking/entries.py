@@ -1,4 +1,4 @@
-"""The entries of what was invoked: its run's own as they come, or those that a plain handler's replies amount to."""
+"""The entries of an invoked run as they come; for a handler that shows no run, entries made of its replies."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ async def entries_of(tenant: Tenant, sent: Injected) -> AsyncIterator[RunEntry]:
 
     A handler that shows no run answers by what it sends: each reply to ``console`` is a message.
     """
-    run = _Followed(tenant, sent)
+    run = _RunFollower(tenant, sent)
     async for entry in run.entries():
         yield entry
     if run.outcome in {"killed", "dead"}:
@@ -45,19 +45,18 @@ async def entries_of(tenant: Tenant, sent: Injected) -> AsyncIterator[RunEntry]:
             yield entry
 
 
-class _Followed:
-    """One run as it comes: its events, and between them the pieces of text that are not in the log yet.
+class _RunFollower:
+    """Follows one run: its events, and between them pieces of text that are not in the log yet.
 
-    Nothing is told twice and nothing left out, however late it is begun and however slow it is read: a piece that
-    finds no room is passed over, and its text told when the log has it. ``outcome`` is that of a handling which showed
-    no run.
+    Nothing comes twice and nothing is left out, however late and slowly it is read: a piece that finds no room is
+    skipped, and its text comes from the log. ``outcome`` is that of a handling that showed no run.
     """
 
     def __init__(self, tenant: Tenant, sent: Injected) -> None:
         self._tenant = tenant
         self._sent = sent
         self._live = Live(sent.position)
-        self._told: deque[RunEntry] = deque()
+        self._entries: deque[RunEntry] = deque()
         self._news = asyncio.Event()
         self._room = asyncio.Event()
         self._is_over = False
@@ -71,11 +70,11 @@ class _Followed:
         for delta in self._tenant.feed.said():
             self._hear(delta)
         try:
-            while not reading.done() or self._told:
+            while not reading.done() or self._entries:
                 await self._news.wait()
                 self._news.clear()
-                while self._told:
-                    yield self._told.popleft()
+                while self._entries:
+                    yield self._entries.popleft()
                 self._room.set()
             reading.result()
         finally:
@@ -83,16 +82,16 @@ class _Followed:
             reading.cancel()
 
     def _hear(self, delta: Delta) -> None:
-        if delta.message == self._sent.message_id and len(self._told) < MOST_HEARD:
-            self._tell_pieces([self._live.hear(delta)])
+        if delta.message == self._sent.message_id and len(self._entries) < MOST_HEARD:
+            self._add_pieces([self._live.hear(delta)])
 
-    def _tell_pieces(self, pieces: list[Delta | None]) -> None:
+    def _add_pieces(self, pieces: list[Delta | None]) -> None:
         for piece in pieces:
             if piece is not None and piece.text:
-                self._tell(piece.entry)
+                self._add(piece.entry)
 
-    def _tell(self, entry: RunEntry) -> None:
-        self._told.append(entry)
+    def _add(self, entry: RunEntry) -> None:
+        self._entries.append(entry)
         self._news.set()
 
     async def _read(self) -> None:
@@ -107,7 +106,7 @@ class _Followed:
             await self._until_room()
 
     def _take(self, event: Event) -> None:
-        """Tell one event: what of it was not heard before, then what was heard early and waited for it."""
+        """Add what of an event was not heard before, then what was heard early and waited for it."""
         if event.type in _OUTCOMES:
             self.outcome = _OUTCOMES[event.type] or event.data["outcome"]
             self._is_over = True
@@ -116,18 +115,18 @@ class _Followed:
         waited = self._live.read(event)
         entry = _beyond(entry_of(event), held)
         if entry is not None:
-            self._tell(entry)
-        self._tell_pieces([*waited])
+            self._add(entry)
+        self._add_pieces([*waited])
         self._is_over = event.type == "run_done"
 
     async def _until_room(self) -> None:
-        while len(self._told) > MOST_HEARD:
+        while len(self._entries) > MOST_HEARD:
             self._room.clear()
             await self._room.wait()
 
 
 def _beyond(entry: RunEntry, held: int) -> RunEntry | None:
-    """What of a delta's text lies behind so many characters of its block; None if nothing does. Any other is whole."""
+    """The part of a delta after ``held`` characters of its block, None if there is none; any other entry as it is."""
     data = entry["data"]
     if "delta" not in data:
         return entry
@@ -141,14 +140,13 @@ async def _replies(log: Log, sent: Injected) -> AsyncIterator[RunEntry]:
     """A message for each reply to ``console``, then the thread's end."""
     async for events in log.follow(sent.position, EventFilter((sent.thread_id,), ("message_sent", *_THREAD_ENDS))):
         for event in events:
-            for entry in await _told(log, sent, event):
+            for entry in await _entries_of_event(log, sent, event):
                 yield entry
             if event.type in _THREAD_ENDS:
                 return
 
 
-async def _told(log: Log, sent: Injected, event: Event) -> list[RunEntry]:
-    """What one event of the thread tells of the answer."""
+async def _entries_of_event(log: Log, sent: Injected, event: Event) -> list[RunEntry]:
     if event.type in _THREAD_ENDS:
         return [*_end(event.type)]
     is_reply = event.data["to"] == CONSOLE and event.correlation == sent.message_id
@@ -184,9 +182,9 @@ def _entry(kind: str, **data: Any) -> RunEntry:
 
 
 def refusal(first: list[RunEntry]) -> OrganismError | None:
-    """The error that the run ended with before anything of it was seen, with its true status; else None.
+    """The error that the run ended with before it showed anything, or None.
 
-    An error after which a further attempt went well is none: how the run ended counts.
+    An error after which another attempt succeeded does not count.
     """
     errors = [entry["data"] for entry in first if entry["type"] == "error"]
     if not errors or first[-1]["type"] != "done":
@@ -199,5 +197,5 @@ def refusal(first: list[RunEntry]) -> OrganismError | None:
 
 
 def error_of(data: Mapping[str, Any]) -> OrganismError:
-    """An ``error`` entry as the error of that code; one of an unknown code is the handling's failure."""
+    """The error of an ``error`` entry, by its code; ``HandlingFailed`` if the code is unknown."""
     return problems.kinds().get(str(data.get("code")), HandlingFailed)(str(data.get("message", "")))

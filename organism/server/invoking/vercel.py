@@ -21,12 +21,12 @@ _FAILED: Final = frozenset({"error", "killed"})
 
 
 class _Block:
-    """A block that is open, told as the part ``name``; ``at`` counts the characters of its text as the run has it."""
+    """An open block, sent as the part ``name``; ``at`` counts the characters of its text in the run so far."""
 
     def __init__(self, word: str, name: str) -> None:
         self._word = word
         self._name = name
-        self._told: list[str] = []
+        self._sent: list[str] = []
         self._before = ""
         self.at = 0
 
@@ -34,24 +34,24 @@ class _Block:
         """The part's start."""
         return {"type": f"{self._word}-start", "id": self._name}
 
-    def begin_anew(self) -> None:
-        """The run tells the block from its beginning."""
-        self._before = "".join(self._told)
+    def restart(self) -> None:
+        """The run sends the block again from its beginning."""
+        self._before = "".join(self._sent)
         self.at = 0
 
     def add(self, text: str) -> Iterator[Part]:
-        """What of the text was not told before."""
+        """The part of the text that was not sent before."""
         known = self._before[self.at : self.at + len(text)]
         if not text.startswith(known):
             text, known = self._before[: self.at] + text, ""
             yield from self._apart()
         self.at += len(text)
         if new := text[len(known) :]:
-            self._told.append(new)
+            self._sent.append(new)
             yield {"type": f"{self._word}-delta", "id": self._name, "delta": new}
 
     def end(self) -> Iterator[Part]:
-        """The part's end. A text that became shorter than what was told stands in a part of its own."""
+        """The part's end. A text that became shorter than what was sent gets a part of its own."""
         if 0 < self.at < len(self._before):
             said = self._before[: self.at]
             yield from self._apart()
@@ -59,10 +59,10 @@ class _Block:
         yield self._end()
 
     def _apart(self) -> Iterator[Part]:
-        """Tell the block anew, in a part beside the one that told it otherwise."""
+        """Send the block again, in a new part."""
         yield self._end()
         self._name += "-again"
-        self._told, self._before, self.at = [], "", 0
+        self._sent, self._before, self.at = [], "", 0
         yield self.begin()
 
     def _end(self) -> Part:
@@ -72,8 +72,8 @@ class _Block:
 class UiStream:
     """Rewrites one run's entries; ``message_id`` names the message that they make.
 
-    A reader of this form gives up at its first ``error`` and takes nothing back. So an error waits until the run has
-    ended with it, and a block that begins anew goes on where its text is the same.
+    A reader of this form stops at the first ``error`` and cannot take text back. So an error is sent only once the run
+    has ended with it, and a block that starts again continues where its text is the same.
     """
 
     def __init__(self, message_id: str) -> None:
@@ -85,7 +85,7 @@ class UiStream:
         self._is_last = False
 
     def lines(self, entry: RunEntry) -> bytes:
-        """The events that the entry becomes; none for what this form has no word for."""
+        """The events that the entry becomes; none if this form has no part for it."""
         parts = list(self._parts(entry["type"], entry["data"]))
         if not self._has_begun:
             self._has_begun = True
@@ -119,7 +119,7 @@ class UiStream:
             block = self._open[key] = _Block(word, data["id"])
             yield block.begin()
         elif phase == "start" and block is not None:
-            block.begin_anew()
+            block.restart()
         elif phase == "delta" and block is not None:
             yield from block.add(data["delta"][max(0, block.at - data.get("offset", block.at)) :])
         elif block is not None:
@@ -156,7 +156,7 @@ _ONE_FOR_ONE: Final[dict[str, Callable[[Mapping[str, Any]], Part]]] = {
 
 
 def with_parts(messages: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """The messages of a fold as UI messages: a run of tools belongs to the assistant's message before it."""
+    """The messages of a fold as UI messages: calls of tools belong to the assistant's message before them."""
     told: list[dict[str, Any]] = []
     calls: dict[Any, Part] = {}
     for message in messages:

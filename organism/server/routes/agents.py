@@ -18,8 +18,8 @@ from organism.server.call import Answer, Call, Route, answer
 from organism.server.contract import ACT, ACT_REFUSED, Contract, Gives, gives
 from organism.server.headers import chosen
 from organism.server.lists import AT, Listing, list_of, moment, one_of
+from organism.server.shapes.configuration import Section
 from organism.server.shapes.objects import Agent, AgentList, ControlledAgent
-from organism.server.shapes.standing import Section
 from organism.server.shapes.words import AgentName, AgentState, Object, Time
 from organism.server.wire import encoded, microseconds, splice
 

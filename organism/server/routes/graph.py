@@ -10,7 +10,7 @@ from organism.model.ids import CONSOLE
 from organism.server.call import Answer, Call, Route, answer
 from organism.server.contract import Contract, Gives, gives
 from organism.server.lists import choice
-from organism.server.shapes.standing import Graph
+from organism.server.shapes.configuration import Graph
 
 FORMATS: Final = ("json", "mermaid")
 TEXT: Final = b"text/plain; charset=utf-8"

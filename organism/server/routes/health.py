@@ -8,8 +8,8 @@ from organism.errors import LogUnavailable, Stopping
 from organism.server import problems
 from organism.server.call import Answer, Call, Route, answer
 from organism.server.contract import Contract, gives
+from organism.server.shapes.configuration import Healthy, Ready
 from organism.server.shapes.objects import ErrorCodes
-from organism.server.shapes.standing import Healthy, Ready
 
 
 async def healthz(_call: Call) -> Answer:

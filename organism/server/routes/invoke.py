@@ -30,7 +30,8 @@ from organism.model.run import RunEntry
 from organism.server.bodies import named_in
 from organism.server.call import CALLER, Answer, Call, Route, answer, caller_fields
 from organism.server.contract import ACT, SENDING_REFUSED, Contract, Gives, gives
-from organism.server.invoking.asked import (
+from organism.server.invoking.entries import entries_of, refusal
+from organism.server.invoking.request import (
     CONTROL,
     EMBEDS,
     EVENTS,
@@ -39,14 +40,13 @@ from organism.server.invoking.asked import (
     STREAMS,
     TRANSCRIPT,
     VERCEL,
-    Asked,
     ChatBody,
     InvokeBody,
+    InvokeRequest,
     TurnBody,
-    asked,
+    parse_request,
 )
-from organism.server.invoking.entries import entries_of, refusal
-from organism.server.invoking.telling import RunStream, begun, teller
+from organism.server.invoking.streaming import RunStream, first_entries, writer_for
 from organism.server.invoking.vercel import HEADERS as UI_HEADERS
 from organism.server.invoking.vercel import UiStream, with_parts
 from organism.server.shapes.objects import Invoked
@@ -68,7 +68,7 @@ async def invoke_agent(call: Call) -> Answer:
 
 async def _invoke(call: Call, named: str | None) -> Answer:
     call.allow_query()
-    wanted = asked(named, call.json(), call.headers)
+    wanted = parse_request(named, call.json(), call.headers)
     place = "/agent" if named is None else None
     for receiver in call.tenant.receivers(wanted.agent):
         call.permit(agent=receiver)
@@ -85,8 +85,8 @@ async def _invoke(call: Call, named: str | None) -> Answer:
     return await unless_left(call, _answer(wanted, shape, sent, entries_of(call.tenant, sent)))
 
 
-async def _answer(wanted: Asked, shape: Shape, sent: Injected, entries: AsyncIterator[RunEntry]) -> Answer:
-    first = await begun(entries)
+async def _answer(wanted: InvokeRequest, shape: Shape, sent: Injected, entries: AsyncIterator[RunEntry]) -> Answer:
+    first = await first_entries(entries)
     if (refused := refusal(first)) is not None:
         raise refused
     return (
@@ -94,7 +94,7 @@ async def _answer(wanted: Asked, shape: Shape, sent: Injected, entries: AsyncIte
     )
 
 
-def _payload(wanted: Asked, listener: Listener) -> Mapping[str, Any]:
+def _payload(wanted: InvokeRequest, listener: Listener) -> Mapping[str, Any]:
     """What is sent: the payload as it came, or a prompt made of the talk."""
     if wanted.payload is not None:
         return wanted.payload
@@ -105,16 +105,16 @@ def _payload(wanted: Asked, listener: Listener) -> Mapping[str, Any]:
     return {"message": wanted.message, **({"history": history} if history else {})}
 
 
-def _stream(wanted: Asked, sent: Injected, first: list[RunEntry], rest: AsyncIterator[RunEntry]) -> Answer:
+def _stream(wanted: InvokeRequest, sent: Injected, first: list[RunEntry], rest: AsyncIterator[RunEntry]) -> Answer:
     is_ui = wanted.format == VERCEL
-    tell = UiStream(sent.message_id).lines if is_ui else teller(wanted.kind)
+    write = UiStream(sent.message_id).lines if is_ui else writer_for(wanted.kind)
     headers = (*UNBUFFERED, *(UI_HEADERS if is_ui else ()))
     beat = HEARTBEAT if wanted.kind == EVENTS else b""
-    return Answer(b"", kind=wanted.kind.encode(), headers=headers, stream=RunStream(first, rest, tell, beat))
+    return Answer(b"", kind=wanted.kind.encode(), headers=headers, stream=RunStream(first, rest, write, beat))
 
 
 async def _batch(
-    wanted: Asked, shape: Shape, sent: Injected, first: list[RunEntry], rest: AsyncIterator[RunEntry]
+    wanted: InvokeRequest, shape: Shape, sent: Injected, first: list[RunEntry], rest: AsyncIterator[RunEntry]
 ) -> Answer:
     folded = await outputs(first, rest, shape)
     if "stop_reason" not in folded:

@@ -1,4 +1,4 @@
-"""Models: which of them the caller may use, in the form that OpenAI-compatible clients read."""
+"""The models that the caller may use, in the form that OpenAI-compatible clients read."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ABOUT: Final = {
     "scripted": "Answers from a file, for tests.",
     "replay": "Gives what was answered before.",
 }
-"""What those that are no model of anybody else say of themselves."""
+"""Descriptions of the providers that are not other people's models."""
 
 
 async def models(call: Call) -> Answer:

@@ -13,8 +13,8 @@ from organism.server.bodies import NoBody, parsed
 from organism.server.call import Answer, Call, Route, answer
 from organism.server.contract import ACT, ACT_REFUSED, Contract, gives
 from organism.server.lists import AT, moment
+from organism.server.shapes.configuration import Configuration
 from organism.server.shapes.objects import Organism, Reloaded, StopBegun
-from organism.server.shapes.standing import Configuration
 from organism.server.snapshot import organism_row
 
 

@@ -44,9 +44,9 @@ async def execute(call: Call) -> Answer:
 
 
 async def _payload(call: Call, body: ExecuteBody) -> Mapping[str, Any]:
-    """What is sent to the tool. Raises ``Forbidden``, whether or not the call's key has an answer already.
+    """What is sent to the tool. Raises ``Forbidden``, for a repetition too.
 
-    Raises ``NotFound`` if there is no such tool, unless the call repeats one that was answered while there was.
+    Raises ``NotFound`` if there is no such tool, unless the call repeats one that was answered before it was removed.
     """
     try:
         return call_json(checked(call, body.name), body.arguments)
@@ -59,7 +59,7 @@ async def _payload(call: Call, body: ExecuteBody) -> Mapping[str, Any]:
 
 
 def _shown(listener: Listener, codec: Codec) -> dict[str, Any]:
-    """A tool in the form that OpenAI-compatible models take, and what else is to be known of it."""
+    """A tool in the form that OpenAI-compatible models take, with fields of ours."""
     spec = tool_spec(listener, codec)
     function = {"name": spec.name, "description": spec.description, "parameters": spec.parameters}
     return {

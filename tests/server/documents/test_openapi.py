@@ -21,7 +21,7 @@ from organism.server.documents.openapi import document
 from organism.server.documents.page import element, page
 from organism.server.documents.typescript import text, type_of
 from organism.server.problems import table
-from organism.server.shapes.standing import Healthy
+from organism.server.shapes.configuration import Healthy
 from tests.server.served import Frames, Served
 
 OPERATIONS = [(route.method, route.address) for route in ROUTES]

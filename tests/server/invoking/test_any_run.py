@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from organism.agents.invoke import Shape, outputs
 from organism.model.run import REQUIRED, STOP_REASONS, RunEntry
 from organism.projections.run import fold, trim_to_trailing_unit
-from organism.server.invoking.asked import STREAMS
-from organism.server.invoking.telling import teller
+from organism.server.invoking.request import STREAMS
+from organism.server.invoking.streaming import writer_for
 
 pytestmark = pytest.mark.thorough
 
@@ -65,8 +65,8 @@ def test_the_lines_that_a_client_folds_are_the_batch(
     is_trimmed: bool,  # noqa: FBT001 - hypothesis gives it by position
 ) -> None:
     batch = asyncio.run(outputs(run[:heard], _given(run[heard:]), Shape(is_stream=False, is_trimmed=is_trimmed)))
-    tell = teller(form)
-    lines = b"".join(tell(entry) for entry in run).decode().split("\n")
+    write = writer_for(form)
+    lines = b"".join(write(entry) for entry in run).decode().split("\n")
     folded = fold(orjson.loads(line.removeprefix("data: ")) for line in lines if line)
     folded["messages"] = trim_to_trailing_unit(folded["messages"]) if is_trimmed else folded["messages"]
     assert {name: value for name, value in folded.items() if value is not None} == as_json(batch)

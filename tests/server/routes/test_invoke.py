@@ -11,7 +11,6 @@ import httpx2
 import orjson
 import pytest
 
-from organism.projections.run import fold
 from tests.server.served import Served, served
 
 SURFACES = ("/api/v1/invoke", "/invoke", "/api/v1/agents/greeter/invoke", "/agents/greeter/invoke")
@@ -111,12 +110,6 @@ async def test_a_handler_that_streams_alone_streams_and_refuses_a_batch(plain_se
     assert lines(await invoke(plain_server, path, DAN)) == lines(told)
     refused = await invoke(plain_server, path, DAN, accept="application/json")
     assert (refused.status_code, refused.json()["error"]["supported"]) == (406, ["stream"])
-
-
-async def test_the_fold_of_a_stream_is_the_batch(plain_server: Served) -> None:
-    told = fold(lines(await invoke(plain_server, "/agents/teller/invoke", DAN)))
-    batch = outputs(await invoke(plain_server, "/agents/greeter/invoke", DAN))
-    assert {name: value for name, value in told.items() if value is not None} == batch
 
 
 async def test_the_ui_stream_is_events_whatever_is_accepted(plain_server: Served) -> None:

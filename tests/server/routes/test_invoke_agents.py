@@ -105,16 +105,6 @@ async def test_the_batch_of_an_agent_with_tools_shows_its_calls_and_their_result
     assert "397.8" in messages[-1]["content"]
 
 
-@pytest.mark.parametrize("agent", ["prompt-shaper", "summarizer"])
-async def test_a_plain_handler_of_the_organism_gives_a_batch_and_refuses_to_stream(server: Served, agent: str) -> None:
-    inputs = {"payload": {"task" if agent == "prompt-shaper" else "text": "Write a Python function."}}
-    assert outputs(await invoke(server, agent, inputs))["stop_reason"] == "stop"
-    refused = await invoke(server, agent, inputs, flags={"stream": True})
-    said = refused.json()["error"]
-    assert (refused.status_code, said["code"], said["requested"]) == (406, "not_acceptable", "stream")
-    assert said["supported"] == ["batch"]
-
-
 REFERRING = """
   - {name: helper, description: Helps, prompt_ref: researcher}
   - {name: labeller, description: Labels, prompt_ref: A2@v1}
@@ -195,24 +185,6 @@ async def test_every_combination_of_flags_is_delivered_or_refused_by_both_surfac
         else:
             kept = trim_to_trailing_unit(whole["messages"]) if trim else whole["messages"]
             assert outputs(answer) == {**whole, "messages": kept}
-
-
-HEADERS = {"accept": "text/event-stream", "x-ag-messages-transcript": "last", "x-ag-session-control": "force"}
-
-
-@pytest.mark.parametrize("path", PATHS)
-async def test_a_header_says_what_the_body_does_not_and_the_body_wins(server: Served, path: str) -> None:
-    for stream, trim, force in product(SAYS, repeat=3):
-        flags = {"stream": stream, "trim": trim, "force": force}
-        headers = {**HEADERS, "x-ag-workflow-embeds": "resolve"}
-        answer = await invoke(
-            server, "concise-de", TALKS[0], path.replace("researcher", "concise-de"), flags=flags, headers=headers
-        )
-        if force is not False:
-            assert (answer.status_code, answer.json()["error"]["code"]) == (406, "force_not_supported")
-        else:
-            kind = "application/json" if stream is False else "text/event-stream"
-            assert (answer.status_code, answer.headers["content-type"]) == (200, kind)
 
 
 TOLD = (

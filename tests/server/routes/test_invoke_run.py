@@ -14,7 +14,7 @@ import orjson
 import pytest
 
 from organism.projections.run import fold
-from organism.server.invoking import entries, telling
+from organism.server.invoking import entries, streaming
 from tests.server.logged import logged
 from tests.server.served import PATIENCE_SECONDS, Served, served
 from tests.server.tenanted import bearer, write_tokens
@@ -186,7 +186,7 @@ async def test_whoever_waits_for_a_run_and_leaves_is_waited_for_no_longer(server
 async def test_events_have_a_heartbeat_while_nothing_is_told_and_lines_have_none(
     server: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(telling, "HEARTBEAT_SECONDS", 0.01)
+    monkeypatch.setattr(streaming, "HEARTBEAT_SECONDS", 0.01)
     url = f"{server.url}/agents/asking/invoke"
     once = {**server.bearer, "idempotency-key": "beat"}
     for more in ({"accept": "text/event-stream"}, {"x-ag-messages-format": "vercel", "accept": "text/event-stream"}):

@@ -1,4 +1,4 @@
-"""How it is set up and whether it works: the graph, the configuration, the probes."""
+"""The graph, the configuration in force, and the probes."""
 
 from __future__ import annotations
 

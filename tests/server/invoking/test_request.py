@@ -10,7 +10,7 @@ import pytest
 from organism.agents.invoke import Flags
 from organism.errors import InvalidField, InvalidRequest, MissingField, UnknownField
 from organism.model.agent import Said
-from organism.server.invoking.asked import accepted_kind, asked
+from organism.server.invoking.request import accepted_kind, parse_request
 
 HELLO = {"data": {"inputs": {"message": "hello"}}}
 
@@ -29,7 +29,7 @@ ACCEPTS = {
 
 
 def flags_of(headers: dict[bytes, bytes], **said: bool | None) -> Flags:
-    return asked("writer", {**HELLO, "flags": said}, headers).flags
+    return parse_request("writer", {**HELLO, "flags": said}, headers).flags
 
 
 def inputs(**given: Any) -> Any:
@@ -86,24 +86,26 @@ def test_resolve_is_taken_and_never_reaches_the_handler(*, resolve: bool | None)
     ],
 )
 def test_a_stream_comes_as_it_is_accepted_and_the_ui_stream_as_events(accept: bytes, form: bytes, kind: str) -> None:
-    found = asked("writer", {**HELLO, "flags": {"stream": True}}, {b"accept": accept, b"x-ag-messages-format": form})
+    found = parse_request(
+        "writer", {**HELLO, "flags": {"stream": True}}, {b"accept": accept, b"x-ag-messages-format": form}
+    )
     assert (found.kind, found.format) == (kind, "vercel" if form == b"vercel" else "agenta")
 
 
 def test_the_session_of_the_body_wins_over_that_of_the_header() -> None:
     header = {b"x-ag-session-id": b"of-header"}
-    assert asked("writer", HELLO, header).session_id == "of-header"
-    assert asked("writer", {**HELLO, "session_id": "of-body"}, header).session_id == "of-body"
-    assert asked("writer", HELLO, {}).session_id is None
+    assert parse_request("writer", HELLO, header).session_id == "of-header"
+    assert parse_request("writer", {**HELLO, "session_id": "of-body"}, header).session_id == "of-body"
+    assert parse_request("writer", HELLO, {}).session_id is None
 
 
 def test_the_agent_stands_in_the_path_or_in_the_body() -> None:
-    assert asked("writer", {**HELLO, "agent": "writer"}, {}).agent == "writer"
-    assert asked(None, {**HELLO, "agent": "writer"}, {}).agent == "writer"
+    assert parse_request("writer", {**HELLO, "agent": "writer"}, {}).agent == "writer"
+    assert parse_request(None, {**HELLO, "agent": "writer"}, {}).agent == "writer"
     with pytest.raises(MissingField) as missing:
-        asked(None, HELLO, {})
+        parse_request(None, HELLO, {})
     with pytest.raises(InvalidField) as other:
-        asked("writer", {**HELLO, "agent": "reader"}, {})
+        parse_request("writer", {**HELLO, "agent": "reader"}, {})
     assert (missing.value.param, other.value.param) == ("/agent", "/agent")
 
 
@@ -115,7 +117,7 @@ def test_a_talk_is_its_last_message_and_what_was_said_before() -> None:
         {"role": "assistant", "content": [{"type": "text", "text": "No"}, {"type": "text", "text": "ted."}]},
         {"id": "u2", "role": "user", "parts": [{"type": "text", "text": "Which?"}, {"type": "file", "url": "x"}]},
     ]
-    found = asked("writer", inputs(messages=talk), {})
+    found = parse_request("writer", inputs(messages=talk), {})
     assert (found.message, found.payload) == ("Which?", None)
     assert found.history == (Said("user", "My sport is tennis."), Said("assistant", "Noted."))
 
@@ -145,7 +147,7 @@ UI = {b"x-ag-messages-format": b"vercel", b"accept": b"*/*"}
 
 @pytest.mark.parametrize("more", [{}, {"trigger": "regenerate-message", "messageId": "a2"}, {"theme": "dark"}])
 def test_the_body_of_the_ai_sdk_is_a_talk_that_streams(more: dict[str, Any]) -> None:
-    found = asked("writer", {**CHAT, **more}, UI)
+    found = parse_request("writer", {**CHAT, **more}, UI)
     assert (found.message, found.history) == ("Which?", (Said("user", "Hi!"), Said("assistant", "Hello.")))
     assert (found.agent, found.kind, found.flags, found.place) == (
         "writer",
@@ -156,27 +158,27 @@ def test_the_body_of_the_ai_sdk_is_a_talk_that_streams(more: dict[str, Any]) -> 
 
 
 def test_a_page_of_the_ai_sdk_may_name_agent_and_flags_and_accept_a_batch() -> None:
-    assert asked(None, {**CHAT, "agent": "writer"}, UI).agent == "writer"
-    assert asked("writer", {**CHAT, "flags": {"stream": False}}, UI).flags == Flags(stream=False)
-    assert asked("writer", CHAT, {**UI, b"accept": b"application/json"}).flags == Flags(stream=False)
+    assert parse_request(None, {**CHAT, "agent": "writer"}, UI).agent == "writer"
+    assert parse_request("writer", {**CHAT, "flags": {"stream": False}}, UI).flags == Flags(stream=False)
+    assert parse_request("writer", CHAT, {**UI, b"accept": b"application/json"}).flags == Flags(stream=False)
     with pytest.raises(MissingField) as missing:
-        asked(None, CHAT, UI)
+        parse_request(None, CHAT, UI)
     with pytest.raises(InvalidRequest) as without_header:
-        asked("writer", CHAT, {})
+        parse_request("writer", CHAT, {})
     with pytest.raises(InvalidField) as system:
-        asked("writer", {**CHAT, "messages": [{"id": "s", "role": "system", "parts": []}]}, UI)
+        parse_request("writer", {**CHAT, "messages": [{"id": "s", "role": "system", "parts": []}]}, UI)
     params = [error.value.param for error in (missing, without_header, system)]
     assert params == ["/agent", "/data", "/messages/0/role"]
 
 
 def test_what_was_said_after_the_users_last_message_is_of_the_talk_too() -> None:
     talk = [{"role": "user", "content": "Which?"}, {"role": "assistant", "content": "Tennis, since"}]
-    found = asked("writer", inputs(messages=talk), {})
+    found = parse_request("writer", inputs(messages=talk), {})
     assert (found.message, found.history) == ("Which?", (Said("assistant", "Tennis, since"),))
 
 
 def test_a_payload_is_taken_as_it_is() -> None:
-    found = asked("greeter", inputs(payload={"name": "Dan"}), {})
+    found = parse_request("greeter", inputs(payload={"name": "Dan"}), {})
     assert (found.payload, found.place) == ({"name": "Dan"}, "/data/inputs/payload")
 
 
@@ -201,7 +203,7 @@ def test_a_payload_is_taken_as_it_is() -> None:
 )
 def test_what_does_not_fit_is_refused_by_its_name(body: Any, kind: type[InvalidRequest], param: str | None) -> None:
     with pytest.raises(InvalidRequest) as refused:
-        asked("writer", body, {})
+        parse_request("writer", body, {})
     assert isinstance(refused.value, kind)
     assert (refused.value.param or None) == param
 

@@ -1,7 +1,7 @@
-"""The organism as an MCP server, by the protocol's own library: each request is by itself, and answered as JSON.
+"""The organism as an MCP server, by the protocol's own library: requests are stateless and answered as JSON.
 
-The edge has checked the token before a request comes here; each call is held against it once more, by its tool. What a
-call refuses is told as the protocol wants it told to a model: as a result that is an error.
+The edge has checked the token; each call is checked once more, by its tool. A refused call is a result that is an
+error, as the protocol wants it for a model.
 """
 
 from __future__ import annotations
@@ -38,41 +38,42 @@ CALL: Final = "organism.call"
 """Under this name a request's scope holds its call."""
 
 
-async def opened(process: Process) -> McpDoor:
-    """The door, open until the server stops."""
-    door = McpDoor()
-    door.owner = asyncio.create_task(door.run(process), name="mcp")
-    await door.is_open.wait()
-    return door
+async def started(process: Process) -> McpServer:
+    """The server, which runs until the process stops."""
+    server = McpServer()
+    server.owner = asyncio.create_task(server.run(process), name="mcp")
+    await server.is_open.wait()
+    return server
 
 
-class McpDoor:
-    """Answers requests of the protocol. What it runs on lives in a task of its own, ``owner``."""
+class McpServer:
+    """Answers requests of the protocol. The library's session manager runs in a task of its own, ``owner``."""
 
     def __init__(self) -> None:
         server: Server[Any] = Server("organism", version=VERSION, on_list_tools=_listed, on_call_tool=_called)
         self._manager = StreamableHTTPSessionManager(server, json_response=True, stateless=True)
         self._under_way = 0
         self._is_closed = False
-        self._is_idle = asyncio.Event()
-        self._is_idle.set()
+        self.is_idle = asyncio.Event()
+        """Set while no request is under way."""
+        self.is_idle.set()
         self.is_open = asyncio.Event()
         self.owner: asyncio.Task[None] | None = None
 
     async def run(self, process: Process) -> None:
-        """Stay open until the server stops and what is under way is answered."""
+        """Run until the process stops and what is under way is answered."""
         async with self._manager.run():
             self.is_open.set()
             await asyncio.wait([process.stopping])
             self._is_closed = True
-            await self._is_idle.wait()
+            await self.is_idle.wait()
 
     async def answer(self, call: Call) -> Answer:
         """Answer one request. Raises ``Stopping``."""
         if self._is_closed:
             raise Stopping
         self._under_way += 1
-        self._is_idle.clear()
+        self.is_idle.clear()
         try:
             exchange = _Exchange(call)
             await self._manager.handle_request(exchange.scope(), exchange.receive, exchange.send)
@@ -80,7 +81,7 @@ class McpDoor:
         finally:
             self._under_way -= 1
             if not self._under_way:
-                self._is_idle.set()
+                self.is_idle.set()
 
 
 class _Exchange:
@@ -107,7 +108,7 @@ class _Exchange:
         }
 
     async def receive(self) -> dict[str, Any]:
-        """The request's body, once; after it nothing comes but the client's leaving."""
+        """The request's body once, then the client's disconnect."""
         if self._is_read:
             await self._call.until_left()
             return {"type": "http.disconnect"}
@@ -122,14 +123,14 @@ class _Exchange:
             self._body += message.get("body", b"")
 
     def answer(self) -> Answer:
-        """The whole of it. What the library refuses raises the error that says so here as everywhere."""
+        """The whole answer. Raises the error of a request that the library refuses."""
         if self._status >= HTTPStatus.BAD_REQUEST:
             raise _refusal(self._status, self._body)
         return Answer(self._body, int(self._status), self._headers.get(b"content-type", b"application/json"))
 
 
 def _refusal(status: int, body: bytes) -> OrganismError:
-    """The error of a request that the library does not take; its own words say why."""
+    """The error of a request that the library refuses, with its reason."""
     try:
         said = orjson.loads(body)["error"]["message"]
     except (ValueError, LookupError, TypeError):
@@ -154,7 +155,6 @@ async def _listed(context: Any, _page: PaginatedRequestParams | None) -> ListToo
 
 
 async def _called(context: Any, params: CallToolRequestParams) -> CallToolResult:
-    """Call it, and tell what came of it."""
     call: Call = context.request.scope[CALL]
     try:
         result = await _result(call, params.name, params.arguments or {})

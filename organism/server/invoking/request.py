@@ -1,7 +1,7 @@
-"""What an invoke asks for: one prelude for every surface.
+"""What an invoke asks for, by its body and headers, the same for every surface.
 
-Headers are sugar for the flags of the body; a flag that the body names wins. A header's value that is not known counts
-as absent, and so does a flag that is null.
+Headers are sugar for the flags of the body, which win. An unknown value of a header counts as absent, as does a flag
+that is null.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _INPUTS: Final = ("messages", "message", "payload")
 _ONE_INPUT: Final[JsonDict] = {
     "oneOf": [{"required": [name], "properties": {name: {"not": {"type": "null"}}}} for name in _INPUTS]
 }
-"""What ``_inputs`` holds to, for who reads the schema; so is what follows for ``_talk``."""
+"""For the schema, what ``_inputs`` checks; below, what ``_talk`` checks."""
 _SAID_BY_USER: Final[JsonDict] = {"required": ["role"], "properties": {"role": {"const": "user"}}}
 _TALK: Final = Field(min_length=1, max_length=MAX_MESSAGES, json_schema_extra={"contains": _SAID_BY_USER})
 
@@ -145,12 +145,12 @@ class ChatBody:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class InvokeRequest:
     """An invoke, whatever surface it came by.
 
-    ``payload`` is the input as it is, or None where ``message`` and ``history`` are; it stood at ``place`` of the body.
-    ``kind`` is the media type that a stream would have. ``headers`` names, by the pointer of a field that the body
-    could have, the header that said it instead.
+    ``payload`` is the input as it is, or None if ``message`` and ``history`` are given; ``place`` is its pointer in the
+    body. ``kind`` is the media type that a stream would have. ``headers`` names, by the pointer of a field of the body,
+    the header that was used instead.
     """
 
     agent: str
@@ -165,7 +165,7 @@ class Asked:
     headers: Places
 
 
-def asked(named: str | None, body: Any, headers: Mapping[bytes, bytes]) -> Asked:
+def parse_request(named: str | None, body: Any, headers: Mapping[bytes, bytes]) -> InvokeRequest:
     """Read an invoke; ``named`` is the agent of the path, if it names one.
 
     Raises ``MissingField``, ``UnknownField`` or ``InvalidField`` with every fault.
@@ -187,7 +187,7 @@ def asked(named: str | None, body: Any, headers: Mapping[bytes, bytes]) -> Asked
         place, payload, (message, history) = "/messages", None, _talk(said.messages, "/messages")
     else:
         place, payload, message, history = _inputs(said.data.inputs)
-    return Asked(
+    return InvokeRequest(
         agent=agent,
         payload=payload,
         message=message,
@@ -219,7 +219,7 @@ def _flags(given: FlagsBody, accepted: str | None, headers: Mapping[bytes, bytes
 
 
 def accepted_kind(accept: str) -> str | None:
-    """Which of our forms the Accept header names, the one of the greatest weight; None if it names none of them."""
+    """The form of ours with the greatest weight in the Accept header; None if it names none."""
     best, weight = None, 0.0
     for part in accept.lower().split(",")[:50]:
         name, *parameters = (piece.strip() for piece in part.split(";"))
@@ -246,7 +246,7 @@ def _of(headers: Mapping[bytes, bytes], name: bytes, values: Mapping[str, Value]
 
 
 def _inputs(inputs: Inputs) -> tuple[str, dict[str, Any] | None, str, tuple[Said, ...]]:
-    """Where the input stands, and what it is. Raises unless there is exactly one."""
+    """The pointer of the input, and what it is. Raises unless there is exactly one."""
     named = [name for name in _INPUTS if getattr(inputs, name) is not None]
     if not named:
         raise MissingField("Give one of `messages`, `message` and `payload`.", param="/data/inputs")
@@ -261,7 +261,7 @@ def _inputs(inputs: Inputs) -> tuple[str, dict[str, Any] | None, str, tuple[Said
 
 
 def _talk(messages: Sequence[TalkMessage], place: str) -> tuple[str, tuple[Said, ...]]:
-    """The user's last message, and all else that was said. What tools said stands in the answers made of it."""
+    """The user's last message, and the rest without what tools said: the answers contain that."""
     asks = [index for index, each in enumerate(messages) if each.role == "user"]
     if not asks:
         raise InvalidField("One of the messages is the user's; it is what the agent answers.", param=place)
