@@ -94,23 +94,21 @@ async def test_many_calls_at_once_are_answered_each_for_itself(hello: Served) ->
     assert [answer.structured_content["value"] for answer in answers] == [str(2 * number) for number in range(20)]
 
 
-@pytest.mark.parametrize(
-    ("name", "arguments", "text"),
-    [
-        ("calculator", {"expression": "1/0"}, "invalid_field: nothing can be divided by zero."),
-        ("calculator", {}, "invalid_payload: The Calculator does not fit at /expression: this field is missing"),
-        ("nobody", {}, "not_found: There is no tool 'nobody'."),
-        ("greeter", {"name": "Dan"}, "not_found: There is no tool 'greeter'."),
-        ("http_fetch", {"url": "https://a.example"}, "not_found: http_fetch is off: list the hosts"),
-    ],
-)
-async def test_what_a_call_refuses_is_told_to_the_model_as_an_error(
-    hello: Served, name: str, arguments: dict[str, Any], text: str
-) -> None:
+REFUSED: list[tuple[str, dict[str, Any], str]] = [
+    ("calculator", {"expression": "1/0"}, "invalid_field: nothing can be divided by zero."),
+    ("calculator", {}, "invalid_payload: The Calculator does not fit at /expression: this field is missing"),
+    ("nobody", {}, "not_found: There is no tool 'nobody'."),
+    ("greeter", {"name": "Dan"}, "not_found: There is no tool 'greeter'."),
+    ("http_fetch", {"url": "https://a.example"}, "not_found: http_fetch is off: list the hosts"),
+]
+
+
+async def test_what_a_call_refuses_is_told_to_the_model_as_an_error(hello: Served) -> None:
     async with speaking(hello, "legacy") as client:
-        answer = await client.call_tool(name, arguments)
-        assert answer.is_error
-        assert text_of(answer).startswith(text)
+        for name, arguments, text in REFUSED:
+            answer = await client.call_tool(name, arguments)
+            assert answer.is_error
+            assert text_of(answer).startswith(text)
 
 
 async def test_a_tool_that_fails_is_told_without_its_reason(world: MakeWorld) -> None:
