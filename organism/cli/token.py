@@ -16,8 +16,7 @@ import typer
 from organism.cli.exits import Exit
 from organism.cli.options import CreateToken, RevokeToken, Tokens
 from organism.cli.show import moment, note, out, print_json, refuse, table
-from organism.config.token_edit import NewToken, added, removed
-from organism.config.token_file import edit_tokens
+from organism.config.token_edit import NewToken, added, edit_tokens, removed
 from organism.config.tokens import EVERY_MODEL, TOKENS_FILE, read_tokens
 from organism.errors import ConfigInvalid, Conflict, NotFound, OrganismError
 from organism.model.principal import Principal

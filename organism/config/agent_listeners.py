@@ -85,9 +85,7 @@ def referred(ref: str, files: AgentFiles) -> Reference | str:
         return Reference(config.model_name, None, _text(asdict(config)))
     entry = files.agents.get(name)
     if entry is None:
-        return (
-            f"there is no agent `{name}`{near(name, list(files.agents))}; a prompt is named with its version, as A2@v1"
-        )
+        return f"there is no agent `{name}`{near(name, files.agents)}; a prompt is named with its version, as A2@v1"
     return Reference(entry.agent.model, entry.agent, _text(entry.plain))
 
 
@@ -109,16 +107,14 @@ def followed(listener: Listener, reference: Reference) -> Listener:
 def no_model(name: str, known: Known) -> str | None:
     """What is wrong with the name of a model, if it is not configured."""
     there = known.models
-    return (
-        None if name in there else f"there is no model `{name}` in `models` of organism.yaml{near(name, list(there))}"
-    )
+    return None if name in there else f"there is no model `{name}` in `models` of organism.yaml{near(name, there)}"
 
 
 def _check(entry: AgentEntry, known: Known) -> None:
     agent = entry.agent
     for at, tool in enumerate(agent.tools):
         if tool not in known.names:
-            entry.add("tools", f"there is no tool `{tool}`{near(tool, list(known.names))}", at)
+            entry.add("tools", f"there is no tool `{tool}`{near(tool, known.names)}", at)
         elif tool in known.off:
             entry.add("tools", f"`{tool}` is off: {known.off[tool]}", at)
     if agent.model and (wrong := no_model(agent.model, known)):
@@ -134,26 +130,16 @@ def _listener(entry: AgentEntry, limits: Limits, known: Known) -> Listener:
         name=AgentName(agent.name),
         description=agent.description,
         is_agent=True,
-        peers=(),
-        any_peer=False,
         payload_class=Prompt,
         payload_class_path=PROMPT_PATH,
-        handler=None,
-        handler_path=None,
         accepts=frozenset({Prompt}),
-        broadcast=False,
-        blocking=False,
         max_concurrent=limits.max_concurrent_per_agent,
         timeout_s=limits.handler_timeout_s,
         max_payload_bytes=limits.max_payload_bytes,
         prompt=agent.system_prompt,
-        prompt_ref=None,
         model=agent.model,
         tools=agent.tools,
         budget=agent.budget,
-        confirm=False,
-        approval=False,
-        invoke=(),
         section=plain,
         version=hashlib.sha256(_text(plain)).hexdigest()[:_VERSION_DIGITS],
         agent=agent,

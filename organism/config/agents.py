@@ -12,11 +12,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from organism.config.budgets import budget_of
 from organism.config.check import held
 from organism.config.faults import Faults
 from organism.config.prompts import PROMPT_FOLDER, BadPrompt, PromptConfig, PromptKey, is_prompt_name, read_prompt
-from organism.config.sections import AgentSection
 from organism.config.settings import Agent
 from organism.config.text import lies_within, read_text
 from organism.config.yaml import Node, read_yaml
@@ -137,26 +135,10 @@ class _Reader:
         node = read_yaml(text, faults, _EXPECTED)
         if node is None:
             return
-        section = held(AgentSection, node, (), faults)
+        agent = held(Agent, node, (), faults)
         if not isinstance(node.value, dict):
             return
-        entry = AgentEntry(_agent_of(section), node, faults, self._is_bundled)
-        if section.name and section.name != path.stem:
-            entry.add("name", f"expected `{path.stem}`, as the file is called, came `{section.name}`")
+        entry = AgentEntry(agent, node, faults, self._is_bundled)
+        if agent.name and agent.name != path.stem:
+            entry.add("name", f"expected `{path.stem}`, as the file is called, came `{agent.name}`")
         self._agents[path.stem] = entry
-
-
-def _agent_of(section: AgentSection) -> Agent:
-    return Agent(
-        name=section.name,
-        model=section.model,
-        description=section.description,
-        system_prompt=section.system_prompt,
-        max_tokens=section.max_tokens or None,
-        temperature=section.temperature if section.temperature >= 0 else None,
-        tools=section.tools,
-        rag_index=section.rag_index or None,
-        rag_top_k=section.rag_top_k,
-        budget=budget_of(section.budget),
-        taint=section.taint,
-    )

@@ -7,11 +7,11 @@ ignored in silence.
 
 from __future__ import annotations
 
-import difflib
 import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
+from organism.config.check import near
 from organism.config.json_text import MAX_FAULTS, MAX_SHOWN, came, pointer
 from organism.errors import Fault
 
@@ -72,12 +72,6 @@ def fit(value: Any, schema: Mapping[str, Any], place: str, add: Add) -> Any:
     if isinstance(value, list):
         return _list(value, schema, place, add)
     return _scalar(value, schema, place, add)
-
-
-def near(name: str, known: Any) -> str:
-    """``; did you mean `x`?`` if one of the known names looks like it, else nothing."""
-    close = difflib.get_close_matches(name, known, n=1) if len(name) <= MAX_SHOWN else []
-    return f"; did you mean `{close[0]}`?" if close else ""
 
 
 def _wrong_word(word: str, value: Any) -> str | None:

@@ -4,31 +4,24 @@ from __future__ import annotations
 
 import difflib
 import json
-from collections.abc import Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import fields, is_dataclass
-from types import NoneType
+from functools import cache
+from types import GenericAlias, NoneType
 from typing import Any, Final, TypeVar, get_args, get_type_hints
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
 
 from organism.config.faults import Faults, Place
-from organism.config.sections import (
-    PATTERNS,
-    Section,
-)
+from organism.config.fields import PATTERNS
 from organism.config.yaml import Node
 
-Kind = TypeVar("Kind", bound=Section)
+Kind = TypeVar("Kind")
 
 MAX_SHOWN: Final = 60
 
 _STRICT: Final = ConfigDict(extra="forbid", strict=True)
-_ADAPTERS: Final[dict[type, TypeAdapter[Any]]] = {
-    kind: TypeAdapter(tuple[kind], config=_STRICT)  # type: ignore[valid-type]  # a tuple of one hands its config down
-    for kind in get_args(Section)
-}
-
 _EXPECTED: Final = {
     "int_type": "a whole number",
     "float_type": "a number",
@@ -86,16 +79,22 @@ def came(value: Any) -> str:
     return f"{shown} ({kind})"
 
 
-def near(name: str, known: Sequence[str]) -> str:
+def near(name: str, known: Iterable[str]) -> str:
     """``; did you mean `x`?`` if a known name looks like it, else nothing."""
-    close = difflib.get_close_matches(name, known, n=1)
+    close = difflib.get_close_matches(name, list(known), n=1) if len(name) <= MAX_SHOWN else []
     return f"; did you mean `{close[0]}`?" if close else ""
 
 
 def _record(kind: type[Kind], plain: Any) -> Kind:
     record: Kind
-    (record,) = _ADAPTERS[kind].validate_json(json.dumps([plain]))
+    (record,) = _adapter(kind).validate_json(json.dumps([plain]))  # type: ignore[arg-type]  # a class is hashable
     return record
+
+
+@cache
+def _adapter(kind: Hashable) -> TypeAdapter[Any]:
+    of_one: Any = GenericAlias(tuple, (kind,))  # hands its config down
+    return TypeAdapter(of_one, config=_STRICT)
 
 
 def _message(kind: type, inner: Place, detail: ErrorDetails) -> str:

@@ -20,11 +20,11 @@ from organism.config.agent_listeners import (
     with_room,
 )
 from organism.config.agents import AgentFiles
-from organism.config.budgets import budget_of
 from organism.config.check import held, near
 from organism.config.code import Code, Named
 from organism.config.faults import Faults, Place, written
-from organism.config.sections import NAME_PATTERN, ListenerSection, ShippedSection
+from organism.config.fields import NAME_PATTERN
+from organism.config.sections import ListenerSection, ShippedSection
 from organism.config.settings import Handler, Limits, Listener, Model, is_reserved
 from organism.config.shipped import ShippedTool, is_own, shipped_listener
 from organism.config.yaml import Node
@@ -228,7 +228,7 @@ def _listener(entry: Entry, limits: Limits, code: Code, faults: Faults) -> Liste
         prompt_ref=section.prompt_ref or None,
         model=section.model or None,
         tools=section.tools,
-        budget=budget_of(section.budget),
+        budget=section.budget,
         confirm=section.confirm,
         approval=section.approval,
         invoke=section.invoke,

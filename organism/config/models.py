@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from organism.config.address import wrong_address
 from organism.config.agents import AgentFiles
-from organism.config.budgets import money
 from organism.config.check import held, near
 from organism.config.faults import Faults, Place
-from organism.config.sections import ModelSection
-from organism.config.settings import Model, Price
+from organism.config.host_rules import wrong_address
+from organism.config.settings import Model
 from organism.config.text import lies_within
 from organism.config.yaml import Node
 
@@ -34,7 +32,7 @@ class _Entry:
 
     name: str
     node: Node
-    section: ModelSection
+    section: Model
 
     def add(self, faults: Faults, key: str, message: str) -> None:
         place: Place = ("models", self.name, key)
@@ -45,7 +43,7 @@ def read_models(node: Node | None, folder: Path, faults: Faults) -> Mapping[str,
     """The models by name, in the order of the file. ``folder`` is that of organism.yaml; all faults are noted."""
     items = node.value.items() if node is not None and isinstance(node.value, dict) else ()
     entries = {
-        name: _Entry(name, item, held(ModelSection, item, ("models", name), faults))
+        name: _Entry(name, item, held(Model, item, ("models", name), faults))
         for name, item in items
         if isinstance(item.value, dict)
     }
@@ -71,20 +69,8 @@ def served_models(configured: Mapping[str, Model], files: AgentFiles) -> Mapping
 
 
 def _model(entry: _Entry, folder: Path) -> Model:
-    section = entry.section
-    return Model(
-        provider=section.provider,
-        model=section.model or entry.name,
-        base_url=section.base_url or None,
-        api_key_env=section.api_key_env or None,
-        context_window=section.context_window,
-        price=Price(money(section.price.input_usd_per_million), money(section.price.output_usd_per_million)),
-        max_concurrent=section.max_concurrent,
-        rate_limit_tpm=section.rate_limit_tpm,
-        fallback=section.fallback,
-        timeout_s=section.timeout_s,
-        script=folder / section.script if section.script else None,
-    )
+    model, script = entry.section, entry.section.script
+    return replace(model, model=model.model or entry.name, script=folder / script if script else None)
 
 
 def _check_address(entry: _Entry, faults: Faults) -> None:

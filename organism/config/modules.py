@@ -40,11 +40,13 @@ from importlib.machinery import ModuleSpec, SourceFileLoader
 from importlib.util import resolve_name, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, Final
 
-from organism.config.faces import Face, cut, join
 from organism.config.foreign import Outcome, attempt
 from organism.config.sources import Source, Sources
+
+_ITS_OWN: Final = ("__package__", "__loader__", "__spec__", "__file__", "__path__")
+"""What every module has of itself, so that it is not asked for in vain."""
 
 
 class ModuleSet:
@@ -113,7 +115,7 @@ class ModuleSet:
     def show(self) -> None:
         """Let ``sys.modules`` show this set below its top names."""
         _replace(self.sources.tops, {**_shown(self.sources.tops), **self._modules})
-        join(self.sources.joints)
+        _join(self.sources.joints)
 
     def hide(self) -> None:
         """Take from ``sys.modules`` what is of this set."""
@@ -192,7 +194,7 @@ class Importer:
         before = _shown(tops)
         finder = _Finder(modules)
         _replace(tops, modules.begin(before, made))
-        cut(modules.sources.joints)
+        _cut(modules.sources.joints)
         sys.meta_path.insert(0, finder)
         taken = False
         try:
@@ -202,7 +204,7 @@ class Importer:
             sys.meta_path.remove(finder)
             if not taken:
                 _replace(tops, before)
-                join(modules.sources.joints)
+                _join(modules.sources.joints)
         self.current = modules
         if self.allowed is None:
             self.allowed = prefixes
@@ -317,3 +319,44 @@ def _settle(kind: type[Any], hints: Mapping[str, Any]) -> None:
     for each in dataclasses.fields(kind):
         if isinstance(each.type, str) and each.name in hints:
             each.type = hints[each.name]
+
+
+# ── packages above a prefix ──────────────────────────────────────────────────────────────────────────────────────────
+
+
+class Face(ModuleType):
+    """A package as one set sees it: the set's own modules, all else as the package has it, changes too.
+
+    ``below`` gives the set's module of a full name, or None if the set has none of its own there.
+    """
+
+    def __init__(self, package: ModuleType, below: Callable[[str], ModuleType | None]) -> None:
+        super().__init__(package.__name__, package.__doc__)
+        vars(self).update({name: vars(package)[name] for name in _ITS_OWN if name in vars(package)})
+        vars(self).update(_package=package, _below=below)
+
+    def __getattr__(self, name: str) -> Any:
+        mine = vars(self)["_below"](f"{self.__name__}.{name}")
+        return getattr(vars(self)["_package"], name) if mine is None else mine
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        setattr(vars(self)["_package"], name, value)
+
+    def __dir__(self) -> list[str]:
+        return dir(vars(self)["_package"])
+
+
+def _cut(joints: Iterable[str]) -> None:
+    """Take what lies at the joints from the packages that they are in: it is imported anew, and not found there."""
+    for joint in joints:
+        package, _, tail = joint.rpartition(".")
+        if package in sys.modules:
+            vars(sys.modules[package]).pop(tail, None)
+
+
+def _join(joints: Iterable[str]) -> None:
+    """Let the packages have again what ``sys.modules`` shows at the joints."""
+    for joint in joints:
+        package, _, tail = joint.rpartition(".")
+        if package in sys.modules and joint in sys.modules:
+            vars(sys.modules[package])[tail] = sys.modules[joint]

@@ -10,7 +10,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, get_args
 
-from organism.config.answer_schema import Add, check_schema, fit, near, noting
+from organism.config.answer_schema import Add, check_schema, fit, noting
+from organism.config.check import near
 from organism.config.json_text import MAX_SHOWN, NotJson, came, pointer, read_json
 from organism.errors import Fault
 
@@ -100,8 +101,8 @@ def _check(plain: dict[str, Any], key: PromptKey, add: Add) -> None:
         if each not in _CHECKS:
             shown = each[:MAX_SHOWN]
             add(pointer("", shown), f"unknown key `{shown}`{near(each, list(_CHECKS))}")
-        elif (expected := _CHECKS[each](value)) is not None:
-            add(pointer("", each), f"expected {expected}, came {came(value)}")
+        elif not _CHECKS[each][1](value):
+            add(pointer("", each), f"expected {_CHECKS[each][0]}, came {came(value)}")
     for each, asked in zip(("agent_name", "version"), key, strict=True):
         if isinstance(plain.get(each), str) and plain[each] != asked:
             add(pointer("", each), f"expected `{asked}`, as the file's path says, came {came(plain[each])}")
@@ -194,52 +195,35 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _name(value: Any) -> str | None:
-    return None if is_prompt_name(value) else f"a name of letters, digits, `_`, `.` and `-`, at most {MAX_NAME}"
+def _is_object(value: Any) -> bool:
+    return isinstance(value, dict)
 
 
-def _mode(value: Any) -> str | None:
-    return None if value in get_args(Mode) else " or ".join(get_args(Mode))
+def _are_names(value: Any) -> bool:
+    return isinstance(value, list) and all(map(_is_text, value)) and len(set(value)) == len(value)
 
 
-def _text(value: Any) -> str | None:
-    return None if _is_text(value) else "text that is not blank"
-
-
-def _model(value: Any) -> str | None:
-    return None if _is_text(value) and len(value.split()) == 1 else "the name of a model"
-
-
-def _mapping(value: Any) -> str | None:
-    return None if isinstance(value, dict) else "an object"
-
-
-def _temperature(value: Any) -> str | None:
-    return None if _is_number(value) and 0 <= value <= MAX_TEMPERATURE else f"a number from 0 to {MAX_TEMPERATURE}"
-
-
-def _tokens(value: Any) -> str | None:
-    is_right = isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= MAX_OUTPUT_TOKENS
-    return None if is_right else f"a whole number from 1 to {MAX_OUTPUT_TOKENS}"
-
-
-def _keys(value: Any) -> str | None:
-    is_right = isinstance(value, list) and all(map(_is_text, value)) and len(set(value)) == len(value)
-    return None if is_right else "a list of different names"
-
-
-_CHECKS: Final[Mapping[str, Callable[[Any], str | None]]] = {
-    "agent_name": _name,
-    "version": _name,
-    "mode": _mode,
-    "system_text": _text,
-    "purpose_text": _text,
-    "output_schema": _mapping,
-    "enums": _mapping,
-    "defaults": _mapping,
-    "model_name": _model,
-    "temperature": _temperature,
-    "max_output_tokens": _tokens,
-    "input_keys": _keys,
+_NAMED: Final = (f"a name of letters, digits, `_`, `.` and `-`, at most {MAX_NAME}", is_prompt_name)
+_TEXT: Final = ("text that is not blank", _is_text)
+_OBJECT: Final = ("an object", _is_object)
+_CHECKS: Final[Mapping[str, tuple[str, Callable[[Any], bool]]]] = {
+    "agent_name": _NAMED,
+    "version": _NAMED,
+    "mode": (" or ".join(get_args(Mode)), lambda value: value in get_args(Mode)),
+    "system_text": _TEXT,
+    "purpose_text": _TEXT,
+    "output_schema": _OBJECT,
+    "enums": _OBJECT,
+    "defaults": _OBJECT,
+    "model_name": ("the name of a model", lambda value: _is_text(value) and len(value.split()) == 1),
+    "temperature": (
+        f"a number from 0 to {MAX_TEMPERATURE}",
+        lambda value: _is_number(value) and 0 <= value <= MAX_TEMPERATURE,
+    ),
+    "max_output_tokens": (
+        f"a whole number from 1 to {MAX_OUTPUT_TOKENS}",
+        lambda value: isinstance(value, int) and _is_number(value) and 1 <= value <= MAX_OUTPUT_TOKENS,
+    ),
+    "input_keys": ("a list of different names", _are_names),
 }
-"""What each key's value must be: gives what was expected, if it is something else."""
+"""What each key's value must be: in words, and whether a value is."""

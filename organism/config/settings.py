@@ -1,7 +1,7 @@
 """What organism.yaml says, checked and frozen.
 
-Nothing here reads a file: ``load`` makes these records, everyone else only reads them. The bounds that stand beside the
-fields of ``Limits`` and ``Retry`` are the ones that ``load`` enforces.
+Nothing here reads a file: ``load`` makes these records, everyone else only reads them. The bounds that stand beside
+fields are the ones that ``load`` enforces; ``REQUIRED`` names the keys that must be in the file.
 """
 
 from __future__ import annotations
@@ -10,29 +10,34 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
+from organism.config.fields import (
+    Amount,
+    Count,
+    FileName,
+    Given,
+    IndexName,
+    InvokeMode,
+    Made,
+    Money,
+    Name,
+    Number,
+    PayloadBytes,
+    Provider,
+    Seconds,
+    Taint,
+    Text,
+)
 from organism.config.modules import ModuleSet
 from organism.config.prompts import PromptConfig, PromptKey
 from organism.config.tool_settings import Tools
 from organism.model.ids import CONSOLE, SYSTEM_TODO, AgentName
 
-Count = Annotated[int, Field(ge=1, le=1_000_000)]
-Seconds = Annotated[float, Field(gt=0, le=31_536_000)]
-PayloadBytes = Annotated[int, Field(ge=1, le=16 * 1024 * 1024)]
-
 Handler = Callable[[Any, Any], Any]
 """``async def (payload, metadata)``, or a plain ``def`` where the listener is ``blocking``."""
-InvokeMode = Literal["batch", "stream"]
-Provider = Literal["openai", "anthropic", "offline", "scripted", "replay", "local"]
-Taint = Literal["escalate", "allow"]
-
-RAG_TOP_K: Final = 5
-MODEL_TIMEOUT_S: Final = 120.0
-CONTEXT_WINDOW: Final = 8192
-"""Tokens that a model takes if its section does not say it: no model of today takes fewer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,10 +70,10 @@ class Retry:
 class Spend:
     """Upper bounds of what may be spent; None is no bound, 0 forbids."""
 
-    tokens: int | None = None
-    usd: Decimal | None = None
-    calls: int | None = None
-    seconds: float | None = None
+    tokens: Given[Number] = None
+    usd: Given[Money] = None
+    calls: Given[Number] = None
+    seconds: Given[Amount] = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,8 +88,13 @@ class Budget:
 class Price:
     """What a model costs, in US dollars for a million tokens."""
 
-    input_usd_per_million: Decimal = Decimal(0)
-    output_usd_per_million: Decimal = Decimal(0)
+    input_usd_per_million: Money = Decimal(0)
+    output_usd_per_million: Money = Decimal(0)
+
+
+def _today(provider: object) -> object:
+    """`offline` was called `builtin` once; files may still say so."""
+    return "offline" if provider == "builtin" else provider
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,22 +102,25 @@ class Model:
     """One of ``models``.
 
     ``model`` is what the provider calls it. The key lies in the environment, under the name ``api_key_env``.
-    ``max_concurrent`` and ``rate_limit_tpm`` (tokens a minute) are 0 where there is no such limit. ``fallback`` names
-    models that are asked in its place when it fails; following them never leads in a circle. ``script`` is the
-    (absolute) file from which a scripted model answers.
+    ``context_window`` counts tokens; no model of today takes fewer than its default. ``max_concurrent`` and
+    ``rate_limit_tpm`` (tokens a minute) are 0 where there is no such limit. ``fallback`` names models that are asked
+    in its place when it fails; following them never leads in a circle. ``script`` is the file from which a scripted
+    model answers: absolute, once it is loaded.
     """
 
-    provider: Provider
-    model: str
-    base_url: str | None = None
-    api_key_env: str | None = None
-    context_window: int = CONTEXT_WINDOW
+    REQUIRED: ClassVar = ("provider",)
+
+    provider: Annotated[Provider, BeforeValidator(_today)] = "offline"
+    model: Text = ""
+    base_url: Given[Text] = None
+    api_key_env: Given[Text] = None
+    context_window: Annotated[int, Field(ge=1, le=1_000_000_000)] = 8192
     price: Price = Price()
-    max_concurrent: int = 0
-    rate_limit_tpm: int = 0
-    fallback: tuple[str, ...] = ()
-    timeout_s: float = MODEL_TIMEOUT_S
-    script: Path | None = None
+    max_concurrent: Number = 0
+    rate_limit_tpm: Number = 0
+    fallback: tuple[Text, ...] = ()
+    timeout_s: Seconds = 120.0
+    script: Given[Annotated[Path, Made(Text, Path)]] = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,15 +132,17 @@ class Agent:
     text from outside (S20).
     """
 
-    name: str
-    model: str
-    description: str
-    system_prompt: str
-    max_tokens: int | None = None
-    temperature: float | None = None
-    tools: tuple[str, ...] = ()
-    rag_index: str | None = None
-    rag_top_k: int = RAG_TOP_K
+    REQUIRED: ClassVar = ("name", "model", "description", "system_prompt")
+
+    name: FileName = ""
+    model: Text = ""
+    description: Text = ""
+    system_prompt: Text = ""
+    max_tokens: Given[Annotated[int, Field(ge=1, le=1_000_000)]] = None
+    temperature: Given[Annotated[float, Field(ge=0, le=2)]] = None
+    tools: tuple[Name, ...] = ()
+    rag_index: Given[IndexName] = None
+    rag_top_k: Annotated[int, Field(ge=1, le=50)] = 5
     budget: Budget = Budget()
     taint: Taint = "escalate"
 
@@ -161,27 +176,27 @@ class Listener:
 
     name: AgentName
     description: str
-    is_agent: bool
-    peers: tuple[str, ...]
-    any_peer: bool
+    is_agent: bool = False
+    peers: tuple[str, ...] = ()
+    any_peer: bool = False
     payload_class: type
     payload_class_path: str
-    handler: Handler | None
-    handler_path: str | None
+    handler: Handler | None = None
+    handler_path: str | None = None
     accepts: frozenset[type]
-    broadcast: bool
-    blocking: bool
+    broadcast: bool = False
+    blocking: bool = False
     max_concurrent: int
     timeout_s: float
     max_payload_bytes: int
-    prompt: str | None
-    prompt_ref: str | None
-    model: str | None
-    tools: tuple[str, ...]
-    budget: Budget
-    confirm: bool
-    approval: bool
-    invoke: tuple[InvokeMode, ...]
+    prompt: str | None = None
+    prompt_ref: str | None = None
+    model: str | None = None
+    tools: tuple[str, ...] = ()
+    budget: Budget = Budget()
+    confirm: bool = False
+    approval: bool = False
+    invoke: tuple[InvokeMode, ...] = ()
     section: Mapping[str, Any]
     version: str
     brings_outside_text: bool = False

@@ -10,7 +10,7 @@ from inspect import cleandoc
 from typing import Any, Final
 
 from organism.config.sections import ListenerSection
-from organism.config.settings import Budget, Check, Limits, Listener, Row
+from organism.config.settings import Check, Limits, Listener, Row
 from organism.config.tool_settings import Tools
 from organism.model.ids import AgentName
 
@@ -73,27 +73,14 @@ def shipped_listener(
     return Listener(
         name=AgentName(tool.name),
         description=said.description or tool.description,
-        is_agent=False,
-        peers=(),
-        any_peer=False,
         payload_class=tool.payload_class,
         payload_class_path=f"{tool.payload_class.__module__}.{tool.payload_class.__qualname__}",
-        handler=None,
-        handler_path=None,
         accepts=frozenset({tool.payload_class}),
-        broadcast=False,
-        blocking=False,
         max_concurrent=said.max_concurrent or limits.max_concurrent_per_agent,
         timeout_s=said.timeout_s or tool.timeout_s,
         max_payload_bytes=said.max_payload_bytes or limits.max_payload_bytes,
-        prompt=None,
-        prompt_ref=None,
-        model=None,
-        tools=(),
-        budget=Budget(),
         confirm=said.confirm,
         approval=said.approval,
-        invoke=(),
         section=section,
         version=_version(tool, section),
         brings_outside_text=tool.brings_outside_text,

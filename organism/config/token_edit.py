@@ -1,4 +1,4 @@
-"""One entry more or less in the text of config/tokens.yaml, every other line as it was.
+"""Edits of config/tokens.yaml: one entry more or less, every other line as it was; one edit at a time, whole or not.
 
 The naive way loads the document, changes it and writes it anew; a comment then goes where ruamel.yaml has attached it,
 away with the entry before it. So lines are put in or taken out; only where entries share a line (``tokens: [{…}]``) the
@@ -7,21 +7,31 @@ document is written anew, which keeps the comments, if not their places.
 
 from __future__ import annotations
 
+import fcntl
 import io
 import json
+import os
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final
 
 from ruamel.yaml import YAML
 
 from organism.config.faults import Faults
-from organism.config.tokens import EVERY_MODEL, TOKENS_FILE, TenantEntry, parse_tokens
+from organism.config.tokens import EVERY_MODEL, TOKENS_FILE, TenantEntry, parse_tokens, read_tokens
 from organism.config.yaml import Node, read_yaml
 from organism.errors import ConfigInvalid, Conflict, NotFound
 from organism.model.principal import Principal
 
 _DASH: Final = "- "
+_PRIVATE: Final = 0o600
+_HEAD: Final = """\
+# Who may use this organism: tenants, and the tokens that open them. `organism token` edits this file; a running server
+# takes over an edit within a second. Of a token only the SHA-256 of its text stands here.
+tenants: []
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -166,3 +176,47 @@ def _indent(lines: list[str], node: Node) -> int:
 def _replaced(lines: list[str], at: int, count: int, new: list[str]) -> str:
     """The text with ``count`` lines after the first ``at`` replaced by the new ones."""
     return "\n".join([*lines[:at], *new, *lines[at + count :]]) + "\n"
+
+
+# ── the file on the disk ─────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def edit_tokens(path: Path, edit: Callable[[str], str]) -> None:
+    """Put ``edit(text)`` in the place of the file's text; a file that is not there begins with no tenant.
+
+    Raises ``ConfigInvalid`` if the file is not valid, and whatever ``edit`` raises: then nothing has changed.
+    """
+    with _alone(path.parent):
+        read_tokens(path)
+        _put(path, edit(path.read_text("utf-8-sig") if path.exists() else _HEAD))
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """One edit at a time: of two at once the later would undo the earlier."""
+    folder.mkdir(parents=True, exist_ok=True)
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
+
+
+def _put(path: Path, text: str) -> None:
+    """Put the whole text in the file's place, on the disk; where a link leads there, the link stays."""
+    path = path.resolve()
+    mode = path.stat().st_mode & 0o777 if path.exists() else _PRIVATE
+    new = path.with_name(f".{path.name}.new")
+    new.unlink(missing_ok=True)
+    handle = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, mode)
+    with os.fdopen(handle, "w", encoding="utf-8") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    new.replace(path)
+    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)

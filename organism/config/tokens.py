@@ -11,10 +11,9 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
-from organism.config.budgets import budget_of
 from organism.config.check import held, near
 from organism.config.faults import Faults, Place
-from organism.config.sections import BudgetSection, TenantSection, TokenSection, TokensRoot
+from organism.config.sections import TenantSection, TokenSection, TokensRoot
 from organism.config.settings import Budget
 from organism.config.text import open_to_everyone, read_text
 from organism.config.yaml import Node, read_yaml
@@ -99,7 +98,7 @@ def _budget(tenant: Node, place: Place, faults: Faults) -> Budget:
     defaults = tenant.nearest(way[:1])
     if defaults is tenant or not isinstance(defaults.value, dict) or "budget" not in defaults.value:
         return Budget()
-    return budget_of(held(BudgetSection, defaults.value["budget"], (*place, *way), faults))
+    return held(Budget, defaults.value["budget"], (*place, *way), faults)
 
 
 def _items(owner: Node, way: Place, above: Place = ()) -> Iterator[tuple[Place, Node]]:

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Any, ClassVar, Final
+from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
 
-VARIABLE: Final = r"^[A-Za-z_][A-Za-z0-9_]*$"
+from organism.config.fields import VARIABLE
 
 Host = Annotated[str, Field(min_length=1, max_length=300)]
 Variable = Annotated[str, Field(pattern=VARIABLE, max_length=128)]

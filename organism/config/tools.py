@@ -6,10 +6,9 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from organism.config.address import wrong_address
 from organism.config.check import came, held, near
 from organism.config.faults import Faults, Place
-from organism.config.host_rules import host_rule
+from organism.config.host_rules import host_rule, wrong_address
 from organism.config.tool_settings import HttpFetch, McpServer, Tools, Wikipedia
 from organism.config.yaml import Node
 

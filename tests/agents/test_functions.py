@@ -13,9 +13,7 @@ from hypothesis import strategies as st
 
 from organism.agents.functions import Functions, function_names, functions_of
 from organism.codec import Codec
-from organism.config.budgets import budget_of
-from organism.config.sections import BudgetSection
-from organism.config.settings import Listener
+from organism.config.settings import Budget, Listener
 from organism.errors import InvalidPayload
 from organism.model.handler import TodoComplete, TodoUntil
 from organism.model.ids import AgentName
@@ -61,7 +59,7 @@ def listener(name: str, payload_class: type = Parcel, **more: Any) -> Listener:
         prompt_ref=None,
         model=None,
         tools=(),
-        budget=budget_of(BudgetSection()),
+        budget=Budget(),
         confirm=False,
         approval=False,
         invoke=(),

@@ -10,14 +10,8 @@ import orjson
 import pytest
 
 from organism.config import shown
-from organism.config.sections import (
-    BudgetSection,
-    EmbeddingSection,
-    ListenerSection,
-    ModelSection,
-    PriceSection,
-    SpendSection,
-)
+from organism.config.sections import EmbeddingSection, ListenerSection
+from organism.config.settings import Agent, Budget, Model, Price, Spend
 from tests.config.place import GREETER, HEAD, Place
 
 SERVICES = """
@@ -36,11 +30,12 @@ tools:
     ("section", "listed"),
     [
         (ListenerSection, shown.LISTENER),
-        (ModelSection, shown.MODEL),
+        (Model, shown.MODEL),
+        (Agent, shown.AGENT),
         (EmbeddingSection, shown.EMBEDDING),
-        (PriceSection, shown.PRICE),
-        (BudgetSection, shown.BUDGET),
-        (SpendSection, shown.SPEND),
+        (Price, shown.PRICE),
+        (Budget, shown.BUDGET),
+        (Spend, shown.SPEND),
     ],
 )
 def test_each_key_that_may_be_written_was_thought_of(section: type, listed: tuple[str, ...]) -> None:

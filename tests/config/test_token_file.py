@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from organism.config.token_edit import NewToken, added
-from organism.config.token_file import edit_tokens
+from organism.config.token_edit import NewToken, added, edit_tokens
 from organism.config.tokens import read_tokens
 from organism.errors import ConfigInvalid
 

@@ -7,7 +7,8 @@ from typing import Annotated, Literal
 from pydantic import Field
 from typing_extensions import TypedDict  # pydantic wants this one below Python 3.12
 
-from organism.config.settings import Limits, Retry, Taint
+from organism.config.fields import Taint
+from organism.config.settings import Limits, Retry
 from organism.server.shapes.words import AgentName, Object
 
 
