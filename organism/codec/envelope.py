@@ -7,9 +7,9 @@ from functools import lru_cache
 
 from lxml.etree import _Element
 
+from organism.codec.lexical import attribute, closing, escaped, opening
 from organism.codec.limits import ENVELOPE
-from organism.codec.markup import attribute, closing, escaped, opening
-from organism.codec.refusal import SpoofAttempt, invalid, shown
+from organism.codec.refusal import invalid, shown
 from organism.codec.shape import Items, Payload, Shape, Table, Variant, inner
 from organism.errors import Fault, InvalidPayload
 
@@ -54,13 +54,6 @@ def claims(root: _Element) -> dict[str, str]:
             raise invalid("The envelope does not fit", [Fault("/meta", message)])
         said[name] = element.text or ""
     return said
-
-
-def hold_claims(root: _Element, actual: dict[str, str]) -> None:
-    """Raise ``SpoofAttempt`` at the first claim that is not so (S12)."""
-    for name, claimed in claims(root).items():
-        if claimed != actual.get(name):
-            raise SpoofAttempt(name, claimed, actual.get(name, ""))
 
 
 def enclosed(root: _Element) -> _Element:

@@ -14,7 +14,7 @@ from typing import Any
 
 import orjson
 
-from organism.codec.explain import carried_fault, step
+from organism.codec.faults import carried_fault, step
 from organism.codec.lexical import FROM_JSON, TEXT_OF, Unfit, length_fault, scalar_fault
 from organism.codec.payload import getter, later, maker
 from organism.codec.refusal import MAX_FAULTS, shown

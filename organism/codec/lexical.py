@@ -304,3 +304,32 @@ def _came(value: object) -> str:
         if isinstance(value, str | int | float | bytes)
         else f"a {type(value).__name__}"
     )
+
+
+# ── canonical XML as text ─────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def escaped(text: str) -> str:
+    """``text`` as canonical XML writes it between tags."""
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace("\r", "&#xD;")
+
+
+def escaped_in_attribute(text: str) -> str:
+    """``text`` as canonical XML writes it in an attribute."""
+    text = text.replace("&", "&amp;").replace("<", "&lt;").replace('"', "&quot;")
+    return text.replace("\t", "&#x9;").replace("\n", "&#xA;").replace("\r", "&#xD;")
+
+
+def opening(name: str, attributes: str = "") -> str:
+    """The start tag."""
+    return "<" + name + attributes + ">"
+
+
+def attribute(name: str, value: str) -> str:
+    """An attribute, or the declaration of a namespace, as a start tag holds it."""
+    return " " + name + '="' + escaped_in_attribute(value) + '"'
+
+
+def closing(name: str) -> str:
+    """The end tag."""
+    return "</" + name + ">"

@@ -16,9 +16,8 @@ from typing import Any
 
 from lxml.etree import _Element
 
-from organism.codec.lexical import TEXT_OF, VALUE_OF, Unfit
+from organism.codec.lexical import TEXT_OF, VALUE_OF, Unfit, attribute, closing, escaped, opening
 from organism.codec.limits import XSI
-from organism.codec.markup import attribute, closing, escaped, opening
 from organism.codec.shape import (
     Field,
     Items,

@@ -1,25 +1,32 @@
-"""Dataclass → ``Payload``: reads annotations once, at registration, and lists every fault by name."""
+"""Dataclass → ``Payload``: reads annotations once, at registration, and lists every fault by name.
+
+Constraints (annotated_types, ``pydantic.Field``) become facets; what no XSD can hold is refused.
+"""
 
 from __future__ import annotations
 
 import dataclasses
 import inspect
 import re
-from collections.abc import Callable
-from dataclasses import MISSING
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import MISSING, replace
 from datetime import date, datetime
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from enum import Enum, Flag
+from re import Pattern as Compiled
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, NewType, TypeGuard, Union, get_args, get_origin, get_type_hints
 
+from annotated_types import BaseMetadata, Ge, GroupedMetadata, Gt, Le, Lt, MaxLen, MinLen
 from pydantic.fields import FieldInfo
 
-from organism.codec.constraints import ConstraintRefused, constrained
-from organism.codec.explain import faults_of
-from organism.codec.lexical import LEAST_INT, MOST_INT, replaced, uncarried
+from organism.codec.faults import faults_of
+from organism.codec.lexical import LEAST_INT, MOST_INT, TEXT_OF, Unfit, replaced, uncarried
+from organism.codec.pattern import Pattern, PatternRefused
 from organism.codec.refusal import UnsupportedPayload, shown
 from organism.codec.shape import (
+    Bound,
+    Facets,
     Field,
     Items,
     Kind,
@@ -45,6 +52,8 @@ _SCALARS = {
     date: Kind.DATE,
     datetime: Kind.DATETIME,
 }
+_BOUNDED = frozenset({Kind.INT, Kind.FLOAT, Kind.DECIMAL, Kind.DATE, Kind.DATETIME})
+_ALIASES = ("alias", "validation_alias", "serialization_alias")
 _ALLOWED = (
     "allowed are str, int, float, bool, Decimal, bytes, date, datetime, Enum, Literal, list[T], dict[str, T], "
     "T | None, dataclasses and unions of dataclasses"
@@ -54,7 +63,7 @@ _NAME = re.compile(r"[A-Za-z_À-ÖØ-öø-˿Ͱ-ͽͿ-῿Ⰰ-⿯、-퟿][\w·\-.]*
 
 
 class _Refused(ValueError):
-    """An annotation that cannot be a shape."""
+    """An annotation that cannot be a shape, or a constraint that does not fit its type or no XSD can hold."""
 
 
 def payload_of(cls: type) -> Payload:
@@ -129,7 +138,7 @@ class _Reader:
             return None
         try:
             shape = self._shape(hint)
-        except (_Refused, ConstraintRefused) as error:
+        except _Refused as error:
             self._fault(where, str(error))
             return None
         absent = _absent(field, shape)
@@ -140,7 +149,7 @@ class _Reader:
         origin = get_origin(hint)
         if origin is Annotated:
             plain, *notes = get_args(hint)
-            return constrained(self._shape(plain), notes)
+            return _constrained(self._shape(plain), notes)
         if isinstance(hint, NewType):
             return self._shape(hint.__supertype__)
         if origin in (Union, UnionType):
@@ -291,3 +300,125 @@ def _field_doc(hint: Any) -> str:
     notes = get_args(hint)[1:] if get_origin(hint) is Annotated else ()
     texts = [note.description or "" for note in notes if isinstance(note, FieldInfo)]
     return replaced(inspect.cleandoc(" ".join(text for text in texts if text)))
+
+
+# ── constraints ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _constrained(shape: Shape, notes: Iterable[object]) -> Shape:
+    """``shape`` with the constraints among ``notes``; other notes mean nothing here."""
+    if isinstance(shape, Maybe):
+        inside = _constrained(shape.inner, notes)
+        return inside if isinstance(inside, Maybe) else Maybe(inside)
+    for note in _flat(notes):
+        shape = _with(shape, note)
+    if isinstance(shape, Scalar | Items | Table):
+        _refuse_contradiction(shape.facets)
+    return shape
+
+
+def _flat(notes: Iterable[object]) -> Iterator[object]:
+    for note in notes:
+        if isinstance(note, FieldInfo):
+            _refuse_field_options(note)
+            yield from _flat(note.metadata)
+        elif isinstance(note, GroupedMetadata):
+            yield from _flat(note)
+        else:
+            yield note
+
+
+def _refuse_field_options(note: FieldInfo) -> None:
+    for name in _ALIASES:
+        if getattr(note, name) is not None:
+            raise _Refused(f"Field({name}=…) is not allowed: a field has one name everywhere")
+    if not note.is_required():
+        raise _Refused("Field(default=…) is not allowed here: give the default as the field's own, after `=`")
+
+
+def _with(shape: Shape, note: object) -> Shape:
+    if isinstance(note, MinLen | MaxLen):
+        return _with_length(shape, note)
+    if isinstance(note, Ge | Gt | Le | Lt):
+        return _with_bound(shape, note)
+    pattern = getattr(note, "pattern", None)
+    if pattern is not None:
+        return _with_pattern(shape, pattern)
+    if isinstance(note, BaseMetadata) or type(note).__module__.startswith("pydantic"):
+        raise _Refused(f"{_called(note)} is not allowed; allowed are lengths, ranges and a pattern")
+    return shape
+
+
+def _with_length(shape: Shape, note: MinLen | MaxLen) -> Shape:
+    countable = isinstance(shape, Items | Table) or (isinstance(shape, Scalar) and shape.kind in (Kind.STR, Kind.BYTES))
+    if not countable:
+        raise _Refused(f"{_called(note)} fits str, bytes, list and dict only")
+    assert isinstance(shape, Items | Table | Scalar)  # noqa: S101 - said above, in a form that mypy does not follow
+    facets = shape.facets
+    if isinstance(note, MinLen):
+        return replace(shape, facets=replace(facets, min_length=max(note.min_length, facets.min_length or 0)))
+    most = note.max_length if facets.max_length is None else min(note.max_length, facets.max_length)
+    return replace(shape, facets=replace(facets, max_length=most))
+
+
+def _with_bound(shape: Shape, note: Ge | Gt | Le | Lt) -> Shape:
+    if not isinstance(shape, Scalar) or shape.kind not in _BOUNDED:
+        raise _Refused(f"{_called(note)} fits int, float, Decimal, date and datetime only")
+    facets = shape.facets
+    match note:
+        case Ge():
+            facets = replace(facets, least=_bound(shape.kind, note.ge))
+        case Gt():
+            facets = replace(facets, above=_bound(shape.kind, note.gt))
+        case Le():
+            facets = replace(facets, most=_bound(shape.kind, note.le))
+        case Lt():
+            facets = replace(facets, below=_bound(shape.kind, note.lt))
+    return replace(shape, facets=facets)
+
+
+def _bound(kind: Kind, given: Any) -> Bound:
+    bound: Any = given
+    try:
+        if kind is Kind.DECIMAL:
+            bound = Decimal(str(given))
+        elif kind is Kind.FLOAT:
+            bound = float(given)
+        TEXT_OF[kind](bound)
+    except (Unfit, InvalidOperation, ValueError, TypeError) as error:
+        raise _Refused(f"the bound {shown(str(given))} does not fit: {error}") from error
+    checked: Bound = bound
+    return checked
+
+
+def _with_pattern(shape: Shape, given: object) -> Shape:
+    if not isinstance(shape, Scalar) or shape.kind is not Kind.STR:
+        raise _Refused("a pattern fits str only")
+    if shape.facets.pattern is not None:
+        raise _Refused("two patterns on one field are not allowed; write them as one")
+    if isinstance(given, Compiled) and given.flags & ~re.UNICODE:
+        raise _Refused("flags of a compiled pattern are not allowed; write the pattern out")
+    source = given.pattern if isinstance(given, Compiled) else given
+    if not isinstance(source, str):
+        raise _Refused(f"a pattern is text, came {type(source).__name__}")
+    try:
+        return replace(shape, facets=replace(shape.facets, pattern=Pattern.of(source)))
+    except PatternRefused as error:
+        raise _Refused(f"the pattern {shown(source)} is refused: {error}") from error
+
+
+def _refuse_contradiction(facets: Facets) -> None:
+    least, most = facets.min_length, facets.max_length
+    if least is not None and most is not None and least > most:
+        raise _Refused(f"no value can have at least {least} and at most {most}")
+    lows: list[Any] = [low for low in (facets.least, facets.above) if low is not None]
+    highs: list[Any] = [high for high in (facets.most, facets.below) if high is not None]
+    if len(lows) > 1 or len(highs) > 1:
+        raise _Refused("ge with gt, or le with lt, says the same twice; keep one of them")
+    exclusive = (facets.above, facets.below) != (None, None)
+    if lows and highs and (lows[0] > highs[0] or (lows[0] == highs[0] and exclusive)):
+        raise _Refused(f"no value can be between {lows[0]} and {highs[0]}")
+
+
+def _called(note: object) -> str:
+    return f"the constraint {shown(str(note))}"

@@ -13,10 +13,9 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from organism.codec.explain import step
-from organism.codec.lexical import replaced, uncarried
+from organism.codec.faults import step
+from organism.codec.lexical import closing, opening, replaced, uncarried
 from organism.codec.limits import MAX_DEPTH
-from organism.codec.markup import closing, opening
 from organism.codec.refusal import UnknownPayload, shown, too_deep
 from organism.errors import InvalidPayload
 

@@ -11,11 +11,11 @@ from lxml import etree
 from lxml.etree import XMLSchema, XMLSchemaParseError, _Element
 
 from organism.codec.example import example_of, usage_of
+from organism.codec.faults import pattern_faults, schema_faults
 from organism.codec.json_form import ToJson, dumper, from_json, to_json
 from organism.codec.json_schema import json_schema_of
-from organism.codec.markup import closing, opening
+from organism.codec.lexical import closing, opening
 from organism.codec.payload import Read, Write, reader, writer
-from organism.codec.pointers import pattern_faults, schema_faults
 from organism.codec.reflect import payload_of
 from organism.codec.refusal import MAX_FAULTS, UnsupportedPayload
 from organism.codec.shape import Payload

@@ -2,8 +2,8 @@
 
 What the organism writes is canonical (equal to libxml2's exclusive C14N) and is read back through the same checks as
 anything else: ``seal`` encodes a payload, parses those very bytes, validates them and decodes a fresh object. What
-comes from outside takes ``from_json``, ``from_xml``, ``from_envelope`` or ``from_text``, never ``decode``, which
-believes its document's names.
+comes from outside takes ``from_json``, ``from_xml`` or ``parse_any``, never ``decode``, which believes its document's
+names.
 """
 
 from __future__ import annotations
@@ -15,12 +15,10 @@ from typing import Any, NamedTuple
 import orjson
 from lxml.etree import XMLSchema, _Element
 
-from organism.codec.envelope import MESSAGE, Around, claims, element_names, enclosed, hold_claims
-from organism.codec.explain import refusal
+from organism.codec.envelope import MESSAGE, Around, claims, element_names, enclosed
+from organism.codec.faults import refusal, schema_faults
 from organism.codec.json_form import MAKING_FAULTS
-from organism.codec.lexical import Unfit, uncarried
 from organism.codec.limits import Controls, Terms
-from organism.codec.pointers import schema_faults
 from organism.codec.refusal import (
     PayloadOverLimit,
     SpoofAttempt,
@@ -30,7 +28,7 @@ from organism.codec.refusal import (
     shown,
     too_deep,
 )
-from organism.codec.repair import repair_json, repair_text
+from organism.codec.repair import repair_json
 from organism.codec.schema import PayloadSchema
 from organism.codec.xml import is_large, over_bytes, parse, parse_foreign, streamed_faults
 from organism.codec.xsd import envelope_xsd
@@ -167,20 +165,6 @@ class Codec:
         fresh = _made(read_as, root[1])
         return Sealed(xml, read_as.to_json_text(fresh), fresh, schema.name)
 
-    def encode(self, from_: str, to: str, token: str, payload: object) -> bytes:
-        """The canonical envelope; raises ``InvalidPayload`` if a value has the wrong type or XML cannot carry it.
-
-        Constraints (facets) are not looked at here; ``seal`` does.
-        """
-        schema, around, *_ = _of_class(self._by_class, payload)
-        try:
-            text = around.text(from_, to, token, schema.write(payload))
-            if uncarried(text):
-                raise Unfit("XML cannot carry a character in the names around it")
-            return text.encode()
-        except _WRITING_FAULTS as error:
-            raise refusal(schema.shapes, payload, error) from error
-
     def decode(self, envelope: bytes, terms: Terms | None = None) -> Decoded:
         """Parse, validate and read an envelope that the organism wrote; raises ``InvalidPayload``."""
         root = parse(envelope, terms or self.terms)
@@ -235,17 +219,6 @@ class Codec:
         root = parse_foreign(document, terms or self.terms, self._names, overhead_bytes=0)
         return _valid_payload(self._by_name, root)
 
-    def from_envelope(self, document: bytes, from_: str, to: str, token: str, terms: Terms | None = None) -> Any:
-        """The payload from an envelope of outside, whose names are checked and never taken (S12).
-
-        ``<from>``, ``<to>`` and ``<thread>`` may be missing; one that differs raises ``SpoofAttempt``, and so does
-        any ``<tenant>``.
-        """
-        root = parse_foreign(document, terms or self.terms, self._names)
-        element = enclosed(root)
-        hold_claims(root, {"from": from_, "to": to, "thread": token})
-        return _valid_payload(self._by_name, element)
-
     def parse_any(self, document: bytes, terms: Terms | None = None) -> Decoded:
         """What is in a document, with an envelope or without: its names are claims, not facts.
 
@@ -259,11 +232,6 @@ class Codec:
             raise SpoofAttempt("tenant", said["tenant"], "")
         payload = _valid_payload(self._by_name, element)
         return Decoded(said.get("from", ""), said.get("to", ""), said.get("thread", ""), payload)
-
-    def from_text(self, text: str, terms: Terms | None = None) -> Mended:
-        """The payload from the text of a model, mended where that is allowed and then read strictly."""
-        repaired = repair_text(text, self._by_name.keys())
-        return Mended(self.from_xml(repaired.document, terms), repaired.notes)
 
 
 def _hold_same(known: PayloadSchema, schema: PayloadSchema) -> None:

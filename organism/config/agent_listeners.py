@@ -9,9 +9,9 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
 
 from organism.config.agents import AgentEntry, AgentFiles
-from organism.config.check import near
 from organism.config.prompts import prompt_path
 from organism.config.settings import Agent, Budget, Limits, Listener, Model, is_reserved
+from organism.config.text import near
 from organism.model.agent import Answer, Prompt
 from organism.model.ids import AgentName
 

@@ -11,8 +11,8 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from organism.config.check import near
 from organism.config.json_text import MAX_FAULTS, MAX_SHOWN, came, pointer
+from organism.config.text import near
 from organism.errors import Fault
 
 TYPES: Final[Mapping[str, str]] = {

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import difflib
 import json
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import fields, is_dataclass
 from functools import cache
 from types import GenericAlias, NoneType
@@ -15,6 +14,7 @@ from pydantic_core import ErrorDetails
 
 from organism.config.faults import Faults, Place
 from organism.config.fields import PATTERNS
+from organism.config.text import near
 from organism.config.yaml import Node
 
 Kind = TypeVar("Kind")
@@ -77,12 +77,6 @@ def came(value: Any) -> str:
     shown = text if len(text) <= MAX_SHOWN else text[: MAX_SHOWN - 1] + "…"
     kind = "a boolean" if isinstance(value, bool) else "text" if isinstance(value, str) else "a number"
     return f"{shown} ({kind})"
-
-
-def near(name: str, known: Iterable[str]) -> str:
-    """``; did you mean `x`?`` if a known name looks like it, else nothing."""
-    close = difflib.get_close_matches(name, list(known), n=1) if len(name) <= MAX_SHOWN else []
-    return f"; did you mean `{close[0]}`?" if close else ""
 
 
 def _record(kind: type[Kind], plain: Any) -> Kind:

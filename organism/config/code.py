@@ -13,11 +13,11 @@ from operator import attrgetter
 from types import FunctionType, SimpleNamespace
 from typing import Any, cast
 
-from organism.config.check import near
 from organism.config.faults import Faults, Place
 from organism.config.foreign import attempt, told
 from organism.config.modules import ModuleSet, is_below
 from organism.config.settings import Handler
+from organism.config.text import near
 
 _UNIONS = (typing.Union, types.UnionType)
 CheckPayload = Callable[[type], list[str]]

@@ -20,13 +20,14 @@ from organism.config.agent_listeners import (
     with_room,
 )
 from organism.config.agents import AgentFiles
-from organism.config.check import held, near
+from organism.config.check import held
 from organism.config.code import Code, Named
 from organism.config.faults import Faults, Place, written
 from organism.config.fields import NAME_PATTERN
 from organism.config.sections import ListenerSection, ShippedSection
 from organism.config.settings import Handler, Limits, Listener, Model, is_reserved
 from organism.config.shipped import ShippedTool, is_own, shipped_listener
+from organism.config.text import near
 from organism.config.yaml import Node
 from organism.model.agent import Prompt
 from organism.model.ids import CONSOLE, SYSTEM_TODO, AgentName

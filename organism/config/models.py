@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Final
 
 from organism.config.agents import AgentFiles
-from organism.config.check import held, near
+from organism.config.check import held
 from organism.config.faults import Faults, Place
 from organism.config.host_rules import wrong_address
 from organism.config.settings import Model
-from organism.config.text import lies_within
+from organism.config.text import lies_within, near
 from organism.config.yaml import Node
 
 MAX_NAME: Final = 200

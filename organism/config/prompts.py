@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Literal, get_args
 
 from organism.config.answer_schema import Add, check_schema, fit, noting
-from organism.config.check import near
 from organism.config.json_text import MAX_SHOWN, NotJson, came, pointer, read_json
+from organism.config.text import near
 from organism.errors import Fault
 
 Mode = Literal["Chooser", "Writer", "Extractor"]

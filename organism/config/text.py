@@ -1,14 +1,17 @@
-"""Reading a configuration's text: bounded, and UTF-8 or nothing (S16)."""
+"""Reading a configuration's text: bounded, and UTF-8 or nothing (S16); names that look like another."""
 
 from __future__ import annotations
 
+import difflib
 import stat
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
 from organism.config.faults import Faults
 
 MAX_FILE_BYTES: Final = 256 * 1024
+MAX_NAME_CHARS: Final = 60
 
 
 def lies_within(path: Path, folder: Path) -> bool:
@@ -45,3 +48,9 @@ def read_text(path: Path, faults: Faults, *, if_missing: str, if_large: str) -> 
         line = raw.count(b"\n", 0, error.start) + 1
         faults.add(line, (), f"expected UTF-8, came the byte 0x{raw[error.start]:02x}")
         return ""
+
+
+def near(name: str, known: Iterable[str]) -> str:
+    """``; did you mean `x`?`` if a known name looks like it, else nothing."""
+    close = difflib.get_close_matches(name, list(known), n=1) if len(name) <= MAX_NAME_CHARS else []
+    return f"; did you mean `{close[0]}`?" if close else ""

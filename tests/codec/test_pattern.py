@@ -16,8 +16,7 @@ from pydantic import Field
 
 from organism.codec import Codec, Terms
 from organism.codec.limits import XSD
-from organism.codec.pattern import Pattern
-from organism.codec.pattern_reader import PatternRefused
+from organism.codec.pattern import Pattern, PatternRefused
 from organism.errors import InvalidPayload
 from tests.growth import MOST, growth_fault
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from organism.codec import Codec, Repaired, repair_json, repair_text
+from organism.codec import Codec, Mended, Repaired, repair_json, repair_text
 from organism.errors import InvalidPayload
 
 
@@ -25,6 +25,13 @@ class Ping:
 
 
 CODEC = Codec.of([Reply, Ping])
+
+
+def from_text(text: str) -> Mended:
+    """What a model's text says: mended, then read strictly."""
+    repaired = repair_text(text, {"Reply", "Ping"})
+    return Mended(CODEC.from_xml(repaired.document), repaired.notes)
+
 
 # (what the model wrote, the payload, what the notes say)
 MENDED: list[tuple[str, object, tuple[str, ...]]] = [
@@ -95,9 +102,9 @@ REFUSED = {
 def test_what_can_be_mended_is_and_is_noted(text: str, payload: object, notes: tuple[str, ...]) -> None:
     if payload is None:
         with pytest.raises(InvalidPayload):
-            CODEC.from_text(text)
+            from_text(text)
         return
-    mended = CODEC.from_text(text)
+    mended = from_text(text)
     assert mended.payload == payload
     assert bool(mended.notes) == bool(notes)
     for words in notes:
@@ -107,7 +114,7 @@ def test_what_can_be_mended_is_and_is_noted(text: str, payload: object, notes: t
 @pytest.mark.parametrize(("text", "words"), REFUSED.items())
 def test_what_cannot_be_mended_is_refused(text: str, words: str) -> None:
     with pytest.raises(InvalidPayload, match=words):
-        CODEC.from_text(text)
+        from_text(text)
 
 
 @settings(max_examples=200, deadline=None, derandomize=True)
@@ -122,7 +129,7 @@ def test_a_strict_document_is_left_as_it_is(text: str, tags: list[str]) -> None:
 @given(st.text("ab &<>;#x12'\"=/!-[]\r\n", max_size=30))
 def test_a_text_with_bare_marks_is_never_lost_or_makes_a_crash(text: str) -> None:
     try:
-        mended = CODEC.from_text(f"<Reply><text>{text}</text></Reply>").payload
+        mended = from_text(f"<Reply><text>{text}</text></Reply>").payload
     except InvalidPayload:
         return
     assert isinstance(mended, Reply)
@@ -135,12 +142,12 @@ def test_a_text_with_bare_marks_is_never_lost_or_makes_a_crash(text: str) -> Non
 def test_mending_is_linear(piece: str) -> None:
     began = time.monotonic()
     with pytest.raises(InvalidPayload):
-        CODEC.from_text("<Reply><text>" + piece * (200_000 // len(piece)) + "</nothing></Reply>")
+        from_text("<Reply><text>" + piece * (200_000 // len(piece)) + "</nothing></Reply>")
     assert time.monotonic() - began < 3
 
 
 def test_notes_are_few_and_short() -> None:
-    mended = CODEC.from_text("<Reply><text>hi</text><tags>" + "<item>&</item>" * 100 + "</tags></Reply>")
+    mended = from_text("<Reply><text>hi</text><tags>" + "<item>&</item>" * 100 + "</tags></Reply>")
     assert len(mended.notes) == 20
     assert all(len(note) < 200 for note in mended.notes)
 
