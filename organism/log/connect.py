@@ -10,11 +10,14 @@ from typing import Final
 
 from organism.errors import LogDamaged, LogUnavailable, NotFound, OrganismError
 from organism.log.driver import Connection, Failure, Pysqlite
-from organism.log.encode import REMEDY
 from organism.log.place import Place
 
 CACHE_KIB: Final = 2048
 """A log grows at its end: more would hold pages that are not asked for again."""
+ROWS_REMEDY: Final = (
+    "Run `organism log verify --data DIR`: if it names rows alone, stop and run `organism log rebuild`, "
+    "which makes them again from the events; else restore a backup."
+)
 SETTINGS: Final = (
     "PRAGMA trusted_schema = OFF",
     "PRAGMA cell_size_check = ON",
@@ -77,7 +80,7 @@ class Connector:
         log, said = self.place.directory.name, self.place.without_paths(str(error))
         meaning: OrganismError
         if self.driver.failure(error) is Failure.DAMAGED:
-            meaning = LogDamaged(f"A file of the log {log} cannot be read: {said}. {REMEDY}")
+            meaning = LogDamaged(f"A file of the log {log} cannot be read: {said}. {ROWS_REMEDY}")
         else:
             meaning = LogUnavailable(f"The log {log} cannot be used now: {said}.")
         meaning.__cause__ = error

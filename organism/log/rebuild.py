@@ -20,7 +20,7 @@ from organism.log.opening import Truth
 from organism.log.pages import newest_version
 from organism.log.place import Place
 from organism.log.snapshots import CHECKPOINT_EVENTS, LiveRows, Snapshots
-from organism.log.tables import definition, fill, fingerprint, home_of, of_model, stored
+from organism.log.tables import definition, fill, fingerprint, home_of, of_model, stored, table_of
 from organism.log.units import END, Units
 from organism.log.verify import is_of_rows
 from organism.log.versions import Changes, RowVersions
@@ -42,6 +42,17 @@ def are_made(connection: Connection, models: Sequence[ReadModel]) -> bool:
     return made == {model.name: fingerprint(model) for model in models} and there == wanted
 
 
+def unknown_tables(connection: Connection, models: Sequence[ReadModel]) -> list[str]:
+    """Tables and views named like those of rows that are of none of these models: a rebuild drops them."""
+    known = {name for model in stored(models) for name in (table_of(model.name), home_of(model))}
+    return sorted(name for name, _ in _row_tables(connection) if name not in known)
+
+
+def _row_tables(connection: Connection) -> list[tuple[str, str]]:
+    """The name and kind of each table or view of rows."""
+    return [(name, kind) for name, kind in connection.execute(_LOG["tables"]).fetchall() if is_of_rows(kind, name)]
+
+
 def rebuild(commits: Commits, truth: Truth, upcaster: Upcaster, snapshots: Snapshots) -> None:
     """Drop all rows, fold the log from its beginning, and write them again.
 
@@ -51,9 +62,8 @@ def rebuild(commits: Commits, truth: Truth, upcaster: Upcaster, snapshots: Snaps
     connection.execute("BEGIN IMMEDIATE")
     for statement in ("doubt_models", "forget_streams", "forget_types", "forget_checkpoints"):
         connection.execute(_LOG[statement])
-    for name, kind in connection.execute(_LOG["tables"]).fetchall():
-        if is_of_rows(kind, name):
-            connection.execute(fill("drop", type=kind, table=name))
+    for name, kind in _row_tables(connection):
+        connection.execute(fill("drop", type=kind, table=name))
     _make_tables(connection, models)
     connection.execute("COMMIT")
     units = Units(upcaster, connection)

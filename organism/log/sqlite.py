@@ -30,7 +30,7 @@ from organism.log.log import EventFilter, Page, Query, ReadModel, Row, Verificat
 from organism.log.opening import Claimant, Clock, Options, Truth, doubt_rows, make_log
 from organism.log.pages import StoredRow, newest_version, page_statement, read_page, read_row
 from organism.log.place import Place
-from organism.log.rebuild import are_made, greatest_keys, rebuild
+from organism.log.rebuild import are_made, greatest_keys, rebuild, unknown_tables
 from organism.log.select import select_page
 from organism.log.snapshots import CHECKPOINT_EVENTS, LiveRows, Snapshot, Snapshots, look_back
 from organism.log.units import END, Span, Units
@@ -97,7 +97,8 @@ class SqliteLog(Journal):
             truth = await connections.open(lambda connection: claimant.claim(connection, snapshots.newest))
             if not await connections.write(are_made, models):
                 if truth.position:
-                    _log.warning("rows_made_again", log=directory.name, events=truth.position)
+                    dropped = await connections.write(unknown_tables, models)
+                    _log.warning("rows_made_again", log=directory.name, events=truth.position, dropped=dropped)
                 await connections.writer.run(rebuild, connections.commits, truth, options.upcaster, snapshots)
             intake = await _intake(connections, truth, options, models)
             live = await connections.reader.run(look_back, connections.units, snapshots, models, truth.position)

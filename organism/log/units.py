@@ -87,13 +87,17 @@ class Units:
         wanted = sorted(positions)
         rows = self.connection.execute(_SQL["units_of"], (orjson.dumps(wanted).decode(),))
         digests: dict[int, str] = {}
+        missing = set(wanted)
         for first, sealed, body in rows:  # many of a page may lie in one unit: it is read once
             listed = parse(first, sealed, body)[-1]
             begin, end = bisect_left(wanted, first), bisect_left(wanted, first + len(listed))
+            missing.difference_update(wanted[begin:end])
             for position in wanted[begin:end]:
                 data = listed[position - first][1]
                 if SEAL in data:
                     digests[position] = data[SEAL]
+        if missing:
+            raise LogDamaged(f"The unit that holds position {min(missing)} is missing. {REMEDY}")
         return self.contents(digests)
 
     def head_of(self, stream: str) -> int:

@@ -87,3 +87,13 @@ MODEL = ReadModel(
     indexes=(("died_at",), ("thread_id", "died_at")),
     with_content=True,
 )
+
+
+def closed(_key: str, _row: Row | None, event: Event) -> Row:
+    """How a dead letter was closed: ``replayed`` or ``discarded``, for good: what is sent again gets a new id."""
+    return {"status": event.type.removeprefix("message_")}
+
+
+CLOSED_KEYS: Final[Mapping[str, Keys]] = {"message_replayed": replayed_id, "message_discarded": own_id}
+
+CLOSED_MODEL = ReadModel(name="closed_letters", version=1, types=CLOSED_KEYS, fold=fold_each(CLOSED_KEYS, closed))

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from organism.model.events import Event
+from organism.model.events import RUN, Event
 from organism.model.ids import CONSOLE
 from organism.model.thread import CONSENT, Call, Message, Root, Step, Thread, asks_above, steps_held, stop_or_go
 
@@ -353,6 +353,13 @@ def _todo_closed(state: Routing, event: Event) -> None:
         thread.todos.pop(event.data["todo"], None)
 
 
+def _run_entry(state: Routing, event: Event) -> None:
+    """An entry of an open message's run: the next attempt shows only what the log does not hold."""
+    message = state.messages.get(event.data["message"])
+    if message is not None:
+        message.shows().take(event.type.removeprefix("run_"), event.data.get("id", ""))
+
+
 FOLDS: Final[dict[str, Callable[[Routing, Event], None]]] = {
     "message_sent": _message_sent,
     "message_started": _message_started,
@@ -380,4 +387,5 @@ FOLDS: Final[dict[str, Callable[[Routing, Event], None]]] = {
     "step_resolved": _step_resolved,
     "todo_registered": _todo_registered,
     "todo_closed": _todo_closed,
+    **dict.fromkeys(RUN, _run_entry),
 }

@@ -9,9 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any, Final
 
+import orjson
+
+from organism.model.events import Event
 from organism.model.run import RunEntry
 
 Message = dict[str, Any]
+EVENT_PREFIX: Final = "run_"
+OWN_FIELDS: Final = ("id", "stopReason")
+"""What an entry says without content."""
+ERASED: Final = b'{"erased":true}'
 
 
 class _Block:
@@ -160,3 +167,22 @@ def _tool_of(payload: Any) -> str | None:
     if isinstance(call, dict):
         names += [call.get("name"), call.get("title"), call.get("kind")]
     return next((name for name in names if isinstance(name, str) and name), None)
+
+
+def kind_of(event: Event) -> str:
+    """The entry's type."""
+    return event.type.removeprefix(EVENT_PREFIX)
+
+
+def data_of(event: Event) -> bytes:
+    """The entry's data as JSON. What was said is the event's content, so it can be erased; it was read with it."""
+    content = event.content
+    if content is None:
+        return orjson.dumps({name: event.data[name] for name in OWN_FIELDS if name in event.data})
+    return ERASED if content.erased else content.json
+
+
+def entry_of(event: Event) -> RunEntry:
+    """An event of a run as the entry that it is: ``{"type", "data"}``."""
+    data: dict[str, Any] = orjson.loads(data_of(event))
+    return {"type": kind_of(event), "data": data}

@@ -12,7 +12,7 @@ import orjson
 
 from organism.model.events import Event
 from organism.model.thread import Call, Message, Root, Step, Thread
-from organism.projections import confirms, routing, shown, spend
+from organism.projections import confirms, routing, spend
 from organism.projections.confirms import Confirms
 from organism.projections.routing import Routing
 from organism.projections.spend import Spend
@@ -62,7 +62,6 @@ def _thread_reopened(state: Folded, event: Event) -> None:
 
 FOLDS: Final[dict[str, Callable[[Any, Event], None]]] = {
     **routing.FOLDS,
-    **shown.FOLDS,
     "budget_reserved": _reserved,
     "budget_settled": _settled,
     "confirm_requested": _confirm_requested,

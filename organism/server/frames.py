@@ -18,7 +18,7 @@ from organism.log.pages import ERASED, with_payload
 from organism.model.events import RUN, THREAD, Event
 from organism.model.times import iso
 from organism.projections import approvals, dead_letters, messages, threads
-from organism.projections.entries import data_of, kind_of
+from organism.projections.run import data_of, kind_of
 from organism.pump.feed import Delta
 from organism.server.wire import frame, splice
 

@@ -18,7 +18,7 @@ from organism.log.log import EventFilter, Log
 from organism.model.commands import Inject, Injected
 from organism.model.events import RUN
 from organism.model.ids import CONSOLE
-from organism.projections.entries import entry_of
+from organism.projections.run import entry_of
 from organism.pump.replies import ENDS, ReplyCollector
 from organism.server.bodies import Places
 from organism.server.call import IN_PATH, Answer, Call

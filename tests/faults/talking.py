@@ -17,8 +17,7 @@ import orjson
 
 from organism.log.log import Query
 from organism.model.events import Event
-from organism.projections.entries import entry_of
-from organism.projections.run import fold
+from organism.projections.run import entry_of, fold
 from organism.pump.feed import Delta
 from organism.pump.models import ModelCall, Outcome, Told
 from organism.testing import Running, running

@@ -10,8 +10,7 @@ from organism.bootstrap import Parts
 from organism.model.commands import KillThread, ResolveApproval
 from organism.model.events import Event
 from organism.model.run import REQUIRED
-from organism.projections.entries import entry_of
-from organism.projections.run import fold
+from organism.projections.run import entry_of, fold
 from organism.pump.stream import MOST_AHEAD
 from organism.testing import Running
 from tests.flows.disk import Disk

@@ -7,8 +7,7 @@ from typing import Any
 import orjson
 import pytest
 
-from organism.projections.entries import entry_of
-from organism.projections.run import fold
+from organism.projections.run import entry_of, fold
 from organism.pump.decision import Decision
 from organism.pump.feed import Delta
 from organism.pump.models import ModelCall, Outcome

@@ -375,8 +375,25 @@ async def test_rows_whose_pages_are_damaged_are_named_and_made_again_and_a_start
     drop_rows(place_in(data), None, "default", FixedClock().now_us)
     with capture_logs() as said:
         log = await open_tenant(data, "default")
-    assert said == [{"event": "rows_made_again", "log_level": "warning", "log": "default", "events": log.head}]
+    expected = {"event": "rows_made_again", "log_level": "warning", "log": "default"}
+    assert said == [{**expected, "events": log.head, "dropped": []}]
     await log.close()
+    assert verify_directory(place_in(data), models=MODELS).damage == ()
+
+
+async def test_damaged_rows_are_told_with_what_makes_them_again_while_the_log_is_open(data: Path) -> None:
+    damage_page(place_in(data), "rows_threads")
+    log = await open_tenant(data, "default")
+    with pytest.raises(LogDamaged, match="organism log rebuild"):
+        await log.row("threads", "thr-1")
+    await log.close()
+
+
+async def test_a_table_that_passes_for_rows_is_named_when_it_is_dropped(data: Path) -> None:
+    in_log("CREATE TABLE rows_more (x)")(place_in(data))
+    with capture_logs() as said:
+        await (await open_tenant(data, "default")).close()
+    assert said[0]["dropped"] == ["rows_more"]
     assert verify_directory(place_in(data), models=MODELS).damage == ()
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 
 from organism.model.events import Event
-from organism.projections import closed_letters, dead_letters
+from organism.projections import dead_letters
 from tests.projections.folding import fold
 from tests.projections.moves import lawful_logs
 
@@ -17,6 +17,6 @@ def test_each_dead_letter_is_either_open_or_closed_and_says_how(events: list[Eve
     discarded = {
         event.data["message"]: {"status": "discarded"} for event in events if event.type == "message_discarded"
     }
-    closed = fold(closed_letters.MODEL, events)
+    closed = fold(dead_letters.CLOSED_MODEL, events)
     assert closed == replayed | discarded
     assert set(closed) == made - set(fold(dead_letters.MODEL, events))

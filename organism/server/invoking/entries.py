@@ -16,7 +16,7 @@ from organism.model.commands import Injected
 from organism.model.events import RUN, Event
 from organism.model.ids import CONSOLE
 from organism.model.run import RunEntry
-from organism.projections.entries import entry_of
+from organism.projections.run import entry_of
 from organism.pump.feed import Delta, Live
 from organism.server import problems
 from organism.tenants import Tenant
