@@ -166,32 +166,6 @@ def decode(fields: Sequence[Any], upcaster: Upcaster) -> list[Event]:
     return events
 
 
-def hand_over(
-    rows: Iterable[tuple[int, bytes]], after: int, upcaster: Upcaster, apply: Callable[[Event], object]
-) -> None:
-    """Hand each event after ``after`` to ``apply``: one ``Event`` for all, as making one costs more than most folds."""
-    event = Event("", {})
-    present = upcaster.present
-    for _, body in rows:
-        position, version, at, thread, cause, correlation, who, listed = orjson.loads(body)
-        event.at = at
-        event.actor = None if who is None else Actor(*who)
-        event.thread, event.cause, event.correlation = thread, cause, correlation
-        for fields in listed:
-            event.type = kind = fields[0]
-            event.data = fields[1] if version == present else upcaster.lift(version, kind, fields[1])
-            event.position = position
-            position += 1
-            if position <= after + 1:
-                continue
-            if len(fields) == SHARED_FIELDS:
-                apply(event)
-                continue
-            event.thread, event.cause, event.correlation = fields[SHARED_FIELDS:]
-            apply(event)
-            event.thread, event.cause, event.correlation = thread, cause, correlation
-
-
 def heads_of(events: Iterable[Event]) -> dict[str, int]:
     """Each stream that the events touch, with the position of its last event among them."""
     return {event.thread or ORGANISM_STREAM: event.position for event in events}

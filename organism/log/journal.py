@@ -175,20 +175,6 @@ class Journal(ABC):
         return await outcome
 
     @abstractmethod
-    async def read(
-        self,
-        after: int = 0,
-        until: int | None = None,
-        wanted: EventFilter | None = None,
-        limit: int = 500,
-        *,
-        reverse: bool = False,
-    ) -> list[Event]: ...
-
-    def follow(self, after: int, wanted: EventFilter | None = None) -> AsyncIterator[list[Event]]:
-        return self._tail.follow(after, wanted, self.read)
-
-    @abstractmethod
     def _write(self, batch: Batch) -> None:
         """Begin to write the batch; ``_committed`` or a failure is called in the loop's thread once it is known."""
 

@@ -256,10 +256,7 @@ class History(Protocol):
         """
 
     async def fold(self, after: int, apply: Callable[[Event], object]) -> None:
-        """Hand every event after ``after`` to ``apply``, in order and without content: the fastest way to fold a log.
-
-        It is the same ``Event`` each time, with other fields: ``apply`` may keep its data, never the event.
-        """
+        """Hand every event after ``after`` to ``apply``, in order and without content."""
 
     async def load_snapshot(self, name: str) -> tuple[int, bytes] | None:
         """The newest snapshot that is not ahead of the head, or None."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from operator import itemgetter
@@ -14,7 +14,7 @@ import orjson
 from organism.errors import LogDamaged
 from organism.log.batch import Batch, Heads, Intake, TypeSpan
 from organism.log.chain import GENESIS, RandomBytes, Salts
-from organism.log.encode import SEAL, ContentRow, Upcaster, content_of, decode, hand_over, parse
+from organism.log.encode import SEAL, ContentRow, Upcaster, content_of, decode, parse
 from organism.log.journal import Journal
 from organism.log.log import EventFilter, Page, Query, ReadModel, Row, Verification, wants
 from organism.log.select import KeyedRow, PayloadAt, finish, has_text, matches, select_page, value_of
@@ -88,12 +88,6 @@ class Ledger:
             if events[-1].position <= after:
                 return
             yield from (event for event in reversed(events) if after < event.position <= until)
-
-    def fold(self, after: int, apply: Callable[[Event], object]) -> None:
-        """Hand every event after ``after`` to ``apply``."""
-        begin = bisect_right(self.units, after + 1, key=lambda unit: unit.first) - 1
-        rows = [(unit.first, unit.body) for unit in self.units[max(begin, 0) :]]
-        hand_over(rows, after, self._upcaster, apply)
 
     def fill(self, event: Event) -> Event:
         """Give the event its content, checked against the digest that it carries."""
@@ -243,6 +237,9 @@ class MemoryLog(Journal):
         found = islice(filter(wants(wanted), events), limit)
         return [self._ledger.fill(event) for event in found] if wanted.content else list(found)
 
+    def follow(self, after: int, wanted: EventFilter | None = None) -> AsyncIterator[list[Event]]:
+        return self._tail.follow(after, wanted, self.read)
+
     async def row(self, model: str, key: str, at: int | None = None) -> bytes | None:
         found = self._find(model, key, at)
         return None if found is None else finish(found, self._ledger.payload)
@@ -293,7 +290,8 @@ class MemoryLog(Journal):
         return self._ledger.readable(digests)
 
     async def fold(self, after: int, apply: Callable[[Event], object]) -> None:
-        self._ledger.fold(after, apply)
+        for event in self._ledger.events(after, self.head):
+            apply(event)
 
     async def save_snapshot(self, name: str, position: int, body: bytes) -> None:
         kept = self._snapshots.setdefault(name, {})

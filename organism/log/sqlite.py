@@ -15,6 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
+import orjson
 import structlog
 
 from organism.errors import CommitUnknown, Fenced, LogDamaged, LogUnavailable
@@ -24,7 +25,7 @@ from organism.log.connect import Connector
 from organism.log.connections import Connections
 from organism.log.disk import Disk
 from organism.log.driver import Connection, Failure, statements
-from organism.log.encode import Upcaster, hand_over
+from organism.log.encode import Upcaster, decode
 from organism.log.journal import Journal
 from organism.log.log import EventFilter, Page, Query, ReadModel, Row, Verification
 from organism.log.opening import Claimant, Clock, Options, Truth, doubt_rows, make_log
@@ -127,6 +128,9 @@ class SqliteLog(Journal):
         span = Span(after, min(self.head, END if until is None else until), limit, reverse)
         return await self._read_units(Units.read, span, wanted or WITHOUT_CONTENT)
 
+    def follow(self, after: int, wanted: EventFilter | None = None) -> AsyncIterator[list[Event]]:
+        return self._tail.follow(after, wanted, self.read)
+
     async def row(self, model: str, key: str, at: int | None = None) -> bytes | None:
         found = await self._row(self._models[model], key, at)
         return None if found is None else found[0]
@@ -157,8 +161,12 @@ class SqliteLog(Journal):
         return await self._read_units(Units.contents, digests)
 
     async def fold(self, after: int, apply: Callable[[Event], object]) -> None:
+        upcaster = self._options.upcaster
         async for rows in self._portions(after):
-            hand_over(rows, after, self._options.upcaster, apply)
+            for _, body in rows:
+                for event in decode(orjson.loads(body), upcaster):
+                    if event.position > after:
+                        apply(event)
 
     async def save_snapshot(self, name: str, position: int, body: bytes) -> None:
         redactor = self._intake.redactor

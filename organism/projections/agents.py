@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from organism.log.log import ReadModel, Row
+from organism.log.log import Keys, ReadModel, Row, fold_each
 from organism.model.events import Event
 from organism.model.ids import CONSOLE
 from organism.model.times import iso
@@ -50,23 +50,6 @@ def apply(key: str, row: Row | None, event: Event) -> Row | None:
         return ENROL[kind](key, row, event)
     FOLDS[kind](row, event)
     return _unless_gone(row) if "_gone" in row and kind not in OPENING else row
-
-
-def fold(rows: dict[str, Row | None], events: Sequence[Event]) -> None:
-    """``apply`` for each event; the three types of every hop take the short way."""
-    for event in events:
-        kind = event.type
-        if kind not in OF_EVERY_HOP:
-            for name in KEYS[kind](event) if kind in KEYS else ():
-                rows[name] = apply(name, rows[name], event)
-            continue
-        whose, change = OF_EVERY_HOP[kind]
-        name = event.data[whose]
-        row = rows[name] if name != CONSOLE else None
-        if row is not None:
-            change(row, event)
-            if "_gone" in row and kind not in OPENING:
-                rows[name] = _unless_gone(row)
 
 
 def _unless_gone(row: Row) -> Row | None:
@@ -243,14 +226,10 @@ ENROL: Final[Mapping[str, Callable[[str, Row | None, Event], Row | None]]] = {
     "organism_started": _started,
     "organism_reloaded": _reloaded,
 }
-OF_EVERY_HOP: Final[Mapping[str, tuple[str, Callable[[Row, Event], None]]]] = {
-    "message_sent": ("to", _message_sent),
-    "message_started": ("agent", _message_started),
-    "message_handled": ("agent", _message_handled),
-}
-"""Whose row it changes (the field of its data), and how."""
 FOLDS: Final[Mapping[str, Callable[[Row, Event], None]]] = {
-    **{kind: change for kind, (_, change) in OF_EVERY_HOP.items()},
+    "message_sent": _message_sent,
+    "message_started": _message_started,
+    "message_handled": _message_handled,
     "message_dropped": _message_dropped,
     "message_dead": _message_dead,
     "message_retried": _message_retried,
@@ -261,7 +240,7 @@ FOLDS: Final[Mapping[str, Callable[[Row, Event], None]]] = {
     "agent_resumed": _resumed,
 }
 
-KEYS: Final[Mapping[str, Callable[[Event], Sequence[str]]]] = {
+KEYS: Final[Mapping[str, Keys]] = {
     **dict.fromkeys(ENROL, listeners),
     **dict.fromkeys(FOLDS, handling_agent),
     "message_sent": receiver,
@@ -273,7 +252,7 @@ MODEL = ReadModel(
     name="agents",
     version=1,
     types=KEYS,
-    fold=fold,
+    fold=fold_each(KEYS, apply),
     columns={"ordinal": "INTEGER", "name": "TEXT", "state": "TEXT", "last_activity": "TEXT"},
     is_live=True,
 )
