@@ -68,7 +68,6 @@ class Heads:
         return head
 
     def put(self, stream: str, position: int) -> None:
-        """The stream's last event is at ``position`` now."""
         self._young[stream] = position
         self.greatest = max(self.greatest, stream)
         if len(self._young) > GENERATION_STREAMS:
@@ -128,7 +127,6 @@ class Batch:
         self.size = 0
 
     def events(self) -> list[Event]:
-        """All events in order."""
         return [event for unit in self.units for event in unit.events]
 
     def hash(self, key: bytes, previous: bytes) -> bytes:

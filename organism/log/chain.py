@@ -31,12 +31,10 @@ def chain_key(secret: bytes, tenant: str) -> bytes:
 
 
 def digest(body: bytes) -> bytes:
-    """The digest of a unit's row."""
     return sha256(body).digest()
 
 
 def link(key: bytes, previous: bytes, first: int, digests: Iterable[bytes]) -> bytes:
-    """The hash of a commit that begins at position ``first``."""
     return hmac.digest(key, b"".join((previous, first.to_bytes(8, "big", signed=True), *digests)), "sha256")
 
 
@@ -63,7 +61,6 @@ class Salts:
         self._at = 0
 
     def next(self) -> bytes:
-        """A salt that was not used before."""
         at = self._at
         if at >= len(self._block):
             self._block = self._random_bytes(self._BLOCK_BYTES)

@@ -58,7 +58,6 @@ class Commits:
         self._connection = connection
 
     def close(self) -> None:
-        """Close the connection; what its close has to say matters to nobody."""
         if self._connection is not None:
             connection, self._connection = self._connection, None
             connection.close()

@@ -70,11 +70,9 @@ class Worker:
         return outcome
 
     async def run(self, work: Callable[..., T], *arguments: Any) -> T:
-        """``submit``, then wait."""
         return await self.submit(work, *arguments)
 
     async def stop(self) -> None:
-        """Let the posted work end, then the thread."""
         await self.run(lambda: None)
         self._jobs.put(None)
         self._thread.join()
@@ -144,7 +142,6 @@ class LoopReader:
             self._is_late = False
 
     def close(self) -> None:
-        """Close the connection; the next read opens another one."""
         if self._connection is not None:
             self._connection.close()
         self._connection = None
@@ -245,7 +242,6 @@ class Connections:
                 await worker.stop()
 
     async def close(self) -> None:
-        """Close the connections, end the threads."""
         await self._stack.aclose()
 
     def _start(self, name: str) -> Worker:

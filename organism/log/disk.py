@@ -51,7 +51,6 @@ class Disk:
         self._timer: asyncio.TimerHandle | None = None
 
     def write(self, batch: Batch) -> None:
-        """Begin to write the batch."""
         self._is_writing = True
         chained = batch.hash(self.key, self.head.hash)
         commit = self._connections.commits.make(self.head.epoch, batch, chained)
@@ -89,7 +88,6 @@ class Disk:
             return truth
 
     def anchor(self, *, is_synced: bool = False) -> None:
-        """Write the head outside the database."""
         self._connector.place.write_anchor(self.head, self.key, is_synced=is_synced)
 
     def close(self) -> None:

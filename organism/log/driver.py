@@ -69,14 +69,12 @@ class Pysqlite:
         return connection
 
     def failure(self, error: Exception) -> Failure:
-        """What kind of failure ``error`` is."""
         if isinstance(error, UnicodeDecodeError):
             return Failure.DAMAGED
         return failure_of(getattr(error, "sqlite_errorname", "") or "", str(error))
 
 
 def failure_of(name: str, message: str) -> Failure:
-    """The failure that SQLite's code and message stand for."""
     if name.startswith("SQLITE_CONSTRAINT") and message.endswith("fenced"):
         return Failure.FENCED
     if message.startswith("Could not decode to UTF-8"):

@@ -57,7 +57,6 @@ class Tail:
         self.wake()
 
     def wake(self) -> None:
-        """Let every follower look again."""
         news, self._news = self._news, asyncio.Event()
         news.set()
 
@@ -212,7 +211,6 @@ class Journal(ABC):
             self._live.take(events)  # last: a fold that raises keeps nobody waiting
 
     def _stall(self) -> None:
-        """The commit under way takes too long."""
         self._is_stalled = True
         if self.on_stalled is not None:
             self.on_stalled()

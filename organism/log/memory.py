@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from bisect import bisect_left, bisect_right
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import islice
 from operator import itemgetter
 
@@ -33,31 +32,21 @@ from organism.log.versions import (
 from organism.model.events import Content, Event
 
 
-@dataclass(slots=True)
-class Stored:
-    """A unit as the other engine's row holds it."""
-
-    first: int
-    digest: bytes
-    body: bytes
-    hash: bytes | None
-
-
 class Ledger:
     """Units in order and contents by position, in the shape of the other engine's rows, checked when they are read."""
 
     def __init__(self, upcaster: Upcaster) -> None:
-        self.units: list[Stored] = []
+        self.units: list[tuple[int, bytes, bytes, bytes | None]] = []
+        """Where each begins, its digest, its body, and the commit's hash if it is the last one of it."""
         self.contents: dict[int, ContentRow] = {}
         self._streams: dict[str, int] = {}
         self._types: set[TypeSpan] = set()
         self._upcaster = upcaster
 
     def add(self, batch: Batch, chained: bytes) -> None:
-        """Keep a commit."""
         last = batch.firsts[-1]
         for first, sealed, body in zip(batch.firsts, batch.digests, batch.bodies, strict=True):
-            self.units.append(Stored(first, sealed, body, chained if first == last else None))
+            self.units.append((first, sealed, body, chained if first == last else None))
         for position, owner, salt, json, xml in batch.contents:
             self.contents[position] = (owner, salt, json, xml, None)
         self._types.update(batch.types)
@@ -73,7 +62,7 @@ class Ledger:
 
     def events(self, after: int, until: int) -> Iterator[Event]:
         """Events with after < position ≤ until."""
-        begin = bisect_right(self.units, after + 1, key=lambda unit: unit.first) - 1
+        begin = bisect_right(self.units, after + 1, key=itemgetter(0)) - 1
         for number in range(max(begin, 0), len(self.units)):
             events = self._decode(number)
             if events[0].position > until:
@@ -81,8 +70,7 @@ class Ledger:
             yield from (event for event in events if after < event.position <= until)
 
     def events_down(self, after: int, until: int) -> Iterator[Event]:
-        """The same, newest first."""
-        begin = bisect_right(self.units, until, key=lambda unit: unit.first) - 1
+        begin = bisect_right(self.units, until, key=itemgetter(0)) - 1
         for number in range(begin, -1, -1):
             events = self._decode(number)
             if events[-1].position <= after:
@@ -115,9 +103,9 @@ class Ledger:
         """Check every commit's hash, every unit's digest and every content after ``after``."""
         state = Walk(key)
         for unit in self.units:
-            state.step(unit.first, unit.digest, unit.body, unit.hash)
-            if unit.hash is not None and state.head <= after:
-                state = Walk(key, unit.hash, state.head)
+            state.step(*unit)
+            if unit[3] is not None and state.head <= after:
+                state = Walk(key, unit[3], state.head)
         state.finish()
         if not state.damage:
             state.damage += self._unfit(after, state.head)
@@ -131,8 +119,8 @@ class Ledger:
                 yield damage.message
 
     def _decode(self, number: int) -> list[Event]:
-        unit = self.units[number]
-        return decode(parse(unit.first, unit.digest, unit.body), self._upcaster)
+        first, sealed, body, _ = self.units[number]
+        return decode(parse(first, sealed, body), self._upcaster)
 
 
 class Tables:
@@ -144,7 +132,6 @@ class Tables:
         self._key_of: dict[str, dict[int, str]] = {model.name: {} for model in models}
 
     def add(self, changes: Mapping[str, Changes]) -> None:
-        """Keep what a commit made of the rows."""
         for name, changed in changes.items():
             model, rows, key_of = self._models[name], self._rows[name], self._key_of[name]
             for number, key, written in changed.versions:
@@ -169,7 +156,6 @@ class Tables:
         return number, folded_row(*written[:2]) if until == FOREVER else None
 
     def rows(self, model: str, at: int) -> list[KeyedRow]:
-        """All rows as they stood at a position."""
         return [
             (key, written, number)
             for key, versions in self._rows[model].items()
@@ -219,7 +205,6 @@ class MemoryLog(Journal):
         random_bytes: RandomBytes = os.urandom,
         upcaster: Upcaster | None = None,
     ) -> MemoryLog:
-        """An empty log."""
         return cls(models, random_bytes, upcaster or Upcaster())
 
     async def read(

@@ -108,7 +108,6 @@ class Stats:
     file_bytes: dict[str, int] = field(default_factory=dict)
 
     def add(self, body: bytes, *, ends_commit: bool) -> None:
-        """Count one more unit. Raises ``LogDamaged`` if it is none."""
         try:
             first, _, at, _, _, _, _, listed = orjson.loads(body)
         except (ValueError, TypeError) as error:

@@ -81,7 +81,6 @@ def make_log(connector: Connector, options: Options) -> None:
 
 
 def make_tables(connection: Connection) -> None:
-    """Make the log's own tables, empty."""
     for statement in statements("schema.sql").values():
         connection.execute(statement)
 

@@ -53,7 +53,6 @@ def page_statement(model: ReadModel, query: Query, models: Mapping[str, ReadMode
 
 
 def _conditions(model: ReadModel, query: Query, models: Mapping[str, ReadModel]) -> list[Statement]:
-    """What a row has to fulfil, wherever it stands in the order."""
     found = [_stood(model, query.at), *(_condition(model, where) for where in query.where)]
     found += [_among(model, among, models[among.model], query.at) for among in query.among]
     if query.text:
@@ -67,7 +66,6 @@ def _where(conditions: Sequence[Statement]) -> Statement:
 
 
 def _count(model: ReadModel, conditions: Sequence[Statement], searched: str) -> Statement:
-    """How many rows fulfil the conditions."""
     where, values = _where(conditions)
     return fill("count", table=table_of(model.name), content=searched, where=where), values
 
@@ -87,7 +85,6 @@ def _stood(model: ReadModel, at: int | None) -> Statement:
 
 
 def known_column(model: ReadModel, name: str) -> str:
-    """The name, if the model declares such a column; raises ``ValueError``."""
     if name not in model.columns:
         raise ValueError(f"Read model {model.name} has the columns {', '.join(model.columns)}, not {name!r}.")
     return name
@@ -107,7 +104,6 @@ def _by(model: ReadModel, query: Query) -> str:
 
 
 def _after(model: ReadModel, query: Query) -> list[Statement]:
-    """The rows behind a place."""
     if query.after is None:
         return []
     value, key = query.after
@@ -118,7 +114,6 @@ def _after(model: ReadModel, query: Query) -> list[Statement]:
 
 
 def _among(model: ReadModel, among: Among, other: ReadModel, at: int | None) -> Statement:
-    """A field holds the key of a row of another model."""
     where, values = _where([_stood(other, at), *(_condition(other, where) for where in among.where)])
     column = f"r.{column_of(model, known_column(model, among.column))}"
     return fill("among", field=column, table=table_of(other.name), where=where), values

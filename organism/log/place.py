@@ -92,7 +92,6 @@ class Place:
         return said.replace(f"{self.directory}/", "").replace(str(self.directory), self.directory.name)
 
     def release(self) -> None:
-        """Let the next process have it."""
         if self._lock is not None:
             os.close(self._lock)
             self._lock = None

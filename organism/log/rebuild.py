@@ -49,7 +49,6 @@ def unknown_tables(connection: Connection, models: Sequence[ReadModel]) -> list[
 
 
 def _row_tables(connection: Connection) -> list[tuple[str, str]]:
-    """The name and kind of each table or view of rows."""
     return [(name, kind) for name, kind in connection.execute(_LOG["tables"]).fetchall() if is_of_rows(kind, name)]
 
 
@@ -89,7 +88,6 @@ class _Checkpoints:
         self._kept = 0
 
     def take(self, events: Sequence[Event]) -> None:
-        """The next unit."""
         live = self._live
         live.take(events)
         if live.position >= self._kept + CHECKPOINT_EVENTS:
@@ -162,7 +160,6 @@ ANY_KEY: Final = "\U0010ffff"
 
 
 def greatest_keys(connection: Connection, models: Sequence[ReadModel]) -> dict[str, str]:
-    """The greatest key of each model whose rows change."""
     found = {
         model.name: connection.execute(of_model("greatest", model.name)).fetchone()
         for model in stored(models)

@@ -46,18 +46,15 @@ def select_page(model: ReadModel, rows: Iterable[KeyedRow], query: Query, payloa
 
 
 def matches(model: ReadModel, written: Written, wheres: Iterable[Where]) -> bool:
-    """Whether the row fulfils all conditions."""
     return all(_holds(model, written, where) for where in wheres)
 
 
 def finish(written: Written, payload: PayloadAt) -> bytes:
-    """The row as it is shown."""
     public, _, content_at, _ = written
     return with_payload(public, payload(content_at)) if content_at else public
 
 
 def value_of(model: ReadModel, written: Written, name: str) -> Any:
-    """The value of a declared column."""
     return written[3][list(model.columns).index(known_column(model, name))]
 
 

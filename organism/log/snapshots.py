@@ -97,17 +97,14 @@ class LiveRows:
         return ((key, write(model, row), 0) for key, row in self._rows[model.name].items() if row is not None)
 
     def row(self, model: ReadModel, key: str) -> Row | None:
-        """One row with its private fields."""
         hold_whole(self.is_whole)
         row: Row | None = self._rows[model.name][key]
         return row
 
     def checkpoint(self) -> Snapshot:
-        """All rows, for ``load``."""
         return Snapshot(CHECKPOINT, self.position, orjson.dumps(self._rows))
 
     def load(self, checkpoint: Snapshot) -> None:
-        """Take all rows as they stood then."""
         self._rows = {name: Rows(rows) for name, rows in orjson.loads(checkpoint.body).items()}
         self.position = checkpoint.position
 

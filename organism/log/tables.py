@@ -21,7 +21,6 @@ _SQL: Final = statements("tables.sql")
 
 
 def stored(models: Sequence[ReadModel]) -> list[ReadModel]:
-    """The models that have tables."""
     return [model for model in models if not model.is_live]
 
 
@@ -37,7 +36,6 @@ def fingerprint(model: ReadModel) -> str:
 
 
 def definition(model: ReadModel) -> list[str]:
-    """The statements that make the model's table and indexes."""
     own = own_columns(model)
     fields = "".join(f",\n    {column_of(model, name)} {model.columns[name]}" for name in own)
     if not model.shown:
@@ -62,7 +60,6 @@ def _indexes(model: ReadModel, statement: str) -> list[str]:
 
 
 def _shown(model: ReadModel, field: Shown) -> str:
-    """What makes a field of the public row."""
     column = KEY if field.column == KEY else column_of(model, field.column)
     return fill("time", column=column) if field.is_time else column
 

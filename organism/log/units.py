@@ -51,11 +51,9 @@ class Units:
         return self._connection
 
     def use(self, connection: Connection) -> None:
-        """Read over this connection from now on."""
         self._connection = connection
 
     def close(self) -> None:
-        """Close the connection."""
         if self._connection is not None:
             connection, self._connection = self._connection, None
             connection.close()
@@ -176,7 +174,6 @@ class Units:
         return events
 
     def _fill(self, events: Sequence[Event]) -> None:
-        """Give each event its content."""
         contents = self._contents({e.position: e.data[SEAL] for e in events if SEAL in e.data})
         for event in events:
             event.content = contents.get(event.position)

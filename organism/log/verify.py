@@ -157,7 +157,6 @@ def is_of_rows(kind: str, table: str) -> bool:
 
 
 def meta_mac(key: bytes, epoch: int, timeline: str) -> bytes:
-    """What covers the one row of the table meta."""
     return mac(key, "meta", epoch, timeline)
 
 

@@ -200,7 +200,6 @@ def write(model: ReadModel, row: Row) -> Written:
 
 
 def folded_row(public: bytes, private: bytes) -> Row:
-    """The row again, with its private fields."""
     row: Row = orjson.loads(public)
     if private:
         row.update(orjson.loads(private))
@@ -208,7 +207,6 @@ def folded_row(public: bytes, private: bytes) -> Row:
 
 
 def columns_of(model: ReadModel, row: Row) -> list[Any]:
-    """The values of the declared columns."""
     return [_column_of(row, name) for name in model.columns]
 
 

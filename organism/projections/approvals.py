@@ -13,7 +13,6 @@ DECIDED: Final[Mapping[str, str]] = {"approve": "approved", "reject": "rejected"
 
 
 def keys(event: Event) -> Sequence[str]:
-    """The approval's own id."""
     return (event.data["approval"],)
 
 

@@ -25,7 +25,6 @@ class Confirmation(NamedTuple):
     used_by: str = ""
 
     def is_open(self, at: int) -> bool:
-        """Whether it can be used."""
         return not self.used_by and at < self.expires
 
 
@@ -38,7 +37,6 @@ class Confirms:
         self.by_token: dict[str, Confirmation] = dict(known or {})
 
     def requested(self, event: Event) -> None:
-        """A token was given."""
         thread = event.thread or ""
         kept = {token: each for token, each in self.by_token.items() if event.at < each.expires + KEPT_US}
         open_here = [token for token, each in kept.items() if each.thread == thread and each.is_open(event.at)]
@@ -48,17 +46,14 @@ class Confirms:
         self.by_token = kept
 
     def redeemed(self, event: Event) -> None:
-        """A token was used."""
         token = event.data["token"]
         if token in self.by_token:
             self.by_token[token] = self.by_token[token]._replace(used_by=event.data["message"])
 
 
 def dump(confirms: Confirms) -> dict[str, Any]:
-    """As JSON."""
     return {token: list(each) for token, each in confirms.by_token.items()}
 
 
 def load(dumped: Mapping[str, Any]) -> Confirms:
-    """The fold again."""
     return Confirms({token: Confirmation(*each) for token, each in dumped.items()})

@@ -25,7 +25,6 @@ def recorded(event: Event) -> Sequence[str]:
 
 
 def named(event: Event) -> Sequence[str]:
-    """``MESSAGE:STEP``."""
     return (f"{event.data['message']}:{event.data['step']}",)
 
 

@@ -42,7 +42,6 @@ def unknown(event: Event) -> Sequence[str]:
 
 
 def apply(_key: str, _row: Row | None, event: Event) -> Row:
-    """The mark after the event."""
     return {"mark": MARKS[event.type], "thread_id": event.thread, "position": event.position}
 
 

@@ -24,7 +24,6 @@ def row_of(event: Event) -> ColumnRow:
 
 
 def fold(rows: dict[str, ColumnRow], events: Sequence[Event]) -> None:
-    """Each message that was sent is a row."""
     for event in events:
         if event.type == "message_sent":
             rows[event.data["message"]] = row_of(event)

@@ -20,7 +20,7 @@ SHORT_LIFE_US: Final = 12_000_000
 
 
 class Routing:
-    """The state. Only ``apply`` changes it."""
+    """The state. Only ``FOLDS`` and the pump's decisions change it."""
 
     __slots__ = (
         "clean",
@@ -53,16 +53,7 @@ class Routing:
         self.clean = True
         self.short_lives = 0
 
-    def apply(self, event: Event) -> None:
-        """Take one event; types that route nothing only move the position."""
-        fold = FOLDS.get(event.type)
-        if fold is not None:
-            fold(self, event)
-        self.position = event.position
-        self.last_at = event.at
-
     def step(self, message_id: str, number: int) -> Step | None:
-        """The step of an open message, if both are known."""
         message = self.messages.get(message_id)
         return message.steps.get(number) if message is not None and message.steps else None
 

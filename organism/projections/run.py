@@ -32,7 +32,6 @@ class _Block:
         self.length = 0
 
     def write(self) -> None:
-        """Put what has come so far into the message."""
         self.message["content"] = "".join(self.parts)
 
 
@@ -170,7 +169,6 @@ def _tool_of(payload: Any) -> str | None:
 
 
 def kind_of(event: Event) -> str:
-    """The entry's type."""
     return event.type.removeprefix(EVENT_PREFIX)
 
 

@@ -28,12 +28,10 @@ class Amount(NamedTuple):
     duration: int = 0
 
     def plus(self, other: Amount) -> Amount:
-        """Both together."""
         tokens, usd, calls, duration = other
         return Amount(self.tokens + tokens, self.usd + usd, self.calls + calls, self.duration + duration)
 
     def less(self, other: Amount) -> Amount:
-        """What is left of it without the other."""
         tokens, usd, calls, duration = other
         return Amount(self.tokens - tokens, self.usd - usd, self.calls - calls, self.duration - duration)
 
@@ -69,7 +67,6 @@ def amount_of(data: Mapping[str, Any]) -> Amount:
 
 
 def key_of(data: Mapping[str, Any]) -> str:
-    """The name of the call's reservation."""
     return f"{data['message']}/{data['step']}"
 
 
@@ -105,18 +102,15 @@ class Spend:
         return self.threads.get(thread, EMPTY)
 
     def agent_on(self, agent: str, at: int) -> Account:
-        """The account of an agent on the day of ``at``."""
         return self._on(self.agents.get(agent, EMPTY), at)
 
     def tenant_on(self, at: int) -> Account:
-        """The account of the tenant on the day of ``at``."""
         return self._on(self.tenant, at)
 
     def _on(self, account: Account, at: int) -> Account:
         return account if at // DAY_US <= self.day else Account(ZERO, account.held)
 
     def is_full(self) -> bool:
-        """Whether it is time to ``forget``."""
         return len(self.runs) + len(self.threads) >= self.room
 
     def forget(self, messages: Container[str], threads: Container[str]) -> None:
@@ -171,7 +165,6 @@ FOLDS: Final[dict[str, Callable[[Spend, Event], None]]] = {
 
 
 def dump(state: Spend) -> dict[str, Any]:
-    """The state as JSON."""
     return {
         "open": {key: [held.thread, dict(held.data)] for key, held in state.open.items()},
         "runs": _dumped(state.runs),
@@ -184,7 +177,6 @@ def dump(state: Spend) -> dict[str, Any]:
 
 
 def load(body: Mapping[str, Any]) -> Spend:
-    """The state again."""
     state = Spend()
     state.open = {key: Held(*held) for key, held in body["open"].items()}
     state.runs = _loaded(body["runs"])

@@ -16,7 +16,6 @@ from organism.model.times import iso
 
 
 def apply(key: str, row: Row | None, event: Event) -> Row | None:
-    """The thread after one event."""
     rows = {key: row}
     fold(rows, (event,))
     return rows[key]

@@ -27,7 +27,6 @@ def keys(event: Event) -> Sequence[str]:
 
 
 def empty() -> dict[str, Any]:
-    """Of one who has called no model."""
     return {
         "calls": 0,
         "failed_calls": 0,
@@ -42,7 +41,6 @@ def empty() -> dict[str, Any]:
 
 
 def apply(key: str, row: Row | None, event: Event) -> Row:
-    """The account after one more call."""
     if row is None:
         kind, _, name = key.partition(" ")
         row = {"kind": kind, "name": name, **empty(), "_us": 0}

@@ -10,7 +10,6 @@ from organism.model.events import Event
 
 
 def keys(event: Event) -> Sequence[str]:
-    """The value's key."""
     return (event.data["key"],)
 
 

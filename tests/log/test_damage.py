@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import shutil
 import sqlite3
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -84,31 +83,6 @@ async def test_l7_a_change_is_named_with_its_position_and_the_log_does_not_open(
     assert (place / "log.sqlite").read_bytes() == before
 
 
-@pytest.mark.parametrize(
-    ("sql", "expected"),
-    [
-        ("UPDATE content SET json = '{}' WHERE position = 6", "position 6: the content does not fit its digest"),
-        ("UPDATE content SET xml = x'00' WHERE position = 6", "position 6: the content does not fit its digest"),
-        ("DELETE FROM content WHERE position = 6", "position 6: the content is missing"),
-        ("UPDATE content SET position = 5 WHERE position = 6", "position 6: the content is missing"),
-    ],
-)
-async def test_l7_changed_content_is_named_and_not_read(place: Path, sql: str, expected: str) -> None:
-    change(place, sql.replace("'{}'", "CAST('{}' AS BLOB)"))
-    assert expected in "\n".join(verify_directory(place).damage)
-    log = await open_durable(place)
-    assert expected in "\n".join((await log.verify()).damage)
-    digests = {event.position: event.data["content"] for event in await log.read() if "content" in event.data}
-    with pytest.raises(LogDamaged, match="content at position 6"):
-        await log.content(6)
-    with pytest.raises(LogDamaged, match="content at position 6"):
-        await log.contents(digests)
-    with pytest.raises(LogDamaged, match="content at position 6"):
-        await log.read(4, 6, EventFilter(content=True))
-    assert await log.content(8) is not None
-    await log.close()
-
-
 async def test_l7_a_unit_that_is_changed_while_the_log_is_open_is_not_read(place: Path) -> None:
     log = await open_durable(place)
     change(
@@ -146,45 +120,9 @@ async def test_l7_a_deleted_wal_is_noticed(tmp_path: Path) -> None:
         await open_durable(copy)
 
 
-async def test_l7_another_log_in_the_place_of_this_one_is_noticed(place: Path, tmp_path: Path) -> None:
-    await fill(tmp_path / "other")
-    shutil.copy(tmp_path / "other" / "log.sqlite", place / "log.sqlite")
-    with pytest.raises(LogDamaged, match="position"):
-        await open_durable(place)
-    shutil.copy(tmp_path / "other" / "key", place / "key")
-    with pytest.raises(LogDamaged, match="was not written under the key"):
-        await open_durable(place)
-
-
-@pytest.mark.parametrize("name", ["key", "anchor"])
-@pytest.mark.parametrize("spoil", [Path.unlink, lambda path: path.write_bytes(b"\xff\0")])
-async def test_l7_a_lost_key_or_anchor_is_named(place: Path, name: str, spoil: Callable[[Path], object]) -> None:
-    spoil(place / name)
-    with pytest.raises(LogDamaged, match=f"{name} must"):
-        await open_durable(place)
-    with pytest.raises(LogDamaged, match=f"{name} must"):
-        verify_directory(place)
-
-
-async def test_l7_a_file_that_is_no_database_is_named(place: Path) -> None:
-    (place / "log.sqlite").write_bytes(b"not a database" * 500)
-    with pytest.raises(LogDamaged, match="cannot be read"):
-        await open_durable(place)
-    assert "cannot be read" in verify_directory(place).damage[0]
-
-
 def test_a_directory_without_a_log_is_named(tmp_path: Path) -> None:
     with pytest.raises(NotFound, match="holds no log"):
         verify_directory(tmp_path)
-
-
-async def test_a_log_is_verified_from_outside_while_it_is_written(tmp_path: Path) -> None:
-    log = await open_durable(tmp_path / "log")
-    await log.commit(unit("thr-1", created(), sent("msg-1")))
-    found = verify_directory(tmp_path / "log")
-    assert (found.position, found.events, found.commits, found.damage) == (2, 2, 1, ())
-    await log.commit(unit("thr-1", sent("msg-2")))
-    await log.close()
 
 
 @pytest.fixture(scope="module")

@@ -253,6 +253,7 @@ EMPTIED: dict[str, tuple[str, str]] = {
     "the text is gone and the salt is not": ("UPDATE content SET json = x''", "does not fit its digest"),
     "the salt is gone and the text is not": ("UPDATE content SET salt = x''", "does not fit its digest"),
     "the text is another one": ("UPDATE content SET json = x'7b7d'", "does not fit its digest"),
+    "the XML is another one": ("UPDATE content SET xml = x'00'", "does not fit its digest"),
     "the text is whole and is said to be erased": (
         "UPDATE content SET erased_at = 11 WHERE position = 2",
         "does not fit its digest",

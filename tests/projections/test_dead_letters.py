@@ -58,22 +58,6 @@ def test_a_refused_send_is_one_of_the_agent_that_wanted_to_send_it() -> None:
     ]
 
 
-def test_a_replayed_dead_letter_is_gone() -> None:
-    story = with_a_dead_message()
-    story.tell("message_replayed", "t", dead="m", message="n", edited=False)
-    assert story.rows("dead_letters") == {}
-
-
-def test_a_discarded_dead_letter_is_gone() -> None:
-    story = with_a_refused_send()
-    story.tell("message_discarded", "t", message="r")
-    assert story.rows("dead_letters") == {}
-
-
-def test_dead_letters_keep_their_content_at_hand() -> None:
-    assert dead_letters.MODEL.with_content
-
-
 @given(lawful_logs)
 def test_the_fold_equals_a_recount_of_the_whole_log(events: list[Event]) -> None:
     made = {event.data["message"] for event in events if event.type in {"message_dead", "message_refused"}}
@@ -94,3 +78,15 @@ def test_each_is_found_by_its_agent_and_by_when_it_died(events: list[Event]) -> 
     for message, row in rows.items():
         agent = "agent" if died[message].type == "message_dead" else "from"
         assert (row["agent"], row["_died_at"]) == (died[message].data[agent], died[message].at)
+
+
+@given(lawful_logs)
+def test_each_dead_letter_is_either_open_or_closed_and_says_how(events: list[Event]) -> None:
+    made = {event.data["message"] for event in events if event.type in {"message_dead", "message_refused"}}
+    replayed = {event.data["dead"]: {"status": "replayed"} for event in events if event.type == "message_replayed"}
+    discarded = {
+        event.data["message"]: {"status": "discarded"} for event in events if event.type == "message_discarded"
+    }
+    closed = fold(dead_letters.CLOSED_MODEL, events)
+    assert closed == replayed | discarded
+    assert set(closed) == made - set(fold(dead_letters.MODEL, events))

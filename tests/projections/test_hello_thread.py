@@ -8,7 +8,7 @@ from typing import Any
 
 from organism.model.events import Event
 from organism.projections import READ_MODELS
-from tests.projections.folding import Rows, public
+from tests.projections.folding import Rows
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 EVENTS = GOLDEN / "hello_thread.events.jsonl"
@@ -43,23 +43,3 @@ def test_each_event_of_the_hello_thread_leaves_the_golden_rows(tmp_path: Path) -
     made = tmp_path / ROWS.name
     made.write_text(changes(), encoding="utf-8")
     assert made.read_text(encoding="utf-8") == ROWS.read_text(encoding="utf-8"), f"if that is meant, copy {made} there"
-
-
-def test_the_hello_thread_has_four_messages_and_its_participants_in_order() -> None:
-    threads = Rows(next(model for model in READ_MODELS if model.name == "threads"))
-    for event in events():
-        threads.take(event)
-    (row,) = (public(row) for row in threads.rows.values())
-    assert (row["status"], row["message_count"]) == ("completed", 4)
-    assert row["participants"] == ["console", "greeter", "shouter", "response-handler"]
-
-
-def test_the_whole_hello_thread_leaves_every_agent_idle() -> None:
-    agents = Rows(next(model for model in READ_MODELS if model.name == "agents"))
-    for event in events():
-        agents.take(event)
-    assert {(row["name"], row["state"], row["queue_depth"]) for row in agents.rows.values()} == {
-        ("greeter", "idle", 0),
-        ("shouter", "idle", 0),
-        ("response-handler", "idle", 0),
-    }

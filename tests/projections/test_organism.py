@@ -7,7 +7,7 @@ from hypothesis import given
 from organism.log.log import Row
 from organism.model.events import Event
 from organism.projections import organism
-from tests.projections.folding import AT, Story, fold, listener
+from tests.projections.folding import AT, Story, fold
 from tests.projections.moves import lawful_logs
 
 LIFE = {"thread_created", "thread_reopened", "thread_completed", "thread_failed", "thread_killed"}
@@ -21,14 +21,6 @@ def started() -> Story:
     story = Story()
     story.starts("greeter", "shouter")
     return story
-
-
-def active_after(*events: tuple[str, str]) -> int:
-    story = started()
-    for kind, thread in events:
-        story.tell(kind, thread)
-    active: int = row_of(story)["active_threads"]
-    return active
 
 
 def test_the_organism_has_the_fields_of_the_api_and_its_start_to_count_from() -> None:
@@ -48,25 +40,6 @@ def test_there_is_no_organism_before_its_first_start() -> None:
     story = Story()
     story.tell("loop_blocked", duration=1)
     assert story.rows("organism") == {}
-
-
-def test_its_position_is_that_of_the_logs_last_event_whatever_it_is() -> None:
-    story = started()
-    story.tell("loop_blocked", duration=1)
-    assert row_of(story)["position"] == 2
-
-
-def test_a_thread_counts_as_active_until_it_ends_and_again_when_reopened() -> None:
-    created, done, again = ("thread_created", "t"), ("thread_completed", "t"), ("thread_reopened", "t")
-    assert [active_after(created), active_after(created, done), active_after(created, done, again)] == [1, 0, 1]
-
-
-def test_a_failed_thread_is_not_active() -> None:
-    assert active_after(("thread_created", "a"), ("thread_created", "b"), ("thread_failed", "a")) == 1
-
-
-def test_killing_an_active_thread_makes_one_less() -> None:
-    assert active_after(("thread_created", "t"), ("thread_killed", "t")) == 0
 
 
 def test_killing_a_thread_that_had_ended_changes_no_count() -> None:
@@ -95,12 +68,6 @@ def test_a_restart_keeps_the_counts_and_takes_the_rest_from_the_new_life() -> No
     row = row_of(story)
     assert (row["active_threads"], row["total_messages"], row["agent_count"]) == (1, 1, 3)
     assert row["started_at"] == AT + 4_000_000
-
-
-def test_a_reload_counts_the_listeners_anew() -> None:
-    story = started()
-    story.tell("organism_reloaded", listeners=[listener("greeter")], removed=["shouter"])
-    assert row_of(story)["agent_count"] == 1
 
 
 @given(lawful_logs)

@@ -72,41 +72,10 @@ def test_a_failed_thread_says_why_until_it_is_reopened() -> None:
     assert (reopened["status"], reopened["error"]) == ("active", None)
 
 
-def test_a_completed_thread_has_no_error() -> None:
-    row = after("thread_failed", "thread_reopened", "thread_completed", reason="boom")
-    assert (row["status"], row["error"]) == ("completed", None)
-
-
 def test_a_kill_ends_as_killed_whatever_the_thread_was() -> None:
     for before in ((), ("thread_paused",), ("thread_completed",), ("thread_failed",)):
         row = after(*before, "thread_killed", reason="boom")
         assert (row["status"], row["error"], row["paused"]) == ("killed", None, False)
-
-
-def test_a_paused_thread_keeps_its_status() -> None:
-    paused, resumed = after("thread_paused"), after("thread_paused", "thread_resumed")
-    assert (paused["status"], paused["paused"]) == ("active", True)
-    assert (resumed["status"], resumed["paused"]) == ("active", False)
-
-
-def test_every_event_of_a_thread_moves_its_position_and_its_last_activity() -> None:
-    row = after("step_started", "call_answered")
-    assert (row["position"], row["last_activity"]) == (3, "2026-01-11T21:47:50.000000Z")
-
-
-def test_what_concerns_no_thread_touches_none() -> None:
-    story = Story()
-    story.tell("thread_created", "t")
-    story.tell("agent_paused", agent="greeter")
-    assert story.rows("threads")["t"]["position"] == 1
-
-
-def test_a_refused_send_is_no_message_of_the_thread() -> None:
-    story = Story()
-    story.tell("thread_created", "t")
-    story.tell("message_refused", "t", message="m", sender="a", to="b")
-    row = story.rows("threads")["t"]
-    assert (row["participants"], row["message_count"]) == ([], 0)
 
 
 def recount(thread: str, events: list[Event]) -> Row:
