@@ -34,6 +34,4 @@ MODEL = ReadModel(
     version=2,
     types=KEYS,
     fold=fold_each(KEYS, apply),
-    columns={"at": "INTEGER"},
-    indexes=(("at",),),
 )

@@ -8,7 +8,7 @@ from contextlib import closing
 import pytest
 
 from organism.log.driver import Connection, Pysqlite, statements
-from organism.log.log import Query, ReadModel, Where
+from organism.log.log import CHANGED, Query, ReadModel, Where
 from organism.log.pages import page_statement
 from organism.log.tables import definition
 from organism.projections import messages, threads
@@ -55,6 +55,13 @@ def test_a_list_by_one_field_is_a_walk_along_its_index(tables: Connection, at: i
 def test_a_list_of_an_agent_looks_into_two_indexes(tables: Connection, at: int | None) -> None:
     steps = plan(tables, messages.MODEL, of_messages(OF_AGENT, at=at))
     assert not [step for step in steps if step.startswith("SCAN kept")]
+
+
+@moments
+def test_threads_of_a_status_are_found_and_counted_by_its_index(tables: Connection, at: int | None) -> None:
+    steps = plan(tables, threads.MODEL, Query((Where("status", "=", "active"),), CHANGED, descending=True, at=at))
+    assert any("USING INDEX rows_threads_0" in step for step in steps)
+    assert any("USING COVERING INDEX rows_threads_0" in step for step in steps)
 
 
 @moments
