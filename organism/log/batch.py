@@ -21,9 +21,11 @@ Touched = tuple[str, int, int]
 TypeSpan = tuple[str, int]
 """A type of events, and a span that holds some."""
 GENERATION_STREAMS: Final = 4096
-CLOSED: Final = frozenset({"outcome", "kind", "effect", "why", "status", "type", "decision"})
-"""Fields whose values are words of ours: a secret that is one of them hides nothing there."""
-PLAIN: Final = frozenset({"message_sent", "message_started", "message_handled", "thread_created", "thread_completed"})
+SAFE_FIELDS: Final = frozenset({"outcome", "kind", "effect", "why", "status", "type", "decision"})
+"""Fields whose values are words of this program: they are never masked."""
+TEXTLESS: Final = frozenset(
+    {"message_sent", "message_started", "message_handled", "thread_created", "thread_completed"}
+)
 """What a message without a fault is made of: ids, names and times, no text."""
 
 
@@ -202,7 +204,7 @@ class Intake:
 def is_held(redactor: Redactor, unit: Unit, row: bytes, contents: Sequence[SealedContent]) -> bool:
     """Whether a live secret is in a unit: in its finished row, or in one of its contents."""
     for event in unit.events:
-        if event.type not in PLAIN:
+        if event.type not in TEXTLESS:
             if _holds(redactor, row):
                 return True
             break
@@ -224,7 +226,7 @@ def _holds(redactor: Redactor, finished: bytes) -> bool:
 
 
 def conceal(unit: Unit, redactor: Redactor) -> None:
-    """Replace the live secrets in the unit's events: from here on nobody sees them, the followers neither."""
+    """Replace the live secrets in the unit's events: neither readers nor followers see them."""
     for event in unit.events:
         event.data = {name: _kept(name, value, redactor) for name, value in event.data.items()}
         content = event.content
@@ -233,4 +235,4 @@ def conceal(unit: Unit, redactor: Redactor) -> None:
 
 
 def _kept(name: str, value: Any, redactor: Redactor) -> Any:
-    return value if name in CLOSED else orjson.loads(redactor.kept(orjson.dumps(value)))
+    return value if name in SAFE_FIELDS else orjson.loads(redactor.kept(orjson.dumps(value)))

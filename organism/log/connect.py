@@ -71,7 +71,7 @@ class Connector:
         return connection
 
     def explain(self, error: Exception) -> Exception:
-        """What the driver's error means to who reads or writes the log; any other is given back.
+        """What the driver's error means to a caller of the log; any other error is returned as it is.
 
         It may reach a client, so it names no path; its cause does.
         """

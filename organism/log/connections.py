@@ -229,7 +229,7 @@ class Connections:
         return await self.writer.run(lambda: work(self.commits.connection, *arguments))
 
     def post(self, work: Callable[..., object], *arguments: Any) -> None:
-        """``write`` as soon as the writing thread has time; how it went is told to no one."""
+        """``write`` as soon as the writing thread has time; the outcome is ignored."""
         self.writer.post(lambda _, __: None, lambda: work(self.commits.connection, *arguments))
 
     async def read_apart(self, work: Callable[..., T], *arguments: Any) -> T:

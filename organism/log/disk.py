@@ -62,12 +62,12 @@ class Disk:
         cause = error.__cause__
         return self._connector.driver.failure(cause if isinstance(cause, Exception) else error)
 
-    def told(self, error: Exception) -> str:
+    def describe(self, error: Exception) -> str:
         """The error in words that may reach a client: without the place of the log."""
         return self._connector.place.without_paths(str(error))
 
     async def regain(self, error: Exception) -> Truth:
-        """Look at the disk anew until it can be written, and give what is true; ``error`` is why.
+        """Read the disk again until it can be written, and return what is on it; ``error`` is why.
 
         A disk that is full or locked leaves what was read intact; after any other error every connection is closed,
         so that nothing is believed that only a cache shows. Raises ``LogDamaged`` if something acknowledged is not
@@ -91,7 +91,7 @@ class Disk:
         self._connector.place.write_anchor(self.head, self.key, is_synced=is_synced)
 
     def close(self) -> None:
-        """Anchor the head for good: from now on the place may be somebody else's."""
+        """Anchor the head for good: from now on another process may take the place."""
         if self._timer is not None:
             self._timer.cancel()
         self.anchor(is_synced=True)
@@ -125,7 +125,7 @@ class Disk:
             self._checkpoint()
 
     def _make_room(self) -> None:
-        """Once in a life, and nobody's business if it fails: commits are slower then, that is all."""
+        """Done once. If it fails, commits are slower, nothing else."""
         self._wants_room = False
         wal = self._connector.place.wal
         self._connections.writer.post(lambda _, __: None, _make_room, wal, FULL_WAL_BYTES + FULL_WAL_BYTES // 8)

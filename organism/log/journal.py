@@ -30,7 +30,7 @@ ReadPast = Callable[[int, int, EventFilter | None, int], Awaitable[list[Event]]]
 
 
 class Tail:
-    """Commits of the last ``TAIL_BYTES``; what is older is read from the disk by who follows from there."""
+    """Commits of the last ``TAIL_BYTES``; followers of what is older read it from the disk."""
 
     __slots__ = ("_bytes", "_commits", "_news", "head", "is_closed")
 
@@ -105,7 +105,7 @@ class Journal(ABC):
     has what follows from that at once, or as soon as the one before it has ended; it takes all that was appended until
     then. A commit that takes too long makes the log unavailable until it has ended; what waits for it goes on waiting.
     ``on_lost`` is called with the true head after a failed commit, once the log takes writes again: what was decided on
-    top of the failed units has to be decided anew.
+    top of the failed units has to be decided again.
     """
 
     def __init__(self, intake: Intake, live: LiveRows, timeline: str, last_at: int) -> None:
@@ -208,7 +208,7 @@ class Journal(ABC):
             _tell(iter(batch.units), None)
         finally:
             self._tail.wake()
-            self._live.take(events)  # last: a fold that raises keeps nobody waiting
+            self._live.take(events)  # last: so a fold that raises keeps no one waiting
 
     def _stall(self) -> None:
         self._is_stalled = True
@@ -237,7 +237,7 @@ class Journal(ABC):
 
 
 def _tell(units: Iterator[Unit], error: OrganismError | None) -> None:
-    """Call each unit's ``then`` in order. One that raises is its author's fault and keeps nobody else from hearing."""
+    """Call each unit's ``then`` in order. One that raises does not keep the others from being called."""
     try:
         for unit in units:
             if unit.then is not None:

@@ -269,7 +269,7 @@ class Log(History, Protocol):
     """One tenant's log. Every call is made from the loop's thread; ``append`` never waits.
 
     ``on_lost`` is called with the true head after a failed commit, once the log takes writes again; ``on_stalled`` when
-    a commit takes so long that nobody should wait for it. What was appended is not refused then: it is written as soon
+    a commit takes too long to be waited for. What was appended is not refused then: it is written as soon
     as the disk answers.
     """
 

@@ -45,7 +45,7 @@ SELECT epoch, timeline, mac FROM meta;
 -- epoch: who may write
 SELECT epoch FROM meta;
 
--- raise_epoch: fence off whoever opened before
+-- raise_epoch: fence off earlier writers
 UPDATE meta SET epoch = ?, mac = ?;
 
 -- begin_meta: a new log

@@ -234,7 +234,7 @@ class MemoryLog(Journal):
         if kind.is_live:
             return select_page(kind, self._live_rows(kind, query.at), query)
         hold_whole(self._versions.is_whole)
-        return select_page(kind, self._tables.search(kind, query, self._moment(query.at), payload), query, payload)
+        return select_page(kind, self._tables.search(kind, query, self._bounded(query.at), payload), query, payload)
 
     async def private_row(self, model: str, key: str) -> Row | None:
         found = self._find(model, key, None)
@@ -244,18 +244,18 @@ class MemoryLog(Journal):
         model = self._models[name]
         if not model.is_live:
             hold_whole(self._versions.is_whole)
-        rows = self._live_rows(model, at) if model.is_live else self._tables.rows(name, self._moment(at))
+        rows = self._live_rows(model, at) if model.is_live else self._tables.rows(name, self._bounded(at))
         return next((written for known, written, _ in rows if known == key), None)
 
     def _live_rows(self, model: ReadModel, at: int | None) -> list[KeyedRow]:
-        if self._moment(at) == self.head:
+        if self._bounded(at) == self.head:
             return list(self._live.rows(model))
         live = LiveRows([model])
-        if past := list(self._ledger.events(0, self._moment(at))):
+        if past := list(self._ledger.events(0, self._bounded(at))):
             live.take(past)
         return list(live.rows(model))
 
-    def _moment(self, at: int | None) -> int:
+    def _bounded(self, at: int | None) -> int:
         """The position, or the log's last one if there is none so high."""
         return self.head if at is None else min(at, self.head)
 

@@ -57,7 +57,7 @@ def verify_directory(
 def drop_rows(directory: Path, key_path: Path | None, tenant: str, now_us: Callable[[], int]) -> None:
     """Keep the events and their contents alone: the next start verifies them and makes all else again.
 
-    They are copied into a new file, since nobody can delete rows whose pages are damaged; the disk has to hold both for
+    They are copied into a new file, since rows whose pages are damaged cannot be deleted; the disk has to hold both for
     a while. Raises ``LogHeld`` if another process has the log, ``NotFound`` without one, ``LogDamaged`` if an event or
     a content cannot be read, ``LogUnavailable`` if the copy cannot be written. The log stays as it was then.
     """
@@ -71,7 +71,7 @@ def drop_rows(directory: Path, key_path: Path | None, tenant: str, now_us: Calla
         place.make_private(copy)
         with closing(driver.connect(str(copy))) as connection:
             _copy_truth(connection, place)
-        if place.wal.exists():  # SQLite leaves it where somebody else has the file open
+        if place.wal.exists():  # SQLite leaves it where another process has the file open
             raise LogHeld(f"{place.directory} is read by another process: wait until it has ended.")
         place.exchange_log(copy)
     except driver.errors as error:

@@ -1,4 +1,4 @@
-"""Opening a log: check what was acknowledged, fence off whoever wrote before. Nothing damaged is overwritten."""
+"""Opening a log: check what was acknowledged, fence off any earlier writer. Nothing damaged is overwritten."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ class Claimant:
     def claim(self, connection: Connection, since: Since) -> Truth:
         """Verify what lies after ``since``, then raise the epoch: from now on only this connection's commits are taken.
 
-        Raises ``LogDamaged`` with the positions, ``Fenced`` if somebody else took the log meanwhile.
+        Raises ``LogDamaged`` with the positions, ``Fenced`` if another process took the log meanwhile.
         """
         connection.execute("BEGIN IMMEDIATE")  # a life that was killed may have left a commit under way
         with ExitStack() as stack:

@@ -105,7 +105,7 @@ class Place:
         return True
 
     def exchange_log(self, new: Path) -> None:
-        """Put another file in the database's place. Nobody may have that one open, and it may have no WAL."""
+        """Put another file in the database's place. It must not be open anywhere, and must have no WAL."""
         new.replace(self.log)
         _sync_directory(self.directory)
 
@@ -208,7 +208,7 @@ def _written(anchor: Anchor, key: bytes) -> bytes:
 
 
 def _put(path: Path, text: bytes) -> None:
-    """Put a whole file in its place, on the disk; nobody ever sees half of it."""
+    """Put a whole file in its place, on the disk; no reader ever sees half of it."""
     new = path.with_name(path.name + ".new")
     handle = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, PRIVATE_FILE)
     try:

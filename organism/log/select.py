@@ -31,7 +31,7 @@ PayloadAt = Callable[[int], bytes | None]
 
 
 def select_page(model: ReadModel, rows: Iterable[KeyedRow], query: Query, payload: PayloadAt = lambda _: None) -> Page:
-    """A page of these rows. What ``query`` says of texts and of other models is for who gives them."""
+    """A page of these rows. The caller has applied what ``query`` says of texts and of other models."""
     chosen = [row for row in rows if matches(model, row[1], query.where)]
     chosen.sort(key=lambda row: _rank(_place(model, query, row)), reverse=query.descending)
     begin = query.offset

@@ -238,7 +238,7 @@ class SqliteLog(Journal):
         self._alarm = self._loop.call_later(LOOK_AGAIN_SECONDS, self._stall)
 
     def _wrote(self, batch: Batch, error: Exception | None) -> None:
-        """The batch is on the disk, or nobody knows: then a fresh look at the disk has to tell."""
+        """The batch is on the disk, or that is unknown: then the disk is read again."""
         if self._alarm is not None:
             self._alarm.cancel()
         self._is_stalled = False
@@ -248,7 +248,7 @@ class SqliteLog(Journal):
         elif self._disk.failure(error) is Failure.FENCED:
             self._refuse(Fenced, batch, Fenced())
         else:
-            said = self._disk.told(error)
+            said = self._disk.describe(error)
             unknown = CommitUnknown(f"{CommitUnknown()} The disk said: {said}.")
             unknown.__cause__ = error
             self._refuse(partial(LogUnavailable, f"The log takes no writes now: {said}."), batch, unknown)
@@ -272,7 +272,7 @@ class SqliteLog(Journal):
                 error = again
                 continue
             except (Fenced, LogDamaged) as final:
-                self._refusal = partial(type(final), self._disk.told(final))
+                self._refusal = partial(type(final), self._disk.describe(final))
                 return
             self._admit(truth.position, truth.at)
             return

@@ -125,7 +125,7 @@ def _compare(state: Walk, anchor: Anchor) -> None:
 
 
 def before_last_commit(connection: Connection, position: int) -> int:
-    """A position before the commit that ends at ``position``: who begins there checks at least one commit."""
+    """A position before the commit that ends at ``position``: a check that begins there covers at least one commit."""
     row = connection.execute(_SQL["commit_before"], (position + 1,)).fetchone()
     return 0 if row is None else int(row[0]) - 1
 

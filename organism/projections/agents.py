@@ -178,7 +178,7 @@ def _message_dead(row: Row, event: Event) -> None:
 
 
 def _message_retried(row: Row, event: Event) -> None:
-    """It waits for its next attempt, which asks anew; only what became of an unsafe effect stays an open question."""
+    """It waits for its next attempt, which asks again; only what became of an unsafe effect stays an open question."""
     message = event.data["message"]
     del row["_running"][message]
     row["queue_depth"] += 1

@@ -16,7 +16,7 @@ def keys(event: Event) -> Sequence[str]:
 
 
 def apply(_key: str, _row: Row | None, event: Event) -> Row:
-    """What the first call was bound to and what it got; ``at`` in µs. After 24 hours the key may be used anew.
+    """What the first call was bound to and what it got; ``at`` in µs. After 24 hours the key may be used again.
 
     The act is in the event's own unit, ``back`` positions before it: so the answer knows its position. ``said_at`` is
     the position of the event whose content is the whole body, if there is one: it follows in a unit of its own.

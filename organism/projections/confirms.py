@@ -1,6 +1,6 @@
 """The fold of confirmations: which tokens are given, for what, until when, and which message used one (S22).
 
-A token is known by its hash alone. One that is over is kept for a while, so that whoever comes late hears why.
+A token is known by its hash alone. One that has ended is kept for a while, so that a late use hears why.
 """
 
 from __future__ import annotations

@@ -53,7 +53,7 @@ def _died(event: Event) -> Row:
 
 
 def _refused(event: Event) -> Row:
-    """``agent`` is who wanted to send it; nobody ever attempted to handle it."""
+    """``agent`` is who wanted to send it; no handling was attempted."""
     data = event.data
     return {
         "id": data["message"],

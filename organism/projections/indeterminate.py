@@ -15,7 +15,7 @@ from organism.model.times import iso
 
 
 def found(event: Event) -> Sequence[str]:
-    """``MESSAGE:STEP`` of an effect of which nobody knows whether it happened."""
+    """``MESSAGE:STEP`` of an effect whose outcome is unknown."""
     return named(event) if "unknown" in event.data else ()
 
 

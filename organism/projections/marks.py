@@ -37,7 +37,7 @@ def keys(event: Event) -> Sequence[str]:
 
 
 def unknown(event: Event) -> Sequence[str]:
-    """The same of a step of which nobody knows whether it happened; any other that starts is common."""
+    """The same of a step whose outcome is unknown; any other that starts is common."""
     return keys(event) if "unknown" in event.data else ()
 
 

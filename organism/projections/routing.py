@@ -169,7 +169,7 @@ def _message_retried(state: Routing, event: Event) -> None:
 
 
 def _keep_successes(message: Message) -> None:
-    """A new attempt gives back what succeeded and runs the rest anew; what failed for good stays so."""
+    """A new attempt gives back what succeeded and runs the rest again; what failed for good stays so."""
     kept: dict[int, Step] = {}
     for number, step in (message.steps or {}).items():
         if step.ok or step.unknown or (step.error is not None and step.error["code"] == "effect_failed"):

@@ -70,7 +70,7 @@ class Fold:
         self.messages.append({"role": "assistant", "content": data.get("text", "")})
 
     def _message_start(self, data: dict[str, Any]) -> None:
-        """A block begins; one that begins again, since its model call was made again, is told anew in its own place."""
+        """A block begins; one that begins again, since its model call is made again, keeps its place."""
         name = data.get("id")
         begun = self._open.get(name)
         if begun is None:

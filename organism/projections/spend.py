@@ -114,7 +114,7 @@ class Spend:
         return len(self.runs) + len(self.threads) >= self.room
 
     def forget(self, messages: Container[str], threads: Container[str]) -> None:
-        """Let go of runs and threads that are open no more, unless something is held for them still."""
+        """Forget runs and threads that are not open any more, unless something is still held for them."""
         self.runs = {key: kept for key, kept in self.runs.items() if key in messages or kept.held.calls}
         self.threads = {key: kept for key, kept in self.threads.items() if key in threads or kept.held.calls}
         self.room = max(ROOM, 2 * (len(self.runs) + len(self.threads)))
