@@ -9,7 +9,7 @@ import typer
 
 from organism.cli import options as take
 from organism.cli.client import FOR_MODELS, Client, given, path_of
-from organism.cli.payloads import json_of
+from organism.cli.send import json_of
 from organism.cli.show import Rows, compact, moment, out, print_json, show_list, state
 from organism.model.redact import visible
 
@@ -19,22 +19,18 @@ EFFECT_COLUMNS: Final = ("EFFECT", "AGENT", "SINCE", "KEY")
 
 
 def kill(options: take.Kill) -> None:
-    """End a thread."""
     _show_state(Client(options).post(path_of("threads", options.thread, "kill")), options)
 
 
 def pause(options: take.Control) -> None:
-    """Start nothing more of what is meant."""
     _show_state(Client(options).post(f"{_target(options)}/pause"), options)
 
 
 def resume(options: take.Control) -> None:
-    """Go on with what is meant."""
     _show_state(Client(options).post(f"{_target(options)}/resume"), options)
 
 
 def _target(options: take.Control) -> str:
-    """The path of what is meant: one of the three."""
     meant = []
     if options.agent is not None:
         meant.append(path_of("agents", options.agent))
@@ -48,7 +44,6 @@ def _target(options: take.Control) -> str:
 
 
 def _show_state(said: Mapping[str, Any], options: take.Remote) -> None:
-    """Show the thread, agent or organism as it stands now."""
     if options.json:
         print_json(said)
         return
@@ -57,7 +52,6 @@ def _show_state(said: Mapping[str, Any], options: take.Remote) -> None:
 
 
 def reload(options: take.Remote) -> None:
-    """Read the configuration again."""
     said = Client(options).post("/organism/reload")
     if options.json:
         print_json(said)
@@ -67,7 +61,6 @@ def reload(options: take.Remote) -> None:
 
 
 def stop(options: take.Remote) -> None:
-    """Stop the server."""
     said = Client(options).post("/organism/stop")
     if options.json:
         print_json(said)
@@ -75,8 +68,7 @@ def stop(options: take.Remote) -> None:
         out().print("stopping: what runs gets its grace")
 
 
-def dead_letters(options: take.DeadLetters) -> None:
-    """The open ones."""
+def dead_letters(options: take.OpenItems) -> None:
     found = Client(options).rows("dead-letters", {"thread_id": options.thread}, options.limit)
     show_list(options, found, LETTER_COLUMNS, _letter_row, "no dead letters")
 
@@ -86,7 +78,6 @@ def _letter_row(letter: Mapping[str, Any]) -> tuple[Any, ...]:
 
 
 def replay(options: take.Replay) -> None:
-    """Send it again."""
     body = {} if options.payload is None else {"payload": json_of(options.payload, "--payload")}
     said = Client(options).post(path_of("dead-letters", options.message, "replay"), body, key=options.key)
     if options.json:
@@ -114,14 +105,12 @@ def _approval_row(approval: Mapping[str, Any]) -> tuple[Any, ...]:
 
 
 def resolve_approval(options: take.Approval) -> None:
-    """Approve or reject it."""
     edits = json_of(options.edits, "--edits")
     body = given({"decision": options.decision, "edits": edits, "comment": options.comment or None})
     _show_state(Client(options).post(path_of("approvals", options.approval, "resolve"), body), options)
 
 
-def indeterminate(options: take.Indeterminates) -> None:
-    """The open ones."""
+def indeterminate(options: take.OpenItems) -> None:
     found = Client(options).rows("indeterminate", {"thread_id": options.thread}, options.limit)
     show_list(options, found, EFFECT_COLUMNS, _effect_row, "no effect is in doubt")
 
@@ -150,7 +139,6 @@ def _tool_row(tool: Mapping[str, Any]) -> tuple[str, str, str]:
 
 
 def run_tool(options: take.RunTool) -> None:
-    """Call it and show what it answers."""
     body = {"name": options.name, "arguments": json_of(options.arguments, "ARGUMENTS") or {}}
     said = Client(options).post("/tools/execute", body, key=options.key, base=FOR_MODELS)
     if options.json:

@@ -9,6 +9,7 @@ from typing import Annotated, Final, Literal
 import typer
 
 LOCAL: Final = Path("data")
+CONFIG: Final = Path("organism.yaml")
 
 Key = Annotated[
     Path | None,
@@ -18,19 +19,22 @@ Key = Annotated[
         help="Where the audit chain's key lies, if not in the data directory.",
     ),
 ]
+Config = Annotated[Path, typer.Option(metavar="FILE", help="The organism's configuration.")]
 Data = Annotated[Path, typer.Option(metavar="DIR", help="The data directory.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 Limit = Annotated[int, typer.Option(metavar="N", min=1, help="At most so many.")]
 LetterId = Annotated[str, typer.Argument(metavar="MESSAGE", help="The dead letter's id.")]
 TokenName = Annotated[str, typer.Argument(metavar="NAME", help="The token's name.")]
+IdempotencyKey = Annotated[
+    str | None, typer.Option(metavar="KEY", help="An idempotency key: the same one acts only once.")
+]
+Since = Annotated[str | None, typer.Option(metavar="TIME", help="Only those since then (2026-01-31T12:00:00Z).")]
 OfThread = Annotated[str | None, typer.Option(metavar="THREAD", help="Only those of this thread.")]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Serve:
-    """``organism serve``."""
-
-    config: Annotated[Path, typer.Option(metavar="FILE", help="The organism's configuration.")] = Path("organism.yaml")
+    config: Config = CONFIG
     data: Data = LOCAL
     host: Annotated[str, typer.Option(metavar="ADDRESS", help="The address to listen on.")] = "127.0.0.1"
     port: Annotated[int, typer.Option(metavar="N", min=0, max=65535, help="The port; 0 takes a free one.")] = 8080
@@ -53,8 +57,6 @@ class Serve:
 
 @dataclass(frozen=True, kw_only=True)
 class Init:
-    """``organism init``."""
-
     directory: Annotated[Path, typer.Argument(metavar="DIR", help="Where to write it; made if it is not there.")]
     json: Json = False
 
@@ -66,22 +68,18 @@ class Offline:
     data: Data = LOCAL
     key: Key = None
     tenant: Annotated[str | None, typer.Option(metavar="ID", help="Only that tenant's log; by default all.")] = None
-    config: Annotated[Path, typer.Option(metavar="FILE", help="The organism's configuration.")] = Path("organism.yaml")
+    config: Config = CONFIG
     json: Json = False
 
 
 @dataclass(frozen=True, kw_only=True)
 class Doctor(Offline):
-    """``organism doctor``."""
-
     host: Annotated[str, typer.Option(metavar="ADDRESS", help="The address to be served on.")] = "127.0.0.1"
     port: Annotated[int, typer.Option(metavar="N", min=0, max=65535, help="The port to be served on.")] = 8080
 
 
 @dataclass(frozen=True, kw_only=True)
 class Bench:
-    """``organism bench``."""
-
     seconds: Annotated[float, typer.Option(metavar="S", min=0.1, max=3600, help="How long each load is measured.")] = 3
     place: Annotated[
         Path | None, typer.Option("--dir", metavar="DIR", help="The disk to measure; by default the one of TMPDIR.")
@@ -107,21 +105,15 @@ class Remote:
 
 @dataclass(frozen=True, kw_only=True)
 class RunTool(Remote):
-    """``organism tools run``."""
-
     name: Annotated[str, typer.Argument(metavar="TOOL", help="Which one.")]
     arguments: Annotated[
         str, typer.Argument(metavar="ARGUMENTS", help="A JSON object; @FILE reads a file, - reads standard input.")
     ] = "{}"
-    key: Annotated[
-        str | None, typer.Option(metavar="KEY", help="An idempotency key: the same one calls only once.")
-    ] = None
+    key: IdempotencyKey = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Inject(Remote):
-    """``organism inject``."""
-
     to: Annotated[str, typer.Argument(metavar="AGENT", help="Whom to send to.")]
     payload: Annotated[
         str, typer.Argument(metavar="PAYLOAD", help="JSON or XML; @FILE reads a file, - reads standard input.")
@@ -131,15 +123,11 @@ class Inject(Remote):
         float | None,
         typer.Option(metavar="S", min=0, max=60, help="Wait so many seconds for the thread's end, show the replies."),
     ] = None
-    key: Annotated[
-        str | None, typer.Option(metavar="KEY", help="An idempotency key: the same one sends only once.")
-    ] = None
+    key: IdempotencyKey = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Chat(Remote):
-    """``organism chat``."""
-
     agent: Annotated[str, typer.Argument(metavar="AGENT", help="Whom to ask.")]
     message: Annotated[
         str | None,
@@ -148,22 +136,16 @@ class Chat(Remote):
         ),
     ] = None
     session: Annotated[str | None, typer.Option(metavar="SESSION", help="Go on with this session.")] = None
-    key: Annotated[str | None, typer.Option(metavar="KEY", help="An idempotency key: the same one asks only once.")] = (
-        None
-    )
+    key: IdempotencyKey = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Graph(Remote):
-    """``organism graph``."""
-
     mermaid: Annotated[bool, typer.Option("--mermaid", help="As a diagram that viewers of Markdown draw.")] = False
 
 
 @dataclass(frozen=True, kw_only=True)
 class Agents(Remote):
-    """``organism agents``."""
-
     agent: Annotated[str | None, typer.Argument(metavar="AGENT", help="Only this one, in full.")] = None
     config: Annotated[bool, typer.Option("--config", help="Its section of organism.yaml.")] = False
     schema: Annotated[bool, typer.Option("--schema", help="What it takes: the XSD; with --json the JSON Schema.")] = (
@@ -173,23 +155,17 @@ class Agents(Remote):
 
 @dataclass(frozen=True, kw_only=True)
 class Threads(Remote):
-    """``organism threads``."""
-
     thread: Annotated[str | None, typer.Argument(metavar="THREAD", help="Only this one, with its messages.")] = None
     status: Annotated[
         str | None, typer.Option(metavar="STATUS", help="Only active, completed, error or killed ones.")
     ] = None
     agent: Annotated[str | None, typer.Option(metavar="AGENT", help="Only those in which it takes part.")] = None
-    since: Annotated[
-        str | None, typer.Option(metavar="TIME", help="Only those active since then (2026-01-31T12:00:00Z).")
-    ] = None
+    since: Since = None
     limit: Limit = 20
 
 
 @dataclass(frozen=True, kw_only=True)
 class Usage(Remote):
-    """``organism usage``."""
-
     thread: OfThread = None
     agent: Annotated[str | None, typer.Option(metavar="AGENT", help="Only this agent's.")] = None
     at: Annotated[
@@ -199,14 +175,10 @@ class Usage(Remote):
 
 @dataclass(frozen=True, kw_only=True)
 class Messages(Remote):
-    """``organism messages``."""
-
     message: Annotated[str | None, typer.Argument(metavar="MESSAGE", help="Only this one, in full.")] = None
     thread: OfThread = None
     agent: Annotated[str | None, typer.Option(metavar="AGENT", help="Only those from or to it.")] = None
-    since: Annotated[
-        str | None, typer.Option(metavar="TIME", help="Only those sent since then (2026-01-31T12:00:00Z).")
-    ] = None
+    since: Since = None
     text: Annotated[str | None, typer.Option(metavar="TEXT", help="Only those whose payload holds it.")] = None
     why: Annotated[bool, typer.Option("--why", help="The one named, and what led to it, up to the injection.")] = False
     xml: Annotated[bool, typer.Option("--xml", help="With their envelopes, as they were recorded.")] = False
@@ -215,8 +187,6 @@ class Messages(Remote):
 
 @dataclass(frozen=True, kw_only=True)
 class Tail(Remote):
-    """``organism tail``."""
-
     since: Annotated[
         int | None, typer.Option(metavar="POSITION", min=0, help="Begin after this position; 0 is the beginning.")
     ] = None
@@ -229,53 +199,39 @@ class Tail(Remote):
 
 @dataclass(frozen=True, kw_only=True)
 class Kill(Remote):
-    """``organism kill``."""
-
     thread: Annotated[str, typer.Argument(metavar="THREAD", help="The thread's id.")]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Control(Remote):
-    """``organism pause`` and ``organism resume``."""
-
     agent: Annotated[str | None, typer.Argument(metavar="AGENT", help="The agent.")] = None
     thread: Annotated[str | None, typer.Option(metavar="THREAD", help="A thread instead of an agent.")] = None
     everything: Annotated[bool, typer.Option("--all", help="The whole organism.")] = False
 
 
 @dataclass(frozen=True, kw_only=True)
-class DeadLetters(Remote):
-    """``organism dead-letters list``."""
-
+class OpenItems(Remote):
     thread: OfThread = None
     limit: Limit = 50
 
 
 @dataclass(frozen=True, kw_only=True)
 class Replay(Remote):
-    """``organism dead-letters replay``."""
-
     message: LetterId
     payload: Annotated[
         str | None,
         typer.Option(metavar="JSON", help="Another payload in its place; @FILE reads a file, - standard input."),
     ] = None
-    key: Annotated[
-        str | None, typer.Option(metavar="KEY", help="An idempotency key: the same one replays only once.")
-    ] = None
+    key: IdempotencyKey = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class Discard(Remote):
-    """``organism dead-letters discard``."""
-
     message: LetterId
 
 
 @dataclass(frozen=True, kw_only=True)
 class Approvals(Remote):
-    """``organism approvals list``."""
-
     status: Annotated[
         str, typer.Option(metavar="STATUS", help="pending, approved, rejected, expired, cancelled, or all.")
     ] = "pending"
@@ -285,8 +241,6 @@ class Approvals(Remote):
 
 @dataclass(frozen=True, kw_only=True)
 class Approval(Remote):
-    """``organism approvals resolve``."""
-
     approval: Annotated[str, typer.Argument(metavar="APPROVAL", help="The approval's id.")]
     decision: Annotated[str, typer.Argument(metavar="approve|reject", help="The word on it.")]
     edits: Annotated[
@@ -297,17 +251,7 @@ class Approval(Remote):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Indeterminates(Remote):
-    """``organism indeterminate list``."""
-
-    thread: OfThread = None
-    limit: Limit = 50
-
-
-@dataclass(frozen=True, kw_only=True)
 class Indeterminate(Remote):
-    """``organism indeterminate resolve``."""
-
     effect: Annotated[str, typer.Argument(metavar="EFFECT", help="The effect's id, MESSAGE:STEP.")]
     outcome: Annotated[str, typer.Argument(metavar="done|redo|fail", help="What became of it.")]
     result: Annotated[
@@ -318,8 +262,6 @@ class Indeterminate(Remote):
 
 @dataclass(frozen=True, kw_only=True)
 class Events(Remote):
-    """``organism log events``."""
-
     after: Annotated[int, typer.Option(metavar="POSITION", min=0, help="Only those after it.")] = 0
     until: Annotated[int | None, typer.Option(metavar="POSITION", min=0, help="Only those up to it.")] = None
     thread: OfThread = None
@@ -332,22 +274,18 @@ class Events(Remote):
 class Tokens:
     """``organism token list``: the tokens stand beside the configuration, no server is asked."""
 
-    config: Annotated[Path, typer.Option(metavar="FILE", help="The organism's configuration.")] = Path("organism.yaml")
+    config: Config = CONFIG
     json: Json = False
 
 
 @dataclass(frozen=True, kw_only=True)
 class RevokeToken(Tokens):
-    """``organism token revoke``."""
-
     name: TokenName
     tenant: Annotated[str, typer.Option(metavar="TENANT", help="Whose token it is.")] = "default"
 
 
 @dataclass(frozen=True, kw_only=True)
 class CreateToken(Tokens):
-    """``organism token create``."""
-
     name: TokenName
     tenant: Annotated[str, typer.Option(metavar="TENANT", help="Whose tenant it opens.")] = "default"
     scope: Annotated[
@@ -370,6 +308,4 @@ class CreateToken(Tokens):
 
 @dataclass(frozen=True, kw_only=True)
 class Errors(Remote):
-    """``organism errors``."""
-
     code: Annotated[str | None, typer.Argument(metavar="CODE", help="Only this one, in full.")] = None

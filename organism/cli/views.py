@@ -36,7 +36,6 @@ ALL: Final = 100_000
 
 
 def status(options: take.Remote) -> None:
-    """How the organism stands."""
     client = Client(options)
     said = client.get("/organism")
     named = {
@@ -77,7 +76,6 @@ def graph(options: take.Graph) -> None:
 
 
 def errors(options: take.Errors) -> None:
-    """All codes, or one with its remedy."""
     entries = Client(options).get("/errors")["entries"]
     if options.code is None:
         show_list(options, Rows(entries, len(entries)), ("CODE", "STATUS", "MEANING"), _error_row, "none")

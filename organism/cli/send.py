@@ -1,22 +1,95 @@
-"""``organism chat``: ask an agent and read its answer as it comes; without words, talk with it line by line."""
+"""``organism inject`` and ``organism chat``, and how values are given on the command line.
+
+A value is given as it is, as a file (``@FILE``) or by standard input (``-``). Without a message, ``chat`` reads one a
+line.
+"""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any, Final
 
 import orjson
+import typer
 
-from organism.cli.client import Client, idempotency, path_of
+from organism.cli.client import Client, given, idempotency, path_of
 from organism.cli.exits import Exit, end
-from organism.cli.options import Chat
-from organism.cli.payloads import text_of
-from organism.cli.show import compact, fail, note, out, print_json
+from organism.cli.options import Chat, Inject
+from organism.cli.show import compact, fail, message_line, note, out, print_json, state
 
+PAYLOAD: Final = "PAYLOAD"
 MESSAGE: Final = "MESSAGE"
 FORMS: Final = ("application/x-ndjson", "application/json")
 """A stream, or what an agent gives that has none."""
+
+
+def text_of(said: str, hint: str) -> str:
+    """The text itself. ``hint`` names the argument in an error."""
+    if said == "-":
+        return _typed(hint)
+    if not said.startswith("@"):
+        return said
+    try:
+        return Path(said[1:]).read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise typer.BadParameter(f"{said[1:]} cannot be read: {reason}.", param_hint=hint) from error
+
+
+def _typed(hint: str) -> str:
+    if sys.stdin.isatty():
+        note(f"Reading {hint} from the terminal; Ctrl-D ends it.")
+    try:
+        return sys.stdin.buffer.read().decode()
+    except UnicodeDecodeError as error:
+        raise typer.BadParameter(f"standard input is no UTF-8: {error}.", param_hint=hint) from error
+
+
+def json_of(said: str | None, hint: str) -> Any:
+    """The value that was given as JSON; None if nothing was given."""
+    return None if said is None else parsed(text_of(said, hint), hint)
+
+
+def parsed(text: str, hint: str, expected: str = "JSON") -> Any:
+    """The text's value. ``expected`` says what it could have been."""
+    try:
+        return orjson.loads(text)
+    except orjson.JSONDecodeError as error:
+        raise typer.BadParameter(f"expected {expected}; came {text[:40]!r} ({error}).", param_hint=hint) from error
+
+
+def inject(options: Inject) -> None:
+    """Send it; with ``--wait``, show the replies. A thread that ended in an error ends the command with 1."""
+    text = text_of(options.payload, PAYLOAD)
+    where = given({"to": options.to, "thread_id": options.thread, "wait": options.wait or None})
+    client = Client(options)
+    if text.lstrip().startswith("<"):
+        xml = {"Content-Type": "application/xml"}
+        said = client.post("/inject", key=options.key, params=where, content=text.encode(), headers=xml)
+    else:
+        payload = parsed(text, PAYLOAD, "JSON or XML")
+        said = client.post("/inject", {**where, "payload": payload}, options.key)
+    if options.json:
+        print_json(said)
+    else:
+        _show_sent(said, waited=options.wait is not None)
+    if said.get("thread", {}).get("status") in {"error", "killed"}:
+        end(Exit.FAILED)
+
+
+def _show_sent(said: Mapping[str, Any], *, waited: bool) -> None:
+    console = out()
+    console.print(f"thread   {said['thread_id']}\nmessage  {said['message_id']}\nposition {said['position']}")
+    for reply in said.get("replies", ()):
+        console.print(message_line(reply))
+    if "thread" in said:
+        console.print(state(said["thread"]["status"]))
+        if said["thread"]["error"]:
+            fail(said["thread"]["error"])
+    elif waited:
+        console.print(f"still active; `organism threads {said['thread_id']}` shows what came of it")
 
 
 def chat(options: Chat) -> None:
