@@ -248,11 +248,11 @@ class Organism:
         life = self._life(self.settings)
         self._share.resize(self.settings.limits.max_concurrent_handlers)
         by: dict[str, tuple[Actor, Idempotency | None]] = {DEFAULT_TENANT: (actor, once)}  # no business of others
-        told = [
+        reloads = [
             tenant.reload(self._rules(tenant.log), life, changes, *by.get(tenant.id, (NOBODY, None)))
             for tenant in self.tenants.values()
         ]
-        results = await asyncio.gather(*told, return_exceptions=True)
+        results = await asyncio.gather(*reloads, return_exceptions=True)
         for result in results:
             if isinstance(result, BaseException):
                 raise result

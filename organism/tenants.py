@@ -35,7 +35,7 @@ POLL_SECONDS: Final = 0.02
 
 
 class Tenant:
-    """One tenant. ``on_broken`` is told once when its state had to be folded anew, with the reason.
+    """One tenant. ``on_broken`` is called with the reason when its state has to be folded again.
 
     ``models`` calls models for its handlers; it is set before ``start``.
     ``keys`` are the idempotency keys of calls whose answers are kept whole.
@@ -82,7 +82,7 @@ class Tenant:
         """Carry out a command. Raises an ``OrganismError``."""
         if self.recovering:  # what the given up state says was done may not be on disk
             self._refuse_if_stopping()
-            raise LogUnavailable("The state is folded anew; nothing was done.")
+            raise LogUnavailable("The state is being folded again; nothing was done.")
         try:
             return await self.operator.do(command)
         except LogUnavailable:
@@ -157,7 +157,7 @@ class Tenant:
         return (await self.operator.patiently(pump.commit(decision))).events[0].position
 
     def broken(self, error: BaseException) -> None:
-        """The state can't be trusted any more: stop everything of it and fold the log anew."""
+        """The state can't be trusted any more: stop everything of it and fold the log again."""
         if self.recovering:
             return
         self.recovering = self.pump.runtime.is_over = True
@@ -228,7 +228,7 @@ def refuse_unless_all_decide(tenants: Iterable[Tenant]) -> None:
         if tenant.operator.stopping:
             raise Stopping
         if tenant.writable() is None:
-            raise LogUnavailable("A log takes no writes now, or its state is folded anew; nothing has changed.")
+            raise LogUnavailable("A log takes no writes now, or its state is being folded again; nothing has changed.")
 
 
 def _give_up(waiter: asyncio.Future[bool], _other: object = None) -> None:

@@ -30,7 +30,7 @@ ChatMessage = Mapping[str, Any]
 
 
 class CompleteOptions(TypedDict, total=False):
-    """What ``complete`` may be told besides its messages.
+    """The options of ``complete``.
 
     ``model`` is a name of ``models`` in organism.yaml; without it the listener's own is called. ``block`` is the id of
     the run's message that the text is shown under while it comes; without it nobody sees it before it is whole.

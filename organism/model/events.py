@@ -123,7 +123,7 @@ class Actor:
 
 
 class Content:
-    """Text that is kept beside its event, so that it can be erased: the payload's JSON and the recorded envelope.
+    """Text that is stored apart from its event, so that it can be erased: the payload's JSON and the recorded envelope.
 
     ``owner`` is the session or thread that it belongs to and is erased with. Both parts are UTF-8 bytes; ``xml`` is
     empty where there is no envelope. ``erased`` is true when it was read after its erasure (both parts are then

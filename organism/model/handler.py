@@ -75,7 +75,7 @@ class HandlerResponse:
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """One event. ``content`` is JSON that is kept beside it, and erased with the thread that it came from."""
+    """One event. ``content`` is JSON that is stored apart from it, and erased with the thread that it came from."""
 
     type: str
     data: Mapping[str, Any]

@@ -1,4 +1,4 @@
-"""The one redactor (S30): what is secret is replaced before it is shown, told or kept.
+"""The one redactor (S30): what is secret is replaced before it is shown or stored.
 
 Three things are secret: the live values of this installation (its tokens and keys, wherever they stand), the values of
 fields that are named as secrets are, and texts that look like a credential of a known kind. Payloads are kept as they

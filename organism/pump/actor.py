@@ -1,7 +1,7 @@
 """The actor: one message at a time → the handler's answer. The one place where a handler's exceptions end.
 
-What came back from a handler is made plain here: its own classes may lie and raise in every method, and in the midst of
-a decision that would part the state from the log. Payloads are made plain by ``respond.seal``.
+What came back from a handler is made plain here: its own classes may lie and raise in every method, and inside a
+decision that would leave state and log different. Payloads are made plain by ``respond.seal``.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ async def run(handling: Handling, finished: Callable[[Handling, Responses | Fail
     outcome = await _outcome(handling)
     try:
         finished(handling, outcome)
-    except Exception as error:  # noqa: BLE001 - given to whoever folds the state again, who records it
+    except Exception as error:  # noqa: BLE001 - a fault of the pump itself: recorded, and the state is folded again
         handling.runtime.on_broken(error)
 
 

@@ -1,6 +1,6 @@
 """The feed: text of blocks under way, heard before it is in the log. One for each tenant.
 
-Each piece names its block's start by position and how much of the block lies before it, so that whoever listens can put
+Each piece names its block's start by position and how much of the block lies before it, so that a listener can put
 it between the events that the log gives (``Live``). Nothing is queued for anybody: who has missed a piece gets
 its text from the log, where it comes gathered.
 """
@@ -55,7 +55,7 @@ Hear = Callable[[Delta], None]
 
 
 class Feed:
-    """The open blocks and who listens. ``redactor`` knows what nobody may hear."""
+    """The open blocks and who listens. ``redactor`` knows what must not be heard."""
 
     def __init__(self, redactor: Redactor | None = None) -> None:
         self.redactor = redactor or Redactor()
@@ -105,7 +105,7 @@ class Live:
         return bool(self._blocks or self._early)
 
     def hear(self, delta: Delta) -> Delta | None:
-        """A piece was told; gives what of it is new and in its place."""
+        """A piece has come; gives what of it is new and in its place."""
         held = self._blocks.get(delta.block)
         if held is None or held.start != delta.start:
             if delta.start > self.position:

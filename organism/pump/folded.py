@@ -19,7 +19,7 @@ from organism.projections.spend import Spend
 
 
 class Folded(Routing):
-    """The routing, and beside it spending and confirmations. Only ``apply`` and the pump's decisions change it."""
+    """Routing, spending and confirmations. Only ``apply`` and the pump's decisions change it."""
 
     __slots__ = ("confirms", "spend")
 

@@ -1,4 +1,4 @@
-"""What the pump asks of whoever calls models for it; the gateway of ``organism/agents`` answers.
+"""The port by which the pump calls models; the gateway of ``organism/agents`` implements it.
 
 A model call is two decisions with the call between them. The first reserves what the call may cost at most, in the unit
 that begins its step; the second settles what it did cost, in the unit that records its step. So what is spent is never
@@ -45,7 +45,7 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Anew:
-    """An attempt failed after some of its parts were told: the answer begins again with the parts that follow."""
+    """An attempt failed after some of its parts were given: the answer begins again with the parts that follow."""
 
 
 Told = Part | Anew

@@ -89,7 +89,7 @@ class Operator:
             self._waiting.discard(caller)
 
     def give_up_waiting(self) -> None:
-        """The log has stalled: whoever waits is told so. What they asked for is done once the disk answers."""
+        """The log has stalled: who waits gets ``CommitUnknown``. What they asked for is done once the disk answers."""
         while self._waiting:
             self._waiting.pop().cancel()
 
@@ -197,7 +197,7 @@ class Operator:
             decision.events.insert(0, decision.events.pop())
             own += 1
         unit = await pump.commit(decision)
-        pump.runtime.resumes.fire()  # if it has ended a pause; whoever waits looks
+        pump.runtime.resumes.fire()  # those who wait look whether a pause has ended
         return c.Done(unit.events[own - 1].position)
 
     async def _pause_agent(self, command: c.PauseAgent | c.ResumeAgent) -> c.Done:

@@ -1,4 +1,4 @@
-"""Recall: decode anew, from the log, what the process does not hold any more."""
+"""Recall: read and decode from the log what is no longer in memory."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ async def payload_of(log: Log, rules: Rules, message: Message) -> Any:
         contents = await log.contents({message.position: message.digest})
     del waiting[message.position]
     for position, each in waiting.items():
-        # What hinders it, be it the class's own code, is told at its own turn.
+        # An error in it, be it the class's own code, is reported at its own turn.
         each.payload = attempt(partial(_decoded, rules, contents.get(position), each.to)).result
         each.generation = rules.generation
     return _decoded(rules, contents.get(message.position), message.to)

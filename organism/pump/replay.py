@@ -63,7 +63,8 @@ async def read(pump: Pump, message_id: str) -> Letter:
         raise NotFound(f"There is no open dead letter {message_id!r}.")
     was_refused = row["code"] in REFUSED_CODES
     found = (await pump.log.read(row["position"] - 1, row["position"], limit=1))[0]
-    calls = await _calls_of(pump, found.cause) if was_refused else await _calls_above(pump, found)
+    stands_in_own_call = not was_refused and "reply" in found.data
+    calls = await _calls_around(pump, found if stands_in_own_call else await _sent(pump, found.cause))
     return Letter(
         message_id,
         row["thread_id"],
@@ -86,30 +87,15 @@ async def _root_of(pump: Pump, correlation: str | None) -> Root:
     return NO_ROOT if sent is None or actor is None else Root(actor.principal, sent.data.get("caller_depth", 0))
 
 
-async def _calls_above(pump: Pump, sent: Event) -> tuple[tuple[str, str], ...]:
-    """The call in which a message was sent (a request) or is handled (a reply)."""
-    if "reply" in sent.data:
-        return await _call_chain(pump, sent.data["call"])
-    return await _calls_of(pump, sent.cause)
-
-
-async def _calls_of(pump: Pump, message_id: str | None) -> tuple[tuple[str, str], ...]:
-    """The call in which a message was handled."""
-    sent = await _sent(pump, message_id)
-    if sent is None:
-        return ()
-    return await _call_chain(pump, sent.data["call"] if "reply" in sent.data else sent.data["message"])
-
-
-async def _call_chain(pump: Pump, call_id: str) -> tuple[tuple[str, str], ...]:
+async def _calls_around(pump: Pump, sent: Event | None) -> tuple[tuple[str, str], ...]:
+    """The call that handling this message stands in, and those around it, innermost first."""
     chain: list[tuple[str, str]] = []
-    sent = await _sent(pump, call_id)
     while sent is not None:
-        chain.append((sent.data["message"], sent.data["from"]))
-        cause = await _sent(pump, sent.cause)
-        if cause is None:
+        request = await _sent(pump, sent.data["call"]) if "reply" in sent.data else sent
+        if request is None:
             break
-        sent = await _sent(pump, cause.data["call"]) if "reply" in cause.data else cause
+        chain.append((request.data["message"], request.data["from"]))
+        sent = await _sent(pump, request.cause)
     return tuple(chain)
 
 

@@ -120,7 +120,7 @@ def _send_one(decision: Decision, handling: Handling, to: str, payload: object, 
 
 
 def seal(handling: Handling, to: str, token: str, payload: object) -> Sealed | Refused:
-    """Encode, validate and decode anew, by the rules that the handling began with."""
+    """Encode, validate and decode again, by the rules that the handling began with."""
     rules = handling.rules
     try:
         rules.learn(type(payload))

@@ -17,7 +17,7 @@ GENERIC: Final = {
     "validation": "The message was not accepted.",
     "timeout": "There was no answer in time.",
 }
-"""What a sender is told, whatever the reason."""
+"""What a sender reads, whatever the reason."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 A call is made only if all that it may use fits into what is left of each budget over it, what others hold counted as
 used. So calls at once never spend more than there is. A call that names no length for its answer gets a share of what
-is left, so that others beside it find something too.
+is left, so that calls made at the same time find something too.
 """
 
 from __future__ import annotations
@@ -174,7 +174,7 @@ def settle(decision: Decision, call: ModelCall, outcome: Outcome, spent: Cost) -
 def settle_lost(decision: Decision, message: Message, step_number: int) -> None:
     """A call died with its process, or was killed: what was reserved for it counts as spent.
 
-    Nothing is added if the step is no call or was settled: whoever closes a step may call this.
+    Nothing is added if the step is no call or was settled: it may be called wherever a step is closed.
     """
     held = decision.state.routing.spend.open.get(key_of({"message": message.id, "step": step_number}))
     if held is not None:

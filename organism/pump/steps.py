@@ -88,7 +88,7 @@ class Steps:
 
     async def ask(self, to: str, payload: object, timeout_s: float | None, call_id: str) -> Any:
         """See ``HandlerMetadata.ask``."""
-        to = str.__str__(to)  # a subclass may raise in any method, and this one is used in the midst of a decision
+        to = str.__str__(to)  # a subclass may raise in any method, and this one is used inside a decision
         handling = self._handling
         number = handling.next_number()
         digest = step_digest("ask", to, _json_or_repr(handling.rules, unmended(payload)[0]))
