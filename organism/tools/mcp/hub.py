@@ -1,17 +1,17 @@
 """All MCP servers of an organism: which tools they have, and the handlers that call them.
 
-The servers are asked for their tools at a start and at a reload, since that is when listeners are made. One that does
-not answer then keeps nothing from starting: its tools that somebody names are there, and whoever calls one hears why it
+The servers are asked for their tools at a start and at a reload, when listeners are made. One that does not answer then
+does not prevent the start: those of its tools that are named somewhere are there, and a call of one says why the server
 cannot be reached, until it can.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 import structlog
 from mcp.types import Tool
@@ -29,15 +29,22 @@ from organism.tools.web import NoAnswer
 MOST_SAID_BYTES: Final = 4_096
 
 
+class _Offered(NamedTuple):
+    tool: Tool
+    schema: ArgumentsSchema
+
+
 @dataclass(slots=True)
 class _Server:
-    """A server as it was met. ``tools`` is None while it could not be asked."""
+    """A server as it was met. ``offered`` are its tools by their listeners; None while it could not be asked."""
 
     connection: Connection
-    tools: Sequence[Tool] | None = None
+    offered: Mapping[str, _Offered] | None = None
 
 
 class Hub:
+    """The servers that were met. ``folder`` is where commands run, ``environment`` has their variables and tokens."""
+
     def __init__(self, folder: Path, environment: Mapping[str, str]) -> None:
         self._folder = folder
         self._environment = environment
@@ -45,21 +52,39 @@ class Hub:
         self._logger = structlog.get_logger("organism.tools.mcp")
 
     async def meet(self, servers: Mapping[str, McpServer]) -> None:
-        """Ask each for its tools, all at once; those that were met before and are the same too."""
+        """Ask each for its tools, all at once; also those that were met before."""
         await asyncio.gather(*(self._meet(name, server) for name, server in servers.items()))
 
     async def _meet(self, name: str, server: McpServer) -> None:
-        known = self._servers.get(_key(name, server))
-        if known is None:
-            known = _Server(Connection(name, server, self._folder, self._environment))
-            self._servers[_key(name, server)] = known
+        connection = Connection(name, server, self._folder, self._environment)
+        known = self._servers.setdefault(_key(name, server), _Server(connection))
         try:
-            known.tools = await known.connection.tools()
+            known.offered = self._offered(name, await known.connection.tools())
         except NoAnswer as error:
-            known.tools = None
+            known.offered = None
             self._logger.warning("mcp_server_unreachable", server=name, reason=error.message)
 
+    def _offered(self, server: str, tools: Iterable[Tool]) -> dict[str, _Offered]:
+        """The tools that can be listeners: each with a schema that can be used, and a name of its own."""
+        offered: dict[str, _Offered] = {}
+        for tool in tools:
+            listener = listener_name(server, tool.name)
+            try:
+                found = _Offered(tool, ArgumentsSchema(tool.input_schema))
+            except ValueError as error:
+                self._left_out(server, listener, str(error))
+                continue
+            if listener in offered:
+                self._left_out(server, listener, "another tool has its name")
+            else:
+                offered[listener] = found
+        return offered
+
+    def _left_out(self, server: str, tool: str, reason: str) -> None:
+        self._logger.warning("mcp_tool_left_out", server=server, tool=tool, reason=reason)
+
     async def keep(self, servers: Mapping[str, McpServer]) -> None:
+        """Leave all other servers."""
         kept = {_key(name, server) for name, server in servers.items()}
         gone = [self._servers.pop(key) for key in list(self._servers) if key not in kept]
         await asyncio.gather(*(server.connection.drop() for server in gone))
@@ -69,49 +94,32 @@ class Hub:
         found: dict[str, ShippedTool] = {}
         for name, server in servers.items():
             met = self._servers.get(_key(name, server))
-            tools = None if met is None else met.tools
-            shown = guessed(name, server, named) if tools is None else self._shown(name, server, tools)
-            found.update({tool.name: tool for tool in shown})
+            if met is None or met.offered is None:
+                found.update({tool.name: tool for tool in guessed(name, server, named)})
+            else:
+                found.update({each: _shipped(each, server, offered) for each, offered in met.offered.items()})
         return list(found.values())
 
-    def _shown(self, name: str, server: McpServer, tools: Sequence[Tool]) -> list[ShippedTool]:
-        shown: dict[str, ShippedTool] = {}
-        for tool in tools:
-            listener = listener_name(name, tool.name)
-            try:
-                found = _shipped(listener, server, tool)
-            except ValueError as error:
-                self._left_out(name, listener, str(error))
-                continue
-            if listener in shown:
-                self._left_out(name, listener, "another tool has its name")
-            else:
-                shown[listener] = found
-        return list(shown.values())
-
-    def _left_out(self, server: str, tool: str, reason: str) -> None:
-        self._logger.warning("mcp_tool_left_out", server=server, tool=tool, reason=reason)
-
     def handlers(self, servers: Mapping[str, McpServer], tools: Iterable[ShippedTool]) -> Mapping[str, Handler]:
-        return {tool.name: self._handler(servers, tool) for tool in tools}
+        """The handlers of these tools."""
+        return {tool.name: self._handler(servers, tool.name) for tool in tools}
 
-    def _handler(self, servers: Mapping[str, McpServer], tool: ShippedTool) -> Handler:
-        name = tool.name.partition(BETWEEN)[0]
+    def _handler(self, servers: Mapping[str, McpServer], listener: str) -> Handler:
+        name = listener.partition(BETWEEN)[0]
         met = self._servers[_key(name, servers[name])]
-        for each in met.tools or ():
-            if listener_name(name, each.name) == tool.name:
-                return calling(met.connection, each.name, kind_of(each), ArgumentsSchema(each.input_schema))
-        return calling(met.connection, tool.name.removeprefix(name + BETWEEN), "unsafe", None)
+        offered = (met.offered or {}).get(listener)
+        if offered is None:
+            return calling(met.connection, listener.removeprefix(name + BETWEEN), "unsafe", None)
+        return calling(met.connection, offered.tool.name, kind_of(offered.tool), offered.schema)
 
 
 def _key(name: str, server: McpServer) -> str:
     return f"{name} {server!r}"
 
 
-def _shipped(listener: str, server: McpServer, tool: Tool) -> ShippedTool:
-    """The tool as it is offered. Raises ``ValueError`` if its schema cannot be used."""
+def _shipped(listener: str, server: McpServer, offered: _Offered) -> ShippedTool:
+    tool = offered.tool
     said = tool.description or tool.title or tool.name
     says = cut(decoded(said.encode("utf-8", "replace"), ""), MOST_SAID_BYTES)
-    check = checking(ArgumentsSchema(tool.input_schema))
     made = served_tool(listener, server, tool.input_schema, says)
-    return replace(made, destroys=kind_of(tool) != "pure", check=check)
+    return replace(made, destroys=kind_of(tool) != "pure", check=checking(offered.schema))

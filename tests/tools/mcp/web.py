@@ -28,6 +28,7 @@ class Web:
     done: list[dict[str, Any]] = field(default_factory=list)
     heads: list[tuple[str, dict[str, str]]] = field(default_factory=list)
     listening: asyncio.Server | None = None
+    tools: list[dict[str, Any]] = field(default_factory=lambda: [{"name": "do", "inputSchema": {"type": "object"}}])
 
     @property
     def url(self) -> str:
@@ -73,7 +74,7 @@ class Web:
             self.done.append(message)
             return self.calls(message)
         if message["method"] == "tools/list":
-            return reply(message, {"tools": [{"name": "do", "inputSchema": {"type": "object"}}]})
+            return reply(message, {"tools": self.tools})
         return refused(message)
 
 

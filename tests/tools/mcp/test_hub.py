@@ -1,0 +1,30 @@
+"""The tools of a server as listeners, and their handlers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, cast
+
+from organism.config.tool_settings import McpServer
+from organism.model.tool import ToolArguments
+from organism.tools.mcp.hub import Hub
+from tests.tools.mcp.web import text, web
+from tests.tools.outside import Steps
+
+
+async def test_of_tools_with_one_listener_s_name_the_first_with_a_usable_schema_is_offered_and_called() -> None:
+    async with web(text) as server:
+        server.tools = [
+            {"name": "a b", "inputSchema": {"type": "object", "allOf": [{"$ref": "#"}]}},
+            {"name": "a:b", "inputSchema": {"type": "object"}},
+            {"name": "a_b", "inputSchema": {"type": "object"}},
+        ]
+        servers = {"far": McpServer(url=server.url)}
+        hub = Hub(Path(), {})
+        await hub.meet(servers)
+        tools = hub.tools(servers, ())
+        assert [tool.name for tool in tools] == ["far__a_b"]
+        call = cast("Any", hub.handlers(servers, tools)["far__a_b"])
+        assert (await call(ToolArguments("{}"), Steps())).payload.text == "done"
+        assert server.done[0]["params"]["name"] == "a:b"
+        await hub.keep({})
