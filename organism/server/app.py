@@ -68,7 +68,7 @@ RESOURCES: Final = (
 )
 
 FOR_MODELS: Final = (*models.ROUTES, *tools.ROUTES)
-"""What stands below /v1, where clients of models look for it."""
+"""Mounted below /v1, where clients of models look for them."""
 
 ROUTES: Final[tuple[Route, ...]] = (
     *(replace(route, mount=BASE) for route in RESOURCES),
@@ -78,8 +78,7 @@ ROUTES: Final[tuple[Route, ...]] = (
     *mcp.ROUTES,
     *metrics.ROUTES,
 )
-"""Every route there is. What needs no token stands at the root too, where probes look for it, and so does invoke;
-metrics and MCP stand only there."""
+"""Every route. Those that need no token, and invoke, are mounted at the root too; metrics and MCP only there."""
 
 
 class App:
@@ -106,7 +105,7 @@ class App:
         return self.connections.count
 
     def _seconds(self) -> float:
-        """A clock that does not go back."""
+        """Monotonic seconds."""
         return self.organism.parts.monotonic_ns() / 1e9
 
     def tail(self, tenant: Tenant) -> Tail:
@@ -114,12 +113,10 @@ class App:
         return self._sockets.tail(tenant)
 
     def request_stop(self) -> None:
-        """Begin the graceful stop."""
         if not self.stopping.done():
             self.stopping.set_result(None)
 
     async def __call__(self, scope: dict[str, Any], receive: Any, send: Any) -> None:
-        """Serve one request or one connection."""
         if scope["type"] == "http":
             await self._http(scope, receive, send)
         else:

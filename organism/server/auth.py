@@ -29,12 +29,12 @@ CREDENTIAL_NAMES: Final = frozenset(
     {"token", "access_token", "api_key", "apikey", "key", "authorization", "x-api-key", "ticket"}
 )
 TICKET: Final = "ticket"
-"""What may stand in the URL of the WebSocket, and nowhere else."""
+"""Allowed in the URL of the WebSocket only."""
 _PREFIX: Final = "org_"
 _PAGE_PREFIX: Final = "page_"
 _SECRET_BYTES: Final = 32
 _END_DIGITS: Final = 16
-"""More than any time has; a number without a bound is costly to read, and Python refuses to write it out."""
+"""More than any time has; reading a number of any length would be costly."""
 
 
 class Tokens:
@@ -53,7 +53,6 @@ class Tokens:
         self._known = self._operator
 
     def take(self, tenants: Iterable[TenantEntry]) -> None:
-        """From now on these are the tokens of the file."""
         holders = [who for tenant in tenants for who in tenant.tokens]
         self._known = {self._mark(who.credential): who for who in holders} | self._operator
 
@@ -66,12 +65,12 @@ class Tokens:
         return who
 
     def is_live(self, text: str) -> bool:
-        """Whether it is one of the tokens that are taken now; nobody comes in by asking."""
+        """Whether the text is a valid token; asking does not authenticate."""
         digest = sha256(text.encode()).digest()
         return self._mark(digest) in self._known or self._page_of(text.encode(), digest) is not None
 
     def current(self, who: Principal) -> Principal:
-        """What its token stands for by now. Raises ``InvalidAuthorization`` if it is revoked or expired."""
+        """The principal of its token as it is now. Raises ``InvalidAuthorization`` if it is revoked or expired."""
         found = who if who.name == PAGE else self._known.get(self._mark(who.credential))
         if found is None or self._has_ended(found):
             raise InvalidAuthorization(param="headers.authorization")
@@ -93,7 +92,6 @@ class Tokens:
         return f"{_PAGE_PREFIX}{end:x}_{mac}"
 
     def _page_of(self, token: bytes, digest: bytes) -> Principal | None:
-        """The page, if it is a genuine token of it."""
         end_hex, _, _mac = token.removeprefix(_PAGE_PREFIX.encode()).partition(b"_")
         if len(end_hex) > _END_DIGITS:
             return None

@@ -24,7 +24,7 @@ from organism.server.connections import RateLimiter
 FAILURES: Final = 10
 SECONDS: Final = 60.0
 REMEMBERED: Final = 10_000
-"""So many addresses and prefixes; the ones that were quiet the longest are forgotten first."""
+"""Addresses and prefixes that are remembered; the least recent are forgotten first."""
 _PREFIX_BYTES: Final = 40
 _BARE_BYTES: Final = 8
 _NETWORK_BYTES: Final = 8
@@ -38,7 +38,7 @@ class Failures:
         self._windows: OrderedDict[bytes, RateLimiter] = OrderedDict()
 
     def note(self, address: str, token: bytes) -> None:
-        """A token failed. Raises ``TooManyFailures`` if that happened too often of late."""
+        """Count a failed token. Raises ``TooManyFailures`` after too many of them."""
         now = self._now()
         windows = [self._window(b"from " + network_of(address)), self._window(b"for " + prefix_of(token))]
         wait = max(window.wait(now) for window in windows)
@@ -58,13 +58,13 @@ class Failures:
 
 
 def prefix_of(token: bytes) -> bytes:
-    """What of a token can be read aloud: all before its last ``_``; of one without it the first few bytes."""
+    """The part of a token that is no secret: all before its last ``_``, or its first few bytes."""
     readable, found, _ = token.rpartition(b"_")
     return readable[:_PREFIX_BYTES] if found else token[:_BARE_BYTES]
 
 
 def network_of(address: str) -> bytes:
-    """An address as guessers are counted by it; of IPv6 its network: whoever has one address there has them all."""
+    """The address; of IPv6 its network, since whoever has one address there has all of them."""
     try:
         parsed = ip_address(address)
     except ValueError:
@@ -74,7 +74,7 @@ def network_of(address: str) -> bytes:
 
 LIFE_SECONDS: Final = 30
 MAX_OPEN: Final = 1000
-"""So many unused ones a token, as it may open sockets."""
+"""Unused tickets a token may have, as many as it may open sockets."""
 _BYTES: Final = 32
 
 
@@ -103,7 +103,7 @@ class Tickets:
         return f"{serial}.{self._mac(serial, who)}"
 
     def redeem(self, said: str) -> Principal:
-        """Who asked for the ticket; it is used then.
+        """Who asked for the ticket, which is used up by this.
 
         Raises ``InvalidAuthorization``: unknown, wrong, used and expired look the same.
         """
@@ -116,7 +116,7 @@ class Tickets:
         return ticket.who
 
     def _sweep(self) -> None:
-        """Forget what has expired; all live equally long, so the oldest stand first."""
+        """Forget what has expired; all live equally long, so the oldest come first."""
         while self._open and next(iter(self._open.values())).end <= self._now():
             self._open.popitem(last=False)
 

@@ -29,7 +29,7 @@ _CLOSED: Final = ConfigDict(extra="forbid")
 _RESULT_OF_DONE: Final[JsonDict] = {
     "anyOf": [{"properties": {"outcome": {"const": "done"}}}, {"properties": {"result": {"type": "null"}}}]
 }
-"""What ``IndeterminateBody`` says in words, for who reads its schema."""
+"""The rule of ``IndeterminateBody`` for readers of its schema."""
 
 Name = Annotated[str, Field(min_length=1, max_length=200)]
 Names = Annotated[list[Name], Field(max_length=1000)]
@@ -189,7 +189,6 @@ class Faults:
         """Look at one part."""
 
     def __exit__(self, _kind: object, error: BaseException | None, _trace: TracebackType | None) -> bool:
-        """Keep what was wrong with it."""
         if isinstance(error, InvalidRequest):
             self._found.append(error)
             return True

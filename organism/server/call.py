@@ -56,7 +56,6 @@ class Answer:
     """What goes on after the body, if anything does."""
 
     def also(self, headers: tuple[Header, ...]) -> Answer:
-        """The same with these headers besides."""
         return Answer(self.body, self.status, self.kind, (*self.headers, *headers), self.stream) if headers else self
 
 
@@ -249,7 +248,6 @@ class Route:
 
     @property
     def address(self) -> str:
-        """The whole path."""
         return self.mount + self.path
 
 

@@ -65,7 +65,6 @@ def gives(shape: Any, *more: Gives, status: int = 200) -> tuple[Gives, ...]:
 
 
 def _text(description: str, example: str | None = None, **more: Any) -> Any:
-    """A text, with what is to be known of it."""
     return Annotated[str, Field(description=description, examples=None if example is None else [example], **more)]
 
 

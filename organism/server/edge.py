@@ -53,7 +53,7 @@ _DECIDING: Final = frozenset(
 """A request that sends one of these twice is refused."""
 _READING: Final = frozenset({"GET", "HEAD"})
 _ANNOUNCING: Final = frozenset({b"content-length", b"transfer-encoding", b"content-encoding"})
-"""A request without any of these has no body; those that read are not asked for one then."""
+"""A request without any of these has no body."""
 
 Scope = dict[str, Any]
 
@@ -78,7 +78,6 @@ class Edge:
         self._page = page
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request."""
         access = Access(f"req-{token_hex(8)}", scope["method"])
         given = await self._given(scope, receive, access)
         try:
@@ -91,7 +90,7 @@ class Edge:
             access.end(given.status)
 
     async def _given(self, scope: Scope, receive: Receive, access: Access) -> Answer:
-        """The answer, or the problem that there is instead."""
+        """The answer, or the problem of what was raised."""
         try:
             return await self._answer(scope, receive, access)
         except OrganismError as error:
@@ -155,7 +154,7 @@ class Edge:
         return who
 
     def _still(self, who: Principal, route: Route, params: Mapping[str, str]) -> Principal:
-        """Who it is by now: a body may take its time, and the token end meanwhile."""
+        """The principal again: the token may have ended while the body came."""
         if who is NOBODY:
             return who
         now = self._authenticator.tokens.current(who)
@@ -164,7 +163,7 @@ class Edge:
 
 
 def problem(error: OrganismError, request_id: str, redactor: Redactor) -> Answer:
-    """The answer that says what was wrong, with nothing secret of what came."""
+    """The answer that says what was wrong, without secrets."""
     return Answer(
         redactor.shown(problems.body(error, request_id)), error.status, headers=tuple(problems.headers(error))
     )
@@ -186,7 +185,6 @@ def headers_of(raw: Sequence[tuple[bytes, bytes]]) -> dict[bytes, bytes]:
 
 
 def address_of(scope: Scope) -> str:
-    """Where a connection comes from."""
     host: str = (scope.get("client") or ("", 0))[0]
     return host
 
@@ -212,7 +210,7 @@ def query_of(raw: bytes, *, takes_ticket: bool = False) -> dict[str, str]:
 
 
 def refuse_empty(query: Mapping[str, str]) -> None:
-    """Raise ``InvalidField`` for parameters without a value: they would be taken as if they were not there."""
+    """Raise ``InvalidField`` for parameters without a value."""
     empty = tuple(Fault(f"query.{name}", "has no value") for name, value in query.items() if not value)
     if empty:
         named = ", ".join(fault.pointer for fault in empty)
@@ -220,7 +218,7 @@ def refuse_empty(query: Mapping[str, str]) -> None:
 
 
 async def _body(receive: Receive, headers: Mapping[bytes, bytes]) -> bytes:
-    """The whole body, refused as soon as it is known to be too large or of a coding that nobody undoes here."""
+    """The whole body, refused as soon as it is known to be too large or encoded."""
     if (coding := headers.get(b"content-encoding", b"identity").lower()) not in {b"identity", b""}:
         raise UnsupportedMediaType(
             f"A body comes as it is, without a Content-Encoding; came {coding.decode('latin-1')[:40]!r}.",
@@ -243,12 +241,12 @@ async def _body(receive: Receive, headers: Mapping[bytes, bytes]) -> bytes:
 
 
 def _tag_of(given: Answer) -> tuple[Header, ...]:
-    """The ETag of an act that is answered by a thread: its position, whether it was done now or is told again."""
+    """The ETag of an act that is answered by a thread: the thread's position."""
     return ((b"etag", b'"%d"' % orjson.loads(given.body)["position"]),)
 
 
 def _unless_known(given: Answer, headers: Mapping[bytes, bytes]) -> Answer:
-    """The answer, or a 304 if the client says that it has this very one."""
+    """The answer, or a 304 if the client has it already."""
     if b"if-none-match" not in headers:
         return given
     known = {tag.strip().removeprefix(b"W/") for tag in headers[b"if-none-match"].split(b",")}

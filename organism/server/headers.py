@@ -33,7 +33,7 @@ API: Final[tuple[Header, ...]] = (
     (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
     (b"cache-control", b"no-store"),
 )
-"""On every answer of the API: it is nobody's page and nobody's cache keeps it."""
+"""On every answer of the API: no page, and not to be cached."""
 
 PAGE: Final[tuple[Header, ...]] = (
     *STRICT,
@@ -46,7 +46,7 @@ PAGE: Final[tuple[Header, ...]] = (
     ),
     (b"cache-control", b"no-cache"),
 )
-"""On the page's files: nothing but its own scripts and styles, nothing inline, no address but its own server."""
+"""On the page's files: only its own scripts and styles, nothing inline, no other server."""
 
 
 _TAKEN: Final = (
@@ -68,18 +68,17 @@ class Origins:
         self._listed = frozenset(origin.rstrip("/").lower().encode() for origin in listed)
 
     def knows(self, origin: bytes) -> bool:
-        """Whether a page of this origin is listed."""
         return origin.lower() in self._listed
 
     def headers(self, raw: Sequence[Header]) -> tuple[Header, ...]:
-        """What the answer to a listed page says besides; nothing for any other."""
+        """The headers for the page of a listed origin; none for any other."""
         said = [value for name, value in raw if name == b"origin"] if self._listed else []
         if len(said) != 1 or not self.knows(said[0]):
             return ()
         return ((b"access-control-allow-origin", said[0]), (b"vary", b"origin"), _EXPOSED)
 
     def preflight(self, method: str, headers: Mapping[bytes, bytes]) -> tuple[Header, ...]:
-        """What a browser is told that asks first whether such a page may; nothing if this is no such question."""
+        """The answer to a preflight request of a listed origin; empty if this is none."""
         asks = method == "OPTIONS" and b"access-control-request-method" in headers
         return _ALLOWED if asks and self.knows(headers.get(b"origin", b"")) else ()
 

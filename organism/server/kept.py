@@ -17,7 +17,7 @@ from organism.server.call import Answer, Call, Endpoint
 
 
 async def answered_once(call: Call, once: Idempotency, endpoint: Endpoint) -> Answer:
-    """The endpoint's answer, or the one that this key had. What the endpoint raises is not kept."""
+    """The endpoint's answer, or the recorded one of this key. What the endpoint raises is not recorded."""
     first = partial(_first, call, once)
     return await call.tenant.keys.answer(once, first, partial(_act, call, once, endpoint))
 

@@ -59,7 +59,6 @@ async def _long_thread_at(log: Log, thread: str, position: int) -> Row | None:
 
 
 async def _last(log: Log, stream: str, types: tuple[str, ...], position: int) -> Event | None:
-    """The stream's last event of these types, at the position or before it."""
     found = await log.read(0, position, EventFilter((stream,), types), 1, reverse=True)
     return found[0] if found else None
 

@@ -45,7 +45,7 @@ DEFAULT_LIMIT: Final = 50
 MAX_LIMIT: Final = 500
 MAX_POSITION: Final = (1 << 63) - 1
 LAST_US: Final = 253_402_300_799_999_999
-"""The end of the year 9999, after which no time has a text that sorts."""
+"""The end of the year 9999: later times do not sort as text."""
 _MAX_OFFSET: Final = 1 << 40
 _PAGING: Final = ("limit", "offset", "cursor")
 

@@ -90,7 +90,6 @@ class _Families:
         self._families = families
 
     def collect(self) -> Iterable[Metric]:
-        """All of them."""
         return self._families
 
 

@@ -23,7 +23,7 @@ from organism.server.learn import learn
 from organism.server.push import WITH_CONTENT, Chunk, Filter
 
 STEP_SPANS: Final = 8
-"""So many spans are looked at in one go: others want the log's reading thread too."""
+"""Spans that are looked at in one go: others need the log's reading thread too."""
 STEP_EVENTS: Final = STEP_SPANS * SPAN_EVENTS
 
 
@@ -60,11 +60,11 @@ async def read_events(log: Log, after: int, until: int, wanted: EventFilter, lim
 
 
 MANY_THREADS: Final = 500
-"""With more threads to look at, reading everything is as good."""
+"""With more threads than this, reading everything is as fast."""
 MANY_AGENTS: Final = 8
 FIRST_PAGE, LEAST_PAGE, MOST_PAGE = 64, 4, 512
 PAGE_BYTES: Final = 64 << 10
-"""What a page should weigh: about what a socket takes at once."""
+"""The size that a page should have: about what a socket takes at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +91,6 @@ class Past:
 
     @property
     def position(self) -> int:
-        """Everything up to here was read."""
         return self._folded.position
 
     async def read(self) -> Chunk:

@@ -36,7 +36,7 @@ _TYPICAL: Final = {
     "model_not_in_allowlist": "/model",
     "session_agent_mismatch": "/session_id",
 }
-"""Where the fault most often lies, for the codes that have such a place."""
+"""The usual place of the fault, for codes that have one."""
 
 
 MOST_NAME: Final = 200
@@ -76,7 +76,7 @@ def _cut(text: str, most: int = MOST_NAME) -> str:
 
 
 def headers(error: OrganismError) -> list[tuple[bytes, bytes]]:
-    """What the status asks for besides: how to authenticate, what is allowed, when to come back."""
+    """The headers of its status: how to authenticate, what is allowed, when to come back."""
     if error.status == HTTPStatus.UNAUTHORIZED:
         return [(b"www-authenticate", b"Bearer")]
     if isinstance(error, MethodNotAllowed):
@@ -89,7 +89,6 @@ def headers(error: OrganismError) -> list[tuple[bytes, bytes]]:
 
 
 def kinds() -> dict[str, type[OrganismError]]:
-    """Every kind of error, by its code."""
     return {kind.code: kind for kind in _tree(OrganismError)}
 
 
@@ -100,7 +99,7 @@ def table() -> dict[str, Any]:
 
 
 def _tree(kind: type[OrganismError]) -> Iterator[type[OrganismError]]:
-    """The tree of ``organism.errors``; what other rooms derive for themselves has no code of its own."""
+    """The tree of ``organism.errors``; classes derived elsewhere have no code of their own."""
     yield kind
     for child in kind.__subclasses__():
         if child.__module__ == kind.__module__:

@@ -161,7 +161,7 @@ def tool_right(tool: Listener) -> Right:
 
 
 def gone_tool_right(name: str) -> Right:
-    """What the kept answer of a tool needs that is not there any more: what it needed, as far as its name tells."""
+    """What the recorded answer of a removed tool needs, as far as its name tells."""
     return TOOLS.get(name, _LISTENER)
 
 

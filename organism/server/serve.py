@@ -35,9 +35,9 @@ from organism.server.transport import FrameProtocol
 GRACE_SECONDS: Final = 10.0
 SHUTDOWN_SECONDS: Final = 5
 STOP_SECONDS: Final = GRACE_SECONDS + SHUTDOWN_SECONDS + 2
-"""A stop takes no longer, whatever hinders it."""
+"""The longest that a stop may take."""
 LAST_SECONDS: Final = 1.0
-"""So long may the process outlive the organism: nothing of value is left in it."""
+"""How long the process may outlive the organism."""
 MAX_FRAME_BYTES: Final = 256 * 1024
 PING_SECONDS: Final = 20.0
 USER_TIMEOUT_MS: Final = 8_000
@@ -105,7 +105,6 @@ class GracefulServer(uvicorn.Server):
         self._on_signal = on_signal
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Begin to answer."""
         await super().startup(sockets)
         self.answers.set()
 
@@ -130,7 +129,7 @@ def secrets_of(data: Path, environment: Mapping[str, str], running: Organism) ->
 
 
 def exit_within(seconds: float) -> None:
-    """End the process with 0 by then, unless it has ended by itself. What was accepted is on disk at any moment."""
+    """End the process with 0 by then, unless it has ended by itself. What was accepted is on disk."""
 
     def end() -> None:
         time.sleep(seconds)
@@ -183,7 +182,6 @@ class Serving:
             self._end_within(LAST_SECONDS)
 
     def stop(self) -> None:
-        """Begin the graceful stop."""
         self.app.request_stop()
 
     def _signalled(self, sig: int) -> None:
@@ -218,7 +216,6 @@ def _config(app: App, address: Address) -> uvicorn.Config:
 
 
 def run(main: Coroutine[Any, Any, Result]) -> Result:
-    """Run on uvloop."""
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         return runner.run(main)
 

@@ -34,11 +34,11 @@ def whole_answer(error: OrganismError, *more: Header) -> bytes:
 
 
 SLOW_SECONDS: Final = 10.0
-"""So long may a request's head take, a body pause, and a new connection say nothing."""
+"""How long a request's head may take, a body pause, and a new connection say nothing."""
 BODY_SECONDS: Final = 60.0
-"""So long may a whole body take: its largest comes through at 18 KB a second."""
+"""How long a whole body may take: the largest needs 18 KB a second."""
 HEAD_BYTES: Final = 64 << 10
-"""What a request's first line and its headers may have together."""
+"""The most that a request's first line and headers may have together."""
 HEADERS: Final = 256
 TOO_LONG: Final = f"The head of a request has at most {HEAD_BYTES} bytes and {HEADERS} headers; send fewer of them."
 NO_HTTP: Final = "This is no HTTP/1.1 request that can be read in one way only; send it by an HTTP client."
@@ -59,17 +59,15 @@ class StrictHttpProtocol(HttpToolsProtocol):
         self._body_ends = 0.0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as uvicorn has it
-        """Wait for the first request, but not for ever."""
         super().connection_made(transport)
         self._start_clock()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Wait for nothing more."""
         self._stop_clock()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Parse what came. If more of the request is owed, it has its time: a head in all, a body for each part too."""
+        """Parse what came. What is missing of the request has a deadline: the whole head, and each part of a body."""
         self._head_bytes += len(data)
         super().data_received(data)
         if not self._is_owed or self.transport.is_closing():
@@ -114,22 +112,20 @@ class StrictHttpProtocol(HttpToolsProtocol):
         self.url = (path or b"/") + (query or b"")
 
     def _stop(self, fault: str) -> NoReturn:
-        """Stop the parser; what follows is the answer to any fault of its."""
+        """Stop the parser, which then calls ``send_400_response``."""
         self._fault = fault
         raise ValueError(fault)
 
     def on_message_complete(self) -> None:
-        """The request is whole."""
         self._is_owed = False
         super().on_message_complete()
 
     def handle_websocket_upgrade(self) -> None:
-        """The connection is a WebSocket from here on."""
         self._is_owed = False
         super().handle_websocket_upgrade()
 
     def send_400_response(self, msg: str) -> None:  # noqa: ARG002 - uvicorn's words, which say less
-        """Say what was wrong, and hang up: nobody knows where the next request would begin."""
+        """Say what was wrong and close: it is unknown where the next request would begin."""
         self._is_owed = False
         self.transport.write(whole_answer(InvalidRequest(self._fault or NO_HTTP)))
         self.transport.close()
@@ -144,6 +140,6 @@ class StrictHttpProtocol(HttpToolsProtocol):
             self._deadline = None
 
     def _hang_up(self) -> None:
-        """The peer owes a request, or the rest of one. It is told nothing: it may not even read."""
+        """The deadline has passed. The peer gets no answer: it may not even read."""
         self._deadline = None
         self.transport.abort()

@@ -26,7 +26,7 @@ from organism.server.invoking.entries import refusal
 
 _PAGE_EVENTS: Final = 500
 LEFT: Final = Answer(b"", 499)
-"""What nobody gets; the status is for the server's own log."""
+"""Never sent; the status is for the server's own log."""
 
 
 class Ending(NamedTuple):
@@ -103,7 +103,7 @@ async def hold_budget(log: Log, sent: Injected, until: int) -> None:
 
 
 async def unless_left(call: Call, answering: Coroutine[Any, Any, Answer]) -> Answer:
-    """The answer; it is given up when the client leaves before."""
+    """The answer, unless the client leaves first."""
     doing = asyncio.ensure_future(answering)
     leaving = asyncio.ensure_future(call.until_left())
     try:

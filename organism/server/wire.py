@@ -114,7 +114,6 @@ def frame(payload: bytes) -> bytes:
 
 
 def unframed(wire: bytes) -> bytes:
-    """The payload of a frame that ``frame`` made."""
     return wire[_HEADS.get(wire[1], 2) :]
 
 
@@ -135,7 +134,7 @@ _HEADS: Final = {126: 4, 127: 10}
 
 _MAC_BYTES: Final = 12
 _GROUP_BYTES: Final = 3
-"""What base64 writes as whole letters: cursors are filled up to it, so that each has one text only."""
+"""Cursors are padded to what base64 writes without a remainder, so that each has one text only."""
 
 
 class Cursors:
@@ -151,7 +150,7 @@ class Cursors:
         return urlsafe_b64encode(text + self._mac(listing, text)).decode()
 
     def open(self, listing: str, cursor: str) -> Any:
-        """The place. Raises ``InvalidField`` for what was not made for this very listing."""
+        """The place. Raises ``InvalidField`` for a cursor of another listing."""
         try:
             sealed = urlsafe_b64decode(cursor.encode())
         except ValueError:

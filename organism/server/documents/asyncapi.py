@@ -33,7 +33,6 @@ def pushed_kinds() -> list[Any]:
 
 
 def command_name(cmd: str) -> str:
-    """The name of a command's record in the documents."""
     return f"{cmd.capitalize()}Command"
 
 
@@ -60,7 +59,6 @@ def _command(cmd: str, body: Schema) -> Schema:
 
 
 def document() -> Schema:
-    """The whole document."""
     schemas = components()
     said = [kind.__name__ for kind in frame_kinds()]
     commands = [command_name(cmd) for cmd in COMMANDS]

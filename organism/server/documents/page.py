@@ -35,7 +35,6 @@ def element(name: str, /, *inner: str, **attributes: str) -> Html:
 
 
 def page(document: Schema) -> bytes:
-    """The whole page."""
     info, operations = document["info"], list(_operations(document))
     head = element(
         "head",
@@ -59,7 +58,6 @@ def page(document: Schema) -> bytes:
 
 
 def _operations(document: Schema) -> Iterator[tuple[str, Schema]]:
-    """Each operation by its method and path."""
     for path, methods in document["paths"].items():
         for method, said in methods.items():
             yield f"{method.upper()} {path}", said

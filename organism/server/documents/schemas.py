@@ -16,7 +16,6 @@ class _Untitled(GenerateJsonSchema):
     """A field's name says it all: no titles."""
 
     def field_title_should_be_set(self, schema: Any) -> bool:  # noqa: ARG002 - as pydantic calls it
-        """No."""
         return False
 
 
@@ -42,7 +41,6 @@ class Schemas:
         return self.components[schema["$ref"].rpartition("/")[2]] if "$ref" in schema else schema
 
     def described(self, kind: Any) -> str:
-        """What a kind says of itself."""
         said: str = self.resolved(self.of(kind)).get("description", "")
         return said
 

@@ -32,7 +32,6 @@ _PLAIN: Final[Mapping[str, str]] = {
 
 
 def text(routes: Sequence[Route]) -> str:
-    """The whole file."""
     components = {**openapi.schemas_of(routes).components, **asyncapi.components()}
     parts = [
         HEAD,
@@ -59,7 +58,6 @@ def _declared(name: str, schema: Schema) -> str:
 
 
 def _fields(schema: Schema, indent: str = "") -> str:
-    """The body of an interface."""
     needed = schema.get("required", ())
     lines = [
         f"{_comment(field, indent + '  ')}{indent}  {name}{'' if name in needed else '?'}: {type_of(field)};\n"
@@ -75,7 +73,6 @@ def _comment(schema: Schema, indent: str) -> str:
 
 
 def type_of(schema: Schema) -> str:
-    """The schema as a type."""
     if "$ref" in schema:
         named: str = schema["$ref"].rpartition("/")[2]
         return named
@@ -112,7 +109,6 @@ def _answers() -> str:
 
 
 def _routes(routes: Sequence[Route]) -> str:
-    """Each route: what its query and its body take, and what it answers."""
     schemas = openapi.schemas_of(routes)
     lines = "".join(_route(route, schemas) for route in routes)
     said = "/** Every route, by its method and path. Refused, it answers an Error. */"
