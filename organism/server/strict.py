@@ -1,4 +1,8 @@
-"""uvicorn's HTTP protocol with limits: what is no HTTP, too long or too slow is refused, and nobody is waited for."""
+"""uvicorn's HTTP protocol with limits: what is no HTTP, too long or too slow is refused, and nobody is waited for.
+
+What guards the bytes of HTTP has to stand here, in a class derived from uvicorn's own: uvicorn has no setting for the
+size of a head or for the time that a request may take, and an application is called only once a head was parsed.
+"""
 
 from __future__ import annotations
 

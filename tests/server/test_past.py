@@ -135,9 +135,9 @@ async def test_a_filter_that_nothing_passes_reads_next_to_nothing(
         return parse(first, *stored)
 
     monkeypatch.setattr(units, "parse", noted)
-    for number in range(10_000):
+    for number in range(4_000):
         log.append(chatter(number))
-    head = await log.commit(chatter(10_000))
+    head = await log.commit(chatter(4_000))
     counted: Any = Counted(log)
     assert await all_of(Past(counted, wanted, 3), head) == []
     assert counted.given < 10

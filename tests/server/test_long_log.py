@@ -1,4 +1,4 @@
-"""A million events, and a viewer that comes back with a filter that none of them passes."""
+"""A long log, and a viewer that comes back with a filter that none of its events passes."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from tests.server.test_stream import listening
 
 pytestmark = pytest.mark.thorough
 
-THREADS, EVENTS_A_THREAD, AT_ONCE = 5000, 200, 50
+THREADS, EVENTS_A_THREAD, AT_ONCE = 250, 200, 50
 FEW = 1000
-"""So many events may be read of the million, at the very most."""
+"""The most events that may be read of the 50,000."""
 OWN = {"connected", "checkpoint", "caught_up", "agent_state"}
 """Frames that tell of no event of the log."""
 ONE = f"thr-{7:016x}"
@@ -59,7 +59,7 @@ def said(number: int) -> Unit:
 
 
 async def fill(log: Log) -> int:
-    """A million events; gives the head."""
+    """Write the threads; gives the head."""
     for number in range(THREADS):
         if number % AT_ONCE:
             log.append(said(number))
@@ -108,10 +108,7 @@ async def read_for_nothing(server: Served, looked: list[Event]) -> AsyncIterator
         yield f"log {query}", len(looked)
 
 
-@pytest.mark.timeout(300)
-async def test_whoever_looks_for_nothing_in_a_million_events_reads_next_to_none(
-    tmp_path: Path, looked: list[Event]
-) -> None:
+async def test_whoever_looks_for_nothing_in_a_long_log_reads_next_to_none(tmp_path: Path, looked: list[Event]) -> None:
     async with served(HELLO, tmp_path) as server:
         assert await fill(server.log) > THREADS * EVENTS_A_THREAD
         read = {what: count async for what, count in read_for_nothing(server, looked)}
