@@ -171,30 +171,30 @@ async def test_a_schema_is_xsd_for_people_and_json_schema_for_programs(hello: Se
     assert (await ask(hello, "agents", "--schema")).code == 2
 
 
-@pytest.mark.parametrize(
-    ("words", "code"),
-    [
-        ("threads thr-none", 5),
-        ("messages msg-none", 5),
-        ("agents nobody", 5),
-        ("pause nobody", 5),
-        ("kill thr-none", 5),
-        ("inject nobody {}", 5),
-        ("errors no_such_code", 5),
-        ("threads --status odd", 1),
-        ("messages --since yesterday", 1),
-        ("log events --type odd", 1),
-        ("messages --why", 2),
-        ("agents greeter --schema --config", 2),
-        ("threads --limit none", 2),
-        ("inject greeter @/no/such/file", 2),
-    ],
-)
-async def test_each_ending_has_its_exit_code_and_says_why(hello: Served, words: str, code: int) -> None:
-    ran = await ask(hello, *words.split())
-    assert (ran.code, ran.out) == (code, "")
-    assert "next: " in ran.err or code == 2
-    assert "Traceback" not in ran.err
+ENDINGS = {
+    "threads thr-none": 5,
+    "messages msg-none": 5,
+    "agents nobody": 5,
+    "pause nobody": 5,
+    "kill thr-none": 5,
+    "inject nobody {}": 5,
+    "errors no_such_code": 5,
+    "threads --status odd": 1,
+    "messages --since yesterday": 1,
+    "log events --type odd": 1,
+    "messages --why": 2,
+    "agents greeter --schema --config": 2,
+    "threads --limit none": 2,
+    "inject greeter @/no/such/file": 2,
+}
+
+
+async def test_each_ending_has_its_exit_code_and_says_why(hello: Served) -> None:
+    for words, code in ENDINGS.items():
+        ran = await ask(hello, *words.split())
+        assert (ran.code, ran.out) == (code, ""), words
+        assert "next: " in ran.err or code == 2, words
+        assert "Traceback" not in ran.err, words
 
 
 async def test_what_does_not_fit_the_state_is_exit_6(hello: Served) -> None:

@@ -10,7 +10,7 @@ from tests.house.tree import Finding, Rule, Source, each, sample
 
 BANNED = frozenset(
     f"{word}{ending}"
-    for word in ("manager", "helper", "util", "common", "misc", "base", "core", "data", "info", "v2", "impl")
+    for word in ("manager", "util", "common", "misc", "base", "core", "data", "info", "v2", "impl")
     for ending in ("", "s")
 )
 SENTENCE_WORDS = 3
@@ -109,7 +109,7 @@ RULES = (
         "file and folder names say what is inside",
         each(_file_names, but=("bench/rivals/",)),  # which are called what others called them
         bad=(
-            sample("", "organism/pump/helpers.py"),
+            sample("", "organism/pump/utils.py"),
             sample("", "organism/core/pump.py"),
             sample("", "web/src/api_v2.ts"),
         ),

@@ -96,7 +96,6 @@ async def test_the_next_page_is_of_the_same_moment(hello: Served) -> None:
     assert other.status_code == 400
 
 
-@pytest.mark.parametrize("path", ["/organism", "/agents", "/agents/greeter", "/threads", "/messages"])
 @pytest.mark.parametrize(
     ("at", "code"),
     [
@@ -108,10 +107,11 @@ async def test_the_next_page_is_of_the_same_moment(hello: Served) -> None:
         ("", "invalid_field"),
     ],
 )
-async def test_what_is_no_position_and_no_time_is_named(hello: Served, path: str, at: str, code: str) -> None:
-    answer = await hello.call("GET", f"{path}?at={at}")
-    error = answer.json()["error"]
-    assert (answer.status_code, error["code"], error["param"]) == (400, code, "query.at")
+async def test_what_is_no_position_and_no_time_is_named(hello: Served, at: str, code: str) -> None:
+    for path in ("/organism", "/agents", "/agents/greeter", "/threads", "/messages"):
+        answer = await hello.call("GET", f"{path}?at={at}")
+        error = answer.json()["error"]
+        assert (answer.status_code, error["code"], error["param"]) == (400, code, "query.at"), path
 
 
 async def test_nothing_can_be_done_in_the_past(hello: Served) -> None:
