@@ -90,26 +90,25 @@ class _Givers:
 
     def _record(self, record: Record) -> ToJson:
         names = [field.name for field in record.fields]
-        gives = [self._give(field.shape) or _same for field in record.fields]
+        gives = [self._give(field.shape) for field in record.fields]
         values_of = getter(record)
         return lambda value: {name: give(item) for name, give, item in zip(names, gives, values_of(value), strict=True)}
 
-    def _give(self, shape: Shape) -> ToJson | None:  # noqa: PLR0911 - one a shape
-        """None where the value is its own JSON."""
+    def _give(self, shape: Shape) -> ToJson:  # noqa: PLR0911 - one a shape
         match shape:
             case Scalar(kind):
-                return None if kind in _NATIVE else TEXT_OF[kind]
+                return _same if kind in _NATIVE else TEXT_OF[kind]
             case Options(_, enum):
-                return attrgetter("value") if enum else None
+                return attrgetter("value") if enum else _same
             case Maybe(inner):
-                give = self._give(inner)
-                return give and _optional(give)
+                present = self._give(inner)
+                return lambda value: None if value is None else present(value)
             case Items(item):
-                give = self._give(item)
-                return give and _listed(give)
-            case Table(_, value):
-                give = self._give(value)
-                return give and _tabled(give)
+                one = self._give(item)
+                return lambda value: [one(each) for each in value]
+            case Table(_, item):
+                entry = self._give(item)
+                return lambda value: {key: entry(each) for key, each in value.items()}
             case Nested(cls):
                 return later(self._by_class, cls)
             case Variant():
@@ -118,18 +117,6 @@ class _Givers:
 
 def _same(value: Any) -> Any:
     return value
-
-
-def _optional(give: ToJson) -> ToJson:
-    return lambda value: None if value is None else give(value)
-
-
-def _listed(give: ToJson) -> ToJson:
-    return lambda value: [give(item) for item in value]
-
-
-def _tabled(give: ToJson) -> ToJson:
-    return lambda value: {key: give(item) for key, item in value.items()}
 
 
 # ── JSON → dataclass ─────────────────────────────────────────────────────────────────────────────────────────────────
