@@ -67,6 +67,7 @@ def _where(conditions: Sequence[Statement]) -> Statement:
 
 def _count(model: ReadModel, conditions: Sequence[Statement], searched: str) -> Statement:
     where, values = _where(conditions)
+    where = where.replace(_SQL["stood"], _SQL["stood_counted"], 1)
     return fill("count", table=table_of(model.name), content=searched, where=where), values
 
 

@@ -96,6 +96,9 @@ LEFT JOIN content AS c ON c.position = r.content_at;
 -- stood: the rows of a position: versions before one that ended after it
 r.version < ? AND r.until > ?;
 
+-- stood_counted: the same where rows are only counted: `+` has SQLite walk an index that holds all it needs, not the table
++r.version < ? AND r.until > ?;
+
 -- stood_by_position: the same of rows that never change
 r.content_at <= ?;
 

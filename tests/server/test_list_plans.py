@@ -65,6 +65,13 @@ def test_threads_of_a_status_are_found_and_counted_by_its_index(tables: Connecti
 
 
 @moments
+def test_all_threads_are_counted_without_reading_their_rows(tables: Connection, at: int | None) -> None:
+    steps = plan(tables, threads.MODEL, Query((), CHANGED, descending=True, at=at))
+    assert any(step.startswith("SCAN r USING COVERING INDEX rows_threads_0") for step in steps)
+    assert not any("B-TREE" in step for step in steps)
+
+
+@moments
 @pytest.mark.parametrize("text", ["", "needle"])
 def test_a_list_of_all_is_the_table_in_its_own_order(tables: Connection, at: int | None, text: str) -> None:
     assert not any("B-TREE" in step for step in plan(tables, messages.MODEL, of_messages(at=at, text=text)))
