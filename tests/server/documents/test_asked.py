@@ -96,6 +96,7 @@ async def check_whatever_can_be_asked(server: Served, folder: Path, examples: in
     assert (await server.get("/organism"))["status"] in {"running", "paused"}
 
 
+@pytest.mark.thorough
 @pytest.mark.usefixtures("guessing")
 @pytest.mark.timeout(600)
 async def test_whatever_can_be_asked_is_answered_as_described(hello: Served, tmp_path: Path) -> None:
