@@ -70,7 +70,7 @@ HOPS, RESTART, MEMORY = "bench.measures.hops", "bench.measures.restart", "bench.
 PUSH, REST = "bench.measures.push", "bench.measures.rest"
 RUNS = "bench.measures.runs"
 FAN_OUT = "bench.measures.fan_out"
-DOOR = "bench.measures.door"
+INJECT = "bench.measures.inject"
 BARE_HOP = "bench.limits.bare_hop"
 
 
@@ -94,8 +94,8 @@ def asked(what: str) -> Program:
     return Program(REST, arguments=(what,))
 
 
-def at_the_door(what: str) -> Program:
-    return Program(DOOR, arguments=(what,))
+def injected(what: str) -> Program:
+    return Program(INJECT, arguments=(what,))
 
 
 def ran(what: str) -> Program:
@@ -108,9 +108,9 @@ def against(environment: str, module: str, in_flight: int) -> Program:
 
 PAIRS = (
     Pair(
-        "door-wait",
-        at_the_door("wait"),
-        at_the_door("bare"),
+        "inject-wait",
+        injected("wait"),
+        injected("bare"),
         (
             Row(
                 "3-hop chains/s by POST /inject with `wait`, 16 connections / bare starlette POSTs/s",
@@ -121,21 +121,21 @@ PAIRS = (
         ),
     ),
     Pair(
-        "door-sent",
-        at_the_door("sent"),
-        at_the_door("bare"),
+        "inject-sent",
+        injected("sent"),
+        injected("bare"),
         (Row("the same without `wait`, until all are handled", OURS, RIVAL, at_least(0.2, 0.3)),),
     ),
     Pair(
-        "door-socket",
-        at_the_door("socket"),
-        at_the_door("bare"),
+        "inject-websocket",
+        injected("socket"),
+        injected("bare"),
         (Row("the same by one WebSocket, 16 commands under way", OURS, RIVAL, at_least(0.2, 0.35)),),
     ),
     Pair(
-        "door-alone",
-        at_the_door("alone"),
-        at_the_door("parts"),
+        "inject-alone",
+        injected("alone"),
+        injected("parts"),
         (
             Row(
                 "inject with `wait` on one connection, p50 / a bare POST's and a chain's in process",

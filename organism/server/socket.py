@@ -12,7 +12,6 @@ from http import HTTPStatus
 from secrets import token_hex
 from typing import Any, Final
 
-import anyio
 import orjson
 import structlog
 from starlette.websockets import WebSocket, WebSocketDisconnect
@@ -143,7 +142,7 @@ class WebSockets:
         with self._counted_unauthenticated():
             try:
                 async with asyncio.timeout(AUTH_SECONDS):
-                    said = await connection.receive()
+                    said = _json_of(await connection.receive())
             except TimeoutError:
                 raise MissingAuthorization(f"No `auth` came within {AUTH_SECONDS:.0f} seconds.") from None
         connection.first_id = _id_of(said)
@@ -185,15 +184,13 @@ class Connection:
         self._redactor = redactor
         self._socket = socket
 
-    async def receive(self) -> Any:
-        """The next message's JSON. Raises ``InvalidJson``, and ``WebSocketDisconnect`` at the end."""
+    async def receive(self) -> str | None:
+        """The next message's text, None if it is a binary one. Raises ``WebSocketDisconnect`` at the end."""
         message = await self._socket.receive()
         if message["type"] == "websocket.disconnect":
             raise WebSocketDisconnect(message.get("code", 1005))
-        text = message.get("text")
-        if text is None:
-            raise InvalidJson("Send text frames; a binary one came.")
-        return parse_json(text.encode())
+        text: str | None = message.get("text")
+        return text
 
     def say(self, event: str, fields: Mapping[str, Any]) -> None:
         """Send a frame that holds nothing from outside."""
@@ -230,7 +227,7 @@ class Session:
         self._tail = sockets.tail(self._tenant)
         self._viewer = Viewer(self._tail, connection.protocol, lambda: self.dismiss(RESTART))
         self._closing: asyncio.Task[None] | None = None
-        self._room = anyio.Semaphore(MAX_UNDER_WAY, fast_acquire=True)
+        self._room = asyncio.Semaphore(MAX_UNDER_WAY)
         self._injecting = asyncio.Lock()
 
     async def run(self, opening: Opening) -> None:
@@ -268,28 +265,30 @@ class Session:
         async with asyncio.TaskGroup() as under_way:
             with suppress(WebSocketDisconnect):
                 while self._closing is None and await self._connection.protocol.drained():
-                    await self._serve_next(under_way)
+                    command = self._read(await self._connection.receive())
+                    if command is not None:
+                        await self._room.acquire()
+                        under_way.create_task(self._carry_out(*command))
         if self._closing is not None:
             await self._closing
 
-    async def _serve_next(self, under_way: asyncio.TaskGroup) -> None:
-        """Read a command and begin it; wait first if as many as are allowed are under way."""
+    def _read(self, text: str | None) -> tuple[str, Any, Any] | None:
+        """A command to be carried out: its name, its body and its id; None if it is answered already."""
         with self._errors_answered(None):
-            said = await self._received()
+            said = self._json(text)
             with self._errors_answered(_id_of(said)):
                 self._process.connections.note_command(self.who)
                 name, body = _command(said)
-                if name in AT_ONCE:
-                    self._check_right(name, body)
-                    self._answer_at_once(body, _id_of(said))
-                else:
-                    await self._room.acquire()
-                    under_way.create_task(self._carry_out(name, body, _id_of(said)))
+                if name not in AT_ONCE:
+                    return name, body, _id_of(said)
+                self._check_right(name, body)
+                self._answer_at_once(body, _id_of(said))
+        return None
 
-    async def _received(self) -> Any:
-        """The next message's JSON. A message that is not JSON counts as a command: reading it costs as much."""
+    def _json(self, text: str | None) -> Any:
+        """A message's JSON. One that is not JSON counts as a command: reading it costs as much."""
         try:
-            return await self._connection.receive()
+            return _json_of(text)
         except InvalidJson:
             self._process.connections.note_command(self.who)
             raise
@@ -365,6 +364,12 @@ class Session:
             sent = await self._tenant.do(body.command(actor, on_sent=lambda *_ids: turn.close()))
         assert isinstance(sent, Injected)  # noqa: S101 - what injects is answered by nothing else; narrows the type
         return sent
+
+
+def _json_of(text: str | None) -> Any:
+    if text is None:
+        raise InvalidJson("Send text frames; a binary one came.")
+    return parse_json(text.encode())
 
 
 def _command(said: Any) -> tuple[str, Any]:

@@ -35,7 +35,7 @@ async def answered(url: str, seconds: float, connections: int = CONNECTIONS) -> 
     async with asking(url, [INJECT], TOKEN, connections, AWAITED) as clients:
         await clients.ask(WARM_UP_SECONDS)
         taken = await clients.ask(seconds)
-    return Measurement("door", "chains/s", len(taken) / seconds, percentiles_us(taken))
+    return Measurement("inject", "chains/s", len(taken) / seconds, percentiles_us(taken))
 
 
 async def sent(url: str, seconds: float) -> Measurement:
@@ -45,7 +45,7 @@ async def sent(url: str, seconds: float) -> Measurement:
         await _until_idle(url)
         begun = time.perf_counter()
         taken = await clients.ask(seconds)
-        return Measurement("door", "chains/s", len(taken) / (await _until_idle(url) - begun))
+        return Measurement("inject", "chains/s", len(taken) / (await _until_idle(url) - begun))
 
 
 async def by_socket(url: str, seconds: float) -> Measurement:
@@ -57,7 +57,7 @@ async def by_socket(url: str, seconds: float) -> Measurement:
         await _until_idle(url)
         begun = time.perf_counter()
         count = await _commands(socket, seconds)
-        return Measurement("door", "chains/s", count / (await _until_idle(url) - begun))
+        return Measurement("inject", "chains/s", count / (await _until_idle(url) - begun))
 
 
 async def _commands(socket: ClientConnection, seconds: float) -> int:
@@ -94,7 +94,7 @@ async def _until_idle(url: str) -> float:
 async def alone(url: str, seconds: float) -> Measurement:
     """What an awaited injection takes on one connection, with nothing beside it."""
     taken = await answered(url, seconds, 1)
-    return Measurement("door", "µs", taken.also["p50_us"])
+    return Measurement("inject", "µs", taken.also["p50_us"])
 
 
 async def parts(url: str, seconds: float) -> Measurement:
