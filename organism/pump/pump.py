@@ -41,6 +41,7 @@ class Pump:
         self.handlings: set[Handling] = set()
         self.endings: dict[str, list[asyncio.Future[bool]]] = {}
         self.collectors = Collectors()
+        self._is_dropped = False
         self._tasks: set[asyncio.Task[None]] = set()
         self._loop = asyncio.get_running_loop()
         self._context = copy_context()
@@ -67,7 +68,7 @@ class Pump:
 
     def _start(self, message: Message, at: int) -> None:
         state = self.state
-        if message.id not in state.routing.messages:
+        if self._is_dropped or message.id not in state.routing.messages:
             return
         listener = state.rules.listeners.get(message.to)
         if listener is None:  # a reload has removed it while the message waited
@@ -161,7 +162,11 @@ class Pump:
         return any(handling.has_slot or handling.is_in_call() for handling in self.handlings)
 
     def drop_all(self) -> None:
-        """This pump's state was given up, or its tenant stops: what the handlers still do comes to nothing."""
+        """This pump's state was given up, or its tenant stops: what the handlers still do comes to nothing.
+
+        Units that reach the disk from now on start no handler.
+        """
+        self._is_dropped = True
         for handling in self.handlings:
             handling.end()
             if handling.task is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -323,3 +324,18 @@ async def test_a_life_that_handled_something_or_stopped_gracefully_is_no_part_of
             await (o.organism.stop(grace_s=0) if seed == 7 else o.crash())
     async with made.running(parts=time.parts(9)) as o:
         assert o.organism.status == "running"
+
+
+async def test_what_reaches_the_disk_during_a_stop_starts_no_handler(world: MakeWorld) -> None:
+    source = """
+async def echo(payload: Ask, metadata: HandlerMetadata):
+    TRACE.append(payload.text)
+"""
+    async with world(source, {"echo": {}}).running() as o:
+        sending = asyncio.ensure_future(o.inject("echo", {"text": "x"}))
+        appended = asyncio.get_running_loop().create_future()
+        asyncio.get_running_loop().call_soon(appended.set_result, None)
+        await appended  # one turn of the loop: it is not on disk yet
+        await o.organism.stop(grace_s=0)
+        await sending
+        assert play(o)["TRACE"] == []
