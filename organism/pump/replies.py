@@ -17,18 +17,19 @@ ENDS: Final = ("thread_completed", "thread_failed", "thread_killed")
 
 
 class ReplyCollector:
-    """Collects the messages to ``console`` that one injection causes, up to the first end of its thread.
+    """Collects the messages to ``console`` that one injection causes, up to the first end of its thread after it.
 
     ``end`` is the position of that end, 0 until it is on disk. ``thread`` is the thread's row then, as JSON; it is
     None if the thread is older than the injection, since its row then rests on events that were not collected.
     """
 
-    __slots__ = ("_rows", "end", "message_id", "replies", "thread", "thread_id")
+    __slots__ = ("_is_sent", "_rows", "end", "message_id", "replies", "thread", "thread_id")
 
     def __init__(self) -> None:
         self.thread_id = self.message_id = ""
         self.replies: list[bytes] = []
         self.end = 0
+        self._is_sent = False
         self.thread: bytes | None = None
         self._rows: dict[str, Row | None] = {}
 
@@ -39,13 +40,16 @@ class ReplyCollector:
 
     def take(self, events: Sequence[Event]) -> None:
         """The thread's next events, which are on disk. The end of a thread is the last of its events in a unit."""
+        if self.end:
+            return
         threads.fold(self._rows, events)
         for event in events:
             if event.type == "message_sent":
+                self._is_sent = self._is_sent or event.data["message"] == self.message_id
                 if event.data["to"] == CONSOLE and event.correlation == self.message_id:
                     payload = None if event.content is None else event.content.json
                     self.replies.append(with_payload(orjson.dumps(messages.head(event)), payload))
-            elif event.type in ENDS:
+            elif event.type in ENDS and self._is_sent:  # an end before it may still have been on its way to the disk
                 row = self._rows[self.thread_id]
                 self.thread = None if row is None else orjson.dumps(row)
                 self.end = event.position
@@ -77,8 +81,5 @@ class Collectors:
         """A unit is on disk."""
         for thread_id in {event.thread for event in events} & self._by_thread.keys():
             own = [event for event in events if event.thread == thread_id]
-            waiting = self._by_thread[thread_id]
-            for collector in waiting:
+            for collector in self._by_thread[thread_id]:
                 collector.take(own)
-            if waiting[0].end:
-                del self._by_thread[thread_id]

@@ -1,4 +1,4 @@
-"""Events → frames: the seed's names and shapes, one frame an event, the same live and replayed."""
+"""Events → frames: the documented names and shapes, one frame an event, the same live and replayed."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_every_frame_is_of_a_marked_event_of_one_that_all_threads_have_or_of_non
     assert NAMELESS <= MARKS.keys() <= MAKERS.keys()
 
 
-def test_a_hop_has_the_seeds_frames() -> None:
+def test_a_hop_has_the_documented_frames() -> None:
     frames = shown(Folded(0).frames(hop().events))
     assert [frame["event"] for frame in frames] == ["thread_created", "message", "message", "thread_updated"]
     created, first, _, updated = frames

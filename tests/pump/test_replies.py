@@ -1,0 +1,41 @@
+"""The replies to an injection, collected from the units as they reach the disk."""
+
+from __future__ import annotations
+
+from organism.pump.replies import Collectors, ReplyCollector
+from tests.projections.folding import Story
+
+
+def reply(story: Story, message: str, cause: str) -> None:
+    story.sends(message, "console", "greeter").correlation = cause
+
+
+def test_the_end_that_is_waited_for_is_the_first_after_the_injection() -> None:
+    """The end before may still be on its way to the disk when the injection is taken in."""
+    collectors, collector, story = Collectors(), ReplyCollector(), Story()
+    collectors.begin(collector, "t", "m2")
+    story.tell("thread_completed", "t")
+    story.sends("m2", "greeter").correlation = "m2"
+    reply(story, "m3", "m2")
+    story.tell("thread_completed", "t")
+    reply(story, "m4", "m2")
+    story.tell("thread_completed", "t")
+    for event in story.events:
+        collectors.take([event])
+    assert (collector.end, len(collector.replies)) == (4, 1)
+
+
+def test_two_that_wait_for_one_thread_get_each_its_own_replies() -> None:
+    collectors, story = Collectors(), Story()
+    waiting = {message: ReplyCollector() for message in ("m1", "m2")}
+    for message, collector in waiting.items():
+        collectors.begin(collector, "t", message)
+        story.sends(message, "greeter").correlation = message
+    for message in waiting:
+        reply(story, f"{message}-answer", message)
+    story.tell("thread_completed", "t")
+    collectors.take(story.events)
+    assert [(collector.end, len(collector.replies)) for collector in waiting.values()] == [(5, 1), (5, 1)]
+    for collector in waiting.values():
+        collectors.forget(collector)
+    assert not collectors
