@@ -5,10 +5,11 @@ A handler is ``async def handle(payload, metadata)``. It answers with a ``Handle
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from typing import Any, Final, Literal, Protocol, Unpack
+from datetime import datetime
+from typing import Any, Final, Literal, Unpack
 from uuid import UUID
 
 from organism.model.completion import ChatMessage, CompleteOptions, Completion
@@ -130,102 +131,56 @@ class EffectFailed(EffectError):
     """
 
 
-class Steps(Protocol):
-    """One handling; the pump's side of ``HandlerMetadata``, which says what each of these is."""
-
-    @property
-    def token(self) -> str: ...
-
-    @property
-    def from_id(self) -> str: ...
-
-    @property
-    def own_name(self) -> str | None: ...
-
-    @property
-    def is_self_call(self) -> bool: ...
-
-    @property
-    def usage_instructions(self) -> str: ...
-
-    @property
-    def todo_nudge(self) -> str: ...
-
-    @property
-    def attempt(self) -> int: ...
-
-    @property
-    def deadline_us(self) -> int: ...
-
-    async def ask(self, to: str, payload: object, timeout_s: float | None, call_id: str) -> Any: ...
-
-    async def effect(self, key: str, fn: Callable[[str], Awaitable[Any]], kind: EffectKind) -> Any: ...
-
-    async def now(self) -> datetime: ...
-
-    async def uuid(self) -> UUID: ...
-
-    async def random(self) -> float: ...
-
-    async def approve(self, preview: Any) -> Approval: ...
-
-    async def complete(self, messages: Sequence[ChatMessage], options: CompleteOptions) -> Completion: ...
-
-    async def emit(self, kind: str, data: Mapping[str, Any]) -> None: ...
-
-
-class HandlerMetadata:
+class HandlerMetadata(ABC):
     """What a handler knows of its message, and the steps that it may take.
 
     Each step is on disk before its result is given; after a restart a recorded step gives its recorded result. Steps
     are numbered in the order of their calls, so call them in the same order every time.
     """
 
-    __slots__ = ("_steps",)
-
-    def __init__(self, steps: Steps) -> None:
-        self._steps = steps
+    __slots__ = ()
 
     @property
+    @abstractmethod
     def thread_id(self) -> str:
         """An opaque call token: the same for a call and for the replies to what was sent in it."""
-        return self._steps.token
 
     @property
+    @abstractmethod
     def from_id(self) -> str:
         """Who sent the message."""
-        return self._steps.from_id
 
     @property
+    @abstractmethod
     def own_name(self) -> str | None:
         """The listener's own name; for agents only."""
-        return self._steps.own_name
 
     @property
+    @abstractmethod
     def is_self_call(self) -> bool:
         """Whether the listener sent the message itself."""
-        return self._steps.is_self_call
 
     @property
+    @abstractmethod
     def usage_instructions(self) -> str:
         """How to talk to the agent's peers: each one's payload, for its prompt. Empty for tools."""
-        return self._steps.usage_instructions
 
     @property
+    @abstractmethod
     def todo_nudge(self) -> str:
         """The reminders whose message has passed and that are not closed yet; empty if there are none."""
-        return self._steps.todo_nudge
 
     @property
+    @abstractmethod
     def attempt(self) -> int:
         """1 for the first start of this message, one more for each further one."""
-        return self._steps.attempt
 
     @property
+    @abstractmethod
     def deadline(self) -> datetime:
         """When the handling's own running time is over if it never waits, UTC."""
-        return datetime.fromtimestamp(self._steps.deadline_us / 1_000_000, UTC)
 
+    @abstractmethod
     async def ask(self, to: str, payload: object, timeout: float | None = None, *, call_id: str = "") -> Any:
         """Send ``payload`` to the peer ``to`` and give the payload of its reply.
 
@@ -233,8 +188,8 @@ class HandlerMetadata:
         count. Raises ``AskError``. While it waits, the handler's slot is free for others. ``call_id`` is that of the
         ``tool_call`` entry by which the run shows it: if a person is asked about the call, the run shows that too.
         """
-        return await self._steps.ask(to, payload, timeout, call_id)
 
+    @abstractmethod
     async def effect(self, key: str, fn: Callable[[str], Awaitable[Any]], kind: EffectKind = "idempotent") -> Any:
         """Run ``fn(stable_key)``, which touches the outside, and give its JSON result, recorded.
 
@@ -242,24 +197,24 @@ class HandlerMetadata:
         does: it waits for an operator. Raises ``EffectError`` when ``fn`` raised (the same after a restart, when what
         it raised is gone) and ``EffectFailed`` when an operator said that it failed.
         """
-        return await self._steps.effect(key, fn, kind)
 
+    @abstractmethod
     async def now(self) -> datetime:
         """The log's time (UTC, aware), the same after a restart."""
-        return await self._steps.now()
 
+    @abstractmethod
     async def uuid(self) -> UUID:
         """A random UUID, the same after a restart."""
-        return await self._steps.uuid()
 
+    @abstractmethod
     async def random(self) -> float:
         """A random number in [0, 1), the same after a restart."""
-        return await self._steps.random()
 
+    @abstractmethod
     async def approve(self, preview: Any) -> Approval:
         """Show ``preview`` (JSON) to a human and wait for the decision."""
-        return await self._steps.approve(preview)
 
+    @abstractmethod
     async def complete(self, messages: Sequence[ChatMessage], **options: Unpack[CompleteOptions]) -> Completion:
         """Call a model: the listener's own, or the one that ``model`` names. See ``CompleteOptions``.
 
@@ -267,8 +222,8 @@ class HandlerMetadata:
         others, but no other message of its thread comes to it. What the model said is shown as it comes under the id
         that ``block`` gives.
         """
-        return await self._steps.complete(messages, options)
 
+    @abstractmethod
     async def emit(self, kind: str, data: Mapping[str, Any]) -> None:
         """Show an entry of this handling's run to those who watch, and record it: ``model/run.py`` lists them.
 
@@ -276,4 +231,3 @@ class HandlerMetadata:
         ``id`` is the first, the second the second. ``done`` is held back until the handling has ended. Raises
         ``ValueError`` for an unknown type and for data that do not fit it.
         """
-        await self._steps.emit(kind, data)

@@ -67,7 +67,7 @@ async def _answer(handling: Handling, payload: Any) -> object:
             return payload.answer
     if listener.handler is None:
         raise LookupError(f"{listener.name} has no handler, and no model runs it in this version.")
-    metadata = HandlerMetadata(Steps(handling))
+    metadata = Steps(handling)
     if listener.blocking:
         return await _in_thread(listener, payload, metadata)
     return await listener.handler(payload, metadata)

@@ -7,14 +7,22 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any, Final, cast
+from typing import Any, Final, Unpack, cast
 from uuid import UUID
 
 import orjson
 
 from organism.errors import InvalidPayload
 from organism.model.completion import ChatMessage, CompleteOptions, Completion
-from organism.model.handler import Approval, AskError, EffectError, EffectFailed, EffectKind, EffectUnknown
+from organism.model.handler import (
+    Approval,
+    AskError,
+    EffectError,
+    EffectFailed,
+    EffectKind,
+    EffectUnknown,
+    HandlerMetadata,
+)
 from organism.model.ids import token_of
 from organism.model.thread import Step
 from organism.pump import model_calls, recall, todo
@@ -35,8 +43,8 @@ class OutcomeUnknown(BaseException):
     """Nobody knows what became of an unsafe effect. Not an ``Exception``, so that no handler goes on after it."""
 
 
-class Steps:
-    """A handling as its handler sees it: the pump's side of ``HandlerMetadata``."""
+class Steps(HandlerMetadata):
+    """A handling as its handler sees it."""
 
     __slots__ = ("_handling",)
 
@@ -44,50 +52,42 @@ class Steps:
         self._handling = handling
 
     @property
-    def token(self) -> str:
-        """The call token of the call in which the message is handled."""
+    def thread_id(self) -> str:
         message = self._handling.message
         return token_of(message.call.id if message.call is not None else message.id)
 
     @property
     def from_id(self) -> str:
-        """Who sent the message."""
         return self._handling.message.sender
 
     @property
     def own_name(self) -> str | None:
-        """The listener's name, if it is an agent."""
         listener = self._handling.listener
         return listener.name if listener.is_agent else None
 
     @property
     def is_self_call(self) -> bool:
-        """Whether the listener sent the message itself."""
         return self._handling.message.sender == self._handling.message.to
 
     @property
     def usage_instructions(self) -> str:
-        """How to talk to the agent's peers."""
         handling = self._handling
         return handling.rules.usage(handling.listener) if handling.listener.is_agent else ""
 
     @property
     def todo_nudge(self) -> str:
-        """Reminders whose message has passed."""
         return todo.nudge(self._handling.message)
 
     @property
     def attempt(self) -> int:
-        """How often the message was started when this run began."""
         return self._handling.attempt
 
     @property
-    def deadline_us(self) -> int:
-        """When its own running time is over if it never waits."""
-        return self._handling.started_at + int(self._handling.listener.timeout_s * 1_000_000)
+    def deadline(self) -> datetime:
+        handling = self._handling
+        return datetime.fromtimestamp(handling.started_at / 1_000_000 + handling.listener.timeout_s, UTC)
 
-    async def ask(self, to: str, payload: object, timeout_s: float | None, call_id: str) -> Any:
-        """See ``HandlerMetadata.ask``."""
+    async def ask(self, to: str, payload: object, timeout: float | None = None, *, call_id: str = "") -> Any:
         to = str.__str__(to)  # a subclass may raise in any method, and this one is used inside a decision
         handling = self._handling
         number = handling.next_number()
@@ -96,7 +96,7 @@ class Steps:
         if step is None:
             await handling.wait_while_paused()
             decision = handling.decide()
-            seconds = timeout_s if timeout_s is not None else handling.rules.limits.ask_timeout_s
+            seconds = timeout if timeout is not None else handling.rules.limits.ask_timeout_s
             more: dict[str, Any] = {"expires": decision.at + int(min(seconds, LONGEST_SECONDS) * 1_000_000)}
             if call_id:
                 more["key"] = call_id
@@ -116,8 +116,7 @@ class Steps:
             step.result = await recall.answer_of(handling.runtime.log, handling.rules, step)
         return step.result
 
-    async def effect(self, key: str, fn: Callable[[str], Awaitable[Any]], kind: EffectKind) -> Any:
-        """See ``HandlerMetadata.effect``."""
+    async def effect(self, key: str, fn: Callable[[str], Awaitable[Any]], kind: EffectKind = "idempotent") -> Any:
         key, kind = str.__str__(key), cast("EffectKind", str.__str__(kind))
         if kind not in EFFECT_KINDS:
             raise ValueError(f"kind is one of {', '.join(sorted(EFFECT_KINDS))}; {kind!r} came.")
@@ -150,16 +149,13 @@ class Steps:
         return orjson.loads(json)
 
     async def now(self) -> datetime:
-        """See ``HandlerMetadata.now``."""
         at = await self._value("now", self._handling.runtime.state.now)
         return datetime.fromtimestamp(at / 1_000_000, UTC)
 
     async def uuid(self) -> UUID:
-        """See ``HandlerMetadata.uuid``."""
         return UUID(hex=await self._value("uuid", lambda: self._handling.runtime.chance.randbytes(16).hex()))
 
     async def random(self) -> float:
-        """See ``HandlerMetadata.random``."""
         value: float = await self._value("random", self._handling.runtime.chance.random)
         return value
 
@@ -175,18 +171,15 @@ class Steps:
         return value
 
     async def approve(self, preview: Any) -> Approval:
-        """See ``HandlerMetadata.approve``."""
         number = self._handling.next_number()
         json = canonical(preview)
         _check_size(self._handling.rules, json)
         return await approved(self._handling, number, Question(step_digest("approve", "", json), json))
 
-    async def complete(self, messages: Sequence[ChatMessage], options: CompleteOptions) -> Completion:
-        """See ``HandlerMetadata.complete``."""
+    async def complete(self, messages: Sequence[ChatMessage], **options: Unpack[CompleteOptions]) -> Completion:
         return await model_calls.complete(self._handling, messages, options)
 
     async def emit(self, kind: str, data: Mapping[str, Any]) -> None:
-        """See ``HandlerMetadata.emit``."""
         await self._handling.open_stream().emit(kind, data)
 
 
