@@ -19,8 +19,15 @@ from typing import Any
 import orjson
 
 from organism import bootstrap
-from organism.agents.providers.script import Answer, ScriptedCall, ScriptedFault, ScriptedUsage, Text, When
-from organism.agents.providers.scripted import Scripted
+from organism.agents.providers.scripted import (
+    Answer,
+    Scripted,
+    ScriptedCall,
+    ScriptedFault,
+    ScriptedUsage,
+    Text,
+    When,
+)
 from organism.bootstrap import Organism, Parts
 from organism.log.log import EventFilter, Log, Query, Where
 from organism.model.commands import Command, Done, Inject, Injected

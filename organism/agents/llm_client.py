@@ -18,20 +18,10 @@ from typing import Any, Final, TypeVar
 
 import structlog
 
-from organism.agents.provider import Provider, ProviderError
-from organism.agents.providers.offline.model import Offline
+from organism.agents.providers import Provider, ProviderError
+from organism.agents.providers.offline import Offline
 from organism.agents.providers.openai import OpenAIProvider
-from organism.model.completion import (
-    ChatMessage,
-    Completion,
-    Finish,
-    ModelRequest,
-    Part,
-    TextDelta,
-    ThoughtDelta,
-    ToolCall,
-    Usage,
-)
+from organism.model.completion import ChatMessage, Completion, ModelRequest, Part, Usage, added_up
 from organism.model.money import NOTHING, exact, is_amount
 
 API_KEY: Final = "OPENAI_API_KEY"
@@ -65,7 +55,15 @@ async def acall(
 ) -> Completion:
     """``call`` for programs with an event loop."""
     parts = [part async for part in stream(model, messages, response_format, temperature, max_tokens)]
-    return _completion(model, parts, _served_by(os.environ))
+    told = next((part.cost_usd for part in parts if isinstance(part, Usage)), None)
+    is_told = told is not None and is_amount(told)
+    return added_up(
+        parts,
+        model=model,
+        cost_usd=exact(told) if told is not None and is_told else NOTHING,
+        cost_source="upstream" if is_told else "zero",
+        served_by=_served_by(os.environ),
+    )
 
 
 async def stream(
@@ -89,7 +87,8 @@ async def stream(
     try:
         async with aclosing(provider.stream(request)) as parts:  # type: ignore[type-var]  # each provider's is a generator
             async for part in parts:
-                _note(model, part)
+                if isinstance(part, Usage):
+                    _logger().info("llm_called", model=model, input=part.input_tokens, output=part.output_tokens)
                 yield part
     except ProviderError as error:
         _logger().warning("llm_call_failed", model=model, fault=error.fault, error=error.message)
@@ -111,45 +110,19 @@ def _check(model: Any, messages: Any, response_format: Any, max_tokens: Any) -> 
         raise ValueError(f"Expected `max_tokens` as a whole number from 1; came {max_tokens!r}.")
 
 
-def _note(model: str, part: Part) -> None:
-    """Log what was used; never what was said."""
-    if isinstance(part, Usage):
-        _logger().info("llm_called", model=model, input=part.input_tokens, output=part.output_tokens)
-
-
 def _logger() -> Any:
     return structlog.get_logger("organism.llm_client")
 
 
-def _named(environment: Mapping[str, str]) -> tuple[str | None, str | None]:
-    key, url = (environment.get(name, "").strip() or None for name in (API_KEY, BASE_URL))
-    return key, url
-
-
 def _served_by(environment: Mapping[str, str]) -> str:
-    return "openai" if any(_named(environment)) else "offline"
+    return "openai" if any(environment.get(name, "").strip() for name in (API_KEY, BASE_URL)) else "offline"
 
 
 def _provider(environment: Mapping[str, str]) -> Provider:
-    key, url = _named(environment)
-    return OpenAIProvider(url, key, API_KEY if key else None) if key or url else Offline()
-
-
-def _completion(model: str, parts: Sequence[Part], served_by: str) -> Completion:
-    usage = next((part for part in parts if isinstance(part, Usage)), Usage(0, 0))
-    told = usage.cost_usd if usage.cost_usd is not None and is_amount(usage.cost_usd) else None
-    return Completion(
-        model=model,
-        text="".join(part.text for part in parts if isinstance(part, TextDelta)),
-        thought="".join(part.text for part in parts if isinstance(part, ThoughtDelta)),
-        tool_calls=tuple(part for part in parts if isinstance(part, ToolCall)),
-        finish=next((part.reason for part in parts if isinstance(part, Finish)), "stop"),
-        input_tokens=usage.input_tokens,
-        output_tokens=usage.output_tokens,
-        cost_usd=NOTHING if told is None else exact(told),
-        cost_source="zero" if told is None else "upstream",
-        served_by=served_by,
-    )
+    if _served_by(environment) == "offline":
+        return Offline()
+    key, url = (environment.get(name, "").strip() or None for name in (API_KEY, BASE_URL))
+    return OpenAIProvider(url, key, API_KEY if key else None)
 
 
 def _waited_for(answer: Coroutine[Any, Any, Result]) -> Result:

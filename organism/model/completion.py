@@ -6,7 +6,7 @@ and one ``Finish`` last. A ``Completion`` is what they add up to.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Literal, TypedDict
@@ -132,6 +132,23 @@ class Completion:
         total = self.input_tokens + self.output_tokens
         counts = {"input": self.input_tokens, "output": self.output_tokens, "total": total}
         return {**counts, "model": self.model, "served_by": self.served_by}
+
+
+def added_up(parts: Iterable[Part], **fields: Any) -> Completion:
+    """What the parts of an answer come to; ``fields`` are what they do not say, and what is known better."""
+    texts: dict[type, list[str]] = {TextDelta: [], ThoughtDelta: []}
+    calls: list[ToolCall] = []
+    for part in parts:
+        if isinstance(part, TextDelta | ThoughtDelta):
+            texts[type(part)].append(part.text)
+        elif isinstance(part, ToolCall):
+            calls.append(part)
+        elif isinstance(part, Usage):
+            fields = {"input_tokens": part.input_tokens, "output_tokens": part.output_tokens, **fields}
+        else:
+            fields = {"finish": part.reason, **fields}
+    text, thought = ("".join(said) for said in texts.values())
+    return Completion(**{"model": "", "text": text, "thought": thought, "tool_calls": tuple(calls), **fields})
 
 
 class CompleteError(Exception):

@@ -1,4 +1,4 @@
-"""The contract of a provider (organism/agents/provider.py): what all owe, and what those owe that are told answers."""
+"""The contract of a provider (organism/agents/providers): what all owe, and those that are told answers."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Any, Protocol, cast
 
 import pytest
 
-from organism.agents.provider import Fault, Provider, ProviderError
-from organism.agents.providers import script
+from organism.agents.providers import Fault, Provider, ProviderError
+from organism.agents.providers import scripted as script
 from organism.agents.providers.anthropic import AnthropicProvider
 from organism.agents.providers.local import Local
-from organism.agents.providers.offline.model import Offline
+from organism.agents.providers.offline import Offline
 from organism.agents.providers.openai import OpenAIProvider
 from organism.agents.providers.scripted import Scripted
 from organism.model.completion import Finish, TextDelta, ThoughtDelta, ToolCall, Usage

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from organism.agents.providers.offline.model import Offline
+from organism.agents.providers.offline import Offline
 from organism.agents.providers.scripted import Scripted
 from organism.model.completion import ModelRequest, TextDelta, ToolCall
 from organism.testing import running

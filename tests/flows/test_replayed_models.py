@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from organism.agents.provider import ProviderError
+from organism.agents.providers import ProviderError
 from organism.agents.providers.replay import Recorded, Replay, prompt_digest, recorded
 from organism.model.completion import ModelRequest
 from tests.agents.providers.asking import gathered

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from handlers.summarizer import PART_CHARS, REQUEST, TEXT_PROMPT, pieces_of
-from organism.agents.providers.offline.model import Offline
+from organism.agents.providers.offline import Offline
 from organism.model.completion import ModelRequest, TextDelta
 from tests.flows.thinking import MODEL, Say, Thinking, says, thinking
 from tests.flows.world import MakeWorld

@@ -25,7 +25,7 @@ ROOMS = (
 )
 FILES = (
     *(f"organism/{name}.py" for name in ("errors", "bootstrap", "tenants", "testing", "__main__")),
-    *(f"organism/agents/{name}.py" for name in ("answers", "factory", "llm_client", "prompt", "provider")),
+    *(f"organism/agents/{name}.py" for name in ("answers", "factory", "llm_client", "prompt")),
     *(f"organism/pump/{name}.py" for name in ("control", "inject", "pump", "respond", "route")),
     *(f"organism/{room}/{name}.py" for room in ("projections", "server/routes") for name in ("agents", "threads")),
     *(f"handlers/{name}.py" for name in ("hello", "summarizer")),
@@ -36,7 +36,7 @@ RIGHT = {
     "organism/agents/factory.py": "from organism.agents import prompt",
     "organism/agents/llm_client.py": "from organism.agents.providers import openai",
     "organism/agents/prompt.py": "from organism.agents import answers",
-    "organism/agents/providers/anthropic.py": "import anthropic\nfrom organism.agents import provider",
+    "organism/agents/providers/anthropic.py": "import anthropic",
     "organism/cli/serve.py": "import typer\nimport uvicorn\nfrom organism import bootstrap",
     "organism/codec/xml.py": "from lxml import etree",
     "organism/config/load.py": "from ruamel.yaml import YAML",

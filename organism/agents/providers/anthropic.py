@@ -7,9 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 from uuid import uuid4
 
-from organism.agents.provider import ProviderError
-from organism.agents.providers.access import Access
-from organism.agents.providers.failures import Failures, server_error
+from organism.agents.providers import ProviderError
+from organism.agents.providers.failures import Access, Failures, server_error
 from organism.agents.providers.messages import SYSTEM_ROLES, text_of
 from organism.agents.providers.pieces import (
     AnswerInPieces,

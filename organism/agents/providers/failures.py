@@ -9,12 +9,13 @@ import email.utils
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, Final
+from urllib.parse import urlsplit
 
-from organism.agents.provider import Fault, ProviderError
-from organism.agents.providers.access import Access
+from organism.agents.providers import Fault, ProviderError
 from organism.model.completion import ModelRequest
 from organism.model.redact import SHORTEST, Redactor
 
@@ -48,8 +49,10 @@ BY_NAME: Final[Mapping[str, Fault]] = {
 OUT_OF_CREDIT: Final = frozenset({"insufficient_quota", "billing_error"})
 """These come with 429, but no wait helps."""
 PAYMENT_REQUIRED, NOT_FOUND, TOO_MANY = 402, 404, 429
+HAPPENING: Final[Mapping[Fault, str]] = {"rate_limited": "is asked too often", "rejected": "refused the request"}
 LOWEST_REDIRECT, LOWEST_ERROR, LOWEST_SERVER_ERROR = 300, 400, 500
 
+KEY_CHARACTERS: Final = frozenset(map(chr, range(0x21, 0x7F)))
 SHOWN_CHARS: Final = 300
 READ_CHARS: Final = 4000
 REVEALING_WORDS: Final = 3
@@ -60,6 +63,43 @@ LONG_WORD_CHARS: Final = 5
 _WORD: Final = re.compile(r"\w+")
 _QUOTED: Final = re.compile(r"[\"'`\u201c\u2018\xab](.+?)[\"'`\u201d\u2019\xbb]")
 _NAME: Final = re.compile(r"[\w.\[\]-]{1,80}")
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """The address of a server, and the key to it.
+
+    ``key_env`` is the variable that the key was read from, for error texts. Without a ``key`` none is sent; but one
+    that ``key_env`` names, or that ``needs_key`` demands, must be there.
+    """
+
+    base_url: str
+    key: str | None = field(default=None, repr=False)
+    key_env: str | None = None
+    needs_key: bool = False
+
+    @property
+    def host(self) -> str:
+        """The server as errors name it: host and port, nothing that could be a credential."""
+        return urlsplit(self.base_url).netloc.rpartition("@")[2]
+
+    def credential(self) -> str | None:
+        """The key as it is sent, if there is one. Raises ``ProviderError``."""
+        key = (self.key or "").strip()
+        if not key and (self.key_env or self.needs_key):
+            raise ProviderError("unauthorized", f"There is no key for {self.host}: {self.how_to_set}.")
+        if not KEY_CHARACTERS.issuperset(key):
+            wrong = "has characters that no header takes; expected letters, digits and signs without spaces"
+            raise ProviderError("unauthorized", f"The key for {self.host} {wrong}: {self.how_to_set}.")
+        return key or None
+
+    @property
+    def how_to_set(self) -> str:
+        return (
+            f"set the variable {self.key_env} to a valid one and start again"
+            if self.key_env
+            else "put it into a variable and name that by `api_key_env`"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,29 +148,24 @@ class Failures:
         report = server_error(getattr(error, "body", None))
         if (status := getattr(error, "status_code", 0)) < LOWEST_REDIRECT:
             return self.reported(report)
-        headers: Mapping[str, str] = getattr(error, "response").headers  # noqa: B009 - as above
-        return self.refused(status, headers, report)
+        return self._refused(status, getattr(error, "response").headers, report)  # noqa: B009 - as above
 
-    def refused(self, status: int, headers: Mapping[str, str], report: ServerError) -> Refused:
-        """The error for an answer without success."""
-        fault = fault_of(status, report)
+    def _refused(self, status: int, headers: Mapping[str, str], report: ServerError) -> Refused:
+        fault = _fault(status, report)
         if fault == "unauthorized":
             return Refused(fault, self._unauthorized(status), None, status, report)
-        wait_s = retry_after_s(headers, self.now()) if fault != "rejected" else None
-        happened = f"{self.access.host} {_happening(fault)} ({', '.join((str(status), *self._names(report)))})"
-        text = f"{happened}{self._quoted(report)}.{self._hint(status, fault, wait_s)}"
-        return Refused(fault, text, wait_s, status, report)
+        wait_s = None if fault == "rejected" else _retry_after_s(headers, self.now())
+        text = f"{self.access.host} {HAPPENING.get(fault, 'failed')}{self._told(report, str(status))}"
+        return Refused(fault, f"{text}{self._hint(status, fault, wait_s)}", wait_s, status, report)
 
     def reported(self, report: ServerError) -> ProviderError:
         """The error for a failure that the server reports within its answer."""
         status = int(report.code) if report.code.isdecimal() and len(report.code) <= len("500") else 0
         by_name: Fault = next((BY_NAME[name] for name in report.names if name in BY_NAME), "unavailable")
-        fault = fault_of(status, report) if status >= LOWEST_ERROR else by_name
+        fault = _fault(status, report) if status >= LOWEST_ERROR else by_name
         if fault == "unauthorized":
             return ProviderError(fault, self._unauthorized(status))
-        names = self._names(report)
-        named = f" ({', '.join(names)})" if names else ""
-        return ProviderError(fault, f"{self.access.host} broke off its answer{named}{self._quoted(report)}.")
+        return ProviderError(fault, f"{self.access.host} broke off its answer{self._told(report)}")
 
     def late(self, what: str, seconds: float) -> ProviderError:
         return ProviderError("timeout", f"{self.access.host} {what} within {seconds:.4g} s.")
@@ -140,9 +175,6 @@ class Failures:
 
     def malformed(self, what: str) -> ProviderError:
         return ProviderError("malformed", f"{self.access.host} answered {what}; is `base_url` that of such an API?")
-
-    def unsendable(self) -> ProviderError:
-        return ProviderError("rejected", "The request holds what JSON cannot say, such as half a character.")
 
     def _broken(self, breakdown: str, connect_s: float, *, has_begun: bool) -> ProviderError:
         if breakdown == "connect_timeout":
@@ -155,17 +187,15 @@ class Failures:
         return ProviderError("unavailable", f"{self.access.host} {why}; is it running, and is `base_url` right?")
 
     def _unauthorized(self, status: int) -> str:
-        shown = f" ({status})" if status else ""
-        if self.access.credential() is None:
-            return f"{self.access.host} wants a key{shown}: {self.access.how_to_set}."
-        return f"{self.access.host} does not take the key{shown}: {self.access.how_to_set}."
+        verb = "wants a key" if self.access.credential() is None else "does not take the key"
+        return f"{self.access.host} {verb}{f' ({status})' if status else ''}: {self.access.how_to_set}."
 
-    def _names(self, report: ServerError) -> list[str]:
-        return [name for name in report.names if quotable(name, self.request, self.access.key)]
-
-    def _quoted(self, report: ServerError) -> str:
+    def _told(self, report: ServerError, *names: str) -> str:
+        """What the server says: its names for the error in brackets, and its text as far as it may be shown."""
+        names += tuple(name for name in report.names if quotable(name, self.request, self.access.key))
         text = quotable(report.text, self.request, self.access.key)
-        return f": {text.rstrip('.')}" if text else ""
+        named = f" ({', '.join(names)})" if names else ""
+        return f"{named}: {text.rstrip('.')}." if text else f"{named}."
 
     def _hint(self, status: int, fault: Fault, wait_s: float | None) -> str:
         if status == PAYMENT_REQUIRED or (status == TOO_MANY and fault == "rejected"):
@@ -177,35 +207,22 @@ class Failures:
         return f" It asks to wait {wait_s:.4g} s." if wait_s else ""
 
 
-def fault_of(status: int, report: ServerError) -> Fault:
+def _fault(status: int, report: ServerError) -> Fault:
     if OUT_OF_CREDIT.intersection(report.names):
         return "rejected"
     return BY_STATUS.get(status) or ("unavailable" if status >= LOWEST_SERVER_ERROR else "rejected")
 
 
-def _happening(fault: Fault) -> str:
-    return {"rate_limited": "is asked too often", "rejected": "refused the request"}.get(fault, "failed")
-
-
-def retry_after_s(headers: Mapping[str, str], now: float) -> float | None:
+def _retry_after_s(headers: Mapping[str, str], now: float) -> float | None:
     """How long the server asks to wait: milliseconds, seconds or a date; None if it does not say."""
-    if (milliseconds := _number(headers.get("retry-after-ms", ""))) is not None:
-        return milliseconds / 1000
-    value = headers.get("retry-after", "")
-    if (seconds := _number(value)) is not None:
-        return seconds
+    for name, unit in (("retry-after-ms", 1000), ("retry-after", 1)):
+        with suppress(ValueError):
+            if math.isfinite(number := float(headers.get(name, ""))):
+                return max(0.0, number / unit)
     try:
-        return max(0.0, email.utils.parsedate_to_datetime(value).timestamp() - now)
+        return max(0.0, email.utils.parsedate_to_datetime(headers.get("retry-after", "")).timestamp() - now)
     except (ValueError, OverflowError, OSError):
         return None
-
-
-def _number(text: str) -> float | None:
-    try:
-        number = float(text)
-    except ValueError:
-        return None
-    return max(0.0, number) if math.isfinite(number) else None
 
 
 def server_error(body: object) -> ServerError:

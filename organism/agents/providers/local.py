@@ -20,10 +20,8 @@ from time import time
 from typing import Final, Protocol
 from uuid import uuid4
 
-from organism.agents.provider import ProviderError
-from organism.agents.providers import chat
-from organism.agents.providers.access import Access
-from organism.agents.providers.failures import Failures
+from organism.agents.providers import ProviderError, openai
+from organism.agents.providers.failures import Access, Failures
 from organism.agents.providers.server import request_json
 from organism.model.completion import ModelRequest, Part
 
@@ -64,19 +62,41 @@ class Local:
         self._is_closed = Flag()
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[Part]:
+        """See ``Provider``."""
+        if self._is_closed.is_set():
+            raise ProviderError("unavailable", "The model of this process is closed.")
         failures = Failures(_PLACE, request, time)
-        reader = chat.ChatReader(failures, None, lambda: f"call_{uuid4().hex}")
-        call = _Call(self._is_closed)
-        work = self._put(call, _body(request, failures))
+        reader = openai.ChatReader(failures, None, lambda: f"call_{uuid4().hex}")
+        body = request_json({"max_tokens": MOST_TOKENS, **openai.body(request, frozenset())}).decode()
+        loop, is_given_up = asyncio.get_running_loop(), Flag()
+        ends = loop.time() + request.timeout_s
+        chunks: asyncio.Queue[str | None] = asyncio.Queue()
+
+        def hear(chunk: str | None) -> bool:
+            """Take a chunk, None at the end; gives whether that was enough."""
+            is_enough = is_given_up.is_set() or (chunk is not None and self._is_closed.is_set())
+            if not is_enough:
+                loop.call_soon_threadsafe(chunks.put_nowait, chunk)
+            return is_enough
+
+        async def next_chunk() -> str | None:
+            try:
+                async with asyncio.timeout_at(ends):
+                    return await chunks.get()
+            except TimeoutError:
+                raise failures.late("did not end its answer", request.timeout_s) from None
+
+        work = self._thread.submit(self._answer, body, hear)
+        work.add_done_callback(lambda _: hear(None) and None)
         try:
-            while (chunk := await call.next(failures, request.timeout_s)) is not None:
+            while (chunk := await next_chunk()) is not None:
                 for part in reader.event(json.loads(chunk)):
                     yield part
             _raise_failure(work)
             for part in reader.end():
                 yield part
         finally:
-            call.is_given_up.set()
+            is_given_up.set()
             work.cancel()
 
     async def close(self) -> None:
@@ -87,50 +107,10 @@ class Local:
             self._engine.close()
             self._engine = None
 
-    def _put(self, call: _Call, body: str) -> Future[None]:
-        if self._is_closed.is_set():
-            raise ProviderError("unavailable", "The model of this process is closed.")
-        work = self._thread.submit(self._answer, body, call)
-        work.add_done_callback(call.end)
-        return work
-
-    def _answer(self, body: str, call: _Call) -> None:
+    def _answer(self, body: str, hear: Callable[[str], bool]) -> None:
         if self._engine is None:
             self._engine = self._load()
-        self._engine.answer(body, call.hear)
-
-
-class _Call:
-    """The chunks of one call, from the engine's thread to the loop's."""
-
-    def __init__(self, is_closed: Flag) -> None:
-        self._is_closed = is_closed
-        self.is_given_up = Flag()
-        self._loop = asyncio.get_running_loop()
-        self._ends = asyncio.get_running_loop().time()
-        self._chunks: asyncio.Queue[str | None] = asyncio.Queue()
-
-    def hear(self, chunk: str) -> bool:
-        """Take a chunk; gives whether that was enough."""
-        if self.is_given_up.is_set() or self._is_closed.is_set():
-            return True
-        self._tell(chunk)
-        return False
-
-    def end(self, _work: Future[None]) -> None:
-        if not self.is_given_up.is_set():
-            self._tell(None)
-
-    def _tell(self, chunk: str | None) -> None:
-        self._loop.call_soon_threadsafe(self._chunks.put_nowait, chunk)
-
-    async def next(self, failures: Failures, timeout_s: float) -> str | None:
-        """The next chunk, or None at the end. Raises ``ProviderError`` if the call's time is over."""
-        try:
-            async with asyncio.timeout_at(self._ends + timeout_s):
-                return await self._chunks.get()
-        except TimeoutError:
-            raise failures.late("did not end its answer", timeout_s) from None
+        self._engine.answer(body, hear)
 
 
 def _raise_failure(work: Future[None]) -> None:
@@ -142,10 +122,6 @@ def _raise_failure(work: Future[None]) -> None:
         raise error
     if error is not None:
         raise ProviderError("rejected", f"The model of this process does not take this: {error}.")
-
-
-def _body(request: ModelRequest, failures: Failures) -> str:
-    return request_json({"max_tokens": MOST_TOKENS, **chat.body(request, frozenset())}, failures).decode()
 
 
 def local(context_window: int) -> Local:

@@ -6,8 +6,7 @@ many for plain English, too few for code and for scripts without spaces.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import Any, Final
 
 import orjson
@@ -26,37 +25,6 @@ def text_of(content: Any) -> str:
     parts = content if isinstance(content, list | tuple) else ()
     texts = (part.get("text") for part in parts if isinstance(part, Mapping))
     return "\n".join(text for text in texts if isinstance(text, str))
-
-
-@dataclass(frozen=True, slots=True)
-class TurnState:
-    """The newest text of the user and what has come since.
-
-    ``turn`` counts the user's messages, ``round`` the model's answers since the newest of them. ``results`` are the
-    texts of the tool results that the model has not answered yet.
-    """
-
-    system: str
-    user: str
-    turn: int
-    round: int
-    results: tuple[str, ...]
-
-
-def turn_state(messages: Sequence[ChatMessage]) -> TurnState:
-    roles = [message.get("role") for message in messages]
-    texts = [text_of(message.get("content")) for message in messages]
-    users = [at for at, role in enumerate(roles) if role == "user"]
-    newest = users[-1] if users else -1
-    answers = [at for at, role in enumerate(roles) if role == "assistant" and at > newest]
-    since = answers[-1] if answers else newest
-    return TurnState(
-        system="\n".join(text for role, text in zip(roles, texts, strict=True) if role in SYSTEM_ROLES),
-        user=texts[newest] if users else "",
-        turn=len(users),
-        round=len(answers),
-        results=tuple(texts[at] for at in range(since + 1, len(texts)) if roles[at] == "tool"),
-    )
 
 
 def tokens_of(text: str) -> int:

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import orjson
 
-from organism.agents.provider import ProviderError
+from organism.agents.providers import ProviderError
 from organism.log.log import EventFilter, History
 from organism.model.completion import Completion, Finish, ModelRequest, Part, TextDelta, ThoughtDelta, Usage
 from organism.model.events import Event
@@ -16,6 +16,7 @@ from organism.pump.model_calls import completed
 
 PIECE_CHARS: Final = 40
 PAGE: Final = 500
+SHOWN: Final = ("run_message_start", "run_message_delta")
 
 Recorded = Mapping[str, Sequence[Completion]]
 """What was answered, in its order, by the digest of what was asked."""
@@ -45,11 +46,8 @@ class Replay:
         digest = prompt_digest(request)
         answers = self._recorded.get(digest)
         if not answers:
-            raise ProviderError(
-                "rejected",
-                f"No answer is recorded for this call (model {request.model}, prompt {digest}): what is replayed has "
-                "come to ask something else than it did then.",
-            )
+            what = f"No answer is recorded for this call (model {request.model}, prompt {digest})"
+            raise ProviderError("rejected", f"{what}: what is replayed asks something else than it did then.")
         number = self._given.get(digest, 0)
         self._given[digest] = number + 1
         for part in _parts(answers[min(number, len(answers) - 1)]):
@@ -60,10 +58,9 @@ class Replay:
 
 
 def _parts(completion: Completion) -> Iterator[Part]:
-    for at in range(0, len(completion.thought), PIECE_CHARS):
-        yield ThoughtDelta(completion.thought[at : at + PIECE_CHARS])
-    for at in range(0, len(completion.text), PIECE_CHARS):
-        yield TextDelta(completion.text[at : at + PIECE_CHARS])
+    for kind, text in ((ThoughtDelta, completion.thought), (TextDelta, completion.text)):
+        for at in range(0, len(text), PIECE_CHARS):
+            yield kind(text[at : at + PIECE_CHARS])
     yield from completion.tool_calls
     cost = completion.cost_usd if completion.cost_source == "upstream" else None
     yield Usage(completion.input_tokens, completion.output_tokens, cost)
@@ -72,54 +69,29 @@ def _parts(completion: Completion) -> Iterator[Part]:
 
 async def recorded(log: History, threads: tuple[str, ...] = ()) -> Recorded:
     """What models answered in these threads, or in all. What failed or was erased is not among it."""
-    reading = _Reading()
-    wanted = EventFilter(threads, tuple(reading.readers), content=True)
+    answers: dict[str, list[Completion]] = {}
+    prompts: dict[tuple[str, int], str] = {}
+    shown: dict[tuple[str, str], str | None] = {}
+    wanted = EventFilter(threads, ("model_called", *SHOWN, "step_recorded"), content=True)
     after = 0
     while events := await log.read(after, log.head, wanted, PAGE):
         for event in events:
-            reading.readers[event.type](event)
+            data, content = event.data, event.content
+            said = orjson.loads(content.json) if content is not None and not content.erased else None
+            if event.type in SHOWN:
+                _show(event, said, shown)
+            elif event.type == "model_called":
+                prompts[data["message"], data["step"]] = "" if "error" in data else data.get("prompt", "")
+            elif said is not None and (prompt := prompts.pop((data["message"], data["step"]), "")):
+                text = said.get("text", shown.pop((data["message"], said.get("shown", "")), None))
+                answers.setdefault(prompt, []).extend([] if text is None else [completed(said, text)])
         after = events[-1].position
-    return reading.answers
+    return answers
 
 
-class _Reading:
-    """Reads the events of a log in their order: prompts, texts as they were shown, and the answers that name both."""
-
-    def __init__(self) -> None:
-        self.answers: dict[str, list[Completion]] = {}
-        self.readers = {
-            "model_called": self._call,
-            "run_message_start": self._start,
-            "run_message_delta": self._delta,
-            "step_recorded": self._answer,
-        }
-        self._prompts: dict[tuple[str, int], str] = {}
-        self._shown: dict[tuple[str, str], list[str] | None] = {}
-
-    def _call(self, event: Event) -> None:
-        data = event.data
-        if "error" not in data and data.get("prompt"):
-            self._prompts[data["message"], data["step"]] = data["prompt"]
-
-    def _start(self, event: Event) -> None:
-        self._shown[event.data["message"], event.data["id"]] = []
-
-    def _delta(self, event: Event) -> None:
-        """A text of which a piece was erased is none."""
-        key, content = (event.data["message"], event.data["id"]), event.content
-        pieces = self._shown.get(key)
-        if content is None or content.erased:
-            self._shown[key] = None
-        elif pieces is not None:
-            pieces.append(orjson.loads(content.json)["delta"])
-
-    def _answer(self, event: Event) -> None:
-        data, content = event.data, event.content
-        prompt = self._prompts.pop((data["message"], data["step"]), None)
-        if prompt is None or content is None or content.erased:
-            return
-        said = orjson.loads(content.json)
-        pieces = self._shown.pop((data["message"], said.get("shown", "")), None)
-        text = said.get("text", None if pieces is None else "".join(pieces))
-        if text is not None:
-            self.answers.setdefault(prompt, []).append(completed(said, text))
+def _show(event: Event, said: Mapping[str, Any] | None, shown: dict[tuple[str, str], str | None]) -> None:
+    """A text begins or goes on; one of which a piece was erased is None."""
+    key = event.data["message"], event.data["id"]
+    before = "" if event.type == "run_message_start" else shown.get(key)
+    delta = "" if event.type == "run_message_start" else None if said is None else said["delta"]
+    shown[key] = None if before is None or delta is None else before + delta

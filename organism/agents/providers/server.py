@@ -16,9 +16,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, Protocol, Ty
 
 import orjson
 
-from organism.agents.provider import ProviderError
-from organism.agents.providers.access import Access, Waits
-from organism.agents.providers.failures import Failures, Refused, ServerError
+from organism.agents.providers import ProviderError
+from organism.agents.providers.failures import Access, Failures, Refused, ServerError
 from organism.model.completion import ModelRequest, Part
 
 if TYPE_CHECKING:
@@ -26,14 +25,8 @@ if TYPE_CHECKING:
 
 UNKNOWN_STATUSES: Final = frozenset({400, 422})
 UNKNOWN_WORDS: Final = (
-    "support",
-    "unrecognized",
-    "unknown",
-    "unexpected",
-    "not permitted",
-    "deprecated",
-    "extra input",
-)
+    "support", "unrecognized", "unknown", "unexpected", "not permitted", "deprecated", "extra input",
+)  # fmt: skip
 END: Final = object()
 
 T = TypeVar("T")
@@ -81,6 +74,20 @@ class Api:
     body: Callable[[ModelRequest, frozenset[str]], Mapping[str, Any]]
     reader: Callable[[Failures, Mapping[str, str]], Reader]
     version_path: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Waits:
+    """How long a call waits: to be connected, for the first event, for the next one, and for what follows the end.
+
+    The first and the next event as shares of the time that the whole call may take: a large prompt on a small machine
+    is silent for long.
+    """
+
+    connect_s: float = 10.0
+    first_share: float = 0.75
+    next_share: float = 0.5
+    end_s: float = 3.0
 
 
 class Server:
@@ -163,7 +170,7 @@ class Server:
         """The SDK's stream, unread. A server that does not know a parameter is asked without it from then on."""
         while True:
             body = self.api.body(request, self._without)
-            content = request_json(body, call.failures)
+            content = request_json(body)
             posted = sdk.client.post(self.api.path, cast_to=object, content=content, stream=True, stream_cls=sdk.stream)
             try:
                 return await call.wait(posted)
@@ -192,9 +199,8 @@ class _Call:
         self._now = asyncio.get_running_loop().time
         self._whole_s = whole_s
         self._waits = waits
-        began = self._now()
-        self._first = began + waits.first_share * whole_s
-        self._last = began + whole_s
+        self._began = self._now()
+        self._last = self._began + whole_s
         self._has_begun = self._is_ending = False
 
     async def wait(self, coming: Awaitable[T]) -> T:
@@ -224,15 +230,11 @@ class _Call:
 
     def _limit(self) -> tuple[float, str, float]:
         """Until when the next event is waited for, what the server missed then, and within how many seconds."""
+        what, since, share = "did not begin to answer", self._began, self._waits.first_share
         if self._has_begun:
-            what, share = "did not go on", self._waits.next_share
-            limit = self._now() + share * self._whole_s
-        else:
-            what, share = "did not begin to answer", self._waits.first_share
-            limit = self._first
-        if limit < self._last:
-            return limit, what, share * self._whole_s
-        return self._last, "did not end its answer", self._whole_s
+            what, since, share = "did not go on", self._now(), self._waits.next_share
+        limit, seconds = since + share * self._whole_s, share * self._whole_s
+        return (limit, what, seconds) if limit < self._last else (self._last, "did not end its answer", self._whole_s)
 
 
 def _object(text: bytes, failures: Failures) -> Mapping[str, Any]:
@@ -245,20 +247,14 @@ def _object(text: bytes, failures: Failures) -> Mapping[str, Any]:
     return answer
 
 
-def request_json(body: Mapping[str, Any], failures: Failures) -> bytes:
+def request_json(body: Mapping[str, Any]) -> bytes:
     try:
-        return orjson.dumps(body, default=_plain)
+        return orjson.dumps(body, default=dict)
     except TypeError:
-        raise failures.unsendable() from None
+        raise ProviderError("rejected", "The request holds what JSON cannot say, such as half a character.") from None
 
 
 def _is_unknown(name: str, report: ServerError) -> bool:
     is_named = report.param == name or re.search(rf"\b{name}\b", report.text) is not None
     words = f"{report.text} {report.code}".casefold()
     return is_named and any(word in words for word in UNKNOWN_WORDS)
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return dict(value)
-    raise TypeError

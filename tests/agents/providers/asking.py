@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import pytest
 
-from organism.agents.provider import Provider, ProviderError
+from organism.agents.providers import Provider, ProviderError
 from organism.model.completion import (
     ChatMessage,
     Finish,

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from organism.agents.provider import Fault, ProviderError
+from organism.agents.providers import Fault, ProviderError
 from organism.agents.providers.anthropic import AnthropicProvider
 from organism.agents.providers.openai import OpenAIProvider
 from tests.agents.peer.answers import Answer

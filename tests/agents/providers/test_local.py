@@ -13,9 +13,9 @@ from typing import Any, cast
 
 import pytest
 
-from organism.agents.provider import ProviderError
+from organism.agents.providers import ProviderError
 from organism.agents.providers.local import ENGINE, INSTALL, MOST_TOKENS, WEIGHTS, Llama, Local, local, weights
-from organism.agents.providers.table import connected
+from organism.agents.roster import connected
 from organism.config.settings import Model
 from organism.pump.rules import Rules
 from tests.agents.desk import Desk, Listening, model

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from organism.agents.provider import ProviderError
+from organism.agents.providers import ProviderError
 from organism.agents.providers.anthropic import AnthropicProvider
 from organism.agents.providers.openai import OpenAIProvider
 from organism.agents.providers.transport import MOST_BYTES

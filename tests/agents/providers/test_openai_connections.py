@@ -11,9 +11,9 @@ from typing import Any, cast
 
 import pytest
 
-from organism.agents.provider import ProviderError
-from organism.agents.providers.access import Waits
+from organism.agents.providers import ProviderError
 from organism.agents.providers.openai import OpenAIProvider
+from organism.agents.providers.server import Waits
 from organism.model.completion import TextDelta
 from tests.agents.peer.answers import Answer, Called
 from tests.agents.peer.fixture import Peer

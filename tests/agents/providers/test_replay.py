@@ -7,7 +7,7 @@ from decimal import Decimal
 
 import pytest
 
-from organism.agents.provider import ProviderError
+from organism.agents.providers import ProviderError
 from organism.agents.providers.replay import Replay, prompt_digest
 from organism.model.completion import Completion, Finish, ModelRequest, TextDelta, ThoughtDelta, ToolCall, Usage
 from tests.agents.providers.asking import gathered, request, tool

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from organism.agents.provider import ProviderError
+from organism.agents.providers import ProviderError
 from organism.errors import ConfigInvalid
 from organism.model.completion import TextDelta, ToolCall, Usage
 from organism.testing import Scripted
