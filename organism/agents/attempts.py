@@ -1,21 +1,43 @@
-"""The attempts of one call: retries while they may help, then the model's fallbacks."""
+"""The attempts of one call: retries while they may help, then the model's fallbacks; and the answer as it comes."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import dataclass
 from itertools import count
 from typing import Final
 
-from organism.agents.answer_buffer import AnswerBuffer
-from organism.agents.provider import Provider, ProviderError
+import orjson
+
+from organism.agents.providers import Provider, ProviderError
+from organism.agents.providers.messages import tokens_of, tokens_of_call
 from organism.agents.roster import Served
 from organism.config.settings import Retry
-from organism.model.completion import ModelRequest, Part
+from organism.model.completion import (
+    Completion,
+    Finish,
+    FinishReason,
+    ModelRequest,
+    Part,
+    TextDelta,
+    ThoughtDelta,
+    ToolCall,
+    Usage,
+    added_up,
+)
+from organism.model.money import exact, is_amount
+from organism.model.redact import Redactor
+from organism.pump import spend
+from organism.pump.models import Anew, Cost, Told
 from organism.pump.spend import Need
+from organism.pump.stream import SecretFilter
 
 SECOND_US: Final = 1_000_000
+CHARS_PER_TOKEN_AT_MOST: Final = 16
+"""No readable text has more; an answer that is longer than that for its tokens is cut off."""
+MOST_TOKENS: Final = 1_000_000_000
+"""Larger counts of a provider are taken for this."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +51,7 @@ class Pace:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A call that was allowed: the models to ask in turn, the request, and what it may use."""
+    """A call that was allowed: the models to ask in turn, the request and its digest, and what it may use."""
 
     chain: tuple[Served, ...]
     request: ModelRequest
@@ -37,9 +59,105 @@ class Plan:
     retry: Retry
     prompt: str
 
+    @property
+    def tokens(self) -> int:
+        return self.need.input_tokens + self.need.output_tokens
+
 
 class TooMany(ProviderError):
     """The configured rate of tokens leaves no room before the call's time is over."""
+
+
+class AnswerBuffer:
+    """The answer of the current attempt: ``told`` hears its parts as they come, without live secrets.
+
+    ``most_tokens`` were reserved for it; far beyond them it is cut off.
+    """
+
+    def __init__(self, redactor: Redactor, most_tokens: int, tell: Callable[[Told], None]) -> None:
+        self._redactor = redactor
+        self._most_chars = most_tokens * CHARS_PER_TOKEN_AT_MOST
+        self._tell = tell
+        self._parts: list[Part] = []
+        self.begin()
+
+    def begin(self) -> None:
+        """An attempt begins; the parts of the one before are dropped."""
+        if self._parts:
+            self._tell(Anew())
+        self._parts = []
+        self._filter = SecretFilter(self._redactor)
+        self._kind: type[TextDelta | ThoughtDelta] = TextDelta
+        self._chars = 0
+
+    @property
+    def has_begun(self) -> bool:
+        return self._chars > 0 or any(isinstance(part, ToolCall) for part in self._parts)
+
+    def add(self, part: Part) -> bool:
+        """Add the next part; gives whether the answer is complete."""
+        if isinstance(part, TextDelta | ThoughtDelta):
+            if type(part) is not self._kind:
+                self._flush()
+                self._kind = type(part)
+            self._chars += len(part.text)
+            self._emit_text(self._filter.take(part.text))
+        elif isinstance(part, Finish):
+            return self._end(part.reason)
+        elif isinstance(part, ToolCall):
+            self._flush()
+            self._emit(self._cleared(part))
+        else:
+            self._emit(part)
+        return self._chars > self._most_chars and self._end("length")
+
+    def _flush(self) -> None:
+        self._emit_text(self._filter.rest())
+
+    def _emit_text(self, text: str) -> None:
+        if text:
+            self._emit(self._kind(text))
+
+    def _emit(self, part: Part) -> None:
+        self._parts.append(part)
+        self._tell(part)
+
+    def _end(self, reason: FinishReason) -> bool:
+        self._flush()
+        self._emit(Finish(reason))
+        return True
+
+    def _cleared(self, call: ToolCall) -> ToolCall:
+        masked = self._redactor.masked
+        given = None if call.input is None else orjson.loads(self._redactor.kept(orjson.dumps(call.input)))
+        return ToolCall(masked(call.id), masked(call.name), given, None if call.raw is None else masked(call.raw))
+
+    def cost(self, plan: Plan, served: Served) -> Cost:
+        """What the answer costs: by the provider's own counts and price, else by those that are known here."""
+        usage = next((part for part in reversed(self._parts) if isinstance(part, Usage)), None)
+        if usage is not None:
+            prompt, written = (max(0, min(n, MOST_TOKENS)) for n in (usage.input_tokens, usage.output_tokens))
+        else:
+            answer = added_up(self._parts)
+            prompt, written = plan.need.input_tokens, tokens_of(answer.text) + tokens_of(answer.thought)
+            written += sum(map(tokens_of_call, answer.tool_calls))
+        told = None if usage is None else usage.cost_usd
+        name, provider, price = served.name, served.model.provider, served.model.price
+        if told is not None and is_amount(told):
+            return Cost(name, provider, prompt, written, exact(told), "upstream", plan.prompt)
+        usd = spend.cost(price, prompt, written)
+        return Cost(name, provider, prompt, written, usd, "price" if usd else "zero", plan.prompt)
+
+    def completion(self, cost: Cost) -> Completion:
+        return added_up(
+            self._parts,
+            model=cost.model,
+            input_tokens=cost.input_tokens,
+            output_tokens=cost.output_tokens,
+            cost_usd=cost.cost_usd,
+            cost_source=cost.cost_source,
+            served_by=cost.provider,
+        )
 
 
 class Attempts:
@@ -75,8 +193,7 @@ class Attempts:
         raise ProviderError("unavailable", "There is no model to ask.")
 
     async def _ask(self, served: Served) -> None:
-        tokens = self._plan.need.input_tokens + self._plan.need.output_tokens
-        wait = served.rate.take(tokens, self._pace.now()) / SECOND_US
+        wait = served.rate.take(self._plan.tokens, self._pace.now()) / SECOND_US
         try:
             if wait > served.model.timeout_s:
                 raise TooMany("rate_limited", f"There is room for it in {wait:.0f} s (`rate_limit_tpm`).")
@@ -85,32 +202,28 @@ class Attempts:
             async with served.used() as provider:
                 await self._ask_in_turn(served, provider)
         except (ProviderError, asyncio.CancelledError):
-            served.rate.give_back(tokens)
+            served.rate.give_back(self._plan.tokens)
             raise
 
     async def _ask_in_turn(self, served: Served, provider: Provider) -> None:
         began = self._pace.now()
         ends = began + min(self._left_us, int(served.model.timeout_s * SECOND_US))
         try:
-            await self._try(served, provider, ends)
+            for number in count(1):
+                self._answer.begin()
+                self.answering = served
+                try:
+                    return await self._once(served, provider, ends)
+                except ProviderError as error:
+                    wait_s = self._wait_s(number, error)
+                    is_over = self._pace.now() + wait_s * SECOND_US >= ends
+                    if not error.may_retry or number >= self._plan.retry.attempts or is_over:
+                        raise
+                await self._pace.sleep(wait_s)
         finally:
             ran = self._pace.now() - began
             self.ran_us += ran
             self._left_us -= ran
-
-    async def _try(self, served: Served, provider: Provider, ends: int) -> None:
-        for number in count(1):
-            self._answer.begin()
-            self.answering = served
-            try:
-                await self._once(served, provider, ends)
-                return
-            except ProviderError as error:
-                wait_s = self._wait_s(number, error)
-                is_over = self._pace.now() + wait_s * SECOND_US >= ends
-                if not error.may_retry or number >= self._plan.retry.attempts or is_over:
-                    raise
-            await self._pace.sleep(wait_s)
 
     async def _once(self, served: Served, provider: Provider, ends: int) -> None:
         seconds = (ends - self._pace.now()) / SECOND_US
@@ -120,23 +233,20 @@ class Attempts:
         parts = provider.stream(self._plan.request.to(served.model.model, seconds))
         try:
             async with asyncio.timeout(seconds):
-                await self._receive(parts)
+                async for part in parts:
+                    if self._answer.add(part):
+                        return
         except TimeoutError:
             raise ProviderError("timeout", f"It did not answer within {seconds:.4g} s.") from None
         finally:
             if isinstance(parts, AsyncGenerator):
                 await parts.aclose()
-
-    async def _receive(self, parts: AsyncIterator[Part]) -> None:
-        async for part in parts:
-            if self._answer.add(part):
-                return
         raise ProviderError("malformed", "Its answer has no end.")
 
     def _wait_s(self, number: int, error: ProviderError) -> float:
         """Exponential backoff with jitter, and not before the provider's ``Retry-After``."""
         retry, chance = self._plan.retry, self._pace.chance()
-        grown: float = min(retry.max_delay_s, retry.base_delay_s * 2 ** min(number - 1, 32))
         if error.retry_after_s is not None:
             return error.retry_after_s + retry.base_delay_s * chance
+        grown: float = min(retry.max_delay_s, retry.base_delay_s * 2 ** min(number - 1, 32))
         return grown * (1 + chance) / 2

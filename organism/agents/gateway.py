@@ -9,63 +9,57 @@ follows it may be tried again, or elsewhere.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
 import orjson
 
-from organism.agents.answer_buffer import AnswerBuffer
-from organism.agents.attempts import SECOND_US, Attempts, Pace, Plan, TooMany
-from organism.agents.provider import ProviderError
+from organism.agents.attempts import SECOND_US, AnswerBuffer, Attempts, Pace, Plan, TooMany
+from organism.agents.providers import ProviderError
 from organism.agents.providers.messages import tokens_of_request
 from organism.agents.providers.replay import prompt_digest
-from organism.agents.providers.table import connected
-from organism.agents.roster import Roster, Served
+from organism.agents.roster import Roster, Served, connected
 from organism.config.settings import Budget, Listener, Price
 from organism.config.tokens import TenantEntry, budget_of_tenant, holder
-from organism.model.completion import CompleteError, CostSource, ModelRequest
-from organism.model.money import NOTHING, exact
+from organism.model.completion import CompleteError, ModelRequest
+from organism.model.money import NOTHING
 from organism.model.principal import Principal
 from organism.model.redact import Redactor
 from organism.model.thread import Message
 from organism.model.tool import ToolSpec
 from organism.pump import spend
 from organism.pump.decision import Decision
-from organism.pump.models import ModelCall, Outcome, Told
-from organism.pump.spend import Cost, Need
+from organism.pump.models import Cost, ModelCall, Outcome, Told
+from organism.pump.spend import Need
 
 LEAST_LEFT: Final = 1024
 """Tokens for an answer where the estimate leaves none of the context; the provider counts the prompt exactly."""
-STALE: Final = 256
-"""With so many plans in memory, those of killed calls are dropped."""
 MOST_SAID: Final = 2000
 MOST_RUNS: Final = 3
 """How many runs may be nested, the outermost counted."""
 
 
-@dataclass(frozen=True, slots=True)
-class TenantRules:
-    """The rights of one tenant, asked again at each call.
+class Gateway:
+    """One tenant's gateway. Its rights are asked again at each call.
 
     ``principal`` gives the token of that name, None if it is not valid any more; ``budget`` bounds the runs and days of
     all agents.
     """
 
-    principal: Callable[[str], Principal | None]
-    budget: Callable[[], Budget]
-
-
-class Gateway:
-    def __init__(self, roster: Roster, redactor: Redactor, pace: Pace, tenant: TenantRules) -> None:
+    def __init__(
+        self,
+        roster: Roster,
+        redactor: Redactor,
+        pace: Pace,
+        principal: Callable[[str], Principal | None],
+        budget: Callable[[], Budget],
+    ) -> None:
         self._roster = roster
         self._redactor = redactor
         self._pace = pace
-        self._tenant = tenant
-        self._plans: dict[str, Plan] = {}
-        self._costs: dict[str, Cost] = {}
-
-    # -- before
+        self._principal = principal
+        self._budget = budget
 
     def reserve(self, decision: Decision, call: ModelCall) -> None:
         rules = decision.state.rules
@@ -74,12 +68,11 @@ class Gateway:
         request = self._request(call)
         need = _need(chain, request)
         _hold_rate(chain, need, decision.at)
-        need = spend.fitted(need, spend.bounds(decision, call, self._tenant.budget()))
+        need = spend.fitted(need, spend.bounds(decision, call, self._budget()))
         spend.reserve(decision, call, need)
-        self._forget(decision)
         if not need.is_asked and need.output_tokens <= spend.SURELY_WRITTEN:  # many refuse more than they can write
             request = replace(request, max_tokens=need.output_tokens)
-        self._plans[call.key] = Plan(chain, request, need, rules.retry, prompt_digest(request))
+        call.plan = Plan(chain, request, need, rules.retry, prompt_digest(request))
 
     def _allowed(self, call: ModelCall) -> tuple[Served, ...]:
         """The models to ask in turn: those of the configuration that the root's principal may use by now (S5)."""
@@ -92,7 +85,7 @@ class Gateway:
         holder = call.message.root.principal
         if holder is None:
             return chain
-        principal = self._tenant.principal(holder)
+        principal = self._principal(holder)
         if principal is None:
             raise _not_allowed(f"This follows from an injection by the token {holder!r}, which is not valid any more.")
         if principal.models is None:
@@ -131,27 +124,21 @@ class Gateway:
                     "The tools or the answer's schema hold a live secret of this installation; take it out of them.",
                 )
 
-    def _forget(self, decision: Decision) -> None:
-        """Drop the plans of killed calls, which are never settled here."""
-        if len(self._plans) >= STALE:
-            held = decision.state.routing.spend.open
-            self._plans = {key: plan for key, plan in self._plans.items() if key in held}
-            self._costs = {key: cost for key, cost in self._costs.items() if key in held}
-
-    # -- the call
-
     async def call(self, call: ModelCall, tell: Callable[[Told], None]) -> Outcome:
-        plan = self._plans[call.key]
+        """See ``Models``."""
+        plan: Plan = call.plan
         answer = AnswerBuffer(self._redactor, plan.need.output_tokens, tell)
         attempts = Attempts(plan, answer, self._pace)
         try:
             served = await attempts.answered()
         except ProviderError as error:
-            self._costs[call.key] = _partial(plan, attempts.answering, answer)
-            return Outcome(None, self._told(error), attempts.sent, attempts.ran_us)
-        cost = self._costs[call.key] = _cost(plan, served, answer)
-        served.rate.give_back(max(0, plan.need.input_tokens + plan.need.output_tokens - _tokens(cost)))
-        return Outcome(answer.completion(served.name, cost), None, attempts.sent, attempts.ran_us)
+            cost = _no_cost(plan)
+            if attempts.answering is not None and answer.has_begun:
+                cost = answer.cost(plan, attempts.answering)
+            return Outcome(None, self._told(error), attempts.sent, attempts.ran_us, cost)
+        cost = answer.cost(plan, served)
+        served.rate.give_back(max(0, plan.tokens - cost.input_tokens - cost.output_tokens))
+        return Outcome(answer.completion(cost), None, attempts.sent, attempts.ran_us, cost)
 
     def _told(self, error: ProviderError) -> dict[str, str]:
         """The error as it is recorded. What a server said may be anything; no secret of ours is in it."""
@@ -159,14 +146,6 @@ class Gateway:
         if isinstance(error, TooMany):
             code = "rate_limit_exceeded"
         return {"code": code, "message": self._redactor.text(error.message)[:MOST_SAID]}
-
-    # -- after
-
-    def settle(self, decision: Decision, call: ModelCall, outcome: Outcome) -> None:
-        plan = self._plans.pop(call.key, None)
-        cost = self._costs.pop(call.key, None)
-        if plan is not None:
-            spend.settle(decision, call, outcome, cost or _no_cost(plan))
 
 
 def _not_allowed(message: str) -> CompleteError:
@@ -234,26 +213,8 @@ def _hold_rate(chain: tuple[Served, ...], need: Need, now: int) -> None:
         )
 
 
-def _cost(plan: Plan, served: Served, answer: AnswerBuffer) -> Cost:
-    prompt, written = answer.tokens(plan.need.input_tokens)
-    named = answer.upstream_usd
-    usd = exact(named) if named is not None else spend.cost(served.model.price, prompt, written)
-    model, provider = served.name, served.model.provider
-    source: CostSource = "upstream" if named is not None else "price" if usd else "zero"
-    return Cost(model, provider, prompt, written, usd, source, plan.prompt)
-
-
-def _partial(plan: Plan, served: Served | None, answer: AnswerBuffer) -> Cost:
-    """What a call costs that failed: nothing if no answer had begun, else what the last model had sent."""
-    return _cost(plan, served, answer) if served is not None and answer.has_begun else _no_cost(plan)
-
-
 def _no_cost(plan: Plan) -> Cost:
     return Cost(plan.need.model, plan.need.provider, 0, 0, NOTHING, "zero", plan.prompt)
-
-
-def _tokens(cost: Cost) -> int:
-    return cost.input_tokens + cost.output_tokens
 
 
 class Gateways:
@@ -280,5 +241,5 @@ class Gateways:
         def principal(name: str) -> Principal | None:
             return holder(self._entries(), tenant, name, now() / 1e6)
 
-        rules = TenantRules(principal, lambda: budget_of_tenant(self._entries(), tenant))
-        return Gateway(self.roster, self._redactor, Pace(now, self._chance), rules)
+        pace = Pace(now, self._chance)
+        return Gateway(self.roster, self._redactor, pace, principal, lambda: budget_of_tenant(self._entries(), tenant))

@@ -8,17 +8,42 @@ from __future__ import annotations
 import math
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Final
 
 from anyio import CapacityLimiter
 
-from organism.agents.provider import Provider
+from organism.agents.providers import Provider
+from organism.agents.providers.anthropic import AnthropicProvider
+from organism.agents.providers.local import local
+from organism.agents.providers.offline import Offline
+from organism.agents.providers.openai import OpenAIProvider
+from organism.agents.providers.scripted import Scripted
 from organism.config.settings import Model
+from organism.errors import ConfigInvalid
 
 MINUTE_US: Final = 60_000_000
 
-Make = Callable[[str, Model], Provider]
-"""Makes the provider of a model of that name. Raises ``ConfigInvalid`` if it cannot."""
+PROVIDERS: Final[Mapping[str, Callable[[Model, str | None], Provider]]] = {
+    "openai": lambda model, key: OpenAIProvider(model.base_url, key, model.api_key_env),
+    "anthropic": lambda model, key: AnthropicProvider(model.base_url, key, model.api_key_env),
+    "offline": lambda _model, _key: Offline(),
+    "local": lambda model, _key: local(model.context_window),
+    "scripted": lambda model, _key: Scripted.read(model.script or Path()),
+}
+"""How each provider is made of a model's section and its key."""
+
+
+def connected(name: str, model: Model, environment: Mapping[str, str]) -> Provider:
+    """The provider of the model of that name; its key comes from the environment. Raises ``ConfigInvalid``.
+
+    A missing key is an error of the first call: an organism starts without what it does not use.
+    """
+    make = PROVIDERS.get(model.provider)
+    if make is None:
+        known = ", ".join(PROVIDERS)
+        raise ConfigInvalid(f"models.{name}: the provider `{model.provider}` is not there; there are {known}.")
+    return make(model, environment.get(model.api_key_env) if model.api_key_env is not None else None)
 
 
 class Rate:
@@ -71,14 +96,14 @@ class Served:
         self.model = model
         self.provider = provider
         self.rate = Rate(model.rate_limit_tpm)
-        self._limiter = CapacityLimiter(_at_once(model))
+        self._limiter = CapacityLimiter(model.max_concurrent or math.inf)
         self._in_use = 0
         self._is_retired = False
 
     def inherit(self, before: Served) -> None:
         """Take over the waiting calls and the used rate of the same model in the configuration before."""
         self._limiter, self.rate = before._limiter, before.rate
-        self._limiter.total_tokens = _at_once(self.model)
+        self._limiter.total_tokens = self.model.max_concurrent or math.inf
         self.rate.resize(self.model.rate_limit_tpm)
 
     @asynccontextmanager
@@ -101,12 +126,10 @@ class Served:
                 await self.provider.close()
 
 
-def _at_once(model: Model) -> float:
-    return model.max_concurrent or math.inf
-
-
 class Roster:
-    def __init__(self, make: Make) -> None:
+    """``make`` gives the provider of a model of that name, or raises ``ConfigInvalid``."""
+
+    def __init__(self, make: Callable[[str, Model], Provider]) -> None:
         self._make = make
         self._served: dict[str, Served] = {}
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from decimal import Decimal
 from typing import Any, Final
 
@@ -233,7 +234,7 @@ class RunningCall:
             content = Content(handling.message.thread.id, _completion_json(completion, shown, whole=is_shown_whole))
         elif self._said or self._text is not None:
             self._text_in(decision).cut(decision)
-        runtime.models.settle(decision, self._call, outcome)
+        spend.settle(decision, self._call, outcome)
         step.result = completion
         decision.record(step, outcome.error, content)
         self._stream.calls.pop(self, None)
@@ -275,32 +276,18 @@ class RunningCall:
 
 
 def _completion_json(completion: Completion, shown: str, *, whole: bool) -> bytes:
-    """The completion as its step keeps it. ``shown`` is the id of its block, if it has one.
+    """The completion as its step records it. ``shown`` is the id of its block, if it has one.
 
-    A text that the block holds ``whole`` is not kept twice.
+    A text that the block holds ``whole`` is not stored twice.
     """
-    body = {
-        "model": completion.model,
-        "thought": completion.thought,
-        "tool_calls": [
-            {"id": call.id, "name": call.name, "input": call.input, "raw": call.raw} for call in completion.tool_calls
-        ],
-        "finish": completion.finish,
-        "input_tokens": completion.input_tokens,
-        "output_tokens": completion.output_tokens,
-        "cost_usd": str(completion.cost_usd),
-        "cost_source": completion.cost_source,
-        "served_by": completion.served_by,
-    }
-    if not whole:
-        body["text"] = completion.text
-    if shown:
-        body["shown"] = shown
-    return run_json(body)
+    body = {**asdict(completion), "cost_usd": str(completion.cost_usd)}
+    if whole:
+        del body["text"]
+    return run_json({**body, "shown": shown} if shown else body)
 
 
 def completed(said: Mapping[str, Any], text: str) -> Completion:
-    """The completion that was kept as JSON, with its text."""
+    """The completion that was recorded as JSON, with its text."""
     fields = {name: value for name, value in said.items() if name != "shown"}
     calls = tuple(ToolCall(**call) for call in said["tool_calls"])
     return Completion(**{**fields, "text": text, "tool_calls": calls, "cost_usd": Decimal(said["cost_usd"])})

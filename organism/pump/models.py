@@ -9,23 +9,28 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from decimal import Decimal
+from typing import Any, Protocol
 
 from organism.config.settings import Listener
-from organism.model.completion import ChatMessage, CompleteOptions, Completion, Part
+from organism.model.completion import ChatMessage, CompleteOptions, Completion, CostSource, Part
 from organism.model.thread import Message
 from organism.pump.decision import Decision
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class ModelCall:
-    """One ``complete`` of a handling: step ``step`` of ``message``, for ``listener`` under the rules it began with."""
+    """One ``complete`` of a handling: step ``step`` of ``message``, for ``listener`` under the rules it began with.
+
+    ``plan`` is what the implementation of ``Models`` prepared when the call was reserved.
+    """
 
     message: Message
     listener: Listener
     step: int
     messages: Sequence[ChatMessage]
     options: CompleteOptions
+    plan: Any = None
 
     @property
     def key(self) -> str:
@@ -34,13 +39,30 @@ class ModelCall:
 
 
 @dataclass(frozen=True, slots=True)
+class Cost:
+    """What a call has used, and of which model. ``prompt`` is the digest of what was sent."""
+
+    model: str
+    provider: str
+    input_tokens: int
+    output_tokens: int
+    cost_usd: Decimal
+    cost_source: CostSource
+    prompt: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Outcome:
-    """How a call ended: the ``completion``, or the error that it is recorded as. ``attempts`` counts what was sent."""
+    """How a call ended: the ``completion``, or the error that it is recorded as. ``attempts`` counts what was sent.
+
+    Without ``cost`` nothing was spent.
+    """
 
     completion: Completion | None
     error: dict[str, str] | None
     attempts: int
     duration_us: int
+    cost: Cost | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +75,7 @@ Told = Part | Anew
 
 
 class Models(Protocol):
-    """Calls models. ``reserve`` and ``settle`` decide and never wait; ``call`` waits and decides nothing."""
+    """Calls models. ``reserve`` decides and never waits; ``call`` waits and decides nothing."""
 
     def reserve(self, decision: Decision, call: ModelCall) -> None:
         """Add ``budget_reserved`` to the decision that begins the step.
@@ -66,6 +88,3 @@ class Models(Protocol):
 
         What it hears is shown to people at once: it went through the leak check. Raises nothing but ``CancelledError``.
         """
-
-    def settle(self, decision: Decision, call: ModelCall, outcome: Outcome) -> None:
-        """Add ``model_called`` and ``budget_settled`` to the decision that records the step."""

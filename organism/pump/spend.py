@@ -14,11 +14,11 @@ from typing import Any, Final, NamedTuple
 
 from organism.config.settings import Budget, Price, Spend
 from organism.model.completion import CompleteError, CostSource
-from organism.model.money import plain, priced
+from organism.model.money import NOTHING, plain, priced
 from organism.model.thread import Message
 from organism.projections.spend import Amount, Held, key_of
 from organism.pump.decision import Decision
-from organism.pump.models import ModelCall, Outcome
+from organism.pump.models import Cost, ModelCall, Outcome
 
 SURELY_WRITTEN: Final = 4096
 """Tokens that every model can write in one answer."""
@@ -50,19 +50,6 @@ class Need:
     def least(self) -> int:
         """Of an answer shorter than that the call is of no use."""
         return self.output_tokens if self.is_asked else min(self.output_tokens, LEAST_ANSWER)
-
-
-@dataclass(frozen=True, slots=True)
-class Cost:
-    """What a call has used, and of which model. ``prompt`` is the digest of what was sent."""
-
-    model: str
-    provider: str
-    input_tokens: int
-    output_tokens: int
-    cost_usd: Decimal
-    cost_source: CostSource
-    prompt: str = ""
 
 
 class Bound(NamedTuple):
@@ -160,11 +147,12 @@ def reserve(decision: Decision, call: ModelCall, need: Need) -> None:
     decision.add("budget_reserved", data, None, call.message.thread.id)
 
 
-def settle(decision: Decision, call: ModelCall, outcome: Outcome, spent: Cost) -> None:
+def settle(decision: Decision, call: ModelCall, outcome: Outcome) -> None:
     """Record the call and what it has used, in place of what was held. One that was settled already stays as it was."""
     held = decision.state.routing.spend.open.get(call.key)
     if held is None:
         return
+    spent = outcome.cost or Cost(held.data["model"], held.data["provider"], 0, 0, NOTHING, "zero")
     ended = {"attempts": outcome.attempts, "duration": outcome.duration_us, "prompt": spent.prompt}
     if outcome.error is not None:
         ended["error"] = outcome.error

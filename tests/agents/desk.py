@@ -9,10 +9,9 @@ from decimal import Decimal
 from typing import Any
 
 from organism.agents.attempts import Pace
-from organism.agents.gateway import Gateway, TenantRules
-from organism.agents.provider import Provider
-from organism.agents.providers.script import Answer, ScriptedFault, ScriptedUsage
-from organism.agents.providers.scripted import Scripted
+from organism.agents.gateway import Gateway
+from organism.agents.providers import Provider
+from organism.agents.providers.scripted import Answer, Scripted, ScriptedFault, ScriptedUsage
 from organism.agents.roster import Roster
 from organism.config.settings import Budget, Model, Price
 from organism.model.completion import ModelRequest, Part
@@ -20,6 +19,7 @@ from organism.model.events import Event
 from organism.model.principal import Principal
 from organism.model.redact import Redactor
 from organism.model.thread import Message, Root
+from organism.pump import spend
 from organism.pump.models import ModelCall, Outcome, Told
 from organism.pump.rules import Rules
 from tests.agents.turning import turn
@@ -101,8 +101,7 @@ class Desk:
         self.roster = Roster(self._made)
         self.models = {name: each for name, (each, _) in models.items()}
         pace = Pace(lambda: self.purse.at, lambda: 0.5, self.sleep)
-        tenant = TenantRules(self.principals.get, lambda: self.budget)
-        self.gateway = Gateway(self.roster, self.redactor, pace, tenant)
+        self.gateway = Gateway(self.roster, self.redactor, pace, self.principals.get, lambda: self.budget)
 
     async def open(self) -> Desk:
         """Serve the models."""
@@ -148,5 +147,5 @@ class Desk:
     def settle(self, call: ModelCall, outcome: Outcome) -> list[Event]:
         """The unit that records its answer."""
         decision = self.purse.state.decide(call.message.thread, call.message)
-        self.gateway.settle(decision, call, outcome)
+        spend.settle(decision, call, outcome)
         return self.purse.take(decision).events

@@ -313,12 +313,3 @@ async def test_what_had_come_is_of_the_model_that_said_it(desk: Any) -> None:
     d.roster.chain("second")[0].rate.take(600, d.purse.at)
     called = (await d.complete(d.begun(), max_tokens=100)).called
     assert (called["model"], called["output_tokens"], called["cost_source"]) == ("m", 25, "price")
-
-
-async def test_what_is_remembered_of_killed_calls_is_bounded(desk: Any) -> None:
-    d = await desk()
-    for number in range(600):
-        message = d.begun(thread=str(number))
-        d.reserve(message)
-        d.purse.lose(message, 1)
-    assert len(d.gateway._plans) <= 256  # noqa: SLF001 - what is bounded is nobody else's business

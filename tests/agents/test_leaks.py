@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from organism.agents.providers.script import ScriptedCall
+from organism.agents.providers.scripted import ScriptedCall
 from organism.model.completion import CompleteError, TextDelta, ThoughtDelta, ToolCall
 from organism.model.redact import MASK, Redactor
 from organism.model.tool import ToolSpec

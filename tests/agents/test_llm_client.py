@@ -10,7 +10,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from organism.agents import llm_client
-from organism.agents.provider import ProviderError
+from organism.agents.providers import ProviderError
 from organism.model.completion import Finish, TextDelta, Usage
 from tests.agents.peer.answers import Answer
 from tests.agents.peer.fixture import Peer

@@ -12,10 +12,11 @@ from organism.config.settings import Price
 from organism.model.completion import CompleteError, Completion, FinishReason, TextDelta, ThoughtDelta, ToolCall
 from organism.pump import spend
 from organism.pump.decision import Decision
-from organism.pump.models import Anew, ModelCall, Outcome, Told
+from organism.pump.models import Anew, Cost, ModelCall, Outcome, Told
 
 PRICE = Price(Decimal(1), Decimal(2))
 NEED = spend.Need("m", "scripted", PRICE, 100, 200, 10.0, is_asked=True)
+USED = Cost("m", "scripted", 10, 20, spend.cost(PRICE, 10, 20), "price")
 
 Tell = Callable[[Told], None]
 
@@ -85,15 +86,10 @@ class Speaker:
                 text += word
                 tell(TextDelta(word))
         if error is not None:
-            return Outcome(None, error, 1, 1000)
+            return Outcome(None, error, 1, 1000, USED)
         finish: FinishReason = "tool_calls" if calls else "stop"
-        cost = spend.cost(PRICE, 10, 20)
-        return Outcome(Completion("m", text, thought, tuple(calls), finish, 10, 20, cost, "price"), None, 1, 1000)
+        completion = Completion("m", text, thought, tuple(calls), finish, 10, 20, USED.cost_usd, "price")
+        return Outcome(completion, None, 1, 1000, USED)
 
     async def pause(self) -> None:
         """Before each word: none."""
-
-    def settle(self, decision: Decision, call: ModelCall, outcome: Outcome) -> None:
-        """See ``Models``."""
-        used = spend.Cost("m", "scripted", 10, 20, spend.cost(PRICE, 10, 20), "price")
-        spend.settle(decision, call, outcome, used)

@@ -11,19 +11,15 @@ from typing import Any
 import orjson
 
 from organism.agents.gateway import hold_depth
-from organism.agents.provider import ProviderError
+from organism.agents.providers import ProviderError
 from organism.agents.providers.scripted import Scripted
 from organism.bootstrap import Parts
 from organism.model.completion import (
     ChatMessage,
     CompleteError,
     CompleteOptions,
-    Completion,
-    Finish,
     ModelRequest,
-    TextDelta,
-    ToolCall,
-    Usage,
+    added_up,
 )
 from organism.pump.decision import Decision
 from organism.pump.models import ModelCall, Outcome, Told
@@ -64,23 +60,7 @@ class Played:
                 heard.append(part)
         except ProviderError as error:
             return Outcome(None, {"code": "upstream_error", "message": str(error)}, 1, 0)
-        return Outcome(_completion(heard), None, 1, 0)
-
-    def settle(self, decision: Decision, call: ModelCall, outcome: Outcome) -> None:
-        """Nothing costs anything."""
-
-
-def _completion(heard: Sequence[Any]) -> Completion:
-    usage = next((part for part in heard if isinstance(part, Usage)), Usage(0, 0))
-    return Completion(
-        MODEL,
-        "".join(part.text for part in heard if isinstance(part, TextDelta)),
-        tool_calls=tuple(part for part in heard if isinstance(part, ToolCall)),
-        finish=next(part.reason for part in heard if isinstance(part, Finish)),
-        served_by="scripted",
-        input_tokens=usage.input_tokens,
-        output_tokens=usage.output_tokens,
-    )
+        return Outcome(added_up(heard, model=MODEL, served_by="scripted"), None, 1, 0)
 
 
 def agent(prompt: str = "Be brief.", **keys: Any) -> dict[str, Any]:

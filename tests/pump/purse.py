@@ -19,7 +19,7 @@ from organism.model.thread import Message
 from organism.pump import spend
 from organism.pump.decision import Decision, State
 from organism.pump.folded import Folded
-from organism.pump.models import ModelCall, Outcome
+from organism.pump.models import Cost, ModelCall, Outcome
 from organism.pump.rules import Rules, payload_classes
 from tests.flows.world import World
 
@@ -104,8 +104,8 @@ class Purse:
     def settle(self, call: ModelCall, prompt: int, answer: int, us: int = 0) -> Decision:
         """It went well and used so many tokens."""
         decision = self.state.decide(call.message.thread, call.message)
-        used = spend.Cost("m", "scripted", prompt, answer, spend.cost(PRICE, prompt, answer), "price")
-        spend.settle(decision, call, Outcome(ANSWERED, None, 1, us), used)
+        used = Cost("m", "scripted", prompt, answer, spend.cost(PRICE, prompt, answer), "price")
+        spend.settle(decision, call, Outcome(ANSWERED, None, 1, us, used))
         return self.take(decision)
 
     def lose(self, message: Message, step: int) -> Decision:
