@@ -22,6 +22,8 @@ from organism.codec.shape import Payload
 from organism.codec.xsd import payload_xsd, text_of
 from organism.errors import Fault
 
+_REMEMBERED = "__payload_schema__"
+
 
 @dataclass(frozen=True, slots=True)
 class PayloadSchema:
@@ -49,7 +51,15 @@ class PayloadSchema:
 
     @classmethod
     def of(cls, payload_class: type) -> PayloadSchema:
-        """Derive everything from ``payload_class``; raises ``UnsupportedPayload``, which lists each fault."""
+        """Derived once from ``payload_class``, which remembers it; raises ``UnsupportedPayload`` with each fault."""
+        schema: PayloadSchema | None = getattr(payload_class, "__dict__", {}).get(_REMEMBERED)
+        if schema is None:
+            schema = cls._derived(payload_class)
+            type.__setattr__(payload_class, _REMEMBERED, schema)  # it goes with the class, when a reload replaces it
+        return schema
+
+    @classmethod
+    def _derived(cls, payload_class: type) -> PayloadSchema:
         shapes = payload_of(payload_class)
         xsd = text_of(payload_xsd(shapes))
         enforced = payload_xsd(shapes, enforced=True)
