@@ -25,8 +25,9 @@ if MEMORY.is_dir() and os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).
 
 # No deadline: a busy machine is no fault of the code. A failing example is printed so that it can be run again.
 settings.register_profile("push", deadline=None, print_blob=True)
+settings.register_profile("fast", deadline=None, print_blob=True, max_examples=20)
 settings.register_profile("soak", deadline=None, print_blob=True, max_examples=10_000)
-settings.load_profile("push")  # another: ./scripts/test --hypothesis-profile soak
+settings.load_profile("push")  # others: `./scripts/test --hypothesis-profile soak`, `--fast`
 
 # Standard output belongs to the commands that run in this process.
 structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.__stderr__))

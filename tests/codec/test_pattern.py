@@ -107,6 +107,7 @@ def test_what_could_be_slow_or_is_not_known_is_refused_by_name(source: str, word
         Pattern.of(source)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("source", HARD)
 @pytest.mark.parametrize("bit", ["a", "a@", "xa"])
 def test_no_pattern_takes_longer_than_its_text_is_long(source: str, bit: str) -> None:
@@ -174,7 +175,7 @@ def test_what_a_handler_sends_is_held_to_its_patterns() -> None:
     assert [fault.pointer for fault in refused.value.details] == ["/by_name/k/code"]
 
 
-@settings(max_examples=150, deadline=None, derandomize=True)
+@settings(derandomize=True)
 @given(st.sampled_from(TAKEN), st.text("ab-x019.\\$]^[\"'! \tä+E/GETPOS", max_size=12))
 def test_libxml2_and_python_read_a_pattern_alike(source: str, text: str) -> None:
     pattern = Pattern.of(source)
@@ -185,7 +186,7 @@ RANGES = st.lists(st.tuples(st.integers(0x20, 0x7E), st.integers(0, 12)), min_si
 SEEN = ["\t", "\n", "\r", *map(chr, range(0x20, 0x90)), "ä", "😀"]
 
 
-@settings(max_examples=200, deadline=None, derandomize=True)
+@settings(derandomize=True)
 @given(RANGES, st.booleans())
 def test_a_class_of_any_ranges_is_read_alike(ranges: list[tuple[int, int]], negated: bool) -> None:  # noqa: FBT001 - chance
     inside = "".join(re.escape(chr(low)) + "-" + re.escape(chr(min(low + width, 0x7E))) for low, width in ranges)

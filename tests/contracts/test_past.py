@@ -82,6 +82,7 @@ async def log(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[L
     await opened.close()
 
 
+@pytest.mark.thorough
 async def test_l10_each_answer_can_be_had_again_as_of_its_position(log: Log) -> None:
     kept: dict[int, Answers] = {}
     await tell(log, kept, LAST)
@@ -99,6 +100,7 @@ async def test_l10_before_the_first_event_there_was_nothing(log: Log) -> None:
     assert [page.total for name, page in before.items() if " " in name] == [0] * 10
 
 
+@pytest.mark.thorough
 async def test_l10_a_row_that_was_deleted_is_there_before_and_not_after(log: Log) -> None:
     for number in range(CHECKPOINT_EVENTS):  # so many versions of it
         await log.commit(unit("thr-1", created(), sent(f"msg-{number}")))
@@ -131,6 +133,7 @@ def without_rows(place: Path) -> None:
         database.execute("DELETE FROM models")
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("meanwhile", [nothing, without_rows])
 async def test_l10_the_past_is_the_same_over_stops_and_rebuilds(
     tmp_path: Path, meanwhile: Callable[[Path], None]

@@ -82,6 +82,7 @@ class Canned(Played):
         return Outcome(CASES[case].completion if is_first else OVER, None, 1, 0)
 
 
+@pytest.mark.thorough
 @pytest.mark.timeout(240)
 async def test_each_of_more_than_two_hundred_kinds_of_answers_ends_as_documented(world: MakeWorld) -> None:
     play = thinking(world, LISTENERS, source=SOURCE)

@@ -133,7 +133,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return place
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(where=st.floats(0, 1, exclude_max=True), bit=st.integers(0, 7))
 async def test_l7_a_flipped_bit_is_found_or_changes_nothing(
     whole: Path, tmp_path: Path, where: float, bit: int

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from organism.errors import StalePosition
@@ -99,7 +99,6 @@ async def both(steps: list[Step], place: Path) -> tuple[list[Any], list[Any]]:
     return found
 
 
-@settings(max_examples=100)
 @given(steps=STEPS)
 def test_the_twin_answers_as_the_durable_engine_does(steps: list[Step]) -> None:
     with tempfile.TemporaryDirectory() as place:
@@ -107,7 +106,6 @@ def test_the_twin_answers_as_the_durable_engine_does(steps: list[Step]) -> None:
     assert durable == twin
 
 
-@settings(max_examples=30)
 @given(steps=STEPS)
 def test_a_read_that_takes_time_gives_the_same(steps: list[Step]) -> None:
     with tempfile.TemporaryDirectory() as place, pytest.MonkeyPatch.context() as patch:

@@ -171,6 +171,7 @@ BITS = (
 BEFORE = ("", "a://:", "eyJ", "org_")
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("before", BEFORE)
 def test_redaction_grows_no_faster_than_its_text(before: str) -> None:
     redactor = Redactor([SECRET], lambda _: False)

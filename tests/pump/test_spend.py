@@ -12,7 +12,7 @@ from typing import Any
 
 import orjson
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from organism.config.settings import Budget, Spend
@@ -251,7 +251,6 @@ MOVES = st.lists(
 
 
 @given(MOVES)
-@settings(deadline=None, max_examples=200)
 def test_whatever_happens_no_budget_is_overrun_and_a_restart_knows_what_was_spent(
     rules: Rules, moves: list[tuple[str, int, int, int, bool]]
 ) -> None:

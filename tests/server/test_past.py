@@ -111,6 +111,7 @@ def chatter(number: int) -> Unit:
     return Unit(thread, [Event("thread_created", {}), said, Event("thread_completed", {})], START_US, {})
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "wanted",
     [

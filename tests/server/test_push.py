@@ -8,7 +8,7 @@ from typing import Any
 
 import orjson
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from websockets.frames import Frame as WireFrame
 from websockets.protocol import Protocol, Side
@@ -316,7 +316,6 @@ async def test_who_comes_as_the_last_one_leaves_is_not_hung_up(world: World) -> 
 Moves = st.lists(st.sampled_from(["say", "say3", "block", "unblock", "turn", "again"]), max_size=60)
 
 
-@settings(max_examples=60, deadline=None)
 @given(moves=Moves, window_bytes=st.sampled_from([1_000, 10_000, 1 << 20]))
 def test_whatever_the_socket_does_the_union_is_the_log(moves: Sequence[str], window_bytes: int) -> None:
     async def play() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import orjson
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from organism.agents.providers import ProviderError
@@ -153,7 +153,6 @@ AT = st.sampled_from([0, 1])
 STREAM, JSON = "text/event-stream", "application/json"
 
 
-@settings(max_examples=60, deadline=None)
 @given(AT, st.lists(CHUNKS | PLACES, max_size=6), st.sampled_from([b"", b"data: [DONE]\n\n"]))
 def test_whatever_json_comes_it_is_parts_or_a_fault(played: Played, at: int, documents: list[Any], end: bytes) -> None:
     named = b"event: message_delta\n" if at else b""
@@ -161,20 +160,17 @@ def test_whatever_json_comes_it_is_parts_or_a_fault(played: Played, at: int, doc
     played.is_understood(at, body, STREAM)
 
 
-@settings(max_examples=40, deadline=None)
 @given(AT, DOCUMENTS)
 def test_whatever_document_comes_it_is_parts_or_a_fault(played: Played, at: int, document: Any) -> None:
     played.is_understood(at, json.dumps(document).encode(), JSON)
 
 
-@settings(max_examples=60, deadline=None)
 @given(AT, st.binary(max_size=200), st.binary(max_size=200))
 def test_whatever_bytes_come_they_are_parts_or_a_fault(played: Played, at: int, before: bytes, after: bytes) -> None:
     body = before + (odd_messages.SOUND if at else sse(odd_chat.SOUND)) + after
     played.is_understood(at, body, STREAM)
 
 
-@settings(max_examples=60, deadline=None)
 @given(AT, st.data())
 def test_the_beginning_of_a_sound_answer_is_never_taken_for_all_of_it(
     played: Played, at: int, data: st.DataObject

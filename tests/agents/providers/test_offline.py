@@ -369,6 +369,7 @@ async def test_an_answer_that_is_too_long_is_cut_and_says_so() -> None:
     assert (len(came.text), came.finish) == (20, "length")
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "unit", ["what is 1+", "1 ", "(", "no ", "<<", "fasse ", "Is it? ", "a, and what ", "-9", "Who was ", 'x = "', "é "]
 )

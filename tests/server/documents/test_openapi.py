@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -25,12 +26,27 @@ from organism.server.shapes.configuration import Healthy
 from tests.server.served import Frames, Served
 
 OPERATIONS = [(route.method, route.address) for route in ROUTES]
-PATHS = document(ROUTES)["paths"]
-COMPONENTS = {"components": document(ROUTES)["components"]}
+
+
+@cache
+def described() -> dict[str, Any]:
+    """The document of all routes."""
+    return document(ROUTES)
+
+
+@cache
+def declarations() -> str:
+    """wire.ts as it is made now."""
+    return text(ROUTES)
+
+
+def components() -> dict[str, Any]:
+    """What its schemas refer to."""
+    return {"components": described()["components"]}
 
 
 def operation(method: str, path: str) -> Any:
-    return PATHS[path][method.lower()]
+    return described()["paths"][path][method.lower()]
 
 
 async def nothing(call: Call) -> Answer:
@@ -42,7 +58,7 @@ async def test_it_is_served_without_a_token_at_the_root_and_below_the_base(hello
     for path in ("/openapi.json", f"{BASE}/openapi.json"):
         answer = await hello.client.get(path)
         assert (answer.status_code, answer.headers["content-type"]) == (200, "application/json")
-        assert answer.json() == orjson.loads(orjson.dumps(document(ROUTES)))
+        assert answer.json() == orjson.loads(orjson.dumps(described()))
 
 
 async def test_who_has_it_is_told_so(hello: Served) -> None:
@@ -51,27 +67,28 @@ async def test_who_has_it_is_told_so(hello: Served) -> None:
 
 
 def test_it_is_valid() -> None:
-    OPENAPI_31_VALIDATOR.validate(document(ROUTES))
-    for schema in COMPONENTS["components"]["schemas"].values():
-        jsonschema_rs.Draft202012Validator(schema | COMPONENTS)
+    OPENAPI_31_VALIDATOR.validate(described())
+    for schema in described()["components"]["schemas"].values():
+        jsonschema_rs.Draft202012Validator(schema | components())
 
 
 def test_it_has_each_route_and_no_other() -> None:
-    described = {(method.upper(), path) for path, methods in PATHS.items() for method in methods}
-    assert described == set(OPERATIONS)
+    found = {(method.upper(), path) for path, methods in described()["paths"].items() for method in methods}
+    assert found == set(OPERATIONS)
     names = [operation(*place)["operationId"] for place in OPERATIONS]
     assert len(set(names)) == len(names)
 
 
-@pytest.mark.parametrize(("method", "path"), OPERATIONS)
-def test_each_operation_says_what_it_does_and_shows_an_example_that_fits(method: str, path: str) -> None:
-    said = operation(method, path)
-    assert said["summary"]
-    given = [answer for status, answer in said["responses"].items() if status in {"200", "202"}]
-    forms = [form for answer in (*given, said.get("requestBody", {})) for form in answer.get("content", {}).values()]
-    assert forms
-    for form in forms:
-        jsonschema_rs.Draft202012Validator(form["schema"] | COMPONENTS).validate(form["example"])
+def test_each_operation_says_what_it_does_and_shows_an_example_that_fits() -> None:
+    for place in OPERATIONS:
+        said = operation(*place)
+        assert said["summary"], place
+        given = [answer for status, answer in said["responses"].items() if status in {"200", "202"}]
+        bodies = (*given, said.get("requestBody", {}))
+        forms = [form for body in bodies for form in body.get("content", {}).values()]
+        assert forms, place
+        for form in forms:
+            jsonschema_rs.Draft202012Validator(form["schema"] | components()).validate(form["example"])
 
 
 def taken(said: Any) -> list[str]:
@@ -83,14 +100,14 @@ def taken(said: Any) -> list[str]:
     return named[1].split(", ") if named[1] else []
 
 
-@pytest.mark.parametrize("route", ROUTES, ids=lambda route: f"{route.method} {route.address}")
-async def test_its_parameters_are_those_that_the_server_takes(route: Route, hello: Served) -> None:
+async def test_its_parameters_are_those_that_the_server_takes(hello: Served) -> None:
     """A parameter that nobody knows is refused, and the refusal names the known ones."""
-    path = route.address.replace("{name}", "greeter").replace("{id}", "x")
-    kind = {"Content-Type": "application/xml"} if route.contract.takes_xml else {}
-    answer = await hello.client.request(route.method, f"{path}?unheard-of=1", headers=hello.bearer | kind)
-    said = [said["name"] for said in operation(route.method, route.address)["parameters"] if said["in"] == "query"]
-    assert sorted(said) == sorted(taken(answer.json()))
+    for route in ROUTES:
+        path = route.address.replace("{name}", "greeter").replace("{id}", "x")
+        kind = {"Content-Type": "application/xml"} if route.contract.takes_xml else {}
+        answer = await hello.client.request(route.method, f"{path}?unheard-of=1", headers=hello.bearer | kind)
+        said = [said["name"] for said in operation(route.method, route.address)["parameters"] if said["in"] == "query"]
+        assert sorted(said) == sorted(taken(answer.json())), route.address
 
 
 def test_a_parameter_that_is_described_nowhere_cannot_be_taken() -> None:
@@ -129,10 +146,9 @@ def test_what_needs_no_token_says_so(mount: str) -> None:
 
 
 def test_it_names_no_version_of_the_software() -> None:
-    assert document(ROUTES)["info"]["version"] == "1"
+    assert described()["info"]["version"] == "1"
 
 
-DOCUMENTS = {"asyncapi": asyncapi.document(), "openapi": openapi.document(ROUTES)}
 IS_PATTERN = jsonschema_rs.validator_for({"format": "regex"}, validate_formats=True)
 
 
@@ -145,9 +161,9 @@ def patterns(part: Any) -> Iterator[str]:
         yield from patterns(value)
 
 
-@pytest.mark.parametrize("name", DOCUMENTS)
-def test_every_pattern_is_one_that_javascript_reads(name: str) -> None:
-    found = set(patterns(DOCUMENTS[name]))
+@pytest.mark.parametrize("made", [asyncapi.document, described], ids=["asyncapi", "openapi"])
+def test_every_pattern_is_one_that_javascript_reads(made: Callable[[], Any]) -> None:
+    found = set(patterns(made()))
     assert found
     assert [pattern for pattern in found if not IS_PATTERN.is_valid(pattern)] == []
 
@@ -162,19 +178,19 @@ WIRE = Path(__file__).parents[3] / "web" / "src" / "wire.ts"
 
 
 def test_the_file_in_the_repository_is_the_present_one() -> None:
-    assert WIRE.read_text("utf-8") == text(ROUTES), "run ./scripts/schemas and commit web/src/wire.ts"
+    assert WIRE.read_text("utf-8") == declarations(), "run ./scripts/schemas and commit web/src/wire.ts"
 
 
 def test_every_shape_and_every_route_stands_in_it_once() -> None:
-    declared = re.findall(r"^export (?:interface|type) (\w+)", text(ROUTES), re.MULTILINE)
+    declared = re.findall(r"^export (?:interface|type) (\w+)", declarations(), re.MULTILINE)
     shapes = {**openapi.schemas_of(ROUTES).components, **asyncapi.components()}
     assert sorted(declared) == sorted([*shapes, "Pushed", "Frame", "Command", "Answers", "Routes"])
-    routes = re.findall(r'^  "(\w+) (\S+)": \{', text(ROUTES), re.MULTILINE)
+    routes = re.findall(r'^  "(\w+) (\S+)": \{', declarations(), re.MULTILINE)
     assert sorted(routes) == sorted((route.method, route.address) for route in ROUTES)
 
 
 def test_every_name_that_is_used_is_declared() -> None:
-    code = re.sub(r'/\*\*.*?\*/|//.*|"[^"]*"', "", text(ROUTES))
+    code = re.sub(r'/\*\*.*?\*/|//.*|"[^"]*"', "", declarations())
     declared = set(re.findall(r"export (?:interface|type) (\w+)", code))
     assert set(re.findall(r"\b[A-Z]\w+", code)) <= declared | {"Record", "Array"}
 
@@ -191,7 +207,7 @@ def test_each_kind_of_schema_has_its_type() -> None:
 async def test_it_is_served_without_a_token_with_its_style(hello: Served) -> None:
     answer = await hello.client.get("/docs")
     assert (answer.status_code, answer.headers["content-type"]) == (200, "text/html; charset=utf-8")
-    assert answer.content == page(document(ROUTES))
+    assert answer.content == page(described())
     style = await hello.client.get("/docs.css")
     assert (style.status_code, style.headers["content-type"]) == (200, "text/css; charset=utf-8")
 
@@ -208,13 +224,12 @@ async def test_its_policy_allows_nothing_inline_and_nothing_foreign_and_it_has_n
 
 
 def test_every_operation_and_every_shape_stands_in_it() -> None:
-    described = document(ROUTES)
-    shown = page(described).decode()
-    for path, methods in described["paths"].items():
+    shown = page(described()).decode()
+    for path, methods in described()["paths"].items():
         for method, said in methods.items():
             assert f"<h2>{method.upper()} {path}</h2>" in shown
             assert f'<section id="{said["operationId"]}">' in shown
-    assert all(f'<section id="{name}">' in shown for name in described["components"]["schemas"])
+    assert all(f'<section id="{name}">' in shown for name in described()["components"]["schemas"])
 
 
 def test_text_cannot_become_an_element() -> None:
