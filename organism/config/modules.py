@@ -1,20 +1,16 @@
 """Handler modules, imported as one set that never changes after it was loaded.
 
-The naive way is ``importlib.reload``: it changes modules in place, so a handling that runs would wake up in other
-code, and one fault in the third module leaves two new ones. Here each load makes fresh module objects for everything
-below the prefixes, and these rules hold:
+``importlib.reload`` changes modules in place: a handling that runs would wake up in other code, and one fault in the
+third module leaves two new ones. Here each load makes fresh module objects for everything below the top names of the
+prefixes (``a`` for the prefix ``a.b``), and these rules hold:
 
 * A module is found beside organism.yaml first, and keeps its own dotted name. Its source is read once and compiled
   from what was read; compiled files (``.pyc``) are neither used nor written, since two edits within one second look
   alike to them.
-* While a load runs, and after it went well, ``sys.modules`` shows the new set and nothing else below its prefixes.
+* While a load runs, and after it succeeded, ``sys.modules`` shows the new set and nothing else below its top names.
   If it fails, ``sys.modules`` shows again what it showed before. Two loads must not run at the same time in two
   threads.
-* What lies beside or above a prefix is not made anew: with the prefix ``a.b.c``, the packages ``a`` and ``a.b`` and
-  their other modules stay the objects that they are, if Python or an earlier load has them, and are made once if not.
-  Only a package of another place that has the same name gives way. Within the set each package above a prefix has a
-  face: all that it has, but below the prefix the modules of the set (adr/0040).
-* All that the modules import below the same top names belongs to the set and runs at load, what is imported inside
+* All that the modules import below the top names belongs to the set and runs at load, what is imported inside
   functions too: code comes in at a start or by a reload, never in between (S16). A module that is only imported
   inside a function or a ``try`` may fail; its error is raised where it is imported.
 * An import statement of a loaded module, whenever it runs, gives modules of its own set. So a handling that outlives
@@ -22,18 +18,21 @@ below the prefixes, and these rules hold:
   ``sys.modules`` has room for one. (Only ``importlib.import_module``, called while a handler runs, sees what
   ``sys.modules`` shows.)
 * Annotations of dataclasses that stand as text are resolved at load: later they would be looked up in ``sys.modules``.
-* The package ``organism`` itself, and what lies outside the top names, is imported as ever and never anew.
+* The package ``organism`` itself, and what lies outside the top names, is imported as ever and never reloaded.
 """
 
 from __future__ import annotations
 
+import ast
 import builtins
 import dataclasses
+import hashlib
 import importlib
 import sys
 import typing
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, SourceFileLoader
@@ -43,42 +42,20 @@ from types import ModuleType
 from typing import Any, Final
 
 from organism.config.foreign import Outcome, attempt
-from organism.config.sources import Source, Sources
 
-_ITS_OWN: Final = ("__package__", "__loader__", "__spec__", "__file__", "__path__")
-"""What every module has of itself, so that it is not asked for in vain."""
+PROGRAM: Final = "organism"
+"""Organism's own package: never reloaded, since its classes are the program's."""
 
 
 class ModuleSet:
-    """The modules of one load. Once it is complete, nothing in it changes."""
+    """The modules of one load, below the top names of the prefixes. Once it is complete, nothing in it changes."""
 
-    def __init__(self, sources: Sources, kept: Mapping[str, ModuleType]) -> None:
-        """``kept`` are modules that an earlier set of the organism made, and that are not made anew."""
-        self.sources = sources
-        self._kept = kept
-        self._others: dict[str, ModuleType] = {}
+    def __init__(self, folder: Path, prefixes: Iterable[str]) -> None:
+        self.sources = Sources(folder, {prefix.partition(".")[0] for prefix in prefixes} - {PROGRAM})
         self._python_import = builtins.__import__
         self._modules: dict[str, ModuleType] = {}
         self._failures: dict[str, BaseException] = {}
         self._is_complete = False
-
-    def begin(self, before: Mapping[str, ModuleType], made: Mapping[str, ModuleType]) -> Mapping[str, ModuleType]:
-        """What of ``before`` stays while the set is loaded; ``made`` is what the organism's last set made of it."""
-        sources = self.sources
-        tops = {name for name in before if "." not in name and self._is_ours(name, before[name])}
-        others = {name: module for name, module in before.items() if made.get(name) is not module}
-        self._others = {
-            name: module
-            for name, module in others.items()
-            if not sources.renews(name) and (name.partition(".")[0] in tops or not sources.owns(name))
-        }
-        return {**self._others, **self._kept}
-
-    def _is_ours(self, top: str, module: ModuleType) -> bool:
-        """Whether a top module that is there already is the one that the set would have."""
-        if top in self._kept:
-            return module is self._kept[top]
-        return top not in self.sources.tops or _lies_at(module, self.sources.find(top))
 
     def load(self, name: str) -> Outcome[ModuleType]:
         """Import a module while the set is being loaded; one that failed is not run again."""
@@ -97,16 +74,10 @@ class ModuleSet:
         for source in self.sources.closure(roots):
             self.load(source.name)
         self._modules = _shown(self.sources.tops)
-        for name, module in self.made.items():
-            if name not in self._kept:
-                _resolve_annotations(module)
+        for module in self._modules.values():
+            _resolve_annotations(module)
         self._is_complete = True
         return self._failures
-
-    @property
-    def made(self) -> Mapping[str, ModuleType]:
-        """Those that this set made, or an earlier one of the organism: all but what others had loaded before."""
-        return {name: module for name, module in self._modules.items() if self._others.get(name) is not module}
 
     def loaded(self, name: str) -> ModuleType | None:
         """The set's module of that name; None if it was not loaded. Nothing is imported for it."""
@@ -114,12 +85,11 @@ class ModuleSet:
 
     def show(self) -> None:
         """Let ``sys.modules`` show this set below its top names."""
-        _replace(self.sources.tops, {**_shown(self.sources.tops), **self._modules})
-        _join(self.sources.joints)
+        _replace(self.sources.tops, self._modules)
 
     def hide(self) -> None:
         """Take from ``sys.modules`` what is of this set."""
-        for name, module in self.made.items():
+        for name, module in self._modules.items():
             if sys.modules.get(name) is module:
                 del sys.modules[name]
 
@@ -136,11 +106,8 @@ class ModuleSet:
         level: int = 0,
     ) -> ModuleType:
         full = resolve_name("." * level + name, str((globals or {})["__package__"])) if level else name
-        if not self._is_complete or not self._holds(full):
-            module = self._python_import(name, globals, locals, fromlist or (), level)
-            return (
-                module if "*" in (fromlist or ()) else self._face(full if fromlist else full.partition(".")[0], module)
-            )
+        if not self._is_complete or not self.sources.owns(full):
+            return self._python_import(name, globals, locals, fromlist or (), level)
         module = self._expect(full)
         if not fromlist:
             return self._expect(full.partition(".")[0])
@@ -149,22 +116,9 @@ class ModuleSet:
                 raise self._failures[f"{full}.{part}"].with_traceback(None)
         return module
 
-    def _holds(self, name: str) -> bool:
-        return name in self._modules or name in self._failures or self.sources.renews(name)
-
-    def _face(self, name: str, module: ModuleType) -> ModuleType:
-        return Face(module, self._below) if name in self.sources.above else module
-
-    def _below(self, name: str) -> ModuleType | None:
-        """The set's own view of a module that lies below a face; None if it has none of its own."""
-        if name not in self.sources.above and not self.sources.renews(name):
-            return None
-        module = (self._modules if self._is_complete else sys.modules).get(name)
-        return None if module is None else self._face(name, module)
-
     def _expect(self, name: str) -> ModuleType:
         if name in self._modules:
-            return self._face(name, self._modules[name])
+            return self._modules[name]
         if name in self._failures:
             raise self._failures[name].with_traceback(None)
         raise ModuleNotFoundError(f"No module named {name!r} among those loaded with organism.yaml", name=name)
@@ -173,7 +127,7 @@ class ModuleSet:
 class Importer:
     """The imports of one organism: which prefixes it allows, and which set it shows.
 
-    The prefixes of the first load that goes well are allowed for good: a reload may drop one, never add one (S16).
+    The prefixes of the first load that succeeds are allowed for good: a reload may drop one, never add one (S16).
     """
 
     def __init__(self) -> None:
@@ -186,33 +140,28 @@ class Importer:
 
     @contextmanager
     def fresh(self, folder: Path, prefixes: tuple[str, ...]) -> Iterator[ModuleSet]:
-        """A new set to load within the block: taken over if the block goes well, dropped if it raises."""
+        """A new set to load within the block: taken over if the block succeeds, dropped if it raises."""
         importlib.invalidate_caches()
-        made = self.current.made if self.current else {}
-        modules = _next_set(folder, prefixes, self.current)
+        modules = ModuleSet(folder, prefixes)
         tops = modules.sources.tops | (self.current.sources.tops if self.current else frozenset())
         before = _shown(tops)
         finder = _Finder(modules)
-        _replace(tops, modules.begin(before, made))
-        _cut(modules.sources.joints)
+        _replace(tops, {})
         sys.meta_path.insert(0, finder)
-        taken = False
         try:
             yield modules
-            taken = True
+        except BaseException:
+            _replace(tops, before)
+            raise
         finally:
             sys.meta_path.remove(finder)
-            if not taken:
-                _replace(tops, before)
-                _join(modules.sources.joints)
         self.current = modules
         if self.allowed is None:
             self.allowed = prefixes
 
     def take_back(self, modules: ModuleSet) -> None:
         """Show an earlier set again: what was loaded after it is not used after all."""
-        if self.current is not None:
-            self.current.hide()
+        self.close()
         modules.show()
         self.current = modules
 
@@ -221,17 +170,6 @@ class Importer:
         if self.current is not None:
             self.current.hide()
             self.current = None
-
-
-def _next_set(folder: Path, prefixes: tuple[str, ...], last: ModuleSet | None) -> ModuleSet:
-    """A set to be loaded: what the last one made beside or above the prefixes is kept, with its source."""
-    sources = Sources(folder, prefixes)
-    made = last.made if last is not None else {}
-    kept = {name: module for name, module in made.items() if sources.owns(name) and not sources.renews(name)}
-    if last is None or not kept:
-        return ModuleSet(sources, {})
-    known = {name: source for name in kept if (source := last.sources.find(name)) is not None}
-    return ModuleSet(Sources(folder, prefixes, known), kept)
 
 
 def is_below(name: str, prefix: str) -> bool:
@@ -246,8 +184,7 @@ class _Finder(MetaPathFinder):
         self._modules = modules
 
     def find_spec(self, fullname: str, *_: object) -> ModuleSpec | None:
-        sources = self._modules.sources
-        source = sources.find(fullname) if sources.owns(fullname) else None
+        source = self._modules.sources.find(fullname)
         if source is None:
             return None
         if source.file is None:
@@ -283,17 +220,6 @@ class _Loader(SourceFileLoader):
         raise OSError("a compiled file is neither read nor written")
 
 
-def _lies_at(module: ModuleType, source: Source | None) -> bool:
-    """Whether a module that is loaded comes from there. What is not written in Python has one place only."""
-    if source is None:
-        return True
-    if source.file is not None:
-        file = getattr(module, "__file__", None)
-        return isinstance(file, str) and Path(file).resolve() == source.file.resolve()
-    folders = {Path(folder).resolve() for folder in getattr(module, "__path__", ())}
-    return folders.issuperset(Path(folder).resolve() for folder in source.folders)
-
-
 def _shown(tops: frozenset[str]) -> dict[str, ModuleType]:
     """What ``sys.modules`` shows below the top names."""
     return {name: module for name, module in list(sys.modules.items()) if name.partition(".")[0] in tops}
@@ -321,42 +247,129 @@ def _settle(kind: type[Any], hints: Mapping[str, Any]) -> None:
             each.type = hints[each.name]
 
 
-# ── packages above a prefix ──────────────────────────────────────────────────────────────────────────────────────────
+# ── the sources ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-class Face(ModuleType):
-    """A package as one set sees it: the set's own modules, all else as the package has it, changes too.
+@dataclass(frozen=True, slots=True)
+class Source:
+    """One module. ``file`` is None for a folder without ``__init__.py``; ``folders`` is where a package's modules lie.
 
-    ``below`` gives the set's module of a full name, or None if the set has none of its own there.
+    ``imports`` are the modules that its import statements may mean, those inside functions included, those for type
+    checkers alone not. ``error`` says why it cannot be read or parsed.
     """
 
-    def __init__(self, package: ModuleType, below: Callable[[str], ModuleType | None]) -> None:
-        super().__init__(package.__name__, package.__doc__)
-        vars(self).update({name: vars(package)[name] for name in _ITS_OWN if name in vars(package)})
-        vars(self).update(_package=package, _below=below)
-
-    def __getattr__(self, name: str) -> Any:
-        mine = vars(self)["_below"](f"{self.__name__}.{name}")
-        return getattr(vars(self)["_package"], name) if mine is None else mine
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        setattr(vars(self)["_package"], name, value)
-
-    def __dir__(self) -> list[str]:
-        return dir(vars(self)["_package"])
+    name: str
+    file: Path | None
+    text: bytes
+    folders: tuple[str, ...]
+    imports: tuple[str, ...] = ()
+    error: Exception | None = None
 
 
-def _cut(joints: Iterable[str]) -> None:
-    """Take what lies at the joints from the packages that they are in: it is imported anew, and not found there."""
-    for joint in joints:
-        package, _, tail = joint.rpartition(".")
-        if package in sys.modules:
-            vars(sys.modules[package]).pop(tail, None)
+class Sources:
+    """The sources below the top names, each read once: beside organism.yaml if they are there, else as installed.
+
+    Which modules belong together is read from their import statements. That is how a listener's version knows of a
+    helper module that changed, and how a load finds what is imported inside functions.
+    """
+
+    def __init__(self, folder: Path, tops: Iterable[str]) -> None:
+        self.folder = folder
+        self.tops = frozenset(tops)
+        self._found = {top: _look((str(folder),), top, top) or _installed(top) for top in sorted(self.tops)}
+
+    def owns(self, module: str) -> bool:
+        """Whether the module lies below one of the top names."""
+        return module.partition(".")[0] in self.tops
+
+    def find(self, module: str) -> Source | None:
+        """The source of a module; None if it is not owned, or not written in Python."""
+        if module not in self._found and self.owns(module):
+            package, _, tail = module.rpartition(".")
+            owner = self.find(package)
+            self._found[module] = _look(owner.folders, tail, module) if owner is not None else None
+        return self._found.get(module)
+
+    def closure(self, modules: Iterable[str]) -> tuple[Source, ...]:
+        """The modules with all that they import and the packages that they lie in, as far as owned; sorted by name."""
+        reached: dict[str, Source] = {}
+        ahead = list(modules)
+        while ahead:
+            name = ahead.pop()
+            source = self.find(name) if name not in reached else None
+            if source is not None:
+                reached[name] = source
+                ahead += [*source.imports, name.rpartition(".")[0]]
+        return tuple(reached[name] for name in sorted(reached))
+
+    def fingerprint(self, modules: Iterable[str]) -> bytes:
+        """The SHA-256 of the names and texts of ``closure(modules)``."""
+        digest = hashlib.sha256()
+        for source in self.closure(modules):
+            digest.update(f"{source.name}:{len(source.text)}:".encode())
+            digest.update(source.text)
+        return digest.digest()
 
 
-def _join(joints: Iterable[str]) -> None:
-    """Let the packages have again what ``sys.modules`` shows at the joints."""
-    for joint in joints:
-        package, _, tail = joint.rpartition(".")
-        if package in sys.modules and joint in sys.modules:
-            vars(sys.modules[package])[tail] = sys.modules[joint]
+def _look(folders: Sequence[str], tail: str, module: str) -> Source | None:
+    """The module in the folders, as Python would choose: a package, then a file, then a mere folder."""
+    for folder in map(Path, folders):
+        package = folder / tail / "__init__.py"
+        if package.is_file():
+            return _read(module, package, (str(package.parent),))
+        if (folder / f"{tail}.py").is_file():
+            return _read(module, folder / f"{tail}.py", ())
+    portions = tuple(str(Path(folder) / tail) for folder in folders if (Path(folder) / tail).is_dir())
+    return Source(module, None, b"", portions) if portions else None
+
+
+def _installed(top: str) -> Source | None:
+    """The top module as the import system finds it, if it is written in Python."""
+    specs = (finder.find_spec(top, None) for finder in sys.meta_path)
+    spec = next((found for found in specs if found is not None), None)
+    if spec is None:
+        return None
+    folders = tuple(spec.submodule_search_locations or ())
+    if spec.origin is not None and spec.origin.endswith(".py"):
+        return _read(top, Path(spec.origin), folders)
+    return Source(top, None, b"", folders) if folders and spec.origin is None else None
+
+
+def _read(module: str, file: Path, folders: tuple[str, ...]) -> Source:
+    text = b""
+    try:
+        text = file.read_bytes()
+        tree = ast.parse(text, str(file))
+    except (OSError, SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        return Source(module, file, text, folders, error=error)
+    package = module if folders else module.rpartition(".")[0]
+    return Source(module, file, text, folders, tuple(_imported(tree, package)))
+
+
+def _imported(tree: ast.Module, package: str) -> Iterator[str]:
+    for node in _run(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            owner = _absolute(node, package)
+            yield owner
+            yield from (f"{owner}.{alias.name}" for alias in node.names)
+
+
+def _absolute(node: ast.ImportFrom, package: str) -> str:
+    """The module that ``from … import`` names; empty if it leads out of its package, which Python will refuse."""
+    steps = package.split(".")
+    if node.level > len(steps):
+        return ""
+    above = steps[: len(steps) - node.level + 1] if node.level else []
+    return ".".join([*above, node.module] if node.module else above)
+
+
+def _run(tree: ast.Module) -> Iterator[ast.AST]:
+    """Every node that can run: what stands below ``if TYPE_CHECKING`` is left out."""
+    ahead: list[ast.AST] = [tree]
+    while ahead:
+        node = ahead.pop()
+        yield node
+        is_for_types = isinstance(node, ast.If) and ast.unparse(node.test) in {"TYPE_CHECKING", "typing.TYPE_CHECKING"}
+        ahead += node.orelse if is_for_types and isinstance(node, ast.If) else ast.iter_child_nodes(node)
