@@ -1,9 +1,8 @@
 """YAML as this project reads it: safe, small, and with the line of everything.
 
-ruamel.yaml scans and parses; the tree is built here from its events, so that nothing of a document is resolved before
-the bounds below were checked (S16), and nothing else than text, numbers, booleans, null, lists and mappings can come
-of it. Values are those of the YAML 1.2 core schema whatever version a document claims, so ``no`` is the text "no";
-keys are always text.
+ruamel.yaml scans and parses; the tree is built here from its events, so that the bounds below are checked before
+anything is resolved (S16), and only text, numbers, booleans, null, lists and mappings can come of it. Values are those
+of the YAML 1.2 core schema whatever version a document claims, so ``no`` is the text "no"; keys are always text.
 """
 
 from __future__ import annotations
@@ -36,6 +35,7 @@ _CONSTANTS: Final[dict[str, Scalar]] = {
 }
 _INTEGER: Final = re.compile(r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+")
 _FLOAT: Final = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?")
+_SURROGATE: Final = re.compile("[\ud800-\udfff]")
 _NOT_FINITE: Final = re.compile(r"[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)")
 
 
@@ -82,30 +82,13 @@ class _Refused(Exception):
     """Reading on makes no sense; the fault is noted."""
 
 
-@dataclass(slots=True)
-class _Open:
-    """A list or mapping that is being read. ``key`` is the mapping's key whose value comes next, with its line."""
-
-    line: int
-    place: Place
-    anchor: str | None
-    is_mapping: bool
-    items: list[Node]
-    entries: dict[str, Node]
-    key: tuple[str, int] | None = None
-    size: int = 1
-    depth: int = 1
-
-
 def read_yaml(text: str, faults: Faults, expected: str = ORGANISM) -> Node | None:
     """The tree of the one document in ``text``; None after a fault that ends the reading.
 
-    A duplicate key, a tag or a number that cannot be held is a fault too, but the tree goes on without it.
+    A duplicate key or a number that cannot be represented is a fault too, but the tree goes on without it.
     """
-    builder = _Builder(faults)
     try:
-        for event in YAML(typ="safe", pure=True).parse(text):
-            builder.take(event)
+        root = _Reader(YAML(typ="safe", pure=True).parse(text), faults).document()
     except _Refused:
         return None
     except MarkedYAMLError as error:
@@ -120,126 +103,118 @@ def read_yaml(text: str, faults: Faults, expected: str = ORGANISM) -> Node | Non
         line = text.count("\n", 0, position) + 1 if isinstance(position, int) else 1
         faults.add(line, (), f"this is not YAML: {str(error).splitlines()[0]}")
         return None
-    if builder.root is None:
+    if root is None:
         faults.add(1, (), f"the file is empty; expected {expected}")
-    return builder.root
+    return root
 
 
-class _Builder:
-    """Builds the tree from events, without recursion: a deep document costs a fault, not the stack."""
+class _Reader:
+    """Builds the tree from the parser's events; the recursion is no deeper than ``MAX_DEPTH``."""
 
-    def __init__(self, faults: Faults) -> None:
-        self.root: Node | None = None
+    def __init__(self, events: Iterator[Any], faults: Faults) -> None:
+        self._events = events
         self._faults = faults
-        self._stack: list[_Open] = []
         self._anchors: dict[str, Node] = {}
         self._aliases = 0
 
-    def take(self, event: seen.Event) -> None:
-        """Take the next event."""
-        line = event.start_mark.line + 1 if event.start_mark is not None else 1
+    def document(self) -> Node | None:
+        root = None
+        for event in self._events:
+            if isinstance(event, seen.DocumentStartEvent):
+                if root is not None:
+                    self._refuse(_line(event), (), "a second document begins here; expected one")
+                root = self._node(next(self._events), (), 0)
+        return root
+
+    def _node(self, event: Any, place: Place, depth: int, *, is_key: bool = False) -> Node:
+        """The value that begins with the event; ``depth`` counts the lists and mappings around it."""
+        line = _line(event)
         if isinstance(event, seen.AliasEvent):
-            self._add(self._alias(event, line), line)
-        elif isinstance(event, seen.ScalarEvent):
-            self._scalar(event, line)
-        elif isinstance(event, seen.CollectionStartEvent):
-            self._begin(event, line)
-        elif isinstance(event, seen.CollectionEndEvent):
-            self._end()
-        elif isinstance(event, seen.DocumentStartEvent) and self.root is not None:
-            self._refuse(line, "a second document begins here; expected one")
+            return self._alias(event.anchor, line, place)
+        if event.tag is not None:
+            self._refuse(line, place, f"tags are not taken here, came {event.tag}; write the value without it")
+        if isinstance(event, seen.ScalarEvent):
+            is_text = is_key or not event.implicit[0]
+            node = Node(self._scalar(event.value, is_text, line, place), line)
+        elif depth >= MAX_DEPTH:
+            self._refuse(line, place, f"nested deeper than {MAX_DEPTH} levels")
+        elif isinstance(event, seen.MappingStartEvent):
+            node = self._mapping(line, place, depth)
+        else:
+            node = self._list(line, place, depth)
+        if event.anchor is not None:
+            self._anchors[event.anchor] = node
+        return node
 
-    def _scalar(self, event: seen.ScalarEvent, line: int) -> None:
-        self._refuse_tag(event, line)
-        if not event.value.isascii() and any("\ud800" <= sign <= "\udfff" for sign in event.value):
-            self._refuse(line, "expected characters, came half of a surrogate pair")
-        is_key = bool(self._stack) and self._stack[-1].is_mapping and self._stack[-1].key is None
-        value = event.value if is_key or not event.implicit[0] else self._resolved(event.value, line)
-        self._add(Node(value, line), line, event.anchor)
+    def _list(self, line: int, place: Place, depth: int) -> Node:
+        whole = Node((), line, depth=1)
+        items: list[Node] = []
+        while not isinstance(event := next(self._events), seen.SequenceEndEvent):
+            inner_place = (*place, len(items))
+            items.append(self._node(event, inner_place, depth + 1))
+            whole = self._grown(whole, items[-1], _line(event), inner_place)
+        return replace(whole, value=tuple(items))
 
-    def _resolved(self, text: str, line: int) -> Scalar:
+    def _mapping(self, line: int, place: Place, depth: int) -> Node:
+        entries: dict[str, Node] = {}
+        whole = Node(entries, line, depth=1)
+        while not isinstance(event := next(self._events), seen.MappingEndEvent):
+            key_line, found = _line(event), self._node(event, place, depth + 1, is_key=True).value
+            if isinstance(found, tuple | dict):
+                self._refuse(key_line, place, "expected text as key, came a list or a mapping")
+            key = str(found)
+            inner = self._node(next(self._events), (*place, key), depth + 1)
+            whole = self._grown(whole, inner, key_line, (*place, key))
+            if key in entries:
+                first = entries[key].line
+                self._faults.add(key_line, (*place, key), f"this key stands here twice, first in line {first}")
+            else:
+                entries[key] = replace(inner, line=key_line)
+        return whole
+
+    def _grown(self, whole: Node, inner: Node, line: int, place: Place) -> Node:
+        """A list or mapping with what one more value adds to its size and depth."""
+        grown = replace(whole, size=whole.size + inner.size, depth=max(whole.depth, inner.depth + 1))
+        if grown.size > MAX_NODES:
+            self._refuse(line, place, f"more than {MAX_NODES} values, aliases counted with what they stand for")
+        if grown.depth > MAX_DEPTH:
+            self._refuse(
+                line, place, f"nested deeper than {MAX_DEPTH} levels, aliases counted with what they stand for"
+            )
+        return grown
+
+    def _scalar(self, text: str, is_text: bool, line: int, place: Place) -> Scalar:  # noqa: FBT001 - one caller
+        if _SURROGATE.search(text):
+            self._refuse(line, place, "expected characters, came half of a surrogate pair")
+        if is_text:
+            return text
         if text in _CONSTANTS:
             return _CONSTANTS[text]
         if _NOT_FINITE.fullmatch(text) or (_FLOAT.fullmatch(text) and not math.isfinite(float(text))):
-            self._faults.add(line, self._place(), f"expected a finite number, came {text[:MAX_DIGITS]}")
-            return None
-        if _INTEGER.fullmatch(text):
-            return self._integer(text, line)
-        return float(text) if _FLOAT.fullmatch(text) else text
+            wrong = f"expected a finite number, came {text[:MAX_DIGITS]}"
+        elif _INTEGER.fullmatch(text) and len(text) > MAX_DIGITS:
+            wrong = f"expected a number of at most {MAX_DIGITS} digits, came one of {len(text)}"
+        elif _INTEGER.fullmatch(text):
+            return int(text, 0) if text.startswith(("0o", "0x")) else int(text)
+        else:
+            return float(text) if _FLOAT.fullmatch(text) else text
+        self._faults.add(line, place, wrong)
+        return None
 
-    def _integer(self, text: str, line: int) -> int | None:
-        if len(text) > MAX_DIGITS:
-            expected = f"expected a number of at most {MAX_DIGITS} digits"
-            self._faults.add(line, self._place(), f"{expected}, came one of {len(text)}")
-            return None
-        return int(text, 0) if text.startswith(("0o", "0x")) else int(text)
-
-    def _begin(self, event: seen.CollectionStartEvent, line: int) -> None:
-        self._refuse_tag(event, line)
-        if self._stack and self._stack[-1].is_mapping and self._stack[-1].key is None:
-            self._refuse(line, "expected text as key, came a list or a mapping")
-        if len(self._stack) >= MAX_DEPTH:
-            self._refuse(line, f"nested deeper than {MAX_DEPTH} levels")
-        is_mapping = isinstance(event, seen.MappingStartEvent)
-        self._stack.append(_Open(line, self._place(), event.anchor, is_mapping, [], {}))
-
-    def _end(self) -> None:
-        done = self._stack.pop()
-        value = done.entries if done.is_mapping else tuple(done.items)
-        self._add(Node(value, done.line, done.size, done.depth), done.line, done.anchor)
-
-    def _alias(self, event: seen.AliasEvent, line: int) -> Node:
+    def _alias(self, anchor: str, line: int, place: Place) -> Node:
         self._aliases += 1
         if self._aliases > MAX_ALIASES:
-            self._refuse(line, f"more than {MAX_ALIASES} aliases; write the values out")
-        node = self._anchors.get(event.anchor)
-        if node is None:
-            self._refuse(line, f"the alias *{event.anchor} has no anchor &{event.anchor} that is complete before it")
-        return node
+            self._refuse(line, place, f"more than {MAX_ALIASES} aliases; write the values out")
+        if anchor not in self._anchors:
+            message = f"the alias *{anchor} has no anchor &{anchor} that is complete before it"
+            self._refuse(line, place, message)
+        return self._anchors[anchor]
 
-    def _add(self, node: Node, line: int, anchor: str | None = None) -> None:
-        if anchor is not None:
-            self._anchors[anchor] = node
-        if not self._stack:
-            self.root = node
-            return
-        self._put(self._stack[-1], node, line)
-
-    def _put(self, owner: _Open, node: Node, line: int) -> None:
-        if owner.is_mapping and owner.key is None:
-            owner.key = (str(node.value), line)
-            return
-        owner.size += node.size
-        owner.depth = max(owner.depth, node.depth + 1)
-        if owner.size > MAX_NODES:
-            self._refuse(line, f"more than {MAX_NODES} values, aliases counted with what they stand for")
-        if owner.depth > MAX_DEPTH:
-            self._refuse(line, f"nested deeper than {MAX_DEPTH} levels, aliases counted with what they stand for")
-        if owner.key is None:
-            owner.items.append(node)
-            return
-        key, key_line = owner.key
-        owner.key = None
-        if key in owner.entries:
-            first = owner.entries[key].line
-            self._faults.add(key_line, (*owner.place, key), f"this key stands here twice, first in line {first}")
-        else:
-            owner.entries[key] = replace(node, line=key_line)
-
-    def _place(self) -> Place:
-        """Where the value that comes next will stand."""
-        if not self._stack:
-            return ()
-        owner = self._stack[-1]
-        if owner.is_mapping:
-            return (*owner.place, owner.key[0]) if owner.key is not None else owner.place
-        return (*owner.place, len(owner.items))
-
-    def _refuse_tag(self, event: seen.NodeEvent, line: int) -> None:
-        tag = getattr(event, "tag", None)
-        if tag is not None:
-            self._refuse(line, f"tags are not taken here, came {tag}; write the value without it")
-
-    def _refuse(self, line: int, message: str) -> NoReturn:
-        self._faults.add(line, self._place(), message)
+    def _refuse(self, line: int, place: Place, message: str) -> NoReturn:
+        self._faults.add(line, place, message)
         raise _Refused
+
+
+def _line(event: Any) -> int:
+    line: int = event.start_mark.line + 1
+    return line
