@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from organism.agents.prompt import AgentPrompt, AgentPromptInputError
-from organism.config.prompts import BadPrompt, PromptConfig, is_prompt_name, prompt_path, read_prompt
-from organism.config.served import SERVED
+from organism.config.prompts import SERVED, BadPrompt, PromptConfig, is_prompt_name, prompt_path, read_prompt
 from organism.config.text import MAX_FILE_BYTES, lies_within
 from organism.errors import ConfigInvalid, Fault
 

@@ -19,7 +19,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from organism.agents.answers import NoObject, candidates
-from organism.config.answer_schema import TYPES, fit, noting
+from organism.config.json_schema import TYPES, JsonSchema, fitted
 from organism.config.json_text import Found
 from organism.config.prompts import Mode, filled, with_enums
 from organism.errors import Fault
@@ -110,10 +110,9 @@ class AgentPrompt:
     def _fitted(self, found: Found) -> tuple[dict[str, Any], tuple[Fault, ...]]:
         if found.faults or not isinstance(found.value, dict):
             return {}, found.faults
-        faults: list[Fault] = []
         value = filled(found.value, deepcopy(dict(self.defaults)))
-        answer = fit(value, with_enums(self.output_schema, self.enums), "", noting(faults))
-        return answer, tuple(faults)
+        schema = with_enums(self.output_schema, self.enums)
+        return fitted(value, schema), tuple(JsonSchema(schema).faults(value))
 
     def _instruction(self) -> str:
         """What the mode asks for; the fields come from the configuration."""

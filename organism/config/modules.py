@@ -148,13 +148,13 @@ class Importer:
         finder = _Finder(modules)
         _replace(tops, {})
         sys.meta_path.insert(0, finder)
+        shown_after = before
         try:
             yield modules
-        except BaseException:
-            _replace(tops, before)
-            raise
+            shown_after = _shown(tops)
         finally:
             sys.meta_path.remove(finder)
+            _replace(tops, shown_after)
         self.current = modules
         if self.allowed is None:
             self.allowed = prefixes

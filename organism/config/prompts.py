@@ -6,11 +6,12 @@ JSON only. Each file is checked by itself, and all that is wrong with it is told
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Iterator, Mapping
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, get_args
 
-from organism.config.answer_schema import Add, check_schema, fit, noting
+from organism.config.json_schema import TYPES, JsonSchema
 from organism.config.json_text import MAX_SHOWN, NotJson, came, pointer, read_json
 from organism.config.text import near
 from organism.errors import Fault
@@ -21,11 +22,8 @@ PromptKey = tuple[str, str]
 
 PROMPT_FOLDER: Final = "config/agents"
 MAX_NAME: Final = 128
-MAX_TEMPERATURE: Final = 2
-MAX_OUTPUT_TOKENS: Final = 1_000_000
 
 _NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
-_REQUIRED: Final = ("agent_name", "version", "mode", "system_text", "purpose_text", "output_schema", "model_name")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +42,16 @@ class PromptConfig:
     temperature: float = 0.0
     max_output_tokens: int | None = None
     input_keys: tuple[str, ...] = ()
+
+
+Prompts = Mapping[PromptKey, PromptConfig]
+
+SERVED: Final[ContextVar[Prompts | None]] = ContextVar("organism_served_prompts", default=None)
+"""The prompts of the handling under way, as they were loaded with its code; None outside of all handlings.
+
+``AgentFactory.create`` is asked for a name and a version, and for nothing else: whose folder is meant follows from who
+asks. The pump alone sets it.
+"""
 
 
 class BadPrompt(ValueError):
@@ -70,11 +78,7 @@ def read_prompt(text: str, name: str, version: str) -> PromptConfig:
         plain = read_json(text)
     except NotJson as error:
         raise BadPrompt(error.faults) from None
-    faults: list[Fault] = []
-    if not isinstance(plain, dict):
-        raise BadPrompt([Fault("", f"expected an object, came {came(plain)}")])
-    _check(plain, (name, version), noting(faults))
-    if faults:
+    if faults := _faults(plain, (name, version)):
         raise BadPrompt(faults)
     return PromptConfig(**{**plain, "input_keys": tuple(plain.get("input_keys", ()))})
 
@@ -84,7 +88,10 @@ def with_enums(schema: Mapping[str, Any], enums: Mapping[str, list[str]]) -> dic
     properties = {**schema.get("properties", {})}
     for name, allowed in enums.items():
         if name in properties and _enum_of(properties[name]) is None:
-            properties[name] = _bounded(properties[name], allowed)
+            field = properties[name]
+            is_list = field.get("type") == "array"
+            bound = {"items": {**field.get("items", {}), "enum": allowed}} if is_list else {"enum": allowed}
+            properties[name] = {**field, **bound}
     return {**schema, "properties": properties}
 
 
@@ -93,85 +100,64 @@ def filled(value: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, A
     return {**{name: default for name, default in defaults.items() if name not in value}, **value}
 
 
-def _check(plain: dict[str, Any], key: PromptKey, add: Add) -> None:
-    for each in _REQUIRED:
-        if each not in plain:
-            add(pointer("", each), "is missing")
-    for each, value in plain.items():
-        if each not in _CHECKS:
-            shown = each[:MAX_SHOWN]
-            add(pointer("", shown), f"unknown key `{shown}`{near(each, list(_CHECKS))}")
-        elif not _CHECKS[each][1](value):
-            add(pointer("", each), f"expected {_CHECKS[each][0]}, came {came(value)}")
+def _faults(plain: Any, key: PromptKey) -> list[Fault]:
+    """The file by itself, then ``enums`` against its schema in both directions, then ``defaults`` against both."""
+    faults = JsonSchema(_FILE).faults(plain)
+    if not isinstance(plain, dict):
+        return faults
     for each, asked in zip(("agent_name", "version"), key, strict=True):
         if isinstance(plain.get(each), str) and plain[each] != asked:
-            add(pointer("", each), f"expected `{asked}`, as the file's path says, came {came(plain[each])}")
-    if isinstance(plain.get("output_schema"), dict):
-        _check_answer(plain, add)
-
-
-def _check_answer(plain: dict[str, Any], add: Add) -> None:
-    """The schema by itself, then ``enums`` against it in both directions, then ``defaults`` against both."""
-    schema = plain["output_schema"]
-    wrong: list[Fault] = []
-    check_schema(schema, "/output_schema", noting(wrong))
-    if schema.get("type") != "object":
-        noting(wrong)("/output_schema/type", f'expected "object", came {came(schema.get("type"))}')
-    if not isinstance(schema.get("properties"), dict) or not schema["properties"]:
-        noting(wrong)("/output_schema/properties", "expected at least one property")
-    for fault in wrong:
-        add(fault.pointer, fault.message)
-    if wrong:
-        return  # what is held against a schema in doubt would tell the same again
-    given = plain.get("enums", {})
-    enums = _sound_enums(given, add)
+            message = f"expected `{asked}`, as the file's path says, came {came(plain[each])}"
+            faults.append(Fault(pointer("", each), message))
+    wrong = [fault.pointer for fault in faults]
+    if "output_schema" not in plain or any(each.startswith("/output_schema") for each in wrong):
+        return faults  # what is held against a schema in doubt would tell the same again
+    schema, given = plain["output_schema"], plain.get("enums", {})
+    properties = schema["properties"]
+    for name in schema.get("required", ()):
+        if name not in properties:
+            faults.append(_no_property("/output_schema/required", name, properties))
+    enums = {}
     if isinstance(given, dict):
-        _check_enums(schema["properties"], given, enums, add)
+        enums = {name: allowed for name, allowed in given.items() if not _is_wrong(pointer("/enums", name), wrong)}
+        faults += _enum_faults(properties, given, enums)
     if plain.get("mode") == "Chooser" and given == {}:
-        add("/enums", "expected the values to choose from: the mode is Chooser")
+        faults.append(Fault("/enums", "expected the values to choose from: the mode is Chooser"))
     defaults = plain.get("defaults", {})
     bounded = with_enums(schema, enums)["properties"]
     for name, default in defaults.items() if isinstance(defaults, dict) else ():
         where = pointer("/defaults", name)
-        if name in bounded:
-            fit(default, bounded[name], where, add)
-        else:
-            add(where, f"the schema has no property `{name[:MAX_SHOWN]}`{near(name, bounded)}")
+        known = name in bounded
+        faults += JsonSchema(bounded[name]).faults(default, where) if known else [_no_property(where, name, bounded)]
+    return faults
 
 
-def _sound_enums(enums: Any, add: Add) -> dict[str, list[str]]:
-    """Those that are lists of different texts; the others are noted."""
-    sound = {}
-    for name, allowed in enums.items() if isinstance(enums, dict) else ():
-        is_texts = isinstance(allowed, list) and all(isinstance(each, str) and each for each in allowed)
-        if is_texts and allowed and len(set(allowed)) == len(allowed):
-            sound[name] = allowed
-        else:
-            add(pointer("/enums", name), f"expected a list of different texts, came {came(allowed)}")
-    return sound
+def _is_wrong(where: str, wrong: list[str]) -> bool:
+    return any(each == where or each.startswith(f"{where}/") for each in wrong)
 
 
-def _check_enums(properties: dict[str, Any], given: dict[str, Any], enums: dict[str, list[str]], add: Add) -> None:
+def _no_property(where: str, name: str, properties: Mapping[str, Any]) -> Fault:
+    return Fault(where, f"the schema has no property `{name[:MAX_SHOWN]}`{near(name, properties)}")
+
+
+def _enum_faults(
+    properties: Mapping[str, Any], given: Mapping[str, Any], enums: Mapping[str, list[str]]
+) -> Iterator[Fault]:
     """Each field of ``enums`` against the schema, each enum of the schema against what was given."""
     for name, allowed in enums.items():
         where = pointer("/enums", name)
         if name not in properties:
-            add(where, f"the schema has no property `{name[:MAX_SHOWN]}`{near(name, properties)}")
+            yield _no_property(where, name, properties)
             continue
-        stated = _enum_of(properties[name])
-        if stated is not None:
-            _check_equal(allowed, stated, where, add)
+        stated: list[Any] = _enum_of(properties[name]) or allowed
+        for one, other, there in ((allowed, stated, "the schema's enum"), (stated, allowed, "`enums`")):
+            for lacking in [each for each in one if each not in other and each is not None][:1]:
+                yield Fault(where, f"{came(lacking)} is not in {there}")
     for name, schema in properties.items():
-        stated = _enum_of(schema)
-        if stated is not None and name not in given:
-            add(pointer("/enums", name), f"is missing: the schema has an enum for it, {came(stated[0])} …")
-
-
-def _check_equal(allowed: list[str], stated: list[Any], where: str, add: Add) -> None:
-    for one, other, there in ((allowed, stated, "the schema's enum"), (stated, allowed, "`enums`")):
-        lacking = [each for each in one if each not in other and each is not None]
-        if lacking:
-            add(where, f"{came(lacking[0])} is not in {there}")
+        chosen = _enum_of(schema)
+        if chosen and name not in given:
+            message = f"is missing: the schema has an enum for it, {came(chosen[0])} …"
+            yield Fault(pointer("/enums", name), message)
 
 
 def _enum_of(schema: Mapping[str, Any]) -> list[Any] | None:
@@ -181,49 +167,59 @@ def _enum_of(schema: Mapping[str, Any]) -> list[Any] | None:
     return found
 
 
-def _bounded(schema: Mapping[str, Any], allowed: list[str]) -> dict[str, Any]:
-    if schema.get("type") == "array":
-        return {**schema, "items": {**schema.get("items", {}), "enum": allowed}}
-    return {**schema, "enum": allowed}
-
-
-def _is_text(value: Any) -> bool:
-    return isinstance(value, str) and bool(value.strip())
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def _is_object(value: Any) -> bool:
-    return isinstance(value, dict)
-
-
-def _are_names(value: Any) -> bool:
-    return isinstance(value, list) and all(map(_is_text, value)) and len(set(value)) == len(value)
-
-
-_NAMED: Final = (f"a name of letters, digits, `_`, `.` and `-`, at most {MAX_NAME}", is_prompt_name)
-_TEXT: Final = ("text that is not blank", _is_text)
-_OBJECT: Final = ("an object", _is_object)
-_CHECKS: Final[Mapping[str, tuple[str, Callable[[Any], bool]]]] = {
-    "agent_name": _NAMED,
-    "version": _NAMED,
-    "mode": (" or ".join(get_args(Mode)), lambda value: value in get_args(Mode)),
-    "system_text": _TEXT,
-    "purpose_text": _TEXT,
-    "output_schema": _OBJECT,
-    "enums": _OBJECT,
-    "defaults": _OBJECT,
-    "model_name": ("the name of a model", lambda value: _is_text(value) and len(value.split()) == 1),
-    "temperature": (
-        f"a number from 0 to {MAX_TEMPERATURE}",
-        lambda value: _is_number(value) and 0 <= value <= MAX_TEMPERATURE,
-    ),
-    "max_output_tokens": (
-        f"a whole number from 1 to {MAX_OUTPUT_TOKENS}",
-        lambda value: isinstance(value, int) and _is_number(value) and 1 <= value <= MAX_OUTPUT_TOKENS,
-    ),
-    "input_keys": ("a list of different names", _are_names),
-}
-"""What each key's value must be: in words, and whether a value is."""
+_TEXT: Final = {"type": "string", "pattern": r"\S"}
+_SCHEMA: Final = {"$ref": "#/$defs/schema"}
+_COUNT: Final = {"type": "integer", "minimum": 0}
+_NUMBER: Final = {"type": "number"}
+_TRUTH: Final = {"type": "boolean"}
+_DIFFERENT: Final = {"type": "array", "minItems": 1, "uniqueItems": True}
+_ONE_TYPE: Final = {"enum": [*TYPES]}
+_FILE: Final = {
+        "type": "object",
+        "additionalProperties": False,
+        "required": [
+            "agent_name", "version", "mode", "system_text", "purpose_text", "output_schema", "model_name",
+        ],
+        "properties": {
+            "agent_name": _TEXT,
+            "version": _TEXT,
+            "mode": {"enum": [*get_args(Mode)]},
+            "system_text": _TEXT,
+            "purpose_text": _TEXT,
+            "output_schema": {
+                **_SCHEMA,
+                "required": ["type", "properties"],
+                "properties": {"type": {"const": "object"}, "properties": {"minProperties": 1}},
+            },
+            "enums": {
+                "type": "object",
+                "additionalProperties": {**_DIFFERENT, "items": {"type": "string", "minLength": 1}},
+            },
+            "defaults": {"type": "object"},
+            "model_name": {"type": "string", "pattern": r"^\S+$"},
+            "temperature": {"type": "number", "minimum": 0, "maximum": 2},
+            "max_output_tokens": {"type": "integer", "minimum": 1, "maximum": 1_000_000},
+            "input_keys": {"type": "array", "items": _TEXT, "uniqueItems": True},
+        },
+        "$defs": {
+            "schema": {
+                "type": "object",
+                "additionalProperties": False,
+                "properties": {
+                    **dict.fromkeys(("$schema", "$id", "$comment", "title", "description", "examples", "format"), True),
+                    "type": {"if": {"type": "array"}, "then": {**_DIFFERENT, "items": _ONE_TYPE}, "else": _ONE_TYPE},
+                    "enum": _DIFFERENT,
+                    "const": True,
+                    "properties": {"type": "object", "additionalProperties": _SCHEMA},
+                    "required": {"type": "array", "items": {"type": "string"}},
+                    "additionalProperties": _TRUTH,
+                    "items": _SCHEMA,
+                    "uniqueItems": _TRUTH,
+                    **dict.fromkeys(("minItems", "maxItems", "minLength", "maxLength"), _COUNT),
+                    **dict.fromkeys(("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"), _NUMBER),
+                },
+            }
+        },
+    }  # fmt: skip
+"""What a file says. Of JSON Schema it may use what every provider holds a model to: no references, no choices between
+schemas, no patterns. Another word is refused when the file is read, so that none is ignored in silence."""

@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable
 from contextvars import copy_context
 from typing import Any
 
-from organism.config.served import SERVED
+from organism.config.prompts import SERVED
 from organism.config.settings import Listener
 from organism.model.handler import HandlerMetadata, HandlerResponse, Recorded
 from organism.pump.approvals import Withheld, admitted

@@ -74,7 +74,7 @@ WRONG = (
     ("client", "organism/agents/llm_client.py", "from organism.agents import prompt"),
     ("client", "organism/agents/providers/openai.py", "from organism.agents import factory"),
     ("mcp", "organism/server/app.py", "import mcp"),
-    ("mcp", "organism/bootstrap.py", "import jsonschema_rs"),
+    ("mcp", "organism/bootstrap.py", "import mcp"),
     ("decisions", "organism/pump/route.py", "import asyncio"),
     ("decisions", "organism/projections/threads.py", "import structlog"),
     ("vocabulary", "organism/model/ids.py", "import orjson"),

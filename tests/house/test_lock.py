@@ -16,6 +16,7 @@ from tests.house.tree import ROOT
 
 IMPORT_NAMES = {
     "google-re2": "re2",
+    "jsonschema-rs": "jsonschema_rs",
     "prometheus-client": "prometheus_client",
     "ruamel-yaml": "ruamel",
 }

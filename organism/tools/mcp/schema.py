@@ -10,16 +10,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from itertools import islice
 from typing import Any, Final
 from urllib.parse import unquote
 
-import jsonschema_rs
 import orjson
+
+from organism.config.json_schema import JsonSchema
 
 MOST_SCHEMA_BYTES: Final = 64 * 1024
 MOST_FAULTS: Final = 10
-MOST_CHARACTERS: Final = 200
 MOST_WORK: Final = 16 * 1024 * 1024
 """Bytes of arguments times schemas within the schema; beyond it a fault says no place."""
 
@@ -51,23 +50,18 @@ class ArgumentsSchema:
             raise ValueError(f"its schema has {size} bytes; at most {MOST_SCHEMA_BYTES} are taken")
         if schema.get("type") != "object":
             raise ValueError("its schema is not of an object")
-        self._validator = jsonschema_rs.validator_for(
-            dict(schema), offline=True, pattern_options=jsonschema_rs.RegexOptions()
-        )
+        self._schema = JsonSchema(schema)
         self._schemas = count_schemas(schema)
 
     def faults(self, arguments: object) -> list[str]:
         """What is wrong with the arguments, each with its JSON pointer; at most ten."""
-        if self._validator.is_valid(arguments):
+        if self._schema.is_valid(arguments):
             return []
         if len(orjson.dumps(arguments)) * self._schemas > MOST_WORK:
             return ["/: these are not of the tool's schema, and too many to say where"]
-        found = islice(self._validator.iter_errors(arguments), MOST_FAULTS)
-        return [f"{_pointer(error.instance_path)}: {error.message[:MOST_CHARACTERS]}" for error in found]
-
-
-def _pointer(path: list[str | int]) -> str:
-    return "".join(f"/{str(step).replace('~', '~0').replace('/', '~1')}" for step in path) or "/"
+        return [
+            f"{fault.pointer or '/'}: {fault.message}" for fault in self._schema.faults(arguments, most=MOST_FAULTS)
+        ]
 
 
 def count_schemas(schema: Schema) -> int:

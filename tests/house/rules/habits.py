@@ -7,8 +7,14 @@ from collections.abc import Iterator
 
 from tests.house.tree import Finding, Rule, Source, dotted, each, sample
 
-# Optional extras, and what is too heavy for `organism --help`.
-MAY_IMPORT_INSIDE = ("organism/bootstrap.py", "organism/agents/providers/", "organism/cli/", "bench/rivals/")
+# Optional extras, and what is too heavy for `organism --help` or for `import organism`.
+MAY_IMPORT_INSIDE = (
+    "organism/bootstrap.py",
+    "organism/agents/providers/",
+    "organism/cli/",
+    "organism/config/json_schema.py",
+    "bench/rivals/",
+)
 # Where foreign code runs (handlers; the modules that organism.yaml names), and where a request ends: only there
 # does every failure become a record.
 MAY_CATCH_ALL = (
@@ -21,7 +27,7 @@ MAY_CATCH_ALL = (
     "organism/server/socket.py",
 )
 # What a handling has from its configuration, where a call cannot carry it (docs/adr/0028-served-prompts.md).
-MAY_HOLD_CONTEXT = ("organism/config/served.py",)
+MAY_HOLD_CONTEXT = ("organism/config/prompts.py",)
 
 MUTABLE = frozenset(
     {"list", "dict", "set", "bytearray", "deque", "defaultdict", "Counter", "OrderedDict", "count", "ContextVar"}
