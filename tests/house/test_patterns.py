@@ -63,13 +63,13 @@ def test_each_pattern_takes_time_in_proportion_to_the_text() -> None:
     for place, pattern in found.items():
         source = pattern.pattern if isinstance(pattern.pattern, str) else pattern.pattern.decode("latin-1")
         for unit in dict.fromkeys((*ALWAYS, *PARTS.findall(source))):
-            fault = growth_fault(partial(_search, pattern, unit, place.rpartition(":")[0] in TRIED_ONCE), MOST)
+            fault = growth_fault(partial(_search, place, pattern, unit), MOST)
             assert fault == "", f"{place}: {pattern.pattern!r} of many {unit!r}"
 
 
-def _search(pattern: re.Pattern[Any], unit: str, is_tried_once: bool, size: int) -> Callable[[], object]:  # noqa: FBT001
+def _search(place: str, pattern: re.Pattern[Any], unit: str, size: int) -> Callable[[], object]:
     text: Any = (unit * size)[:size]
     text = text if isinstance(pattern.pattern, str) else text.encode("latin-1")
-    if is_tried_once:
+    if place.rpartition(":")[0] in TRIED_ONCE:
         return lambda: (pattern.match(text), pattern.fullmatch(text))
     return lambda: deque(pattern.finditer(text), 0)
