@@ -7,8 +7,9 @@ and to the followers; nobody changes it after it was appended but the log, which
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Final
+
+from msgspec import Struct
 
 ORGANISM: Final = frozenset(
     {"organism_started", "organism_stopped", "organism_paused", "organism_resumed", "organism_reloaded"}
@@ -109,8 +110,7 @@ ORGANISM_STREAM: Final = "organism"
 """The stream of what concerns no thread."""
 
 
-@dataclass(frozen=True, slots=True)
-class Actor:
+class Actor(Struct, frozen=True):
     """Who caused it: the tenant, the user if one is named, the id of the request, and the name of the principal.
 
     The principal is who holds the token by which it was asked. Absent fields are None.
@@ -122,7 +122,7 @@ class Actor:
     principal: str | None = None
 
 
-class Content:
+class Content(Struct, eq=False):
     """Text that is stored apart from its event, so that it can be erased: the payload's JSON and the recorded envelope.
 
     ``owner`` is the session or thread that it belongs to and is erased with. Both parts are UTF-8 bytes; ``xml`` is
@@ -130,58 +130,32 @@ class Content:
     empty).
     """
 
-    __slots__ = ("erased", "json", "owner", "xml")
-
-    def __init__(self, owner: str, json: bytes, xml: bytes = b"", *, erased: bool = False) -> None:
-        self.owner = owner
-        self.json = json
-        self.xml = xml
-        self.erased = erased
-
-    def __repr__(self) -> str:
-        return f"Content({self.owner} {self.json!r})"
+    owner: str
+    json: bytes
+    xml: bytes = b""
+    erased: bool = False
 
 
-class Event:
+class Event(Struct, eq=False):
     """One fact. ``position`` is 0 until the log has given it one; ``at`` is UTC in microseconds since 1970.
 
     ``thread`` is the thread that it belongs to, or None for the organism's own stream; ``cause`` is the message whose
     handling led to it; ``correlation`` is the message of the injection at the root; ``data`` is JSON-able and depends
-    on the type. What it shares with its ``unit`` it takes from there, now or, if it was made without one, at the log.
+    on the type. One whose ``at`` is 0 takes what it shares with its unit from there when it is appended.
     """
 
-    __slots__ = ("actor", "at", "cause", "content", "correlation", "data", "position", "thread", "type")
-
-    def __init__(
-        self,
-        kind: str,
-        data: dict[str, Any],
-        content: Content | None = None,
-        thread: str | None = None,
-        unit: Unit | None = None,
-    ) -> None:
-        self.type = kind
-        self.data = data
-        self.content = content
-        self.position = 0
-        if unit is None:
-            self.thread = thread
-            self.at = 0
-            self.cause: str | None = None
-            self.correlation: str | None = None
-            self.actor: Actor | None = None
-        else:
-            self.thread = thread or unit.thread_id
-            self.at = unit.at
-            self.cause = unit.cause
-            self.correlation = unit.correlation
-            self.actor = unit.actor
-
-    def __repr__(self) -> str:
-        return f"Event({self.position} {self.type} {self.thread} {self.data})"
+    type: str
+    data: dict[str, Any]
+    content: Content | None = None
+    thread: str | None = None
+    at: int = 0
+    cause: str | None = None
+    correlation: str | None = None
+    actor: Actor | None = None
+    position: int = 0
 
 
-class Unit:
+class Unit(Struct, eq=False):
     """The events of one decision, written whole or not at all.
 
     ``thread_id`` is the thread of every event that names none itself. ``expect`` maps each stream that the decision
@@ -191,16 +165,13 @@ class Unit:
     ``first`` and ``last`` are the positions of its events; they are trusted only after ``then``.
     """
 
-    __slots__ = ("actor", "at", "cause", "correlation", "events", "expect", "first", "last", "then", "thread_id")
-
-    def __init__(self, thread_id: str | None, events: list[Event], at: int, expect: dict[str, int | Unit]) -> None:
-        self.thread_id = thread_id
-        self.events = events
-        self.at = at
-        self.expect = expect
-        self.cause: str | None = None
-        self.correlation: str | None = None
-        self.actor: Actor | None = None
-        self.then: Callable[[Unit, Exception | None], None] | None = None
-        self.first = 0
-        self.last = 0
+    thread_id: str | None
+    events: list[Event]
+    at: int
+    expect: dict[str, int | Unit]
+    cause: str | None = None
+    correlation: str | None = None
+    actor: Actor | None = None
+    then: Callable[[Unit, Exception | None], None] | None = None
+    first: int = 0
+    last: int = 0

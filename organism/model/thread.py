@@ -6,8 +6,9 @@ These are the objects that ``projections/routing.py`` folds; nothing else makes 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
+
+from msgspec import Struct
 
 from organism.model.events import Event
 from organism.model.run import BLOCKS
@@ -34,8 +35,7 @@ NO_ROOT: Final = Root()
 NOBODY: Final[frozenset[str]] = frozenset()
 
 
-@dataclass(slots=True, eq=False)
-class Thread:
+class Thread(Struct, eq=False):
     """A thread that is active. ``open`` counts its open messages.
 
     ``failed`` its open dead letters of failed handlings. ``roots`` are its injections, by correlation, but for those
@@ -63,8 +63,7 @@ class Thread:
         self.roots[correlation] = root
 
 
-@dataclass(slots=True, eq=False)
-class Call:
+class Call(Struct, eq=False):
     """The context of a request: who waits for its answer, and in which call that one stands. Private to the pump."""
 
     id: str
@@ -74,8 +73,7 @@ class Call:
     ask: Step | None = None
 
 
-@dataclass(slots=True, eq=False)
-class Step:
+class Step(Struct, eq=False):
     """A step of a handling: its record, or that it is under way.
 
     ``open`` counts the open messages in an ask's branch: when none is left, no answer can come any more. ``expires``
@@ -105,18 +103,15 @@ class Step:
         return {"message": message.id, "agent": message.to, "step": self.number, "kind": self.kind, "input": self.input}
 
 
-class Shown:
+class Shown(Struct, eq=False):
     """What the log holds of a message's run.
 
     ``counts`` is how often each entry stands there, by its type and ``id``; of a block its end counts. ``open`` names
     the blocks that have begun and not ended, by kind and ``id``.
     """
 
-    __slots__ = ("counts", "open")
-
-    def __init__(self) -> None:
-        self.counts: dict[str, int] = {}
-        self.open: dict[str, None] = {}
+    counts: dict[str, int] = {}
+    open: dict[str, None] = {}
 
     def take(self, kind: str, entry_id: str) -> None:
         """One more entry."""
@@ -130,7 +125,7 @@ class Shown:
         self.counts[name] = self.counts.get(name, 0) + 1
 
 
-class Message:
+class Message(Struct, eq=False):
     """An open message. ``call`` is the call in which a request was sent, or in which a reply is handled.
 
     ``digest`` is its content's, by which that is checked when it is read: without it the whole unit has to be read.
@@ -138,67 +133,52 @@ class Message:
     message and never changes; ``read`` names those whose text its handling has read since, in answers to its asks.
     """
 
-    __slots__ = (
-        "after",
-        "ask",
-        "authors",
-        "call",
-        "correlation",
-        "deaths",
-        "depth",
-        "digest",
-        "failures",
-        "generation",
-        "handling",
-        "id",
-        "line",
-        "next",
-        "next_at",
-        "payload",
-        "position",
-        "read",
-        "reply",
-        "running",
-        "sender",
-        "shown",
-        "starts",
-        "step",
-        "steps",
-        "thread",
-        "to",
-        "type",
-    )
+    id: str
+    sender: str
+    to: str
+    type: str
+    depth: int
+    reply: bool
+    authors: frozenset[str]
+    thread: Thread
+    position: int
+    digest: str
+    correlation: str | None
+    read: frozenset[str] = NOBODY
+    call: Call | None = None
+    step: Step | None = None
+    ask: Step | None = None
+    starts: int = 0
+    failures: int = 0
+    deaths: int = 0
+    running: bool = False
+    next_at: int = 0
+    after: str = ""
+    steps: dict[int, Step] | None = None
+    shown: Shown | None = None
+    payload: Any = None
+    generation: int = 0
+    next: Message | None = None
+    line: Any = None
+    handling: Any = None
 
-    def __init__(self, event: Event, thread: Thread) -> None:
+    @classmethod
+    def sent(cls, event: Event, thread: Thread) -> Message:
+        """The message of a ``message_sent``."""
         data = event.data
-        self.id: str = data["message"]
-        self.sender: str = data["from"]
-        self.to: str = data["to"]
-        self.type: str = data["type"]
-        self.depth: int = data["depth"]
-        self.reply: bool = "reply" in data
-        self.authors = frozenset(data["authors"]) if "authors" in data else NOBODY
-        self.read = NOBODY
-        self.thread = thread
-        self.position = event.position
-        self.digest: str = data.get("content", "")
-        self.correlation = event.correlation
-        self.call: Call | None = None
-        self.step: Step | None = None
-        self.ask: Step | None = None
-        self.starts = 0
-        self.failures = 0
-        self.deaths = 0
-        self.running = False
-        self.next_at = 0
-        self.after = ""
-        self.steps: dict[int, Step] | None = None
-        self.shown: Shown | None = None
-        self.payload: Any = None
-        self.generation = 0
-        self.next: Message | None = None
-        self.line: Any = None
-        self.handling: Any = None
+        return cls(
+            data["message"],
+            data["from"],
+            data["to"],
+            data["type"],
+            data["depth"],
+            "reply" in data,
+            frozenset(data["authors"]) if "authors" in data else NOBODY,
+            thread,
+            event.position,
+            data.get("content", ""),
+            event.correlation,
+        )
 
     @property
     def root(self) -> Root:

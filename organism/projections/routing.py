@@ -93,7 +93,7 @@ def _message_sent(state: Routing, event: Event) -> None:
         return
     if data["to"] == CONSOLE:
         return
-    message = Message(event, thread)
+    message = Message.sent(event, thread)
     if "step" in data:
         asker, number = data["step"]
         message.step = message.ask = state.step(asker, number)

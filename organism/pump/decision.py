@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
+from msgspec import field
+
 from organism.model.events import Actor, Content, Event, Unit
 from organism.model.ids import Ids
 from organism.model.thread import Message, Step, Thread
@@ -41,13 +43,16 @@ class State:
 
     def decide(self, thread: Thread | None, cause: Message | None = None, actor: Actor | None = None) -> Decision:
         """Begin a decision on a thread (None: on the organism), caused by a message's handling or by an actor."""
-        return Decision(self, thread, cause, actor)
+        thread_id = thread.id if thread is not None else None
+        if cause is None:
+            return Decision(thread_id, [], self.now(), {}, None, None, actor, state=self, thread=thread)
+        return Decision(thread_id, [], self.now(), {}, cause.id, cause.correlation, actor, state=self, thread=thread)
 
 
 Tell = Callable[["Decision"], None]
 
 
-class Decision(Unit):
+class Decision(Unit, kw_only=True, eq=False):
     """``sent`` are its new open messages, ``ended`` those that it closed, ``recorded`` the steps that it ended.
 
     ``results`` are those of the steps that have a result, with the event that holds it; ``ends`` the threads that it
@@ -55,38 +60,22 @@ class Decision(Unit):
     ``failed`` says why it never will be.
     """
 
-    __slots__ = (
-        "ended", "ends", "failed", "recorded", "results", "resumed", "sent", "starts", "state", "stops", "tell",
-        "thread",
-    )  # fmt: skip
-
-    def __init__(self, state: State, thread: Thread | None, cause: Message | None, actor: Actor | None) -> None:
-        self.state = state
-        self.thread = thread
-        self.thread_id = None if thread is None else thread.id
-        if cause is None:
-            self.cause = self.correlation = None
-        else:
-            self.cause = cause.id
-            self.correlation = cause.correlation
-        self.actor = actor
-        self.at = state.now()
-        self.events = []
-        self.expect = {}
-        self.sent: list[tuple[Message, Event]] = []
-        self.ended: list[Message] = []
-        self.stops: Sequence[Callable[[], object]] = ()
-        self.starts: Sequence[Message] = ()
-        self.resumed: Sequence[Message] = ()
-        self.recorded: Sequence[Step] = ()
-        self.results: Sequence[tuple[Step, Event]] = ()
-        self.ends: Sequence[str] = ()
-        self.tell: Tell | None = None
-        self.failed: Exception | None = None
+    state: State
+    thread: Thread | None
+    sent: list[tuple[Message, Event]] = field(default_factory=list)
+    ended: list[Message] = field(default_factory=list)
+    stops: Sequence[Callable[[], object]] = ()
+    starts: Sequence[Message] = ()
+    resumed: Sequence[Message] = ()
+    recorded: Sequence[Step] = ()
+    results: Sequence[tuple[Step, Event]] = ()
+    ends: Sequence[str] = ()
+    tell: Tell | None = None
+    failed: Exception | None = None
 
     def add(self, kind: str, data: dict[str, Any], content: Content | None = None, thread: str | None = None) -> Event:
         """Add an event and fold it; the log gives it its position."""
-        event = Event(kind, data, content, thread, self)
+        event = Event(kind, data, content, thread or self.thread_id, self.at, self.cause, self.correlation, self.actor)
         self.events.append(event)
         fold = FOLDS.get(kind)
         if fold is not None:

@@ -185,7 +185,7 @@ def _set(item: object, fields: dict[str, Any]) -> None:
 
 
 def _load_message(state: Folded, dumped: dict[str, Any]) -> None:
-    message = Message(Event("message_sent", dumped["sent"]), state.threads[dumped["thread"]])
+    message = Message.sent(Event("message_sent", dumped["sent"]), state.threads[dumped["thread"]])
     _set(message, {name: dumped[name] for name in MESSAGE_FIELDS})
     message.read = frozenset(dumped["read"])
     for number, kind, digest, fields in dumped["steps"]:
@@ -220,6 +220,6 @@ def _step(state: Folded, name: list[Any] | None) -> Step | None:
 
 def _closed(message_id: str, number: int) -> Step:
     gone = {"message": message_id, "from": "", "to": "", "type": "", "depth": 0}
-    step = Step(Message(Event("message_sent", gone), Thread("")), number, "ask", "")
+    step = Step(Message.sent(Event("message_sent", gone), Thread("")), number, "ask", "")
     step.ok = False
     return step

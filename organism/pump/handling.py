@@ -11,11 +11,14 @@ import asyncio
 import hashlib
 from typing import Any
 
+from msgspec import Struct
+
 from organism.config.settings import Listener
 from organism.model.events import Content
 from organism.model.thread import Message, Step
 from organism.pump import recall
 from organism.pump.decision import Decision
+from organism.pump.rules import Rules
 from organism.pump.runtime import Runtime
 from organism.pump.stream import RunStream
 
@@ -24,52 +27,37 @@ class ReplayDiverged(BaseException):
     """A step does not fit its record. Not an ``Exception``, so that no handler takes it for a failure of its own."""
 
 
-class Handling:
+class Handling(Struct, eq=False):
     """One run of a handler. ``left_us`` is the running time it still has when it last got its slot, at ``ran_at``.
 
     ``pending`` counts the answers it waits for; ``stream`` is what it has shown of itself, if anything. A ``dead`` one
     is over, whatever its code still does.
     """
 
-    __slots__ = (
-        "_answered",
-        "_turn",
-        "_waiters",
-        "attempt",
-        "dead",
-        "diverged",
-        "has_slot",
-        "left_us",
-        "listener",
-        "message",
-        "number",
-        "pending",
-        "ran_at",
-        "rules",
-        "runtime",
-        "started_at",
-        "stream",
-        "task",
-    )
+    runtime: Runtime
+    message: Message
+    listener: Listener
+    started_at: int
+    rules: Rules
+    attempt: int
+    left_us: int
+    ran_at: int
+    number: int = 0
+    pending: int = 0
+    has_slot: bool = True
+    dead: bool = False
+    diverged: str = ""
+    task: asyncio.Task[None] | None = None
+    stream: RunStream | None = None
+    _turn: asyncio.Future[None] | None = None
+    _waiters: dict[int, asyncio.Future[None]] = {}
+    _answered: list[Step] = []
 
-    def __init__(self, runtime: Runtime, message: Message, listener: Listener, started_at: int) -> None:
-        self.runtime = runtime
-        self.message = message
-        self.listener = listener
-        self.rules = runtime.state.rules
-        self.started_at = self.ran_at = started_at
-        self.left_us = int(listener.timeout_s * 1_000_000)
-        self.attempt = message.starts
-        self.number = 0
-        self.pending = 0
-        self.has_slot = True
-        self.dead = False
-        self.diverged = ""
-        self.task: asyncio.Task[None] | None = None
-        self.stream: RunStream | None = None
-        self._turn: asyncio.Future[None] | None = None
-        self._waiters: dict[int, asyncio.Future[None]] = {}
-        self._answered: list[Step] = []
+    @classmethod
+    def begun(cls, runtime: Runtime, message: Message, listener: Listener, at: int) -> Handling:
+        """The handling of a message whose start is on disk since ``at``."""
+        left_us = int(listener.timeout_s * 1_000_000)
+        return cls(runtime, message, listener, at, runtime.state.rules, message.starts, left_us, at)
 
     def open_stream(self) -> RunStream:
         """What it shows of itself. Raises ``CancelledError`` once it is over."""

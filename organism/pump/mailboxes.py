@@ -12,38 +12,34 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final
 
+from msgspec import Struct, field
+
 from organism.model.thread import Message, Thread
 
 SUSPECT_DEATHS: Final = 2
 """A message that was running in this many crashes runs alone among its like (G8)."""
 
 
-class Reserved:
+class Reserved(Struct, eq=False):
     """A line's ``busy`` while its handler waits for a model: it has no slot, and no other message starts."""
 
-    __slots__ = ("message",)
-
-    def __init__(self, message: Message) -> None:
-        self.message = message
+    message: Message
 
 
-class Line:
+class Line(Struct, eq=False):
     """One thread's messages for one agent.
 
     ``busy`` is the message whose handler holds the line now; ``waiters`` counts the handlers that wait in a step and
     come back to it. ``ready``: it is in its mailbox's ring.
     """
 
-    __slots__ = ("box", "busy", "head", "ready", "tail", "thread", "waiters")
-
-    def __init__(self, box: Mailbox, thread: Thread) -> None:
-        self.box = box
-        self.thread = thread
-        self.head: Message | None = None
-        self.tail: Message | None = None
-        self.busy: Message | Reserved | None = None
-        self.waiters = 0
-        self.ready = False
+    box: Mailbox
+    thread: Thread
+    head: Message | None = None
+    tail: Message | None = None
+    busy: Message | Reserved | None = None
+    waiters: int = 0
+    ready: bool = False
 
     def may_start(self) -> bool:
         """Whether its head could start if there were a slot."""
@@ -100,25 +96,22 @@ class Line:
             self.box.lines.pop(self.thread.id, None)
 
 
-class Mailbox:
+class Mailbox(Struct, eq=False):
     """An agent's lines. ``waiting`` counts messages that wait for a start, ``running`` the slots taken.
 
     ``ring`` holds the lines that may be ready, ``resuming`` the messages whose handlers want to go on; ``listed``: it
     is in the list of mailboxes that may have something to do.
     """
 
-    __slots__ = ("limit", "lines", "listed", "name", "paused", "resuming", "ring", "running", "waiting")
-
-    def __init__(self, name: str, limit: int, *, paused: bool) -> None:
-        self.name = name
-        self.limit = limit
-        self.paused = paused
-        self.waiting = 0
-        self.running = 0
-        self.lines: dict[str, Line] = {}
-        self.ring: deque[Line] = deque()
-        self.resuming: deque[Message] = deque()
-        self.listed = False
+    name: str
+    limit: int
+    paused: bool
+    waiting: int = 0
+    running: int = 0
+    lines: dict[str, Line] = {}
+    ring: deque[Line] = field(default_factory=deque)
+    resuming: deque[Message] = field(default_factory=deque)
+    listed: bool = False
 
     def line(self, thread: Thread) -> Line:
         """The thread's line, made on first use."""
@@ -128,7 +121,7 @@ class Mailbox:
         return found
 
 
-class Mailboxes:
+class Mailboxes(Struct, eq=False):
     """All mailboxes of a tenant, and the slots that their handlers share.
 
     ``suspect`` is the one suspect that runs now; ``resuming`` counts the handlers that want to go on. While other
@@ -136,27 +129,22 @@ class Mailboxes:
     last got one. ``is_leaving``: no more slots are given, but to handlers whose line is reserved.
     """
 
-    __slots__ = (
-        "boxes", "fair_share", "is_leaving", "limit", "paused", "ready", "resuming", "running", "served", "suspect",
-    )  # fmt: skip
-
-    def __init__(self, limit: int) -> None:
-        self.boxes: dict[str, Mailbox] = {}
-        self.limit = limit
-        self.running = 0
-        self.resuming = 0
-        self.paused = False
-        self.suspect: Message | None = None
-        self.ready: deque[Mailbox] = deque()
-        self.fair_share: Callable[[Mailboxes], None] | None = None
-        self.is_leaving = False
-        self.served = 0
+    limit: int
+    boxes: dict[str, Mailbox] = {}
+    running: int = 0
+    resuming: int = 0
+    paused: bool = False
+    suspect: Message | None = None
+    ready: deque[Mailbox] = field(default_factory=deque)
+    fair_share: Callable[[Mailboxes], None] | None = None
+    is_leaving: bool = False
+    served: int = 0
 
     def box(self, name: str, limit: int = 1, *, paused: bool = False) -> Mailbox:
         """The agent's mailbox, made on first use."""
         found = self.boxes.get(name)
         if found is None:
-            found = self.boxes[name] = Mailbox(name, limit, paused=paused)
+            found = self.boxes[name] = Mailbox(name, limit, paused)
         return found
 
     def put(self, message: Message) -> None:

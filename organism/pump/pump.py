@@ -77,7 +77,7 @@ class Pump:
             state.boxes.release(message)
             self.write(decision)
             return
-        handling = message.handling = Handling(self.runtime, message, listener, at)
+        handling = message.handling = Handling.begun(self.runtime, message, listener, at)
         self.handlings.add(handling)
         running = actor.run(handling, self._finished)
         handling.task = task = self._loop.create_task(running, context=self._context.copy())
