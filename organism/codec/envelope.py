@@ -8,8 +8,7 @@ from functools import lru_cache
 from lxml.etree import _Element
 
 from organism.codec.lexical import attribute, closing, escaped, opening
-from organism.codec.limits import ENVELOPE
-from organism.codec.refusal import invalid, shown
+from organism.codec.limits import ENVELOPE, invalid, shown
 from organism.codec.shape import Items, Payload, Shape, Table, Variant, inner
 from organism.errors import Fault, InvalidPayload
 

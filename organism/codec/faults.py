@@ -12,14 +12,14 @@ from typing import Any
 from lxml.etree import XMLSchema, _Element
 
 from organism.codec.lexical import TEXT_OF, Unfit, length_fault, scalar_fault, uncarried
-from organism.codec.limits import MAX_DEPTH, XSI
-from organism.codec.refusal import MAX_FAULTS, invalid, shown
+from organism.codec.limits import MAX_DEPTH, MAX_FAULTS, XSI, Terms, invalid, shown
 from organism.codec.shape import Items, Kind, Maybe, Nested, Options, Payload, Scalar, Shape, Table, Variant, inner
 from organism.errors import Fault, InvalidPayload
 
-_STEP = re.compile(r"([^/\[\]]+)(?:\[(\d+)\])?")
+NIL = f"{{{XSI}}}nil"
+MAKING_FAULTS = (ValueError, TypeError, ArithmeticError, LookupError, AttributeError, AssertionError, RuntimeError)
+"""What a ``__post_init__`` may be expected to raise when it does not like its values."""
 _MAX_MESSAGE_CHARS = 300
-_NIL = f"{{{XSI}}}nil"
 _LACKS = "Missing child element(s)"
 _NAMESPACE = re.compile(r"\{[^{}]*\}")
 _MAX_STEPS = 100_000
@@ -28,13 +28,7 @@ _MAX_POINTER_CHARS = 500
 
 def faults_of(payload: Payload, shape: Shape, value: object) -> list[Fault]:
     """What is wrong with ``value`` as a ``shape`` of ``payload``, in its fields' order; at most ``MAX_FAULTS``."""
-    walk = _Walk(payload)
-    faults: list[Fault] = []
-    for fault in walk.shape(_Place("", 1), shape, value):
-        faults.append(fault)
-        if len(faults) == MAX_FAULTS:
-            break
-    return faults
+    return list(islice(_Walk(payload).shape(_Place("", 1), shape, value), MAX_FAULTS))
 
 
 def refusal(payload: Payload, value: object, error: Exception) -> InvalidPayload:
@@ -47,6 +41,11 @@ def refusal(payload: Payload, value: object, error: Exception) -> InvalidPayload
     return invalid(f"The {payload.root.name} cannot be written", [Fault("", shown(str(error), 200))])
 
 
+def refused_by_class(error: Exception) -> str:
+    """What one of the ``MAKING_FAULTS`` says."""
+    return f"the class refuses these values: {shown(str(error), 200)}"
+
+
 def step(pointer: str, key: str | int) -> str:
     """``pointer`` one step further, escaped as RFC 6901 says, up to a length.
 
@@ -54,9 +53,7 @@ def step(pointer: str, key: str | int) -> str:
     """
     if len(pointer) > _MAX_POINTER_CHARS:
         return pointer
-    if isinstance(key, int):
-        return f"{pointer}/{key}"
-    return f"{pointer}/{key[:_MAX_POINTER_CHARS].replace('~', '~0').replace('/', '~1')}"
+    return f"{pointer}/{str(key)[:_MAX_POINTER_CHARS].replace('~', '~0').replace('/', '~1')}"
 
 
 def carried_fault(text: str) -> str | None:
@@ -65,6 +62,9 @@ def carried_fault(text: str) -> str | None:
     if found is None:
         return None
     return f"expected text that XML can carry, came U+{ord(found[0]):04X} at {found.start()}; leave it out"
+
+
+# ── objects ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,16 +112,15 @@ class _Walk:
             yield Fault(place.pointer, f"expected a {wanted.__name__}, came {_came(value)}")
             return
         items: Any = value  # which mypy narrows to `object` by the comparison above
-        length = length_fault(shape.facets, len(items), "items")
-        if length:
-            yield Fault(place.pointer, length)
+        if message := length_fault(shape.facets, len(items), "items"):
+            yield Fault(place.pointer, message)
         if isinstance(shape, Items):
             for at, item in enumerate(items):
                 yield from self.shape(place.at(at), shape.item, item)
             return
         for key, item in items.items():
             yield from _scalar(place, shape.key, key)
-            yield from self.shape(place.at(str(key)), shape.value, item)
+            yield from self.shape(place.at(key), shape.value, item)
 
     def _record(self, place: _Place, classes: tuple[type, ...], value: Any) -> Iterator[Fault]:
         if type(value) not in classes:
@@ -147,14 +146,11 @@ def _scalar(place: _Place, scalar: Scalar, value: Any) -> Iterator[Fault]:
 
 def _options(place: _Place, shape: Options, value: Any) -> Iterator[Fault]:
     wanted = shape.enum or type(shape.values[0])
+    listed = ", ".join(map(shown, shape.values[:10])) + (", …" if len(shape.values) > 10 else "")  # noqa: PLR2004 - room for a line
     if type(value) is not wanted:
-        yield Fault(place.pointer, f"expected {wanted.__name__} ({_listed(shape)}), came {_came(value)}")
+        yield Fault(place.pointer, f"expected {wanted.__name__} ({listed}), came {_came(value)}")
     elif not isinstance(value, Enum) and value not in shape.values:
-        yield Fault(place.pointer, f"expected one of {_listed(shape)}, came {shown(value)}")
-
-
-def _listed(shape: Options) -> str:
-    return ", ".join(map(shown, shape.values[:10])) + (", …" if len(shape.values) > 10 else "")  # noqa: PLR2004 - room for a line
+        yield Fault(place.pointer, f"expected one of {listed}, came {shown(value)}")
 
 
 def _came(value: object) -> str:
@@ -173,105 +169,81 @@ def schema_faults(compiled: XMLSchema, element: _Element, payload: Payload) -> l
     Of the fields that an element lacks libxml2 names the next one at most, and at the element's own place: the missing
     ones are looked for here, and come last.
     """
-    faults: dict[str, Fault] = {}
-    missing = list(islice(_missing("", Nested(payload.root.cls), element, payload), MAX_FAULTS))
+    places = list(islice(_places("", Nested(payload.root.cls), element, payload), Terms().elements))
+    path_of, own = element.getroottree().getpath, len(element.getroottree().getpath(element))
+    pointers = {path_of(child)[own:]: pointer for pointer, _, child in places}
+    missing = [fault for place in places for fault in _missing(*place, payload)]
+    faults: dict[Fault, None] = {}
     errors: Any = compiled.error_log  # lxml's stubs do not know that it can be walked
     for error in errors:
         if missing and _LACKS in error.message:
             continue
-        pointer = _pointer(error.path or "", element, payload)
-        message = _NAMESPACE.sub("", error.message).rstrip(". ")[:_MAX_MESSAGE_CHARS]
-        faults.setdefault(f"{pointer} {message}", Fault(pointer, message))
+        _, _, path = (error.path or "").partition(f"/{payload.root.name}")
+        faults[Fault(_pointer(path, pointers), _NAMESPACE.sub("", error.message).rstrip(". ")[:_MAX_MESSAGE_CHARS])] = (
+            None
+        )
         if len(faults) == MAX_FAULTS:
             break
-    found = [*faults.values(), *missing]
-    return found[:MAX_FAULTS] or [Fault("", "the document does not fit its schema")]
+    return [*faults, *missing][:MAX_FAULTS] or [Fault("", "the document does not fit its schema")]
 
 
 def pattern_faults(element: _Element, payload: Payload) -> list[Fault]:
     """What the patterns of ``payload`` have against ``element``, its root; libxml2 does not know them."""
-    return list(islice(_misfits("", Nested(payload.root.cls), element, payload), MAX_FAULTS))
+    places = _places("", Nested(payload.root.cls), element, payload)
+    return list(islice((fault for place in places for fault in _misfits(*place)), MAX_FAULTS))
 
 
-def _misfits(pointer: str, shape: Shape, element: _Element, payload: Payload) -> Iterator[Fault]:
-    kind = inner(shape)
-    if element.get(_NIL) is not None:
-        return
-    if isinstance(kind, Scalar):
-        yield from _misfit(pointer, kind, element.text or "")
-    for name, part, child in _parts(kind, element, payload):
-        place = step(pointer, name)
-        if isinstance(kind, Table):
-            yield from _misfit(place, kind.key, str(name))
-        yield from _misfits(place, part, child, payload)
-
-
-def _misfit(pointer: str, scalar: Scalar, text: str) -> Iterator[Fault]:
-    if scalar.facets.pattern is not None and (message := scalar_fault(scalar, text)) is not None:
-        yield Fault(pointer, message)
+def _misfits(pointer: str, shape: Shape, element: _Element) -> Iterator[Fault]:
+    match shape:
+        case Scalar():
+            texts = [(pointer, shape, element.text or "")]
+        case Table(key):
+            texts = [(step(pointer, child.get("key", "")), key, child.get("key", "")) for child in element]
+        case _:
+            return
+    for place, scalar, text in texts:
+        if scalar.facets.pattern is not None and (message := scalar_fault(scalar, text)) is not None:
+            yield Fault(place, message)
 
 
 def _missing(pointer: str, shape: Shape, element: _Element, payload: Payload) -> Iterator[Fault]:
-    """The fields that must be there and are not, at any depth; what is said to be nothing lacks nothing."""
+    for field in payload.records[shape.cls].fields if isinstance(shape, Nested) else ():
+        if field.absent is None and element.find(field.name) is None:
+            yield Fault(step(pointer, field.name), "this field is missing")
+
+
+def _places(pointer: str, shape: Shape, element: _Element, payload: Payload) -> Iterator[tuple[str, Shape, _Element]]:
+    """The pointer and shape of ``element`` and of each in it, as far as they are known; nothing lies in what is nil."""
     kind = inner(shape)
-    if element.get(_NIL) is not None:
+    if element.get(NIL) is not None:
+        yield pointer, Maybe(kind), element
         return
-    if isinstance(kind, Nested):
-        for field in payload.records[kind.cls].fields:
-            if field.absent is None and element.find(field.name) is None:
-                yield Fault(step(pointer, field.name), "this field is missing")
-    for name, part, child in _parts(kind, element, payload):
-        yield from _missing(step(pointer, name), part, child, payload)
-
-
-def _parts(kind: Shape, element: _Element, payload: Payload) -> Iterator[tuple[str | int, Shape, _Element]]:
-    """What lies in an element: its place, its shape, its own element."""
+    yield pointer, kind, element
     match kind:
         case Nested(cls):
-            for field in payload.records[cls].fields:
-                if (found := element.find(field.name)) is not None:
-                    yield field.name, field.shape, found
+            found = ((field.name, field.shape, element.find(field.name)) for field in payload.records[cls].fields)
+            parts: Any = [part for part in found if part[2] is not None]
         case Items(item):
-            yield from ((at, item, child) for at, child in enumerate(element))
+            parts = [(at, item, child) for at, child in enumerate(element)]
         case Table(_, value):
-            yield from ((child.get("key", ""), value, child) for child in element)
+            parts = [(child.get("key", ""), value, child) for child in element]
         case Variant(classes):
-            yield from ((cls.__name__, Nested(cls), child) for child in element for cls in _called(child, classes))
-
-
-def _called(element: _Element, classes: tuple[type, ...]) -> Iterator[type]:
-    return (cls for cls in classes if cls.__name__ == element.tag)
-
-
-def _pointer(path: str, element: _Element, payload: Payload) -> str:
-    """The JSON pointer of the element at libxml2's ``path`` (``/*/Order/items/item[2]/name``)."""
-    steps = [(name, int(number or 1)) for name, number in _STEP.findall(path)]
-    names = [name for name, _ in steps]
-    if payload.root.name not in names:
-        return ""
-    return "".join(_steps(steps[names.index(payload.root.name) + 1 :], element, payload))
-
-
-def _steps(steps: list[tuple[str, int]], element: _Element, payload: Payload) -> Iterator[str]:
-    shape: Shape | None = Nested(payload.root.cls)
-    for name, number in steps:
-        children = [child for child in element if child.tag == name]
-        if len(children) < number:
+            parts = [
+                (cls.__name__, Nested(cls), child) for child in element for cls in classes if cls.__name__ == child.tag
+            ]
+        case _:
             return
-        element = children[number - 1]
-        match inner(shape) if shape else None:
-            case Items(item):
-                yield step("", number - 1)
-                shape = item
-            case Table(_, value):
-                yield step("", element.get("key", ""))
-                shape = value
-            case Nested(cls):
-                yield step("", name)
-                shape = next((field.shape for field in payload.records[cls].fields if field.name == name), None)
-            case Variant(classes):
-                yield step("", name)
-                shape = next((Nested(cls) for cls in classes if cls.__name__ == name), None)
-            case _:
-                yield step("", name)
-                shape = None
+    for name, part, child in parts:
+        yield from _places(step(pointer, name), part, child, payload)
+
+
+def _pointer(path: str, pointers: dict[str, str]) -> str:
+    """The pointer of the element at libxml2's ``path`` below the root (``/items/item[2]/name``)."""
+    names: list[str] = []
+    while path and path not in pointers:
+        path, _, name = path.rpartition("/")
+        names.append(name.partition("[")[0])
+    pointer = pointers.get(path, "")
+    for name in filter(None, reversed(names)):
+        pointer = step(pointer, name)
+    return pointer

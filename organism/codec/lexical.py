@@ -14,7 +14,7 @@ from decimal import Decimal
 from math import isfinite
 from typing import Any, TypeVar
 
-from organism.codec.refusal import UNCARRIED, shown
+from organism.codec.limits import UNCARRIED, shown
 from organism.codec.shape import Facets, Kind, Scalar
 
 Moment = TypeVar("Moment", date, datetime)
@@ -56,13 +56,13 @@ def _str_text(value: object) -> str:
 
 
 def _int_text(value: object) -> str:
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise _wrong(Kind.INT, value)
-    if not LEAST_INT <= value <= MOST_INT:
-        raise Unfit(
-            f"expected a whole number within ±2⁶³, came {_big(value)}; declare the field Decimal for larger ones"
-        )
-    return int.__repr__(value)
+    if isinstance(value, int) and not isinstance(value, bool):
+        if LEAST_INT <= value <= MOST_INT:
+            return int.__repr__(value)
+        raise _beyond(_big(value))
+    if isinstance(value, float) and value.is_integer() and abs(value) > MOST_INT:  # JSON's large numbers are read so
+        raise _beyond(repr(value))
+    raise _wrong(Kind.INT, value)
 
 
 def _float_text(value: object) -> str:
@@ -133,27 +133,15 @@ TEXT_OF: dict[Kind, Callable[[Any], str]] = {
 # ── text that the XSD has accepted → value ───────────────────────────────────────────────────────────────────────────
 
 
-def _text_bool(text: str) -> bool:
-    return text.strip() in {"true", "1"}
-
-
-def _text_date(text: str) -> date:
-    return date.fromisoformat(text.strip())
-
-
-def _text_datetime(text: str) -> datetime:
-    return datetime.fromisoformat(text.strip())
-
-
 VALUE_OF: dict[Kind, Callable[[str], Any]] = {
     Kind.STR: str,
     Kind.INT: int,
     Kind.FLOAT: float,
-    Kind.BOOL: _text_bool,
+    Kind.BOOL: lambda text: text.strip() in {"true", "1"},
     Kind.DECIMAL: Decimal,
     Kind.BYTES: a2b_base64,
-    Kind.DATE: _text_date,
-    Kind.DATETIME: _text_datetime,
+    Kind.DATE: lambda text: date.fromisoformat(text.strip()),
+    Kind.DATETIME: lambda text: datetime.fromisoformat(text.strip()),
 }
 """Text that is valid by the XSD → value; raises ``ValueError`` where Python's range is narrower."""
 
@@ -161,29 +149,15 @@ VALUE_OF: dict[Kind, Callable[[str], Any]] = {
 # ── JSON → value ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _json_str(value: object) -> str:
-    if not isinstance(value, str):
-        raise _wrong(Kind.STR, value)
-    return value
+def _same(kind: Kind) -> Callable[[Any], Any]:
+    """JSON has a type for this kind."""
+    text_of = TEXT_OF[kind]
 
+    def checked(value: Any) -> Any:
+        text_of(value)
+        return value
 
-def _json_int(value: object) -> int:
-    if isinstance(value, float) and value.is_integer() and abs(value) > MOST_INT:
-        raise _beyond(repr(value))
-    _int_text(value)
-    return value  # type: ignore[return-value]  # _int_text has looked
-
-
-def _json_float(value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise _wrong(Kind.FLOAT, value)
-    return _finite(value)
-
-
-def _json_bool(value: object) -> bool:
-    if not isinstance(value, bool):
-        raise _wrong(Kind.BOOL, value)
-    return value
+    return checked
 
 
 def _json_decimal(value: object) -> Decimal:
@@ -224,10 +198,10 @@ def _calendar(read: Callable[[str], Moment], text: str) -> Moment:
 
 
 FROM_JSON: dict[Kind, Callable[[Any], Any]] = {
-    Kind.STR: _json_str,
-    Kind.INT: _json_int,
-    Kind.FLOAT: _json_float,
-    Kind.BOOL: _json_bool,
+    Kind.STR: _same(Kind.STR),
+    Kind.INT: _same(Kind.INT),
+    Kind.FLOAT: lambda value: float(_float_text(value)),
+    Kind.BOOL: _same(Kind.BOOL),
     Kind.DECIMAL: _json_decimal,
     Kind.BYTES: _json_bytes,
     Kind.DATE: _json_date,

@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from itertools import chain
 
-from organism.codec.refusal import UNCARRIED
+from organism.codec.limits import UNCARRIED
 from organism.model.linear import Linear, linear, searchable
 
 _SPECIAL = ".\\?*+{}()|[]^"

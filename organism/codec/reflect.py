@@ -22,8 +22,8 @@ from pydantic.fields import FieldInfo
 
 from organism.codec.faults import faults_of
 from organism.codec.lexical import LEAST_INT, MOST_INT, TEXT_OF, Unfit, replaced, uncarried
+from organism.codec.limits import UnsupportedPayload, shown
 from organism.codec.pattern import Pattern, PatternRefused
-from organism.codec.refusal import UnsupportedPayload, shown
 from organism.codec.shape import (
     Bound,
     Facets,

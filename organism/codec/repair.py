@@ -15,8 +15,7 @@ from typing import Any, NamedTuple
 
 from organism.codec.faults import step
 from organism.codec.lexical import closing, opening, replaced, uncarried
-from organism.codec.limits import MAX_DEPTH
-from organism.codec.refusal import UnknownPayload, shown, too_deep
+from organism.codec.limits import MAX_DEPTH, UnknownPayload, shown, too_deep
 from organism.errors import InvalidPayload
 
 MAX_NOTES = 20

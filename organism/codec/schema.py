@@ -12,12 +12,11 @@ from lxml.etree import XMLSchema, XMLSchemaParseError, _Element
 
 from organism.codec.example import example_of, usage_of
 from organism.codec.faults import pattern_faults, schema_faults
-from organism.codec.json_form import ToJson, dumper, from_json, to_json
+from organism.codec.forms import Give, Read, Take, Write, form_of, json_writer
 from organism.codec.json_schema import json_schema_of
 from organism.codec.lexical import closing, opening
-from organism.codec.payload import Read, Write, reader, writer
+from organism.codec.limits import MAX_FAULTS, UnsupportedPayload
 from organism.codec.reflect import payload_of
-from organism.codec.refusal import MAX_FAULTS, UnsupportedPayload
 from organism.codec.shape import Payload
 from organism.codec.xsd import payload_xsd, text_of
 from organism.errors import Fault
@@ -45,9 +44,9 @@ class PayloadSchema:
     has_patterns: bool
     write: Write
     read: Read
-    to_json: ToJson
+    to_json: Give
     to_json_text: Callable[[Any], bytes]
-    from_json: Callable[[Any], tuple[Any, list[Fault]]]
+    take: Take
 
     @classmethod
     def of(cls, payload_class: type) -> PayloadSchema:
@@ -65,6 +64,7 @@ class PayloadSchema:
         enforced = payload_xsd(shapes, enforced=True)
         example = example_of(shapes)
         example_xml = etree.tostring(example, encoding="utf-8")
+        form = form_of(shapes)
         schema = cls(
             cls=payload_class,
             name=shapes.root.name,
@@ -76,16 +76,21 @@ class PayloadSchema:
             shapes=shapes,
             compiled=_compiled(shapes, enforced),
             has_patterns=text_of(enforced) != xsd,
-            write=writer(shapes),
-            read=reader(shapes),
-            to_json=to_json(shapes),
-            to_json_text=dumper(shapes),
-            from_json=from_json(shapes),
+            write=form.write,
+            read=form.read,
+            to_json=form.to_json,
+            to_json_text=json_writer(shapes, form.to_json),
+            take=form.from_json,
         )
         if faults := schema.faults(example):  # a schema that takes nothing helps nobody
             reason = f"no example that fits its constraints was found: {faults[0].message}"
             raise UnsupportedPayload(f"{schema.name} cannot be a payload: {reason}")
         return schema
+
+    def from_json(self, value: Any) -> tuple[Any, list[Fault]]:
+        """The payload from its JSON value, or anything and every fault."""
+        faults: list[Fault] = []
+        return self.take(value, None, faults), faults
 
     def faults(self, element: _Element) -> list[Fault]:
         """What the XSD and the patterns have against an element of this payload; nothing: it is valid."""

@@ -16,12 +16,12 @@ import orjson
 from lxml.etree import XMLSchema, _Element
 
 from organism.codec.envelope import MESSAGE, Around, claims, element_names, enclosed
-from organism.codec.faults import refusal, schema_faults
-from organism.codec.json_form import MAKING_FAULTS
-from organism.codec.limits import Controls, Terms
-from organism.codec.refusal import (
+from organism.codec.faults import MAKING_FAULTS, refusal, refused_by_class, schema_faults
+from organism.codec.limits import (
+    Controls,
     PayloadOverLimit,
     SpoofAttempt,
+    Terms,
     UnknownPayload,
     UnsupportedPayload,
     invalid,
@@ -292,8 +292,7 @@ def _made(schema: PayloadSchema, valid: _Element) -> Any:
     try:
         return schema.read(valid)
     except MAKING_FAULTS as error:
-        fault = Fault("", f"the class refuses these values: {shown(str(error), 200)}")
-        raise invalid(f"The {schema.name} does not fit", [fault]) from error
+        raise invalid(f"The {schema.name} does not fit", [Fault("", refused_by_class(error))]) from error
 
 
 def _valid_payload(entries: dict[str, _Entry], element: _Element) -> Any:

@@ -19,8 +19,21 @@ from typing import Any
 from lxml import etree
 from lxml.etree import _Element
 
-from organism.codec.limits import ENVELOPE, ENVELOPE_BYTES, MAX_ATTRIBUTES, MAX_DEPTH, MAX_NAMESPACES, XSD, XSI, Terms
-from organism.codec.refusal import MAX_FAULTS, PayloadOverLimit, invalid, shown, too_deep
+from organism.codec.limits import (
+    ENVELOPE,
+    ENVELOPE_BYTES,
+    MAX_ATTRIBUTES,
+    MAX_DEPTH,
+    MAX_FAULTS,
+    MAX_NAMESPACES,
+    XSD,
+    XSI,
+    PayloadOverLimit,
+    Terms,
+    invalid,
+    shown,
+    too_deep,
+)
 from organism.errors import Fault, InvalidPayload
 
 _MAX_PREFIX_CHARS = 16

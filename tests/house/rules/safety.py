@@ -10,7 +10,7 @@ from tests.house.tree import Finding, Rule, Source, dotted, each, sample
 
 PRODUCT = ("organism/", "handlers/")
 XML_PARSER = "organism/codec/xml.py"
-COMPILED_CODEC = ("organism/codec/lexical.py", "organism/codec/payload.py")
+COMPILED_CODEC = ("organism/codec/lexical.py", "organism/codec/forms.py")
 
 RUNS_TEXT = frozenset({"eval", "exec", "compile", "__import__"})
 RUNS_SHELL = frozenset(

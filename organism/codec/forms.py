@@ -1,0 +1,405 @@
+"""Dataclass ⇄ XML and dataclass ⇄ JSON, by closures compiled once a class, at registration: four for each shape.
+
+What is written to XML is canonical (exclusive C14N: no empty-element tags, the escapes that C14N names, ``xsi``
+declared where it is used). What is read from XML is an element *that the XSD has accepted*. Neither tracks where it
+is: when one raises, ``faults`` walks again and says where. JSON is written of payloads that the codec made, and read
+from anyone: every fault is reported.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import date, datetime
+from decimal import Decimal
+from itertools import islice
+from operator import attrgetter, call
+from typing import Any, NamedTuple
+
+import orjson
+from lxml.etree import _Element
+
+from organism.codec.faults import MAKING_FAULTS, NIL, carried_fault, refused_by_class, step
+from organism.codec.lexical import (
+    FROM_JSON,
+    TEXT_OF,
+    VALUE_OF,
+    Unfit,
+    attribute,
+    closing,
+    escaped,
+    length_fault,
+    opening,
+    scalar_fault,
+)
+from organism.codec.limits import MAX_FAULTS, XSI, shown
+from organism.codec.shape import (
+    FREE,
+    Items,
+    Kind,
+    Maybe,
+    Nested,
+    Options,
+    Payload,
+    Record,
+    Scalar,
+    Shape,
+    Table,
+    Variant,
+)
+from organism.errors import Fault
+
+Place = tuple["Place", str | int] | None
+"""Where a JSON value stands: the place of its owner and the key in it. Only a fault makes a JSON pointer of it."""
+Write = Callable[[Any], str]
+Read = Callable[[_Element], Any]
+Give = Callable[[Any], Any]
+Take = Callable[[Any, Place, list[Fault]], Any]
+
+_XSI_DECLARED = attribute("xmlns:xsi", XSI)
+_NIL_MARK = attribute("xsi:nil", "true")
+_NATIVE = frozenset({Kind.STR, Kind.INT, Kind.FLOAT, Kind.BOOL})
+_KINDS = {Decimal: Kind.DECIMAL, bytes: Kind.BYTES, date: Kind.DATE, datetime: Kind.DATETIME}
+_UNREAD = object()
+
+
+class Form(NamedTuple):
+    """How values of one shape are written and read.
+
+    ``write`` gives what stands between an element's tags; it raises ``Unfit`` for a wrong value, AttributeError for a
+    missing one, RecursionError for one that holds itself. ``read`` gives the value of a valid element; it raises what a
+    ``__post_init__`` raises, and ValueError where Python's range is narrower than the XSD's. ``to_json`` gives what
+    ``orjson`` can write. ``from_json`` adds to the faults and then gives anything.
+    """
+
+    write: Write
+    read: Read
+    to_json: Give
+    from_json: Take
+
+
+def form_of(payload: Payload) -> Form:
+    """The form of the payload's root class."""
+    return _Forms(payload).of(payload.root.cls)
+
+
+def json_writer(payload: Payload, to_json: Give) -> Callable[[Any], bytes]:
+    """A function from a payload that the codec made to compact JSON."""
+    if all(map(_is_native, payload.records.values())):
+        return lambda value: orjson.dumps(value, _native_text, orjson.OPT_PASSTHROUGH_DATETIME)
+    return lambda value: orjson.dumps(to_json(value))
+
+
+def _is_native(record: Record) -> bool:
+    """Whether orjson, which knows dataclasses, makes the right JSON of it: no unions, no attribute but the fields."""
+    cls = record.cls
+    is_odd = hasattr(cls, "__post_init__") or len(cls.__dict__.get("__dataclass_fields__", ())) != len(record.fields)
+    return not is_odd and not any(field.name.startswith("_") or _has_union(field.shape) for field in record.fields)
+
+
+def _has_union(shape: Shape) -> bool:
+    match shape:
+        case Maybe(inner) | Items(inner) | Table(_, inner):
+            return _has_union(inner)
+        case _:
+            return isinstance(shape, Variant)
+
+
+def _native_text(value: Any) -> str:
+    return TEXT_OF[_KINDS[type(value)]](value)
+
+
+class _Forms:
+    """Compiles the forms of a payload's records."""
+
+    def __init__(self, payload: Payload) -> None:
+        self._by_class: dict[type, Form] = {}
+        for cls, record in reversed(payload.records.items()):
+            self._by_class[cls] = self._record(record)
+
+    def of(self, cls: type) -> Form:
+        """The form of a record; one that is not compiled yet is looked up when it is called."""
+        return self._by_class.get(cls) or Form(*(self._later(cls, name) for name in Form._fields))
+
+    def _later(self, cls: type, name: str) -> Callable[..., Any]:
+        def call_later(*arguments: Any) -> Any:
+            return getattr(self._by_class[cls], name)(*arguments)
+
+        return call_later
+
+    def _of(self, shape: Shape) -> Form:  # noqa: PLR0911 - one a shape
+        match shape:
+            case Scalar():
+                return _scalar(shape)
+            case Options():
+                return _options(shape)
+            case Maybe(inner):
+                return _maybe(self._of(inner))
+            case Items():
+                return _items(shape, self._of(shape.item))
+            case Table():
+                return _table(shape, self._of(shape.value))
+            case Nested(cls):
+                return self.of(cls)
+            case Variant(classes):
+                return self._variant(classes)
+
+    def _record(self, record: Record) -> Form:
+        cls, fields = record.cls, record.fields
+        names = [field.name for field in fields]
+        forms = [self._of(field.shape) for field in fields]
+        elements = [
+            _element(field.name, field.shape, form, nil=field.nil) for field, form in zip(fields, forms, strict=True)
+        ]
+        template = "".join(element for element, _, _ in elements)
+        writes, reads = [write for _, write, _ in elements], [read for _, _, read in elements]
+        gives = [form.to_json for form in forms]
+        values_of, make = _getter(names), _maker(record)
+
+        def write(value: Any) -> str:
+            if type(value) is not cls:
+                _not_a(cls.__name__, value)
+            return template % tuple(map(call, writes, values_of(value)))
+
+        def read(element: _Element) -> Any:
+            if len(element) == len(reads):  # the XSD holds their order
+                return make(*map(call, reads, element))
+            present = {child.tag: child for child in element}
+            return make(
+                *(
+                    read(present[field.name]) if field.name in present else field.absent()  # type: ignore[misc]  # only those may be missing
+                    for read, field in zip(reads, fields, strict=True)
+                )
+            )
+
+        return Form(
+            write,
+            read,
+            lambda value: dict(zip(names, map(call, gives, values_of(value)), strict=True)),
+            _record_taker(record, [form.from_json for form in forms]),
+        )
+
+    def _variant(self, classes: tuple[type, ...]) -> Form:
+        tags = {cls: (opening(cls.__name__), closing(cls.__name__)) for cls in classes}
+        named = {cls.__name__: cls for cls in classes}
+        forms = self._by_class
+
+        def write(value: Any) -> str:
+            if type(value) not in tags:
+                _not_a(" or ".join(named), value)
+            start, end = tags[type(value)]
+            return start + forms[type(value)].write(value) + end
+
+        def from_json(value: Any, at: Place, faults: list[Fault]) -> Any:
+            name = next(iter(value)) if isinstance(value, dict) and len(value) == 1 else None
+            if name not in named:
+                listed = " or ".join(f'{{"{name}": {{…}}}}' for name in named)
+                return _wrong(faults, at, f"expected {listed}, came {_came(value)}")
+            return forms[named[name]].from_json(value[name], (at, name), faults)
+
+        return Form(
+            write,
+            lambda element: forms[named[element[0].tag]].read(element[0]),
+            lambda value: {type(value).__name__: forms[type(value)].to_json(value)},
+            from_json,
+        )
+
+
+def _record_taker(record: Record, takes: list[Take]) -> Take:
+    make = _maker(record)
+    fields = {field.name: (take, field.absent) for field, take in zip(record.fields, takes, strict=True)}
+    listed = ", ".join(fields) or "none"
+
+    def from_json(value: Any, at: Place, faults: list[Fault]) -> Any:
+        if not isinstance(value, dict):
+            return _wrong(faults, at, f"expected an object with the fields {listed}, came {_came(value)}")
+        before = len(faults)
+        for name in islice((str(name) for name in value if name not in fields), MAX_FAULTS):
+            _wrong(faults, (at, name), f"this field is not known; known are {listed}")
+        values = []
+        for name, (take, absent) in fields.items():
+            if name in value:
+                values.append(take(value[name], (at, name), faults))
+            elif absent is not None:
+                values.append(absent())
+            else:
+                _wrong(faults, (at, name), "this field is missing")
+        if len(faults) > before:
+            return _UNREAD
+        try:
+            return make(*values)
+        except RecursionError:
+            raise
+        except MAKING_FAULTS as error:
+            return _wrong(faults, at, refused_by_class(error))
+
+    return from_json
+
+
+def _element(name: str, shape: Shape, form: Form, *, nil: bool) -> tuple[str, Write, Read]:
+    """An element's template, what fills its place, and its reader; ``nil`` says whether ``xsi:nil`` may stand here."""
+    element, content, read = f"{opening(name)}%s{closing(name)}", form.write, form.read
+    if not isinstance(shape, Maybe):
+        return element, content, read
+    absent = opening(name, _XSI_DECLARED + _NIL_MARK) + closing(name) if nil else ""
+
+    def write_maybe(value: Any) -> str:
+        return absent if value is None else element % content(value)
+
+    def read_maybe(found: _Element) -> Any:
+        return None if found.get(NIL, "").strip() in {"true", "1"} else read(found)
+
+    return "%s", write_maybe, read_maybe if nil else read
+
+
+def _scalar(shape: Scalar) -> Form:
+    kind, is_text, is_free = shape.kind, shape.kind is Kind.STR, shape.facets == FREE
+    value_of, from_value = VALUE_OF[kind], FROM_JSON[kind]
+
+    def from_json(value: Any, at: Place, faults: list[Fault]) -> Any:
+        try:
+            taken = from_value(value)
+        except Unfit as error:
+            return _wrong(faults, at, str(error))
+        message = (carried_fault(taken) if is_text else None) or (None if is_free else scalar_fault(shape, taken))
+        return _wrong(faults, at, message) if message else taken
+
+    return Form(
+        _text if is_text else TEXT_OF[kind],
+        (lambda element: element.text or "") if is_text else lambda element: value_of(element.text or ""),
+        _same if kind in _NATIVE else TEXT_OF[kind],
+        from_json,
+    )
+
+
+def _options(shape: Options) -> Form:
+    wanted = shape.enum or type(shape.values[0])
+    members = dict(zip(shape.values, shape.enum or shape.values, strict=True))
+    texts = {member: escaped(str(value)) for value, member in members.items()}
+    json_type: type = int if shape.numeric else str
+
+    def write(value: Any) -> str:
+        text = texts.get(value) if type(value) is wanted else None
+        return _not_a(wanted.__name__, value) if text is None else text
+
+    def from_json(value: Any, at: Place, faults: list[Fault]) -> Any:
+        if type(value) is json_type and value in members:
+            return members[value]
+        return _wrong(faults, at, f"expected one of {', '.join(map(shown, members))}, came {_came(value)}")
+
+    return Form(
+        write,
+        lambda element: members[json_type(element.text or "")],
+        attrgetter("value") if shape.enum else _same,
+        from_json,
+    )
+
+
+def _maybe(form: Form) -> Form:
+    """As ``form``, or null in JSON; ``_element`` knows the form of None in XML."""
+    return form._replace(
+        to_json=lambda value: None if value is None else form.to_json(value),
+        from_json=lambda value, at, faults: None if value is None else form.from_json(value, at, faults),
+    )
+
+
+def _items(shape: Items, form: Form) -> Form:
+    element, content, read = _element("item", shape.item, form, nil=True)
+
+    def write(items: Any) -> str:
+        if type(items) is not list:
+            _not_a("list", items)
+        return "".join([element % content(item) for item in items])
+
+    def from_json(value: Any, at: Place, faults: list[Fault]) -> Any:
+        if not isinstance(value, list):
+            return _wrong(faults, at, f"expected a list, came {_came(value)}")
+        if message := length_fault(shape.facets, len(value), "items"):
+            _wrong(faults, at, message)
+        return [form.from_json(item, (at, index), faults) for index, item in enumerate(value)]
+
+    return Form(
+        write,
+        lambda element: [read(child) for child in element],
+        lambda value: [form.to_json(each) for each in value],
+        from_json,
+    )
+
+
+def _table(shape: Table, form: Form) -> Form:
+    is_optional = isinstance(shape.value, Maybe)
+    read_one, key_form, end = _element("item", shape.value, form, nil=True)[2], _scalar(shape.key), closing("item")
+
+    def write(table: Any) -> str:
+        if type(table) is not dict:
+            _not_a("dict", table)
+        items: list[str] = []
+        for key, value in table.items():
+            key_text = attribute("key", TEXT_OF[Kind.STR](key))
+            if is_optional and value is None:
+                items += (opening("item", _XSI_DECLARED + key_text + _NIL_MARK), end)
+            else:
+                items += (opening("item", key_text), form.write(value), end)
+        return "".join(items)
+
+    def read(element: _Element) -> dict[str, Any]:
+        table = {str(child.get("key")): read_one(child) for child in element}
+        if len(table) < len(element):
+            raise Unfit("a key stands twice in a dict")
+        return table
+
+    def from_json(value: Any, at: Place, faults: list[Fault]) -> Any:
+        if not isinstance(value, dict):
+            return _wrong(faults, at, f"expected an object, came {_came(value)}")
+        if message := length_fault(shape.facets, len(value), "items"):
+            _wrong(faults, at, message)
+        return {
+            key_form.from_json(key, (at, key), faults): form.from_json(item, (at, key), faults)
+            for key, item in value.items()
+        }
+
+    return Form(write, read, lambda value: {key: form.to_json(each) for key, each in value.items()}, from_json)
+
+
+def _getter(names: list[str]) -> Callable[[Any], tuple[Any, ...]]:
+    """A function from an object to the values of all its fields, in order."""
+    if len(names) > 1:
+        return attrgetter(*names)
+    return lambda value: tuple([getattr(value, name) for name in names])
+
+
+def _maker(record: Record) -> Callable[..., Any]:
+    """A function from the values of all fields, in order, to the object."""
+    cls = record.cls
+    names = [field.name for field in record.fields]
+    if any(field.keyword for field in record.fields):
+        return lambda *values: cls(**dict(zip(names, values, strict=True)))
+    return cls
+
+
+def _text(value: Any) -> str:
+    return escaped(value if type(value) is str else TEXT_OF[Kind.STR](value))
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+def _not_a(name: str, value: object) -> str:
+    raise Unfit(f"expected {name}, came {type(value).__name__}")
+
+
+def _wrong(faults: list[Fault], at: Place, message: str) -> object:
+    faults.append(Fault(_pointer(at), message))
+    return _UNREAD
+
+
+def _pointer(at: Place) -> str:
+    return "" if at is None else step(_pointer(at[0]), at[1])
+
+
+def _came(value: object) -> str:
+    if value is None:
+        return "null"
+    if isinstance(value, dict):
+        return "an object with " + (", ".join(shown(str(name), 30) for name in list(value)[:5]) or "nothing in it")
+    return "a list" if isinstance(value, list) else shown(value)
