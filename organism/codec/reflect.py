@@ -53,6 +53,15 @@ _SCALARS = {
     datetime: Kind.DATETIME,
 }
 _BOUNDED = frozenset({Kind.INT, Kind.FLOAT, Kind.DECIMAL, Kind.DATE, Kind.DATETIME})
+_FACETS: dict[type, tuple[str, str]] = {
+    MinLen: ("min_length", "min_length"),
+    MaxLen: ("max_length", "max_length"),
+    Ge: ("least", "ge"),
+    Gt: ("above", "gt"),
+    Le: ("most", "le"),
+    Lt: ("below", "lt"),
+}
+"""Each constraint's facet, and the name of its value."""
 _ALIASES = ("alias", "validation_alias", "serialization_alias")
 _ALLOWED = (
     "allowed are str, int, float, bool, Decimal, bytes, date, datetime, Enum, Literal, list[T], dict[str, T], "
@@ -115,13 +124,10 @@ class _Reader:
             )
             return
         fields = [self._field(cls, field, hints[field.name]) for field in dataclasses.fields(cls)]
-        self._refuse_init_only(cls)
+        for field_name, hint in hints.items():
+            if isinstance(hint, dataclasses.InitVar):
+                self._fault(f"{name}.{field_name}", "InitVar is not allowed: its value cannot be read back")
         self.records[cls] = Record(cls, cls.__name__, _class_doc(cls), tuple(field for field in fields if field))
-
-    def _refuse_init_only(self, cls: type) -> None:
-        for name, field in cls.__dict__.get("__dataclass_fields__", {}).items():
-            if field._field_type is dataclasses._FIELD_INITVAR:  # type: ignore[attr-defined]  # noqa: SLF001 - no public way
-                self._fault(f"{cls.__name__}.{name}", "InitVar is not allowed: its value cannot be read back")
 
     def _field(self, cls: type, field: dataclasses.Field[Any], hint: Any) -> Field | None:
         where = f"{cls.__name__}.{field.name}"
@@ -141,9 +147,9 @@ class _Reader:
         except _Refused as error:
             self._fault(where, str(error))
             return None
-        absent = _absent(field, shape)
-        nil = isinstance(shape, Maybe) and absent is not None and field.default is not None and _has_default(field)
-        return Field(field.name, shape, absent, nil, bool(field.kw_only), _field_doc(hint))
+        has_default = field.default is not MISSING and field.default is not None
+        nil = isinstance(shape, Maybe) and (has_default or field.default_factory is not MISSING)
+        return Field(field.name, shape, _absent(field, shape), nil, bool(field.kw_only), _field_doc(hint))
 
     def _shape(self, hint: Any) -> Shape:  # noqa: PLR0911 - one a kind of annotation
         origin = get_origin(hint)
@@ -241,21 +247,11 @@ def _can_end(shape: Shape, finite: set[type]) -> bool:
             return True
 
 
-def _has_default(field: dataclasses.Field[Any]) -> bool:
-    return field.default is not MISSING or field.default_factory is not MISSING
-
-
 def _absent(field: dataclasses.Field[Any], shape: Shape) -> Callable[[], object] | None:
     if field.default_factory is not MISSING:
         return field.default_factory
-    if field.default is not MISSING:
-        default = field.default
-        return lambda: default
-    return _none if isinstance(shape, Maybe) else None
-
-
-def _none() -> None:
-    return None
+    default = None if field.default is MISSING and isinstance(shape, Maybe) else field.default
+    return None if default is MISSING else lambda: default
 
 
 def _literal(values: tuple[Any, ...]) -> Shape:
@@ -337,44 +333,28 @@ def _refuse_field_options(note: FieldInfo) -> None:
 
 
 def _with(shape: Shape, note: object) -> Shape:
-    if isinstance(note, MinLen | MaxLen):
-        return _with_length(shape, note)
-    if isinstance(note, Ge | Gt | Le | Lt):
-        return _with_bound(shape, note)
+    """``shape`` with one constraint more."""
     pattern = getattr(note, "pattern", None)
     if pattern is not None:
         return _with_pattern(shape, pattern)
-    if isinstance(note, BaseMetadata) or type(note).__module__.startswith("pydantic"):
-        raise _Refused(f"{_called(note)} is not allowed; allowed are lengths, ranges and a pattern")
-    return shape
-
-
-def _with_length(shape: Shape, note: MinLen | MaxLen) -> Shape:
-    countable = isinstance(shape, Items | Table) or (isinstance(shape, Scalar) and shape.kind in (Kind.STR, Kind.BYTES))
-    if not countable:
-        raise _Refused(f"{_called(note)} fits str, bytes, list and dict only")
-    assert isinstance(shape, Items | Table | Scalar)  # noqa: S101 - said above, in a form that mypy does not follow
-    facets = shape.facets
-    if isinstance(note, MinLen):
-        return replace(shape, facets=replace(facets, min_length=max(note.min_length, facets.min_length or 0)))
-    most = note.max_length if facets.max_length is None else min(note.max_length, facets.max_length)
-    return replace(shape, facets=replace(facets, max_length=most))
-
-
-def _with_bound(shape: Shape, note: Ge | Gt | Le | Lt) -> Shape:
-    if not isinstance(shape, Scalar) or shape.kind not in _BOUNDED:
+    if type(note) not in _FACETS:
+        if isinstance(note, BaseMetadata) or type(note).__module__.startswith("pydantic"):
+            raise _Refused(f"{_called(note)} is not allowed; allowed are lengths, ranges and a pattern")
+        return shape
+    facet, given = _FACETS[type(note)]
+    value: Any = getattr(note, given)
+    kind = shape.kind if isinstance(shape, Scalar) else None
+    if facet in {"min_length", "max_length"}:
+        if not isinstance(shape, Items | Table) and kind not in {Kind.STR, Kind.BYTES}:
+            raise _Refused(f"{_called(note)} fits str, bytes, list and dict only")
+    elif kind not in _BOUNDED:
         raise _Refused(f"{_called(note)} fits int, float, Decimal, date and datetime only")
-    facets = shape.facets
-    match note:
-        case Ge():
-            facets = replace(facets, least=_bound(shape.kind, note.ge))
-        case Gt():
-            facets = replace(facets, above=_bound(shape.kind, note.gt))
-        case Le():
-            facets = replace(facets, most=_bound(shape.kind, note.le))
-        case Lt():
-            facets = replace(facets, below=_bound(shape.kind, note.lt))
-    return replace(shape, facets=facets)
+    else:
+        value = _bound(kind, value)
+    assert isinstance(shape, Scalar | Items | Table)  # noqa: S101 - said above, in a form that mypy does not follow
+    if (before := getattr(shape.facets, facet)) is not None:
+        value = max(value, before) if facet in {"min_length", "least", "above"} else min(value, before)
+    return replace(shape, facets=replace(shape.facets, **{facet: value}))
 
 
 def _bound(kind: Kind, given: Any) -> Bound:
@@ -408,16 +388,12 @@ def _with_pattern(shape: Shape, given: object) -> Shape:
 
 
 def _refuse_contradiction(facets: Facets) -> None:
-    least, most = facets.min_length, facets.max_length
-    if least is not None and most is not None and least > most:
-        raise _Refused(f"no value can have at least {least} and at most {most}")
-    lows: list[Any] = [low for low in (facets.least, facets.above) if low is not None]
-    highs: list[Any] = [high for high in (facets.most, facets.below) if high is not None]
-    if len(lows) > 1 or len(highs) > 1:
-        raise _Refused("ge with gt, or le with lt, says the same twice; keep one of them")
-    exclusive = (facets.above, facets.below) != (None, None)
-    if lows and highs and (lows[0] > highs[0] or (lows[0] == highs[0] and exclusive)):
-        raise _Refused(f"no value can be between {lows[0]} and {highs[0]}")
+    """What is left, such as ``ge`` with ``gt``, is no XSD or has no example."""
+    pairs: list[tuple[Any, Any]] = [(facets.min_length, facets.max_length)]
+    pairs += [(low, high) for low in (facets.least, facets.above) for high in (facets.most, facets.below)]
+    for low, high in pairs:
+        if low is not None and high is not None and low > high:
+            raise _Refused(f"no value can be between {low} and {high}")
 
 
 def _called(note: object) -> str:

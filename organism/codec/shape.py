@@ -145,3 +145,12 @@ class Payload:
 def inner(shape: Shape) -> Scalar | Options | Items | Table | Nested | Variant:
     """The shape without its ``| None``."""
     return shape.inner if isinstance(shape, Maybe) else shape
+
+
+def type_names(payload: Payload) -> dict[type, str]:
+    """A name for each record's type; two classes of one name get a number."""
+    names: dict[type, str] = {}
+    for record in payload.records.values():
+        same = sum(known.__name__ == record.name for known in names)
+        names[record.cls] = record.name + (f"-{same + 1}" if same else "")
+    return names

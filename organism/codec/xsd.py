@@ -12,38 +12,35 @@ from organism.codec.lexical import BYTES_PATTERN, DATE_PATTERN, DATETIME_PATTERN
 from organism.codec.limits import ENVELOPE, XSD
 from organism.codec.shape import (
     FREE,
-    Bound,
     Facets,
-    Field,
     Items,
     Kind,
     Maybe,
     Nested,
     Options,
     Payload,
-    Record,
     Scalar,
     Shape,
     Table,
     Variant,
     inner,
+    type_names,
 )
 
 _BASES = {
-    Kind.STR: "string",
-    Kind.INT: "long",
-    Kind.FLOAT: "double",
-    Kind.BOOL: "boolean",
-    Kind.DECIMAL: "decimal",
-    Kind.BYTES: "base64Binary",
-    Kind.DATE: "date",
-    Kind.DATETIME: "dateTime",
+    Kind.STR: "xs:string",
+    Kind.INT: "xs:long",
+    Kind.FLOAT: "xs:double",
+    Kind.BOOL: "xs:boolean",
+    Kind.DECIMAL: "xs:decimal",
+    Kind.BYTES: "xs:base64Binary",
+    Kind.DATE: "xs:date",
+    Kind.DATETIME: "xs:dateTime",
 }
 _PATTERNS = {Kind.BYTES: BYTES_PATTERN, Kind.DATE: DATE_PATTERN, Kind.DATETIME: DATETIME_PATTERN}
-NAME_BEGIN, NAME_REST = "[A-Za-z]", r"[A-Za-z0-9_.\-]"
-MAX_NAME_CHARS = 128
-MAX_TOKEN_CHARS = 256
-_PREFIX = "e"
+_NAME_PATTERN = r"[A-Za-z][A-Za-z0-9_.\-]*"
+_MAX_NAME_CHARS = 128
+_MAX_TOKEN_CHARS = 256
 
 
 def payload_xsd(payload: Payload, *, enforced: bool = False) -> _Element:
@@ -52,9 +49,7 @@ def payload_xsd(payload: Payload, *, enforced: bool = False) -> _Element:
     The ``enforced`` one has no patterns of the class: libxml2 may take for ever to match them (adr/0051).
     """
     schema = _schema({"xs": XSD})
-    types = _Types(schema, payload, prefix="", scope="", enforced=enforced)
-    types.element(schema, payload.root.name, Nested(payload.root.cls))
-    types.define()
+    _Types(schema, payload, prefix="", scope="", enforced=enforced).declare(schema)
     return schema
 
 
@@ -64,19 +59,23 @@ def envelope_xsd(payloads: Iterable[Payload] | None = None) -> _Element:
     One document serves for both namespaces, since the elements of payloads are local ones, which have none: so nothing
     is imported (S13), and libxml2 checks envelope and payload in one pass.
     """
-    schema = _schema({"xs": XSD, _PREFIX: ENVELOPE})
+    schema = _schema({"xs": XSD, "e": ENVELOPE})
     schema.set("targetNamespace", ENVELOPE)
-    _envelope_types(schema)
-    content = _sequence(_complex(_sub(schema, "element", name="message")))
-    _sub(content, "element", name="meta", type=f"{_PREFIX}:meta", form="qualified")
+    meta = _sub(_sub(schema, "complexType", name="meta"), "sequence")
+    for name, kind in (("from", "name"), ("to", "name"), ("thread", "token")):
+        _sub(meta, "element", name=name, type=f"e:{kind}", form="qualified")
+    name_type = _sub(_sub(schema, "simpleType", name="name"), "restriction", base="xs:string")
+    _facets(name_type, maxLength=_MAX_NAME_CHARS, pattern=_NAME_PATTERN)
+    token_type = _sub(_sub(schema, "simpleType", name="token"), "restriction", base="xs:string")
+    _facets(token_type, minLength=1, maxLength=_MAX_TOKEN_CHARS)
+    content = _sub(_sub(schema, "element", name="message"), "complexType", "sequence")
+    _sub(content, "element", name="meta", type="e:meta", form="qualified")
     if payloads is None:
         _sub(content, "any", namespace="##local", processContents="lax")
         return schema
     choice = _sub(content, "choice")
     for payload in payloads:
-        types = _Types(schema, payload, prefix=f"{_PREFIX}:", scope=f"{payload.root.name}-", enforced=True)
-        types.element(choice, payload.root.name, Nested(payload.root.cls))
-        types.define()
+        _Types(schema, payload, prefix="e:", scope=f"{payload.root.name}-", enforced=True).declare(choice)
     return schema
 
 
@@ -96,160 +95,124 @@ class _Types:
         self._schema = schema
         self._payload = payload
         self._prefix = prefix
-        self._names = _distinct(payload.records.values(), scope)
         self._scope = scope
+        self._names = {cls: scope + name for cls, name in type_names(payload).items()}
         self._enforced = enforced
         self._simple_types = 0
 
-    def define(self) -> None:
-        """Add each record's type to the schema."""
+    def declare(self, parent: _Element) -> None:
+        """Add the root's element to ``parent``, and each record's type to the schema."""
+        self._element(parent, self._payload.root.name, Nested(self._payload.root.cls))
         for record in self._payload.records.values():
             kind = _sub(self._schema, "complexType", name=self._names[record.cls])
             _document(kind, record.doc)
-            fields = _sequence(kind)
+            fields = _sub(kind, "sequence")
             for field in record.fields:
-                self._field(fields, field)
+                element = self._element(fields, field.name, field.shape)
+                if field.absent is not None:
+                    element.set("minOccurs", "0")
+                if field.nil:
+                    element.set("nillable", "true")
+                _document(element, field.doc)
 
-    def element(self, parent: _Element, name: str, shape: Shape) -> _Element:
+    def _element(self, parent: _Element, name: str, shape: Shape) -> _Element:
         """Add the declaration of an element to ``parent``."""
         element = _sub(parent, "element", name=name)
-        plain = inner(shape)
-        if isinstance(plain, Nested):
-            element.set("type", self._prefix + self._names[plain.cls])
-        elif isinstance(plain, Scalar) and _is_bare(plain):
-            element.set("type", _base(plain.kind))
-        elif isinstance(plain, Scalar | Options):
-            self._restrict(_sub(element, "simpleType"), plain)
-        else:
-            self._content(_complex(element), plain)
+        match inner(shape):
+            case Nested(cls):
+                element.set("type", self._prefix + self._names[cls])
+            case Scalar() | Options() as simple:
+                self._typed(element, simple)
+            case container:
+                self._content(_sub(element, "complexType"), container)
         return element
-
-    def _field(self, parent: _Element, field: Field) -> None:
-        element = self.element(parent, field.name, field.shape)
-        if field.absent is not None:
-            element.set("minOccurs", "0")
-        if field.nil:
-            element.set("nillable", "true")
-        _document(element, field.doc, first=True)
 
     def _content(self, kind: _Element, shape: Items | Table | Variant) -> None:
         match shape:
             case Items(item, facets):
-                _repeated(self._item(_sequence(kind), item), facets)
-            case Table(key, value, facets):
-                self._entry(_sequence(kind), key, value, facets)
+                _repeat(self._element(_sub(kind, "sequence"), "item", item), item, facets)
+            case Table():
+                self._entry(_sub(kind, "sequence"), shape)
             case Variant(classes):
                 choice = _sub(kind, "choice")
                 for cls in classes:
-                    self.element(choice, cls.__name__, Nested(cls))
+                    self._element(choice, cls.__name__, Nested(cls))
 
-    def _item(self, parent: _Element, shape: Shape) -> _Element:
-        element = self.element(parent, "item", shape)
-        if isinstance(shape, Maybe):
-            element.set("nillable", "true")
-        return element
-
-    def _entry(self, parent: _Element, key: Scalar, value: Shape, facets: Facets) -> None:
+    def _entry(self, parent: _Element, table: Table) -> None:
         """An item of a dict: the value's type with the key as an attribute."""
         element = _sub(parent, "element", name="item")
-        if isinstance(value, Maybe):
-            element.set("nillable", "true")
-        _repeated(element, facets)
-        kind = _complex(element)
-        plain = inner(value)
-        holder = kind
-        match plain:
-            case Scalar() | Options():
-                holder = _sub(_sub(kind, "simpleContent"), "extension", base=self._simple(plain))
+        _repeat(element, table.value, table.facets)
+        kind = _sub(element, "complexType")
+        match inner(table.value):
+            case Scalar() | Options() as simple:
+                kind = _sub(kind, "simpleContent", "extension", base=self._named_simple(simple))
             case Nested(cls):
-                holder = _sub(_sub(kind, "complexContent"), "extension", base=self._prefix + self._names[cls])
-            case _:
-                self._content(kind, plain)
-        attribute = _sub(holder, "attribute", name="key", use="required")
-        if _is_bare(key):
-            attribute.set("type", _base(key.kind))
-        else:
-            self._restrict(_sub(attribute, "simpleType"), key)
+                kind = _sub(kind, "complexContent", "extension", base=self._prefix + self._names[cls])
+            case container:
+                self._content(kind, container)
+        self._typed(_sub(kind, "attribute", name="key", use="required"), table.key)
 
-    def _simple(self, shape: Scalar | Options) -> str:
+    def _named_simple(self, shape: Scalar | Options) -> str:
         """The name of a simple type; an extension can only be of a named one."""
-        if isinstance(shape, Scalar) and _is_bare(shape):
-            return _base(shape.kind)
+        if _is_bare(shape):
+            return _base(shape)
         self._simple_types += 1
         name = f"{self._scope}value-{self._simple_types}"
         self._restrict(_sub(self._schema, "simpleType", name=name), shape)
         return self._prefix + name
 
+    def _typed(self, holder: _Element, shape: Scalar | Options) -> None:
+        """Give an element or attribute its simple type."""
+        if _is_bare(shape):
+            holder.set("type", _base(shape))
+        else:
+            self._restrict(_sub(holder, "simpleType"), shape)
+
     def _restrict(self, kind: _Element, shape: Scalar | Options) -> None:
-        if isinstance(shape, Scalar) and self._enforced:
-            shape = replace(shape, facets=replace(shape.facets, pattern=None))
-        _restrict(kind, shape)
+        restriction = _sub(kind, "restriction", base=_base(shape))
+        if isinstance(shape, Options):
+            for option in shape.values:
+                _facets(restriction, enumeration=option)
+            return
+        facets, text_of = shape.facets, TEXT_OF[shape.kind]
+        pattern = facets.pattern.text if facets.pattern and not self._enforced else _PATTERNS.get(shape.kind)
+        if shape.kind is Kind.FLOAT:  # always bounded: that leaves out NaN and the infinities
+            facets = replace(
+                facets,
+                least=-MOST_FLOAT if facets.least is facets.above is None else facets.least,
+                most=MOST_FLOAT if facets.most is facets.below is None else facets.most,
+            )
+        bounds = {
+            "minInclusive": facets.least,
+            "minExclusive": facets.above,
+            "maxInclusive": facets.most,
+            "maxExclusive": facets.below,
+        }
+        _facets(restriction, minLength=facets.min_length, maxLength=facets.max_length, pattern=pattern)
+        _facets(restriction, **{name: None if bound is None else text_of(bound) for name, bound in bounds.items()})
 
 
-def _distinct(records: Iterable[Record], scope: str) -> dict[type, str]:
-    """A name for each record's type; two classes of one name get a number."""
-    names: dict[type, str] = {}
-    for record in records:
-        same = sum(known.__name__ == record.name for known in names)
-        names[record.cls] = f"{scope}{record.name}" + (f"-{same + 1}" if same else "")
-    return names
+def _is_bare(shape: Scalar | Options) -> bool:
+    return isinstance(shape, Scalar) and shape.facets == FREE and shape.kind not in (Kind.FLOAT, *_PATTERNS)
 
 
-def _is_bare(scalar: Scalar) -> bool:
-    return scalar.facets == FREE and scalar.kind not in (Kind.FLOAT, *_PATTERNS)
+def _base(shape: Scalar | Options) -> str:
+    if isinstance(shape, Scalar):
+        return _BASES[shape.kind]
+    return "xs:long" if shape.numeric else "xs:string"
 
 
-def _restrict(kind: _Element, shape: Scalar | Options) -> None:
-    if isinstance(shape, Options):
-        restriction = _sub(kind, "restriction", base="xs:long" if shape.numeric else "xs:string")
-        for option in shape.values:
-            _sub(restriction, "enumeration", value=str(option))
-        return
-    restriction = _sub(kind, "restriction", base=_base(shape.kind))
-    pattern = shape.facets.pattern.text if shape.facets.pattern else _PATTERNS.get(shape.kind)
-    facets: list[tuple[str, object]] = [
-        ("minLength", shape.facets.min_length),
-        ("maxLength", shape.facets.max_length),
-        ("pattern", pattern),
-        *_bounds(shape),
-    ]
-    for name, value in facets:
+def _facets(restriction: _Element, **facets: object) -> None:
+    for name, value in facets.items():
         if value is not None:
             _sub(restriction, name, value=str(value))
 
 
-def _bounds(shape: Scalar) -> Iterable[tuple[str, str | None]]:
-    """A double is always bounded: that leaves out NaN and the infinities."""
-    facets, kind = shape.facets, shape.kind
-    least, most = facets.least, facets.most
-    if kind is Kind.FLOAT:
-        least = -MOST_FLOAT if least is None and facets.above is None else least
-        most = MOST_FLOAT if most is None and facets.below is None else most
-    yield "minInclusive", _bound(kind, least)
-    yield "minExclusive", _bound(kind, facets.above)
-    yield "maxInclusive", _bound(kind, most)
-    yield "maxExclusive", _bound(kind, facets.below)
-
-
-def _bound(kind: Kind, bound: Bound | None) -> str | None:
-    return None if bound is None else TEXT_OF[kind](bound)
-
-
-def _repeated(element: _Element, facets: Facets) -> None:
+def _repeat(element: _Element, shape: Shape, facets: Facets) -> None:
+    if isinstance(shape, Maybe):
+        element.set("nillable", "true")
     element.set("minOccurs", str(facets.min_length or 0))
     element.set("maxOccurs", "unbounded" if facets.max_length is None else str(facets.max_length))
-
-
-def _envelope_types(schema: _Element) -> None:
-    meta = _sequence(_sub(schema, "complexType", name="meta"))
-    for name, kind in (("from", "name"), ("to", "name"), ("thread", "token")):
-        _sub(meta, "element", name=name, type=f"{_PREFIX}:{kind}", form="qualified")
-    name_type = _sub(_sub(schema, "simpleType", name="name"), "restriction", base="xs:string")
-    _sub(name_type, "maxLength", value=str(MAX_NAME_CHARS))
-    _sub(name_type, "pattern", value=f"{NAME_BEGIN}{NAME_REST}*")
-    token_type = _sub(_sub(schema, "simpleType", name="token"), "restriction", base="xs:string")
-    _sub(token_type, "minLength", value="1")
-    _sub(token_type, "maxLength", value=str(MAX_TOKEN_CHARS))
 
 
 def _schema(namespaces: dict[str, str]) -> _Element:
@@ -257,28 +220,16 @@ def _schema(namespaces: dict[str, str]) -> _Element:
     return etree.Element(f"{{{XSD}}}schema", {"blockDefault": "#all"}, nsmap=namespaces)
 
 
-def _sub(parent: _Element, tag: str, **attributes: str) -> _Element:
-    return etree.SubElement(parent, f"{{{XSD}}}{tag}", attributes)
+def _sub(parent: _Element, *tags: str, **attributes: str) -> _Element:
+    """Add an element to ``parent``, or one within the other; gives the innermost, which gets the attributes."""
+    for tag in tags:
+        parent = etree.SubElement(parent, f"{{{XSD}}}{tag}", attributes if tag is tags[-1] else {})
+    return parent
 
 
-def _complex(element: _Element) -> _Element:
-    return _sub(element, "complexType")
-
-
-def _sequence(kind: _Element) -> _Element:
-    return _sub(kind, "sequence")
-
-
-def _base(kind: Kind) -> str:
-    return f"xs:{_BASES[kind]}"
-
-
-def _document(parent: _Element, text: str, *, first: bool = False) -> None:
-    if not text:
-        return
-    annotation = etree.Element(f"{{{XSD}}}annotation")
-    etree.SubElement(annotation, f"{{{XSD}}}documentation").text = text
-    if first:
+def _document(parent: _Element, text: str) -> None:
+    """An annotation comes first in its element."""
+    if text:
+        annotation = etree.Element(f"{{{XSD}}}annotation")
+        etree.SubElement(annotation, f"{{{XSD}}}documentation").text = text
         parent.insert(0, annotation)
-    else:
-        parent.append(annotation)

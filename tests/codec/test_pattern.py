@@ -63,7 +63,7 @@ REFUSED = {
     "a)": r"with no \(",
     "[]": "empty",
     "[z-a]": "range",
-    "[a": "too early",
+    "[a": "not closed",
     "a^b": "where a character is expected",
     "[^\t-\U0010ffff]": "no usual character",
     "*": "where a character is expected",
