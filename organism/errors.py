@@ -1,27 +1,8 @@
 """Every error that Organism shows to a person or a program, as one tree.
 
-    OrganismError
-    ├── InvalidRequest          400
-    │   ├── InvalidJson, InvalidPayload, MissingField, InvalidField, UnknownField, BadPosition, CredentialInUrl
-    │   └── ModelNotInAllowlist, RecursionDepthExceeded, SessionAgentMismatch, TenantConfigKeyReadonly
-    ├── NotAuthenticated        401  (MissingAuthorization, InvalidAuthorization)
-    ├── Forbidden               403
-    ├── NotFound                404
-    ├── NotAcceptable           406  (ForceNotSupported)
-    ├── Conflict                409
-    │   ├── ThreadKilled, StalePosition, RequestInProgress, AlreadyResolved
-    │   └── SessionBusy, SessionCompactConflict, PreviewStale, ConfirmMismatch, ConfirmExpired, ConfirmUsed
-    ├── TooLarge                413  (BodyTooLarge, PayloadTooLarge)
-    ├── UnsupportedMediaType    415
-    ├── Unprocessable           422  (IdempotencyKeyReused, ConfigInvalid)
-    ├── RateLimitExceeded       429  (TooManyFailures, BudgetExhausted)
-    ├── Upstream                502  (UpstreamTimeout 504)
-    ├── Unavailable             503  (MailboxFull, LogUnavailable, CommitUnknown, Stopping)
-    └── Internal                500  (HandlingFailed, LogDamaged, ContentDamaged, LogHeld, Fenced)
-
-The class carries the stable ``code``, the HTTP ``status`` and the wire ``type``; its docstring is the default
-message. What belongs to one occurrence (which field, which position) comes with the instance: ``param`` is a JSON
-pointer or a header name, ``details`` lists every fault when there are several.
+The class carries the stable ``code``, the HTTP ``status`` and the wire ``type``, which it inherits or names; its
+docstring is the default message. What belongs to one occurrence (which field, which position) comes with the instance:
+``param`` is a JSON pointer or a header name, ``details`` lists every fault when there are several.
 """
 
 from __future__ import annotations
@@ -49,6 +30,9 @@ class OrganismError(Exception):
     type: ClassVar[str] = "internal_error"
     remediation: ClassVar[str] = "Try again; if it happens again, look for the request id in the server's log."
 
+    def __init_subclass__(cls, *, code: str = "", status: int = 0, type: str = "") -> None:  # noqa: A002 - as on the wire
+        cls.code, cls.status, cls.type = code or cls.code, status or cls.status, type or cls.type
+
     def __init__(self, message: str = "", *, param: str | None = None, details: tuple[Fault, ...] = ()) -> None:
         self.message = message or (type(self).__doc__ or "").strip().split("\n")[0]
         self.param = param if param is not None or not details else details[0].pointer
@@ -56,128 +40,105 @@ class OrganismError(Exception):
         super().__init__(self.message)
 
 
-class InvalidRequest(OrganismError):
+class InvalidRequest(OrganismError, code="invalid_field", status=400, type="invalid_request_error"):
     """The request is not valid."""
 
-    code, status, type = "invalid_field", 400, "invalid_request_error"
     remediation = "Correct what `param` and `details` name, then send it again."
 
 
-class InvalidJson(InvalidRequest):
+class InvalidJson(InvalidRequest, code="invalid_json"):
     """The body is not valid JSON."""
 
-    code = "invalid_json"
 
-
-class InvalidPayload(InvalidRequest):
+class InvalidPayload(InvalidRequest, code="invalid_payload"):
     """The payload does not fit the receiver's schema."""
 
-    code = "invalid_payload"
     remediation = "GET /api/v1/agents/{name}/schema shows what the receiver takes."
 
 
-class MissingField(InvalidRequest):
+class MissingField(InvalidRequest, code="missing_field"):
     """A field that must be there is missing."""
 
-    code = "missing_field"
 
-
-class InvalidField(InvalidRequest):
+class InvalidField(InvalidRequest, code="invalid_field"):
     """A field has a value that is not allowed."""
 
-    code = "invalid_field"
 
-
-class UnknownField(InvalidRequest):
+class UnknownField(InvalidRequest, code="unknown_field"):
     """A field is not known here."""
 
-    code = "unknown_field"
 
-
-class BadPosition(InvalidRequest):
+class BadPosition(InvalidRequest, code="bad_position"):
     """The position is not one of this log."""
 
-    code = "bad_position"
     remediation = "Read the head from GET /api/v1/organism, or connect without `since` for a fresh snapshot."
 
 
-class CredentialInUrl(InvalidRequest):
+class CredentialInUrl(InvalidRequest, code="credential_in_url"):
     """A credential must not stand in a URL."""
 
-    code = "credential_in_url"
     remediation = "Send it in the Authorization header; it may be in logs now, so make a new one."
 
 
-class ModelNotInAllowlist(InvalidRequest):
+class ModelNotInAllowlist(InvalidRequest, code="model_not_in_allowlist"):
     """The token may not use this model."""
 
-    code = "model_not_in_allowlist"
     remediation = "Name one of the models that the token allows."
 
 
-class RecursionDepthExceeded(InvalidRequest):
+class RecursionDepthExceeded(InvalidRequest, code="recursion_depth_exceeded"):
     """The call comes from too deep in a chain of calls."""
 
-    code = "recursion_depth_exceeded"
     remediation = "Look for agents that call each other without an end; `limits.max_depth` is the bound."
 
 
-class SessionAgentMismatch(InvalidRequest):
+class SessionAgentMismatch(InvalidRequest, code="session_agent_mismatch"):
     """The session belongs to another agent."""
 
-    code = "session_agent_mismatch"
     remediation = "Begin a session of its own with this agent."
 
 
-class TenantConfigKeyReadonly(InvalidRequest):
+class TenantConfigKeyReadonly(InvalidRequest, code="tenant_config_key_readonly"):
     """This key of the tenant's configuration cannot be changed here."""
 
-    code = "tenant_config_key_readonly"
     remediation = "The operator changes it in the server's files."
 
 
-class NotAuthenticated(OrganismError):
+class NotAuthenticated(OrganismError, code="invalid_authorization", status=401, type="authentication_error"):
     """The token is missing or not valid."""
 
-    code, status, type = "invalid_authorization", 401, "authentication_error"
     remediation = "Send `Authorization: Bearer TOKEN`; the local server keeps its token in DATA/token."
 
 
-class MissingAuthorization(NotAuthenticated):
+class MissingAuthorization(NotAuthenticated, code="missing_authorization"):
     """No token was sent."""
-
-    code = "missing_authorization"
 
 
 class InvalidAuthorization(NotAuthenticated):
     """The token is not valid."""
 
 
-class Forbidden(OrganismError):
+class Forbidden(OrganismError, code="forbidden", status=403, type="permission_denied"):
     """The token does not allow this."""
 
-    code, status, type = "forbidden", 403, "permission_denied"
     remediation = "Use a token with the scope that is named."
 
 
-class NotFound(OrganismError):
+class NotFound(OrganismError, code="not_found", status=404, type="not_found"):
     """There is nothing here by that name."""
 
-    code, status, type = "not_found", 404, "not_found"
     remediation = "Check the id or name; lists show what there is."
 
 
-class MethodNotAllowed(OrganismError):
+class MethodNotAllowed(OrganismError, code="method_not_allowed", status=405, type="invalid_request_error"):
     """This route does not take that method."""
 
-    code, status, type = "method_not_allowed", 405, "invalid_request_error"
     remediation = "The Allow header names the methods it takes."
 
 
-class NotAcceptable(OrganismError):
+class NotAcceptable(OrganismError, code="not_acceptable", status=406, type="invalid_request_error"):
     """The answer does not come in the form that was asked for, ``requested``; ``supported`` are what there is."""
 
-    code, status, type = "not_acceptable", 406, "invalid_request_error"
     remediation = "Accept one of the forms that the message names, or ask for none."
 
     def __init__(self, message: str = "", *, param: str | None = None, **forms: Any) -> None:
@@ -186,125 +147,103 @@ class NotAcceptable(OrganismError):
         self.supported: tuple[str, ...] = forms.get("supported", ())
 
 
-class ForceNotSupported(NotAcceptable):
+class ForceNotSupported(NotAcceptable, code="force_not_supported"):
     """This cannot be forced: it does not take over a turn that runs."""
 
-    code = "force_not_supported"
     remediation = "Send it without `force`."
 
 
-class Conflict(OrganismError):
+class Conflict(OrganismError, code="conflict", status=409, type="conflict"):
     """What was asked does not fit the present state."""
 
-    code, status, type = "conflict", 409, "conflict"
     remediation = "Look at the object as it is now, then decide again."
 
 
-class ThreadKilled(Conflict):
+class ThreadKilled(Conflict, code="thread_killed"):
     """The thread was killed; nothing can be sent into it."""
 
-    code = "thread_killed"
     remediation = "Inject without `thread_id` to begin a new thread."
 
 
-class StalePosition(Conflict):
+class StalePosition(Conflict, code="stale_position"):
     """The decision rests on a state that has changed since."""
 
-    code = "stale_position"
 
-
-class RequestInProgress(Conflict):
+class RequestInProgress(Conflict, code="request_in_progress"):
     """The first request with this idempotency key is still running."""
 
-    code = "request_in_progress"
     remediation = "Wait a moment and send the same request again."
 
 
-class AlreadyResolved(Conflict):
+class AlreadyResolved(Conflict, code="already_resolved"):
     """It has been resolved already."""
 
-    code = "already_resolved"
 
-
-class SessionBusy(Conflict):
+class SessionBusy(Conflict, code="session_busy"):
     """The session is in the middle of a turn."""
 
-    code = "session_busy"
     remediation = "Wait for the turn's end, then send it again."
 
 
-class SessionCompactConflict(Conflict):
+class SessionCompactConflict(Conflict, code="session_compact_conflict"):
     """The session changed while it was compacted."""
 
-    code = "session_compact_conflict"
 
-
-class PreviewStale(Conflict):
+class PreviewStale(Conflict, code="preview_stale"):
     """What was previewed has changed since."""
 
-    code = "preview_stale"
     remediation = "Preview it anew and confirm what it shows now."
 
 
-class ConfirmMismatch(Conflict):
+class ConfirmMismatch(Conflict, code="confirm_mismatch"):
     """The confirmation was given for another act."""
 
-    code = "confirm_mismatch"
     remediation = "Preview this very act and confirm with the token of that preview."
 
 
-class ConfirmExpired(Conflict):
+class ConfirmExpired(Conflict, code="confirm_expired"):
     """The confirmation has expired."""
 
-    code = "confirm_expired"
     remediation = "Preview it anew and confirm within the time that it names."
 
 
-class ConfirmUsed(Conflict):
+class ConfirmUsed(Conflict, code="confirm_used"):
     """The confirmation was used already."""
 
-    code = "confirm_used"
     remediation = "What it confirmed was done; preview it anew to do it once more."
 
 
-class BodyTooLarge(OrganismError):
+class BodyTooLarge(OrganismError, code="body_too_large", status=413, type="invalid_request_error"):
     """The body is larger than this route takes."""
 
-    code, status, type = "body_too_large", 413, "invalid_request_error"
     remediation = "Send less at a time."
 
 
-class PayloadTooLarge(BodyTooLarge):
+class PayloadTooLarge(BodyTooLarge, code="payload_too_large"):
     """The payload is larger than the receiver takes."""
 
-    code = "payload_too_large"
 
-
-class UnsupportedMediaType(OrganismError):
+class UnsupportedMediaType(OrganismError, code="unsupported_media_type", status=415, type="invalid_request_error"):
     """The Content-Type is not one that this route takes."""
 
-    code, status, type = "unsupported_media_type", 415, "invalid_request_error"
     remediation = "Send `Content-Type: application/json`."
 
 
-class IdempotencyKeyReused(OrganismError):
+class IdempotencyKeyReused(OrganismError, code="idempotency_key_reused", status=422, type="invalid_request_error"):
     """The idempotency key was used with another body."""
 
-    code, status, type = "idempotency_key_reused", 422, "invalid_request_error"
     remediation = "Use a new key for a new request."
 
 
-class ConfigInvalid(OrganismError):
+class ConfigInvalid(OrganismError, code="config_invalid", status=422, type="invalid_request_error"):
     """The configuration is not valid."""
 
-    code, status, type = "config_invalid", 422, "invalid_request_error"
     remediation = "Correct each fault in `details`; what was running goes on as it was."
 
 
-class RateLimitExceeded(OrganismError):
+class RateLimitExceeded(OrganismError, code="rate_limit_exceeded", status=429, type="rate_limit_exceeded"):
     """Too many requests."""
 
-    code, status, type = "rate_limit_exceeded", 429, "rate_limit_exceeded"
     remediation = "Wait as long as Retry-After says."
 
     def __init__(self, message: str = "", *, param: str | None = None, retry_after_s: int = 1) -> None:
@@ -312,95 +251,77 @@ class RateLimitExceeded(OrganismError):
         self.retry_after_s = retry_after_s
 
 
-class TooManyFailures(RateLimitExceeded):
+class TooManyFailures(RateLimitExceeded, code="too_many_failures"):
     """Too many failed attempts to authenticate."""
 
-    code = "too_many_failures"
 
-
-class BudgetExhausted(RateLimitExceeded):
+class BudgetExhausted(RateLimitExceeded, code="budget_exhausted"):
     """The budget is used up."""
 
-    code = "budget_exhausted"
     remediation = "Wait for the budget's next period, or raise it."
 
 
-class Upstream(OrganismError):
+class Upstream(OrganismError, code="upstream_error", status=502, type="upstream_error"):
     """A service that this one asks answered with an error."""
 
-    code, status, type = "upstream_error", 502, "upstream_error"
     remediation = "Try again later; the server's log names the service."
 
 
-class UpstreamTimeout(Upstream):
+class UpstreamTimeout(Upstream, code="upstream_timeout", status=504):
     """A service that this one asks did not answer in time."""
 
-    code, status = "upstream_timeout", 504
 
-
-class HandlingFailed(OrganismError):
+class HandlingFailed(OrganismError, code="handling_failed"):
     """The handling of the message failed for good."""
 
-    code = "handling_failed"
     remediation = "Look at the thread's dead letter for the reason; mend it, then replay it."
 
 
-class Unavailable(OrganismError):
+class Unavailable(OrganismError, code="log_unavailable", status=503, type="internal_error"):
     """The organism cannot do this now."""
 
-    code, status, type = "log_unavailable", 503, "internal_error"
     remediation = "Try again shortly, with the same idempotency key."
 
 
-class MailboxFull(Unavailable):
+class MailboxFull(Unavailable, code="mailbox_full"):
     """The receiver's mailbox is full."""
 
-    code = "mailbox_full"
 
-
-class LogUnavailable(Unavailable):
+class LogUnavailable(Unavailable, code="log_unavailable"):
     """The log takes no writes now; reads go on."""
 
-    code = "log_unavailable"
     remediation = "Free disk space or mend the disk; the server recovers by itself. Then try again with the same key."
 
 
-class CommitUnknown(Unavailable):
+class CommitUnknown(Unavailable, code="commit_unknown"):
     """It is not known whether this was written."""
 
-    code = "commit_unknown"
     remediation = "Send the same request with the same Idempotency-Key: it is done at most once."
 
 
-class Stopping(Unavailable):
+class Stopping(Unavailable, code="stopping"):
     """The organism is stopping."""
 
-    code = "stopping"
 
-
-class LogDamaged(OrganismError):
+class LogDamaged(OrganismError, code="log_damaged"):
     """The log is damaged."""
 
-    code = "log_damaged"
     remediation = "Run `organism log verify`, then restore a backup; nothing was overwritten."
 
 
-class ContentDamaged(LogDamaged):
+class ContentDamaged(LogDamaged, code="content_damaged"):
     """The content of an event is not there as it was written, and was not erased."""
 
-    code = "content_damaged"
     remediation = "Run `organism log verify` to see all that is damaged, then restore a backup; the rest can be read."
 
 
-class LogHeld(OrganismError):
+class LogHeld(OrganismError, code="log_held"):
     """Another process holds this data directory."""
 
-    code = "log_held"
     remediation = "Stop the other process, or serve another --data directory."
 
 
-class Fenced(OrganismError):
+class Fenced(OrganismError, code="fenced"):
     """A newer process has taken over this log."""
 
-    code = "fenced"
     remediation = "This process must stop; the newer one goes on."
