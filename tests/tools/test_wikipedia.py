@@ -94,11 +94,6 @@ async def test_no_more_results_are_told_than_were_asked_for() -> None:
         assert [each.title for each in found.results] == ["T0", "T1"]
 
 
-async def test_nothing_found_is_an_empty_list() -> None:
-    async with served(lambda _: told({"query": {"search": []}})) as server:
-        assert await search(server) == WikipediaArticles([])
-
-
 async def test_a_summary_gives_the_beginning_of_the_article() -> None:
     async with served(lambda _: told(PAGE)) as server:
         assert await summary(server) == WikipediaExtract(
@@ -193,11 +188,6 @@ async def test_an_answer_that_is_not_one_of_a_wiki_is_told(said: bytes, message:
     async with served(lambda _: said) as server:
         found = await search(server)
         assert found == ToolError("upstream_error", f"http://127.0.0.1:{server.port} {message}")
-
-
-async def test_what_a_wiki_says_of_codes_is_not_taken_for_our_own() -> None:
-    async with served(lambda _: told({**HITS, "code": "forbidden", "message": "x"})) as server:
-        assert isinstance(await search(server), WikipediaArticles)
 
 
 async def test_a_wiki_that_is_not_there_is_told_and_one_that_says_nothing_is_waited_for() -> None:
