@@ -148,7 +148,7 @@ def _parameters(kind: Any) -> list[inspect.Parameter]:
             field.name,
             inspect.Parameter.KEYWORD_ONLY,
             default=inspect.Parameter.empty if field.default is MISSING else field.default,
-            annotation=hints[field.name],
+            annotation=Annotated[hints[field.name], *field.metadata.values()] if field.metadata else hints[field.name],
         )
         for field in sorted(fields(kind), key=lambda field: field.name not in own)
     ]

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import ssl
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from http import HTTPStatus
-from ipaddress import ip_address
 from pathlib import Path
 from typing import Any, Final, NoReturn
 from urllib.parse import quote, urlsplit
@@ -21,6 +21,7 @@ import typer
 
 from organism.cli.exits import OF_STATUS, Exit
 from organism.cli.options import Remote
+from organism.cli.serve import is_loopback
 from organism.cli.show import Rows, refuse
 from organism.errors import OrganismError
 
@@ -66,6 +67,16 @@ class Place:
         context.load_verify_locations(cadata=self.certificate)
         return context
 
+    def http(self, timeout_seconds: float | None) -> httpx2.Client:
+        """A client of this server; close it."""
+        return httpx2.Client(
+            base_url=self.url,
+            headers=self.headers,
+            timeout=timeout_seconds,
+            trust_env=False,  # a proxy is not on the way to one's own server
+            verify=self.authorities() or False,
+        )
+
     def token_remedy(self) -> str:
         """What to do if the token is not taken."""
         if self.token:
@@ -86,7 +97,7 @@ def place(options: Remote) -> Place:
     url = _address(options.url) if options.url else str(local or DEFAULT_URL)
     is_local = url == local
     token = _sendable(options.token) if options.token else ""
-    if not token and (is_local or _is_this_machine(url)):
+    if not token and (is_local or is_loopback(urlsplit(url).hostname or "")):
         token = _kept_token(options.data)
     return Place(url, token, options.data, notice.get("certificate") if is_local else None)
 
@@ -119,14 +130,6 @@ def _sendable(said: str) -> str:
     return said.strip()
 
 
-def _is_this_machine(url: str) -> bool:
-    host = urlsplit(url).hostname or ""
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
-
-
 def _kept_token(data: Path) -> str:
     try:
         return (data / TOKEN_FILE).read_text("ascii").strip()
@@ -154,28 +157,25 @@ class Client:
             more["json"] = body
         return self._json("POST", path, headers={**more.pop("headers", {}), **idempotency(key)}, **more)
 
-    def lines(self, path: str, body: Any, accepts: Sequence[str], headers: Mapping[str, str]) -> Iterator[str]:
+    def delete(self, path: str) -> Any:
+        """The JSON of a DELETE."""
+        return self._json("DELETE", path)
+
+    def lines(self, path: str, body: Any, accepts: Sequence[str], key: str | None) -> Iterator[str]:
         """The lines of the answer to a POST as they come, in the first of these forms that can be had."""
         status, said = 0, b""
         for accept in accepts:
-            sent = {**self.place.headers, **headers, "Accept": accept}
-            try:
-                with (
-                    httpx2.Client(timeout=None, trust_env=False, verify=self.place.authorities() or False) as http,
-                    http.stream("POST", f"{self.place.url}/api/v1{path}", headers=sent, json=body) as answer,
-                ):
-                    status, said = answer.status_code, b"" if answer.is_success else answer.read()
-                    yield from (line for line in answer.iter_lines() if line and answer.is_success)
-            except (httpx2.HTTPError, httpx2.InvalidURL) as error:
-                no_server(self.place, error)
+            headers = {**idempotency(key), "Accept": accept}
+            with (
+                self._connected(None) as http,
+                http.stream("POST", API + path, headers=headers, json=body) as answer,
+            ):
+                status, said = answer.status_code, b"" if answer.is_success else answer.read()
+                yield from (line for line in answer.iter_lines() if line and answer.is_success)
             if status != HTTPStatus.NOT_ACCEPTABLE:
                 break
         if status != HTTPStatus.OK:
             refuse_answer(self.place, status, said)
-
-    def delete(self, path: str) -> Any:
-        """The JSON of a DELETE."""
-        return self._json("DELETE", path)
 
     def rows(self, name: str, query: Mapping[str, Any], limit: int, path: str = "") -> Rows:
         """The first ``limit`` objects of the list ``name``, page by page."""
@@ -195,23 +195,21 @@ class Client:
         except ValueError:
             not_ours(self.place, answer.status_code)
 
-    def _call(self, method: str, path: str, **more: Any) -> httpx2.Response:
-        headers = {**self.place.headers, **more.pop("headers", {})}
-        try:
-            answer = httpx2.request(
-                method,
-                f"{self.place.url}{more.pop('base', API)}{path}",
-                headers=headers,
-                timeout=TIMEOUT_SECONDS,
-                trust_env=False,  # a proxy is not on the way to one's own server
-                verify=self.place.authorities() or False,
-                **more,
-            )
-        except (httpx2.HTTPError, httpx2.InvalidURL) as error:
-            no_server(self.place, error)
+    def _call(self, method: str, path: str, *, base: str = API, **more: Any) -> httpx2.Response:
+        with self._connected(TIMEOUT_SECONDS) as http:
+            answer = http.request(method, base + path, **more)
         if not answer.is_success:
             refuse_answer(self.place, answer.status_code, answer.content)
         return answer
+
+    @contextmanager
+    def _connected(self, timeout_seconds: float | None) -> Iterator[httpx2.Client]:
+        """A client; what fails with it ends the command."""
+        try:
+            with self.place.http(timeout_seconds) as http:
+                yield http
+        except (httpx2.HTTPError, httpx2.InvalidURL) as error:
+            no_server(self.place, error)
 
 
 def refuse_answer(where: Place, status: int, body: bytes) -> NoReturn:

@@ -4,25 +4,25 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import shutil
 import socket
+import stat
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import redirect_stdout
-from dataclasses import dataclass
 from importlib import metadata
+from itertools import pairwise
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import httpx2
 from rich.text import Text
 
 from organism.agents import BUNDLED_AGENTS
 from organism.bootstrap import VERSION, payload_check
-from organism.cli import checks
-from organism.cli.checks import Entry, Fault, Finding
 from organism.cli.client import notice_of, place
 from organism.cli.exits import Exit, end
 from organism.cli.log import TenantLog, logs_in
@@ -34,54 +34,75 @@ from organism.config.tokens import TOKENS_FILE, read_tokens
 from organism.errors import ConfigInvalid, LogDamaged, NotFound
 from organism.log.driver import SQLITE_VERSION
 from organism.log.offline import last_at
+from organism.model.times import spoken
 from organism.tools.toolbox import unasked
 
+PYTHON: Final = (3, 11)
+SQLITE: Final = "3.51.3"
+"""Older ones can damage a file that several connections write (the fault of the WAL reset)."""
+FLOORS: Final[Mapping[str, str]] = {"lxml": "6.1.0", "starlette": "0.49.1"}
+"""Below these a dependency has a known hole, whatever its package asks for."""
+FREE_BYTES: Final = 256 * 1024 * 1024
+OTHERS: Final = 0o077
+CLOCK_WAS_SET_US: Final = 1_767_225_600_000_000
+"""The beginning of 2026: no machine that runs this lives before it."""
+TOLERANCE_US: Final = 1_000_000
 SAMPLES: Final = 2000
 PATIENCE_SECONDS: Final = 5.0
+_REQUIREMENT: Final = re.compile(r"([\w.-]+)>=([\d.]+)")
 
 
-@dataclass(frozen=True, slots=True)
-class Check:
-    """A line of the table: its name, and what finds the facts and judges them."""
+class Fault(NamedTuple):
+    """One thing that is wrong, and what to do."""
 
-    name: str
-    look: Callable[[Doctor], Finding]
+    fault: str
+    remedy: str
+
+
+class Finding(NamedTuple):
+    """What a check came to; it is well if there are no faults."""
+
+    said: str
+    faults: Sequence[Fault] = ()
 
 
 def doctor(options: Doctor) -> None:
     """Run all checks; exit 1 if any finds a fault."""
-    found = {check.name: check.look(options) for check in CHECKS}
+    found = {name: check(options) for name, check in CHECKS.items()}
     count = sum(len(finding.faults) for finding in found.values())
     if options.json:
-        print_json({"ok": not count, "checks": [_said(name, finding) for name, finding in found.items()]})
+        print_json({"ok": not count, "checks": [_shown(name, finding) for name, finding in found.items()]})
     else:
         _show(found, count)
     if count:
         end(Exit.FAILED)
 
 
-def _said(name: str, finding: Finding) -> dict[str, Any]:
-    faults = [{"fault": fault.what, "remedy": fault.remedy} for fault in finding.faults]
+def _shown(name: str, finding: Finding) -> dict[str, Any]:
+    faults = [fault._asdict() for fault in finding.faults]
     return {"check": name, "ok": not faults, "said": finding.said, "faults": faults}
 
 
-def _show(found: dict[str, Finding], count: int) -> None:
+def _show(found: Mapping[str, Finding], count: int) -> None:
     width = max(map(len, found))
     for name, finding in found.items():
         mark = ("✗ ", "bold red") if finding.faults else ("✓ ", "green")
         out().print(Text.assemble(mark, name.ljust(width), "  ", (finding.said, "dim")))
         for fault in finding.faults:
-            out().print(Text.assemble("  ", fault.what, "\n  ", ("next: ", "bold"), fault.remedy))
+            out().print(Text.assemble("  ", fault.fault, "\n  ", ("next: ", "bold"), fault.remedy))
     out().print("\nAll is well." if not count else f"\n{count} {'fault' if count == 1 else 'faults'}.")
 
 
-def _python(_: Doctor) -> Finding:
-    return checks.python(sys.version_info[:3])
+def python(version: Sequence[int]) -> Finding:
+    """Whether this Python is new enough."""
+    said, wanted = (".".join(map(str, each)) for each in (version, PYTHON))
+    fault = Fault(f"Python {said} is too old.", f"Install Python {wanted} or newer, and Organism in it.")
+    return Finding(said, () if tuple(version) >= PYTHON else (fault,))
 
 
 def _dependencies(_: Doctor) -> Finding:
-    least = checks.floors(metadata.requires("organism") or ())
-    return checks.dependencies(least, {name: _installed(name) for name in least})
+    least = floors(metadata.requires("organism") or ())
+    return dependencies(least, {name: _installed(name) for name in least})
 
 
 def _installed(name: str) -> str | None:
@@ -91,8 +112,35 @@ def _installed(name: str) -> str | None:
         return None
 
 
-def _sqlite(_: Doctor) -> Finding:
-    return checks.sqlite(SQLITE_VERSION)
+def floors(requirements: Iterable[str]) -> dict[str, str]:
+    """The least version of each dependency: what the package asks for, or more where a hole is known."""
+    asked = {found[1]: found[2] for said in requirements if (found := _REQUIREMENT.match(said)) and ";" not in said}
+    return {name: max(asked.get(name, "0"), FLOORS.get(name, "0"), key=_numbers) for name in sorted({*asked, *FLOORS})}
+
+
+def dependencies(least: Mapping[str, str], installed: Mapping[str, str | None]) -> Finding:
+    """Whether each dependency is there, and not below its floor."""
+    faults = [
+        Fault(
+            f"{name} {installed.get(name)} is installed." if installed.get(name) else f"{name} is not installed.",
+            f"Install it anew: pip install '{name}>={floor}'",
+        )
+        for name, floor in least.items()
+        if _numbers(installed.get(name) or "0") < _numbers(floor)
+    ]
+    return Finding(f"{len(least)} packages", faults)
+
+
+def sqlite(version: str) -> Finding:
+    """Whether the log's SQLite is free of the fault that damages files."""
+    fault = Fault(f"SQLite {version} can damage a log.", f"pip install --upgrade pysqlite3; {SQLITE} is the least.")
+    return Finding(version, () if _numbers(version) >= _numbers(SQLITE) else (fault,))
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    """A version as numbers that compare: ``6.1`` is ``6.1.0``."""
+    found = [int(part) for part in re.findall(r"\d+", version)[:4]]
+    return (*found, *(0 for _ in range(4 - len(found))))
 
 
 def _config(options: Doctor) -> Finding:
@@ -105,10 +153,9 @@ def _config(options: Doctor) -> Finding:
     return Finding(f"{options.config}: {settings.name}, listeners: {len(settings.listeners)}")
 
 
-def _config_faults(error: ConfigInvalid) -> tuple[Fault, ...]:
-    return tuple(
-        Fault(f"{fault.pointer}: {fault.message}.", "Correct it, then ask the doctor again.") for fault in error.details
-    )
+def _config_faults(error: ConfigInvalid) -> list[Fault]:
+    remedy = "Correct it, then ask the doctor again."
+    return [Fault(f"{fault.pointer}: {fault.message}.", remedy) for fault in error.details]
 
 
 def _tokens(options: Doctor) -> Finding:
@@ -124,8 +171,7 @@ def _tokens(options: Doctor) -> Finding:
 
 def _directory(options: Doctor) -> Finding:
     """Whether the data directory is there and can be written, or can be made."""
-    data = options.data
-    ground = _ground(data)
+    data, ground = options.data, _ground(options.data)
     said = f"{data}" if data.is_dir() else f"{data}, to be made at the first start"
     if not ground.is_dir():
         fault = Fault(f"{ground} is a file, where a directory is wanted.", "Name another one: --data DIR.")
@@ -143,17 +189,32 @@ def _ground(data: Path) -> Path:
     return next(path for path in (data.absolute(), *data.absolute().parents) if path.exists())
 
 
-def _disk(options: Doctor) -> Finding:
-    return checks.disk(shutil.disk_usage(_ground(options.data)).free, options.data)
+def disk(free_bytes: int, where: Path) -> Finding:
+    """Whether there is room for a log."""
+    fault = Fault(
+        f"Only {free_bytes / 1e6:.0f} MB are free on the disk of {where}: a full disk stops all writing.",
+        "Make room, or serve another --data directory.",
+    )
+    return Finding(f"{free_bytes / 1e9:.1f} GB free", () if free_bytes >= FREE_BYTES else (fault,))
 
 
-def _permissions(options: Doctor) -> Finding:
-    return checks.permissions([_entry(path) for path in _private(options)], os.geteuid())
-
-
-def _entry(path: Path) -> Entry:
-    found = path.stat()
-    return Entry(path, found.st_mode, found.st_uid)
+def permissions(paths: Sequence[Path], user: int) -> Finding:
+    """Whether nobody else reads the log, the token or a key."""
+    found = [(path, path.stat()) for path in paths]
+    faults = [
+        Fault(
+            f"{path} is open to other users (mode {stat.S_IMODE(status.st_mode):04o}).",
+            f"chmod {'700' if stat.S_ISDIR(status.st_mode) else '600'} {path}",
+        )
+        for path, status in found
+        if status.st_mode & OTHERS
+    ]
+    faults += [
+        Fault(f"{path} belongs to user {status.st_uid}, not to you ({user}).", "Run as its owner, or chown it.")
+        for path, status in found
+        if user not in {0, status.st_uid}
+    ]
+    return Finding(f"files and directories: {len(paths)}", faults)
 
 
 def _private(options: Doctor) -> Iterator[Path]:
@@ -170,7 +231,7 @@ def _log(options: Doctor) -> Finding:
     """Whether every log can be opened, as far as its key, its anchor and its last event tell."""
     found = [(log.tenant, _opened(log)) for log in logs_in(options)]
     said = ", ".join(finding.said if len(found) == 1 else f"{tenant} {finding.said}" for tenant, finding in found)
-    faults = tuple(fault for _, finding in found for fault in finding.faults)
+    faults = [fault for _, finding in found for fault in finding.faults]
     return Finding(f"{said}; `organism log verify` checks all of it" if said else "none yet", faults)
 
 
@@ -183,9 +244,27 @@ def _opened(log: TenantLog) -> Finding:
     return Finding(f"anchored at position {position}")
 
 
-def _clock(options: Doctor) -> Finding:
-    last = max(map(_last_at, logs_in(options)), default=0)
-    return checks.clock([time.time_ns() // 1000 for _ in range(SAMPLES)], last)
+def clock(samples_us: Sequence[int], last_event_us: int) -> Finding:
+    """Whether the wall clock is set, runs forward, and is not behind the log."""
+    now = samples_us[-1]
+    said = spoken(now)
+    faults = []
+    if now < CLOCK_WAS_SET_US:
+        faults.append(Fault(f"The clock says {said}: it was never set.", "Set it, or start the time service (NTP)."))
+    back = max((before - after for before, after in pairwise(samples_us)), default=0)
+    if back > 0:
+        faults.append(
+            Fault(f"The clock went back by {back} µs while it was watched.", "Look at the time service (NTP).")
+        )
+    behind_us = last_event_us - now
+    if behind_us > TOLERANCE_US:
+        faults.append(
+            Fault(
+                f"The clock is {behind_us / 1e6:,.0f} s behind the last event of the log, whose time never goes back.",
+                "Set it. If it is right, it was wrong before: new events carry the later time until it has come.",
+            )
+        )
+    return Finding(said, faults)
 
 
 def _last_at(log: TenantLog) -> int:
@@ -202,9 +281,8 @@ def _server(options: Doctor) -> Finding:
         return Finding("none runs here" + ("; the last one was killed, which does no harm" if notice else ""))
     where = place(Remote(data=options.data))
     try:
-        answer = httpx2.get(
-            f"{where.url}/readyz", timeout=PATIENCE_SECONDS, trust_env=False, verify=where.authorities() or False
-        )
+        with where.http(PATIENCE_SECONDS) as http:
+            answer = http.get("/readyz")
         said = "" if answer.is_success else str(answer.json()["error"]["message"])
     except (httpx2.HTTPError, ValueError, KeyError) as error:
         said = str(error) or type(error).__name__
@@ -235,18 +313,20 @@ def _port(options: Doctor) -> Finding:
     return Finding(f"{where} is free")
 
 
-CHECKS: Final = (
-    Check("python", _python),
-    Check("dependencies", _dependencies),
-    Check("sqlite", _sqlite),
-    Check("config", _config),
-    Check("tokens", _tokens),
-    Check("data", _directory),
-    Check("disk", _disk),
-    Check("permissions", _permissions),
-    Check("log", _log),
-    Check("clock", _clock),
-    Check("server", _server),
-    Check("port", _port),
-)
+CHECKS: Final[Mapping[str, Callable[[Doctor], Finding]]] = {
+    "python": lambda _: python(sys.version_info[:3]),
+    "dependencies": _dependencies,
+    "sqlite": lambda _: sqlite(SQLITE_VERSION),
+    "config": _config,
+    "tokens": _tokens,
+    "data": _directory,
+    "disk": lambda options: disk(shutil.disk_usage(_ground(options.data)).free, options.data),
+    "permissions": lambda options: permissions([*_private(options)], os.geteuid()),
+    "log": _log,
+    "clock": lambda options: clock(
+        [time.time_ns() // 1000 for _ in range(SAMPLES)], max(map(_last_at, logs_in(options)), default=0)
+    ),
+    "server": _server,
+    "port": _port,
+}
 """Every check there is, in the order in which they are told."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from collections.abc import Mapping
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import Final
 
 from organism.cli.exits import Exit
 from organism.cli.options import Init
-from organism.cli.show import out, print_json, refuse
+from organism.cli.show import refuse, say
 
 STARTER: Final = Path(__file__).parent / "starter"
 FILES: Final[Mapping[str, str]] = {
@@ -30,27 +31,21 @@ def init(options: Init) -> None:
         write_starter(directory)
     except OSError as error:
         refuse(Exit.FAILED, f"{error.filename} cannot be written: {error.strerror}.", "Choose another directory.")
-    if options.json:
-        print_json({"directory": str(directory.resolve()), "files": list(FILES.values())})
-        return
-    for name in FILES.values():
-        out().print(f"wrote {directory / name}")
     enter = "" if directory.resolve() == Path.cwd() else f"cd {shlex.quote(str(directory))} && "
-    out().print(f"\nNext: {enter}organism serve\nThen, in a second terminal there, what README.md says.")
+    wrote = "".join(f"wrote {directory / name}\n" for name in FILES.values())
+    told = f"{wrote}\nNext: {enter}organism serve\nThen, in a second terminal there, what README.md says."
+    say(options, {"directory": str(directory.resolve()), "files": list(FILES.values())}, told)
 
 
 def _refuse_if_in_the_way(directory: Path) -> None:
     """Nothing that is there is written over; a ``handlers`` folder of one's own is nothing to add to either."""
+    remedy = "Name a new directory, or an empty one."
     if directory.exists() and not directory.is_dir():
-        refuse(Exit.CONFLICT, f"{directory} is a file.", "Name a new directory, or an empty one.")
+        refuse(Exit.CONFLICT, f"{directory} is a file.", remedy)
     tops = dict.fromkeys(name.partition("/")[0] for name in FILES.values())
-    present = [str(directory / top) for top in tops if (directory / top).exists() or (directory / top).is_symlink()]
+    present = [str(directory / top) for top in tops if os.path.lexists(directory / top)]
     if present:
-        refuse(
-            Exit.CONFLICT,
-            f"Nothing was written, as this would be in the way: {', '.join(present)}.",
-            "Name a new directory, or an empty one.",
-        )
+        refuse(Exit.CONFLICT, f"Nothing was written, as this would be in the way: {', '.join(present)}.", remedy)
 
 
 def write_starter(directory: Path) -> None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
@@ -16,7 +16,7 @@ from organism.bootstrap import TENANTS, key_path_of
 from organism.cli.client import PAGE_ROWS, Client, given
 from organism.cli.exits import Exit
 from organism.cli.options import Events, Offline
-from organism.cli.show import compact, fields, moment, out, placed, print_json, print_line, refuse, table
+from organism.cli.show import compact, fields, moment, out, placed, print_json, print_line, refuse, say, table
 from organism.config.tokens import TOKENS_FILE, read_tokens
 from organism.errors import ConfigInvalid, LogDamaged, LogHeld, LogUnavailable, NotFound
 from organism.log.log import Verification
@@ -55,17 +55,15 @@ def logs_in(options: Offline) -> list[TenantLog]:
 
     Its files may be missing. Where there is any tenant's directory there was one for ``default``.
     """
+    tenants = options.data / TENANTS
+    there = {path.name for path in tenants.glob("*") if path.is_dir()}
     names = {folder_of(tenant): tenant for tenant in (DEFAULT_TENANT, *_listed(options.config))}
+    folders = [DEFAULT_TENANT, *sorted(there - {DEFAULT_TENANT})] if there else []
     if options.tenant is not None:
-        names[folder_of(options.tenant)] = options.tenant
-        folders = [folder_of(options.tenant)]
-    else:
-        there = {path.name for path in options.data.glob(f"{TENANTS}/*") if path.is_dir()}
-        folders = [DEFAULT_TENANT, *sorted(there - {DEFAULT_TENANT})] if there else []
+        only = folder_of(options.tenant)
+        names, folders = {only: options.tenant}, [only] if only in there else []
     return [
-        TenantLog(names.get(folder, folder), options.data / TENANTS / folder, key_path_of(options.key, folder))
-        for folder in folders
-        if options.tenant is None or (options.data / TENANTS / folder).is_dir()
+        TenantLog(names.get(folder, folder), tenants / folder, key_path_of(options.key, folder)) for folder in folders
     ]
 
 
@@ -90,31 +88,19 @@ def _listed(config: Path) -> list[str]:
 def verify(options: Offline) -> None:
     """Walk the whole chain of every log; exit 1 and name every damage if something does not fit."""
     found = [(log.tenant, _verification(log)) for log in logs_to_read(options)]
+    damages = []
     for tenant, whole in found:
+        named = "" if len(found) == 1 else f"{tenant}: "
+        damages += [f"{named}{damage}" for damage in whole.damage]
         if options.json:
-            print_json({"tenant": tenant, **_verified(whole)})
+            print_json({"tenant": tenant, **asdict(whole)})
         elif not whole.damage:
-            said = f"whole: {whole.events} events in {whole.commits} commits, up to position {whole.position}"
-            out().print(said if len(found) == 1 else f"{tenant}: {said}")
-    damaged = [tenant for tenant, verified in found if verified.damage]
-    if damaged:
-        which = "log" if len(found) == 1 else f"log of {', '.join(damaged)}"
-        refuse(Exit.FAILED, f"The {which} in {options.data} is damaged.", RESTORE, _damages(found))
-
-
-def rebuild(options: Offline) -> None:
-    """Have the next start make the rows of every log again; the events stay as they are."""
-    for log in logs_to_read(options):
-        try:
-            drop_rows(log.directory, log.key, log.directory.name, lambda: time.time_ns() // 1000)
-        except (LogHeld, LogUnavailable) as error:
-            refuse(Exit.FAILED, error.message, error.remediation)
-        except (LogDamaged, NotFound) as error:
-            refuse(Exit.FAILED, error.message, RESTORE)
-        if not options.json:
-            out().print(f"{log.tenant}: the next start makes all rows again.")
-        else:
-            print_json({"tenant": log.tenant})
+            out().print(
+                f"{named}whole: {whole.events} events in {whole.commits} commits, up to position {whole.position}"
+            )
+    if damages:
+        which = "log" if len(found) == 1 else f"log of {', '.join(tenant for tenant, whole in found if whole.damage)}"
+        refuse(Exit.FAILED, f"The {which} in {options.data} is damaged.", RESTORE, damages)
 
 
 def _verification(log: TenantLog) -> Verification:
@@ -124,20 +110,15 @@ def _verification(log: TenantLog) -> Verification:
         return Verification(0, 0, 0, (error.message,))
 
 
-def _damages(found: Sequence[tuple[str, Verification]]) -> list[str]:
-    """Every damage, with the tenant before it if there are several."""
-    return [
-        damage if len(found) == 1 else f"{tenant}: {damage}" for tenant, verified in found for damage in verified.damage
-    ]
-
-
-def _verified(found: Verification) -> dict[str, object]:
-    return {
-        "position": found.position,
-        "events": found.events,
-        "commits": found.commits,
-        "damage": list(found.damage),
-    }
+def rebuild(options: Offline) -> None:
+    """Have the next start make the rows of every log again; the events stay as they are."""
+    for log in logs_to_read(options):
+        try:
+            drop_rows(log.directory, log.key, log.directory.name, lambda: time.time_ns() // 1000)
+        except (LogHeld, LogUnavailable, LogDamaged, NotFound) as error:
+            is_whole = isinstance(error, LogHeld | LogUnavailable)
+            refuse(Exit.FAILED, error.message, error.remediation if is_whole else RESTORE)
+        say(options, {"tenant": log.tenant}, f"{log.tenant}: the next start makes all rows again.")
 
 
 def stats(options: Offline) -> None:
@@ -161,16 +142,13 @@ def _stats(log: TenantLog) -> Stats:
 
 
 def _counted(found: Stats) -> dict[str, Any]:
-    return {
-        "position": found.position,
-        "units": found.units,
-        "commits": found.commits,
-        "threads": found.threads,
-        "first_at": _iso(found.first_at),
-        "last_at": _iso(found.last_at),
-        "events": dict(found.events.most_common()),
-        "file_bytes": found.file_bytes,
-    }
+    shown = {"first_at": _iso(found.first_at), "last_at": _iso(found.last_at), "events": _by_number(found)}
+    names = ("position", "units", "commits", "threads", *shown, "file_bytes")
+    return {name: shown.get(name, getattr(found, name)) for name in names}
+
+
+def _by_number(found: Stats) -> dict[str, int]:
+    return dict(found.events.most_common())
 
 
 def _iso(at: int) -> str | None:
@@ -188,7 +166,7 @@ def _show(found: Stats) -> None:
         }
     )
     out().print()
-    table(("EVENT", "COUNT"), ((kind, str(number)) for kind, number in found.events.most_common()), "no event yet")
+    table(("EVENT", "COUNT"), ((kind, str(number)) for kind, number in _by_number(found).items()), "no event yet")
     out().print()
     table(("FILE", "SIZE"), ((name, decimal(size)) for name, size in found.file_bytes.items()), "no file")
 

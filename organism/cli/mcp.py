@@ -60,12 +60,9 @@ class Bridge:
         said, wrong = await self._asked("GET", "/tools", None)
         if wrong:
             raise MCPError(INTERNAL_ERROR, wrong)
-        functions = [tool["function"] for tool in said["data"]]
+        tools = [tool["function"] for tool in said["data"]]
         return ListToolsResult(
-            tools=[
-                Tool(name=each["name"], description=each["description"], input_schema=each["parameters"])
-                for each in functions
-            ]
+            tools=[Tool(name=t["name"], description=t["description"], input_schema=t["parameters"]) for t in tools]
         )
 
     async def called(self, _context: Any, params: Any) -> Any:

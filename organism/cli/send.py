@@ -14,10 +14,10 @@ from typing import Any, Final
 import orjson
 import typer
 
-from organism.cli.client import Client, given, idempotency, path_of
+from organism.cli.client import Client, given, path_of
 from organism.cli.exits import Exit, end
 from organism.cli.options import Chat, Inject
-from organism.cli.show import compact, fail, message_line, note, out, print_json, state
+from organism.cli.show import compact, fail, ids_text, message_line, note, out, print_json, state
 
 PAYLOAD: Final = "PAYLOAD"
 MESSAGE: Final = "MESSAGE"
@@ -81,7 +81,7 @@ def inject(options: Inject) -> None:
 
 def _show_sent(said: Mapping[str, Any], *, waited: bool) -> None:
     console = out()
-    console.print(f"thread   {said['thread_id']}\nmessage  {said['message_id']}\nposition {said['position']}")
+    console.print(ids_text(said))
     for reply in said.get("replies", ()):
         console.print(message_line(reply))
     if "thread" in said:
@@ -136,7 +136,7 @@ def _shown(client: Client, options: Chat, inputs: Mapping[str, Any]) -> tuple[st
     """The turn as it comes; gives its last text and why it ended. An agent that cannot stream is shown at once."""
     screen = _Screen()
     body = _body(options, inputs)
-    for line in client.lines(path_of("agents", options.agent, "invoke"), body, FORMS, idempotency(options.key)):
+    for line in client.lines(path_of("agents", options.agent, "invoke"), body, FORMS, options.key):
         entry = orjson.loads(line)
         for each in _entries_of(entry) if "data" in entry and "outputs" in entry["data"] else (entry,):
             screen.show(each["type"], each["data"])

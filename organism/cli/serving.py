@@ -19,13 +19,14 @@ import orjson
 
 from organism import bootstrap
 from organism.bootstrap import Organism, Parts, tracing_of
+from organism.cli.client import notice_of
 from organism.cli.exits import Exit
 from organism.cli.options import Serve
 from organism.cli.show import compact, out, refuse
 from organism.errors import InvalidRequest, OrganismError
 from organism.model.redact import Redactor
 from organism.server.logs import configure_logs
-from organism.server.serve import NOTICE_FILE, Address, Serving, announced, exit_within, listen, run, secrets_of
+from organism.server.serve import Address, Serving, announced, exit_within, listen, run, secrets_of
 
 PRIVATE_DIRECTORY: Final = 0o700
 TOUR: Final[Mapping[str, Any]] = {"to": "greeter", "payload": {"name": "Dan"}}
@@ -100,10 +101,10 @@ def _listen(address: Address, data: Path) -> socket.socket:
 
 def _by_whom(data: Path) -> str:
     """If it is the server of this very data directory, say so: that is the more useful half of the truth."""
+    notice = notice_of(data)
     try:
-        notice = orjson.loads((data / NOTICE_FILE).read_bytes())
         os.kill(notice["pid"], 0)
-    except (OSError, ValueError, KeyError):
+    except (OSError, KeyError):
         return ""
     return f": process {notice['pid']} serves {data} at {notice['url']}"
 

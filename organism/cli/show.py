@@ -44,7 +44,8 @@ _STEERING: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u
 _BREAKS: Final = re.compile(r"[\n\t]")
 
 Cell = str | Text
-Row = Callable[[Any], Sequence[Cell]]
+Columns = Mapping[str, str | Callable[[Any], Cell]]
+"""The columns of a table: by its title the name of the field that it shows, or what makes the cell of a row."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +89,14 @@ def _one_line(said: Cell) -> Text:
 def out() -> Console:
     """Standard output."""
     return Plain()
+
+
+def say(options: Any, value: Any, text: Cell) -> None:
+    """What came of a verb: the value as JSON if that is asked for, else the text."""
+    if options.json:
+        print_json(value)
+    else:
+        out().print(text)
 
 
 def fail(message: str, remedy: str = "", faults: Sequence[str] = ()) -> None:
@@ -182,15 +191,20 @@ def fields(named: Mapping[str, Cell | None]) -> None:
             out().print(_one_line(Text.assemble((name.ljust(width), "bold"), GAP, value)))
 
 
-def show_list(options: Remote, found: Rows, columns: Sequence[str], row: Row, empty: str) -> None:
+def show_list(options: Remote, found: Rows, columns: Columns, empty: str) -> None:
     """A list as JSON or as a table, with a word on how many there are in all if those are not all."""
     shown = len(found.rows)
     if options.json:
         print_json(found.rows)
         return
-    table(columns, map(row, found.rows), empty)
+    table([*columns], (cells(row, columns) for row in found.rows), empty)
     if found.total > shown:
         note(f"{shown} of {found.total}; --limit shows more")
+
+
+def cells(row: Mapping[str, Any], columns: Columns) -> list[Cell]:
+    """A row's cells."""
+    return [str(row[cell]) if isinstance(cell, str) else cell(row) for cell in columns.values()]
 
 
 def show_one(options: Remote, value: Any, named: Mapping[str, Cell | None]) -> None:
@@ -207,6 +221,11 @@ def state(name: str, *, paused: bool = False) -> Text:
     return Text(said, TONES.get(name, ""))
 
 
+def state_of(row: Mapping[str, Any]) -> Text:
+    """That of an agent, a thread, an approval or the organism."""
+    return state(row.get("state") or row.get("status") or "", paused=bool(row.get("paused")))
+
+
 def moment(at: str | None) -> str:
     """An ISO time on the clock of whoever reads it: the time if it is of today, else the day."""
     if not at:
@@ -216,10 +235,20 @@ def moment(at: str | None) -> str:
     return f"{then:%H:%M:%S}" if is_today else f"{then:%Y-%m-%d}"
 
 
+def ids_text(sent: Mapping[str, Any]) -> str:
+    """What was made by sending a message."""
+    return f"thread   {sent['thread_id']}\nmessage  {sent['message_id']}\nposition {sent['position']}"
+
+
+def route(message: Mapping[str, Any]) -> str:
+    return f"{message['from']} → {message['to']}"
+
+
 def message_line(message: Mapping[str, Any]) -> Text:
     """A message on its way, and what it says."""
-    route = f"{message['from']} → {message['to']}"
-    return Text.assemble((route, "bold"), " ", message["payload_type"], " ", (compact(message["payload"]), "dim"))
+    return Text.assemble(
+        (route(message), "bold"), " ", message["payload_type"], " ", (compact(message["payload"]), "dim")
+    )
 
 
 def placed(position: int | None, said: Text) -> Text:

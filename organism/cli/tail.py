@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final, NoReturn
@@ -16,7 +16,7 @@ from websockets.sync.client import ClientConnection, connect
 from organism.cli.client import Place, no_server, place, refuse_answer, remedy_of
 from organism.cli.exits import Exit, end
 from organism.cli.options import Tail
-from organism.cli.show import compact, message_line, note, out, placed, print_json, refuse, state
+from organism.cli.show import compact, message_line, note, out, placed, print_json, refuse, state_of
 from organism.model.redact import visible
 
 FIRST_DELAY_SECONDS: Final = 0.5
@@ -142,36 +142,21 @@ def shown(frame: Mapping[str, Any]) -> Text | None:
     return placed(frame.get("position"), maker(frame))
 
 
-def _message(frame: Mapping[str, Any]) -> Text:
-    return message_line(frame["message"])
-
-
 def _thread(frame: Mapping[str, Any]) -> Text:
     thread = frame.get("thread", frame)
-    name = thread.get("id") or thread["thread_id"]
-    return Text.assemble("thread ", name, " ", state(thread["status"], paused=bool(thread.get("paused"))))
-
-
-def _agent(frame: Mapping[str, Any]) -> Text:
-    return Text.assemble("agent ", frame["agent"], " ", state(frame["state"], paused=bool(frame.get("paused"))))
-
-
-def _error(frame: Mapping[str, Any]) -> Text:
-    return Text.assemble((f"{frame['agent']} failed: ", "red"), frame["error"])
+    return Text.assemble("thread ", thread.get("id") or thread["thread_id"], " ", state_of(thread))
 
 
 def _dead_letter(frame: Mapping[str, Any]) -> Text:
     letter = frame["dead_letter"]
-    reason = letter.get("reason") or letter["id"]
-    return Text.assemble(
-        ("dead letter " if frame["status"] == "open" else f"dead letter {frame['status']} ", "red"), reason
-    )
+    what = "dead letter " if frame["status"] == "open" else f"dead letter {frame['status']} "
+    return Text.assemble((what, "red"), letter.get("reason") or letter["id"])
 
 
 def _approval(frame: Mapping[str, Any]) -> Text:
     asked = frame["approval"]
     preview = f" {compact(visible(asked['preview']))}" if "preview" in asked else ""
-    return Text.assemble("approval ", asked["id"], " ", state(asked["status"]), (preview, "dim"))
+    return Text.assemble("approval ", asked["id"], " ", state_of(asked), (preview, "dim"))
 
 
 def _indeterminate(frame: Mapping[str, Any]) -> Text:
@@ -179,30 +164,22 @@ def _indeterminate(frame: Mapping[str, Any]) -> Text:
     return Text.assemble("effect in doubt ", asked["id"], " ", asked["status"])
 
 
-def _run(frame: Mapping[str, Any]) -> Text:
-    return Text.assemble(frame["agent"], " ", frame["type"], " ", (compact(frame["data"]), "dim"))
-
-
-def _caught_up(_frame: Mapping[str, Any]) -> Text:
-    return Text("up to date", "dim")
-
-
 def _other(frame: Mapping[str, Any]) -> Text:
     said = {name: value for name, value in frame.items() if name not in {"event", "position"}}
     return Text.assemble(frame["event"], " ", (compact(said), "dim"))
 
 
-LINES: Final = {
-    "message": _message,
+LINES: Final[Mapping[str, Callable[[Mapping[str, Any]], Text]]] = {
+    "message": lambda frame: message_line(frame["message"]),
     "thread_created": _thread,
     "thread_updated": _thread,
-    "agent_state": _agent,
-    "error": _error,
+    "agent_state": lambda frame: Text.assemble("agent ", frame["agent"], " ", state_of(frame)),
+    "error": lambda frame: Text.assemble((f"{frame['agent']} failed: ", "red"), frame["error"]),
     "dead_letter": _dead_letter,
     "organism_state": _other,
     "reload": _other,
     "approval": _approval,
     "indeterminate": _indeterminate,
-    "run": _run,
-    "caught_up": _caught_up,
+    "run": lambda frame: Text.assemble(frame["agent"], " ", frame["type"], " ", (compact(frame["data"]), "dim")),
+    "caught_up": lambda _: Text("up to date", "dim"),
 }

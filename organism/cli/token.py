@@ -15,10 +15,10 @@ import typer
 
 from organism.cli.exits import Exit
 from organism.cli.options import CreateToken, RevokeToken, Tokens
-from organism.cli.show import moment, note, out, print_json, refuse, table
+from organism.cli.show import moment, note, print_json, refuse, say, table
 from organism.config.token_edit import NewToken, added, edit_tokens, removed
 from organism.config.tokens import EVERY_MODEL, TOKENS_FILE, read_tokens
-from organism.errors import ConfigInvalid, Conflict, NotFound, OrganismError
+from organism.errors import ConfigInvalid, Conflict, NotFound
 from organism.model.principal import Principal
 
 PREFIX: Final = "org_"
@@ -46,11 +46,9 @@ def create(options: CreateToken) -> None:
     path = _tokens_of(options.config)
     with _refused(path):
         edit_tokens(path, lambda text: added(text, new))
-    if options.json:
-        print_json({"token": token, "tenant": new.tenant, "name": new.name, "expires": new.expires or None})
-        return
-    out().print(token)
-    note(f"Keep it now: it is shown this once, {path} has only its digest.")
+    say(options, {"token": token, "tenant": new.tenant, "name": new.name, "expires": new.expires or None}, token)
+    if not options.json:
+        note(f"Keep it now: it is shown this once, {path} has only its digest.")
 
 
 def revoke(options: RevokeToken) -> None:
@@ -58,10 +56,8 @@ def revoke(options: RevokeToken) -> None:
     path = _tokens_of(options.config)
     with _refused(path):
         edit_tokens(path, lambda text: removed(text, options.tenant, options.name))
-    if options.json:
-        print_json({"tenant": options.tenant, "name": options.name, "revoked": True})
-        return
-    out().print(f"revoked {options.name} of {options.tenant}")
+    said = {"tenant": options.tenant, "name": options.name, "revoked": True}
+    say(options, said, f"revoked {options.name} of {options.tenant}")
 
 
 def listed(options: Tokens) -> None:
@@ -128,8 +124,5 @@ def _refused(path: Path) -> Iterator[None]:
         faults = [f"{fault.pointer}: {fault.message}" for fault in error.details]
         refuse(Exit.FAILED, error.message, "Correct each fault; nothing was written.", faults)
     except (Conflict, NotFound) as error:
-        refuse(_exit_of(error), error.message, "`organism token list` shows what there is.")
-
-
-def _exit_of(error: OrganismError) -> Exit:
-    return Exit.CONFLICT if isinstance(error, Conflict) else Exit.NOT_FOUND
+        code = Exit.CONFLICT if isinstance(error, Conflict) else Exit.NOT_FOUND
+        refuse(code, error.message, "`organism token list` shows what there is.")

@@ -12,7 +12,9 @@ from organism.cli import options as take
 from organism.cli.client import Client, path_of
 from organism.cli.exits import Exit
 from organism.cli.show import (
+    Columns,
     Rows,
+    cells,
     compact,
     message_line,
     moment,
@@ -21,16 +23,13 @@ from organism.cli.show import (
     print_document,
     print_json,
     refuse,
+    route,
     show_list,
     show_one,
-    state,
+    state_of,
     table,
 )
 
-AGENT_COLUMNS: Final = ("AGENT", "STATE", "WAITING", "MESSAGES", "DESCRIPTION")
-THREAD_COLUMNS: Final = ("THREAD", "STATUS", "MESSAGES", "LAST", "PARTICIPANTS")
-MESSAGE_COLUMNS: Final = ("MESSAGE", "FROM → TO", "PAYLOAD")
-USAGE_COLUMNS: Final = ("AGENT", "CALLS", "FAILED", "TOKENS", "USD", "LAST")
 JSON_SCHEMA: Final = {"Accept": "application/schema+json"}
 ALL: Final = 100_000
 
@@ -40,7 +39,7 @@ def status(options: take.Remote) -> None:
     said = client.get("/organism")
     named = {
         "organism": said["name"],
-        "status": state(said["status"]),
+        "status": state_of(said),
         "address": client.place.url,
         "up for": str(timedelta(seconds=int(said["uptime_seconds"]))),
         "agents": str(said["agent_count"]),
@@ -75,21 +74,28 @@ def graph(options: take.Graph) -> None:
     table(("NAME", "KIND", "MAY WRITE TO"), rows, "there are no listeners")
 
 
+ERRORS: Final[Columns] = {"CODE": "code", "STATUS": "http_status", "MEANING": "description"}
+
+
 def errors(options: take.Errors) -> None:
     entries = Client(options).get("/errors")["entries"]
     if options.code is None:
-        show_list(options, Rows(entries, len(entries)), ("CODE", "STATUS", "MEANING"), _error_row, "none")
+        show_list(options, Rows(entries, len(entries)), ERRORS, "none")
         return
     entry = next((entry for entry in entries if entry["code"] == options.code), None)
     if entry is None:
         refuse(Exit.NOT_FOUND, f"There is no error code {options.code!r}.", "`organism errors` lists them.")
-    code, status_code, meaning = _error_row(entry)
-    named = {"code": code, "status": status_code, "meaning": meaning, "next": entry["remediation"]}
-    show_one(options, entry, named)
+    named = {title.lower(): cell for title, cell in zip(ERRORS, cells(entry, ERRORS), strict=True)}
+    show_one(options, entry, {**named, "next": entry["remediation"]})
 
 
-def _error_row(entry: Mapping[str, Any]) -> tuple[str, ...]:
-    return entry["code"], str(entry["http_status"]), entry["description"]
+AGENTS: Final[Columns] = {
+    "AGENT": "name",
+    "STATE": state_of,
+    "WAITING": "queue_depth",
+    "MESSAGES": "message_count",
+    "DESCRIPTION": "description",
+}
 
 
 def agents(options: take.Agents) -> None:
@@ -100,46 +106,43 @@ def agents(options: take.Agents) -> None:
         return
     if options.config or options.schema:
         raise typer.BadParameter("name the agent whose it is: organism agents AGENT --config or --schema.")
-    show_list(options, client.rows("agents", {}, ALL), AGENT_COLUMNS, _agent_row, "there are no agents")
-
-
-def _agent_row(agent: Mapping[str, Any]) -> tuple[Any, ...]:
-    return (
-        agent["name"],
-        state(agent["state"], paused=agent["paused"]),
-        str(agent["queue_depth"]),
-        str(agent["message_count"]),
-        agent["description"],
-    )
+    show_list(options, client.rows("agents", {}, ALL), AGENTS, "there are no agents")
 
 
 def _agent(client: Client, options: take.Agents, path: str) -> None:
     if options.config and options.schema:
         raise typer.BadParameter("--config and --schema are two things: ask for one of them.")
-    if options.schema and not options.json:
-        out().print(client.text(f"{path}/schema").rstrip())
-        return
-    if options.schema:
+    if options.schema and options.json:
         print_json(client.get(f"{path}/schema", headers=JSON_SCHEMA))
-        return
-    if options.config:
-        section = client.get(f"{path}/config")
-        (print_json if options.json else print_document)(section)
-        return
-    agent = client.get(path)
-    named = {
-        "agent": agent["name"],
-        "state": state(agent["state"], paused=agent["paused"]),
-        "description": agent["description"],
-        "takes": agent["payload_class"],
-        "peers": ", ".join(agent["peers"]),
-        "thread": agent["current_thread"],
-        "waiting": str(agent["queue_depth"]),
-        "messages": str(agent["message_count"]),
-        "last": moment(agent["last_activity"]),
-        "model": agent["model"],
-    }
-    show_one(options, agent, named)
+    elif options.schema:
+        out().print(client.text(f"{path}/schema").rstrip())
+    elif options.config:
+        (print_json if options.json else print_document)(client.get(f"{path}/config"))
+    else:
+        agent = client.get(path)
+        named = {
+            "agent": agent["name"],
+            "state": state_of(agent),
+            "description": agent["description"],
+            "takes": agent["payload_class"],
+            "peers": ", ".join(agent["peers"]),
+            "thread": agent["current_thread"],
+            "waiting": str(agent["queue_depth"]),
+            "messages": str(agent["message_count"]),
+            "last": moment(agent["last_activity"]),
+            "model": agent["model"],
+        }
+        show_one(options, agent, named)
+
+
+THREADS: Final[Columns] = {
+    "THREAD": "id",
+    "STATUS": state_of,
+    "MESSAGES": "message_count",
+    "LAST": lambda thread: moment(thread["last_activity"]),
+    "PARTICIPANTS": lambda thread: thread["error"] or ", ".join(thread["participants"]),
+}
+"""What went wrong is worth more than who took part."""
 
 
 def threads(options: take.Threads) -> None:
@@ -150,25 +153,13 @@ def threads(options: take.Threads) -> None:
         return
     query = {"status": options.status, "agent": options.agent, "since": options.since}
     found = client.rows("threads", query, options.limit)
-    empty = "there are no such threads" if any(query.values()) else "no thread yet"
-    show_list(options, found, THREAD_COLUMNS, _thread_row, empty)
-
-
-def _thread_row(thread: Mapping[str, Any]) -> tuple[Any, ...]:
-    """What went wrong is worth more than who took part."""
-    return (
-        thread["id"],
-        state(thread["status"], paused=thread["paused"]),
-        str(thread["message_count"]),
-        moment(thread["last_activity"]),
-        thread["error"] or ", ".join(thread["participants"]),
-    )
+    show_list(options, found, THREADS, "there are no such threads" if any(query.values()) else "no thread yet")
 
 
 def _thread(thread: Mapping[str, Any], options: take.Threads) -> None:
     named = {
         "thread": thread["id"],
-        "status": state(thread["status"], paused=thread["paused"]),
+        "status": state_of(thread),
         "error": thread["error"],
         "participants": ", ".join(thread["participants"]),
         "begun": moment(thread["created_at"]),
@@ -184,6 +175,13 @@ def _thread(thread: Mapping[str, Any], options: take.Threads) -> None:
         out().print(f"{len(thread['messages'])} of {total}; organism messages --thread {thread['id']} --limit {total}")
 
 
+MESSAGES: Final[Columns] = {
+    "MESSAGE": "id",
+    "FROM → TO": route,
+    "PAYLOAD": lambda message: message.get("xml") or _payload(message),
+}
+
+
 def messages(options: take.Messages) -> None:
     """The newest of them in their order, or one."""
     client = Client(options)
@@ -192,7 +190,7 @@ def messages(options: take.Messages) -> None:
         _message(client.get(path_of("messages", options.message), {"xml": xml}), options)
         return
     found = _path_of_causes(client, options, xml) if options.why else _newest(client, options, xml)
-    show_list(options, found, MESSAGE_COLUMNS, _message_row, "no such message")
+    show_list(options, found, MESSAGES, "no such message")
 
 
 def _path_of_causes(client: Client, options: take.Messages, xml: str | None) -> Rows:
@@ -217,9 +215,8 @@ def _newest(client: Client, options: take.Messages, xml: str | None) -> Rows:
     return client.rows("messages", query, options.limit, path)
 
 
-def _message_row(message: Mapping[str, Any]) -> tuple[Any, ...]:
-    route = f"{message['from']} → {message['to']}"
-    return message["id"], route, message.get("xml") or f"{message['payload_type']} {compact(message['payload'])}"
+def _payload(message: Mapping[str, Any]) -> str:
+    return f"{message['payload_type']} {compact(message['payload'])}"
 
 
 def _message(message: Mapping[str, Any], options: take.Messages) -> None:
@@ -231,10 +228,20 @@ def _message(message: Mapping[str, Any], options: take.Messages) -> None:
         "to": message["to"],
         "sent": moment(message["timestamp"]),
         "cause": message["cause"],
-        "payload": f"{message['payload_type']} {compact(message['payload'])}",
+        "payload": _payload(message),
         "envelope": message.get("xml"),
     }
     show_one(options, message, named)
+
+
+USAGE: Final[Columns] = {
+    "AGENT": "agent",
+    "CALLS": "calls",
+    "FAILED": lambda used: str(used["failed_calls"] or "-"),
+    "TOKENS": "tokens",
+    "USD": "cost_usd",
+    "LAST": lambda used: moment(used["last_called"]),
+}
 
 
 def usage(options: take.Usage) -> None:
@@ -247,18 +254,13 @@ def usage(options: take.Usage) -> None:
     elif options.agent is not None:
         path = path_of("usage", "agents", options.agent)
     found = Client(options).get(path, {"at": options.at})
-    if options.json:
-        print_json(found)
-    elif "total" in found:
-        rows = [*found["agents"], {**found["total"], "agent": "all"}]
-        table(USAGE_COLUMNS, map(_usage_row, rows if found["agents"] else []), "no model was called yet")
-    else:
+    if "total" not in found:
         _usage(found, options)
-
-
-def _usage_row(used: Mapping[str, Any]) -> tuple[str, ...]:
-    calls, failed = str(used["calls"]), str(used["failed_calls"] or "-")
-    return used["agent"], calls, failed, str(used["tokens"]), used["cost_usd"], moment(used["last_called"])
+    elif options.json:
+        print_json(found)
+    else:
+        used = [*found["agents"], {**found["total"], "agent": "all"}] if found["agents"] else []
+        table([*USAGE], (cells(row, USAGE) for row in used), "no model was called yet")
 
 
 def _usage(used: Mapping[str, Any], options: take.Usage) -> None:

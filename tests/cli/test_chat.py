@@ -62,10 +62,6 @@ async def test_a_turn_that_fails_is_said_with_its_exit_code(server: Served) -> N
     assert "The handling failed" in ran.err
 
 
-async def test_an_agent_that_is_not_there_is_said_so(server: Served) -> None:
-    assert (await chat(server, "nobody", "hello")).code == 5
-
-
 async def test_what_an_agent_says_cannot_move_the_cursor(server: Served) -> None:
     shown = await on_terminal("chat", "echo", "\x9b2Jhello", ORGANISM_URL=server.url, ORGANISM_TOKEN=TOKEN)
     assert "\x9b" not in shown

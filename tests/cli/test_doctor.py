@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from organism.bootstrap import Parts
+from organism.cli.doctor import FREE_BYTES, clock, dependencies, disk, floors, permissions, python, sqlite
 from organism.cli.init import write_starter
 from organism.testing import running
 from tests.cli.command import Ran, organism
@@ -32,11 +33,6 @@ async def server(tmp_path: Path) -> AsyncIterator[Process]:
     """A server in a process of its own."""
     async with serving(tmp_path / "data") as process:
         yield process
-
-
-def open_up(path: Path, mode: int) -> None:
-    """Let others at it."""
-    path.chmod(mode)
 
 
 async def examined(data: Path, *more: str | Path) -> Ran:
@@ -66,49 +62,38 @@ async def test_nothing_yet_is_well_too(tmp_path: Path) -> None:
 
 async def test_each_fault_is_told_to_people_with_its_remedy(data: Path) -> None:
     (data / "tenants" / "default" / "key").chmod(0o644)
+    (data / "tenants" / "default").chmod(0o755)
     said = await organism("doctor", "--config", HELLO, "--data", data, "--port", "0")
     assert said.code == 1
+    assert f"  {data}/tenants/default is open to other users (mode 0755).\n  next: chmod 700 {data}" in said.out
     assert f"  {data}/tenants/default/key is open to other users (mode 0644).\n  next: chmod 600 {data}" in said.out
-    assert said.out.splitlines()[-1] == "1 fault."
-
-
-async def test_every_fault_of_the_configuration_is_told(data: Path, tmp_path: Path) -> None:
-    (tmp_path / "organism.yaml").write_text("organism: {nam: x}\nlisteners: [{name: 1}]\n")
-    said = faulty(await examined(data, "--config", tmp_path / "organism.yaml"))
-    assert list(said) == ["config"]
-    assert "organism.yaml:1" in said["config"]
-    assert "organism.yaml:2" in said["config"]
+    assert said.out.splitlines()[-1] == "2 faults."
 
 
 CLASHING = """
 from dataclasses import dataclass
 
 @dataclass
-class {name}:
+class Greeting:
     other: int
 
-async def take(payload: {name}, metadata: object): ...
+async def take(payload: Greeting, metadata: object): ...
 """
 
 
-async def test_classes_of_one_name_are_told_with_their_keys_beside_all_other_faults(data: Path, tmp_path: Path) -> None:
+async def test_every_fault_of_the_configuration_is_told(data: Path, tmp_path: Path) -> None:
     write_starter(tmp_path)
+    (tmp_path / "handlers/clashing.py").write_text(CLASHING)  # the starter has a Greeting of its own
     config = tmp_path / "organism.yaml"
-    told = await examined(data, "--config", config)
-    assert "config" not in faulty(told)
-    for name in ("Greeting", "ToolError"):  # the starter has a Greeting, and the organism itself a ToolError
-        (tmp_path / f"handlers/{name.lower()}s.py").write_text(CLASHING.format(name=name))
-        path = f"handlers.{name.lower()}s"
-        section = f"  - {{name: {name.lower()}, description: x, payload_class: {path}.{name}, handler: {path}.take}}\n"
-        config.write_text(config.read_text() + section)
-    config.write_text(config.read_text() + "  - {name: third, description: x, peers: [nobody]}\n")
-    lines = config.read_text().count("\n")
-    said = faulty(await examined(data, "--config", config))["config"]
-    firsts = {-2: ("Greeting", "handlers.hello.Greeting"), -1: ("ToolError", "organism.model.tool.ToolError")}
-    for key, (name, first) in firsts.items():
-        assert f"organism.yaml:{lines + key}:listeners[" in said
-        assert f"`{name}` cannot be a payload: `{first}` has the same name and another schema; rename one" in said
-    assert "there is no listener `nobody`" in said
+    first = config.read_text().count("\n") + 1
+    clashing = "{name: a, description: x, payload_class: handlers.clashing.Greeting, handler: handlers.clashing.take}"
+    config.write_text(f"{config.read_text()}  - {clashing}\n  - {{name: b, description: x, peers: [nobody]}}\n")
+    said = faulty(await examined(data, "--config", config))
+    assert list(said) == ["config"]
+    assert f"organism.yaml:{first}:listeners[" in said["config"]
+    assert "`handlers.hello.Greeting` has the same name and another schema; rename one" in said["config"]
+    assert f"organism.yaml:{first + 1}:" in said["config"]
+    assert "there is no listener `nobody`" in said["config"]
 
 
 async def test_agents_that_come_along_are_no_fault_where_they_are_served(data: Path, tmp_path: Path) -> None:
@@ -143,18 +128,9 @@ async def test_a_tokens_file_with_a_fault_is_told(data: Path, tmp_path: Path) ->
     said = faulty(await examined(data, "--config", tmp_path / "organism.yaml"))
     assert "tokens.yaml:1" in said["tokens"]
     (tmp_path / "config" / "tokens.yaml").write_text("tenants: []\n")
-    open_up(tmp_path / "config" / "tokens.yaml", 0o666)
+    (tmp_path / "config" / "tokens.yaml").chmod(0o666)
     said = faulty(await examined(data, "--config", tmp_path / "organism.yaml"))
     assert f"chmod o-w {tmp_path}/config/tokens.yaml" in said["tokens"]
-
-
-async def test_open_directories_and_files_are_told(data: Path) -> None:
-    (data / "token").write_text("x")
-    open_up(data, 0o755)
-    open_up(data / "token", 0o640)
-    said = faulty(await examined(data))["permissions"]
-    assert f"{data} is open" in said
-    assert f"{data}/token is open" in said
 
 
 async def test_a_file_where_the_directory_should_be_is_told(tmp_path: Path) -> None:
@@ -219,3 +195,37 @@ async def test_a_killed_server_does_no_harm(server: Process) -> None:
     ran = await examined(server.data)
     assert faulty(ran) == {}
     assert "the last one was killed" in str(ran.json)
+
+
+LEAST = {"lxml": "6.1.0", "rich": "15", "orjson": "3.13"}
+NOW_US = 1_800_000_000_000_000
+SAID = {
+    "Python 3.10.9 is too old.": python((3, 10, 9)),
+    "lxml 6.0.9 is installed. orjson is not installed.": dependencies(LEAST, {"lxml": "6.0.9", "rich": "15.0.0"}),
+    "SQLite 3.51.2 can damage a log.": sqlite("3.51.2"),
+    "Only 12 MB are free on the disk of data: a full disk stops all writing.": disk(12_000_000, Path("data")),
+    "The clock went back by 5 µs while it was watched.": clock([NOW_US, NOW_US - 5, NOW_US], 0),
+    "The clock says 1970-01-01 00:00:01 UTC: it was never set.": clock([1_000_000], 0),
+}
+
+
+@pytest.mark.parametrize("said", SAID)
+def test_what_no_machine_of_ours_has_is_a_fault_with_its_remedy(said: str) -> None:
+    assert " ".join(fault.fault for fault in SAID[said].faults) == said
+    assert all(fault.remedy for fault in SAID[said].faults)
+
+
+def test_what_is_just_enough_is_no_fault(tmp_path: Path) -> None:
+    ahead = clock([NOW_US], NOW_US + 500_000)  # an event of a moment ago
+    enough = (python((4, 0, 0)), sqlite("3.51.3"), sqlite("3.52"), disk(FREE_BYTES, tmp_path), ahead)
+    assert [finding.faults for finding in enough if finding.faults] == []
+    asked = ["lxml>=6.0", "starlette>=1.10", "rich>=15", 'tomli>=2; python_version < "3.11"', "odd"]
+    assert floors(asked) == {"lxml": "6.1.0", "rich": "15", "starlette": "1.10"}
+
+
+def test_what_belongs_to_another_user_is_a_fault_but_for_root(tmp_path: Path) -> None:
+    tmp_path.chmod(0o700)
+    owner = tmp_path.stat().st_uid
+    said = [fault.fault for fault in permissions([tmp_path], owner + 8).faults]
+    assert said == [f"{tmp_path} belongs to user {owner}, not to you ({owner + 8})."]
+    assert (permissions([tmp_path], owner).faults, permissions([tmp_path], 0).faults) == ([], [])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.cli.command import organism
 from tests.cli.test_verbs import ask
 from tests.server.served import Frames, Served
 
@@ -73,8 +72,3 @@ async def test_a_word_that_is_none_is_refused_with_those_there_are(needy: Served
     assert "'done', 'redo' or 'fail'" in ran.err
     broken = await ask(needy, "indeterminate", "resolve", effect["id"], "done", "--result", "{")
     assert (broken.code, "--result" in broken.err) == (2, True)
-
-
-async def test_the_lists_need_a_server() -> None:
-    for group in ("dead-letters", "approvals", "indeterminate"):
-        assert (await organism(group, "list", "--url", "http://127.0.0.1:1")).code == 3

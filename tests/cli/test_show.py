@@ -35,11 +35,6 @@ async def test_a_thread_has_its_whole_id_on_a_narrow_terminal_and_one_line_elsew
     assert len((await organism("threads", **named)).out.splitlines()) == 2
 
 
-def test_a_table_of_nothing_says_so(capsys: pytest.CaptureFixture[str]) -> None:
-    table(("A", "B"), (), "no such thing")
-    assert capsys.readouterr().out == "no such thing\n"
-
-
 def test_a_cell_is_one_line_and_no_markup(capsys: pytest.CaptureFixture[str]) -> None:
     table(("A", "B"), [("x", "[bold]one\ntwo")], "nothing")
     assert capsys.readouterr().out == "A  B\nx  [bold]one two\n"

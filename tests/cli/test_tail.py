@@ -12,6 +12,7 @@ from organism.cli.options import Tail
 from organism.cli.tail import Watch, shown
 
 MESSAGE = {"from": "a", "to": "b", "payload_type": "Told", "payload": {"text": "[bold]x"}}
+ASKED = {"id": "q", "status": "pending", "preview": {"a": "\u202e"}, "expires_at": "2026-01-11T22:47:57.000042Z"}
 
 
 @pytest.mark.parametrize(
@@ -34,20 +35,7 @@ MESSAGE = {"from": "a", "to": "b", "payload_type": "Told", "payload": {"text": "
             "       4 dead letter discarded m",
         ),
         ({"event": "organism_state", "position": 5, "status": "paused"}, '       5 organism_state {"status":"paused"}'),
-        (
-            {
-                "event": "approval",
-                "position": 5,
-                "agent": "a",
-                "approval": {
-                    "id": "q",
-                    "status": "pending",
-                    "preview": {"a": "\u202e"},
-                    "expires_at": "2026-01-11T22:47:57.000042Z",
-                },
-            },
-            '       5 approval q pending {"a":"⟨U+202E⟩"}',
-        ),
+        ({"event": "approval", "position": 5, "approval": ASKED}, '       5 approval q pending {"a":"⟨U+202E⟩"}'),
         (
             {"event": "approval", "position": 5, "approval": {"id": "q", "status": "approved"}},
             "       5 approval q approved",
@@ -69,12 +57,15 @@ def test_a_frame_is_one_line(frame: dict[str, Any], line: str) -> None:
     assert text.plain == line
 
 
-def test_what_says_nothing_to_people_is_no_line() -> None:
-    assert shown({"event": "checkpoint", "position": 9}) is None
-
-
-def test_text_that_is_not_in_the_log_yet_is_no_line() -> None:
-    assert shown({"event": "run", "agent": "a", "type": "message_delta", "data": {"id": "m", "delta": "x"}}) is None
+@pytest.mark.parametrize(
+    "frame",
+    [
+        {"event": "checkpoint", "position": 9},
+        {"event": "run", "agent": "a", "type": "message_delta", "data": {"id": "m", "delta": "x"}},
+    ],
+)
+def test_what_says_nothing_to_people_or_is_not_in_the_log_yet_is_no_line(frame: dict[str, Any]) -> None:
+    assert shown(frame) is None
 
 
 def test_whoever_comes_again_says_what_it_has_and_of_which_log() -> None:

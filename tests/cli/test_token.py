@@ -51,6 +51,7 @@ async def test_a_token_is_32_random_bytes_with_a_readable_prefix_shown_once_and_
 
 
 async def test_what_a_token_is_given_stands_in_the_list(config: Path) -> None:
+    assert (await token(config, "list")).out == "no tokens but the operator's\n"
     more = ["--tenant", "acme", "--model", "small", "--tenant-admin", "--expires", "90d", "--rate", "7"]
     assert (await token(config, "create", "ci", "--scope", "read", *more)).code == 0
     [shown] = (await token(config, "list", "--json")).json
@@ -68,10 +69,6 @@ async def test_what_a_token_is_given_stands_in_the_list(config: Path) -> None:
     lines = (await token(config, "list")).out.splitlines()
     assert lines[0].split() == ["TENANT", "TOKEN", "EXPIRES", "MODELS", "SCOPES"]
     assert lines[1].split()[:2] == ["acme", "ci"]
-
-
-async def test_no_token_is_no_fault(config: Path) -> None:
-    assert (await token(config, "list")).out == "no tokens but the operator's\n"
 
 
 @pytest.mark.parametrize(

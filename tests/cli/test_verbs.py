@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import resource
+from functools import partial
 from pathlib import Path
 
 import orjson
@@ -11,25 +11,15 @@ import pytest
 
 from organism.cli import client
 from organism.cli.options import Messages
-from tests.cli.command import Ran, in_a_process, organism
-from tests.server.served import LISTENERS, TOKEN, Served
+from tests.cli.command import Ran, names, organism
+from tests.flows.spender import says, scripted
+from tests.flows.world import World
+from tests.server.served import LISTENERS, TOKEN, Served, served
 
 
 async def ask(server: Served, *arguments: str | Path, stdin: str = "") -> Ran:
     """Run a verb against the server, with its token."""
     return await organism(*arguments, stdin=stdin, ORGANISM_URL=server.url, ORGANISM_TOKEN=TOKEN)
-
-
-async def test_help_is_there_at_once() -> None:
-    took = []
-    for _ in range(5):
-        before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        ran = await in_a_process("--help")
-        after = resource.getrusage(resource.RUSAGE_CHILDREN)
-        took.append(after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime)
-        assert ran.code == 0
-        assert "Exit codes:" in ran.out
-    assert min(took) < 0.3  # of its own time: what other work the machine has is no fault of it
 
 
 async def test_inject_sends_and_shows_the_replies(hello: Served) -> None:
@@ -60,21 +50,6 @@ async def test_inject_reads_a_file_or_standard_input_and_speaks_json(hello: Serv
 async def test_the_same_key_sends_once(hello: Served) -> None:
     ran = [await ask(hello, "inject", "greeter", '{"name":"D"}', "--key", "k", "--json") for _ in range(2)]
     assert ran[0].json == ran[1].json
-
-
-async def test_what_the_server_refuses_is_told_field_by_field(hello: Served) -> None:
-    ran = await ask(hello, "inject", "greeter", '{"nme":"Dan"}')
-    assert (ran.code, ran.out) == (1, "")
-    assert "/payload/name: " in ran.err
-    assert "next: " in ran.err
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [["inject", "greeter", "nope"], ["inject", "greeter", "@/no/file"], ["pause"], ["pause", "a", "--all"], ["dance"]],
-)
-async def test_wrong_usage_is_exit_2(hello: Served, arguments: list[str]) -> None:
-    assert (await ask(hello, *arguments)).code == 2
 
 
 async def test_agents_and_threads_are_tables_or_json(hello: Served) -> None:
@@ -112,12 +87,6 @@ async def test_a_token_that_is_not_taken_is_exit_4(hello: Served) -> None:
     ran = await organism("agents", "--url", hello.url, "--token", "wrong")
     watched = await organism("tail", "--url", hello.url, "--token", "wrong")
     assert (ran.code, watched.code) == (4, 4)
-
-
-async def test_tail_refuses_a_position_that_is_not_there(hello: Served) -> None:
-    ran = await ask(hello, "tail", "--since", "99999")
-    assert ran.code == 1
-    assert "ahead of the log" in ran.err
 
 
 async def test_status_agent_thread_and_message_are_shown_in_full(hello: Served) -> None:
@@ -186,6 +155,14 @@ ENDINGS = {
     "agents greeter --schema --config": 2,
     "threads --limit none": 2,
     "inject greeter @/no/such/file": 2,
+    "inject greeter nope": 2,
+    'inject greeter {"nme":"Dan"}': 1,
+    "tail --since 99999": 1,
+    "chat nobody hello": 5,
+    "usage --thread t --agent greeter": 2,
+    "pause": 2,
+    "pause a --all": 2,
+    "dance": 2,
 }
 
 
@@ -213,6 +190,36 @@ async def test_what_can_be_done_later_is_exit_7(hello: Served) -> None:
     assert "stopping" in ran.err
 
 
+async def test_usage_shows_who_called_what_for_how_much(tmp_path: Path) -> None:
+    made = scripted(partial(World, tmp_path), says("Here.", 20, 5), fx={"eur_per_usd": 0.9})
+    async with served(made.config) as server:
+        assert (await ask(server, "usage")).out == "no model was called yet\n"
+        thread = (await server.inject("ada", {"text": "Hi"}))["thread_id"]
+        everything = (await ask(server, "usage")).out.splitlines()
+        assert everything[0].split() == ["AGENT", "CALLS", "FAILED", "TOKENS", "USD", "LAST"]
+        assert [line.split()[:5] for line in everything[1:]] == [
+            ["ada", "1", "-", "25", "0.00003"],
+            ["all", "1", "-", "25", "0.00003"],
+        ]
+        one = (await ask(server, "usage", "--thread", thread)).out
+        assert "tokens  25 (20 in, 5 out)" in one
+        assert "cost    0.00003 USD, 0.000027 EUR" in one
+        assert "models  m: 1 for 0.00003 USD" in one
+        assert (await ask(server, "usage", "--agent", "ada", "--json")).json["agent"] == "ada"
+        assert (await ask(server, "usage", "--at", "1")).out == "no model was called yet\n"
+
+
+async def test_bench_measures_the_disk_that_is_named_and_leaves_nothing(tmp_path: Path) -> None:
+    ran = await organism("bench", "--seconds", "0.1", "--dir", tmp_path, "--json")
+    assert (ran.err, ran.json["fsync_ms"] > 0, names(tmp_path)) == ("", True, [])
+    assert [load["in_flight"] for load in ran.json["loads"]] == [1, 64]
+    assert all(load["messages_per_second"] > 0 and load["p50_ms"] <= load["p99_ms"] for load in ran.json["loads"])
+    table = await organism("bench", "--seconds", "0.1", "--dir", tmp_path)
+    assert table.out.startswith("THREADS AT ONCE  MESSAGES/S")
+    missing = await organism("bench", "--dir", tmp_path / "none")
+    assert (missing.code, missing.out, "--dir" in missing.err) == (1, "", True)
+
+
 @pytest.mark.parametrize("status", ["200 OK", "404 Not Found", "502 Bad Gateway"])
 async def test_something_else_at_the_address_is_exit_3(status: str) -> None:
     async def page(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -226,8 +233,3 @@ async def test_something_else_at_the_address_is_exit_3(status: str) -> None:
             ran = await organism(verb, "--url", url)
             assert (ran.code, ran.out) == (3, "")
             assert "not as an organism does" in ran.err
-
-
-async def test_the_local_token_is_taken_for_any_address_of_this_machine(tmp_path: Path, hello: Served) -> None:
-    (tmp_path / "token").write_text(TOKEN)
-    assert (await organism("agents", "--url", hello.url, "--data", tmp_path)).code == 0

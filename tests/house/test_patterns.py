@@ -26,7 +26,7 @@ TRIED_ONCE: Final = frozenset(
         "organism.agents.conversation:_FENCED",
         "organism.agents.pythonic:_KEYWORD",
         "organism.agents.written_calls:_BEGUN",
-        "organism.cli.checks:_REQUIREMENT",
+        "organism.cli.doctor:_REQUIREMENT",
         "organism.config.host_rules:_IS_NUMBER",
         "organism.tools.urls:_URL",
     }
