@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import Any, Final
 
 from organism.bootstrap import Organism
 from organism.server.auth import Tokens
 from organism.server.authenticator import Authenticator
-from organism.server.call import Documents, Route, Speaker
+from organism.server.call import Route, Speaker
 from organism.server.connections import ConnectionRegistry
-from organism.server.documents.shelf import Shelf
 from organism.server.edge import Edge
 from organism.server.headers import Hosts
 from organism.server.live_tokens import LiveTokens
@@ -20,25 +20,16 @@ from organism.server.page import load_page
 from organism.server.rights import OPEN
 from organism.server.routes import (
     agents,
-    approvals,
-    dead_letters,
-    documents,
-    events,
-    graph,
-    health,
-    indeterminate,
+    history,
     inject,
     invoke,
-    log,
-    mcp,
-    messages,
-    metrics,
-    models,
+    live,
+    open_items,
     organism,
+    service,
     threads,
     tools,
     usage,
-    ws_ticket,
 )
 from organism.server.socket import WebSockets
 from organism.server.viewer import Tail
@@ -50,33 +41,24 @@ V1: Final = "/v1"
 
 RESOURCES: Final = (
     *threads.ROUTES,
-    *messages.ROUTES,
+    *history.MESSAGES,
     *inject.ROUTES,
     *invoke.ROUTES,
     *agents.ROUTES,
     *organism.ROUTES,
-    *graph.ROUTES,
-    *dead_letters.ROUTES,
-    *approvals.ROUTES,
-    *indeterminate.ROUTES,
+    *open_items.ROUTES,
     *usage.ROUTES,
-    *log.ROUTES,
-    *events.ROUTES,
-    *ws_ticket.ROUTES,
-    *health.ROUTES,
-    *documents.ROUTES,
+    *history.LOG,
+    *live.ROUTES,
+    *service.ROUTES,
 )
-
-FOR_MODELS: Final = (*models.ROUTES, *tools.ROUTES)
-"""Mounted below /v1, where clients of models look for them."""
-
 ROUTES: Final[tuple[Route, ...]] = (
     *(replace(route, mount=BASE) for route in RESOURCES),
     *(route for route in RESOURCES if route.right is OPEN),
     *invoke.ROUTES,
-    *(replace(route, mount=V1) for route in FOR_MODELS),
-    *mcp.ROUTES,
-    *metrics.ROUTES,
+    *(replace(route, mount=V1) for route in tools.FOR_MODELS),
+    *tools.AT_ROOT,
+    *service.AT_ROOT,
 )
 """Every route. Those that need no token, and invoke, are mounted at the root too; metrics and MCP only there."""
 
@@ -88,8 +70,8 @@ class App:
         self.organism = running
         self.redactor = running.parts.redactor
         self.cursors = Cursors(key)
-        self.documents: Documents = Shelf(ROUTES)
-        self.mcp: Speaker = mcp.Mcp(self)
+        self.documents: Callable[[str], Awaitable[bytes]] = service.Documents(ROUTES).text
+        self.mcp: Speaker = tools.Mcp(self)
         self.metrics = Metrics()
         self.stopping: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         authenticator = Authenticator(tokens, self._seconds, self.redactor.learn)

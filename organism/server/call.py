@@ -20,7 +20,7 @@ from organism.model.events import Actor
 from organism.model.principal import Principal
 from organism.model.redact import Redactor
 from organism.server.authenticator import Tickets
-from organism.server.bodies import Faults, Places, named_in, payload_at
+from organism.server.bodies import Body, Faults, Places, named_in, parsed, payload_at
 from organism.server.connections import ConnectionRegistry
 from organism.server.contract import Contract
 from organism.server.headers import JSON, Header
@@ -75,13 +75,6 @@ def answer(value: Any, status: int = 200, *, position: int | None = None) -> Ans
     return Answer(encoded(value), status, headers=tag)
 
 
-class Documents(Protocol):
-    """What is said of the routes and of the socket; see ``documents.shelf``."""
-
-    async def text(self, name: str) -> bytes:
-        """A finished document."""
-
-
 class Speaker(Protocol):
     """What speaks a protocol of its own; see ``mcp``."""
 
@@ -94,7 +87,8 @@ class Process(Protocol):
 
     organism: Organism
     cursors: Cursors
-    documents: Documents
+    documents: Callable[[str], Awaitable[bytes]]
+    """Gives a document of the API by its name."""
     mcp: Speaker
     tickets: Tickets
     connections: ConnectionRegistry
@@ -162,6 +156,11 @@ class Call:
             )
         return parse_json(self.body)
 
+    def body_as(self, kind: type[Body]) -> Body:
+        """The body of a route that takes no parameter. Raises an ``InvalidRequest`` that names what is wrong."""
+        self.allow_query()
+        return parsed(kind, self.json())
+
     def command_fields(self, *, of_thread: bool = True) -> dict[str, Any]:
         """What every command takes from the request's headers; keywords for any ``Command``.
 
@@ -226,12 +225,12 @@ Endpoint = Callable[[Call], Awaitable[Answer]]
 
 
 @dataclass(frozen=True, slots=True)
-class Route:
+class Route(Contract):
     """A line of the route table; what it needs stands in the table of rights, or else there is no such route.
 
     ``by_head`` says that the answer depends on the log alone: the head is its ETag, and an unchanged head is a 304.
     ``is_kept`` says that its answers show how something then stands: under an idempotency key they are kept whole.
-    ``mount`` is what its ``path`` lies below. ``contract`` is what the documents say of it.
+    ``mount`` is what its ``path`` lies below. The documents are made of its contract.
     """
 
     method: str
@@ -240,7 +239,6 @@ class Route:
     by_head: bool = field(default=False, kw_only=True)
     is_kept: bool = field(default=False, kw_only=True)
     mount: str = field(default="", kw_only=True)
-    contract: Contract = field(kw_only=True)
     right: Right = field(init=False)
 
     def __post_init__(self) -> None:

@@ -1,6 +1,6 @@
 """What a route promises: the parameters and the body that it takes, what it gives, what it may refuse.
 
-A line of the route table carries its contract; ``documents`` makes OpenAPI of them.
+A line of the route table is such a contract; ``documents`` makes OpenAPI of them.
 """
 
 from __future__ import annotations

@@ -141,7 +141,7 @@ class Edge:
         given = await (route.endpoint(call) if once is None else answered_once(call, once, route.endpoint))
         if given.stream is not None:
             self._process.connections.add_answer(who, given.stream)
-        whole = given.also(_tag_of(given) if route.is_kept and route.contract.is_tagged else head)
+        whole = given.also(_tag_of(given) if route.is_kept and route.is_tagged else head)
         return _unless_known(whole, headers) if route.method == "GET" else whole  # an act was done, whoever knows it
 
     def _principal(

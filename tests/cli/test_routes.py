@@ -9,10 +9,11 @@ import pytest
 from typer.main import get_command
 
 from organism.cli.app import made
-from organism.server.app import FOR_MODELS, RESOURCES
+from organism.server.app import RESOURCES
 from organism.server.call import Route
 from organism.server.edge import Table
 from organism.server.rights import ROUTES as RIGHTS
+from organism.server.routes.tools import FOR_MODELS
 from tests.cli.command import organism
 from tests.server.served import TOKEN, Served
 

@@ -13,7 +13,7 @@ from organism.model.principal import KINDS, SCOPES, Principal, is_grant
 from organism.server import rights
 from organism.server.call import Answer, Call, Route
 from organism.server.commands import BODIES, COMMANDS
-from organism.server.contract import Contract, gives
+from organism.server.contract import gives
 from organism.server.rights import Right, right_of
 from organism.server.shapes.words import Object
 from tests.flows.world import MakeWorld
@@ -27,7 +27,7 @@ async def _endpoint(call: Call) -> Answer:
 
 def test_a_route_without_a_line_in_the_table_cannot_be_made() -> None:
     with pytest.raises(LookupError, match=r"'GET /secrets' has no line in organism/server/rights\.py"):
-        Route("GET", "/secrets", _endpoint, contract=Contract(gives=gives(Object)))
+        Route("GET", "/secrets", _endpoint, gives=gives(Object))
 
 
 def test_a_command_without_a_line_in_the_table_cannot_be_made() -> None:

@@ -137,7 +137,7 @@ async def test_a_time_that_is_none_is_refused(hello: Served, path: str) -> None:
 async def test_a_parameter_without_a_value_is_refused_on_every_route(hello: Served) -> None:
     thread = (await hello.inject())["thread_id"]
     for route in GUARDED:
-        for parameter in route.contract.query:
+        for parameter in route.query:
             body: dict[str, Any] = XML if route.path == "/inject" else {}
             answer = await call(hello, route, f"?{parameter}=", thread, **body)
             assert refused(answer, 400) == "invalid_field"

@@ -39,6 +39,39 @@ from organism.server.shapes.words import AgentName
 
 Kinds = tuple[type[OrganismError], ...]
 
+TAGS: Final[Mapping[str, str]] = {
+    "threads": "Threads: list, one with its messages, and control.",
+    "messages": "Messages: the whole history, and one.",
+    "inject": "Inject: a message from outside. It is acknowledged when it is on disk, with `wait` when its thread has "
+    "ended.",
+    "invoke": "Invoke: ask an agent and get its turn, at once or as it comes.",
+    "agents": "Agents: what each listener is and does, its part of the config, its schema, and control.",
+    "organism": "The organism as a whole: how it stands, and pause, resume, reload, stop.",
+    "graph": "The graph: who may write to whom, as data or as a diagram.",
+    "dead_letters": "Dead letters: what failed for good or was refused, until it is sent again or discarded.",
+    "approvals": "Approvals: what waits for a human's word, and the word.",
+    "indeterminate": "Indeterminate effects: unsafe ones of which nobody knows whether they happened, and an "
+    "operator's word on them.",
+    "usage": "What models cost: the tenant as a whole, a thread, an agent. From the log alone.",
+    "log": "The log's own events, in order.",
+    "events": "Events as they happen, by Server-Sent Events: what `/ws` pushes, for clients that only listen.",
+    "ws_ticket": "The ticket that opens `/ws` for a page, which can send no header with its handshake.",
+    "health": "What needs no token: whether it lives, whether it can work, and what each error code means.",
+    "documents": "The documents: the API described for programs, and for people.",
+    "models": "The models that the caller may use, in the form that OpenAI-compatible clients read.",
+    "tools": "Tools: what may be called, and calling it. A call is an injection that waits: it is a thread like any "
+    "other.",
+    "mcp": "The tools of `/v1/tools` over the Model Context Protocol, with the same tokens. It needs the extra `mcp`.",
+    "metrics": "Metrics, for Prometheus to scrape.",
+}
+"""The resources, by which operations are grouped: the first part of a path names one, but for those ``ELSEWHERE``."""
+ELSEWHERE: Final[Mapping[str, str]] = {
+    "/agents/{name}/invoke": "invoke",
+    "/organism/graph": "graph",
+    **dict.fromkeys(("/healthz", "/readyz", "/errors"), "health"),
+    **dict.fromkeys(("/openapi.json", "/asyncapi.json", "/docs"), "documents"),
+}
+
 ANY: Final[Kinds] = (InvalidField, UnknownField, CredentialInUrl, Forbidden, BodyTooLarge, OrganismError)
 WITH_TOKEN: Final[Kinds] = (
     MissingAuthorization,
@@ -55,13 +88,12 @@ WITH_KEY: Final[Kinds] = (IdempotencyKeyReused, RequestInProgress, CommitUnknown
 
 def kinds_of(route: Route) -> Iterator[type[OrganismError]]:
     """The classes of the errors that the route may answer with; some may come twice."""
-    contract = route.contract
     yield from ANY
     yield from WITH_TOKEN if route.right is not OPEN else ()
-    yield from WITH_BODY if contract.takes is not None else ()
-    yield from WITH_KEY if "Idempotency-Key" in contract.headers else ()
-    yield from (BadPosition,) if "at" in contract.query else ()
-    yield from contract.refuses
+    yield from WITH_BODY if route.takes is not None else ()
+    yield from WITH_KEY if "Idempotency-Key" in route.headers else ()
+    yield from (BadPosition,) if "at" in route.query else ()
+    yield from route.refuses
 
 
 def refusals(route: Route) -> Mapping[str, Schema]:
@@ -134,7 +166,7 @@ def document(routes: Sequence[Route]) -> Schema:
         "openapi": "3.1.0",
         "info": INFO,
         "servers": [{"url": "/", "description": "This server."}],
-        "tags": [_tag(route) for route in {_resource(route): route for route in routes}.values()],
+        "tags": [{"name": name, "description": TAGS[name]} for name in dict.fromkeys(map(_resource, routes))],
         "security": [{name: []} for name in SECURITY],
         "paths": paths,
         "components": {
@@ -154,35 +186,30 @@ def _kinds(routes: Sequence[Route]) -> Iterator[Any]:
     yield from HEADERS.values()
     yield from PATH.values()
     for route in routes:
-        contract = route.contract
-        yield from (form.shape for form in contract.gives if form.shape is not None)
-        yield from contract.parameters().values()
-        yield from () if contract.takes is None else (contract.takes,)
+        yield from (form.shape for form in route.gives if form.shape is not None)
+        yield from route.parameters().values()
+        yield from () if route.takes is None else (route.takes,)
 
 
 def _operation(route: Route, schemas: Schemas) -> Schema:
-    contract = route.contract
+    tag = _resource(route)
+    name = route.endpoint.__name__.removesuffix(f"_{tag}")
     summary, _, more = inspect.cleandoc(route.endpoint.__doc__ or "").replace("``", "`").partition("\n")
     said = {
-        "operationId": f"{_resource(route)}.{route.endpoint.__name__}" if route.mount else route.endpoint.__name__,
-        "tags": [_resource(route)],
+        "operationId": f"{tag}.{name}" if route.mount else name,
+        "tags": [tag],
         "summary": summary.rstrip("."),
         "description": "\n\n".join(filter(None, (" ".join(more.split()), _needs(route.right)))),
         "parameters": list(_parameters(route, schemas)),
         "responses": {**_answers(route, schemas), **refusals(route)},
     }
-    if contract.takes is not None:
+    if route.takes is not None:
         said["requestBody"] = _body(route, schemas)
     return said if route.right is not OPEN else {**said, "security": []}
 
 
 def _resource(route: Route) -> str:
-    return route.endpoint.__module__.rpartition(".")[2]
-
-
-def _tag(route: Route) -> Schema:
-    module = inspect.getmodule(route.endpoint)
-    return {"name": _resource(route), "description": " ".join((inspect.getdoc(module) or "").split())}
+    return ELSEWHERE.get(route.path) or route.path.split("/")[1].replace("-", "_")
 
 
 def _needs(right: Right) -> str:
@@ -194,11 +221,10 @@ def _needs(right: Right) -> str:
 
 
 def _parameters(route: Route, schemas: Schemas) -> Iterator[Schema]:
-    contract = route.contract
     in_path = [part[1:-1] for part in route.path.split("/") if part.startswith("{")]
-    headers = (*contract.headers, *(("If-None-Match",) if is_conditional(route) else ()))
+    headers = (*route.headers, *(("If-None-Match",) if is_conditional(route) else ()))
     listed = [("path", name, PATH[name]) for name in in_path]
-    listed += [("query", name, kind) for name, kind in contract.parameters().items()]
+    listed += [("query", name, kind) for name, kind in route.parameters().items()]
     listed += [("header", name, HEADERS[name]) for name in headers]
     for place, name, kind in listed:
         yield {**_parameter(place, name, schemas.of(kind)), "description": schemas.described(kind)}
@@ -216,7 +242,7 @@ def _parameter(place: str, name: str, schema: Schema) -> Schema:
 
 def is_tagged(route: Route) -> bool:
     """Whether its answers carry an ETag."""
-    return route.by_head or route.contract.is_tagged
+    return route.by_head or route.is_tagged
 
 
 def is_conditional(route: Route) -> bool:
@@ -228,7 +254,7 @@ def _answers(route: Route, schemas: Schemas) -> Schema:
     headers = ("X-Request-Id", *(("ETag",) if is_tagged(route) else ()))
     shown = {name: {"$ref": f"#/components/headers/{name}"} for name in headers}
     answers: dict[str, Schema] = {}
-    for form in route.contract.gives:
+    for form in route.gives:
         if form.shape is None:
             answers[str(form.status)] = {"description": "Taken; there is nothing to answer.", "headers": shown}
             continue
@@ -245,9 +271,9 @@ def _media(schema: Schema, schemas: Schemas) -> Schema:
 
 
 def _body(route: Route, schemas: Schemas) -> Schema:
-    schema = schemas.of(route.contract.takes)
+    schema = schemas.of(route.takes)
     content = {JSON: _media(schema, schemas)}
-    if route.contract.takes_xml:
+    if route.takes_xml:
         content[XML] = {"schema": {"type": "string"}, "example": "<Greeting><name>Dan</name></Greeting>"}
     choices = [schemas.resolved(choice) for choice in schema.get("anyOf", [schema])]
     said = " Or: ".join(choice["description"] for choice in choices)

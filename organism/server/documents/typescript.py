@@ -116,10 +116,9 @@ def _routes(routes: Sequence[Route]) -> str:
 
 
 def _route(route: Route, schemas: Schemas) -> str:
-    contract = route.contract
-    taken = {"properties": {name: schemas.of(kind) for name, kind in contract.parameters().items()}}
-    answer = _one_of([type_of(schemas.of(form.shape)) for form in contract.gives if form.shape is not None])
-    body = "undefined" if contract.takes is None else type_of(schemas.of(contract.takes))
+    taken = {"properties": {name: schemas.of(kind) for name, kind in route.parameters().items()}}
+    answer = _one_of([type_of(schemas.of(form.shape)) for form in route.gives if form.shape is not None])
+    body = "undefined" if route.takes is None else type_of(schemas.of(route.takes))
     said = [f"    query: {_fields(taken, '    ')};\n", f"    body: {body};\n", f"    answer: {answer};\n"]
     fields = "".join(said)
     return f'  "{route.method} {route.address}": {{\n{fields}  }};\n'

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated, Final
 
 from pydantic import Field
@@ -13,13 +14,12 @@ from organism.log.log import Where
 from organism.model.commands import PauseAgent, ResumeAgent
 from organism.model.principal import ADMIN
 from organism.model.times import iso
-from organism.server.bodies import NoBody, parsed
+from organism.server.bodies import NoBody
 from organism.server.call import Answer, Call, Route, answer
-from organism.server.contract import ACT, ACT_REFUSED, Contract, Gives, gives
+from organism.server.contract import ACT, ACT_REFUSED, Gives, gives
 from organism.server.headers import chosen
 from organism.server.lists import AT, Listing, list_of, moment, one_of
-from organism.server.shapes.configuration import Section
-from organism.server.shapes.objects import Agent, AgentList, ControlledAgent
+from organism.server.shapes.objects import Agent, AgentList, ControlledAgent, Section
 from organism.server.shapes.words import AgentName, AgentState, Object, Time
 from organism.server.wire import encoded, microseconds, splice
 
@@ -83,8 +83,7 @@ async def resume(call: Call) -> Answer:
 
 
 async def _control(call: Call, command: type[PauseAgent | ResumeAgent]) -> Answer:
-    call.allow_query()
-    parsed(NoBody, call.json())
+    call.body_as(NoBody)
     done = await call.do(command(agent=call.params["name"], **call.command_fields(of_thread=False)))
     row = await call.row("agents", call.params["name"])
     return answer(splice(row, {"position": done.position}))
@@ -95,20 +94,17 @@ NARROW: Final = {
     "agent": Annotated[AgentName, Field(description="Only this one.")],
     "since": Annotated[Time, Field(description="Only who was last active at this time or later.")],
 }
-LIST: Final = Contract(gives=gives(AgentList), query=AGENTS.takes, narrow=NARROW)
-ONE: Final = Contract(gives=gives(Agent), query=(AT,), refuses=(NotFound,))
-CONFIG: Final = Contract(gives=gives(Section), refuses=(NotFound,))
-SCHEMA: Final = Contract(
-    gives=(Gives(str, kind=XSD), Gives(Object, kind=JSON_SCHEMA)),
-    refuses=(NotFound, NotAcceptable),
+SCHEMA: Final = (Gives(str, kind=XSD), Gives(Object, kind=JSON_SCHEMA))
+_one = partial(Route, "GET", by_head=True, refuses=(NotFound,))
+_control_route = partial(
+    Route, "POST", takes=NoBody, headers=ACT, gives=gives(ControlledAgent), refuses=ACT_REFUSED, is_kept=True
 )
-CONTROL: Final = Contract(gives=gives(ControlledAgent), takes=NoBody, headers=ACT, refuses=ACT_REFUSED)
 
 ROUTES: Final = (
-    Route("GET", "/agents", agents, by_head=True, contract=LIST),
-    Route("GET", "/agents/{name}", agent, by_head=True, contract=ONE),
-    Route("GET", "/agents/{name}/config", config, by_head=True, contract=CONFIG),
-    Route("GET", "/agents/{name}/schema", schema, by_head=True, contract=SCHEMA),
-    Route("POST", "/agents/{name}/pause", pause, is_kept=True, contract=CONTROL),
-    Route("POST", "/agents/{name}/resume", resume, is_kept=True, contract=CONTROL),
+    Route("GET", "/agents", agents, by_head=True, gives=gives(AgentList), query=AGENTS.takes, narrow=NARROW),
+    _one("/agents/{name}", agent, gives=gives(Agent), query=(AT,)),
+    _one("/agents/{name}/config", config, gives=gives(Section)),
+    _one("/agents/{name}/schema", schema, gives=SCHEMA, refuses=(NotFound, NotAcceptable)),
+    _control_route("/agents/{name}/pause", pause),
+    _control_route("/agents/{name}/resume", resume),
 )

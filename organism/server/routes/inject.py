@@ -9,13 +9,13 @@ from typing import Any, Final
 from organism.agents.invoke import is_turn
 from organism.errors import BudgetExhausted, InvalidField, UnsupportedMediaType
 from organism.model.commands import Inject
-from organism.server.bodies import MAX_WAIT_SECONDS, Faults, InjectBody, parsed
+from organism.server.bodies import MAX_WAIT_SECONDS, Faults, InjectBody
 from organism.server.call import CALLER, Answer, Call, Route, answer, caller_fields, required
-from organism.server.contract import ACT_ON_THREAD, SENDING_REFUSED, Contract, Gives, gives
+from organism.server.contract import ACT_ON_THREAD, SENDING_REFUSED, Gives, gives
 from organism.server.shapes.objects import Injected as Sent
 from organism.server.shapes.objects import InjectedAndEnded
 from organism.server.waiting import hold_budget, send_and_wait
-from organism.server.wire import splice
+from organism.server.wire import encoded, splice
 
 OF_XML: Final = ("to", "thread_id", "wait")
 """What the query says of an XML body; a JSON body says it itself."""
@@ -50,14 +50,13 @@ async def inject(call: Call) -> Answer:
     )
     place, places = ("/payload", {}) if wanted.xml is None else ("", IN_QUERY)
     sent, ending = await send_and_wait(call, command, wanted.wait_seconds, place, places)
-    said = {"thread_id": sent.thread_id, "message_id": sent.message_id, "position": sent.position}
     if ending is None:
-        return answer(said, 202)
+        return answer(sent, 202)
     listener = call.tenant.pump.state.rules.listeners.get(wanted.to)
     if listener is not None and is_turn(listener):
         await hold_budget(call.tenant.log, sent, ending.position)
     replies = b"[" + b",".join(ending.replies) + b"]"
-    return Answer(splice(answer(said).body, {"replies": replies, "thread": ending.thread}))
+    return Answer(splice(encoded(sent), {"replies": replies, "thread": ending.thread}))
 
 
 def _wanted(call: Call) -> Wanted:
@@ -69,8 +68,7 @@ def _wanted(call: Call) -> Wanted:
         raise UnsupportedMediaType(
             f"Inject takes application/json or application/xml; came {came}.", param="headers.content-type"
         )
-    call.allow_query()
-    body = parsed(InjectBody, call.json())
+    body = call.body_as(InjectBody)
     return Wanted(body.to, body.payload, None, body.thread_id, body.wait)
 
 
@@ -98,13 +96,14 @@ def _wait(said: str | None) -> float | None:
     return seconds
 
 
-INJECT: Final = Contract(
-    gives=gives(Sent, Gives(InjectedAndEnded), status=202),
-    query=OF_XML,
-    takes=InjectBody,
-    takes_xml=True,
-    headers=(*ACT_ON_THREAD, *CALLER),
-    refuses=(*SENDING_REFUSED, BudgetExhausted),
+ROUTES: Final = (
+    Route(
+        *("POST", "/inject", inject),
+        gives=gives(Sent, Gives(InjectedAndEnded), status=202),
+        query=OF_XML,
+        takes=InjectBody,
+        takes_xml=True,
+        headers=(*ACT_ON_THREAD, *CALLER),
+        refuses=(*SENDING_REFUSED, BudgetExhausted),
+    ),
 )
-
-ROUTES: Final = (Route("POST", "/inject", inject, contract=INJECT),)

@@ -6,7 +6,7 @@ Both surfaces, by the path's name and by the body's, at the root and below /api/
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
-from dataclasses import replace
+from functools import partial
 from typing import Any, Final
 
 from organism.agents.invoke import Shape, delivers, outputs, resolved
@@ -29,7 +29,7 @@ from organism.model.commands import Inject, Injected
 from organism.model.run import RunEntry
 from organism.server.bodies import named_in
 from organism.server.call import CALLER, Answer, Call, Route, answer, caller_fields
-from organism.server.contract import ACT, SENDING_REFUSED, Contract, Gives, gives
+from organism.server.contract import ACT, SENDING_REFUSED, Gives, gives
 from organism.server.invoking.entries import entries_of, refusal
 from organism.server.invoking.request import (
     CONTROL,
@@ -126,9 +126,10 @@ async def _batch(
     return Answer(given.body, headers=UI_HEADERS[1:] if is_ui else ())
 
 
-ASK: Final = Contract(
+_ask = partial(
+    Route,
+    "POST",
     gives=gives(Invoked, *(Gives(str, kind=kind) for kind in STREAMS)),
-    takes=InvokeBody | ChatBody,
     headers=(*ACT, *CALLER, *(name.decode() for name in (TRANSCRIPT, CONTROL, FORMAT, EMBEDS, SESSION))),
     refuses=(
         *SENDING_REFUSED,
@@ -144,6 +145,6 @@ ASK: Final = Contract(
 )
 
 ROUTES: Final = (
-    Route("POST", "/invoke", invoke, contract=ASK),
-    Route("POST", "/agents/{name}/invoke", invoke_agent, contract=replace(ASK, takes=TurnBody | ChatBody)),
+    _ask("/invoke", invoke, takes=InvokeBody | ChatBody),
+    _ask("/agents/{name}/invoke", invoke_agent, takes=TurnBody | ChatBody),
 )

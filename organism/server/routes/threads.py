@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Final
 
 import orjson
@@ -9,9 +10,9 @@ import orjson
 from organism.errors import NotFound
 from organism.log.log import CHANGED, Query, Where
 from organism.model.commands import KillThread, PauseThread, ResumeThread
-from organism.server.bodies import Faults, NoBody, parsed
+from organism.server.bodies import Faults, NoBody
 from organism.server.call import Answer, Call, Route, answer
-from organism.server.contract import ACT_ON_THREAD, THREAD_REFUSED, Contract, gives
+from organism.server.contract import ACT_ON_THREAD, THREAD_REFUSED, gives
 from organism.server.lists import (
     AT,
     MAX_LIMIT,
@@ -89,26 +90,30 @@ async def resume(call: Call) -> Answer:
 
 
 async def _control(call: Call, command: type[KillThread | PauseThread | ResumeThread]) -> Answer:
-    call.allow_query()
-    parsed(NoBody, call.json())
+    call.body_as(NoBody)
     await call.do(command(thread_id=call.params["id"], **call.command_fields()))
     return answer(await call.row("threads", call.params["id"]))
 
 
-LIST: Final = Contract(gives=gives(ThreadList), query=THREADS.takes, narrow={"status": ThreadStatus})
-ONE: Final = Contract(gives=gives(ThreadWithMessages), query=("xml", AT), is_tagged=True, refuses=(NotFound,))
-OF_THREAD: Final = Contract(
-    gives=gives(MessageList), query=MESSAGES.takes, narrow={"status": ThreadStatus}, refuses=(NotFound,)
+NARROW: Final = {"status": ThreadStatus}
+_list = partial(Route, "GET", by_head=True, narrow=NARROW)
+_control_route = partial(
+    Route,
+    "POST",
+    takes=NoBody,
+    headers=ACT_ON_THREAD,
+    gives=gives(Thread),
+    is_tagged=True,
+    refuses=THREAD_REFUSED,
+    is_kept=True,
 )
-CONTROL: Final = Contract(
-    gives=gives(Thread), takes=NoBody, headers=ACT_ON_THREAD, is_tagged=True, refuses=THREAD_REFUSED
-)
+ONE: Final = gives(ThreadWithMessages)
 
 ROUTES: Final = (
-    Route("GET", "/threads/{id}/messages", messages, by_head=True, contract=OF_THREAD),
-    Route("GET", "/threads/{id}", thread, contract=ONE),
-    Route("GET", "/threads", threads, by_head=True, contract=LIST),
-    Route("POST", "/threads/{id}/kill", kill, is_kept=True, contract=CONTROL),
-    Route("POST", "/threads/{id}/pause", pause, is_kept=True, contract=CONTROL),
-    Route("POST", "/threads/{id}/resume", resume, is_kept=True, contract=CONTROL),
+    _list("/threads/{id}/messages", messages, gives=gives(MessageList), query=MESSAGES.takes, refuses=(NotFound,)),
+    Route("GET", "/threads/{id}", thread, gives=ONE, query=("xml", AT), is_tagged=True, refuses=(NotFound,)),
+    _list("/threads", threads, gives=gives(ThreadList), query=THREADS.takes),
+    _control_route("/threads/{id}/kill", kill),
+    _control_route("/threads/{id}/pause", pause),
+    _control_route("/threads/{id}/resume", resume),
 )

@@ -1,23 +1,33 @@
-"""Tools: what may be called, and calling it. A call is an injection that waits: it is a thread like any other."""
+"""Tools and models: which there are, and the call of a tool, which is an injection that waits and a thread of its own.
+
+``/mcp`` offers the tools by the Model Context Protocol. It needs the extra ``mcp``, whose import takes a second:
+``mcp_server`` is imported by the first request.
+"""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
-from typing import Any, Final
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
 
 from organism.codec import Codec
-from organism.config.settings import Listener
-from organism.errors import HandlingFailed, NotFound
+from organism.config.settings import Listener, Model
+from organism.errors import HandlingFailed, NotAcceptable, NotFound, Stopping
 from organism.model.commands import Inject
 from organism.pump.rules import call_json, tool_spec
-from organism.server.bodies import MAX_WAIT_SECONDS, ExecuteBody, parsed
-from organism.server.call import CALLER, Answer, Call, Route, answer, caller_fields
-from organism.server.contract import ACT, SENDING_REFUSED, Contract, Gives, gives
+from organism.server.bodies import MAX_WAIT_SECONDS, ExecuteBody, McpBody
+from organism.server.call import CALLER, Answer, Call, Process, Route, answer, caller_fields
+from organism.server.contract import ACT, SENDING_REFUSED, Gives, gives
 from organism.server.rights import gone_tool_right
 from organism.server.shapes.objects import Injected as Sent
-from organism.server.shapes.objects import ToolList, ToolResult
+from organism.server.shapes.objects import ModelList, ToolList, ToolResult
+from organism.server.shapes.words import Object
 from organism.server.tool_calls import REFUSALS, checked, permitted, result_of
 from organism.server.waiting import send_and_wait
+
+if TYPE_CHECKING:
+    from organism.server.mcp_server import McpServer
 
 
 async def tools(call: Call) -> Answer:
@@ -32,14 +42,13 @@ async def tools(call: Call) -> Answer:
 
 async def execute(call: Call) -> Answer:
     """Call a tool and wait for its result; 202 with the call's ids if it takes longer than a minute."""
-    call.allow_query()
-    body = parsed(ExecuteBody, call.json())
+    body = call.body_as(ExecuteBody)
     call.permit(name=body.name)
     json = await _payload(call, body)
     command = Inject(to=body.name, json=json, **caller_fields(call), **call.command_fields(of_thread=False))
     sent, ending = await send_and_wait(call, command, MAX_WAIT_SECONDS, "/arguments", {"/to": "/name"})
     if ending is None:
-        return answer({"thread_id": sent.thread_id, "message_id": sent.message_id, "position": sent.position}, 202)
+        return answer(sent, 202)
     return answer({"result": result_of(sent, ending)})
 
 
@@ -71,15 +80,94 @@ def _shown(listener: Listener, codec: Codec) -> dict[str, Any]:
     }
 
 
-LIST: Final = Contract(gives=gives(ToolList))
-EXECUTE: Final = Contract(
-    gives=gives(ToolResult, Gives(Sent, status=202)),
-    takes=ExecuteBody,
-    headers=(*ACT, *CALLER),
-    refuses=(*SENDING_REFUSED, *REFUSALS.values(), HandlingFailed),
-)
+ABOUT: Final = {
+    "offline": (
+        "A small stand-in without network or key: it quotes and summarises what it is given, fills schemas and calls "
+        "tools for plain requests. Configure a real model in organism.yaml."
+    ),
+    "local": "A small model in the server's own process.",
+    "scripted": "Answers from a file, for tests.",
+    "replay": "Gives what was answered before.",
+}
+"""Descriptions of the providers that are not other people's models."""
 
-ROUTES: Final = (
-    Route("GET", "/tools", tools, contract=LIST),
-    Route("POST", "/tools/execute", execute, contract=EXECUTE),
+
+async def models(call: Call) -> Answer:
+    """The models of the configuration that the token may use."""
+    call.allow_query()
+    state, allowed = call.tenant.pump.state, call.who.models
+    since = state.routing.life_at // 1_000_000
+    found = state.rules.settings.models.items()
+    return answer(
+        {
+            "object": "list",
+            "data": [_shown_model(name, model, since) for name, model in found if allowed is None or name in allowed],
+        }
+    )
+
+
+def _shown_model(name: str, model: Model, since: int) -> dict[str, object]:
+    return {
+        "id": name,
+        "object": "model",
+        "created": since,
+        "owned_by": model.provider,
+        "context_window": model.context_window,
+        "description": ABOUT.get(model.provider, ""),
+    }
+
+
+class Mcp:
+    """The MCP server of one process, started by the first request."""
+
+    def __init__(self, process: Process) -> None:
+        self._process = process
+        self._starting = asyncio.Lock()
+        self.server: McpServer | None = None
+
+    async def answer(self, call: Call) -> Answer:
+        """Answer one request. Raises ``NotFound`` where the extra is not installed."""
+        async with self._starting:
+            if self.server is None:
+                self.server = await self._started()
+        return await self.server.answer(call)
+
+    async def _started(self) -> McpServer:
+        try:
+            module = await asyncio.to_thread(import_module, "organism.server.mcp_server")
+        except ImportError as error:
+            raise NotFound("There is no /mcp here: it needs the extra `mcp`, pip install 'organism[mcp]'.") from error
+        server: McpServer = await module.started(self._process)
+        return server
+
+
+async def mcp(call: Call) -> Answer:
+    """A message of the Model Context Protocol (streamable HTTP, without sessions), answered as JSON.
+
+    A notification, or an answer to the server, gets 202 without a body.
+    """
+    call.body_as(McpBody)
+    return await call.process.mcp.answer(call)
+
+
+FOR_MODELS: Final = (
+    Route("GET", "/models", models, gives=gives(ModelList)),
+    Route("GET", "/tools", tools, gives=gives(ToolList)),
+    Route(
+        *("POST", "/tools/execute", execute),
+        gives=gives(ToolResult, Gives(Sent, status=202)),
+        takes=ExecuteBody,
+        headers=(*ACT, *CALLER),
+        refuses=(*SENDING_REFUSED, *REFUSALS.values(), HandlingFailed),
+    ),
+)
+"""Mounted below /v1, where clients of models look for them."""
+
+AT_ROOT: Final = (
+    Route(
+        *("POST", "/mcp", mcp),
+        gives=gives(Object, Gives(None, status=202)),
+        takes=McpBody,
+        refuses=(NotFound, NotAcceptable, Stopping),
+    ),
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from decimal import Decimal
+from functools import partial
 from typing import Any, Final
 
 import orjson
@@ -13,7 +14,7 @@ from organism.log.log import Query, Row, Where
 from organism.model.money import exact, plain
 from organism.projections.usage import TOTAL, empty
 from organism.server.call import Answer, Call, Route, answer
-from organism.server.contract import Contract, gives
+from organism.server.contract import gives
 from organism.server.lists import AT, MAX_LIMIT, moment
 from organism.server.shapes.objects import UsageOfAgent, UsageOfAll, UsageOfThread
 from organism.server.wire import encoded
@@ -69,12 +70,10 @@ def _shown(call: Call, row: Row) -> dict[str, Any]:
     return {**named, **row, "cost_eur": eur}
 
 
-ALL: Final = Contract(gives=gives(UsageOfAll), query=(AT,))
-THREAD: Final = Contract(gives=gives(UsageOfThread), query=(AT,), refuses=(NotFound,))
-AGENT: Final = Contract(gives=gives(UsageOfAgent), query=(AT,), refuses=(NotFound,))
+_account = partial(Route, "GET", by_head=True, query=(AT,))
 
 ROUTES: Final = (
-    Route("GET", "/usage", usage, by_head=True, contract=ALL),
-    Route("GET", "/usage/threads/{id}", of_thread, by_head=True, contract=THREAD),
-    Route("GET", "/usage/agents/{name}", of_agent, by_head=True, contract=AGENT),
+    _account("/usage", usage, gives=gives(UsageOfAll)),
+    _account("/usage/threads/{id}", of_thread, gives=gives(UsageOfThread), refuses=(NotFound,)),
+    _account("/usage/agents/{name}", of_agent, gives=gives(UsageOfAgent), refuses=(NotFound,)),
 )

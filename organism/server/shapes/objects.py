@@ -1,4 +1,4 @@
-"""The shapes of the API: objects, lists, answers of acts, errors, and what models cost."""
+"""The shapes of the API: objects, lists, answers of acts, errors, what models cost, and the configuration in force."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from typing import Annotated, Any, Literal, NotRequired
 from pydantic import Field
 from typing_extensions import TypedDict  # pydantic wants this one below Python 3.12
 
+from organism.config.fields import Taint
+from organism.config.settings import Limits, Retry
 from organism.server.shapes.words import (
     AgentName,
     AgentState,
@@ -27,11 +29,9 @@ from organism.server.shapes.words import (
     ThreadStatus,
     Time,
     Version,
-    shape,
 )
 
 
-@shape
 class Organism(TypedDict):
     """The organism as a whole."""
 
@@ -45,7 +45,6 @@ class Organism(TypedDict):
     position: Annotated[Position, Field(description="The head of the log.")]
 
 
-@shape
 class Agent(TypedDict):
     """A listener, and what it does now."""
 
@@ -64,14 +63,12 @@ class Agent(TypedDict):
     version: Version | None
 
 
-@shape
 class ControlledAgent(Agent):
     """The agent as it stands after the act, and where the act stands in the log."""
 
     position: Position
 
 
-@shape
 class Message(TypedDict):
     """A message."""
 
@@ -92,7 +89,6 @@ class Message(TypedDict):
     ]
 
 
-@shape
 class Thread(TypedDict):
     """A thread."""
 
@@ -110,7 +106,6 @@ class Thread(TypedDict):
     position: Annotated[Position, Field(description="That of its last event: its ETag, what `If-Match` compares.")]
 
 
-@shape
 class ThreadWithMessages(Thread):
     """A thread with its first 500 messages."""
 
@@ -118,7 +113,6 @@ class ThreadWithMessages(Thread):
     next: Annotated[Cursor | None, Field(description="The `cursor` for `/threads/{id}/messages` to go on with.")]
 
 
-@shape
 class DeadLetterHead(TypedDict):
     """A message that failed for good, or a send that was refused."""
 
@@ -135,14 +129,12 @@ class DeadLetterHead(TypedDict):
     position: Position
 
 
-@shape
 class DeadLetter(DeadLetterHead):
     """A message that failed for good, or a send that was refused, with its payload."""
 
     payload: Payload
 
 
-@shape
 class Approval(TypedDict):
     """What waits, or waited, for a human's word."""
 
@@ -163,7 +155,6 @@ class Approval(TypedDict):
     position: Position
 
 
-@shape
 class Indeterminate(TypedDict):
     """An unsafe effect of which nobody knows whether it happened."""
 
@@ -177,7 +168,6 @@ class Indeterminate(TypedDict):
     position: Position
 
 
-@shape
 class Page(TypedDict):
     """What every list says besides its rows."""
 
@@ -188,49 +178,42 @@ class Page(TypedDict):
     next: Annotated[Cursor | None, Field(description="The `cursor` of the next page; null on the last.")]
 
 
-@shape
 class AgentList(Page):
     """The listeners, in the order of organism.yaml."""
 
     agents: list[Agent]
 
 
-@shape
 class ThreadList(Page):
     """Threads, newest activity first."""
 
     threads: list[Thread]
 
 
-@shape
 class MessageList(Page):
     """Messages, oldest first."""
 
     messages: list[Message]
 
 
-@shape
 class DeadLetterList(Page):
     """Open dead letters, newest first."""
 
     dead_letters: list[DeadLetter]
 
 
-@shape
 class ApprovalList(Page):
     """Approvals, oldest first."""
 
     approvals: list[Approval]
 
 
-@shape
 class IndeterminateList(Page):
     """Open questions, oldest first."""
 
     indeterminate: list[Indeterminate]
 
 
-@shape
 class ToolFunction(TypedDict):
     """What a model is told of a tool."""
 
@@ -239,7 +222,6 @@ class ToolFunction(TypedDict):
     parameters: Annotated[Object, Field(description="The JSON Schema of its arguments.")]
 
 
-@shape
 class Tool(TypedDict):
     """A tool, in the form in which OpenAI-compatible models take it."""
 
@@ -250,7 +232,6 @@ class Tool(TypedDict):
     confirm: Annotated[bool, Field(description="A call is previewed, then confirmed.")]
 
 
-@shape
 class ToolList(TypedDict):
     """The tools that may be called."""
 
@@ -258,7 +239,6 @@ class ToolList(TypedDict):
     data: list[Tool]
 
 
-@shape
 class ModelShown(TypedDict):
     """A model that the token may use, in the form in which OpenAI-compatible clients read it."""
 
@@ -270,7 +250,6 @@ class ModelShown(TypedDict):
     description: Annotated[str, Field(description="What it is, where no one else is asked.")]
 
 
-@shape
 class ModelList(TypedDict):
     """The models that the token may use."""
 
@@ -278,7 +257,6 @@ class ModelList(TypedDict):
     data: list[ModelShown]
 
 
-@shape
 class Why(TypedDict):
     """How a message came about: it, the one whose handling led to it, and so on; the injection comes last."""
 
@@ -287,7 +265,6 @@ class Why(TypedDict):
     next: Annotated[MessageId | None, Field(description="Where the path goes on, if it is longer than 500.")]
 
 
-@shape
 class Actor(TypedDict):
     """Who caused it."""
 
@@ -297,7 +274,6 @@ class Actor(TypedDict):
     principal: Annotated[str, Field(description="Who holds the token.", examples=["operator"])] | None
 
 
-@shape
 class Event(TypedDict):
     """One event of the log."""
 
@@ -312,7 +288,6 @@ class Event(TypedDict):
     content: NotRequired[Annotated[Any, Field(description="With `content=true`: the text that was kept beside it.")]]
 
 
-@shape
 class Events(TypedDict):
     """A page of the log."""
 
@@ -320,7 +295,6 @@ class Events(TypedDict):
     next: Annotated[Position | None, Field(description="The `after` of the next page; null at the end.")]
 
 
-@shape
 class Injected(TypedDict):
     """The message is on disk."""
 
@@ -329,7 +303,6 @@ class Injected(TypedDict):
     position: Position
 
 
-@shape
 class InjectedAndEnded(Injected):
     """The message's thread has ended; all of it is as it stood at that end."""
 
@@ -337,7 +310,6 @@ class InjectedAndEnded(Injected):
     thread: Thread
 
 
-@shape
 class Folded(TypedDict):
     """A run as it was in the end: what is null is left out."""
 
@@ -346,14 +318,12 @@ class Folded(TypedDict):
     pending_interaction: NotRequired[dict[str, Any]]
 
 
-@shape
 class Output(TypedDict):
     """What came of it."""
 
     outputs: Folded
 
 
-@shape
 class Invoked(TypedDict):
     """The turn of an agent, all at once."""
 
@@ -362,14 +332,12 @@ class Invoked(TypedDict):
     thread_id: ThreadId
 
 
-@shape
 class ToolResult(TypedDict):
     """What a tool answered."""
 
     result: Annotated[Any, Field(description="Of the tool's own shape.", examples=[{"value": "42", "exact": True}])]
 
 
-@shape
 class Reloaded(TypedDict):
     """What a reload changed: the names of listeners."""
 
@@ -379,7 +347,6 @@ class Reloaded(TypedDict):
     position: Position
 
 
-@shape
 class StopBegun(TypedDict):
     """The graceful stop has begun."""
 
@@ -387,7 +354,6 @@ class StopBegun(TypedDict):
     position: Position
 
 
-@shape
 class Ticket(TypedDict):
     """Opens `/ws?ticket=…`, once."""
 
@@ -395,7 +361,6 @@ class Ticket(TypedDict):
     expires_in_seconds: Annotated[int, Field(examples=[30])]
 
 
-@shape
 class Fault(TypedDict):
     """One of several things that are wrong."""
 
@@ -403,7 +368,6 @@ class Fault(TypedDict):
     message: Annotated[str, Field(examples=["is missing"])]
 
 
-@shape
 class Refusal(TypedDict):
     """What was wrong."""
 
@@ -420,14 +384,12 @@ class Refusal(TypedDict):
     request_id: Annotated[str, Field(description="Stands in the server's log, too.", examples=["req-5f2c9a01d7e84b36"])]
 
 
-@shape
 class Error(TypedDict):
     """The one shape of errors."""
 
     error: Refusal
 
 
-@shape
 class ErrorCode(TypedDict):
     """What a code means and what to do."""
 
@@ -440,7 +402,6 @@ class ErrorCode(TypedDict):
     typical_param: str | None
 
 
-@shape
 class ErrorCodes(TypedDict):
     """Every code there is."""
 
@@ -458,7 +419,6 @@ ServedBy = Annotated[
 ModelName = Annotated[str, Field(description="Its name in organism.yaml.", examples=["gpt-4.1-mini"])]
 
 
-@shape
 class ModelUsage(TypedDict):
     """What one model was called for."""
 
@@ -471,7 +431,6 @@ class ModelUsage(TypedDict):
     cost_usd: Money
 
 
-@shape
 class Usage(TypedDict):
     """Calls of models: how many, what they used and cost, and how long they took."""
 
@@ -487,31 +446,117 @@ class Usage(TypedDict):
     models: Annotated[list[ModelUsage], Field(description="The same by the model that answered.")]
 
 
-@shape
 class UsageOfAgent(Usage):
     """An agent's calls."""
 
     agent: AgentName
 
 
-@shape
 class UsageOfThread(Usage):
     """A thread's calls."""
 
     thread_id: ThreadId
 
 
-@shape
 class UsageOfDay(Usage):
     """The calls of one day."""
 
     day: Annotated[str, Field(description="Of UTC.", pattern=r"^\d{4,}-\d\d-\d\d$", examples=["2026-01-15"])]
 
 
-@shape
 class UsageOfAll(TypedDict):
     """All calls since the log began."""
 
     total: Usage
     agents: Annotated[list[UsageOfAgent], Field(description="By name, the first 500.")]
     days: Annotated[list[UsageOfDay], Field(description="The newest 31 with calls, newest first.")]
+
+
+class Node(TypedDict):
+    """Who writes or is written to."""
+
+    name: AgentName
+    kind: Literal["agent", "listener", "console", "system"]
+    description: Annotated[str, Field(examples=["Greets whoever is named"])] | None
+    payload_class: Annotated[str, Field(examples=["handlers.hello.Greeting"])] | None
+
+
+class Edge(TypedDict):
+    """Who may write to whom."""
+
+    from_: Annotated[AgentName, Field(alias="from")]
+    to: Annotated[AgentName, Field(examples=["shouter"])]
+
+
+class Graph(TypedDict):
+    """Who may write to whom."""
+
+    nodes: list[Node]
+    edges: list[Edge]
+
+
+class OrganismSection(TypedDict):
+    """The section `organism`."""
+
+    name: Annotated[str, Field(examples=["hello-world"])]
+    imports: Annotated[list[str], Field(examples=[["handlers"]])]
+    charter: Annotated[
+        str | bool,
+        Field(description="The file that every prompt begins with; true: the usual one, false: none.", examples=[True]),
+    ]
+
+
+class Section(TypedDict, total=False):
+    """A listener's section of organism.yaml, or the file of a conversational agent: the keys that stand there."""
+
+    name: AgentName
+    payload_class: Annotated[str, Field(examples=["handlers.hello.Greeting"])]
+    handler: Annotated[str, Field(examples=["handlers.hello.greet"])]
+    description: Annotated[str, Field(examples=["Greets whoever is named"])]
+    agent: bool
+    peers: list[AgentName]
+    prompt: Annotated[str, Field(description="Its text for `admin` alone, else `sha256:…`.", examples=["Greet."])]
+    prompt_ref: Annotated[str, Field(examples=["greeter"])]
+    model: Annotated[str, Field(examples=["default"])]
+    tools: list[Annotated[str, Field(examples=["calculate"])]]
+    budget: Object
+    max_concurrent: Annotated[int, Field(examples=[5])]
+    timeout_s: Annotated[float, Field(examples=[30.0])]
+    max_payload_bytes: Annotated[int, Field(examples=[262144])]
+    broadcast: bool
+    blocking: bool
+    confirm: bool
+    approval: bool
+    brings_outside_text: bool
+    invoke: list[Literal["batch", "stream"]]
+    system_prompt: Annotated[str, Field(description="As `prompt`, in an agent's file.", examples=["Be exact."])]
+    max_tokens: Annotated[int, Field(examples=[512])]
+    temperature: Annotated[float, Field(examples=[0.3])]
+    rag_index: Annotated[str, Field(examples=["berlin-info"])]
+    rag_top_k: Annotated[int, Field(examples=[5])]
+    taint: Taint
+
+
+class Configuration(TypedDict):
+    """organism.yaml as it is in force, defaults filled in, without anything secret."""
+
+    organism: OrganismSection
+    limits: Limits
+    retry: Retry
+    models: Object
+    embeddings: Object
+    tools: Object
+    fx: Object
+    listeners: list[Section]
+
+
+class Healthy(TypedDict):
+    """The process answers."""
+
+    status: Literal["ok"]
+
+
+class Ready(TypedDict):
+    """It takes work."""
+
+    status: Literal["running", "paused"]

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import ConfigDict, Field, with_config
+from pydantic import Field
 from typing_extensions import TypeAliasType  # the one of typing comes with Python 3.12
 
 from organism.model.events import EVENT_TYPES
 from organism.model.run import REQUIRED
 from organism.server.frames import FRAMES
-
-shape: Final = with_config(ConfigDict(use_attribute_docstrings=True))
-"""Marks a record as a shape: the text below a field describes it."""
 
 AgentName = Annotated[str, Field(min_length=1, examples=["greeter"])]
 ThreadId = Annotated[str, Field(examples=["thr-01a2b3c4"])]

@@ -32,7 +32,7 @@ NOT_ASKED: Final = {
 """What other tests ask."""
 ACCEPTED: Final = ["2xx", "3xx", 401, 403, 404, 409, 422, 429]
 """Of a request with every field in order; 422 is a key that was used with another body."""
-BOUND: Final = [route.address for route in ROUTES if {"cursor", "at"} & set(route.contract.query)]
+BOUND: Final = [route.address for route in ROUTES if {"cursor", "at"} & set(route.query)]
 SENDING: Final = [route.address for route in ROUTES if route.path.endswith(("/inject", "/invoke", "/execute"))]
 
 

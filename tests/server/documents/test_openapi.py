@@ -16,13 +16,13 @@ from schemathesis.specs.openapi.definitions import OPENAPI_31_VALIDATOR
 
 from organism.server.app import BASE, ROUTES
 from organism.server.call import Answer, Call, Route
-from organism.server.contract import QUERY, Contract, gives
+from organism.server.contract import QUERY, gives
 from organism.server.documents import asyncapi, openapi
 from organism.server.documents.openapi import document
 from organism.server.documents.page import element, page
 from organism.server.documents.typescript import text, type_of
 from organism.server.problems import table
-from organism.server.shapes.configuration import Healthy
+from organism.server.shapes.objects import Healthy
 from tests.server.served import Frames, Served
 
 OPERATIONS = [(route.method, route.address) for route in ROUTES]
@@ -104,24 +104,24 @@ async def test_its_parameters_are_those_that_the_server_takes(hello: Served) -> 
     """A parameter that nobody knows is refused, and the refusal names the known ones."""
     for route in ROUTES:
         path = route.address.replace("{name}", "greeter").replace("{id}", "x")
-        kind = {"Content-Type": "application/xml"} if route.contract.takes_xml else {}
+        kind = {"Content-Type": "application/xml"} if route.takes_xml else {}
         answer = await hello.client.request(route.method, f"{path}?unheard-of=1", headers=hello.bearer | kind)
         said = [said["name"] for said in operation(route.method, route.address)["parameters"] if said["in"] == "query"]
         assert sorted(said) == sorted(taken(answer.json())), route.address
 
 
 def test_a_parameter_that_is_described_nowhere_cannot_be_taken() -> None:
-    route = Route("GET", "/healthz", nothing, contract=Contract(gives=gives(Healthy), query=("unheard-of",)))
+    route = Route("GET", "/healthz", nothing, gives=gives(Healthy), query=("unheard-of",))
     with pytest.raises(LookupError, match="unheard-of"):
         document([route])
 
 
 def test_every_described_parameter_is_taken_somewhere() -> None:
-    assert {name for route in ROUTES for name in route.contract.query} >= set(QUERY) - {"at"}
+    assert {name for route in ROUTES for name in route.query} >= set(QUERY) - {"at"}
 
 
 def test_a_route_cannot_be_made_without_a_contract() -> None:
-    with pytest.raises(TypeError, match="contract"):
+    with pytest.raises(TypeError, match="gives"):
         Route("GET", "/healthz", nothing)  # type: ignore[call-arg] # that is the point
 
 
@@ -136,7 +136,7 @@ def test_each_code_of_a_refusal_is_of_its_status() -> None:
 
 
 def test_acts_that_are_kept_take_a_key() -> None:
-    assert all("Idempotency-Key" in route.contract.headers for route in ROUTES if route.is_kept)
+    assert all("Idempotency-Key" in route.headers for route in ROUTES if route.is_kept)
 
 
 @pytest.mark.parametrize("mount", ["", BASE])

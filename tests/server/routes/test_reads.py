@@ -343,7 +343,7 @@ async def test_the_path_comes_with_envelopes_when_asked(hello: Served) -> None:
 
 
 async def test_a_long_path_goes_on_at_the_message_that_is_named(hello: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("organism.server.routes.messages.MAX_LIMIT", 3)
+    monkeypatch.setattr("organism.server.routes.history.MAX_LIMIT", 3)
     said = await hello.inject()
     first = await hello.get(f"/messages/{said['replies'][0]['id']}/why")
     assert (first["count"], first["next"]) == (3, said["message_id"])

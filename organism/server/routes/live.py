@@ -1,14 +1,16 @@
-"""Events as they happen, by Server-Sent Events: what ``/ws`` pushes, for clients that only listen."""
+"""What happens now: events by Server-Sent Events, for clients that only listen, and the ticket that opens ``/ws``."""
 
 from __future__ import annotations
 
 from typing import Final
 
 from organism.errors import BadPosition, RateLimitExceeded
-from organism.server.bodies import named_in
-from organism.server.call import Answer, Call, Route
+from organism.server.authenticator import LIFE_SECONDS
+from organism.server.bodies import NoBody, named_in
+from organism.server.call import Answer, Call, Route, answer
 from organism.server.commands import IN_ADDRESS, LISTS, Subscribe, opening_of, position_in
-from organism.server.contract import Contract, Gives
+from organism.server.contract import Gives, gives
+from organism.server.shapes.objects import Ticket
 from organism.server.shapes.words import FrameNames, Position
 from organism.server.snapshot import Start, start_from_position, start_from_snapshot
 from organism.server.stream import Stream
@@ -34,26 +36,29 @@ async def events(call: Call) -> Answer:
 
 
 async def _start(call: Call, asked: Subscribe, tail: Tail) -> Start:
-    since = _last_seen(call, asked.since)
+    """The position that the client has: the header's is the newer one, since a browser comes again by the same URL."""
+    seen = call.header(b"last-event-id")
+    since = position_in(seen, LAST_SEEN) if seen else asked.since
     if since is None and asked.log is None:
         return await start_from_snapshot(call.tenant, tail.snapshots, call.process.organism.status)
-    places = {**IN_ADDRESS, "/since": LAST_SEEN} if call.header(b"last-event-id") else IN_ADDRESS
-    with named_in(places):
+    with named_in({**IN_ADDRESS, "/since": LAST_SEEN} if seen else IN_ADDRESS):
         return start_from_position(call.tenant.log, since, asked.log)
 
 
-def _last_seen(call: Call, since: int | None) -> int | None:
-    """The position that the client has: the header's is the newer one, since a browser comes again by the same URL."""
-    said = call.header(b"last-event-id")
-    return position_in(said, LAST_SEEN) if said else since
+async def ticket(call: Call) -> Answer:
+    """A ticket for ``/ws?ticket=…``: good for 30 seconds, once, with the rights of the token that asks."""
+    call.body_as(NoBody)
+    return answer({"ticket": call.process.tickets.issue(call.who), "expires_in_seconds": LIFE_SECONDS})
 
 
-STREAM: Final = Contract(
-    gives=(Gives(str, kind=KIND.decode()),),
-    query=TAKEN,
-    narrow={"since": Position, "events": FrameNames},
-    headers=("Last-Event-ID",),
-    refuses=(BadPosition, RateLimitExceeded),
+ROUTES: Final = (
+    Route(
+        *("GET", "/events", events),
+        gives=(Gives(str, kind=KIND.decode()),),
+        query=TAKEN,
+        narrow={"since": Position, "events": FrameNames},
+        headers=("Last-Event-ID",),
+        refuses=(BadPosition, RateLimitExceeded),
+    ),
+    Route("POST", "/ws-ticket", ticket, gives=gives(Ticket), takes=NoBody, refuses=(RateLimitExceeded,)),
 )
-
-ROUTES: Final = (Route("GET", "/events", events, contract=STREAM),)

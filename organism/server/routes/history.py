@@ -1,4 +1,4 @@
-"""The log's own events, in order."""
+"""What has happened: messages, and the log's own events."""
 
 from __future__ import annotations
 
@@ -6,19 +6,60 @@ from typing import Any, Final
 
 import orjson
 
-from organism.errors import InvalidField
+from organism.errors import InvalidField, NotFound
 from organism.log.log import EventFilter
 from organism.model.events import EVENT_TYPES, Event
 from organism.model.redact import Redactor
 from organism.model.times import iso
 from organism.server.bodies import Faults
 from organism.server.call import Answer, Call, Route, answer
-from organism.server.contract import Contract, gives
-from organism.server.lists import DEFAULT_LIMIT, MAX_LIMIT, MAX_POSITION, flag, whole
+from organism.server.contract import gives
+from organism.server.lists import (
+    DEFAULT_LIMIT,
+    MAX_LIMIT,
+    MAX_POSITION,
+    flag,
+    list_of,
+    message_with_xml,
+    wants_xml,
+    whole,
+    with_xml,
+)
+from organism.server.lists import MESSAGES as LISTED
 from organism.server.past import read_events
-from organism.server.shapes.objects import Events
+from organism.server.shapes.objects import Events, Message, MessageList, Why
+from organism.server.shapes.words import ThreadStatus
+from organism.server.wire import splice
 
 TAKES: Final = ("after", "until", "thread", "type", "limit", "content")
+
+
+async def messages(call: Call) -> Answer:
+    """Every message, oldest first."""
+    return await list_of(call, LISTED)
+
+
+async def message(call: Call) -> Answer:
+    """One message; with ``?xml=true`` its recorded envelope too."""
+    call.allow_query("xml")
+    row = await call.row("messages", call.params["id"])
+    return answer(await message_with_xml(call, row) if wants_xml(call) else row)
+
+
+async def why(call: Call) -> Answer:
+    """The message, the message whose handling led to it, and so on up to the injection at the root, which is the last.
+
+    Of a very long path these are the first 500; ``next`` is the message where it goes on.
+    """
+    call.allow_query("xml")
+    found: list[bytes] = []
+    wanted: str | None = call.params["id"]
+    while wanted is not None and len(found) < MAX_LIMIT:
+        found.append(await call.row("messages", wanted))
+        wanted = orjson.loads(found[-1])["cause"]
+    rows = b"[" + b",".join(found) + b"]"
+    shown = await with_xml(call, rows) if wants_xml(call) else rows
+    return answer(splice(b"{}", {"messages": shown, "count": len(found), "next": wanted}))
 
 
 async def events(call: Call) -> Answer:
@@ -69,4 +110,15 @@ def _shown(event: Event, redactor: Redactor) -> dict[str, Any]:
     return said
 
 
-ROUTES: Final = (Route("GET", "/log", events, by_head=True, contract=Contract(gives=gives(Events), query=TAKES)),)
+MESSAGES: Final = (
+    Route(
+        *("GET", "/messages", messages),
+        by_head=True,
+        gives=gives(MessageList),
+        query=LISTED.takes,
+        narrow={"status": ThreadStatus},
+    ),
+    Route("GET", "/messages/{id}/why", why, by_head=True, gives=gives(Why), query=("xml",), refuses=(NotFound,)),
+    Route("GET", "/messages/{id}", message, by_head=True, gives=gives(Message), query=("xml",), refuses=(NotFound,)),
+)
+LOG: Final = (Route("GET", "/log", events, by_head=True, gives=gives(Events), query=TAKES),)
