@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from http import HTTPStatus
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Any, Final, NoReturn
 from urllib.parse import quote, urlsplit
@@ -21,7 +22,6 @@ import typer
 
 from organism.cli.exits import OF_STATUS, Exit
 from organism.cli.options import Remote
-from organism.cli.serve import is_loopback
 from organism.cli.show import Rows, refuse
 from organism.errors import OrganismError
 
@@ -128,6 +128,14 @@ def _sendable(said: str) -> str:
     if not (said.isascii() and said.strip().isprintable()):
         raise typer.BadParameter("a token is printable ASCII.", param_hint="--token")
     return said.strip()
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine reaches it."""
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
 
 
 def _kept_token(data: Path) -> str:
