@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+import msgspec
 import orjson
 
 from organism.errors import InvalidField, NotFound
@@ -102,7 +103,7 @@ def _shown(event: Event, redactor: Redactor) -> dict[str, Any]:
         "thread_id": event.thread,
         "cause": event.cause,
         "correlation": event.correlation,
-        "actor": event.actor,
+        "actor": msgspec.to_builtins(event.actor),
         "data": orjson.Fragment(redactor.shown(orjson.dumps(event.data))),
     }
     if event.content is not None:
