@@ -23,8 +23,8 @@ from organism.codec import Codec, PayloadSchema, Terms, UnsupportedPayload
 from organism.config.code import CheckPayload
 from organism.config.load import load
 from organism.config.modules import Importer
-from organism.config.secrets import live_secrets
 from organism.config.settings import Changes, Listener, Settings, diff
+from organism.config.shown import live_secrets
 from organism.config.tokens import TOKENS_FILE, TenantEntry, read_tokens
 from organism.errors import ConfigInvalid, OrganismError
 from organism.log.driver import Pysqlite

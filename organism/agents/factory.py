@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from organism.agents.prompt import AgentPrompt, AgentPromptInputError
+from organism.config.faults import MAX_FILE_BYTES, lies_within
 from organism.config.prompts import SERVED, BadPrompt, PromptConfig, is_prompt_name, prompt_path, read_prompt
-from organism.config.text import MAX_FILE_BYTES, lies_within
 from organism.errors import ConfigInvalid, Fault
 
 

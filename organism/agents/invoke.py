@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Iterable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from organism.config.fields import InvokeMode
+from organism.config.check import InvokeMode
 from organism.config.settings import Listener
 from organism.errors import ForceNotSupported, NotAcceptable
 from organism.model.run import RunEntry

@@ -1,20 +1,20 @@
-"""Holding a section of the file against its table: each key, type and bound that is wrong becomes a fault."""
+"""Sections of a file as records: the types of their values, and each key, type and bound that is wrong as a fault."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Hashable, Sequence
-from dataclasses import fields, is_dataclass
+import re
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from dataclasses import dataclass, fields, is_dataclass
+from decimal import Decimal
 from functools import cache
 from types import GenericAlias, NoneType
-from typing import Any, Final, TypeVar, get_args, get_type_hints
+from typing import Annotated, Any, Final, Literal, TypeVar, get_args, get_type_hints
 
-from pydantic import ConfigDict, TypeAdapter, ValidationError
-from pydantic_core import ErrorDetails
+from pydantic import AfterValidator, ConfigDict, Field, GetCoreSchemaHandler, TypeAdapter, ValidationError
+from pydantic_core import CoreSchema, ErrorDetails, core_schema
 
-from organism.config.faults import Faults, Place
-from organism.config.fields import PATTERNS
-from organism.config.text import near
+from organism.config.faults import Faults, Place, near
 from organism.config.yaml import Node
 
 Kind = TypeVar("Kind")
@@ -42,29 +42,134 @@ _EXPECTED: Final = {
 }
 
 
-def held(kind: type[Kind], node: Node, place: Place, faults: Faults) -> Kind:
-    """The section at ``place`` as a record of its kind.
+def matching(pattern: str, called: str) -> AfterValidator:
+    """Refuses a text that does not match as a whole."""
+    compiled = re.compile(pattern)
 
-    What is wrong goes to ``faults`` and is left out of the record, which then has the default in its place.
-    """
-    plain = node.plain()
-    if isinstance(plain, dict):
-        for key in getattr(kind, "REQUIRED", ()):
-            if key not in plain:
-                faults.add(node.line, (*place, key), f"`{key}` is missing")
-    try:
-        return _record(kind, plain)
-    except ValidationError as error:
-        note(kind, error, node, place, faults)
-        wrong = error.errors(include_url=False)
-    return _record(kind, _without(plain, wrong))
+    def check(text: str) -> str:
+        if not compiled.fullmatch(text):
+            raise ValueError(f"expected {called}; came {came(text)}")
+        return text
+
+    return AfterValidator(check)
 
 
-def note(kind: type, error: ValidationError, node: Node, place: Place, faults: Faults) -> None:
+class Made:
+    """In the file it is a ``kind``; the record holds what ``make`` makes of it."""
+
+    def __init__(self, kind: Any, make: Callable[[Any], object]) -> None:
+        self._kind = kind
+        self._make = make
+
+    def __get_pydantic_core_schema__(self, _source: object, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return core_schema.no_info_after_validator_function(self._make, handler.generate_schema(self._kind))
+
+
+class _NotNull:
+    """The value may be left out of the file, but null is not taken for it."""
+
+    def __get_pydantic_core_schema__(self, source: object, handler: GetCoreSchemaHandler) -> CoreSchema:
+        nullable: Any = handler(source)
+        schema: CoreSchema = nullable["schema"]
+        return schema
+
+
+def money(amount: float) -> Decimal:
+    """An amount exactly as it was written: 0.1 is a tenth."""
+    return Decimal(repr(amount))
+
+
+IS_NAME: Final = matching(r"[A-Za-z][A-Za-z0-9_.-]*", "a name: a letter, then letters, digits, `_`, `.` or `-`")
+_MODULE: Final = r"[^\W\d]\w*"
+
+Value = TypeVar("Value")
+Given = Annotated[Value | None, _NotNull()]
+"""A key that may be left out: then it is None."""
+Amount = Annotated[float, Field(ge=0, le=1_000_000_000)]
+Number = Annotated[int, Field(ge=0, le=1_000_000_000)]
+Money = Annotated[Decimal, Made(Amount, money)]
+Count = Annotated[int, Field(ge=1, le=1_000_000)]
+Seconds = Annotated[float, Field(gt=0, le=31_536_000)]
+PayloadBytes = Annotated[int, Field(ge=1, le=16 * 1024 * 1024)]
+Text = Annotated[str, Field(min_length=1), matching(r"(?s:.*\S.*)", "text that is not blank")]
+Name = Annotated[str, Field(max_length=128), IS_NAME]
+Title = Annotated[
+    str, Field(min_length=1, max_length=128), matching(r"[^\x00-\x1f\x7f\x85\u2028\u2029]*", "one line of text")
+]
+DottedPath = Annotated[
+    str, Field(max_length=256), matching(rf"{_MODULE}(\.{_MODULE})+", "a dotted path such as `handlers.hello.greet`")
+]
+Prefix = Annotated[
+    str, Field(max_length=256), matching(rf"{_MODULE}(\.{_MODULE})*", "the name of a module such as `handlers`")
+]
+Variable = Annotated[
+    str,
+    Field(max_length=128),
+    matching(
+        r"[A-Za-z_][A-Za-z0-9_]*", "the name of an environment variable such as `SEARCH_TOKEN`, never a key itself"
+    ),
+]
+InvokeMode = Literal["batch", "stream"]
+
+
+# ── holding a section against its table ──────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A part of a file: what stands there, the way to it from the root, and where its faults go."""
+
+    node: Node
+    place: Place
+    faults: Faults
+
+    def add(self, message: str, *way: str | int) -> None:
+        """Note a fault of what stands at ``way`` within, or is missing there."""
+        self.faults.add(self.node.nearest(way).line, (*self.place, *way), message)
+
+    def has(self, key: str) -> bool:
+        """Whether the key is given, rightly or wrongly."""
+        return isinstance(self.node.value, dict) and key in self.node.value
+
+    def at(self, *way: str | int) -> Section | None:
+        """What stands at ``way`` within; None if nothing does."""
+        node = self.node
+        for step in way:
+            inner = dict(node.items()).get(step)
+            if inner is None:
+                return None
+            node = inner
+        return Section(node, (*self.place, *way), self.faults)
+
+    def mappings(self, *way: str | int, listed: bool = False) -> Iterator[Section]:
+        """The mappings in the mapping, or list, at ``way``; the owner's table says what else is wrong there."""
+        owner = self.at(*way)
+        if owner is None or not isinstance(owner.node.value, tuple if listed else dict):
+            return
+        for step, node in owner.node.items():
+            if isinstance(node.value, dict):
+                yield Section(node, (*self.place, *way, step), self.faults)
+
+    def record(self, kind: type[Kind]) -> Kind:
+        """The section as a record of that kind. What is wrong is noted and has its default in the record."""
+        plain = self.node.plain()
+        if isinstance(plain, dict):
+            for key in getattr(kind, "REQUIRED", ()):
+                if key not in plain:
+                    self.add(f"`{key}` is missing", key)
+        try:
+            return _record(kind, plain)
+        except ValidationError as error:
+            note(kind, error, self)
+            wrong = error.errors(include_url=False)
+        return _record(kind, _without(plain, wrong))
+
+
+def note(kind: type, error: ValidationError, section: Section) -> None:
     """Note each fault in a record of that kind, which was validated as the only item of a tuple."""
     for detail in error.errors(include_url=False):
         inner = detail["loc"][1:]
-        faults.add(node.nearest(inner).line, (*place, *inner), _message(kind, inner, detail))
+        section.add(_message(kind, inner, detail), *inner)
 
 
 def came(value: Any) -> str:
@@ -101,8 +206,6 @@ def _message(kind: type, inner: Place, detail: ErrorDetails) -> str:
         return f"`{inner[-1]}` is missing"
     if problem == "value_error":
         return str(context["error"])
-    if problem == "string_pattern_mismatch":
-        return f"expected {PATTERNS[context['pattern']]}; came {came(value)}"
     expected = _EXPECTED[problem].format(**context) if problem in _EXPECTED else detail["msg"]
     quotes = "; put it in quotes to make it text" if problem == "string_type" and isinstance(value, int | float) else ""
     return f"expected {expected}, came {came(value)}{quotes}"

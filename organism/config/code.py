@@ -13,11 +13,11 @@ from operator import attrgetter
 from types import FunctionType, SimpleNamespace
 from typing import Any, cast
 
-from organism.config.faults import Faults, Place
+from organism.config.check import Section
+from organism.config.faults import near
 from organism.config.foreign import attempt, told
 from organism.config.modules import ModuleSet, is_below
 from organism.config.settings import Handler
-from organism.config.text import near
 
 _UNIONS = (typing.Union, types.UnionType)
 CheckPayload = Callable[[type], list[str]]
@@ -26,11 +26,11 @@ CheckPayload = Callable[[type], list[str]]
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """A dotted path with the key that names it."""
+    """A dotted path with the section and the key that name it."""
 
     path: str
-    line: int
-    place: Place
+    section: Section
+    key: str
 
     @property
     def module(self) -> str:
@@ -42,6 +42,10 @@ class Named:
         """The last part."""
         return self.path.rpartition(".")[2]
 
+    def add(self, message: str) -> None:
+        """Note a fault at the key."""
+        self.section.add(message, self.key)
+
 
 class Code:
     """Finds the code of one load. A cause that several keys share is told once, at the first of them.
@@ -49,13 +53,10 @@ class Code:
     ``prefixes`` is None if they are in doubt: then nothing is found, and nothing is told of it.
     """
 
-    def __init__(
-        self, modules: ModuleSet, prefixes: tuple[str, ...] | None, check_payload: CheckPayload, faults: Faults
-    ) -> None:
+    def __init__(self, modules: ModuleSet, prefixes: tuple[str, ...] | None, check_payload: CheckPayload) -> None:
         self._modules = modules
         self._prefixes = prefixes
         self._check_payload = check_payload
-        self._faults = faults
         self._told: set[str] = set()
         self._first_named: dict[str, Named] = {}
         self._is_sound: dict[type, bool] = {}
@@ -67,7 +68,7 @@ class Code:
             return None
         if not is_payload(found):
             kind = "a class without `@dataclass`" if isinstance(found, type) else f"a {type(found).__name__}"
-            self._add(named, f"expected a dataclass, came {kind}: `{named.path}`")
+            named.add(f"expected a dataclass, came {kind}: `{named.path}`")
             return None
         return cast("type", found) if self._has_schema(named, found) else None
 
@@ -81,14 +82,14 @@ class Code:
             return None
         read = attempt(partial(read_signature, found, blocking=blocking))
         if read.error is not None or read.result is None:
-            self._add(named, f"its signature cannot be read: {self._in_short(read.error)}")
+            named.add(f"its signature cannot be read: {self._in_short(read.error)}")
             return None
         wrong = list(read.result.wrong)
         if not wrong and kind is not None and kind not in read.result.accepts:
             names = ", ".join(sorted(each.__name__ for each in read.result.accepts))
             wrong.append(f"expected an annotation that names the payload_class, `{kind.__name__}`; came {names}")
         for message in wrong:
-            self._add(named, message)
+            named.add(message)
         accepts = read.result.accepts
         sound = [self._has_schema(named, each) for each in sorted(accepts, key=attrgetter("__name__"))]
         return None if wrong or not all(sound) else (cast("Handler", found), accepts)
@@ -113,7 +114,7 @@ class Code:
             return None
         if not any(is_below(named.module, prefix) for prefix in self._prefixes):
             allowed = ", ".join(self._prefixes) or "none so far"
-            self._add(named, f"`{named.path}` is not below a prefix of organism.imports ({allowed}); add its prefix")
+            named.add(f"`{named.path}` is not below a prefix of organism.imports ({allowed}); add its prefix")
             return None
         self._first_named.setdefault(named.module, named)
         outcome = self._modules.load(named.module)
@@ -123,9 +124,9 @@ class Code:
         found = attempt(partial(getattr, outcome.result, named.attribute))
         if found.error is not None:
             hint = near(named.attribute, list(vars(outcome.result)))
-            self._add(named, f"`{named.module}` has no `{named.attribute}`{hint}")
+            named.add(f"`{named.module}` has no `{named.attribute}`{hint}")
         elif found.result is None:
-            self._add(named, f"`{named.path}` is None")
+            named.add(f"`{named.path}` is None")
         return found.result
 
     def _has_schema(self, named: Named, kind: type) -> bool:
@@ -133,7 +134,7 @@ class Code:
             checked = attempt(partial(self._check_payload, kind))
             wrong = [self._in_short(checked.error)] if checked.error is not None else checked.result or []
             for message in wrong:
-                self._add(named, f"`{kind.__name__}` cannot be a payload: {message}")
+                named.add(f"`{kind.__name__}` cannot be a payload: {message}")
             self._is_sound[kind] = not wrong
         return self._is_sound[kind]
 
@@ -148,7 +149,7 @@ class Code:
             message = f"`{module}` cannot be imported: {cause}{self._beside(missing)}"
         if cause not in self._told:
             self._told.add(cause)
-            self._add(named, message)
+            named.add(message)
 
     def _beside(self, missing: str) -> str:
         folder, top = self._modules.sources.folder, missing.partition(".")[0]
@@ -163,9 +164,6 @@ class Code:
         closure = self._modules.sources.closure
         names = (root for root in self._first_named if any(each.name == module for each in closure([root])))
         return self._first_named[next(names)]
-
-    def _add(self, named: Named, message: str) -> None:
-        self._faults.add(named.line, named.place, message)
 
 
 # ── signatures of handlers ───────────────────────────────────────────────────────────────────────────────────────────

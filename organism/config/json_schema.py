@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from itertools import islice
 from typing import Any, Final
 
+from organism.config.faults import near
 from organism.config.json_text import MAX_FAULTS, MAX_SHOWN, came, pointer
-from organism.config.text import near
 from organism.errors import Fault
 
 TYPES: Final[Mapping[str, str]] = {

@@ -10,29 +10,71 @@ from __future__ import annotations
 import hashlib
 import sys
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, ClassVar, Final, TypeVar
 
 from organism.config.agents import read_agent_files
-from organism.config.check import came, held
+from organism.config.check import Amount, Count, Prefix, Section, Text, Title, came
 from organism.config.code import CheckPayload, Code
-from organism.config.faults import Faults
-from organism.config.listeners import Beside, names_used, read_listeners
+from organism.config.faults import Faults, lies_within, read_text
+from organism.config.listeners import ListenerReader, names_used
 from organism.config.models import read_models, served_models
 from organism.config.modules import Importer
-from organism.config.sections import EmbeddingSection, OrganismSection, Root
-from organism.config.settings import Charter, Limits, Retry, Settings
-from organism.config.shipped import Ship, nothing_shipped
-from organism.config.text import lies_within, read_text
-from organism.config.tool_settings import Tools
-from organism.config.tools import read_tools
-from organism.config.yaml import Node, read_yaml
+from organism.config.settings import Charter, Limits, Retry, Settings, Ship
+from organism.config.tools import Tools, read_tools
+from organism.config.yaml import read_yaml
 from organism.errors import ConfigInvalid
 
 CHARTER_FILE: Final = "prompts/charter.md"
 
-_CHARTER: Final = ("organism", "charter")
 Kind = TypeVar("Kind")
+
+
+# Every field has a default, so that what is left of a faulty section can still be read and the rest of its faults be
+# found; ``REQUIRED`` names the keys that must be there. Empty text and 0 stand for "left out".
+
+
+@dataclass(frozen=True, slots=True)
+class OrganismSection:
+    """``organism``: its name, the prefixes of the modules that the file may name, and its charter."""
+
+    REQUIRED: ClassVar = ("name",)
+
+    name: Title = ""
+    imports: tuple[Prefix, ...] = ()
+    charter: Any = True
+
+
+@dataclass(frozen=True, slots=True)
+class EmbeddingSection:
+    """One of ``embeddings``."""
+
+    REQUIRED: ClassVar = ("provider",)
+
+    provider: Text = ""
+    model: Text = ""
+    base_url: Text = ""
+    api_key_env: Text = ""
+    dim: Count = 1
+    batch: Count = 1
+    default: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Root:
+    """The whole file; what stands behind the keys is held against its own table."""
+
+    REQUIRED: ClassVar = ("organism",)
+
+    organism: dict[str, Any] = field(default_factory=dict)
+    limits: dict[str, Any] = field(default_factory=dict)
+    retry: dict[str, Any] = field(default_factory=dict)
+    models: dict[str, dict[str, Any]] = field(default_factory=dict)
+    embeddings: dict[str, dict[str, Any]] = field(default_factory=dict)
+    tools: dict[str, dict[str, Any]] = field(default_factory=dict)
+    fx: dict[str, Amount] = field(default_factory=dict)
+    listeners: tuple[dict[str, Any], ...] = ()
 
 
 def load(
@@ -40,7 +82,7 @@ def load(
     *,
     check_payload: CheckPayload,
     imports: Importer | None = None,
-    ship: Ship = nothing_shipped,
+    ship: Ship = lambda _: (),
     bundled: Path | None = None,
 ) -> Settings:
     """Read the file and the files of agents, and import what they name.
@@ -55,37 +97,36 @@ def load(
     text, root = _read(path, faults)
     importer = imports or Importer()
     folder = path.parent.resolve()
-    sections = held(Root, root, (), faults)
-    for name in sections.embeddings:
-        held(EmbeddingSection, root.nearest(("embeddings", name)), ("embeddings", name), faults)
-    organism = _held(OrganismSection, root, "organism", faults)
-    limits, retry = _held(Limits, root, "limits", faults), _retry(root, faults)
-    tools = read_tools(_part(root, "tools"), faults)
-    charter = _charter(root, folder, faults)
-    prefixes = _prefixes(_part(root, "organism"), importer.allows, faults)
+    whole = root.record(Root)
+    for section in root.mappings("embeddings"):
+        section.record(EmbeddingSection)
+    organism, limits, retry = _record(root, "organism", OrganismSection), _record(root, "limits", Limits), _retry(root)
+    tools = read_tools(root)
+    charter = _charter(organism.charter, root, folder)
+    prefixes = _prefixes(organism, root, importer.allows)
     files = read_agent_files(folder, bundled, faults)
-    models = served_models(read_models(_part(root, "models"), folder, faults), files)
+    models = served_models(read_models(root, folder), files)
     with importer.fresh(folder, prefixes or ()) as modules:
-        code = Code(modules, prefixes, check_payload, faults)
-        beside = Beside(ship(tools), files, models)
-        listeners = read_listeners(_part(root, "listeners"), limits, code, faults, beside)
+        code = Code(modules, prefixes, check_payload)
+        listeners = ListenerReader(ship(tools), files, models, limits, code).read(root)
         code.complete()
         faults.refuse_if_any()
+    read = (text.encode(), b"\0", code.digest(), files.digest, (charter.text or "").encode())
     return Settings(
         name=organism.name,
         imports=organism.imports,
         limits=limits,
         retry=retry,
         models=models,
-        embeddings=sections.embeddings,
+        embeddings=whole.embeddings,
         tools=tools,
-        fx=sections.fx,
+        fx=whole.fx,
         listeners=listeners.named,
         shelf=listeners.shelf,
         off=listeners.off,
         prompts=files.prompts,
         source_text=text,
-        digest=_digest(text, code.digest(), files.digest, (charter.text or "").encode()),
+        digest=hashlib.sha256(b"".join(read)).hexdigest(),
         folder=modules.sources.folder,
         charter=charter,
         modules=modules,
@@ -105,15 +146,10 @@ def foresee(path: Path, bundled: Path | None = None) -> tuple[Tools, frozenset[s
     except (ConfigInvalid, OSError):
         return Tools(), frozenset()
     files = read_agent_files(path.parent.resolve(), bundled, faults)
-    return read_tools(_part(root, "tools"), faults), names_used(_part(root, "listeners"), files)
+    return read_tools(root), names_used(root, files)
 
 
-def _digest(text: str, *others: bytes) -> str:
-    """Of all that was read."""
-    return hashlib.sha256(text.encode() + b"\0" + b"".join(others)).hexdigest()
-
-
-def _read(path: Path, faults: Faults) -> tuple[str, Node]:
+def _read(path: Path, faults: Faults) -> tuple[str, Section]:
     """The text of the file, and what it says. Raises ``ConfigInvalid`` if there is nothing to go on with."""
     text = read_text(
         path,
@@ -125,36 +161,27 @@ def _read(path: Path, faults: Faults) -> tuple[str, Node]:
     root = read_yaml(text, faults)
     if root is None:
         raise faults.refusal()
-    return text, root
+    return text, Section(root, (), faults)
 
 
-def _part(root: Node, key: str) -> Node | None:
-    """The mapping or list that stands behind a key at the top; None if there is none."""
-    node = root.value.get(key) if isinstance(root.value, dict) else None
-    return node if node is not None and isinstance(node.value, dict | tuple) else None
+def _record(root: Section, key: str, kind: type[Kind]) -> Kind:
+    """The section behind a key at the top; one that is not there, or no mapping, has its defaults."""
+    section = root.at(key)
+    return kind() if section is None or not isinstance(section.node.value, dict) else section.record(kind)
 
 
-def _held(kind: type[Kind], root: Node, key: str, faults: Faults) -> Kind:
-    """The section behind a key at the top; one that is not there has its defaults."""
-    node = _part(root, key)
-    return kind() if node is None else held(kind, node, (key,), faults)
-
-
-def _prefixes(organism: Node | None, allows: Callable[[str], bool], faults: Faults) -> tuple[str, ...] | None:
+def _prefixes(organism: OrganismSection, root: Section, allows: Callable[[str], bool]) -> tuple[str, ...] | None:
     """The prefixes, or None if one of them is no module that may be imported; its shape is not told here again."""
-    if organism is None:
+    written = root.at("organism", "imports")
+    if written is None:
+        return () if root.at("organism") is not None else None
+    if written.node.plain() != list(organism.imports):
         return None
-    imports = organism.nearest(("imports",))
-    if imports is organism:
-        return ()
-    prefixes = imports.plain() if isinstance(imports.value, tuple) else [None]
-    for index, prefix in enumerate(prefixes):
-        wrong = _wrong_prefix(prefix, allows) if isinstance(prefix, str) else None
-        if wrong:
-            faults.add(imports.nearest((index,)).line, ("organism", "imports", index), wrong)
-        if wrong or not isinstance(prefix, str):
-            return None
-    return tuple(prefixes)
+    wrong = {index: _wrong_prefix(prefix, allows) for index, prefix in enumerate(organism.imports)}
+    for index, message in wrong.items():
+        if message is not None:
+            written.add(message, index)
+    return None if any(wrong.values()) else organism.imports
 
 
 def _wrong_prefix(prefix: str, allows: Callable[[str], bool]) -> str | None:
@@ -165,41 +192,35 @@ def _wrong_prefix(prefix: str, allows: Callable[[str], bool]) -> str | None:
     return None
 
 
-def _retry(root: Node, faults: Faults) -> Retry:
-    retry = _held(Retry, root, "retry", faults)
+def _retry(root: Section) -> Retry:
+    retry = _record(root, "retry", Retry)
     if retry.max_delay_s < retry.base_delay_s:
-        line = root.nearest(("retry", "max_delay_s")).line
         expected = f"expected at least base_delay_s ({retry.base_delay_s:g})"
-        faults.add(line, ("retry", "max_delay_s"), f"{expected}, came {retry.max_delay_s:g}")
+        root.add(f"{expected}, came {retry.max_delay_s:g}", "retry", "max_delay_s")
     return retry
 
 
-def _charter(root: Node, folder: Path, faults: Faults) -> Charter:
+def _charter(written: Any, root: Section, folder: Path) -> Charter:
     """What every prompt of the turn loop begins with.
 
     ``true``, the default, is ``prompts/charter.md`` beside organism.yaml, else the one that ships with the organism;
     ``false`` is none; a path is that file.
     """
-    node = root.nearest(_CHARTER)
-    written = _written(root)
     if written is False:
         return Charter(written=False, text="")
     name = CHARTER_FILE if written is True else written
+    wrong = None
     if not isinstance(name, str) or not name.strip():
-        expected = f"expected the path of a file such as `{CHARTER_FILE}`, or false for none"
-        faults.add(node.line, _CHARTER, f"{expected}; came {came(written)}")
+        wrong = f"expected the path of a file such as `{CHARTER_FILE}`, or false for none; came {came(written)}"
     elif not lies_within(folder / name, folder):
-        faults.add(node.line, _CHARTER, f"expected a file beside organism.yaml or below; `{name}` leads elsewhere")
+        wrong = f"expected a file beside organism.yaml or below; `{name}` leads elsewhere"
     elif (folder / name).is_file():
-        return Charter(written=written, text=_charter_text(folder, name, faults))
+        return Charter(written=written, text=_charter_text(folder, name, root.faults))
     elif written is not True:
-        faults.add(node.line, _CHARTER, f"there is no file `{name}` beside organism.yaml")
+        wrong = f"there is no file `{name}` beside organism.yaml"
+    if wrong is not None:
+        root.add(wrong, "organism", "charter")
     return Charter()
-
-
-def _written(root: Node) -> Any:
-    section = root.plain().get("organism") if isinstance(root.value, dict) else None
-    return section.get("charter", True) if isinstance(section, dict) else True
 
 
 def _charter_text(folder: Path, name: str, faults: Faults) -> str:

@@ -11,9 +11,9 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, get_args
 
+from organism.config.faults import near
 from organism.config.json_schema import TYPES, JsonSchema
 from organism.config.json_text import MAX_SHOWN, NotJson, came, pointer, read_json
-from organism.config.text import near
 from organism.errors import Fault
 
 Mode = Literal["Chooser", "Writer", "Extractor"]

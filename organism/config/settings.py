@@ -6,35 +6,41 @@ fields are the ones that ``load`` enforces; ``REQUIRED`` names the keys that mus
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
+from inspect import cleandoc
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
 from pydantic import BeforeValidator, Field
 
-from organism.config.fields import (
+from organism.config.check import (
     Amount,
     Count,
-    FileName,
     Given,
-    IndexName,
     InvokeMode,
     Made,
     Money,
     Name,
     Number,
     PayloadBytes,
-    Provider,
     Seconds,
-    Taint,
     Text,
+    matching,
 )
 from organism.config.modules import ModuleSet
 from organism.config.prompts import PromptConfig, PromptKey
-from organism.config.tool_settings import Tools
+from organism.config.tools import Tools
 from organism.model.ids import CONSOLE, SYSTEM_TODO, AgentName
+
+FileName = Annotated[str, Field(max_length=128), matching(r"[a-zA-Z0-9_-]+", "a name of letters, digits, `_` and `-`")]
+IndexName = Annotated[
+    str,
+    matching(r"[A-Za-z0-9._:-]{1,128}", "the name of an index: at most 128 letters, digits, `.`, `_`, `:` or `-`"),
+]
+Provider = Literal["openai", "anthropic", "offline", "scripted", "replay", "local"]
+Taint = Literal["escalate", "allow"]
 
 Handler = Callable[[Any, Any], Any]
 """``async def (payload, metadata)``, or a plain ``def`` where the listener is ``blocking``."""
@@ -220,6 +226,40 @@ class Listener:
     def may_send_to(self, name: str) -> bool:
         """Whether ``name`` is a peer: so named, a tool of its, by ``"*"``, itself, or ``system.todo``, always one."""
         return self.any_peer or name in self.peers or name in self.tools or name in {self.name, SYSTEM_TODO}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShippedTool:
+    """What a shipped tool takes and answers, as data; the code that runs it is bound to each tenant.
+
+    Its description is what it ``says``, else the docstring of ``payload_class``. ``replies``, ``brings_outside_text``,
+    ``destroys``, ``check`` and ``parameters`` are as in ``Listener``. ``is_listed``: it is a listener though nobody
+    names it. ``settings`` is what ``tools`` of organism.yaml says of it, a dataclass. ``release`` is the version of its
+    code. ``is_off`` says why it cannot be used, if so.
+    """
+
+    name: str
+    payload_class: type
+    replies: tuple[type, ...]
+    brings_outside_text: bool = False
+    destroys: bool | Row = False
+    check: Check | None = None
+    timeout_s: float = 30.0
+    parameters: Mapping[str, Any] | None = None
+    says: str = ""
+    is_listed: bool = False
+    settings: Any = None
+    release: str = ""
+    is_off: str = ""
+
+    @property
+    def description(self) -> str:
+        """What it does, for models and people."""
+        return self.says or cleandoc(self.payload_class.__doc__ or "")
+
+
+Ship = Callable[[Tools], Sequence[ShippedTool]]
+"""Gives the shipped tools, as ``tools`` of an organism.yaml sets them."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,13 +1,16 @@
-"""What of the configuration is shown: by an allow-list, so that a key nobody thought of is gone, not masked (S30).
+"""What of the configuration is shown, and what of it is secret (S30).
 
-Each section has the list of the keys that are shown. What is not listed stays here, and so do the parts of an address
-that may carry a credential.
+Shown is what an allow-list names, so that a key nobody thought of is gone, not masked.
+
+Each section has its list of keys. What is not listed stays here, and so do the parts of an address that may carry a
+credential.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from hashlib import sha256
 from pathlib import Path
@@ -15,7 +18,8 @@ from typing import Any, Final
 from urllib.parse import urlsplit, urlunsplit
 
 from organism.config.settings import Listener, Model, Settings
-from organism.config.tool_settings import McpServer, Tools
+from organism.config.tools import McpServer, Tools
+from organism.model.redact import NAMED
 
 SPEND: Final = ("tokens", "usd", "calls", "seconds")
 LISTENER: Final = (
@@ -143,3 +147,53 @@ def _mcp_server(server: McpServer) -> dict[str, Any]:
     way = {"command": list(server.command[:1])} if server.command else {"url": _address(server.url)}
     rest = {"inherit": list(server.inherit), "token_env": server.token_env, "tools": list(server.tools)}
     return {**way, **{key: value for key, value in rest.items() if value}, "timeout_s": server.timeout_s}
+
+
+# ── live secrets ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+KEY_NAMES: Final = ("api_key_env", "token_env")
+"""The fields that name the variable of a key."""
+_VARIABLE: Final = re.compile(r"(?i)(token|secret|password|passwd|passphrase|credentials?|cookie|api_?key|_key)s?$")
+
+
+def live_secrets(settings: Settings, environment: Mapping[str, str]) -> frozenset[str]:
+    """The values of variables and fields that are named as secrets are, and the credentials in addresses.
+
+    A variable that an ``api_key_env`` or a ``token_env`` names is one, whatever it is called.
+    """
+    sections = (settings.embeddings, settings.tools.section)
+    variables = {name for section in sections for key in KEY_NAMES for name in _named(section, key)}
+    variables |= {model.api_key_env for model in settings.models.values() if model.api_key_env is not None}
+    held = {value.strip() for name, value in environment.items() if name in variables or _VARIABLE.search(name)}
+    return frozenset(held.union(*map(_secrets, sections)) - {""})
+
+
+def _named(value: Any, name: str) -> Iterator[str]:
+    for key, inner in _fields(value):
+        if key == name and isinstance(inner, str):
+            yield inner
+        yield from _named(inner, name)
+
+
+def _secrets(value: Any) -> Iterator[str]:
+    for key, inner in _fields(value):
+        if isinstance(inner, str):
+            yield from (inner,) if NAMED.search(key) else _credentials(inner)
+        yield from _secrets(inner)
+
+
+def _fields(value: Any) -> Iterator[tuple[str, Any]]:
+    if isinstance(value, Mapping):
+        yield from ((str(key), inner) for key, inner in value.items())
+    elif isinstance(value, list | tuple):
+        yield from (("", inner) for inner in value)
+
+
+def _credentials(text: str) -> Iterator[str]:
+    """The password of an address, or its user if there is no more."""
+    try:
+        address = urlsplit(text)
+    except ValueError:
+        return
+    if address.netloc and (secret := address.password or address.username):
+        yield secret

@@ -5,24 +5,73 @@ A token is never in the file, only the SHA-256 of its text. All faults are told 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Final
+from typing import Annotated, Any, ClassVar, Final
 
-from organism.config.check import held
-from organism.config.faults import Faults, Place
-from organism.config.sections import TenantSection, TokenSection, TokensRoot
+from organism.config.check import Count, Section, Text, matching
+from organism.config.faults import Faults, near, open_to_everyone, read_text
 from organism.config.settings import Budget
-from organism.config.text import near, open_to_everyone, read_text
-from organism.config.yaml import Node, read_yaml
+from organism.config.yaml import read_yaml
 from organism.model.ids import DEFAULT_TENANT, TenantId
 from organism.model.principal import ADMIN, COMMANDS_PER_SECOND, KINDS, OPERATOR, PAGE, SCOPES, Principal, is_grant
 
 TOKENS_FILE: Final = Path("config") / "tokens.yaml"
 """Where it lies, beside organism.yaml."""
 EVERY_MODEL: Final = "*"
+
+
+TenantName = Annotated[
+    str,
+    matching(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}", "a tenant's id: at most 63 letters, digits, `.`, `_` or `-`"),
+]
+TokenName = Annotated[
+    str, matching(r"[a-z0-9][a-z0-9-]{0,31}", "a token's name: at most 32 small letters, digits or `-`")
+]
+Digest = Annotated[
+    str,
+    matching(
+        r"[0-9a-f]{64}",
+        "the SHA-256 of a token as 64 small hex digits, in quotes; `organism token create` makes it",
+    ),
+]
+
+
+@dataclass(frozen=True, slots=True)
+class TokenSection:
+    """One token of config/tokens.yaml."""
+
+    REQUIRED: ClassVar = ("name", "sha256", "scopes")
+
+    name: TokenName = ""
+    sha256: Digest = ""
+    scopes: tuple[str, ...] = ()
+    models: tuple[Text, ...] = ()
+    tenant_admin: bool = False
+    expires: str = ""
+    rate: Count = 0
+
+
+@dataclass(frozen=True, slots=True)
+class TenantSection:
+    """One of ``tenants``."""
+
+    REQUIRED: ClassVar = ("id",)
+
+    id: TenantName = ""
+    defaults: dict[str, Any] = field(default_factory=dict)
+    tokens: tuple[dict[str, Any], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TokensRoot:
+    """The whole of config/tokens.yaml."""
+
+    REQUIRED: ClassVar = ("tenants",)
+
+    tenants: tuple[dict[str, Any], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,10 +97,6 @@ def budget_of_tenant(entries: Iterable[TenantEntry], tenant: str) -> Budget:
     return next((entry.budget for entry in entries if entry.id == tenant), Budget())
 
 
-_Seen = dict[tuple[str, ...], int]
-"""What may stand only once in the file, with the line where it stands."""
-
-
 def read_tokens(path: Path) -> tuple[TenantEntry, ...]:
     """The tenants of the file, none if there is no file. Raises ``ConfigInvalid`` with every fault."""
     if not path.exists():
@@ -75,75 +120,51 @@ def parse_tokens(text: str, name: str = TOKENS_FILE.name) -> tuple[TenantEntry, 
     root = read_yaml(text, faults, "a mapping with `tenants`")
     if root is None:
         raise faults.refusal()
-    held(TokensRoot, root, (), faults)
-    found = tuple(_tenants(root, faults))
+    whole = Section(root, (), faults)
+    whole.record(TokensRoot)
+    seen: dict[tuple[str, ...], int] = {}
+    found = tuple(_tenant(each, seen) for each in whole.mappings("tenants", listed=True))
     faults.refuse_if_any()
     return found
 
 
-def _tenants(root: Node, faults: Faults) -> Iterator[TenantEntry]:
-    seen: _Seen = {}
-    for place, node in _items(root, ("tenants",)):
-        section = held(TenantSection, node, place, faults)
-        _once(seen, ("tenant", section.id), node, (*place, "id"), faults)
-        tokens = tuple(
-            _token(section.id, token, inner, seen, faults) for inner, token in _items(node, ("tokens",), place)
-        )
-        yield TenantEntry(TenantId(section.id), section.defaults, tokens, _budget(node, place, faults))
+def _tenant(section: Section, seen: dict[tuple[str, ...], int]) -> TenantEntry:
+    tenant = section.record(TenantSection)
+    _once(section, "id", ("tenant", tenant.id), seen)
+    tokens = tuple(_token(tenant.id, each, seen) for each in section.mappings("tokens", listed=True))
+    budget = section.at("defaults", "budget")
+    allowed = Budget() if budget is None else budget.record(Budget)
+    return TenantEntry(TenantId(tenant.id), tenant.defaults, tokens, allowed)
 
 
-def _budget(tenant: Node, place: Place, faults: Faults) -> Budget:
-    """What a run of the tenant, and all its runs of a day, may spend."""
-    way = ("defaults", "budget")
-    defaults = tenant.nearest(way[:1])
-    if defaults is tenant or not isinstance(defaults.value, dict) or "budget" not in defaults.value:
-        return Budget()
-    return held(Budget, defaults.value["budget"], (*place, *way), faults)
-
-
-def _items(owner: Node, way: Place, above: Place = ()) -> Iterator[tuple[Place, Node]]:
-    """The mappings of the list that lies at ``way``, each with its place; what is none was told already."""
-    node = owner.nearest(way)
-    if node is owner or not isinstance(node.value, tuple):
-        return
-    for index, item in enumerate(node.value):
-        if isinstance(item.value, dict):
-            yield (*above, *way, index), item
-
-
-def _token(tenant: str, node: Node, place: Place, seen: _Seen, faults: Faults) -> Principal:
-    section = held(TokenSection, node, place, faults)
-    _once(seen, ("token", tenant, section.name), node, (*place, "name"), faults)
-    if section.name in {OPERATOR, PAGE}:
-        line = node.nearest(("name",)).line
-        faults.add(line, (*place, "name"), f"`{section.name}` is the name of a token that the server makes by itself")
-    _once(seen, ("digest", section.sha256), node, (*place, "sha256"), faults)
-    for index, scope in enumerate(section.scopes):
+def _token(tenant: str, section: Section, seen: dict[tuple[str, ...], int]) -> Principal:
+    token = section.record(TokenSection)
+    _once(section, "name", ("token", tenant, token.name), seen)
+    if token.name in {OPERATOR, PAGE}:
+        section.add(f"`{token.name}` is the name of a token that the server makes by itself", "name")
+    _once(section, "sha256", ("digest", token.sha256), seen)
+    for index, scope in enumerate(token.scopes):
         if not is_grant(scope):
-            line = node.nearest(("scopes", index)).line
-            faults.add(line, (*place, "scopes", index), _wrong_scope(scope))
-    rate = section.rate or (None if ADMIN in section.scopes else COMMANDS_PER_SECOND)
-    has_all_models = EVERY_MODEL in section.models or "models" not in dict(node.items())
+            section.add(_wrong_scope(scope), "scopes", index)
+    rate = token.rate or (None if ADMIN in token.scopes else COMMANDS_PER_SECOND)
+    has_all_models = EVERY_MODEL in token.models or not section.has("models")
     return Principal(
         TenantId(tenant),
-        section.name,
-        frozenset(section.scopes),
-        credential=bytes.fromhex(section.sha256),
-        models=None if has_all_models else frozenset(section.models),
-        is_tenant_admin=section.tenant_admin,
+        token.name,
+        frozenset(token.scopes),
+        credential=bytes.fromhex(token.sha256),
+        models=None if has_all_models else frozenset(token.models),
+        is_tenant_admin=token.tenant_admin,
         rate=rate,
-        ends=_end(section.expires, node, place, faults),
+        ends=_end(token.expires, section),
     )
 
 
-def _once(seen: _Seen, what: tuple[str, ...], node: Node, place: Place, faults: Faults) -> None:
+def _once(section: Section, key: str, what: tuple[str, ...], seen: dict[tuple[str, ...], int]) -> None:
     """Note a fault if this stands in the file already. What is missing was told already."""
-    if not what[-1]:
-        return
-    line = node.nearest((place[-1],)).line
-    if what in seen:
-        faults.add(line, place, f"this {what[0]} stands here twice, first in line {seen[what]}")
-    seen.setdefault(what, line)
+    if what[-1] and what in seen:
+        section.add(f"this {what[0]} stands here twice, first in line {seen[what]}", key)
+    seen.setdefault(what, section.node.nearest((key,)).line)
 
 
 def _wrong_scope(scope: str) -> str:
@@ -155,7 +176,7 @@ def _wrong_scope(scope: str) -> str:
     return f"there is no scope `{scope}`" + (near(scope, SCOPES) or f"; there are {', '.join(SCOPES)}")
 
 
-def _end(said: str, node: Node, place: Place, faults: Faults) -> float | None:
+def _end(said: str, section: Section) -> float | None:
     if not said:
         return None
     try:
@@ -164,6 +185,6 @@ def _end(said: str, node: Node, place: Place, faults: Faults) -> float | None:
         moment = None
     if moment is None or moment.tzinfo is None:
         expected = "expected a time with its offset, such as 2027-01-01T00:00:00Z"
-        faults.add(node.nearest(("expires",)).line, (*place, "expires"), f"{expected}; came {said[:40]!r}")
+        section.add(f"{expected}; came {said[:40]!r}", "expires")
         return None
     return moment.timestamp()

@@ -1,48 +1,102 @@
-"""``tools`` of organism.yaml: what the shipped tools may reach."""
+"""``tools`` of organism.yaml: what the shipped tools may reach, checked and frozen.
+
+No model and no caller can change any of it: the switches of security are never arguments (S21).
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from typing import Final
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Annotated, Any, ClassVar, Final
 
-from organism.config.check import came, held
-from organism.config.faults import Faults, Place
+from pydantic import Field
+
+from organism.config.check import Section, Variable, came
+from organism.config.faults import near
 from organism.config.host_rules import host_rule, wrong_address
-from organism.config.text import near
-from organism.config.tool_settings import HttpFetch, McpServer, Tools, Wikipedia
-from organism.config.yaml import Node
 
 SERVICES: Final = ("http_fetch", "mcp", "wikipedia")
 _SERVER: Final = re.compile(r"[a-z][a-z0-9-]{0,31}")
 
+Host = Annotated[str, Field(min_length=1, max_length=300)]
+Wait = Annotated[float, Field(gt=0, le=120)]
+"""Seconds for an answer from outside, all redirects included."""
 
-def read_tools(node: Node | None, faults: Faults) -> Tools:
-    """The section; all faults are noted."""
-    written = node.value if node is not None and isinstance(node.value, dict) else {}
-    items = {name: item for name, item in written.items() if isinstance(item.value, dict)}
-    for name, item in items.items():
+
+@dataclass(frozen=True, slots=True)
+class HttpFetch:
+    """``tools.http_fetch``: the tool is off until ``hosts`` are listed (``host_rules`` says how)."""
+
+    REQUIRED: ClassVar = ("hosts",)
+
+    hosts: tuple[Host, ...] = ()
+    timeout_s: Wait = 20.0
+    max_bytes: Annotated[int, Field(ge=1, le=10 * 1024 * 1024)] = 1024 * 1024
+    max_redirects: Annotated[int, Field(ge=0, le=10)] = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Wikipedia:
+    """``tools.wikipedia``: where ``wikipedia_search`` and ``wikipedia_summary`` ask."""
+
+    base_url: Annotated[str, Field(min_length=1, max_length=2000)] = "https://en.wikipedia.org"
+    timeout_s: Wait = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class McpServer:
+    """One of ``tools.mcp``: a server of tools, either a command that is run here or an address.
+
+    A command gets the usual variables of a login, those that ``inherit`` names, and those of ``env``; it runs in the
+    folder of organism.yaml. ``token_env`` names the variable with the bearer token of an address. ``tools`` are those
+    that are wanted; all, if none is named. ``timeout_s`` is for one call.
+    """
+
+    command: tuple[Annotated[str, Field(min_length=1, max_length=4096)], ...] = ()
+    env: dict[str, str] = field(default_factory=dict)
+    inherit: tuple[Variable, ...] = ()
+    url: Annotated[str, Field(min_length=1, max_length=2000)] = ""
+    token_env: Variable = ""
+    tools: tuple[Annotated[str, Field(min_length=1, max_length=128)], ...] = ()
+    timeout_s: Annotated[float, Field(gt=0, le=3600)] = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Tools:
+    """The section, with what was left out. ``http_fetch`` is None while it is off. ``section`` is all as written."""
+
+    http_fetch: HttpFetch | None = None
+    mcp: Mapping[str, McpServer] = field(default_factory=dict)
+    wikipedia: Wikipedia = field(default_factory=Wikipedia)
+    section: Mapping[str, Any] = field(default_factory=dict)
+
+
+def read_tools(root: Section) -> Tools:
+    """``tools`` of the file; all faults are noted."""
+    sections = {str(each.place[-1]): each for each in root.mappings("tools")}
+    for name in sections:
         if name not in SERVICES:
             known = near(name, SERVICES) or f"; known here: {', '.join(SERVICES)}"
-            faults.add(item.line, ("tools", name), f"unknown key `{name}`{known}")
-    http_fetch, wikipedia = items.get("http_fetch"), items.get("wikipedia")
+            root.add(f"unknown key `{name}`{known}", "tools", name)
+    http_fetch, mcp, wikipedia = (sections.get(name) for name in SERVICES)
+    whole = root.at("tools")
     return Tools(
-        http_fetch=None if http_fetch is None else _http_fetch(http_fetch, faults),
-        mcp={} if "mcp" not in items else _mcp(items["mcp"], faults),
-        wikipedia=Wikipedia() if wikipedia is None else _wikipedia(wikipedia, faults),
-        section={} if node is None else node.plain(),
+        http_fetch=None if http_fetch is None else _http_fetch(http_fetch),
+        mcp={} if mcp is None else _mcp(mcp),
+        wikipedia=Wikipedia() if wikipedia is None else _wikipedia(wikipedia),
+        section=whole.node.plain() if whole is not None and isinstance(whole.node.value, dict) else {},
     )
 
 
-def _http_fetch(node: Node, faults: Faults) -> HttpFetch:
-    section = held(HttpFetch, node, ("tools", "http_fetch"), faults)
-    place, hosts = ("tools", "http_fetch", "hosts"), node.nearest(("hosts",))
-    if hosts.value == ():
-        faults.add(hosts.line, place, "expected at least one host; leave `http_fetch` out to turn it off")
-    for index, host in hosts.items() if hosts is not node else ():
+def _http_fetch(section: Section) -> HttpFetch:
+    hosts = section.at("hosts")
+    if hosts is not None and hosts.node.value == ():
+        hosts.add("expected at least one host; leave `http_fetch` out to turn it off")
+    for index, host in hosts.node.items() if hosts is not None else ():
         if isinstance(host.value, str) and (wrong := _wrong_host(host.value)):
-            faults.add(host.line, (*place, index), wrong)
-    return section
+            section.add(wrong, "hosts", index)
+    return section.record(HttpFetch)
 
 
 def _wrong_host(text: str) -> str | None:
@@ -53,42 +107,37 @@ def _wrong_host(text: str) -> str | None:
     return None
 
 
-def _mcp(node: Node, faults: Faults) -> dict[str, McpServer]:
-    servers = {}
-    for name, item in node.items():
-        place: Place = ("tools", "mcp", str(name))
+def _mcp(section: Section) -> dict[str, McpServer]:
+    for name, item in section.node.items():
         if not _SERVER.fullmatch(str(name)):
-            faults.add(item.line, place, "expected a name: a small letter, then small letters, digits or `-`")
+            section.add("expected a name: a small letter, then small letters, digits or `-`", name)
         if not isinstance(item.value, dict):
-            faults.add(item.line, place, f"expected a mapping, came {came(item.plain())}")
-            continue
-        server = held(McpServer, item, place, faults)
-        for key, wrong in _wrong_server(server, item.value):
-            faults.add(item.nearest((key,)).line, (*place, key), wrong)
-        servers[str(name)] = server
-    return servers
+            section.add(f"expected a mapping, came {came(item.plain())}", name)
+    return {str(each.place[-1]): _mcp_server(each) for each in section.mappings()}
 
 
-def _wrong_server(server: McpServer, said: Mapping[str, Node]) -> Iterator[tuple[str, str]]:
-    """What does not go together: a server is run here, or it has an address."""
-    if "command" in said and "url" in said:
-        yield "url", "a server has a `command` or a `url`, not both"
-    if "command" not in said and "url" not in said:
-        yield "command", "a server has a `command`, such as [python, server.py], or a `url`"
+def _mcp_server(section: Section) -> McpServer:
+    """A server is run here, or it has an address."""
+    server, is_run, is_asked = section.record(McpServer), section.has("command"), section.has("url")
+    if is_run and is_asked:
+        section.add("a server has a `command` or a `url`, not both", "url")
+    if not is_run and not is_asked:
+        section.add("a server has a `command`, such as [python, server.py], or a `url`", "command")
     for key in ("env", "inherit"):
-        if key in said and "url" in said:
-            yield key, "a server with a `url` is not run here; it gets no variables"
-    if "token_env" in said and "command" in said:
-        yield "token_env", "a server that is run here takes no token; name its variables in `inherit`"
-    example = "https://tools.example/mcp"
-    if server.url and (wrong := wrong_address(server.url, example, "name its variable by `token_env`")):
-        yield "url", wrong
-    if said.get("command") is not None and said["command"].value == ():
-        yield "command", "expected at least the program"
+        if section.has(key) and is_asked:
+            section.add("a server with a `url` is not run here; it gets no variables", key)
+    if section.has("token_env") and is_run:
+        section.add("a server that is run here takes no token; name its variables in `inherit`", "token_env")
+    remedy = "name its variable by `token_env`"
+    if server.url and (wrong := wrong_address(server.url, "https://tools.example/mcp", remedy)):
+        section.add(wrong, "url")
+    if (command := section.at("command")) is not None and command.node.value == ():
+        section.add("expected at least the program", "command")
+    return server
 
 
-def _wikipedia(node: Node, faults: Faults) -> Wikipedia:
-    section = held(Wikipedia, node, ("tools", "wikipedia"), faults)
-    if wrong := wrong_address(section.base_url, "https://de.wikipedia.org", "leave it out"):
-        faults.add(node.nearest(("base_url",)).line, ("tools", "wikipedia", "base_url"), wrong)
-    return section
+def _wikipedia(section: Section) -> Wikipedia:
+    wikipedia = section.record(Wikipedia)
+    if wrong := wrong_address(wikipedia.base_url, "https://de.wikipedia.org", "leave it out"):
+        section.add(wrong, "base_url")
+    return wikipedia

@@ -16,7 +16,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Final
 
-from organism.config.text import open_to_everyone
+from organism.config.faults import open_to_everyone
 from organism.config.tokens import TenantEntry
 from organism.errors import ConfigInvalid, CredentialInUrl, InvalidAuthorization, MissingAuthorization
 from organism.model.ids import DEFAULT_TENANT

@@ -9,7 +9,7 @@ from typing import Annotated, Final
 
 from pydantic import Field
 
-from organism.config.shipped import ShippedTool
+from organism.config.settings import ShippedTool
 from organism.model.arithmetic import MAX_CHARACTERS, MAX_DIGITS, Unfit, Value, value_of
 from organism.model.handler import HandlerMetadata, HandlerResponse
 from organism.model.tool import ToolError

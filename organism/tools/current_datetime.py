@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 
 from pydantic import Field
 
-from organism.config.shipped import ShippedTool
+from organism.config.settings import ShippedTool
 from organism.model.handler import HandlerMetadata, HandlerResponse
 from organism.model.tool import ToolError
 

@@ -14,9 +14,9 @@ from typing import Annotated, Any, Final
 from pydantic import Field
 
 from organism.config.host_rules import HostRule, host_rule
-from organism.config.shipped import ShippedTool
-from organism.config.tool_settings import HttpFetch as Terms
-from organism.config.tool_settings import Tools
+from organism.config.settings import ShippedTool
+from organism.config.tools import HttpFetch as Terms
+from organism.config.tools import Tools
 from organism.model.addresses import is_public
 from organism.model.handler import HandlerMetadata, HandlerResponse
 from organism.model.tool import ToolError

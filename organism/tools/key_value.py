@@ -13,8 +13,7 @@ from typing import Annotated, Any, Final
 import orjson
 from pydantic import Field
 
-from organism.config.settings import Row
-from organism.config.shipped import ShippedTool
+from organism.config.settings import Row, ShippedTool
 from organism.log.log import History, Query, Where
 from organism.model.handler import Fact, HandlerMetadata, HandlerResponse, Recorded
 from organism.model.tool import ToolError

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from organism.config.shipped import ShippedTool
-from organism.config.tool_settings import McpServer
+from organism.config.settings import ShippedTool
+from organism.config.tools import McpServer
 from organism.model.tool import ToolArguments, ToolOutput
 
 BETWEEN: Final = "__"

@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from organism.config.load import foresee
-from organism.config.settings import Handler, Settings
-from organism.config.shipped import Ship, ShippedTool
-from organism.config.tool_settings import McpServer, Tools
+from organism.config.settings import Handler, Settings, Ship, ShippedTool
+from organism.config.tools import McpServer, Tools
 from organism.errors import ConfigInvalid
 from organism.log.log import History
 from organism.tools import calculator, current_datetime, http_fetch, key_value, wikipedia

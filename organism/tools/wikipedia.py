@@ -17,8 +17,8 @@ import orjson
 from pydantic import Field
 
 from organism.config.host_rules import USUAL_PORTS
-from organism.config.shipped import ShippedTool
-from organism.config.tool_settings import Tools, Wikipedia
+from organism.config.settings import ShippedTool
+from organism.config.tools import Tools, Wikipedia
 from organism.model.handler import HandlerMetadata, HandlerResponse
 from organism.model.linear import linear
 from organism.model.tool import ToolError

@@ -8,7 +8,7 @@ from itertools import product
 import pytest
 
 from organism.agents.invoke import Flags, Shape, outputs, resolved
-from organism.config.fields import InvokeMode
+from organism.config.check import InvokeMode
 from organism.errors import ForceNotSupported, NotAcceptable
 from organism.model.run import RunEntry
 from organism.projections.run import fold, trim_to_trailing_unit

@@ -12,8 +12,7 @@ import pytest
 
 from organism.config.load import load
 from organism.config.modules import Importer
-from organism.config.settings import Listener, Settings
-from organism.config.shipped import Ship, nothing_shipped
+from organism.config.settings import Listener, Settings, Ship
 from organism.errors import ConfigInvalid
 
 HELLO = """
@@ -87,7 +86,7 @@ class Place:
         self.folder = folder
         self.importer = Importer()
         self.check_payload = takes_all
-        self.ship: Ship = nothing_shipped
+        self.ship: Ship = lambda _: ()
         self.write("handlers/__init__.py", "")
         self.write("handlers/hello.py", HELLO)
         self.yaml(HEAD + GREETER)

@@ -10,10 +10,9 @@ import pytest
 
 import organism.agents
 from organism.config.load import load
-from organism.config.settings import Budget, Model, Settings, Spend, diff
-from organism.config.shipped import ShippedTool
+from organism.config.settings import Budget, Model, Settings, ShippedTool, Spend, diff
 from organism.config.shown import shown_section, shown_settings
-from organism.config.tool_settings import Tools
+from organism.config.tools import Tools
 from organism.errors import ConfigInvalid
 from organism.model.agent import Prompt
 from tests.agents.stack import a2, write

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from organism.config.faults import MAX_FILE_BYTES
 from organism.config.load import load
-from organism.config.text import MAX_FILE_BYTES
-from organism.config.tool_settings import Tools
+from organism.config.tools import Tools
 from organism.errors import ConfigInvalid
 from tests.config.place import GREETER, HEAD, Place, takes_all
 

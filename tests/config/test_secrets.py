@@ -9,9 +9,9 @@ import pytest
 
 from organism.config.load import load
 from organism.config.modules import Importer
-from organism.config.secrets import live_secrets
 from organism.config.settings import Model, Settings
-from organism.config.tool_settings import Tools
+from organism.config.shown import live_secrets
+from organism.config.tools import Tools
 from organism.tools.toolbox import shipped
 
 HELLO = Path(__file__).parents[2] / "organism.yaml"

@@ -7,9 +7,8 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from organism.config.settings import diff
-from organism.config.shipped import ShippedTool
-from organism.config.tool_settings import Tools
+from organism.config.settings import ShippedTool, diff
+from organism.config.tools import Tools
 from tests.config.place import GREETER, HEAD, Place
 
 

@@ -10,7 +10,8 @@ import orjson
 import pytest
 
 from organism.config import shown
-from organism.config.sections import EmbeddingSection, ListenerSection
+from organism.config.listeners import ListenerSection
+from organism.config.load import EmbeddingSection
 from organism.config.settings import Agent, Budget, Model, Price, Spend
 from tests.config.place import GREETER, HEAD, Place
 

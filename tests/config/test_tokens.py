@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from organism.config.text import MAX_FILE_BYTES
+from organism.config.faults import MAX_FILE_BYTES
 from organism.config.tokens import TenantEntry, parse_tokens, read_tokens
 from organism.errors import ConfigInvalid
 

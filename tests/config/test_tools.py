@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 
 from organism.config.host_rules import host_rule
-from organism.config.secrets import live_secrets
-from organism.config.shown import shown_settings
-from organism.config.tool_settings import HttpFetch, McpServer, Wikipedia
+from organism.config.shown import live_secrets, shown_settings
+from organism.config.tools import HttpFetch, McpServer, Wikipedia
 from tests.config.place import GREETER, HEAD, Place
 
 

@@ -40,7 +40,6 @@ def test_the_door_opens_onto_the_vocabulary_and_the_prompts_alone() -> None:
         "organism.config.json_schema",
         "organism.config.json_text",
         "organism.config.prompts",
-        "organism.config.text",
     }
     assert {name.partition(".")[0] for name in loaded} - sys.stdlib_module_names == {"organism"}
 

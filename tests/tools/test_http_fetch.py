@@ -8,8 +8,8 @@ from typing import Any, cast
 
 import pytest
 
-from organism.config.tool_settings import HttpFetch as Terms
-from organism.config.tool_settings import Tools
+from organism.config.tools import HttpFetch as Terms
+from organism.config.tools import Tools
 from organism.model.tool import ToolError
 from organism.tools.http_fetch import Fetched, Fetcher, HttpFetch, tool
 from tests.tools.certificates import certificate

@@ -8,7 +8,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from organism.config.tool_settings import Tools, Wikipedia
+from organism.config.tools import Tools, Wikipedia
 from organism.model.tool import ToolError
 from organism.tools.web import Net
 from organism.tools.wikipedia import (

@@ -14,9 +14,8 @@ from pydantic import ConfigDict, Field, PlainValidator, TypeAdapter, ValidationE
 
 from organism.agents.providers import Fault, ProviderError
 from organism.agents.providers.messages import SYSTEM_ROLES, text_of, tokens_of, tokens_of_call, tokens_of_request
-from organism.config.check import came, note
-from organism.config.faults import Faults
-from organism.config.text import read_text
+from organism.config.check import Section, came, note
+from organism.config.faults import Faults, read_text
 from organism.config.yaml import Node, read_yaml
 from organism.model.completion import (
     ChatMessage,
@@ -315,7 +314,7 @@ def _read_answer(node: Node, at: int, faults: Faults) -> Answer | None:
     try:
         (answer,) = _ADAPTER.validate_json(json.dumps([plain]))
     except ValidationError as error:
-        note(Answer, error, node, place, faults)
+        note(Answer, error, Section(node, place, faults))
         return None
     return answer
 

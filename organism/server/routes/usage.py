@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import orjson
 
-from organism.config.fields import money
+from organism.config.check import money
 from organism.errors import NotFound
 from organism.log.log import Query, Row, Where
 from organism.model.money import exact, plain

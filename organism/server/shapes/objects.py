@@ -7,8 +7,7 @@ from typing import Annotated, Any, Literal, NotRequired
 from pydantic import Field
 from typing_extensions import TypedDict  # pydantic wants this one below Python 3.12
 
-from organism.config.fields import Taint
-from organism.config.settings import Limits, Retry
+from organism.config.settings import Limits, Retry, Taint
 from organism.server.shapes.words import (
     AgentName,
     AgentState,

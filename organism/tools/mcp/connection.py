@@ -17,7 +17,7 @@ from mcp import Client, InputRequiredRoundsExceededError, MCPError
 from mcp.types import Implementation, JSONRPCResponse, Tool
 from pydantic import ValidationError
 
-from organism.config.tool_settings import McpServer
+from organism.config.tools import McpServer
 from organism.tools.mcp.address import asked_at
 from organism.tools.mcp.process import LastWords, Program, spoken_to
 from organism.tools.web import NoAnswer

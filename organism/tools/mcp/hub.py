@@ -16,9 +16,8 @@ from typing import Final, NamedTuple
 import structlog
 from mcp.types import Tool
 
-from organism.config.settings import Handler
-from organism.config.shipped import ShippedTool
-from organism.config.tool_settings import McpServer
+from organism.config.settings import Handler, ShippedTool
+from organism.config.tools import McpServer
 from organism.tools.mcp.calls import calling, checking, kind_of
 from organism.tools.mcp.connection import Connection
 from organism.tools.mcp.schema import ArgumentsSchema

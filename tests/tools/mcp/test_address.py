@@ -10,7 +10,7 @@ from typing import Any, cast
 
 import pytest
 
-from organism.config.tool_settings import McpServer
+from organism.config.tools import McpServer
 from organism.model.handler import EffectUnknown
 from organism.model.tool import ToolArguments, ToolError
 from organism.tools.mcp.address import MOST_ANSWER_BYTES

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, cast
 
-from organism.config.tool_settings import McpServer
+from organism.config.tools import McpServer
 from organism.model.tool import ToolArguments
 from organism.tools.mcp.hub import Hub
 from tests.tools.mcp.web import text, web

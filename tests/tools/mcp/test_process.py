@@ -13,7 +13,7 @@ from typing import Any, cast
 import orjson
 import pytest
 
-from organism.config.tool_settings import McpServer
+from organism.config.tools import McpServer
 from organism.model.handler import EffectUnknown
 from organism.model.tool import ToolArguments, ToolError, ToolOutput
 from organism.tools.mcp import process
