@@ -40,6 +40,12 @@ async def at_gate(o: Running, name: str) -> None:
     await play(o)["CAME"].setdefault(name, asyncio.Event()).wait()
 
 
+async def answers(o: Running, thread: str) -> list[str]:
+    """The texts that a thread has answered with, once it has ended."""
+    assert await o.tenant.ended(thread, 20)
+    return [reply["text"] for reply in await o.replies(thread)]
+
+
 async def decided(o: Running) -> None:
     """Wait until something is decided that is not on disk; the disk must be held."""
     while not o.pump.runtime.pending:

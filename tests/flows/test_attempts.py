@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from organism.model.commands import ReplayDeadLetter
-from tests.flows.stage import TurnedTime, at_gate, open_gate, play
+from tests.flows.stage import TurnedTime, answers, at_gate, open_gate, play
 from tests.flows.world import MakeWorld
 
 VALUES = """
@@ -24,8 +24,7 @@ async def echo(payload: Ask, metadata: HandlerMetadata):
 
 
 async def test_a_new_attempt_is_given_what_succeeded(world: MakeWorld) -> None:
-    made = world(VALUES.format(between="pass"), {"worker": {"peers": ["echo"]}, "echo": {}})
-    async with made.running() as o:
+    async with world(VALUES.format(between="pass"), {"worker": {"peers": ["echo"]}, "echo": {}}).running() as o:
         await o.inject("worker", {"text": "x"}, wait=True)
         first, *others = play(o)["TRACE"]
         requests = [event for event in await o.events("message_sent") if event.data["to"] == "echo"]
@@ -100,8 +99,7 @@ async def test_a_restart_gives_back_a_recorded_error_and_does_not_ask_again(worl
     async with made.running() as o:
         await at_gate(o, "after")
         open_gate(o, "after")
-        assert await o.tenant.ended(injected.thread_id, 10)
-        assert await o.replies(injected.thread_id) == ({"text": "dead_letter"},)
+        assert await answers(o, injected.thread_id) == ["dead_letter"]
         assert len([event for event in await o.events("message_sent") if event.data["to"] == "broken"]) == 1
 
 
@@ -144,8 +142,7 @@ async def test_a_timeout_is_a_failed_attempt(world: MakeWorld) -> None:
         await at_gate(o, "2")
         open_gate(o, "1")
         open_gate(o, "2")
-        assert await o.tenant.ended(thread, 10)
-        assert await o.replies(thread) == ({"text": "late"},)
+        assert await answers(o, thread) == ["late"]
         assert play(o)["TRACE"] == [1, 2]
 
 
@@ -276,5 +273,4 @@ async def test_more_steps_than_are_recorded_are_no_divergence(world: MakeWorld) 
     async with made.running() as o:
         await at_gate(o, "end")
         open_gate(o, "end")
-        assert await o.tenant.ended(injected.thread_id, 10)
-        assert await o.replies(injected.thread_id) == ({"text": "end"},)
+        assert await answers(o, injected.thread_id) == ["end"]

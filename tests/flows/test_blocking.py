@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from organism.errors import ConfigInvalid
-from tests.flows.stage import TurnedTime, play
+from tests.flows.stage import TurnedTime, answers, play
 from tests.flows.world import MakeWorld
 
 BLOCKING = """
@@ -27,31 +27,27 @@ LISTENERS = {"blocker": {"blocking": True}, "quick": {}}
 
 
 async def test_a_blocking_handler_answers_like_any_other_from_a_thread_of_its_own(world: MakeWorld) -> None:
-    made = world(BLOCKING.format(body="pass"), LISTENERS)
-    async with made.running() as o:
+    async with world(BLOCKING.format(body="pass"), LISTENERS).running() as o:
         outcome = await o.inject("blocker", {"text": "x"}, wait=True)
         assert play(o)["TRACE"] == [False]
     assert outcome.replies == ({"text": "unblocked"},)
 
 
 async def test_one_that_blocks_in_its_own_thread_holds_up_nobody_else(world: MakeWorld) -> None:
-    made = world(BLOCKING.format(body="GO.wait(20)"), LISTENERS)
-    async with made.running() as o:
+    async with world(BLOCKING.format(body="GO.wait(20)"), LISTENERS).running() as o:
         blocked = [await o.inject("blocker", {"text": "x"}) for _ in range(4)]
         assert await asyncio.to_thread(play(o)["BEGUN"].wait, 10)
         quick = await o.inject("quick", {"text": "x"}, wait=True)
         play(o)["GO"].set()
         for each in blocked:
-            assert await o.tenant.ended(each.thread_id, 10)
-            assert await o.replies(each.thread_id) == ({"text": "unblocked"},)
+            assert await answers(o, each.thread_id) == ["unblocked"]
         assert await o.events("loop_blocked") == []
     assert quick.replies == ({"text": "quick"},)
 
 
 @pytest.mark.parametrize("what", ["ValueError('broken')", "SystemExit(3)", "KeyboardInterrupt", "StopIteration"])
 async def test_whatever_a_blocking_handler_raises_is_its_own_failure(world: MakeWorld, what: str) -> None:
-    made = world(BLOCKING.format(body=f"raise {what}"), LISTENERS, retry={"attempts": 1})
-    async with made.running() as o:
+    async with world(BLOCKING.format(body=f"raise {what}"), LISTENERS, retry={"attempts": 1}).running() as o:
         await o.inject("blocker", {"text": "x"}, wait=True)
         dead = (await o.events("message_dead"))[0].data
         quick = await o.inject("quick", {"text": "x"}, wait=True)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from organism.errors import ConfigInvalid
-from tests.flows.stage import at_gate, open_gate
+from tests.flows.stage import answers, at_gate, open_gate
 from tests.flows.world import MakeWorld
 
 GROUP = """
@@ -30,8 +30,7 @@ MEMBERS: dict[str, dict[str, Any]] = {"left": {"broadcast": True}, "right": {"br
 
 
 async def test_an_injection_to_one_of_a_group_is_a_message_to_each_of_the_same_cause(world: MakeWorld) -> None:
-    made = world(GROUP, MEMBERS)
-    async with made.running(on_disk=False) as o:
+    async with world(GROUP, MEMBERS).running(on_disk=False) as o:
         injected = await o.inject("left", {"text": "x"})
         open_gate(o, "left")
         open_gate(o, "right")
@@ -46,8 +45,7 @@ async def test_an_injection_to_one_of_a_group_is_a_message_to_each_of_the_same_c
 
 
 async def test_what_an_agent_sends_to_one_of_a_group_has_one_cause(world: MakeWorld) -> None:
-    made = world(GROUP, {"caller": {"peers": ["left", "right"]}, **MEMBERS})
-    async with made.running(on_disk=False) as o:
+    async with world(GROUP, {"caller": {"peers": ["left", "right"]}, **MEMBERS}).running(on_disk=False) as o:
         injected = await o.inject("caller", {"text": "x"})
         open_gate(o, "left")
         open_gate(o, "right")
@@ -58,12 +56,10 @@ async def test_what_an_agent_sends_to_one_of_a_group_has_one_cause(world: MakeWo
 
 
 async def test_listeners_of_one_class_that_are_no_group_are_told_apart_by_name(world: MakeWorld) -> None:
-    made = world(GROUP, {"left": {"broadcast": True}, "right": {}})
-    async with made.running(on_disk=False) as o:
+    async with world(GROUP, {"left": {"broadcast": True}, "right": {}}).running(on_disk=False) as o:
         injected = await o.inject("left", {"text": "x"})
         open_gate(o, "left")
-        assert await o.tenant.ended(injected.thread_id, 10)
-        assert await o.replies(injected.thread_id) == ({"text": "left"},)
+        assert await answers(o, injected.thread_id) == ["left"]
 
 
 async def test_groups_of_different_classes_do_not_meet(world: MakeWorld) -> None:
@@ -74,16 +70,14 @@ async def test_groups_of_different_classes_do_not_meet(world: MakeWorld) -> None
     async with made.running(on_disk=False) as o:
         injected = await o.inject("left", {"text": "x"})
         open_gate(o, "left")
-        assert await o.tenant.ended(injected.thread_id, 10)
-        assert await o.replies(injected.thread_id) == ({"text": "left"},)
+        assert await answers(o, injected.thread_id) == ["left"]
 
 
 @pytest.mark.parametrize(("first", "second"), [("left", "right"), ("right", "left")])
 async def test_an_ask_takes_the_first_reply_and_later_ones_end_unread(
     world: MakeWorld, first: str, second: str
 ) -> None:
-    made = world(GROUP, {"asker": {"peers": ["left", "right"]}, **MEMBERS})
-    async with made.running(on_disk=False) as o:
+    async with world(GROUP, {"asker": {"peers": ["left", "right"]}, **MEMBERS}).running(on_disk=False) as o:
         injected = await o.inject("asker", {"text": "x"})
         await at_gate(o, second)
         open_gate(o, first)
@@ -106,15 +100,13 @@ async def test_a_later_reply_ends_unread_while_the_asker_still_runs_too(world: M
         open_gate(o, "right")
         late = await o.until("message_handled", agent="asker", outcome="unread")
         open_gate(o, "asker")
-        assert await o.tenant.ended(injected.thread_id, 10)
-        assert await o.replies(injected.thread_id) == ({"text": "left"},)
+        assert await answers(o, injected.thread_id) == ["left"]
         assert len(await o.events("step_recorded")) == 1
     assert late.data["agent"] == "asker"
 
 
 async def test_a_group_of_which_one_member_is_no_peer_is_refused_whole(world: MakeWorld) -> None:
-    made = world(GROUP, {"caller": {"peers": ["left"]}, **MEMBERS})
-    async with made.running(on_disk=False) as o:
+    async with world(GROUP, {"caller": {"peers": ["left"]}, **MEMBERS}).running(on_disk=False) as o:
         await o.inject("caller", {"text": "x"}, wait=True)
         refused = (await o.events("message_refused"))[0].data
         assert not [event for event in await o.events("message_sent") if event.data["to"] in MEMBERS]
@@ -133,8 +125,7 @@ async def test_an_ask_of_a_group_goes_on_while_one_of_it_can_still_answer(world:
         open_gate(o, "left")
         await o.until("message_dead", agent="left")
         open_gate(o, "right")
-        assert await o.tenant.ended(injected.thread_id, 10)
-        assert await o.replies(injected.thread_id) == ({"text": "right"},)
+        assert await answers(o, injected.thread_id) == ["right"]
 
 
 async def test_two_classes_of_one_name_must_have_one_schema(world: MakeWorld) -> None:

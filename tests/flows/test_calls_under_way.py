@@ -19,7 +19,7 @@ from organism.model.commands import (
 )
 from organism.testing import Running
 from tests.flows.speaker import Speaker
-from tests.flows.stage import TurnedTime, at_gate, folded_anew, folded_live, open_gate, play
+from tests.flows.stage import TurnedTime, answers, at_gate, folded_anew, folded_live, open_gate, play
 from tests.flows.world import MakeWorld
 
 TALKER = """
@@ -43,8 +43,7 @@ async def test_nobody_else_comes_to_the_line_and_the_slot_is_free(world: MakeWor
         other = await o.inject("talker", {"text": "Three"}, wait=True)
         assert play(o)["TRACE"] == ["@wait One", "Three"]
         speaker.open("wait")
-        assert await o.tenant.ended(first.thread_id, 10)
-        assert await o.replies(first.thread_id) == ({"text": "One"}, {"text": "Two"})
+        assert await answers(o, first.thread_id) == ["One", "Two"]
     assert other.replies == ({"text": "Three"},)
 
 
@@ -127,8 +126,7 @@ async def test_a_pause_in_a_call_leaves_nothing_due_for_the_next_life(world: Mak
         time.turn(60)
         await time.ticked(o)
         later.open("wait")
-        assert await o.tenant.ended(thread, 10)
-        assert await o.replies(thread) == ({"text": "One"},)
+        assert await answers(o, thread) == ["One"]
 
 
 async def test_a_kill_ends_the_call_and_what_it_held_is_spent(world: MakeWorld) -> None:
@@ -156,8 +154,7 @@ async def test_a_handler_has_its_time_for_itself_while_its_model_speaks(world: M
         time.turn(60)
         await time.ticked(o)
         speaker.open("wait")
-        assert await o.tenant.ended(injected.thread_id, 10)
-        assert await o.replies(injected.thread_id) == ({"text": "One"},)
+        assert await answers(o, injected.thread_id) == ["One"]
 
 
 async def test_a_stop_gives_a_call_its_grace(world: MakeWorld) -> None:
@@ -195,8 +192,7 @@ async def test_a_stop_lets_go_of_a_handler_that_comes_to_wait(world: MakeWorld) 
         await gate("stopping")
         await metadata.approve({})
     """
-    made = world(source, {"asker": {}})
-    async with made.running() as o:
+    async with world(source, {"asker": {}}).running() as o:
         await o.inject("asker", {"text": ""})
         await at_gate(o, "stopping")
         stop = await stopping(o, 1000)
@@ -212,8 +208,7 @@ async def test_a_call_that_outlasts_the_grace_is_let_go_and_made_in_the_next_lif
         await o.organism.stop(grace_s=0.01)
     speaker.open("wait")
     async with made.running(parts=speaker.parts(2)) as o:
-        assert await o.tenant.ended(injected.thread_id, 10)
-        assert await o.replies(injected.thread_id) == ({"text": "One"},)
+        assert await answers(o, injected.thread_id) == ["One"]
         started = await o.events("message_started", thread=injected.thread_id)
     assert speaker.calls == [f"{injected.message_id}/1"] * 2
     assert started[-1].data["after"] == "stop"

@@ -9,7 +9,7 @@ import pytest
 from organism.model.completion import CompleteError, Completion
 from organism.pump.models import ModelCall, Outcome
 from tests.flows.speaker import Speaker, Tell
-from tests.flows.stage import folded_anew, folded_live, open_gate, pairs, play
+from tests.flows.stage import answers, folded_anew, folded_live, open_gate, pairs, play
 from tests.flows.world import MakeWorld
 
 TALKER = """
@@ -84,8 +84,7 @@ async def test_a_refused_call_is_recorded_and_told_again_after_a_restart(world: 
     speaker.refuses = None
     async with made.running(parts=speaker.parts(2)) as o:
         open_gate(o, "after")
-        assert await o.tenant.ended(injected.thread_id, 10)
-        assert await o.replies(injected.thread_id) == ({"text": "budget_exhausted: All is spent."},)
+        assert await answers(o, injected.thread_id) == ["budget_exhausted: All is spent."]
     assert recorded.data["error"] == {"code": "budget_exhausted", "message": "All is spent."}
     assert speaker.calls == []
 
@@ -205,8 +204,7 @@ async def test_calls_may_overlap_each_other(world: MakeWorld) -> None:
         speaker.open("two")
         await o.until("step_recorded", step=2)
         speaker.open("one")
-        assert await o.tenant.ended(injected.thread_id, 10)
-        assert await o.replies(injected.thread_id) == ({"text": "One Two"},)
+        assert await answers(o, injected.thread_id) == ["One Two"]
 
 
 async def test_models_that_break_are_an_error_of_the_call(world: MakeWorld) -> None:

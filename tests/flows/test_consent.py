@@ -13,7 +13,7 @@ from organism.log.log import Query
 from organism.model.commands import KillThread, ResolveApproval
 from organism.model.events import Actor, Event
 from organism.testing import Running
-from tests.flows.stage import TurnedTime, at_gate, folded_anew, folded_live, open_gate, play
+from tests.flows.stage import TurnedTime, answers, at_gate, folded_anew, folded_live, open_gate, play
 from tests.flows.world import MakeWorld
 
 SOURCE = """
@@ -101,8 +101,7 @@ async def test_what_is_rejected_never_runs_and_the_caller_is_told(world: MakeWor
     async with world(SOURCE, LISTENERS).running() as o:
         sent = await o.inject("clerk", {"text": "bob"})
         await say(o, await asked(o), "reject", comment=comment)
-        assert await o.tenant.ended(sent.thread_id, 10)
-        assert await o.replies(sent.thread_id) == ({"text": f"forbidden: {message}"},)
+        assert await answers(o, sent.thread_id) == [f"forbidden: {message}"]
         assert trace(o) == []
         assert (await o.thread(sent.thread_id))["status"] == "completed"
 
@@ -201,8 +200,7 @@ async def test_while_a_human_is_asked_no_ask_that_waits_for_the_call_ages_howeve
         time.turn(3600)
         await time.ticked(o)
         await say(o, question)
-        assert await o.tenant.ended(sent.thread_id, 10)
-        assert await o.replies(sent.thread_id) == ({"text": "paid 5 to ann"},)
+        assert await answers(o, sent.thread_id) == ["paid 5 to ann"]
         assert await folded_anew(o.log) == await folded_live(o)
 
 
@@ -221,8 +219,7 @@ async def test_once_it_is_approved_the_asks_age_again(world: MakeWorld) -> None:
         time.turn(2)
         await o.until("step_recorded", kind="ask")
         open_gate(o, "pay")
-        assert await o.tenant.ended(sent.thread_id, 10)
-        assert await o.replies(sent.thread_id) == ({"text": "timeout"},)
+        assert await answers(o, sent.thread_id) == ["timeout"]
 
 
 async def test_a_kill_cancels_the_question(world: MakeWorld) -> None:
@@ -254,8 +251,7 @@ async def test_a_plain_send_and_a_blocking_handler_wait_too(world: MakeWorld) ->
         sent = await o.inject("sender", {"text": ""})
         question = await asked(o)
         await say(o, question)
-        assert await o.tenant.ended(sent.thread_id, 10)
-        assert await o.replies(sent.thread_id) == ({"text": "heard paid 1 to post"},)
+        assert await answers(o, sent.thread_id) == ["heard paid 1 to post"]
         blocked = await o.inject("block", {"to": "ann"})
         await say(o, await asked(o, question.position), "reject")
         assert await o.tenant.ended(blocked.thread_id, 10)

@@ -20,8 +20,7 @@ async def flaky(payload: Ask, metadata: HandlerMetadata):
 
 
 async def test_a_handling_that_fails_for_good_is_a_dead_letter_and_its_thread_an_error(world: MakeWorld) -> None:
-    made = world(FLAKY, {"flaky": {}})
-    async with made.running() as o:
+    async with world(FLAKY, {"flaky": {}}).running() as o:
         outcome = await o.inject("flaky", {"text": "99"}, wait=True)
         dead = await o.events("message_dead", thread=outcome.thread_id)
     assert outcome.thread is not None
@@ -53,8 +52,7 @@ async def caller(payload: Ask | Told, metadata: HandlerMetadata):
 
 
 async def test_a_discarded_dead_letter_is_gone(world: MakeWorld) -> None:
-    made = world(FLAKY, {"flaky": {}})
-    async with made.running() as o:
+    async with world(FLAKY, {"flaky": {}}).running() as o:
         await o.inject("flaky", {"text": "99"}, wait=True)
         dead = (await o.events("message_dead"))[0].data["message"]
         await o.do(DiscardDeadLetter(message_id=dead))
@@ -106,8 +104,7 @@ async def test_a_refused_send_tells_the_agent_one_generic_error(world: MakeWorld
 
 
 async def test_a_refused_injection_leaves_no_trace(world: MakeWorld) -> None:
-    made = world(FLAKY, {"flaky": {}})
-    async with made.running() as o:
+    async with world(FLAKY, {"flaky": {}}).running() as o:
         head = o.log.head
         with pytest.raises(InvalidPayload):
             await o.inject("flaky", {"wrong": 1})

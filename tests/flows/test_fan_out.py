@@ -30,8 +30,7 @@ async def work_of(o: Running, messages: int) -> float:
 
 @pytest.mark.parametrize("on_disk", [False, True])
 async def test_the_work_of_a_fan_out_grows_with_its_messages_and_no_faster(world: MakeWorld, *, on_disk: bool) -> None:
-    made = world(SOURCE, {"fan": {"peers": ["sink"], "timeout_s": 120}, "sink": {}})
-    async with made.running(on_disk=on_disk) as o:
+    async with world(SOURCE, {"fan": {"peers": ["sink"], "timeout_s": 120}, "sink": {}}).running(on_disk=on_disk) as o:
         await work_of(o, 1)
         few, many = await work_of(o, FEW), await work_of(o, MANY)
         assert play(o)["TRACE"] == [0, *range(FEW), *range(MANY)]

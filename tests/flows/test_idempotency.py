@@ -140,8 +140,7 @@ async def test_a_key_lives_for_a_day(world: MakeWorld) -> None:
 
 
 async def test_what_was_refused_is_not_kept(world: MakeWorld) -> None:
-    made = world(SOURCE, {"worker": {}}, limits={"max_queue_per_agent": 1})
-    async with made.running() as o:
+    async with world(SOURCE, {"worker": {}}, limits={"max_queue_per_agent": 1}).running() as o:
         with pytest.raises(InvalidPayload):
             await o.do(Inject(to="worker", json={"wrong": 1}, idempotency=ONCE))
         first = await o.do(inject("y", once(digest="corrected")))

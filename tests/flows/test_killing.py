@@ -28,8 +28,7 @@ async def kill(o: Running, thread: str) -> int:
 
 
 async def test_what_runs_is_handled_as_killed_what_waits_is_dropped_and_the_end_is_last(world: MakeWorld) -> None:
-    made = world(SLOW, {"slow": {}})
-    async with made.running() as o:
+    async with world(SLOW, {"slow": {}}).running() as o:
         first = await o.inject("slow", {"text": "1"})
         for text in ("2", "3"):
             await o.inject("slow", {"text": text}, thread_id=first.thread_id)
@@ -46,8 +45,7 @@ async def test_what_runs_is_handled_as_killed_what_waits_is_dropped_and_the_end_
 
 
 async def test_child_threads_die_with_their_parent_and_before_it(world: MakeWorld) -> None:
-    made = world(SLOW, {"slow": {}})
-    async with made.running() as o:
+    async with world(SLOW, {"slow": {}}).running() as o:
         root = (await o.inject("slow", {"text": "root"})).thread_id
         child = await child_of(o, root, "slow", "child")
         grandchild = await child_of(o, child, "slow", "grandchild")
@@ -61,8 +59,7 @@ async def test_child_threads_die_with_their_parent_and_before_it(world: MakeWorl
 
 
 async def test_killing_a_child_leaves_its_parent_alone(world: MakeWorld) -> None:
-    made = world(SLOW, {"slow": {}})
-    async with made.running() as o:
+    async with world(SLOW, {"slow": {}}).running() as o:
         root = (await o.inject("slow", {"text": "root"})).thread_id
         child = await child_of(o, root, "slow", "child")
         await kill(o, child)
@@ -106,8 +103,7 @@ def waiters(world: MakeWorld) -> World:
 
 
 async def test_an_ask_under_way_is_closed(world: MakeWorld) -> None:
-    made = waiters(world)
-    async with made.running() as o:
+    async with waiters(world).running() as o:
         thread = (await o.inject("waiter", {"text": "ask"})).thread_id
         await o.until("message_started", agent="slow")
         await kill(o, thread)
@@ -118,8 +114,7 @@ async def test_an_ask_under_way_is_closed(world: MakeWorld) -> None:
 
 
 async def test_an_approval_is_cancelled_and_cannot_be_decided_any_more(world: MakeWorld) -> None:
-    made = waiters(world)
-    async with made.running() as o:
+    async with waiters(world).running() as o:
         thread = (await o.inject("waiter", {"text": "approve"})).thread_id
         approval = (await o.until("approval_requested")).data["approval"]
         await kill(o, thread)
@@ -129,8 +124,7 @@ async def test_an_approval_is_cancelled_and_cannot_be_decided_any_more(world: Ma
 
 
 async def test_an_unsafe_effect_under_way_is_noted_as_unknown(world: MakeWorld) -> None:
-    made = waiters(world)
-    async with made.running() as o:
+    async with waiters(world).running() as o:
         injected = await o.inject("waiter", {"text": "unsafe"})
         await o.until("step_started", kind="effect")
         await kill(o, injected.thread_id)
@@ -143,8 +137,7 @@ async def test_an_unsafe_effect_under_way_is_noted_as_unknown(world: MakeWorld) 
 @pytest.mark.parametrize("text", ["stubborn", "deaf"])
 async def test_nothing_comes_after_it_though_the_handler_swallows_its_cancellation(world: MakeWorld, text: str) -> None:
     """The one goes on to another step, the other returns its answer."""
-    made = waiters(world)
-    async with made.running() as o:
+    async with waiters(world).running() as o:
         thread = (await o.inject("waiter", {"text": text})).thread_id
         await at_gate(o, "stubborn")
         position = await kill(o, thread)
@@ -210,8 +203,7 @@ async def test_a_thread_that_has_ended_becomes_killed_too(world: MakeWorld, text
 
 
 async def test_two_kills_at_once_are_one(world: MakeWorld) -> None:
-    made = world(SLOW, {"slow": {}})
-    async with made.running() as o:
+    async with world(SLOW, {"slow": {}}).running() as o:
         thread = (await o.inject("slow", {"text": "x"})).thread_id
         await o.until("message_started")
         await asyncio.gather(kill(o, thread), kill(o, thread))
@@ -219,8 +211,7 @@ async def test_two_kills_at_once_are_one(world: MakeWorld) -> None:
 
 
 async def test_an_injection_beside_a_kill_does_not_bring_the_thread_back(world: MakeWorld) -> None:
-    made = world(SLOW, {"slow": {}})
-    async with made.running() as o:
+    async with world(SLOW, {"slow": {}}).running() as o:
         thread = (await o.inject("slow", {"text": "x"})).thread_id
         await o.until("message_started")
         results = await asyncio.gather(
@@ -265,8 +256,7 @@ async def test_a_kill_while_an_answer_is_on_its_way_takes_no_slot_with_it(world:
 
 
 async def test_an_injection_on_its_way_when_its_thread_is_killed_is_dropped(world: MakeWorld) -> None:
-    made = world(SLOW, {"slow": {}})
-    async with made.running() as o:
+    async with world(SLOW, {"slow": {}}).running() as o:
         await o.do(PauseAgent(agent="slow"))
         thread = (await o.inject("slow", {"text": "x"})).thread_id
         injecting = asyncio.create_task(o.inject("slow", {"text": "y"}, thread_id=thread))
@@ -292,8 +282,7 @@ async def test_a_waiting_retry_dies_with_its_thread(world: MakeWorld) -> None:
 
 
 async def test_a_paused_thread_can_be_killed(world: MakeWorld) -> None:
-    made = world(SLOW, {"slow": {}})
-    async with made.running() as o:
+    async with world(SLOW, {"slow": {}}).running() as o:
         thread = (await o.inject("slow", {"text": "x"})).thread_id
         await o.do(PauseThread(thread_id=thread))
         await kill(o, thread)

@@ -83,8 +83,7 @@ async def test_a_message_that_waits_for_its_retry_holds_its_line_and_no_other(wo
 async def test_no_more_handlers_run_than_the_limits_allow(
     world: MakeWorld, limits: dict[str, int], keys: dict[str, int], most: int
 ) -> None:
-    made = world(COUNTER, {"worker": keys}, limits=limits)
-    async with made.running(on_disk=False) as o:
+    async with world(COUNTER, {"worker": keys}, limits=limits).running(on_disk=False) as o:
         outcomes = [await o.inject("worker", {"text": str(n)}) for n in range(9)]
         await at_gate(o, str(most - 1))
         for n in range(9):
@@ -96,8 +95,7 @@ async def test_no_more_handlers_run_than_the_limits_allow(
 
 async def test_twenty_handlers_run_at_once_by_default_in_the_whole_organism(world: MakeWorld) -> None:
     agents = {f"worker{n}": {"handler": "worker"} for n in range(5)}
-    made = world(COUNTER, agents)
-    async with made.running(on_disk=False) as o:
+    async with world(COUNTER, agents).running(on_disk=False) as o:
         outcomes = [await o.inject(f"worker{n % 5}", {"text": str(n)}) for n in range(25)]
         await at_gate(o, "19")
         for n in range(25):
@@ -255,8 +253,7 @@ async def test_agents_take_turns_for_the_slots_of_the_organism(world: MakeWorld)
 
 
 async def test_a_line_whose_head_waits_delays_no_other_line_of_the_agent(world: MakeWorld) -> None:
-    made = world(COUNTER, {"worker": {"max_concurrent": 2}})
-    async with made.running(on_disk=False) as o:
+    async with world(COUNTER, {"worker": {"max_concurrent": 2}}).running(on_disk=False) as o:
         stuck = await o.inject("worker", {"text": "stuck"})
         for n in range(3):
             await o.inject("worker", {"text": f"behind{n}"}, thread_id=stuck.thread_id)
@@ -269,8 +266,7 @@ async def test_a_line_whose_head_waits_delays_no_other_line_of_the_agent(world: 
 
 async def test_each_start_is_in_the_unit_of_what_made_it_possible(world: MakeWorld) -> None:
     """So it costs no commit of its own: the head after an injection that can start covers the start."""
-    made = world(COUNTER, {"worker": {"max_concurrent": 1}})
-    async with made.running(on_disk=False) as o:
+    async with world(COUNTER, {"worker": {"max_concurrent": 1}}).running(on_disk=False) as o:
         first = await o.inject("worker", {"text": "1"})
         assert [event.data["message"] for event in await o.events("message_started")] == [first.message_id]
         second = await o.inject("worker", {"text": "2"})

@@ -11,7 +11,7 @@ from organism.errors import CommitUnknown, LogUnavailable, ThreadKilled
 from organism.model.commands import Idempotency, Inject, Injected, KillThread, PauseAgent, ResumeAgent
 from organism.testing import Running
 from tests.flows.disk import Disk, Fault
-from tests.flows.stage import at_gate, decided, folded_anew, folded_live, open_gate, play
+from tests.flows.stage import answers, at_gate, decided, folded_anew, folded_live, open_gate, play
 from tests.flows.world import MakeWorld
 
 SOURCE = """
@@ -79,8 +79,7 @@ async def test_the_caller_is_told_that_it_is_unknown_and_the_same_key_does_it_on
         done = await o.do(inject)
         assert isinstance(done, Injected)
         open_gate(o, "x")
-        assert await o.tenant.ended(done.thread_id, 10)
-        assert await o.replies(done.thread_id) == ({"text": "x"},)
+        assert await answers(o, done.thread_id) == ["x"]
         assert len(await o.events("thread_created")) == 1
         assert await o.do(inject) == done
 
@@ -165,8 +164,7 @@ async def test_an_effect_whose_record_is_unknown_is_repeated_or_waits_by_its_kin
             assert await o.log.row("indeterminate", f"{injected.message_id}:1") is not None
             assert (await o.thread(injected.thread_id))["status"] == "active"
         else:
-            assert await o.tenant.ended(injected.thread_id, 10)
-            assert await o.replies(injected.thread_id) == ({"text": "paid"},)
+            assert await answers(o, injected.thread_id) == ["paid"]
         runs = 2 if fault is Fault.BEFORE and kind == "idempotent" else 1
         assert play(o)["TRACE"] == [f"{injected.message_id}/pay"] * runs
 

@@ -10,7 +10,7 @@ import pytest
 from organism.model.commands import PauseAgent, PauseThread, ResumeOrganism
 from organism.pump.recover import SNAPSHOT
 from organism.testing import Running
-from tests.flows.stage import TurnedTime, at_gate, folded_anew, folded_live, open_gate, play
+from tests.flows.stage import TurnedTime, answers, at_gate, folded_anew, folded_live, open_gate, play
 from tests.flows.world import MakeWorld, World
 
 BUSY = """
@@ -139,8 +139,7 @@ async def test_a_reply_of_a_class_that_was_registered_when_first_used_is_read_ag
     async with made.running() as o:
         await at_gate(o, "tail")
         open_gate(o, "tail")
-        assert await o.tenant.ended(injected.thread_id, 10)
-        assert await o.replies(injected.thread_id) == ({"text": "Rarex"},)
+        assert await answers(o, injected.thread_id) == ["Rarex"]
 
 
 WORKERS = """

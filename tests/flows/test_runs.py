@@ -55,8 +55,7 @@ def steps(*lines: str) -> str:
 
 @pytest.mark.parametrize("kind", DATA)
 async def test_an_entry_is_one_event_with_what_it_says_beside_it(world: MakeWorld, kind: str) -> None:
-    made = world(steps(f"await metadata.emit({kind!r}, {DATA[kind]!r})"), {"shower": {}})
-    async with made.running() as o:
+    async with world(steps(f"await metadata.emit({kind!r}, {DATA[kind]!r})"), {"shower": {}}).running() as o:
         outcome = await o.inject("shower", {"text": ""}, wait=True)
         entry, done = await shown(o, outcome.thread_id)
     assert entry.type == f"run_{kind}"
@@ -95,8 +94,7 @@ async def test_what_is_no_entry_is_told_with_what_is(world: MakeWorld, entry: st
     source = steps(
         "try:", f"    await metadata.emit({entry})", "except ValueError as error:", "    TRACE.append(str(error))"
     )
-    made = world(source, {"shower": {}}, limits={"max_payload_bytes": 300})
-    async with made.running() as o:
+    async with world(source, {"shower": {}}, limits={"max_payload_bytes": 300}).running() as o:
         outcome = await o.inject("shower", {"text": ""}, wait=True)
         assert await shown(o, outcome.thread_id) == []
         assert reason in play(o)["TRACE"][0]
@@ -113,8 +111,7 @@ async def test_a_block_begins_once_until_it_has_ended(world: MakeWorld) -> None:
         "    await metadata.emit('message_end', {'id': 'm'})",
         "    await metadata.emit('message_start', {'id': 'm'})",
     )
-    made = world(source, {"shower": {}})
-    async with made.running() as o:
+    async with world(source, {"shower": {}}).running() as o:
         outcome = await o.inject("shower", {"text": ""}, wait=True)
         assert play(o)["TRACE"] == ["The message 'm' has begun already: show message_end before it begins again."] * 2
         assert kinds(await shown(o, outcome.thread_id))[-2:] == ["message_end m", "done"]
@@ -129,8 +126,7 @@ async def test_nothing_comes_after_done_and_done_lies_in_the_unit_that_ends_the_
         "except ValueError as error:",
         "    TRACE.append(str(error))",
     )
-    made = world(source, {"shower": {}})
-    async with made.running() as o:
+    async with world(source, {"shower": {}}).running() as o:
         outcome = await o.inject("shower", {"text": ""}, wait=True)
         events = await o.events(thread=outcome.thread_id)
         assert play(o)["TRACE"] == ["The run is over: `done` was shown already, and message comes after it."]
@@ -142,8 +138,7 @@ async def test_nothing_comes_after_done_and_done_lies_in_the_unit_that_ends_the_
 
 
 async def test_a_handling_that_shows_nothing_has_no_run(world: MakeWorld) -> None:
-    made = world(steps("await metadata.now()"), {"shower": {}})
-    async with made.running() as o:
+    async with world(steps("await metadata.now()"), {"shower": {}}).running() as o:
         outcome = await o.inject("shower", {"text": ""}, wait=True)
         assert await shown(o, outcome.thread_id) == []
 
@@ -159,8 +154,7 @@ ENDS = {
 @pytest.mark.parametrize("end", ENDS)
 async def test_done_is_the_last_entry_whatever_ended_the_run(world: MakeWorld, end: str) -> None:
     last, reason = ENDS[end]
-    made = world(steps("await metadata.emit('message', {'text': 'hi'})", last), {"shower": {}})
-    async with made.running() as o:
+    async with world(steps("await metadata.emit('message', {'text': 'hi'})", last), {"shower": {}}).running() as o:
         outcome = await o.inject("shower", {"text": ""}, wait=True)
         entries = await shown(o, outcome.thread_id)
         assert await folded_live(o) == await folded_anew(o.log)
@@ -169,8 +163,7 @@ async def test_done_is_the_last_entry_whatever_ended_the_run(world: MakeWorld, e
 
 async def test_a_run_that_takes_too_long_is_done(world: MakeWorld) -> None:
     source = steps("await metadata.emit('message_start', {'id': 'm'})", "await gate('never')")
-    made = world(source, {"shower": {"timeout_s": 0.05}}, retry={"attempts": 1})
-    async with made.running() as o:
+    async with world(source, {"shower": {"timeout_s": 0.05}}, retry={"attempts": 1}).running() as o:
         outcome = await o.inject("shower", {"text": ""}, wait=True)
         entries = await shown(o, outcome.thread_id)
     assert kinds(entries) == ["message_start m", "message_end m", "done"]
@@ -290,8 +283,7 @@ async def test_a_new_attempt_goes_on_with_the_run(world: MakeWorld) -> None:
         "if metadata.attempt < 3: raise ValueError('no')",
         "await metadata.emit('message_end', {'id': 'm'})",
     )
-    made = world(source, {"shower": {}})
-    async with made.running() as o:
+    async with world(source, {"shower": {}}).running() as o:
         outcome = await o.inject("shower", {"text": ""}, wait=True)
         folded = fold(map(entry_of, await shown(o, outcome.thread_id)))
         pieces = [entry_of(event)["data"]["delta"] for event in await o.events("run_message_delta")]

@@ -99,8 +99,7 @@ async def test_what_was_spent_before_a_restart_counts_after_it(world: MakeWorld)
 
 
 async def test_a_kill_settles_what_is_reserved_as_spent(world: MakeWorld) -> None:
-    made = scripted(world, HANGS)
-    async with made.running() as o:
+    async with scripted(world, HANGS).running() as o:
         injected = await o.inject("ada", {"text": ASKED})
         await o.until("budget_reserved")
         await o.do(KillThread(thread_id=injected.thread_id))
@@ -114,8 +113,7 @@ async def test_a_kill_settles_what_is_reserved_as_spent(world: MakeWorld) -> Non
 
 
 async def test_a_thread_that_ended_comes_back_with_what_it_has_used(world: MakeWorld) -> None:
-    made = scripted(world, says("Here.", 14, 86), limits={"max_tokens_per_thread": 250})
-    async with made.running() as o:
+    async with scripted(world, says("Here.", 14, 86), limits={"max_tokens_per_thread": 250}).running() as o:
         first = await o.inject("ada", {"text": ASKED}, wait=True)
         again = await o.inject("ada", {"text": ASKED}, thread_id=first.thread_id, wait=True)
         reopened = (await o.events("thread_reopened"))[0]
@@ -205,8 +203,7 @@ async def test_a_reload_changes_all_models_or_none(world: MakeWorld) -> None:
 
 
 async def test_a_handler_never_hears_of_attempts_that_a_later_one_makes_good(world: MakeWorld) -> None:
-    made = scripted(world, {"fault": "unavailable", "times": 2}, says("Third."))
-    async with made.running() as o:
+    async with scripted(world, {"fault": "unavailable", "times": 2}, says("Third.")).running() as o:
         assert await told(o) == "Third."
         (called,) = await o.events("model_called")
     assert called.data["attempts"] == 3

@@ -8,6 +8,7 @@ import pytest
 
 from organism.errors import AlreadyResolved
 from organism.model.commands import ResolveApproval, ResolveIndeterminate
+from tests.flows.stage import answers
 from tests.flows.world import MakeWorld
 
 ALL_STEPS = """
@@ -106,8 +107,7 @@ async def test_an_unsafe_effect_found_unfinished_waits_for_an_operator(
         effect = f"{injected.message_id}:1"
         resolve = ResolveIndeterminate(id=effect, outcome=outcome, result=result)  # type: ignore[arg-type]  # a parameter
         await o.do(resolve)
-        assert await o.tenant.ended(injected.thread_id, 10)
-        assert await o.replies(injected.thread_id) == ({"text": text},)
+        assert await answers(o, injected.thread_id) == [text]
         with pytest.raises(AlreadyResolved):
             await o.do(resolve)
 
@@ -149,8 +149,7 @@ async def test_an_ask_that_comes_back_after_a_restart_is_sent_once(world: MakeWo
         await o.crash()
     made.write(source.replace("asyncio.sleep(60)", "asyncio.sleep(0)"))
     async with made.running() as o:
-        assert await o.tenant.ended(injected.thread_id, 10)
-        assert await o.replies(injected.thread_id) == ({"text": "at last"},)
+        assert await answers(o, injected.thread_id) == ["at last"]
         requests = [event for event in await o.events("message_sent") if event.data["to"] == "slow"]
     assert len(requests) == 1
 
@@ -233,13 +232,11 @@ async def test_a_human_decides_once_and_the_decision_outlives_a_restart(world: M
         decide = ResolveApproval(approval=approval, decision="approve", edits={"pay": 4}, comment="less")
         results = await asyncio.gather(o.do(decide), o.do(decide), return_exceptions=True)
         assert [isinstance(result, AlreadyResolved) for result in results] == [False, True]
-        assert await o.tenant.ended(injected.thread_id, 10)
-        assert await o.replies(injected.thread_id) == ({"text": "approve {'pay': 4} less"},)
+        assert await answers(o, injected.thread_id) == ["approve {'pay': 4} less"]
 
 
 async def test_an_approval_that_nobody_gives_expires(world: MakeWorld) -> None:
-    made = world(APPROVER, {"approver": {}}, limits={"approval_expires_s": 0.05})
-    async with made.running() as o:
+    async with world(APPROVER, {"approver": {}}, limits={"approval_expires_s": 0.05}).running() as o:
         outcome = await o.inject("approver", {"text": ""}, wait=True)
     assert outcome.replies == ({"text": "expired None "},)
 

@@ -144,8 +144,7 @@ async def test_a_replay_of_a_dead_letter_is_new_work_too(world: MakeWorld) -> No
 async def broken(payload: Ask, metadata: HandlerMetadata):
     raise ValueError("no good")
 """
-    made = world(SOURCE.format(then="pass") + broken, {**LISTENERS, "broken": {}})
-    async with made.running() as o:
+    async with world(SOURCE.format(then="pass") + broken, {**LISTENERS, "broken": {}}).running() as o:
         dead = (await o.inject("broken", {"text": ""}, wait=True)).message_id
         await o.inject("worker", {"text": "runs"})
         await at_gate(o, "runs")
@@ -175,8 +174,7 @@ async def test_a_reload_is_refused_at_once_and_changes_nothing(world: MakeWorld)
 async def test_a_stop_that_comes_into_a_reload_refuses_new_work_and_the_reload(
     world: MakeWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made = world(SOURCE.format(then="pass"), LISTENERS)
-    async with made.running() as o:
+    async with world(SOURCE.format(then="pass"), LISTENERS).running() as o:
         load, settings = o.organism._load, o.organism.settings  # noqa: SLF001 - to come into the middle of it
 
         async def loading() -> Settings:

@@ -19,7 +19,7 @@ from organism.model.commands import (
     ResumeOrganism,
     ResumeThread,
 )
-from tests.flows.stage import TurnedTime, at_gate, folded_anew, folded_live, open_gate, play
+from tests.flows.stage import TurnedTime, answers, at_gate, folded_anew, folded_live, open_gate, play
 from tests.flows.world import MakeWorld
 
 ASKING = """
@@ -158,8 +158,7 @@ async def test_a_handler_whose_listener_is_removed_while_it_waits_goes_on_to_its
         made.write(ASKING.format(body=ASK), {"slow": LISTENERS["slow"]})
         await o.organism.reload()
         gates["slow"].set()
-        assert await o.tenant.ended(thread, 10)
-        assert await o.replies(thread) == ({"text": "Told(text='slow')"},)
+        assert await answers(o, thread) == ["Told(text='slow')"]
 
 
 APPROVING = """
@@ -179,8 +178,7 @@ async def test_a_human_s_word_reaches_the_handler_and_in_a_pause_it_waits(world:
         await o.do(ResolveApproval(approval=approval, decision=decision, edits=[1], comment="so"))  # type: ignore[arg-type]  # a parameter
         assert play(o)["TRACE"] == []
         await o.do(ResumeAgent(agent="approver"))
-        assert await o.tenant.ended(thread, 10)
-        assert await o.replies(thread) == ({"text": f"{decision} [1] 'so' by default"},)
+        assert await answers(o, thread) == [f"{decision} [1] 'so' by default"]
         with pytest.raises(NotFound):
             await o.do(ResolveApproval(approval="apr-nowhere", decision="approve"))
 
@@ -199,5 +197,4 @@ async def test_time_goes_on_for_asks_and_approvals_while_the_process_is_down(wor
     async with made.running(parts=time.parts(2)) as o:
         await o.until("message_handled", agent="asker")
         assert await o.replies(asked.thread_id) == ({"text": "timeout"},)
-        assert await o.tenant.ended(approved.thread_id, 10)
-        assert await o.replies(approved.thread_id) == ({"text": "expired None '' by "},)
+        assert await answers(o, approved.thread_id) == ["expired None '' by "]
