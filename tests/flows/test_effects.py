@@ -42,7 +42,7 @@ def payer(kind: str = "idempotent", effect: str = "return 'paid'", after: str = 
 async def test_an_effect_runs_once_with_a_key_of_its_message_and_its_result_is_recorded(
     world: MakeWorld, kind: str
 ) -> None:
-    async with world(payer(kind, "return {'at': [1, None]}"), {"payer": {}}).running() as o:
+    async with world(payer(kind, "return {'at': (1, None)}"), {"payer": {}}).running() as o:
         outcome = await o.inject("payer", {"text": "x"}, wait=True)
         recorded = (await o.events("step_recorded"))[0]
         begun = await o.events("step_started")
@@ -51,11 +51,6 @@ async def test_an_effect_runs_once_with_a_key_of_its_message_and_its_result_is_r
     assert recorded.content is not None
     assert orjson.loads(recorded.content.json) == {"at": [1, None]}
     assert len(begun) == (0 if kind == "pure" else 1)
-
-
-async def test_the_handler_gets_what_the_log_holds_so_a_restart_changes_nothing(world: MakeWorld) -> None:
-    async with world(payer(effect="return (1, 2)"), {"payer": {}}).running() as o:
-        assert (await o.inject("payer", {"text": "x"}, wait=True)).replies == ({"text": "[1, 2]"},)
 
 
 @pytest.mark.parametrize("kind", ["pure", "idempotent"])
@@ -94,7 +89,6 @@ async def test_an_effect_that_is_recorded_is_never_repeated(world: MakeWorld, ki
     [
         ("return object()", "cannot be kept"),
         ("return {1: 2}", "cannot be kept"),
-        ("return float", "cannot be kept"),
         ("return 'x' * 2000", "max_payload_bytes is 1000"),
         ("return chr(0xd800)", "cannot be kept"),
     ],
@@ -236,7 +230,7 @@ async def test_a_thread_waits_as_long_as_nobody_says_what_became_of_its_effect(w
     async with made.running() as o:
         open_gate(o, "pay")
         assert len([event for event in await o.events("step_started") if "unknown" in event.data]) == 1
-        await o.do(ResolveIndeterminate(id=f"{injected.message_id}:1", outcome="done", result=None))
+        await o.do(ResolveIndeterminate(id=f"{injected.message_id}:1", outcome="redo"))
         assert await o.tenant.ended(injected.thread_id, 10)
         started = [event.data["message"] for event in await o.events("message_started")]
     assert started == [injected.message_id, injected.message_id, behind.message_id]

@@ -1,14 +1,11 @@
-"""Steps: each is recorded once, given back after a restart, and never given to another step (G3)."""
+"""Steps: recorded once, given back after failures and restarts, never to another step; attempts (G2, G3, G8)."""
 
 from __future__ import annotations
 
-import asyncio
-
 import pytest
 
-from organism.errors import AlreadyResolved
-from organism.model.commands import ResolveApproval, ResolveIndeterminate
-from tests.flows.stage import answers
+from organism.model.commands import ReplayDeadLetter
+from tests.flows.stage import TurnedTime, answers, at_gate, open_gate, play
 from tests.flows.world import MakeWorld
 
 ALL_STEPS = """
@@ -49,214 +46,183 @@ async def test_a_restart_gives_back_what_each_step_recorded(world: MakeWorld) ->
     assert texts[0]["text"].endswith("{'n': 1}")
 
 
-async def test_an_effect_gets_the_same_key_in_every_attempt(world: MakeWorld) -> None:
-    made = world(
-        """
-        KEYS = []
+VALUES = """
+async def worker(payload: Ask, metadata: HandlerMetadata):
+    told = await metadata.ask("echo", Ask("x"))
+    values = (told.text, await metadata.now(), await metadata.uuid(), await metadata.random())
+    TRACE.append(values)
+    {between}
+    if metadata.attempt < 3:
+        raise ValueError("not yet")
+    return HandlerResponse.respond(Told(str(values)))
 
-        async def retrier(payload: Ask, metadata: HandlerMetadata):
-            await metadata.effect("pay", pay)
-            return HandlerResponse.respond(Told(str(len(set(KEYS))) + str(len(KEYS))))
-
-        async def pay(key: str):
-            KEYS.append(key)
-            if len(KEYS) < 3:
-                raise ConnectionError("no answer")
-            return "paid"
-        """,
-        {"retrier": {}},
-    )
-    async with made.running() as o:
-        outcome = await o.inject("retrier", {"text": ""}, wait=True)
-    assert outcome.replies == ({"text": "13"},)
-
-
-UNSAFE = """
-DONE = []
-
-async def spender(payload: Ask, metadata: HandlerMetadata):
-    try:
-        paid = await metadata.effect("pay", pay, kind="unsafe")
-    except EffectFailed:
-        paid = "failed"
-    return HandlerResponse.respond(Told(f"{paid} after {len(DONE)}"))
-
-async def pay(key: str):
-    DONE.append(key)
-    await asyncio.sleep(60)
-    return "paid"
+async def echo(payload: Ask, metadata: HandlerMetadata):
+    return HandlerResponse.respond(Told(payload.text + str(len(TRACE))))
 """
 
 
-@pytest.mark.parametrize(
-    ("outcome", "result", "text"),
-    [("done", "by hand", "by hand after 0"), ("redo", None, "paid after 1"), ("fail", None, "failed after 0")],
-)
-async def test_an_unsafe_effect_found_unfinished_waits_for_an_operator(
-    world: MakeWorld, outcome: str, result: str | None, text: str
-) -> None:
-    made = world(UNSAFE, {"spender": {}})
-    async with made.running() as o:
-        injected = await o.inject("spender", {"text": ""})
-        await o.until("step_started", thread=injected.thread_id, kind="effect")
-        await o.crash()
-    made.write(UNSAFE.replace("await asyncio.sleep(60)", "pass"))
-    async with made.running() as o:
-        assert (await o.thread(injected.thread_id))["status"] == "active"
-        assert len(await o.events("message_started", thread=injected.thread_id)) == 1
-        effect = f"{injected.message_id}:1"
-        resolve = ResolveIndeterminate(id=effect, outcome=outcome, result=result)  # type: ignore[arg-type]  # a parameter
-        await o.do(resolve)
-        assert await answers(o, injected.thread_id) == [text]
-        with pytest.raises(AlreadyResolved):
-            await o.do(resolve)
-
-
-async def test_a_step_that_does_not_fit_its_record_stops_the_handling(world: MakeWorld) -> None:
-    source = """
-    async def changer(payload: Ask, metadata: HandlerMetadata):
-        await metadata.now()
-        await asyncio.sleep(60)
-    """
-    made = world(source, {"changer": {}})
-    async with made.running() as o:
-        injected = await o.inject("changer", {"text": ""})
-        await o.until("step_recorded", thread=injected.thread_id)
-        await o.crash()
-    made.write(source.replace("metadata.now()", "metadata.random()"))
-    async with made.running() as o:
-        assert await o.tenant.ended(injected.thread_id, 10)
-        dead = (await o.events("message_dead"))[0].data
-    assert dead["code"] == "replay_diverged"
-    assert "recorded as now" in dead["reason"]
-    assert "now it is random" in dead["reason"]
-
-
-async def test_an_ask_that_comes_back_after_a_restart_is_sent_once(world: MakeWorld) -> None:
-    source = """
-    async def asker(payload: Ask, metadata: HandlerMetadata):
-        told = await metadata.ask("slow", Ask("x"))
-        return HandlerResponse.respond(told)
-
-    async def slow(payload: Ask, metadata: HandlerMetadata):
-        await asyncio.sleep(60)
-        return HandlerResponse.respond(Told("at last"))
-    """
-    made = world(source, {"asker": {"peers": ["slow"]}, "slow": {}})
-    async with made.running() as o:
-        injected = await o.inject("asker", {"text": ""})
-        await o.until("message_started", agent="slow")
-        await o.crash()
-    made.write(source.replace("asyncio.sleep(60)", "asyncio.sleep(0)"))
-    async with made.running() as o:
-        assert await answers(o, injected.thread_id) == ["at last"]
-        requests = [event for event in await o.events("message_sent") if event.data["to"] == "slow"]
+async def test_a_new_attempt_is_given_what_succeeded(world: MakeWorld) -> None:
+    async with world(VALUES.format(between="pass"), {"worker": {"peers": ["echo"]}, "echo": {}}).running() as o:
+        await o.inject("worker", {"text": "x"}, wait=True)
+        first, *others = play(o)["TRACE"]
+        requests = [event for event in await o.events("message_sent") if event.data["to"] == "echo"]
+    assert others == [first, first]
     assert len(requests) == 1
 
 
-@pytest.mark.parametrize(
-    ("target", "timeout", "code"),
-    [
-        ("nobody", 5, "routing"),
-        ("silent", 5, "no_reply"),
-        ("stuck", 0.1, "timeout"),
-        ("broken", 5, "dead_letter"),
-        ("far", 5, "no_reply"),
-    ],
-)
-async def test_an_ask_without_a_reply_says_why(world: MakeWorld, target: str, timeout: float, code: str) -> None:
-    made = world(
-        f"""
-        async def asker(payload: Ask, metadata: HandlerMetadata):
-            try:
-                told = await metadata.ask(payload.text, Ask("x"), timeout={timeout})
-            except AskError as error:
-                return HandlerResponse.respond(Told(error.code))
-            return HandlerResponse.respond(told)
-
-        async def silent(payload: Ask, metadata: HandlerMetadata):
-            return None
-
-        async def stuck(payload: Ask, metadata: HandlerMetadata):
-            await asyncio.sleep(60)
-
-        async def broken(payload: Ask, metadata: HandlerMetadata):
-            raise ValueError("broken")
-
-        async def far(payload: Ask, metadata: HandlerMetadata):
-            return HandlerResponse(Ask("on"), to="silent")
-        """,
-        {"asker": {"peers": ["silent", "stuck", "broken", "far"]}, "silent": {}, "stuck": {}, "broken": {},
-         "far": {"peers": ["silent"]}},
-    )  # fmt: skip
+async def test_time_chance_and_names_differ_between_messages(world: MakeWorld) -> None:
+    made = world(VALUES.format(between="pass").replace("< 3", "< 1"), {"worker": {"peers": ["echo"]}, "echo": {}})
     async with made.running() as o:
-        injected = await o.inject("asker", {"text": target})
-        recorded = await o.until("step_recorded", thread=injected.thread_id)
-        await o.until("message_handled", thread=injected.thread_id, agent="asker")
-        assert (await o.replies(injected.thread_id))[0] == {"text": code}
-    assert recorded.data["error"]["code"] == code
+        for _ in range(2):
+            await o.inject("worker", {"text": "x"}, wait=True)
+        first, second = play(o)["TRACE"]
+    assert all(one != other for one, other in zip(first, second, strict=True))
+    assert first[1].utcoffset().total_seconds() == 0
+    assert 0 <= first[3] < 1
 
 
-async def test_asks_may_overlap(world: MakeWorld) -> None:
+@pytest.mark.parametrize("attempts", [1, 4])
+async def test_a_handling_is_attempted_as_often_as_the_organism_says(world: MakeWorld, attempts: int) -> None:
     made = world(
         """
-        async def asker(payload: Ask, metadata: HandlerMetadata):
-            told = await asyncio.gather(*(metadata.ask("echo", Ask(str(n))) for n in range(5)))
-            return HandlerResponse.respond(Told(" ".join(each.text for each in told)))
-
-        async def echo(payload: Ask, metadata: HandlerMetadata):
-            return HandlerResponse.respond(Told(payload.text))
+        async def broken(payload: Ask, metadata: HandlerMetadata):
+            TRACE.append(metadata.attempt)
+            raise ValueError("broken")
         """,
-        {"asker": {"peers": ["echo"]}, "echo": {}},
+        {"broken": {}},
+        retry={"attempts": attempts, "base_delay_s": 0.01},
     )
     async with made.running() as o:
-        outcome = await o.inject("asker", {"text": ""}, wait=True)
-    assert outcome.replies == ({"text": "0 1 2 3 4"},)
+        await o.inject("broken", {"text": "x"}, wait=True)
+        dead = (await o.events("message_dead"))[0].data
+        assert play(o)["TRACE"] == list(range(1, attempts + 1))
+    assert dead["attempts"] == attempts
 
 
-APPROVER = """
-async def approver(payload: Ask, metadata: HandlerMetadata):
-    approval = await metadata.approve({"pay": 5})
-    return HandlerResponse.respond(Told(f"{approval.decision} {approval.edits} {approval.comment}"))
+async def test_failed_attempts_are_counted_across_crashes(world: MakeWorld) -> None:
+    source = """
+    async def broken(payload: Ask, metadata: HandlerMetadata):
+        raise ValueError(f"attempt {metadata.attempt}")
+    """
+    made = world(source, {"broken": {}}, retry={"base_delay_s": 60, "max_delay_s": 60})
+    time = TurnedTime()
+    async with made.running(parts=time.parts()) as o:
+        thread = (await o.inject("broken", {"text": "x"})).thread_id
+        await o.until("message_retried")
+        await o.crash()
+    for seed in (2, 3):
+        async with made.running(parts=time.parts(seed)) as o:
+            time.turn(61)
+            await o.until("message_retried" if seed == 2 else "message_dead", after=o.log.head)
+            await o.crash()
+    async with made.running(parts=time.parts(4)) as o:
+        dead = (await o.events("message_dead"))[0].data
+        assert (await o.thread(thread))["status"] == "error"
+        assert len(await o.events("message_started")) == 3
+    assert (dead["attempts"], dead["reason"]) == (3, "ValueError: attempt 3")
+
+
+async def test_a_retry_that_is_due_later_is_not_earlier_after_a_restart(world: MakeWorld) -> None:
+    made = world(
+        "async def broken(payload: Ask, metadata: HandlerMetadata):\n    raise ValueError\n",
+        {"broken": {}},
+        retry={"base_delay_s": 60, "max_delay_s": 60},
+    )
+    time = TurnedTime()
+    async with made.running(parts=time.parts()) as o:
+        await o.inject("broken", {"text": "x"})
+        await o.until("message_retried")
+        await o.crash()
+    async with made.running(parts=time.parts(2)) as o:
+        time.turn(55)
+        await time.ticked(o)
+        assert len(await o.events("message_started")) == 1
+        time.turn(6)
+        second = await o.until("message_started", attempt=2)
+    assert second.data["after"] == "retry"
+
+
+DIVERGING = """
+async def worker(payload: Ask, metadata: HandlerMetadata):
+    try:
+        {first}
+    except BaseException:
+        {swallow}
+    {second}
+    await gate("end")
+    return HandlerResponse.respond(Told("end"))
+
+async def echo(payload: Ask, metadata: HandlerMetadata):
+    return HandlerResponse.respond(payload)
+
+async def touch(key: str):
+    TRACE.append(key)
 """
 
 
-async def test_a_human_decides_once_and_the_decision_outlives_a_restart(world: MakeWorld) -> None:
-    made = world(APPROVER, {"approver": {}})
-    async with made.running() as o:
-        injected = await o.inject("approver", {"text": ""})
-        requested = await o.until("approval_requested", thread=injected.thread_id)
-        await o.crash()
-    async with made.running() as o:
-        approval = requested.data["approval"]
-        decide = ResolveApproval(approval=approval, decision="approve", edits={"pay": 4}, comment="less")
-        results = await asyncio.gather(o.do(decide), o.do(decide), return_exceptions=True)
-        assert [isinstance(result, AlreadyResolved) for result in results] == [False, True]
-        assert await answers(o, injected.thread_id) == ["approve {'pay': 4} less"]
-
-
-async def test_an_approval_that_nobody_gives_expires(world: MakeWorld) -> None:
-    async with world(APPROVER, {"approver": {}}, limits={"approval_expires_s": 0.05}).running() as o:
-        outcome = await o.inject("approver", {"text": ""}, wait=True)
-    assert outcome.replies == ({"text": "expired None "},)
-
-
-async def test_a_reminder_nudges_once_what_it_waits_for_has_passed(world: MakeWorld) -> None:
+@pytest.mark.parametrize(
+    ("before", "after", "words"),
+    [
+        ("await metadata.now()", "await metadata.uuid()", ("now", "uuid")),
+        ('await metadata.ask("echo", Ask("x"))', 'await metadata.ask("echo", Ask("y"))', ("ask", "ask")),
+        ('await metadata.ask("echo", Ask("x"))', 'await metadata.ask("sink", Ask("x"))', ("ask", "ask")),
+        ('await metadata.effect("a", touch)', 'await metadata.effect("b", touch)', ("effect", "effect")),
+        ('await metadata.effect("a", touch)', 'await metadata.effect("a", touch, kind="pure")', ("effect", "effect")),
+        ("await metadata.random()", 'await metadata.effect("a", touch)', ("random", "effect")),
+    ],
+)
+async def test_a_step_that_does_not_fit_its_record_stops_the_handling_and_names_both(
+    world: MakeWorld, before: str, after: str, words: tuple[str, str]
+) -> None:
     made = world(
-        """
-        async def planner(payload: Ask | Told, metadata: HandlerMetadata):
-            if isinstance(payload, Told):
-                return HandlerResponse.respond(Told(f"[{metadata.todo_nudge.split(' (')[0]}]"))
-            wanted = TodoUntil(wait_for="Told", from_listener="worker", description="check")
-            registered = await metadata.ask("system.todo", wanted)
-            assert isinstance(registered, TodoRegistered)
-            return HandlerResponse(Ask("do it"), to="worker")
-
-        async def worker(payload: Ask, metadata: HandlerMetadata):
-            return HandlerResponse.respond(Told("done"))
-        """,
-        {"planner": {"peers": ["worker"]}, "worker": {}},
+        DIVERGING.format(first=before, second="pass", swallow="raise"),
+        {"worker": {"peers": ["echo", "sink"]}, "echo": {}, "sink": {"handler": "echo"}},
     )
     async with made.running() as o:
-        outcome = await o.inject("planner", {"text": ""}, wait=True)
-    assert outcome.replies == ({"text": "[check]"},)
+        injected = await o.inject("worker", {"text": "x"})
+        await at_gate(o, "end")
+        await o.crash()
+    made.write(DIVERGING.format(first=after, second="await metadata.effect('never', touch)", swallow="raise"))
+    async with made.running() as o:
+        assert await o.tenant.ended(injected.thread_id, 10)
+        dead = (await o.events("message_dead"))[0].data
+        assert play(o)["TRACE"] == []
+        assert len(await o.events("message_retried")) == 0
+        open_gate(o, "end")
+        await o.do(ReplayDeadLetter(message_id=injected.message_id))
+        assert await o.tenant.ended(injected.thread_id, 10)
+        assert (await o.thread(injected.thread_id))["status"] == "completed"
+    assert dead["code"] == "replay_diverged"
+    recorded, now = dead["reason"].split(";")
+    assert recorded.startswith(f"Step 1 is recorded as {words[0]} with input ")
+    assert now.startswith(f" now it is {words[1]} with input ")
+
+
+async def test_a_handler_that_swallows_its_divergence_answers_nothing(world: MakeWorld) -> None:
+    made = world(
+        DIVERGING.format(first="await metadata.now()", second="pass", swallow="pass"), {"worker": {}, "echo": {}}
+    )
+    async with made.running() as o:
+        injected = await o.inject("worker", {"text": "x"})
+        await at_gate(o, "end")
+        await o.crash()
+    made.write(DIVERGING.format(first="await metadata.uuid()", second="return None", swallow="pass"))
+    async with made.running() as o:
+        assert await o.tenant.ended(injected.thread_id, 10)
+        assert [event.data["code"] for event in await o.events("message_dead")] == ["replay_diverged"]
+        assert await o.replies(injected.thread_id) == ()
+
+
+async def test_more_steps_than_are_recorded_are_no_divergence(world: MakeWorld) -> None:
+    made = world(
+        DIVERGING.format(first="await metadata.now()", second="pass", swallow="raise"), {"worker": {}, "echo": {}}
+    )
+    async with made.running() as o:
+        injected = await o.inject("worker", {"text": "x"})
+        await at_gate(o, "end")
+        await o.crash()
+    made.write(DIVERGING.format(first="await metadata.now()", second="await metadata.uuid()", swallow="raise"))
+    async with made.running() as o:
+        await at_gate(o, "end")
+        open_gate(o, "end")
+        assert await answers(o, injected.thread_id) == ["end"]

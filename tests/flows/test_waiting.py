@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import itertools
+import asyncio
 from typing import Any
 
 import pytest
 
-from organism.errors import NotFound
+from organism.errors import AlreadyResolved, NotFound
 from organism.model.commands import (
     Command,
     KillThread,
@@ -110,7 +110,7 @@ PAUSES = {
 }
 
 
-@pytest.mark.parametrize("order", list(itertools.permutations(PAUSES)), ids="-".join)
+@pytest.mark.parametrize("order", [("agent", "organism", "thread"), ("thread", "organism", "agent")], ids="-".join)
 @pytest.mark.parametrize("body", ["await gate('first'); " + ASK, ASK])
 async def test_of_several_pauses_the_last_resume_lets_it_go_on(
     world: MakeWorld, order: tuple[str, ...], body: str
@@ -170,12 +170,19 @@ async def approver(payload: Ask, metadata: HandlerMetadata):
 
 
 @pytest.mark.parametrize("decision", ["approve", "reject"])
-async def test_a_human_s_word_reaches_the_handler_and_in_a_pause_it_waits(world: MakeWorld, decision: str) -> None:
-    async with world(APPROVING, {"approver": {}}).running() as o:
+async def test_a_human_s_word_comes_once_reaches_the_handler_after_a_restart_and_in_a_pause_it_waits(
+    world: MakeWorld, decision: Any
+) -> None:
+    made = world(APPROVING, {"approver": {}})
+    async with made.running() as o:
         thread = (await o.inject("approver", {"text": "x"})).thread_id
         approval = (await o.until("approval_requested")).data["approval"]
         await o.do(PauseAgent(agent="approver"))
-        await o.do(ResolveApproval(approval=approval, decision=decision, edits=[1], comment="so"))  # type: ignore[arg-type]  # a parameter
+        await o.crash()
+    async with made.running() as o:
+        decide = ResolveApproval(approval=approval, decision=decision, edits=[1], comment="so")
+        results = await asyncio.gather(o.do(decide), o.do(decide), return_exceptions=True)
+        assert [isinstance(result, AlreadyResolved) for result in results] == [False, True]
         assert play(o)["TRACE"] == []
         await o.do(ResumeAgent(agent="approver"))
         assert await answers(o, thread) == [f"{decision} [1] 'so' by default"]
@@ -198,3 +205,53 @@ async def test_time_goes_on_for_asks_and_approvals_while_the_process_is_down(wor
         await o.until("message_handled", agent="asker")
         assert await o.replies(asked.thread_id) == ({"text": "timeout"},)
         assert await answers(o, approved.thread_id) == ["expired None '' by "]
+
+
+NO_REPLY = """
+async def asker(payload: Ask, metadata: HandlerMetadata):
+    try:
+        await metadata.ask(payload.text, Ask("x"), timeout=0.1 if payload.text == "stuck" else 5)
+    except AskError as error:
+        return HandlerResponse.respond(Told(error.code))
+
+async def silent(payload: Ask, metadata: HandlerMetadata):
+    return None
+
+async def stuck(payload: Ask, metadata: HandlerMetadata):
+    await asyncio.sleep(60)
+
+async def broken(payload: Ask, metadata: HandlerMetadata):
+    raise ValueError("broken")
+
+async def far(payload: Ask, metadata: HandlerMetadata):
+    return HandlerResponse(Ask("on"), to="silent")
+"""
+CODES = {"nobody": "routing", "silent": "no_reply", "stuck": "timeout", "broken": "dead_letter", "far": "no_reply"}
+
+
+async def test_an_ask_without_a_reply_says_why(world: MakeWorld) -> None:
+    listeners: dict[str, dict[str, Any]] = {name: {"peers": ["silent"]} for name in CODES if name != "nobody"}
+    async with world(NO_REPLY, {**listeners, "asker": {"peers": list(listeners)}}).running() as o:
+        for target, code in CODES.items():
+            thread = (await o.inject("asker", {"text": target})).thread_id
+            recorded = await o.until("step_recorded", thread=thread)
+            await o.until("message_handled", thread=thread, agent="asker")
+            assert (await o.replies(thread))[0] == {"text": code}
+            assert recorded.data["error"]["code"] == code
+
+
+async def test_asks_may_overlap(world: MakeWorld) -> None:
+    made = world(
+        """
+        async def asker(payload: Ask, metadata: HandlerMetadata):
+            told = await asyncio.gather(*(metadata.ask("echo", Ask(str(n))) for n in range(5)))
+            return HandlerResponse.respond(Told(" ".join(each.text for each in told)))
+
+        async def echo(payload: Ask, metadata: HandlerMetadata):
+            return HandlerResponse.respond(Told(payload.text))
+        """,
+        {"asker": {"peers": ["echo"]}, "echo": {}},
+    )
+    async with made.running() as o:
+        outcome = await o.inject("asker", {"text": ""}, wait=True)
+    assert outcome.replies == ({"text": "0 1 2 3 4"},)
