@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from decimal import Decimal
 
-import pytest
-
 from organism.model.completion import CompleteError, Completion
 from organism.pump.models import ModelCall, Outcome
 from tests.flows.speaker import Speaker, Tell
@@ -144,30 +142,30 @@ async def test_a_refusal_of_the_second_try_leaves_nothing_reserved(world: MakeWo
     assert [event.data["tokens"] for event in settled] == [300]
 
 
-@pytest.mark.parametrize(
-    ("call", "reason"),
-    [
-        ('metadata.complete([], model="m")', "at least one"),
-        ('metadata.complete("hello", model="m")', "a list of messages"),
-        ('metadata.complete([{"content": "x"}])', "with `role`"),
-        ('metadata.complete([{"role": "user", "content": "x"}], temp=1)', "takes model, tools"),
-        ('metadata.complete([{"role": "user", "content": "x"}], tools=("calculator",))', "ToolSpec(name"),
-        ('metadata.complete([{"role": "user", "content": "x"}], block="")', "1 to 200 characters"),
-        ('metadata.complete([{"role": "user", "content": b"x"}])', "cannot be written as JSON"),
-    ],
-)
-async def test_what_is_no_call_is_told_with_what_is(world: MakeWorld, call: str, reason: str) -> None:
-    source = f"""
-    async def talker(payload: Ask, metadata: HandlerMetadata):
-        try:
-            await {call}
-        except ValueError as error:
-            return HandlerResponse.respond(Told(str(error)))
-    """
+NO_CALLS = [
+    ('metadata.complete([], model="m")', "at least one"),
+    ('metadata.complete("hello", model="m")', "a list of messages"),
+    ('metadata.complete([{"content": "x"}])', "with `role`"),
+    ('metadata.complete([{"role": "user", "content": "x"}], temp=1)', "takes model, tools"),
+    ('metadata.complete([{"role": "user", "content": "x"}], tools=("calculator",))', "ToolSpec(name"),
+    ('metadata.complete([{"role": "user", "content": "x"}], block="")', "1 to 200 characters"),
+    ('metadata.complete([{"role": "user", "content": b"x"}])', "cannot be written as JSON"),
+]
+
+
+async def test_what_is_no_call_is_told_with_what_is(world: MakeWorld) -> None:
+    source = """
+async def talker(payload: Ask, metadata: HandlerMetadata):
+    try:
+        await eval(payload.text)
+    except ValueError as error:
+        return HandlerResponse.respond(Told(str(error)))
+"""
     made, speaker = world(source, {"talker": {}}), Speaker()
     async with made.running(parts=speaker.parts()) as o:
-        outcome = await o.inject("talker", {"text": ""}, wait=True)
-    assert reason in outcome.replies[0]["text"]
+        for call, reason in NO_CALLS:
+            outcome = await o.inject("talker", {"text": call}, wait=True)
+            assert reason in outcome.replies[0]["text"]
     assert speaker.calls == []
 
 

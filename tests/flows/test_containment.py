@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from typing import Any
 
 import pytest
 
 from organism.testing import Running
 from tests.flows.stage import answers, folded_anew, folded_live, open_gate
-from tests.flows.world import MakeWorld, World
+from tests.flows.world import MakeWorld
 
 OTHERS = """
 class Mute(Exception):
@@ -115,8 +114,6 @@ async def break_down(key: str):
 async def plain(payload: Ask, metadata: HandlerMetadata):
     return None
 
-async def bad(payload: Ask, metadata: HandlerMetadata):
-    {body}
 """
 BODIES = {
     "an error with a lone surrogate in its text": "raise ValueError(chr(0xd800))",
@@ -196,12 +193,16 @@ REFUSALS = {
 }
 
 
-LISTENERS: dict[str, dict[str, Any]] = {"bad": {"peers": ["echo"]}, "bystander": {}, "echo": {}}
-
-
 @asynccontextmanager
-async def contained(made: World) -> AsyncIterator[Running]:
-    """A bystander runs, and what happens meanwhile makes it begin anew as little as the tenant's life."""
+async def contained(world: MakeWorld, bodies: Sequence[str], *, is_blocking: bool = False) -> AsyncIterator[Running]:
+    """Handlers ``bad-0``, ``bad-1`` … of these bodies, and a bystander that runs meanwhile.
+
+    What happens makes it begin anew as little as the tenant's life.
+    """
+    form = ("" if is_blocking else "async ") + "def bad_{}(payload: Ask, metadata: HandlerMetadata):\n    {}\n\n"
+    source = OTHERS + "".join(form.format(n, body.replace("bad(", f"bad_{n}(")) for n, body in enumerate(bodies))
+    bad = {f"bad-{n}": {"peers": ["echo"], "blocking": is_blocking} for n in range(len(bodies))}
+    made = world(source, {"bystander": {}, "echo": {}, **bad}, retry={"attempts": 1})
     async with made.running(on_disk=False) as o:
         bystander = await o.inject("bystander", {"text": "x"})
         yield o
@@ -212,36 +213,31 @@ async def contained(made: World) -> AsyncIterator[Running]:
         assert await folded_live(o) == await folded_anew(o.log)
 
 
-@pytest.mark.parametrize("body", BODIES.values(), ids=BODIES.keys())
-async def test_whatever_a_handler_does_ends_its_own_message_and_nothing_else(world: MakeWorld, body: str) -> None:
-    made = world(OTHERS.replace("{body}", body), LISTENERS, retry={"attempts": 1})
-    async with contained(made) as o:
-        bad = await o.inject("bad", {"text": "x"}, wait=True, seconds=10)
-    assert bad.thread is not None
-    assert bad.thread["status"] in {"error", "completed"}
+async def test_whatever_a_handler_does_ends_its_own_message_and_nothing_else(world: MakeWorld) -> None:
+    async with contained(world, list(BODIES.values())) as o:
+        for number, what in enumerate(BODIES):
+            bad = await o.inject(f"bad-{number}", {"text": "x"}, wait=True, seconds=10)
+            assert bad.thread is not None
+            assert bad.thread["status"] in {"error", "completed"}, what
 
 
 @pytest.mark.parametrize("is_blocking", [False, True])
-@pytest.mark.parametrize(("body", "code"), FAILURES.values(), ids=FAILURES.keys())
 async def test_an_answer_or_an_error_that_misbehaves_is_the_dead_letter_of_its_message_alone(
-    world: MakeWorld, body: str, code: str, *, is_blocking: bool
+    world: MakeWorld, *, is_blocking: bool
 ) -> None:
-    source = OTHERS.replace("{body}", body)
-    if is_blocking:
-        source = source.replace("async def bad(", "def bad(")
-    listeners = {**LISTENERS, "bad": {"peers": ["echo"], "blocking": is_blocking}}
-    async with contained(world(source, listeners, retry={"attempts": 1})) as o:
-        bad = await o.inject("bad", {"text": "x"}, wait=True, seconds=10)
-        (dead,) = await o.events("message_dead")
-        assert (dead.thread, dead.data["code"], dead.data["attempts"]) == (bad.thread_id, code, 1)
+    async with contained(world, [body for body, _ in FAILURES.values()], is_blocking=is_blocking) as o:
+        for number, (what, (_, code)) in enumerate(FAILURES.items()):
+            bad = await o.inject(f"bad-{number}", {"text": "x"}, wait=True, seconds=10)
+            (dead,) = await o.events("message_dead", thread=bad.thread_id)
+            assert (dead.data["code"], dead.data["attempts"]) == (code, 1), what
+        assert len(await o.events("message_dead")) == len(FAILURES)
 
 
-@pytest.mark.parametrize("to", ["to='echo'", "to=None"])
-@pytest.mark.parametrize("payload", REFUSALS.values(), ids=REFUSALS.keys())
-async def test_a_payload_that_misbehaves_is_a_refused_send(world: MakeWorld, payload: str, to: str) -> None:
-    body = f"return HandlerResponse({payload}, {to})"
-    async with contained(world(OTHERS.replace("{body}", body), LISTENERS, retry={"attempts": 1})) as o:
-        bad = await o.inject("bad", {"text": "x"}, wait=True, seconds=10)
-        (refused,) = await o.events("message_refused")
-        assert (refused.thread, refused.data["code"]) == (bad.thread_id, "validation")
+async def test_a_payload_that_misbehaves_is_a_refused_send(world: MakeWorld) -> None:
+    cases = [(what, f"{payload}, {to}") for what, payload in REFUSALS.items() for to in ("to='echo'", "to=None")]
+    async with contained(world, [f"return HandlerResponse({send})" for _, send in cases]) as o:
+        for number, (what, _) in enumerate(cases):
+            bad = await o.inject(f"bad-{number}", {"text": "x"}, wait=True, seconds=10)
+            (refused,) = await o.events("message_refused", thread=bad.thread_id)
+            assert refused.data["code"] == "validation", what
         assert await o.events("message_dead") == []

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from organism.testing import Running
 from tests.flows.stage import play
 from tests.flows.world import MakeWorld, World
@@ -66,25 +64,22 @@ async def test_it_nudges_at_each_later_delivery_until_it_is_complete(world: Make
     assert seen == ["", "", "", "look at it", "look at it", "look at it", ""]
 
 
-@pytest.mark.parametrize(
-    ("wanted", "sent", "is_nudged"),
-    [
-        ("Told", "send teller", True),
-        ("Told teller", "send teller", True),
-        ("Told slow-teller", "send teller", False),
-        ("told", "send teller", False),
-        ("Tol", "send teller", False),
-        ("Told", "send slow-teller", False),
-        ("TellSlowly", "send slow-teller", True),
-        ("Ask console", "", True),
-    ],
-)
-async def test_it_waits_for_the_exact_type_from_that_listener_or_from_any(
-    world: MakeWorld, wanted: str, sent: str, *, is_nudged: bool
-) -> None:
+WAITS = [
+    ("Told", "send teller", True),
+    ("Told teller", "send teller", True),
+    ("Told slow-teller", "send teller", False),
+    ("told", "send teller", False),
+    ("Tol", "send teller", False),
+    ("Told", "send slow-teller", False),
+    ("TellSlowly", "send slow-teller", True),
+    ("Ask console", "", True),
+]
+
+
+async def test_it_waits_for_the_exact_type_from_that_listener_or_from_any(world: MakeWorld) -> None:
     async with planning(world).running(on_disk=False) as o:
-        seen = await nudges(o, f"until {wanted}", sent, "")
-    assert bool(seen[-1]) is is_nudged
+        for wanted, sent, is_nudged in WAITS:
+            assert bool((await nudges(o, f"until {wanted}", sent, ""))[-1]) is is_nudged, wanted
 
 
 async def test_a_reminder_is_its_own_agent_s_and_its_own_thread_s(world: MakeWorld) -> None:
@@ -114,13 +109,10 @@ async def test_it_outlives_a_restart(world: MakeWorld) -> None:
         assert play(o)["TRACE"] == ["look at it"]
 
 
-@pytest.mark.parametrize(("text", "refused"), [("unknown", []), ("wrong", ["validation"])])
-async def test_what_the_listener_of_reminders_does_not_take_is_refused_like_any_send(
-    world: MakeWorld, text: str, refused: list[str]
-) -> None:
+async def test_what_the_listener_of_reminders_does_not_take_is_refused_like_any_send(world: MakeWorld) -> None:
     async with planning(world).running(on_disk=False) as o:
-        outcome = await o.inject("planner", {"text": text}, wait=True)
-        codes = [event.data["code"] for event in await o.events("message_refused")]
-        assert outcome.thread is not None
-        assert outcome.thread["status"] == "completed"
-    assert codes == refused
+        for text, refused in (("unknown", []), ("wrong", ["validation"])):
+            outcome = await o.inject("planner", {"text": text}, wait=True)
+            found = await o.events("message_refused", thread=outcome.thread_id)
+            assert [event.data["code"] for event in found] == refused
+            assert (await o.thread(outcome.thread_id))["status"] == "completed"

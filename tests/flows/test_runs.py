@@ -53,18 +53,20 @@ def steps(*lines: str) -> str:
     return SHOWER.format(steps="\n    ".join(lines))
 
 
-@pytest.mark.parametrize("kind", DATA)
-async def test_an_entry_is_one_event_with_what_it_says_beside_it(world: MakeWorld, kind: str) -> None:
-    async with world(steps(f"await metadata.emit({kind!r}, {DATA[kind]!r})"), {"shower": {}}).running() as o:
-        outcome = await o.inject("shower", {"text": ""}, wait=True)
-        entry, done = await shown(o, outcome.thread_id)
-    assert entry.type == f"run_{kind}"
-    assert (entry.data["message"], entry.data["agent"]) == (outcome.message_id, "shower")
-    assert entry_of(entry) == {"type": kind, "data": DATA[kind]}
-    assert entry.content is not None
-    assert entry.content.owner == outcome.thread_id
-    assert not {"text", "output", "input", "payload", "url"} & entry.data.keys()
-    assert entry_of(done) == {"type": "done", "data": {"stopReason": "stop"}}
+async def test_an_entry_is_one_event_with_what_it_says_beside_it(world: MakeWorld) -> None:
+    async with world(
+        steps(f"await metadata.emit(payload.text, {DATA!r}[payload.text])"), {"shower": {}}
+    ).running() as o:
+        for kind, data in DATA.items():
+            outcome = await o.inject("shower", {"text": kind}, wait=True)
+            entry, done = await shown(o, outcome.thread_id)
+            assert entry.type == f"run_{kind}"
+            assert (entry.data["message"], entry.data["agent"]) == (outcome.message_id, "shower")
+            assert entry_of(entry) == {"type": kind, "data": data}
+            assert entry.content is not None
+            assert entry.content.owner == outcome.thread_id
+            assert not {"text", "output", "input", "payload", "url"} & entry.data.keys()
+            assert entry_of(done) == {"type": "done", "data": {"stopReason": "stop"}}
 
 
 def test_each_type_of_the_vocabulary_is_tried() -> None:
@@ -72,32 +74,36 @@ def test_each_type_of_the_vocabulary_is_tried() -> None:
     assert set(REQUIRED) == set(DATA) | blocks | {"done"}
 
 
-@pytest.mark.parametrize(
-    ("entry", "reason"),
-    [
-        ("'poem', {}", "A run has entries of the types message, thought"),
-        ("'message', 'hi'", "is a dict with text; str came"),
-        ("'message', {}", "needs text; text is missing"),
-        ("'message', {'text': 1}", "`text` is a text; 1 came"),
-        ("'message_start', {'id': ''}", "`id` is a text of 1 to 200 characters"),
-        ("'tool_call', {'id': 'c', 'name': 'n'}", "needs id, name, input; input is missing"),
-        ("'tool_result', {'id': 'c', 'output': 1, 'isError': 'no'}", "`isError` is true or false"),
-        ("'usage', {'input': True, 'output': 1, 'total': 1}", "`input` is a number of tokens"),
-        ("'done', {'stopReason': 'bored'}", "`stopReason` is one of stop, length"),
-        ("'data', {'name': 'x', 'data': {1, 2}}", "cannot be written as JSON"),
-        ("'data', {'name': 'x', 'data': 'y' * 2000}", "at most 1200 are taken"),
-        ("'message_delta', {'id': 'm', 'delta': 'x'}", "No message 'm' has begun"),
-        ("'thought_end', {'id': 'm'}", "No thought 'm' has begun"),
-    ],
-)
-async def test_what_is_no_entry_is_told_with_what_is(world: MakeWorld, entry: str, reason: str) -> None:
+NO_ENTRIES = [
+    ("'poem', {}", "A run has entries of the types message, thought"),
+    ("'message', 'hi'", "is a dict with text; str came"),
+    ("'message', {}", "needs text; text is missing"),
+    ("'message', {'text': 1}", "`text` is a text; 1 came"),
+    ("'message_start', {'id': ''}", "`id` is a text of 1 to 200 characters"),
+    ("'tool_call', {'id': 'c', 'name': 'n'}", "needs id, name, input; input is missing"),
+    ("'tool_result', {'id': 'c', 'output': 1, 'isError': 'no'}", "`isError` is true or false"),
+    ("'usage', {'input': True, 'output': 1, 'total': 1}", "`input` is a number of tokens"),
+    ("'done', {'stopReason': 'bored'}", "`stopReason` is one of stop, length"),
+    ("'data', {'name': 'x', 'data': {1, 2}}", "cannot be written as JSON"),
+    ("'data', {'name': 'x', 'data': 'y' * 2000}", "at most 1200 are taken"),
+    ("'message_delta', {'id': 'm', 'delta': 'x'}", "No message 'm' has begun"),
+    ("'thought_end', {'id': 'm'}", "No thought 'm' has begun"),
+]
+
+
+async def test_what_is_no_entry_is_told_with_what_is(world: MakeWorld) -> None:
+    entries = ", ".join(f"({entry})" for entry, _ in NO_ENTRIES)
     source = steps(
-        "try:", f"    await metadata.emit({entry})", "except ValueError as error:", "    TRACE.append(str(error))"
+        "try:",
+        f"    await metadata.emit(*[{entries}][int(payload.text)])",
+        "except ValueError as error:",
+        "    TRACE.append(str(error))",
     )
     async with world(source, {"shower": {}}, limits={"max_payload_bytes": 300}).running() as o:
-        outcome = await o.inject("shower", {"text": ""}, wait=True)
-        assert await shown(o, outcome.thread_id) == []
-        assert reason in play(o)["TRACE"][0]
+        for number, (_, reason) in enumerate(NO_ENTRIES):
+            outcome = await o.inject("shower", {"text": str(number)}, wait=True)
+            assert await shown(o, outcome.thread_id) == []
+            assert reason in play(o)["TRACE"][-1]
 
 
 async def test_a_block_begins_once_until_it_has_ended(world: MakeWorld) -> None:
