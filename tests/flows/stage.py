@@ -5,13 +5,23 @@ from __future__ import annotations
 import asyncio
 import inspect
 import random
+from collections.abc import Callable
 from typing import Any
 
 import orjson
 
 from organism.bootstrap import Parts
 from organism.log.log import Log
-from organism.model.commands import Inject
+from organism.model.commands import (
+    Command,
+    Inject,
+    PauseAgent,
+    PauseOrganism,
+    PauseThread,
+    ResumeAgent,
+    ResumeOrganism,
+    ResumeThread,
+)
 from organism.model.events import Event
 from organism.pump import inject
 from organism.pump.folded import Folded, dump
@@ -46,10 +56,33 @@ async def answers(o: Running, thread: str) -> list[str]:
     return [reply["text"] for reply in await o.replies(thread)]
 
 
+def pause_of(what: str, thread: str = "") -> tuple[Command, Command]:
+    """How to pause and resume the thread, the organism or the agent of this name."""
+    if what == "thread":
+        return PauseThread(thread_id=thread), ResumeThread(thread_id=thread)
+    if what == "organism":
+        return PauseOrganism(), ResumeOrganism()
+    return PauseAgent(agent=what), ResumeAgent(agent=what)
+
+
+async def stopping(o: Running, grace_s: float) -> asyncio.Task[None]:
+    """A stop that has begun."""
+    task = asyncio.create_task(o.organism.stop(grace_s=grace_s))
+    while not o.tenant.operator.stopping:
+        await asyncio.wait([task], timeout=0.001)
+    return task
+
+
+async def until(holds: Callable[[], bool]) -> None:
+    """Wait until something is so that no event tells of."""
+    async with asyncio.timeout(PLAY_S):
+        while not holds():
+            await asyncio.wait([asyncio.get_running_loop().create_future()], timeout=0.002)
+
+
 async def decided(o: Running) -> None:
     """Wait until something is decided that is not on disk; the disk must be held."""
-    while not o.pump.runtime.pending:
-        await asyncio.wait([asyncio.get_running_loop().create_future()], timeout=0.001)
+    await until(lambda: o.pump.runtime.pending > 0)
 
 
 class TurnedTime:

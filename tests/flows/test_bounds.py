@@ -252,3 +252,22 @@ async def test_a_message_may_go_as_deep_as_the_limit_says(
     assert depths == list(range(1, deepest + 1))
     assert (refused["code"], refused["why"], refused["from"]) == ("validation", "depth", "digger")
     assert f"max_depth ({deepest})" in refused["reason"]
+
+
+async def test_a_thread_with_too_much_open_sends_no_more(world: MakeWorld) -> None:
+    made = world(
+        """
+        async def flooder(payload: Ask, metadata: HandlerMetadata):
+            return [HandlerResponse(Ask(str(n)), to="sink") for n in range(20)]
+
+        async def sink(payload: Ask, metadata: HandlerMetadata):
+            return None
+        """,
+        {"flooder": {"peers": ["sink"]}, "sink": {}},
+        limits={"max_open_per_thread": 10},
+    )
+    async with made.running() as o:
+        outcome = await o.inject("flooder", {"text": ""}, wait=True)
+        refused = await o.events("message_refused", thread=outcome.thread_id)
+    assert {event.data["why"] for event in refused} == {"flood"}
+    assert 10 <= len(refused) <= 12

@@ -5,16 +5,10 @@ from __future__ import annotations
 import pytest
 
 from organism.model.commands import (
-    Command,
     PauseAgent,
-    PauseOrganism,
-    PauseThread,
-    ResumeAgent,
-    ResumeOrganism,
-    ResumeThread,
 )
 from organism.testing import Running
-from tests.flows.stage import TurnedTime, answers, open_gate
+from tests.flows.stage import TurnedTime, answers, open_gate, pause_of
 from tests.flows.world import MakeWorld, World
 
 CHAIN = """
@@ -39,15 +33,6 @@ LISTENERS = {"first": {"peers": ["middle"]}, "middle": {"peers": ["last"]}, "las
 def chain(world: MakeWorld, **top: object) -> World:
     """Three in a row, the last of which answers when its gate is opened."""
     return world(CHAIN, LISTENERS, **top)
-
-
-def pause_of(what: str, thread: str) -> tuple[Command, Command]:
-    """How to pause and resume this agent, the thread or the organism."""
-    if what == "thread":
-        return PauseThread(thread_id=thread), ResumeThread(thread_id=thread)
-    if what == "organism":
-        return PauseOrganism(), ResumeOrganism()
-    return PauseAgent(agent=what), ResumeAgent(agent=what)
 
 
 async def hold(o: Running, time: TurnedTime, what: str, thread: str) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from organism.errors import InvalidPayload, NotFound
@@ -146,12 +144,17 @@ async def test_a_reply_whose_class_the_annotation_does_not_name_ends_unread_and_
     assert result.thread["status"] == "completed"
 
 
-@pytest.mark.parametrize("json", [{"text": 1}, {"words": "x"}, [], "x"])
-async def test_only_the_payload_class_can_be_injected(world: MakeWorld, json: Any) -> None:
+async def test_only_the_payload_class_can_be_injected_and_what_is_refused_leaves_no_trace(world: MakeWorld) -> None:
     made = world(ANNOTATED.format(annotation="Ask | Told"), {"front": {}, "strict": {"handler": "back"}})
     async with made.running(on_disk=False) as o:
-        with pytest.raises(InvalidPayload):
-            await o.inject("front", json)
+        head = o.log.head
+        odd: list[Any] = [{"text": 1}, {"words": "x"}, [], "x"]
+        for json in odd:
+            with pytest.raises(InvalidPayload):
+                await o.inject("front", json)
+        with pytest.raises(NotFound):
+            await o.inject("nobody", {"text": "x"})
+        assert o.log.head == head
 
 
 async def test_a_class_that_the_annotation_names_as_a_reply_cannot_be_sent_as_a_request(world: MakeWorld) -> None:
@@ -298,3 +301,23 @@ async def test_a_send_that_fits_no_schema_is_refused_and_disturbs_nobody(
     assert outcome.replies == ({"text": "validation"},)
     assert pairs(refused, "code", "from") == [("message_refused", "validation", "bad")]
     assert len(lives) == 1
+
+
+async def test_a_refused_send_tells_the_agent_one_generic_error(world: MakeWorld) -> None:
+    made = world(
+        """
+        async def curious(payload: Ask | SystemError, metadata: HandlerMetadata):
+            if isinstance(payload, SystemError):
+                return HandlerResponse.respond(Told(f"{payload.code}: {payload.message}"))
+            return HandlerResponse(Ask("x"), to=payload.text)
+
+        async def forbidden(payload: Ask, metadata: HandlerMetadata):
+            return None
+        """,
+        {"curious": {}, "forbidden": {}},
+    )
+    async with made.running() as o:
+        missing = await o.inject("curious", {"text": "nobody"}, wait=True)
+        forbidden = await o.inject("curious", {"text": "forbidden"}, wait=True)
+    assert missing.replies == forbidden.replies
+    assert missing.replies[0]["text"].startswith("routing: ")

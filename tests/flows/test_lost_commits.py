@@ -11,7 +11,16 @@ from organism.errors import CommitUnknown, LogUnavailable, ThreadKilled
 from organism.model.commands import Idempotency, Inject, Injected, KillThread, PauseAgent, ResumeAgent
 from organism.testing import Running
 from tests.flows.disk import Disk, Fault
-from tests.flows.stage import answers, at_gate, decided, folded_anew, folded_live, open_gate, play
+from tests.flows.stage import (
+    answers,
+    at_gate,
+    decided,
+    folded_anew,
+    folded_live,
+    open_gate,
+    play,
+    until,
+)
 from tests.flows.world import MakeWorld
 
 SOURCE = """
@@ -58,8 +67,7 @@ async def mend(o: Running, disk: Disk) -> None:
     """The disk works again; wait until all goes on."""
     disk.mend()
     await o.until("organism_started", life=2)
-    while o.tenant.recovering:
-        await asyncio.wait([asyncio.get_running_loop().create_future()], timeout=0.005)
+    await until(lambda: not o.tenant.recovering)
 
 
 @FAULTS
@@ -95,8 +103,7 @@ async def test_what_ran_starts_again_and_ends_once(world: MakeWorld, fault: Faul
         await o.pump.settled()
         disk.fail(fault)
         open_gate(o, "0")
-        while not o.tenant.recovering:
-            await asyncio.wait([asyncio.get_running_loop().create_future()], timeout=0.005)
+        await until(lambda: o.tenant.recovering)
         await mend(o, disk)
         for name in ("1", "2", "echo2"):
             open_gate(o, name)
@@ -156,8 +163,7 @@ async def test_an_effect_whose_record_is_unknown_is_repeated_or_waits_by_its_kin
         await o.pump.settled()
         disk.fail(fault)
         open_gate(o, "pay")
-        while not o.tenant.recovering:
-            await asyncio.wait([asyncio.get_running_loop().create_future()], timeout=0.005)
+        await until(lambda: o.tenant.recovering)
         await mend(o, disk)
         waits = fault is Fault.BEFORE and kind == "unsafe"
         if waits:
@@ -175,15 +181,12 @@ async def test_whatever_was_accepted_around_a_failure_is_handled(world: MakeWorl
     accepted: list[str] = []
     async with world(SOURCE, LISTENERS).running(parts=Parts(driver=disk)) as o:
         under_load = [asyncio.create_task(_press(o, accepted)) for _ in range(4)]
-        while len(accepted) < 10:
-            await asyncio.wait(under_load, timeout=0.005)
+        await until(lambda: len(accepted) >= 10)
         disk.fail(fault)
-        while not o.tenant.recovering:
-            await asyncio.wait(under_load, timeout=0.001)
+        await until(lambda: o.tenant.recovering)
         await mend(o, disk)
         enough = len(accepted) + 40
-        while len(accepted) < enough:
-            await asyncio.wait(under_load, timeout=0.005)
+        await until(lambda: len(accepted) >= enough)
         for task in under_load:
             task.cancel()
         await asyncio.gather(*under_load, return_exceptions=True)
@@ -237,8 +240,7 @@ async def test_a_disk_that_fails_again_at_the_first_commit_after_its_mending_is_
             await o.inject("worker", {"text": "x"})
         disk.fail(fault)
         disk.mend()
-        while disk.fault is not None:
-            await asyncio.wait([asyncio.get_running_loop().create_future()], timeout=0.005)
+        await until(lambda: disk.fault is None)
         await mend(o, disk)
         outcome = await o.inject("worker", {"text": "y"})
         await at_gate(o, "y")
@@ -261,8 +263,7 @@ async def test_who_waits_for_the_end_of_a_thread_hears_of_it_though_the_commit_w
         await decided(o)
         disk.fail(fault)
         disk.release()
-        while not o.tenant.recovering:
-            await asyncio.wait([asyncio.get_running_loop().create_future()], timeout=0.005)
+        await until(lambda: o.tenant.recovering)
         open_gate(o, "echo2")
         await mend(o, disk)
         assert (await waiting).replies == ({"text": "x"},)

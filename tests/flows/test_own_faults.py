@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-
 import pytest
 
 from organism.config.settings import Changes
@@ -15,7 +13,7 @@ from organism.pump.decision import Decision
 from organism.pump.folded import Folded
 from organism.pump.rules import Rules
 from organism.testing import Running
-from tests.flows.stage import at_gate, open_gate
+from tests.flows.stage import at_gate, open_gate, stopping, until
 from tests.flows.world import MakeWorld
 
 ECHO = """
@@ -27,10 +25,7 @@ async def echo(payload: Ask, metadata: HandlerMetadata):
 async def until_begun_anew(o: Running, life: int) -> None:
     """Wait for the life after this one, and until the tenant takes commands again."""
     await o.until("organism_started", life=life + 1)
-    while o.tenant.recovering:
-        turned = asyncio.Event()
-        asyncio.get_running_loop().call_soon(turned.set)
-        await turned.wait()
+    await until(lambda: not o.tenant.recovering)
 
 
 async def test_one_in_what_a_unit_makes_possible_folds_the_state_anew(world: MakeWorld) -> None:
@@ -122,9 +117,7 @@ async def slow(payload: Ask, metadata: HandlerMetadata):
     async with made.running() as o:
         injected = await o.inject("slow", {"text": "kept"})
         await at_gate(o, "slow")
-        stop = asyncio.create_task(o.organism.stop(grace_s=60))
-        while not o.tenant.operator.stopping:
-            await asyncio.wait([stop], timeout=0.001)
+        stop = await stopping(o, 60)
         o.tenant.broken(LookupError())
         assert o.tenant._recovery is None  # noqa: SLF001 - the next life folds the state
         await stop

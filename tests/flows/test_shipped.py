@@ -1,7 +1,8 @@
-"""The organism.yaml that ships, as a new user has it, and with a line or a file more."""
+"""The organism.yaml that ships, as a new user has it, and with a line or a file more; the agents that come along."""
 
 from __future__ import annotations
 
+import gc
 import json
 import shutil
 from pathlib import Path
@@ -11,6 +12,8 @@ import pytest
 from organism.testing import running
 from tests.agents.peer.answers import Answer, Called
 from tests.agents.peer.fixture import Peer
+from tests.flows.stage import TurnedTime
+from tests.flows.thinking import run_of
 
 ROOT = Path(__file__).parents[2]
 DRAFT = {"task": "Explain our AWS costs, formally and in detail", "purpose": "for the manager"}
@@ -144,3 +147,138 @@ async def test_a_new_version_of_a_prompt_is_a_new_file_and_the_old_one_stays(shi
     assert [json.loads(each.replies[0]["text"])["tone"] for each in found] == ["formal", "formal"]
     assert [len(json.loads(each.replies[0]["text"])) for each in found] == [1, 5]
     assert json.loads((folder / "v1.json").read_text()) == first
+
+
+async def test_one_injection_is_a_thread_of_four_messages(tmp_path: Path) -> None:
+    async with running(ROOT / "organism.yaml", tmp_path) as o:
+        outcome = await o.inject("greeter", {"name": "Dan"}, wait=True)
+        sent = [event.data for event in await o.events("message_sent", thread=outcome.thread_id)]
+    assert [(data["from"], data["to"]) for data in sent] == [
+        ("console", "greeter"),
+        ("greeter", "shouter"),
+        ("shouter", "response-handler"),
+        ("response-handler", "console"),
+    ]
+    assert outcome.thread is not None
+    assert outcome.thread["status"] == "completed"
+    assert outcome.thread["participants"] == ["console", "greeter", "shouter", "response-handler"]
+    assert outcome.thread["message_count"] == 4
+    assert outcome.replies[0]["message"] == "HELLO, DAN!"
+
+
+async def test_the_log_outlives_a_restart_byte_for_byte(tmp_path: Path) -> None:
+    async with running(ROOT / "organism.yaml", tmp_path) as o:
+        outcome = await o.inject("greeter", {"name": "Dan"}, wait=True)
+        before = await o.log.row("threads", outcome.thread_id)
+        head = o.log.head
+    async with running(ROOT / "organism.yaml", tmp_path) as o:
+        assert await o.log.row("threads", outcome.thread_id) == before
+        assert o.log.head > head
+        again = await o.inject("greeter", {"name": "Ann"}, wait=True)
+    assert again.replies[0]["message"] == "HELLO, ANN!"
+
+
+async def test_every_message_is_ended_once(tmp_path: Path) -> None:
+    async with running(ROOT / "organism.yaml", tmp_path) as o:
+        for name in ("a", "b", "c"):
+            await o.inject("greeter", {"name": name}, wait=True)
+        sent = [event.data["message"] for event in await o.events("message_sent")]
+        ended = [
+            event.data["message"] for event in await o.events("message_handled", "message_dead", "message_dropped")
+        ]
+    assert len(sent) == 12
+    assert sorted(sent) == sorted(ended)
+
+
+SCRIPT = """
+answers:
+  - when: {user: Dan, system: You are a friendly greeter.}
+    calls: [{name: shouter, arguments: {message: "Hello, Dan!", original_sender: console}}]
+  - when: {tool_result: no_reply}
+    text: I greeted Dan.
+"""
+
+
+def thinking_hello(folder: Path) -> Path:
+    """organism.yaml with a greeter without handler."""
+    for name in ("handlers", "config/agents"):
+        shutil.copytree(ROOT / name, folder / name)
+    (folder / "script.yaml").write_text(SCRIPT)
+    config = (ROOT / "organism.yaml").read_text()
+    handler = "    handler: handlers.hello.greet\n"
+    models = next(line for line in config.splitlines(keepends=True) if line.startswith("models:"))
+    assert handler in config
+    config = config.replace(handler, "    model: talker\n")
+    path = folder / "organism.yaml"
+    path.write_text(config.replace(models, f"{models}  talker: {{provider: scripted, script: script.yaml}}\n"))
+    return path
+
+
+async def test_a_greeter_without_a_handler_greets_by_its_model(tmp_path: Path) -> None:
+    async with running(thinking_hello(tmp_path)) as o:
+        outcome = await o.inject("greeter", {"name": "Dan"}, wait=True)
+        sent = [(event.data["from"], event.data["to"]) for event in await o.events("message_sent")]
+    assert sent == [
+        ("console", "greeter"),
+        ("greeter", "shouter"),
+        ("shouter", "response-handler"),
+        ("response-handler", "console"),
+        ("greeter", "console"),
+    ]
+    assert outcome.replies == ({"message": "HELLO, DAN!"}, {"text": "I greeted Dan.", "citations": []})
+    assert outcome.thread is not None
+    assert outcome.thread["status"] == "completed"
+
+
+PLAIN = "organism: {name: plain}\nlisteners: []\n"
+
+
+@pytest.fixture
+def plain(tmp_path: Path) -> Path:
+    """An organism.yaml without agents of its own."""
+    path = tmp_path / "organism.yaml"
+    path.write_text(PLAIN)
+    return path
+
+
+async def test_the_researcher_calculates_and_tells_the_day_by_its_tools(plain: Path) -> None:
+    """The clock of the tests stands on a Friday."""
+    question = "What is 17 % of 2,340, and what day is it in Tokyo?"
+    async with running(plain, None, TurnedTime().parts()) as o:
+        outcome = await o.inject("researcher", {"message": question}, wait=True)
+        run = await run_of(o, outcome.message_id)
+        called = await o.events("model_called")
+    asked = [(data["name"], data["input"]) for kind, data in run if kind == "tool_call"]
+    assert sorted(name for name, _ in asked) == ["calculator", "current_datetime"]
+    assert ("current_datetime", {"zone": "Asia/Tokyo"}) in asked
+    assert [data["isError"] for kind, data in run if kind == "tool_result"] == [False, False]
+    assert run[-1] == ("done", {"stopReason": "stop"})
+    assert "397.8" in outcome.replies[0]["text"]
+    assert "Friday" in outcome.replies[0]["text"]
+    assert {(event.data["model"], event.data["provider"]) for event in called} == {("claude-opus-4.7", "offline")}
+
+
+@pytest.mark.parametrize(
+    ("name", "message"), [("concise-de", "Wie spät ist es?"), ("berlin-tour", "Was sehe ich am Alexanderplatz?")]
+)
+async def test_each_other_agent_answers_in_words(plain: Path, name: str, message: str) -> None:
+    async with running(plain) as o:
+        outcome = await o.inject(name, {"message": message}, wait=True)
+        run = await run_of(o, outcome.message_id)
+    assert outcome.replies[0]["text"]
+    assert run[-1] == ("done", {"stopReason": "stop"})
+
+
+async def test_a_message_leaves_nothing_to_the_collector_of_cycles(tmp_path: Path) -> None:
+    async with running(ROOT / "organism.yaml", tmp_path) as o:
+        await o.inject("greeter", {"name": "Ann"}, wait=True)
+        gc.collect()
+        gc.set_debug(gc.DEBUG_SAVEALL)
+        try:
+            await o.inject("greeter", {"name": "Dan"}, wait=True)
+            gc.collect()
+            left = [type(found) for found in gc.garbage]
+        finally:
+            gc.set_debug(0)
+            gc.garbage.clear()
+    assert [kind.__qualname__ for kind in left if kind.__module__.startswith("organism")] == []

@@ -9,8 +9,7 @@ import pytest
 from organism.config.settings import Settings
 from organism.errors import OrganismError, Stopping
 from organism.model.commands import ReplayDeadLetter
-from organism.testing import Running
-from tests.flows.stage import at_gate, open_gate, play
+from tests.flows.stage import at_gate, open_gate, play, stopping
 from tests.flows.world import MakeWorld
 
 SOURCE = """
@@ -35,14 +34,6 @@ async def touch(key: str):
     return key
 """
 LISTENERS = {"worker": {}, "asker": {"peers": ["silent"]}, "approver": {}, "silent": {}}
-
-
-async def stopping(o: Running, grace_s: float) -> asyncio.Task[None]:
-    """A stop that has begun."""
-    task = asyncio.create_task(o.organism.stop(grace_s=grace_s))
-    while not o.tenant.operator.stopping:
-        await asyncio.wait([task], timeout=0.001)
-    return task
 
 
 @pytest.mark.parametrize("then", ["pass", "await metadata.effect('x', touch)"])

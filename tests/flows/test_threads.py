@@ -212,3 +212,50 @@ async def test_every_message_knows_its_cause_and_its_root(world: MakeWorld) -> N
     ids = [event.data["message"] for event in sent]
     assert [event.cause for event in sent] == [None, *ids[:-1]]
     assert {event.correlation for event in sent} == {outcome.message_id}
+
+
+FLAKY = """
+TRIES = []
+
+async def flaky(payload: Ask, metadata: HandlerMetadata):
+    TRIES.append(metadata.attempt)
+    if len(TRIES) < int(payload.text):
+        raise RuntimeError(f"not yet, attempt {metadata.attempt}")
+    return HandlerResponse.respond(Told(str(TRIES)))
+"""
+
+
+async def test_a_dead_letter_is_replayed_with_an_edited_payload_to_the_same_caller(world: MakeWorld) -> None:
+    made = world(
+        FLAKY
+        + """
+async def caller(payload: Ask | Told, metadata: HandlerMetadata):
+    if isinstance(payload, Told):
+        return HandlerResponse.respond(Told("caller got " + payload.text))
+    return HandlerResponse(Ask(payload.text), to="flaky")
+""",
+        {"flaky": {}, "caller": {"peers": ["flaky"]}},
+    )
+    async with made.running() as o:
+        outcome = await o.inject("caller", {"text": "99"}, wait=True)
+        dead = (await o.events("message_dead"))[0].data["message"]
+        again = await o.do(ReplayDeadLetter(message_id=dead, json={"text": "1"}))
+        assert await o.tenant.ended(outcome.thread_id, 10)
+        assert (await o.thread(outcome.thread_id))["status"] == "completed"
+        assert (await o.replies(outcome.thread_id))[-1] == {"text": "caller got [1, 2, 3, 1]"}
+        with pytest.raises(AlreadyResolved, match="replayed already"):
+            await o.do(ReplayDeadLetter(message_id=dead))
+    assert again.position > outcome.position
+
+
+async def test_a_discarded_dead_letter_is_gone(world: MakeWorld) -> None:
+    async with world(FLAKY, {"flaky": {}}).running() as o:
+        await o.inject("flaky", {"text": "99"}, wait=True)
+        dead = (await o.events("message_dead"))[0].data["message"]
+        await o.do(DiscardDeadLetter(message_id=dead))
+        assert await o.log.row("dead_letters", dead) is None
+        for act in (ReplayDeadLetter, DiscardDeadLetter):
+            with pytest.raises(AlreadyResolved, match="discarded already"):
+                await o.do(act(message_id=dead))
+            with pytest.raises(NotFound):
+                await o.do(act(message_id="msg-none"))
