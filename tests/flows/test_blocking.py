@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import asyncio
 
-import pytest
-
-from organism.errors import ConfigInvalid
 from tests.flows.stage import TurnedTime, answers, play
 from tests.flows.world import MakeWorld
 
@@ -45,18 +42,6 @@ async def test_one_that_blocks_in_its_own_thread_holds_up_nobody_else(world: Mak
     assert quick.replies == ({"text": "quick"},)
 
 
-@pytest.mark.parametrize("what", ["ValueError('broken')", "SystemExit(3)", "KeyboardInterrupt", "StopIteration"])
-async def test_whatever_a_blocking_handler_raises_is_its_own_failure(world: MakeWorld, what: str) -> None:
-    async with world(BLOCKING.format(body=f"raise {what}"), LISTENERS, retry={"attempts": 1}).running() as o:
-        await o.inject("blocker", {"text": "x"}, wait=True)
-        dead = (await o.events("message_dead"))[0].data
-        quick = await o.inject("quick", {"text": "x"}, wait=True)
-        assert len(await o.events("organism_started")) == 1
-    assert dead["code"] == "handler_error"
-    assert what.partition("(")[0] in dead["reason"]
-    assert quick.replies == ({"text": "quick"},)
-
-
 async def test_a_blocking_handler_that_hangs_is_timed_out_and_its_late_answer_counts_for_nothing(
     world: MakeWorld,
 ) -> None:
@@ -71,20 +56,6 @@ async def test_a_blocking_handler_that_hangs_is_timed_out_and_its_late_answer_co
         await o.inject("quick", {"text": "x"}, wait=True)
         assert await o.replies(hung.thread_id) == ()
     assert dead.data["code"] == "timeout"
-
-
-@pytest.mark.parametrize(
-    ("body", "keys"),
-    [("def", {}), ("async def", {"blocking": True})],
-)
-async def test_a_plain_function_must_say_that_it_blocks_and_only_it_may(
-    world: MakeWorld, body: str, keys: dict[str, bool]
-) -> None:
-    made = world(f"{body} worker(payload: Ask, metadata: HandlerMetadata):\n    return None\n", {"worker": keys})
-    with pytest.raises(ConfigInvalid) as refused:
-        async with made.running():
-            pass
-    assert "blocking" in " ".join(fault.message for fault in refused.value.details)
 
 
 async def test_a_handler_that_blocks_the_loop_is_reported_with_its_stack_and_all_go_on(world: MakeWorld) -> None:

@@ -226,13 +226,6 @@ async def test_an_agent_whose_last_handlings_all_failed_pauses_itself(world: Mak
     assert paused.data["by"] == "failures"
 
 
-async def test_by_default_no_number_of_failures_pauses_an_agent(world: MakeWorld) -> None:
-    async with world(FAILING, {"failing": {}}, retry={"attempts": 1}).running(on_disk=False) as o:
-        for _ in range(6):
-            await o.inject("failing", {"text": "bad"}, wait=True)
-        assert await o.events("agent_paused") == []
-
-
 @pytest.mark.parametrize(("limits", "deepest"), [({}, 50), ({"max_depth": 4}, 4)])
 async def test_a_message_may_go_as_deep_as_the_limit_says(
     world: MakeWorld, limits: dict[str, int], deepest: int

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from organism.errors import ConfigInvalid
 from tests.flows.stage import answers, at_gate, open_gate
 from tests.flows.world import MakeWorld
 
@@ -62,17 +61,6 @@ async def test_listeners_of_one_class_that_are_no_group_are_told_apart_by_name(w
         assert await answers(o, injected.thread_id) == ["left"]
 
 
-async def test_groups_of_different_classes_do_not_meet(world: MakeWorld) -> None:
-    made = world(
-        GROUP.replace("async def right(payload: Ask", "async def right(payload: Told"),
-        {"left": {"broadcast": True}, "right": {"broadcast": True, "payload_class": "Told"}},
-    )
-    async with made.running(on_disk=False) as o:
-        injected = await o.inject("left", {"text": "x"})
-        open_gate(o, "left")
-        assert await answers(o, injected.thread_id) == ["left"]
-
-
 @pytest.mark.parametrize(("first", "second"), [("left", "right"), ("right", "left")])
 async def test_an_ask_takes_the_first_reply_and_later_ones_end_unread(
     world: MakeWorld, first: str, second: str
@@ -87,22 +75,6 @@ async def test_an_ask_takes_the_first_reply_and_later_ones_end_unread(
         replies = [event.data for event in await o.events("message_handled") if event.data["agent"] == "asker"]
         assert await o.replies(injected.thread_id) == ({"text": first},)
     assert [reply["outcome"] for reply in replies] == ["answered", "done", "unread"]
-
-
-async def test_a_later_reply_ends_unread_while_the_asker_still_runs_too(world: MakeWorld) -> None:
-    source = GROUP.replace(
-        "return HandlerResponse.respond(told)", 'await gate("asker")\n    return HandlerResponse.respond(told)'
-    )
-    async with world(source, {"asker": {"peers": ["left", "right"]}, **MEMBERS}).running(on_disk=False) as o:
-        injected = await o.inject("asker", {"text": "x"})
-        open_gate(o, "left")
-        await at_gate(o, "asker")
-        open_gate(o, "right")
-        late = await o.until("message_handled", agent="asker", outcome="unread")
-        open_gate(o, "asker")
-        assert await answers(o, injected.thread_id) == ["left"]
-        assert len(await o.events("step_recorded")) == 1
-    assert late.data["agent"] == "asker"
 
 
 async def test_a_group_of_which_one_member_is_no_peer_is_refused_whole(world: MakeWorld) -> None:
@@ -126,16 +98,3 @@ async def test_an_ask_of_a_group_goes_on_while_one_of_it_can_still_answer(world:
         await o.until("message_dead", agent="left")
         open_gate(o, "right")
         assert await answers(o, injected.thread_id) == ["right"]
-
-
-async def test_two_classes_of_one_name_must_have_one_schema(world: MakeWorld) -> None:
-    source = GROUP + "\nclass Space:\n    @dataclass\n    class Ask:\n        number: int = 0\n"
-    made = world(source + "\nasync def odd(payload: Space.Ask, metadata):\n    return None\n", {"left": {}})
-    made.write(
-        source + "\nasync def odd(payload: Ask | Space.Ask, metadata: HandlerMetadata):\n    return None\n",
-        {"left": {}, "odd": {}},
-    )
-    with pytest.raises(ConfigInvalid) as refused:
-        async with made.running():
-            pass
-    assert "Ask" in str(refused.value.details)

@@ -189,24 +189,6 @@ async def talker(payload: Ask, metadata: HandlerMetadata):
     assert speaker.calls == []
 
 
-async def test_another_call_than_the_recorded_one_stops_the_handling(world: MakeWorld) -> None:
-    source = TALKER.replace(
-        "    return HandlerResponse.respond(Told(said",
-        "    await gate('after')\n    return HandlerResponse.respond(Told(said",
-    )
-    made, speaker = world(source, {"talker": {}}), Speaker()
-    async with made.running(parts=speaker.parts()) as o:
-        injected = await o.inject("talker", {"text": "One"})
-        await o.until("step_recorded")
-        await o.crash()
-    made.write(source.replace("payload.text}]", "payload.text + '!'}]"))
-    async with made.running(parts=speaker.parts(2)) as o:
-        assert await o.tenant.ended(injected.thread_id, 10)
-        dead = (await o.events("message_dead"))[0].data
-    assert dead["code"] == "replay_diverged"
-    assert "recorded as complete" in dead["reason"]
-
-
 async def test_calls_may_overlap_each_other(world: MakeWorld) -> None:
     source = """
     async def talker(payload: Ask, metadata: HandlerMetadata):
@@ -302,17 +284,6 @@ async def test_a_kill_ends_the_call_and_what_it_held_is_spent(world: MakeWorld) 
     assert kinds[begun:] == ["model_called", "budget_settled", "step_recorded", "message_handled", "thread_killed"]
     assert (events[begun].data["error"]["code"], events[begun].data["cost_usd"]) == ("lost", "0.0005")
     assert events[-1].position == killed.position
-
-
-async def test_a_handler_has_its_time_for_itself_while_its_model_speaks(world: MakeWorld) -> None:
-    made, speaker, time = world(TALKER, {"talker": {"timeout_s": 1}}), Speaker(), TurnedTime()
-    async with made.running(parts=replace(time.parts(), models=lambda _: speaker)) as o:
-        injected = await o.inject("talker", {"text": "@wait One"})
-        await speaker.at("wait")
-        time.turn(60)
-        await time.ticked(o)
-        speaker.open("wait")
-        assert await answers(o, injected.thread_id) == ["One"]
 
 
 async def test_a_stop_gives_a_call_its_grace(world: MakeWorld) -> None:

@@ -8,9 +8,9 @@ from typing import Any
 import orjson
 import pytest
 
-from organism.errors import AlreadyResolved, InvalidPayload
+from organism.errors import AlreadyResolved
 from organism.log.log import Query
-from organism.model.commands import KillThread, ResolveApproval
+from organism.model.commands import ResolveApproval
 from organism.model.events import Actor, Event
 from organism.testing import Running
 from tests.flows.stage import TurnedTime, answers, at_gate, folded_anew, folded_live, open_gate, play
@@ -132,18 +132,6 @@ async def test_edits_are_what_runs_and_have_a_digest_of_their_own(world: MakeWor
         assert row["digest"] == hashlib.sha256(b'{"cents":6,"to":"ann"}').hexdigest() != question.data["digest"]
 
 
-@pytest.mark.parametrize("edits", [{"to": 5}, {"cents": 1}, {"to": "ann", "more": 1}, [], "text"])
-async def test_edits_that_fit_no_payload_are_refused_and_the_question_stays(world: MakeWorld, edits: object) -> None:
-    async with world(SOURCE, LISTENERS).running() as o:
-        sent = await o.inject("pay", {"to": "ann"})
-        question = await asked(o)
-        with pytest.raises(InvalidPayload):
-            await say(o, question, edits=edits)
-        assert await o.events("approval_resolved") == []
-        await say(o, question)
-        assert await o.tenant.ended(sent.thread_id, 10)
-
-
 async def test_a_word_is_good_for_one_call_only(world: MakeWorld) -> None:
     async with world(SOURCE, LISTENERS).running() as o:
         first = await o.inject("pay", {"to": "ann"})
@@ -179,19 +167,6 @@ async def test_the_word_outlives_a_crash_and_holds_for_further_attempts(world: M
         assert len(await o.events("approval_requested")) == 2
 
 
-async def test_a_call_that_was_approved_is_not_asked_about_again_after_a_crash(world: MakeWorld) -> None:
-    here = world(SOURCE, LISTENERS)
-    async with here.running() as o:
-        sent = await o.inject("pay", {"to": "slow"})
-        await say(o, await asked(o))
-        await o.until("step_recorded", step=0)
-        await o.crash()
-    async with here.running() as o:
-        open_gate(o, "pay")
-        assert await o.tenant.ended(sent.thread_id, 10)
-        assert len(await o.events("approval_requested")) == 1
-
-
 async def test_while_a_human_is_asked_no_ask_that_waits_for_the_call_ages_however_far_away(world: MakeWorld) -> None:
     time = TurnedTime()
     async with world(SOURCE, LISTENERS).running(parts=time.parts()) as o:
@@ -220,16 +195,6 @@ async def test_once_it_is_approved_the_asks_age_again(world: MakeWorld) -> None:
         await o.until("step_recorded", kind="ask")
         open_gate(o, "pay")
         assert await answers(o, sent.thread_id) == ["timeout"]
-
-
-async def test_a_kill_cancels_the_question(world: MakeWorld) -> None:
-    async with world(SOURCE, LISTENERS).running() as o:
-        sent = await o.inject("clerk", {"text": "ann"})
-        question = await asked(o)
-        await o.do(KillThread(thread_id=sent.thread_id))
-        row = orjson.loads(await o.log.row("approvals", question.data["approval"]) or b"")
-        assert row["status"] == "cancelled"
-        assert trace(o) == []
 
 
 async def test_while_calls_wait_for_a_human_their_slots_are_free(world: MakeWorld) -> None:

@@ -12,7 +12,7 @@ import pytest
 from organism.bootstrap import Parts
 from organism.model.commands import Inject, KillThread, PauseAgent, PauseThread
 from organism.model.events import EVENT_TYPES, Actor
-from organism.testing import Outcome, Running
+from organism.testing import Running
 from tests.flows.disk import Disk
 from tests.flows.stage import at_gate, decided, open_gate, pairs, play, until
 from tests.flows.world import MakeWorld
@@ -195,7 +195,6 @@ async def test_a_command_is_answered_once_it_is_on_disk(world: MakeWorld, what: 
 
 
 QUICK = "async def quick(payload: Ask, metadata: HandlerMetadata):\n    return None\n"
-ENOUGH = 400
 
 
 async def test_what_was_decided_later_is_not_waited_for(world: MakeWorld) -> None:
@@ -213,25 +212,3 @@ async def test_what_was_decided_later_is_not_waited_for(world: MakeWorld) -> Non
         assert not later.done()
         disk.release()
         await later
-
-
-async def busily(o: Running, waiting: asyncio.Task[None]) -> int:
-    """Keep eight injections on their way to the disk until the waiting one is done; gives how many were made."""
-    under_way: set[asyncio.Task[Outcome]] = set()
-    made = 0
-    while not waiting.done() and made < ENOUGH:
-        while len(under_way) < 8:
-            under_way.add(asyncio.create_task(o.inject("quick", {"text": "x"})))
-            made += 1
-        _, under_way = await asyncio.wait(under_way, return_when=asyncio.FIRST_COMPLETED)
-    await asyncio.gather(*under_way)
-    return made
-
-
-async def test_waiting_for_the_disk_ends_though_there_is_always_something_on_its_way(world: MakeWorld) -> None:
-    async with world(QUICK, {"quick": {}}).running() as o:
-        begun = asyncio.create_task(o.inject("quick", {"text": "x"}))
-        waiting = asyncio.create_task(o.pump.settled())
-        injected = await busily(o, waiting)
-        await asyncio.gather(begun, waiting)
-    assert injected < ENOUGH

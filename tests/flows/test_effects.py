@@ -201,20 +201,6 @@ async def payer(payload: Ask, metadata: HandlerMetadata):
         assert failed.replies == ({"text": "EffectUnknown: the line went dead"},)
 
 
-async def test_what_an_operator_failed_stays_failed_in_later_attempts(world: MakeWorld) -> None:
-    source = payer("unsafe", "await gate('pay')", after="if metadata.attempt < 4: raise ValueError('again')")
-    made = world(source, {"payer": {}}, retry={"attempts": 5})
-    async with made.running() as o:
-        injected = await o.inject("payer", {"text": "x"})
-        await at_gate(o, "pay")
-        await o.crash()
-    async with made.running() as o:
-        await o.do(ResolveIndeterminate(id=f"{injected.message_id}:1", outcome="fail"))
-        assert await o.tenant.ended(injected.thread_id, 10)
-        assert (await o.replies(injected.thread_id))[0]["text"].startswith("failed: ")
-        assert play(o)["TRACE"] == []
-
-
 async def test_a_thread_waits_as_long_as_nobody_says_what_became_of_its_effect(world: MakeWorld) -> None:
     made = world(UNSAFE, {"payer": {}})
     async with made.running() as o:

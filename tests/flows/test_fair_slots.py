@@ -44,7 +44,7 @@ async def asker(payload: Ask, metadata: HandlerMetadata):
 LISTENERS: dict[str, dict[str, Any]] = {
     name: {"max_concurrent": 50, "peers": ["console"]} for name in ("worker", "quick", "asker")
 }
-MANY = 10_000
+MANY = 2_000
 SLOTS = 4
 TURNS = 12
 """So many turns of the loop, and a log in memory has written all that follows from one event."""
@@ -85,7 +85,7 @@ def held(organism: Organism) -> dict[str, int]:
     return {name: number for name, number in found.items() if number}
 
 
-async def test_a_tenants_message_starts_at_the_next_free_slot_though_another_has_ten_thousand_waiting(
+async def test_a_tenants_message_starts_at_the_next_free_slot_though_another_has_thousands_waiting(
     crowded: Any,
 ) -> None:
     async with running(crowded(2).config) as o:
@@ -189,7 +189,7 @@ class Moves:
         return sum(state.boxes.running if state.routing.paused else len(state.routing.messages) for state in states)
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(3))
 async def test_whatever_happens_no_slot_is_idle_while_there_is_work_and_no_more_than_the_limit_run(
     crowded: Any, seed: int
 ) -> None:
@@ -198,23 +198,6 @@ async def test_whatever_happens_no_slot_is_idle_while_there_is_work_and_no_more_
         for _ in range(150):
             await moves.make()
             assert sum(held(o.organism).values()) == min(SLOTS, moves.work()) == len(play(o)["RUNNING"])
-        open_all(o)
-
-
-async def test_a_tenant_that_pauses_leaves_its_part_to_the_others_and_gets_it_back(crowded: Any) -> None:
-    async with running(crowded(4).config) as o:
-        acme, globex = acme_and_globex(o)
-        await crowd(globex, "globex", 30, "quick")
-        await globex.do(PauseOrganism())
-        await globex.pump.settled()
-        await crowd(acme, "acme", 20)
-        assert held(o.organism).get("acme") == 4
-        await globex.do(ResumeOrganism())
-        assert held(o.organism) == {"acme": 4}
-        one = next(iter(acme.pump.handlings))
-        await acme.do(KillThread(thread_id=one.message.thread.id))
-        await globex.log.follow(globex.log.head).__anext__()
-        assert held(o.organism)["acme"] == 3
         open_all(o)
 
 
@@ -237,29 +220,6 @@ async def test_a_handler_that_waits_in_a_step_gives_its_slot_to_whoever_waits_el
         open_gate(o, "asks")
         assert await globex.ended(thread, 10)
         assert acme.pump.state.routing.threads
-
-
-async def test_what_a_killed_tree_held_is_free_for_others(crowded: Any) -> None:
-    async with running(crowded(1).config) as o:
-        acme, globex = acme_and_globex(o)
-        hung = await send(acme, "hangs")
-        await at_gate(o, "hangs")
-        thread = await send(globex, "globex", "quick")
-        await acme.do(KillThread(thread_id=hung))
-        assert await globex.ended(thread, 10)
-
-
-async def test_a_tenant_whose_state_is_folded_anew_gives_up_what_it_held_and_goes_on(crowded: Any) -> None:
-    async with running(crowded(1).config) as o:
-        acme, globex = acme_and_globex(o)
-        hung = await send(acme, "hangs")
-        await at_gate(o, "hangs")
-        thread = await send(globex, "globex", "quick")
-        acme.broken(ValueError("its state is wrong"))
-        assert await globex.ended(thread, 10)
-        open_gate(o, "hangs")
-        assert await acme.ended(hung, 10)
-        assert held(o.organism) == {}
 
 
 async def test_what_one_that_stops_held_is_divided_among_the_others(crowded: Any) -> None:

@@ -102,15 +102,24 @@ async def test_an_agent_is_told_how_its_peers_are_used_and_a_tool_is_not(world: 
     assert nothing == ""
 
 
-ANNOTATED = """
+SEES = [
+    ("Ask | Told", "back", ["Ask", "Told"], "done"),
+    ("Ask", "back", ["Ask"], "unread"),
+    ("Ask | Told", "odd", ["Ask"], "unread"),
+    ("Ask | Unasked", "odd", ["Ask", "Unasked"], "done"),
+    ("Ask | SystemError", "nobody", ["Ask", "SystemError"], "done"),
+    ("Ask", "nobody", ["Ask"], "unread"),
+]
+FRONT = """
+async def front_{}(payload: {}, metadata: HandlerMetadata):
+    TRACE.append(type(payload).__name__)
+    if isinstance(payload, Ask):
+        return HandlerResponse(Ask("x"), to="{}")
+"""
+BACK = """
 @dataclass
 class Unasked:
     text: str = ""
-
-async def front(payload: {annotation}, metadata: HandlerMetadata):
-    TRACE.append(type(payload).__name__)
-    if isinstance(payload, Ask):
-        return HandlerResponse(Ask("x"), to=payload.text)
 
 async def back(payload: Ask, metadata: HandlerMetadata):
     return HandlerResponse.respond(Told("x"))
@@ -120,35 +129,28 @@ async def odd(payload: Ask, metadata: HandlerMetadata):
 """
 
 
-@pytest.mark.parametrize(
-    ("annotation", "to", "seen", "outcome"),
-    [
-        ("Ask | Told", "back", ["Ask", "Told"], "done"),
-        ("Ask", "back", ["Ask"], "unread"),
-        ("Ask | Told", "odd", ["Ask"], "unread"),
-        ("Ask | Unasked", "odd", ["Ask", "Unasked"], "done"),
-        ("Ask | SystemError", "nobody", ["Ask", "SystemError"], "done"),
-        ("Ask", "nobody", ["Ask"], "unread"),
-    ],
-)
 async def test_a_reply_whose_class_the_annotation_does_not_name_ends_unread_and_is_no_failure(
-    world: MakeWorld, annotation: str, to: str, seen: list[str], outcome: str
+    world: MakeWorld,
 ) -> None:
-    made = world(ANNOTATED.format(annotation=annotation), {"front": {"peers": ["back", "odd"]}, "back": {}, "odd": {}})
-    async with made.running(on_disk=False) as o:
-        result = await o.inject("front", {"text": to}, wait=True)
-        assert play(o)["TRACE"] == seen
-        ends = [event.data["outcome"] for event in await o.events("message_handled") if event.data["agent"] == "front"]
-    assert sorted(ends) == sorted(["done", outcome])
-    assert result.thread is not None
-    assert result.thread["status"] == "completed"
+    source = BACK + "".join(FRONT.format(n, annotation, to) for n, (annotation, to, *_) in enumerate(SEES))
+    fronts = {f"front-{n}": {"peers": ["back", "odd"]} for n in range(len(SEES))}
+    async with world(source, {**fronts, "back": {}, "odd": {}}).running(on_disk=False) as o:
+        for front, (_, _, seen, outcome) in zip(fronts, SEES, strict=True):
+            play(o)["TRACE"].clear()
+            result = await o.inject(front, {"text": ""}, wait=True)
+            assert play(o)["TRACE"] == seen
+            handled = await o.events("message_handled", thread=result.thread_id)
+            ends = [event.data["outcome"] for event in handled if event.data["agent"] == front]
+            assert sorted(ends) == sorted(["done", outcome])
+            assert result.thread is not None
+            assert result.thread["status"] == "completed"
 
 
 async def test_only_the_payload_class_can_be_injected_and_what_is_refused_leaves_no_trace(world: MakeWorld) -> None:
-    made = world(ANNOTATED.format(annotation="Ask | Told"), {"front": {}, "strict": {"handler": "back"}})
+    made = world(BACK, {"front": {"handler": "back"}})
     async with made.running(on_disk=False) as o:
         head = o.log.head
-        odd: list[Any] = [{"text": 1}, {"words": "x"}, [], "x"]
+        odd: list[object] = [{"text": 1}, {"words": "x"}, [], "x"]
         for json in odd:
             with pytest.raises(InvalidPayload):
                 await o.inject("front", json)
@@ -163,8 +165,8 @@ async def test_a_class_that_the_annotation_names_as_a_reply_cannot_be_sent_as_a_
         async def sender(payload: Ask, metadata: HandlerMetadata):
             return HandlerResponse(Told("x"), to="front")
         """
-        + ANNOTATED.format(annotation="Ask | Told").replace("\n", "\n        "),
-        {"sender": {"peers": ["front"]}, "front": {}},
+        + FRONT.format("x", "Ask | Told", "back").replace("\n", "\n        "),
+        {"sender": {"peers": ["front"]}, "front": {"handler": "front_x"}},
     )
     async with made.running(on_disk=False) as o:
         await o.inject("sender", {"text": "x"}, wait=True)
@@ -192,37 +194,35 @@ async def test_a_list_fans_out_in_order_and_none_ends_the_branch(world: MakeWorl
     assert outcome.replies == ({"text": "2"},)
 
 
-@pytest.mark.parametrize(
-    ("peers", "to", "why"),
-    [
-        ([], "other", "not_a_peer"),
-        ([], "console", "not_a_peer"),
-        (["other"], "console", "not_a_peer"),
-        (["other"], "nobody", "not_a_peer"),
-        (["*"], "nobody", "unknown_receiver"),
-        (["other"], "other", None),
-        (["*"], "other", None),
-        (["*"], "console", None),
-        (["console"], "console", None),
-    ],
-)
-async def test_whom_a_listener_may_address(world: MakeWorld, peers: list[str], to: str, why: str | None) -> None:
-    made = world(
-        """
-        async def sender(payload: Ask, metadata: HandlerMetadata):
-            return HandlerResponse(Ask("x"), to=payload.text)
+ADDRESSED: list[tuple[list[str], str, str | None]] = [
+    ([], "other", "not_a_peer"),
+    ([], "console", "not_a_peer"),
+    (["other"], "console", "not_a_peer"),
+    (["other"], "nobody", "not_a_peer"),
+    (["*"], "nobody", "unknown_receiver"),
+    (["other"], "other", None),
+    (["*"], "other", None),
+    (["*"], "console", None),
+    (["console"], "console", None),
+]
 
-        async def other(payload: Ask, metadata: HandlerMetadata):
-            return None
-        """,
-        {"sender": {"peers": peers}, "other": {}},
-    )
-    async with made.running(on_disk=False) as o:
-        await o.inject("sender", {"text": to}, wait=True)
-        sent = [event.data["to"] for event in await o.events("message_sent") if event.data["from"] == "sender"]
-        refused = [event.data["why"] for event in await o.events("message_refused")]
-    assert sent == ([] if why else [to])
-    assert refused == ([why] if why else [])
+
+async def test_whom_a_listener_may_address(world: MakeWorld) -> None:
+    source = """
+    async def sender(payload: Ask, metadata: HandlerMetadata):
+        return HandlerResponse(Ask("x"), to=payload.text)
+
+    async def other(payload: Ask, metadata: HandlerMetadata):
+        return None
+    """
+    senders = {f"sender-{n}": {"handler": "sender", "peers": peers} for n, (peers, *_) in enumerate(ADDRESSED)}
+    async with world(source, {**senders, "other": {}}).running(on_disk=False) as o:
+        for sender, (_, to, why) in zip(senders, ADDRESSED, strict=True):
+            thread = (await o.inject(sender, {"text": to}, wait=True)).thread_id
+            sent = [event.data for event in await o.events("message_sent", thread=thread)]
+            refused = [event.data["why"] for event in await o.events("message_refused", thread=thread)]
+            assert [each["to"] for each in sent if each["from"] == sender] == ([] if why else [to])
+            assert refused == ([why] if why else [])
 
 
 async def test_console_is_no_listener_and_takes_any_payload(world: MakeWorld) -> None:
@@ -246,24 +246,6 @@ async def test_console_is_no_listener_and_takes_any_payload(world: MakeWorld) ->
     assert [end["outcome"] for end in ends] == ["delivered", "delivered"]
 
 
-@pytest.mark.parametrize("peers", [[], ["other"]])
-async def test_an_answer_to_an_injection_reaches_console_though_it_is_no_peer(
-    world: MakeWorld, peers: list[str]
-) -> None:
-    made = world(
-        """
-        async def worker(payload: Ask, metadata: HandlerMetadata):
-            return HandlerResponse.respond(Told("x"))
-
-        async def other(payload: Ask, metadata: HandlerMetadata):
-            return None
-        """,
-        {"worker": {"peers": peers}, "other": {}},
-    )
-    async with made.running(on_disk=False) as o:
-        assert (await o.inject("worker", {"text": "x"}, wait=True)).replies == ({"text": "x"},)
-
-
 UNFIT = {
     "not a payload class": "object()",
     "a class no schema can be made of": "Hopeless()",
@@ -273,34 +255,31 @@ UNFIT = {
 }
 
 
-@pytest.mark.parametrize("to", ["None", "'other'", "'console'"])
-@pytest.mark.parametrize("payload", UNFIT.values(), ids=UNFIT.keys())
-async def test_a_send_that_fits_no_schema_is_refused_and_disturbs_nobody(
-    world: MakeWorld, payload: str, to: str
-) -> None:
-    made = world(
-        f"""
-        @dataclass
-        class Hopeless:
-            thing: object = None
+async def test_a_send_that_fits_no_schema_is_refused_and_disturbs_nobody(world: MakeWorld) -> None:
+    source = f"""
+@dataclass
+class Hopeless:
+    thing: object = None
 
-        async def bad(payload: Ask | SystemError, metadata: HandlerMetadata):
-            if isinstance(payload, Ask):
-                return HandlerResponse({payload}, to={to})
-            return HandlerResponse.respond(Told(payload.code))
+async def bad(payload: Ask | SystemError, metadata: HandlerMetadata):
+    if isinstance(payload, Ask):
+        return HandlerResponse([{", ".join(UNFIT.values())}][int(payload.text)], to={{to}})
+    return HandlerResponse.respond(Told(payload.code))
 
-        async def other(payload: Told, metadata: HandlerMetadata):
-            return None
-        """,
-        {"bad": {"peers": ["other", "console"]}, "other": {"payload_class": "Told"}},
-    )
-    async with made.running(on_disk=False) as o:
-        outcome = await o.inject("bad", {"text": "x"}, wait=True)
-        refused = await o.events("message_refused")
-        lives = await o.events("organism_started")
-    assert outcome.replies == ({"text": "validation"},)
-    assert pairs(refused, "code", "from") == [("message_refused", "validation", "bad")]
-    assert len(lives) == 1
+async def other(payload: Told, metadata: HandlerMetadata):
+    return None
+"""
+    bad = {"bad": {"peers": ["other", "console"]}, "other": {"payload_class": "Told"}}
+    made = world("", bad)
+    for to in ("None", "'other'", "'console'"):
+        made.write(source.replace("{to}", to))
+        async with made.running(on_disk=False) as o:
+            for number, what in enumerate(UNFIT):
+                outcome = await o.inject("bad", {"text": str(number)}, wait=True)
+                refused = await o.events("message_refused", thread=outcome.thread_id)
+                assert outcome.replies == ({"text": "validation"},), what
+                assert pairs(refused, "code", "from") == [("message_refused", "validation", "bad")]
+            assert len(await o.events("organism_started")) == 1
 
 
 async def test_a_refused_send_tells_the_agent_one_generic_error(world: MakeWorld) -> None:

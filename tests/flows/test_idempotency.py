@@ -3,26 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 
 import pytest
 
 from organism.bootstrap import Parts
-from organism.errors import IdempotencyKeyReused, InvalidPayload, MailboxFull, RequestInProgress
+from organism.errors import InvalidPayload, MailboxFull, RequestInProgress
 from organism.model.commands import (
-    Command,
-    DiscardDeadLetter,
     Idempotency,
     Inject,
-    KillThread,
     PauseAgent,
-    PauseOrganism,
     PauseThread,
-    ReplayDeadLetter,
     ResumeAgent,
 )
 from tests.flows.disk import Disk
-from tests.flows.stage import TurnedTime, decided
+from tests.flows.stage import decided
 from tests.flows.world import MakeWorld, World
 
 SOURCE = """
@@ -51,57 +45,11 @@ def plain(world: MakeWorld) -> World:
     return world(SOURCE, {"worker": {}}, retry={"attempts": 1})
 
 
-async def test_the_same_key_and_body_give_the_first_answer_and_create_nothing(world: MakeWorld) -> None:
-    async with plain(world).running() as o:
-        first = await o.do(inject())
-        await o.pump.settled()
-        for _ in range(3):
-            assert await o.do(inject()) == first
-        assert len([event for event in await o.events("message_sent") if event.data["to"] == "worker"]) == 1
-
-
-async def test_it_gives_the_first_answer_after_a_crash_too(world: MakeWorld) -> None:
-    made = plain(world)
-    async with made.running() as o:
-        first = await o.do(inject())
-        await o.crash()
-    async with made.running() as o:
-        assert await o.do(inject()) == first
-        assert len(await o.events("thread_created")) == 1
-
-
-@pytest.mark.parametrize("is_restarted", [False, True])
-async def test_another_body_is_refused(world: MakeWorld, *, is_restarted: bool) -> None:
-    made = plain(world)
-    async with made.running() as o:
-        await o.do(inject())
-        with pytest.raises(IdempotencyKeyReused):
-            await o.do(inject("y", once(digest="another")))
-    async with made.running() as o:
-        with pytest.raises(IdempotencyKeyReused):
-            await o.do(inject("y", once(digest="another")))
-        assert len(await o.events("thread_created")) == 1
-
-
 @pytest.mark.parametrize("changes", [{"key": "key-2"}, {"method": "WS"}, {"path": "/other"}])
 async def test_a_key_is_bound_to_its_method_and_path(world: MakeWorld, changes: dict[str, str]) -> None:
     async with plain(world).running() as o:
         first = await o.do(inject())
         assert await o.do(inject("y", once(digest="another", **changes))) != first
-
-
-async def test_while_the_first_call_runs_the_second_is_told_so(world: MakeWorld) -> None:
-    disk = Disk()
-    async with plain(world).running(parts=Parts(driver=disk)) as o:
-        disk.hold()
-        first = asyncio.create_task(o.do(inject()))
-        await decided(o)
-        with pytest.raises(RequestInProgress):
-            await o.do(inject())
-        with pytest.raises(IdempotencyKeyReused):
-            await o.do(inject("y", once(digest="another")))
-        disk.release()
-        assert await first == await o.do(inject())
 
 
 async def test_of_many_calls_at_once_one_is_done(world: MakeWorld) -> None:
@@ -127,18 +75,6 @@ async def test_a_caller_who_goes_away_does_not_free_its_key(world: MakeWorld) ->
         assert len(await o.events("thread_created")) == 1
 
 
-async def test_a_key_lives_for_a_day(world: MakeWorld) -> None:
-    time = TurnedTime()
-    async with plain(world).running(parts=time.parts()) as o:
-        first = await o.do(inject())
-        time.turn(24 * 3600 - 1)
-        assert await o.do(inject()) == first
-        time.turn(2)
-        second = await o.do(inject("y", once(digest="another")))
-        assert second != first
-        assert await o.do(inject("y", once(digest="another"))) == second
-
-
 async def test_what_was_refused_is_not_kept(world: MakeWorld) -> None:
     async with world(SOURCE, {"worker": {}}, limits={"max_queue_per_agent": 1}).running() as o:
         with pytest.raises(InvalidPayload):
@@ -152,38 +88,6 @@ async def test_what_was_refused_is_not_kept(world: MakeWorld) -> None:
         await o.do(ResumeAgent(agent="worker"))
         await o.until("message_handled", after=o.log.head)
         await o.do(inject("z", once(key="key-3")))
-
-
-Make = Callable[[str, str], Command]
-
-
-@pytest.mark.parametrize(
-    "make",
-    [
-        pytest.param(lambda _t, _m: PauseAgent(agent="worker", idempotency=ONCE), id="pause agent"),
-        pytest.param(lambda _t, _m: PauseOrganism(idempotency=ONCE), id="pause organism"),
-        pytest.param(lambda t, _m: KillThread(thread_id=t, idempotency=ONCE), id="kill"),
-        pytest.param(lambda _t, m: ReplayDeadLetter(message_id=m, idempotency=ONCE), id="replay"),
-        pytest.param(lambda _t, m: DiscardDeadLetter(message_id=m, idempotency=ONCE), id="discard"),
-    ],
-)
-async def test_every_command_takes_a_key(world: MakeWorld, make: Make) -> None:
-    made = plain(world)
-    async with made.running() as o:
-        dead = await o.inject("worker", {"text": "bad"}, wait=True)
-        command = make(dead.thread_id, dead.message_id)
-        first = await o.do(command)
-        head = o.log.head
-        assert await o.do(command) == first
-        await o.crash()
-    async with made.running() as o:
-        assert await o.do(command) == first
-        after = await o.events()
-        kinds = [event.type for event in after if event.position > head]
-    assert "organism_started" in kinds
-    assert not {"agent_paused", "organism_paused", "thread_killed", "message_replayed", "message_discarded"} & set(
-        kinds
-    )
 
 
 @pytest.mark.parametrize("what", ["agent", "thread"])

@@ -8,7 +8,7 @@ import pytest
 
 from organism.bootstrap import Parts
 from organism.errors import AlreadyResolved, NotFound, ThreadKilled
-from organism.model.commands import KillThread, PauseAgent, PauseThread, ResolveApproval, ResolveIndeterminate
+from organism.model.commands import KillThread, PauseAgent, ResolveApproval, ResolveIndeterminate
 from organism.testing import Running
 from tests.flows.disk import Disk
 from tests.flows.stage import PARTED, at_gate, child_of, decided, open_gate, pairs, play
@@ -202,14 +202,6 @@ async def test_a_thread_that_has_ended_becomes_killed_too(world: MakeWorld, text
             await o.inject("worker", {"text": "x"}, thread_id=outcome.thread_id)
 
 
-async def test_two_kills_at_once_are_one(world: MakeWorld) -> None:
-    async with world(SLOW, {"slow": {}}).running() as o:
-        thread = (await o.inject("slow", {"text": "x"})).thread_id
-        await o.until("message_started")
-        await asyncio.gather(kill(o, thread), kill(o, thread))
-        assert len(await o.events("thread_killed")) == 1
-
-
 async def test_an_injection_beside_a_kill_does_not_bring_the_thread_back(world: MakeWorld) -> None:
     async with world(SLOW, {"slow": {}}).running() as o:
         thread = (await o.inject("slow", {"text": "x"})).thread_id
@@ -279,15 +271,6 @@ async def test_a_waiting_retry_dies_with_its_thread(world: MakeWorld) -> None:
         await o.until("message_retried")
         await kill(o, thread)
         assert pairs(await o.events(*PARTED)) == [("message_dropped",)]
-
-
-async def test_a_paused_thread_can_be_killed(world: MakeWorld) -> None:
-    async with world(SLOW, {"slow": {}}).running() as o:
-        thread = (await o.inject("slow", {"text": "x"})).thread_id
-        await o.do(PauseThread(thread_id=thread))
-        await kill(o, thread)
-        row = await o.thread(thread)
-    assert (row["status"], row["paused"]) == ("killed", False)
 
 
 async def test_a_kill_outlives_a_restart(world: MakeWorld) -> None:

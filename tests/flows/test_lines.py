@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-
 import pytest
 
 from organism.model.commands import PauseAgent, ResumeAgent
@@ -91,18 +89,6 @@ async def test_no_more_handlers_run_than_the_limits_allow(
         for outcome in outcomes:
             assert await o.tenant.ended(outcome.thread_id, 10)
         assert max(play(o)["TRACE"]) == most
-
-
-async def test_twenty_handlers_run_at_once_by_default_in_the_whole_organism(world: MakeWorld) -> None:
-    agents = {f"worker{n}": {"handler": "worker"} for n in range(5)}
-    async with world(COUNTER, agents).running(on_disk=False) as o:
-        outcomes = [await o.inject(f"worker{n % 5}", {"text": str(n)}) for n in range(25)]
-        await at_gate(o, "19")
-        for n in range(25):
-            open_gate(o, str(n))
-        for outcome in outcomes:
-            assert await o.tenant.ended(outcome.thread_id, 10)
-        assert max(play(o)["TRACE"]) == 20
 
 
 WAITING = """
@@ -250,18 +236,6 @@ async def test_agents_take_turns_for_the_slots_of_the_organism(world: MakeWorld)
         assert await o.tenant.ended(fan.thread_id, 20)
         starts = [event for event in await o.events("message_started") if event.position > calm.position]
     assert "calm" in [event.data["agent"] for event in starts[:2]]
-
-
-async def test_a_line_whose_head_waits_delays_no_other_line_of_the_agent(world: MakeWorld) -> None:
-    async with world(COUNTER, {"worker": {"max_concurrent": 2}}).running(on_disk=False) as o:
-        stuck = await o.inject("worker", {"text": "stuck"})
-        for n in range(3):
-            await o.inject("worker", {"text": f"behind{n}"}, thread_id=stuck.thread_id)
-        for n in range(3):
-            open_gate(o, f"free{n}")
-        free = await asyncio.gather(*(o.inject("worker", {"text": f"free{n}"}, wait=True) for n in range(3)))
-        assert all(outcome.thread is not None for outcome in free)
-        assert len([event for event in await o.events("message_started") if event.thread == stuck.thread_id]) == 1
 
 
 async def test_each_start_is_in_the_unit_of_what_made_it_possible(world: MakeWorld) -> None:

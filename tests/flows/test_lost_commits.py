@@ -8,7 +8,7 @@ import pytest
 
 from organism.bootstrap import Parts
 from organism.errors import CommitUnknown, LogUnavailable, ThreadKilled
-from organism.model.commands import Idempotency, Inject, Injected, KillThread, PauseAgent, ResumeAgent
+from organism.model.commands import Idempotency, Inject, Injected, KillThread
 from organism.testing import Running
 from tests.flows.disk import Disk, Fault
 from tests.flows.stage import (
@@ -133,22 +133,6 @@ async def test_a_kill_that_is_unknown_is_done_or_not_done_and_can_be_said_again(
         assert len(await o.events("thread_killed")) == 1
         with pytest.raises(ThreadKilled):
             await o.inject("worker", {"text": "y"}, thread_id=injected.thread_id)
-
-
-@FAULTS
-async def test_a_pause_that_is_unknown_leaves_pump_and_log_of_one_mind(world: MakeWorld, fault: Fault) -> None:
-    disk = Disk()
-    async with world(SOURCE, LISTENERS).running(parts=Parts(driver=disk)) as o:
-        disk.fail(fault)
-        with pytest.raises(CommitUnknown):
-            await o.do(PauseAgent(agent="worker"))
-        await mend(o, disk)
-        assert o.pump.state.boxes.boxes["worker"].paused is (fault is Fault.AFTER)
-        await o.do(ResumeAgent(agent="worker"))
-        outcome = await o.inject("worker", {"text": "x"})
-        await at_gate(o, "x")
-        open_gate(o, "x")
-        assert await o.tenant.ended(outcome.thread_id, 10)
 
 
 @FAULTS

@@ -6,11 +6,9 @@ from collections.abc import Callable
 
 import pytest
 
-from organism.errors import NotFound, ThreadKilled
 from organism.model.commands import (
     Command,
     Done,
-    KillThread,
     PauseAgent,
     PauseOrganism,
     PauseThread,
@@ -184,22 +182,3 @@ async def test_a_paused_thread_stops_no_other_thread_of_its_agents(world: MakeWo
         other = await o.inject("worker", {"text": "elsewhere"}, wait=True)
         assert (await o.thread(first.thread_id))["paused"] is True
     assert other.replies == ({"text": "elsewhere"},)
-
-
-async def test_the_organism_says_that_it_is_paused(world: MakeWorld) -> None:
-    async with world(WORKER, {"worker": {}}).running() as o:
-        await o.do(PauseOrganism())
-        assert o.organism.status == "paused"
-        await o.do(ResumeOrganism())
-        assert o.organism.status == "running"
-
-
-async def test_what_is_unknown_or_killed_cannot_be_paused(world: MakeWorld) -> None:
-    async with world(WORKER, {"worker": {}}).running() as o:
-        outcome = await o.inject("worker", {"text": "x"}, wait=True)
-        for unknown in (PauseAgent(agent="nobody"), PauseThread(thread_id="thr-nowhere")):
-            with pytest.raises(NotFound):
-                await o.do(unknown)
-        await o.do(KillThread(thread_id=outcome.thread_id))
-        with pytest.raises(ThreadKilled):
-            await o.do(PauseThread(thread_id=outcome.thread_id))

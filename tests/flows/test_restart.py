@@ -79,17 +79,14 @@ async def fill(o: Running) -> dict[str, str]:
     return threads
 
 
-async def test_the_log_from_its_beginning_gives_the_state_that_the_pump_decides_on(world: MakeWorld) -> None:
-    async with busy(world).running() as o:
-        await fill(o)
-        assert await folded_live(o) == await folded_anew(o.log)
-
-
 @pytest.mark.parametrize("is_clean", [True, False])
-async def test_it_does_so_after_a_restart_with_or_without_a_snapshot(world: MakeWorld, *, is_clean: bool) -> None:
+async def test_the_log_from_its_beginning_gives_the_state_that_the_pump_decides_on_in_each_life(
+    world: MakeWorld, *, is_clean: bool
+) -> None:
     made = busy(world)
     async with made.running() as o:
         await fill(o)
+        assert await folded_live(o) == await folded_anew(o.log)
         await (o.organism.stop(grace_s=0) if is_clean else o.crash())
     async with made.running() as o:
         kept = await o.log.load_snapshot(SNAPSHOT)

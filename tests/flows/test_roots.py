@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from organism.model.commands import Inject, ReplayDeadLetter
 from organism.model.events import Actor
-from organism.model.thread import NO_ROOT, ROOTS_KEPT, Message, Root
+from organism.model.thread import ROOTS_KEPT, Message, Root
 from organism.testing import Running
 from tests.flows.stage import at_gate, open_gate
 from tests.flows.world import MakeWorld, World
@@ -74,13 +74,6 @@ async def test_each_injection_of_a_thread_has_its_own(world: MakeWorld) -> None:
         open_gate(o, "last x")
         await at_gate(o, "last y")
         assert open_one(o, "last").root.principal == "bob"
-
-
-async def test_the_host_program_s_own_injections_have_none(world: MakeWorld) -> None:
-    async with play(world).running() as o:
-        await o.inject("last", {"text": "x"})
-        assert open_one(o, "last").root == NO_ROOT
-        assert open_one(o, "last").thread.roots is None
 
 
 async def test_who_replays_a_dead_letter_lends_it_no_right_of_his_own(world: MakeWorld) -> None:

@@ -167,15 +167,6 @@ async def test_done_is_the_last_entry_whatever_ended_the_run(world: MakeWorld, e
     assert pairs(entries, "stopReason") == [("run_message", None), ("run_done", reason)]
 
 
-async def test_a_run_that_takes_too_long_is_done(world: MakeWorld) -> None:
-    source = steps("await metadata.emit('message_start', {'id': 'm'})", "await gate('never')")
-    async with world(source, {"shower": {"timeout_s": 0.05}}, retry={"attempts": 1}).running() as o:
-        outcome = await o.inject("shower", {"text": ""}, wait=True)
-        entries = await shown(o, outcome.thread_id)
-    assert kinds(entries) == ["message_start m", "message_end m", "done"]
-    assert entries[-1].data["stopReason"] == "error"
-
-
 async def test_a_killed_run_keeps_what_was_said_and_is_done_before_its_thread(world: MakeWorld) -> None:
     source = """
     async def talker(payload: Ask, metadata: HandlerMetadata):

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from organism.errors import ConfigInvalid
-from organism.model.commands import Inject, KillThread
+from organism.model.commands import Inject
 from organism.model.events import Actor
 from organism.testing import Running
 from tests.agents.turning import turn
-from tests.flows.spender import HANGS, SOURCE, most_used, says, script, scripted, tenants, token
+from tests.flows.spender import SOURCE, most_used, says, script, scripted, tenants, token
 from tests.flows.stage import BEGIN_NS, TurnedTime, folded_anew, folded_live, open_gate, play
 from tests.flows.world import MakeWorld
 
@@ -58,34 +58,6 @@ async def test_sixty_four_calls_at_once_at_ninety_per_cent_of_a_budget_never_ove
     assert answers.count("Cheap.") == at_once
 
 
-async def test_a_call_found_begun_after_a_death_is_made_again_and_its_first_reservation_is_spent(
-    world: MakeWorld,
-) -> None:
-    made = scripted(world, HANGS)
-    async with made.running() as o:
-        injected = await o.inject("ada", {"text": ASKED})
-        await o.until("budget_reserved")
-        await o.crash()
-    script(made, says("Here.", 14, 6))
-    async with made.running() as o:
-        assert await o.tenant.ended(injected.thread_id, 10)
-        replies = await o.replies(injected.thread_id)
-        events = await o.events("budget_reserved", "model_called", "budget_settled")
-        assert await folded_anew(o.log) == await folded_live(o)
-        assert o.pump.state.routing.spend.tenant.spent.tokens == NEED + 20
-    assert replies == ({"text": "Here."},)
-    kinds = [(event.type, event.data.get("error", {}).get("code")) for event in events]
-    assert kinds == [
-        ("budget_reserved", None),
-        ("model_called", "lost"),
-        ("budget_settled", None),
-        ("budget_reserved", None),
-        ("model_called", None),
-        ("budget_settled", None),
-    ]
-    assert [event.data["tokens"] for event in events if event.type == "budget_settled"] == [NEED, 20]
-
-
 async def test_what_was_spent_before_a_restart_counts_after_it(world: MakeWorld) -> None:
     agent = {"handler": "think", "model": "m", "budget": {"day": {"calls": 2}}}
     made = scripted(world, says("Here."), listeners={"ada": agent})
@@ -96,31 +68,6 @@ async def test_what_was_spent_before_a_restart_counts_after_it(world: MakeWorld)
         assert await told(o) == "Here."
     async with made.running() as o:  # from the snapshot that a stop leaves
         assert (await told(o)).startswith("budget_exhausted: ada today may use 2 calls")
-
-
-async def test_a_kill_settles_what_is_reserved_as_spent(world: MakeWorld) -> None:
-    async with scripted(world, HANGS).running() as o:
-        injected = await o.inject("ada", {"text": ASKED})
-        await o.until("budget_reserved")
-        await o.do(KillThread(thread_id=injected.thread_id))
-        events = await o.events(thread=injected.thread_id)
-        assert await folded_anew(o.log) == await folded_live(o)
-    kinds = [event.type for event in events]
-    assert kinds[-1] == "thread_killed"
-    assert kinds.count("budget_settled") == 1
-    settled = next(event for event in events if event.type == "budget_settled")
-    assert settled.data["tokens"] == NEED
-
-
-async def test_a_thread_that_ended_comes_back_with_what_it_has_used(world: MakeWorld) -> None:
-    async with scripted(world, says("Here.", 14, 86), limits={"max_tokens_per_thread": 250}).running() as o:
-        first = await o.inject("ada", {"text": ASKED}, wait=True)
-        again = await o.inject("ada", {"text": ASKED}, thread_id=first.thread_id, wait=True)
-        reopened = (await o.events("thread_reopened"))[0]
-        last = await o.inject("ada", {"text": ASKED}, thread_id=first.thread_id, wait=True)
-    assert again.replies[-1]["text"] == "Here."
-    assert reopened.data["tokens"] == 100
-    assert last.replies[-1]["text"].startswith("budget_exhausted: This thread may use 250 tokens")
 
 
 async def test_tenants_have_budgets_of_their_own_and_spend_their_own(world: MakeWorld) -> None:
@@ -134,15 +81,6 @@ async def test_tenants_have_budgets_of_their_own_and_spend_their_own(world: Make
         assert acme.pump.state.routing.spend.tenant.spent.calls == 1
         assert globex.pump.state.routing.spend.tenant.spent.calls == 2
         assert o.pump.state.routing.spend.tenant.spent.calls == 0
-
-
-async def test_a_tenant_s_faulty_budget_is_told_with_its_line(world: MakeWorld) -> None:
-    made = scripted(world, says("Here."))
-    tenants(made, acme={"defaults": {"budget": {"day": {"call": 1}}}})
-    with pytest.raises(ConfigInvalid) as caught:
-        async with made.running():
-            pass
-    assert [fault.message for fault in caught.value.details] == ["unknown key `call`; did you mean `calls`?"]
 
 
 async def test_the_rights_of_a_chain_are_found_again_after_a_restart(world: MakeWorld) -> None:
@@ -200,13 +138,6 @@ async def test_a_reload_changes_all_models_or_none(world: MakeWorld) -> None:
         made.write(SOURCE, {"ada": {"handler": "think", "model": "bad"}})
         await o.organism.reload()
         assert await told(o) == "Bad."
-
-
-async def test_a_handler_never_hears_of_attempts_that_a_later_one_makes_good(world: MakeWorld) -> None:
-    async with scripted(world, {"fault": "unavailable", "times": 2}, says("Third.")).running() as o:
-        assert await told(o) == "Third."
-        (called,) = await o.events("model_called")
-    assert called.data["attempts"] == 3
 
 
 async def test_a_chain_ends_with_its_token_by_the_logs_time(world: MakeWorld) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from organism.model.commands import ReplayDeadLetter
@@ -143,7 +145,7 @@ async def test_a_retry_that_is_due_later_is_not_earlier_after_a_restart(world: M
 
 
 DIVERGING = """
-async def worker(payload: Ask, metadata: HandlerMetadata):
+async def worker{number}(payload: Ask, metadata: HandlerMetadata):
     try:
         {first}
     except BaseException:
@@ -151,77 +153,74 @@ async def worker(payload: Ask, metadata: HandlerMetadata):
     {second}
     await gate("end")
     return HandlerResponse.respond(Told("end"))
-
+"""
+HELPERS = """
 async def echo(payload: Ask, metadata: HandlerMetadata):
     return HandlerResponse.respond(payload)
 
 async def touch(key: str):
     TRACE.append(key)
 """
+CHANGES = [
+    ("await metadata.now()", "await metadata.uuid()", "now", "uuid"),
+    ('await metadata.ask("echo", Ask("x"))', 'await metadata.ask("echo", Ask("y"))', "ask", "ask"),
+    ('await metadata.ask("echo", Ask("x"))', 'await metadata.ask("sink", Ask("x"))', "ask", "ask"),
+    ('await metadata.effect("a", touch)', 'await metadata.effect("b", touch)', "effect", "effect"),
+    ('await metadata.effect("a", touch)', 'await metadata.effect("a", touch, kind="pure")', "effect", "effect"),
+    ("await metadata.random()", 'await metadata.effect("a", touch)', "random", "effect"),
+]
 
 
-@pytest.mark.parametrize(
-    ("before", "after", "words"),
-    [
-        ("await metadata.now()", "await metadata.uuid()", ("now", "uuid")),
-        ('await metadata.ask("echo", Ask("x"))', 'await metadata.ask("echo", Ask("y"))', ("ask", "ask")),
-        ('await metadata.ask("echo", Ask("x"))', 'await metadata.ask("sink", Ask("x"))', ("ask", "ask")),
-        ('await metadata.effect("a", touch)', 'await metadata.effect("b", touch)', ("effect", "effect")),
-        ('await metadata.effect("a", touch)', 'await metadata.effect("a", touch, kind="pure")', ("effect", "effect")),
-        ("await metadata.random()", 'await metadata.effect("a", touch)', ("random", "effect")),
-    ],
-)
-async def test_a_step_that_does_not_fit_its_record_stops_the_handling_and_names_both(
-    world: MakeWorld, before: str, after: str, words: tuple[str, str]
-) -> None:
-    made = world(
-        DIVERGING.format(first=before, second="pass", swallow="raise"),
-        {"worker": {"peers": ["echo", "sink"]}, "echo": {}, "sink": {"handler": "echo"}},
-    )
+def diverging(*firsts: str, second: str = "pass", swallow: str = "raise") -> str:
+    """Handlers ``worker0``, ``worker1`` … whose first steps are these."""
+    made = (DIVERGING.format(number=n, first=first, second=second, swallow=swallow) for n, first in enumerate(firsts))
+    return HELPERS + "".join(made)
+
+
+async def test_a_step_that_does_not_fit_its_record_stops_the_handling_and_names_both(world: MakeWorld) -> None:
+    workers: dict[str, dict[str, Any]] = {f"worker{n}": {"peers": ["echo", "sink"]} for n in range(len(CHANGES))}
+    made = world(diverging(*(before for before, *_ in CHANGES)), {**workers, "echo": {}, "sink": {"handler": "echo"}})
     async with made.running() as o:
-        injected = await o.inject("worker", {"text": "x"})
-        await at_gate(o, "end")
+        injected = [await o.inject(worker, {"text": "x"}) for worker in workers]
+        for each in injected:
+            await o.until("step_recorded", thread=each.thread_id)
         await o.crash()
-    made.write(DIVERGING.format(first=after, second="await metadata.effect('never', touch)", swallow="raise"))
+    made.write(diverging(*(after for _, after, *_ in CHANGES), second="await metadata.effect('never', touch)"))
     async with made.running() as o:
-        assert await o.tenant.ended(injected.thread_id, 10)
-        dead = (await o.events("message_dead"))[0].data
+        for each, (*_, recorded, now) in zip(injected, CHANGES, strict=True):
+            assert await o.tenant.ended(each.thread_id, 10)
+            (dead,) = await o.events("message_dead", thread=each.thread_id)
+            assert dead.data["code"] == "replay_diverged"
+            was, came = dead.data["reason"].split(";")
+            assert was.startswith(f"Step 1 is recorded as {recorded} with input ")
+            assert came.startswith(f" now it is {now} with input ")
         assert play(o)["TRACE"] == []
         assert len(await o.events("message_retried")) == 0
         open_gate(o, "end")
-        await o.do(ReplayDeadLetter(message_id=injected.message_id))
-        assert await o.tenant.ended(injected.thread_id, 10)
-        assert (await o.thread(injected.thread_id))["status"] == "completed"
-    assert dead["code"] == "replay_diverged"
-    recorded, now = dead["reason"].split(";")
-    assert recorded.startswith(f"Step 1 is recorded as {words[0]} with input ")
-    assert now.startswith(f" now it is {words[1]} with input ")
+        await o.do(ReplayDeadLetter(message_id=injected[0].message_id))
+        assert await o.tenant.ended(injected[0].thread_id, 10)
+        assert (await o.thread(injected[0].thread_id))["status"] == "completed"
 
 
 async def test_a_handler_that_swallows_its_divergence_answers_nothing(world: MakeWorld) -> None:
-    made = world(
-        DIVERGING.format(first="await metadata.now()", second="pass", swallow="pass"), {"worker": {}, "echo": {}}
-    )
+    made = world(diverging("await metadata.now()", swallow="pass"), {"worker0": {}})
     async with made.running() as o:
-        injected = await o.inject("worker", {"text": "x"})
+        injected = await o.inject("worker0", {"text": "x"})
         await at_gate(o, "end")
         await o.crash()
-    made.write(DIVERGING.format(first="await metadata.uuid()", second="return None", swallow="pass"))
+    made.write(diverging("await metadata.uuid()", second="return None", swallow="pass"))
     async with made.running() as o:
-        assert await o.tenant.ended(injected.thread_id, 10)
+        assert await answers(o, injected.thread_id) == []
         assert [event.data["code"] for event in await o.events("message_dead")] == ["replay_diverged"]
-        assert await o.replies(injected.thread_id) == ()
 
 
 async def test_more_steps_than_are_recorded_are_no_divergence(world: MakeWorld) -> None:
-    made = world(
-        DIVERGING.format(first="await metadata.now()", second="pass", swallow="raise"), {"worker": {}, "echo": {}}
-    )
+    made = world(diverging("await metadata.now()"), {"worker0": {}})
     async with made.running() as o:
-        injected = await o.inject("worker", {"text": "x"})
+        injected = await o.inject("worker0", {"text": "x"})
         await at_gate(o, "end")
         await o.crash()
-    made.write(DIVERGING.format(first="await metadata.now()", second="await metadata.uuid()", swallow="raise"))
+    made.write(diverging("await metadata.now()", second="await metadata.uuid()"))
     async with made.running() as o:
         await at_gate(o, "end")
         open_gate(o, "end")

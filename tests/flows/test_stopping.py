@@ -8,7 +8,6 @@ import pytest
 
 from organism.config.settings import Settings
 from organism.errors import OrganismError, Stopping
-from organism.model.commands import ReplayDeadLetter
 from tests.flows.stage import at_gate, open_gate, play, stopping
 from tests.flows.world import MakeWorld
 
@@ -128,38 +127,6 @@ async def test_an_injection_that_was_accepted_just_before_the_stop_is_handled_in
         for each in accepted:
             assert await o.tenant.ended(each.thread_id, 10)
             assert len(await o.replies(each.thread_id)) == 1
-
-
-async def test_a_replay_of_a_dead_letter_is_new_work_too(world: MakeWorld) -> None:
-    broken = """
-async def broken(payload: Ask, metadata: HandlerMetadata):
-    raise ValueError("no good")
-"""
-    async with world(SOURCE.format(then="pass") + broken, {**LISTENERS, "broken": {}}).running() as o:
-        dead = (await o.inject("broken", {"text": ""}, wait=True)).message_id
-        await o.inject("worker", {"text": "runs"})
-        await at_gate(o, "runs")
-        stop, head = await stopping(o, 20), o.log.head
-        with pytest.raises(Stopping):
-            await o.do(ReplayDeadLetter(message_id=dead))
-        assert o.log.head == head
-        open_gate(o, "runs")
-        await stop
-
-
-async def test_a_reload_is_refused_at_once_and_changes_nothing(world: MakeWorld) -> None:
-    made = world(SOURCE.format(then="pass"), LISTENERS)
-    async with made.running() as o:
-        await o.inject("worker", {"text": "runs"})
-        await at_gate(o, "runs")
-        stop, settings = await stopping(o, 20), o.organism.settings
-        made.write(SOURCE.format(then="pass"), {**LISTENERS, "another": {"handler": "worker"}})
-        with pytest.raises(Stopping):
-            await asyncio.wait_for(o.organism.reload(), 10)
-        assert not stop.done()
-        open_gate(o, "runs")
-        await stop
-        assert o.organism.settings is settings
 
 
 async def test_a_stop_that_comes_into_a_reload_refuses_new_work_and_the_reload(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import stat
 from collections.abc import Mapping
-from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -32,13 +31,6 @@ async def other(payload: Ask, metadata):
     return HandlerResponse(Told(payload.text), to="console")
 """
 LISTENERS: Mapping[str, dict[str, Any]] = {"greeter": {}, "other": {"peers": ["console"]}}
-
-
-@dataclass
-class Unheard:
-    """A payload that no listener names."""
-
-    text: str
 
 
 @pytest.fixture
@@ -128,19 +120,6 @@ async def test_the_open_messages_of_all_tenants_are_taken_up_at_the_start(shared
             assert tenant.pump.state.routing.threads.keys() <= {event.thread for event in await events(tenant)}
 
 
-async def test_what_waits_in_a_step_goes_on_in_its_own_tenant_after_a_restart(shared: World) -> None:
-    async with running(shared.config, shared.data) as o:
-        acme = o.organism.tenants["acme"]
-        thread = await send(acme, "greeter")
-        async for found in acme.log.follow(0, EventFilter(types=("approval_requested",))):
-            if found:
-                break
-    async with running(shared.config, shared.data) as o:
-        acme = o.organism.tenants["acme"]
-        assert list(acme.pump.state.routing.threads) == [thread]
-        assert not o.tenant.pump.state.routing.threads
-
-
 async def test_a_pause_of_the_organism_acts_inside_its_tenant(shared: World) -> None:
     async with running(shared.config) as o:
         acme, globex = o.organism.tenants["acme"], o.organism.tenants["globex"]
@@ -163,14 +142,6 @@ async def test_a_reload_reaches_every_tenant_and_names_its_cause_to_the_operator
             is_named = event.actor is not None and event.actor.request_id == "req-1"
             assert is_named == (tenant.id == "default")
             assert await tenant.log.row("agents", "third") is not None
-
-
-async def test_what_one_tenants_pump_learns_stays_with_it(shared: World) -> None:
-    async with running(shared.config) as o:
-        rules = [tenant.pump.state.rules for tenant in tenants(o)]
-        assert len({id(each) for each in rules}) == 3
-        rules[1].learn(Unheard)
-        assert [each.codec.knows(Unheard) for each in rules] == [False, True, False]
 
 
 async def test_a_tenant_that_another_process_holds_ends_the_start_and_lets_the_others_go(shared: World) -> None:

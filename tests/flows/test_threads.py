@@ -8,11 +8,10 @@ from typing import Any
 import orjson
 import pytest
 
-from organism.errors import AlreadyResolved, InvalidRequest, NotFound, StalePosition
+from organism.errors import AlreadyResolved, InvalidRequest, NotFound
 from organism.log.log import Query
 from organism.model.commands import (
     DiscardDeadLetter,
-    Inject,
     PauseThread,
     ReplayDeadLetter,
     ResolveApproval,
@@ -165,20 +164,6 @@ async def test_a_refused_send_can_be_replayed_and_is_judged_by_today_s_rules(wor
         assert await dead_letters(o) == []
         assert await status(o, thread) == ("completed", None)
     assert (letter["code"], letter["from"], letter["to"], letter["attempts"]) == ("routing", "sender", "taker", 0)
-
-
-async def test_an_injection_into_a_thread_that_is_unknown_or_has_moved_on_is_refused(world: MakeWorld) -> None:
-    async with world(SOURCE, {"worker": {}}).running() as o:
-        with pytest.raises(NotFound):
-            await o.inject("worker", {"text": "x"}, thread_id="thr-nowhere")
-        first = await o.inject("worker", {"text": "gate"})
-        await at_gate(o, "gate")
-        await o.pump.settled()
-        seen = (await o.thread(first.thread_id))["position"]
-        stale = Inject(to="worker", json={"text": "x"}, thread_id=first.thread_id, if_position=seen - 1)
-        with pytest.raises(StalePosition):
-            await o.do(stale)
-        await o.do(Inject(to="worker", json={"text": "x"}, thread_id=first.thread_id, if_position=seen))
 
 
 async def test_a_pause_outlives_the_end_of_its_thread(world: MakeWorld) -> None:
