@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import Any
 
+import orjson
 import pytest
 
 from organism.errors import CommitUnknown
@@ -30,6 +28,7 @@ async def asker(payload: Ask, metadata: HandlerMetadata):
 """
 KEY = {"Idempotency-Key": "key-1"}
 ACTS: list[tuple[str, str, Any]] = [
+    ("POST", "/inject", {"to": "asker", "payload": {"text": ""}, "wait": 10}),
     ("POST", "/agents/asker/pause", None),
     ("POST", "/agents/asker/resume", None),
     ("POST", "/organism/pause", None),
@@ -42,7 +41,7 @@ ACTS: list[tuple[str, str, Any]] = [
     ("POST", "/approvals/{approval}/resolve", {"decision": "approve", "comment": "fine"}),
     ("POST", "/indeterminate/{effect}/resolve", {"outcome": "done", "result": {"paid": 3.5}}),
     ("POST", "/dead-letters/{letter}/replay", {"payload": {"text": "good"}}),
-    ("DELETE", "/dead-letters/{letter}", None),
+    ("DELETE", "/dead-letters/{other}", None),
 ]
 
 
@@ -52,58 +51,83 @@ def made(world: MakeWorld) -> World:
     return world(SOURCE, {"asker": {"timeout_s": 0.5}}, retry={"attempts": 1})
 
 
-@asynccontextmanager
-async def acting(made: World, data: Path | None = None) -> AsyncIterator[Served]:
-    """The served world."""
-    async with served(made.config, data) as server:
-        yield server
-
-
 async def prepared(server: Served) -> dict[str, str]:
     """Something of everything that can be acted on, by its id."""
     async with server.socket("?since=0") as socket:
         frames = Frames(socket)
-        await server.inject("asker", {"text": "bad"})
+        for _ in range(2):
+            await server.inject("asker", {"text": "bad"})
         await server.inject("asker", {"text": "pay"}, wait=None)
         (*_, effect) = await frames.until("indeterminate")
-        thread = (await server.inject("asker", {"text": "ask"}, wait=None))["thread_id"]
+        await server.inject("asker", {"text": "ask"}, wait=None)
         (*_, approval) = await frames.until("approval")
-    letter = (await server.get("/dead-letters"))["dead_letters"][0]
+        thread = (await server.inject("asker", {"text": "ask"}, wait=None))["thread_id"]
+        await frames.until("approval")
+    letter, other = (await server.get("/dead-letters"))["dead_letters"]
     return {
         "open": thread,
         "approval": approval["approval"]["id"],
         "effect": effect["indeterminate"]["id"],
         "letter": letter["id"],
-        "ended": letter["thread_id"],
+        "other": other["id"],
+        "ended": other["thread_id"],
     }
 
 
-async def moved_on(server: Served) -> None:
+async def acted(server: Served, ids: dict[str, str], act: tuple[str, str, Any]) -> tuple[int, bytes]:
+    """The status and the body with which an act is answered under a key of its own."""
+    method, path, body = act
+    more = {} if body is None else {"json": body}
+    answer = await server.call(
+        method, path.format(**ids), headers={"Idempotency-Key": f"key-{ACTS.index(act)}"}, **more
+    )
+    return answer.status_code, answer.content
+
+
+async def moved_on(server: Served, thread: str) -> None:
     """Everything that could be shown has moved on."""
     await server.call("POST", "/agents/asker/pause")
     await server.call("POST", "/agents/asker/resume")
     await server.call("POST", "/organism/resume")
-    await server.inject("asker", {"text": ""}, wait=10)
+    await server.inject("asker", {"text": ""}, thread_id=thread)
+    await server.call("POST", f"/threads/{thread}/kill")
 
 
-@pytest.mark.parametrize(("method", "path", "body"), ACTS)
-async def test_each_act_is_answered_again_as_it_was_though_all_has_moved_on(
-    made: World, method: str, path: str, body: Any
-) -> None:
-    more = {"headers": KEY} | ({} if body is None else {"json": body})
-    async with acting(made, made.data) as server:
-        path = path.format(**await prepared(server))
-        first = await server.call(method, path, **more)
-        assert first.status_code in {200, 202}
-        await moved_on(server)
-        second = await server.call(method, path, **more)
-    async with acting(made, made.data) as server:
-        third = await server.call(method, path, **more)
-        events = (await server.get("/log?limit=500"))["events"]
-    assert [(answer.status_code, answer.content) for answer in (second, third)] == [
-        (first.status_code, first.content)
-    ] * 2
-    assert not [event for event in events if event["type"] == "organism_reloaded"][1:]
+async def reloads(server: Served) -> int:
+    """How often the organism was reloaded."""
+    return len((await server.get("/log?type=organism_reloaded"))["events"])
+
+
+async def test_each_act_is_answered_again_as_it_was_though_all_has_moved_on(made: World) -> None:
+    async with served(made.config, made.data) as server:
+        ids = await prepared(server)
+        first = [await acted(server, ids, act) for act in ACTS]
+        assert {status for status, _ in first} == {200, 202}
+        await moved_on(server, orjson.loads(first[0][1])["thread_id"])
+        assert [await acted(server, ids, act) for act in ACTS] == first
+        stop = await server.call("POST", "/organism/stop", headers=KEY)
+    async with served(made.config, made.data) as server:
+        assert [await acted(server, ids, act) for act in ACTS] == first
+        again = await server.call("POST", "/organism/stop", headers=KEY)
+        assert (again.status_code, again.content) == (stop.status_code, stop.content)
+        assert (await server.get("/organism"))["status"] == "running"
+        assert await reloads(server) == 1
+
+
+async def test_what_was_done_and_never_answered_is_not_done_again(made: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def lost(*_: Any) -> None:
+        raise CommitUnknown
+
+    async with served(made.config) as server:
+        ids = await prepared(server)
+        for act in ACTS[1:]:
+            with monkeypatch.context() as patch:
+                patch.setattr(Tenant, "keep_answer", lost)
+                await acted(server, ids, act)
+            repeated = await acted(server, ids, act)
+            assert repeated[0] in {200, 202}, act
+            assert await acted(server, ids, act) == repeated
+        assert await reloads(server) == 1
 
 
 async def test_an_answer_is_kept_for_a_day(made: World) -> None:
@@ -121,17 +145,8 @@ async def test_an_answer_is_kept_for_a_day(made: World) -> None:
         assert (await server.get("/agents/asker"))["paused"]
 
 
-async def test_a_stop_is_not_repeated_in_the_next_life(made: World) -> None:
-    async with acting(made, made.data) as server:
-        first = await server.call("POST", "/organism/stop", headers=KEY)
-    async with acting(made, made.data) as server:
-        again = await server.call("POST", "/organism/stop", headers=KEY)
-        assert (again.status_code, again.content) == (first.status_code, first.content)
-        assert (await server.get("/organism"))["status"] == "running"
-
-
 async def test_another_body_under_the_key_is_refused(made: World) -> None:
-    async with acting(made) as server:
+    async with served(made.config) as server:
         path = f"/approvals/{(await prepared(server))['approval']}/resolve"
         await server.call("POST", path, json={"decision": "approve"}, headers=KEY)
         answer = await server.call("POST", path, json={"decision": "reject"}, headers=KEY)
@@ -139,7 +154,7 @@ async def test_another_body_under_the_key_is_refused(made: World) -> None:
 
 
 async def test_what_was_refused_is_not_kept(made: World) -> None:
-    async with acting(made) as server:
+    async with served(made.config) as server:
         refused = await server.call("POST", "/agents/asker/pause", json={"hard": True}, headers=KEY)
         done = await server.call("POST", "/agents/asker/pause", headers=KEY)
         assert (refused.status_code, done.status_code) == (400, 200)
@@ -157,50 +172,14 @@ async def test_while_the_first_call_runs_its_repetition_is_told_so(
         await keep(self, *said)
 
     monkeypatch.setattr(Tenant, "keep_answer", slowly)
-    async with acting(made) as server:
+    async with served(made.config) as server:
         first = asyncio.ensure_future(server.call("POST", "/agents/asker/pause", headers=KEY))
         await reached.wait()
         second = await server.call("POST", "/agents/asker/pause", headers=KEY)
-        other = await server.call("POST", "/agents/asker/pause", content=b"{}", headers={**KEY, **JSON})
+        other = await server.call(
+            "POST", "/agents/asker/pause", content=b"{}", headers={**KEY, "Content-Type": "application/json"}
+        )
         released.set()
         assert (second.status_code, second.json()["error"]["code"]) == (409, "request_in_progress")
         assert (other.status_code, other.json()["error"]["code"]) == (422, "idempotency_key_reused")
         assert (await first).status_code == 200
-
-
-JSON = {"Content-Type": "application/json"}
-
-
-@pytest.mark.parametrize(("method", "path", "body"), ACTS)
-async def test_what_was_done_and_never_answered_is_not_done_again(
-    made: World, monkeypatch: pytest.MonkeyPatch, method: str, path: str, body: Any
-) -> None:
-    async def lost(*_: Any) -> None:
-        raise CommitUnknown
-
-    more = {"headers": KEY} | ({} if body is None else {"json": body})
-    async with acting(made) as server:
-        path = path.format(**await prepared(server))
-        with monkeypatch.context() as patch:
-            patch.setattr(Tenant, "keep_answer", lost)
-            await server.call(method, path, **more)
-        repeated = await server.call(method, path, **more)
-        again = await server.call(method, path, **more)
-        events = (await server.get("/log?limit=500"))["events"]
-        assert repeated.status_code in {200, 202}
-        assert len([event for event in events if event["type"] == "organism_reloaded"]) == path.endswith("/reload")
-        assert (again.status_code, again.content) == (repeated.status_code, repeated.content)
-
-
-async def test_an_injection_that_was_waited_for_is_answered_alike_though_its_thread_went_on(made: World) -> None:
-    body = {"to": "asker", "payload": {"text": ""}, "wait": 10}
-    async with acting(made, made.data) as server:
-        first = await server.call("POST", "/inject", json=body, headers=KEY)
-        thread = first.json()["thread_id"]
-        await server.inject("asker", {"text": ""}, thread_id=thread)
-        await server.call("POST", f"/threads/{thread}/kill")
-        second = await server.call("POST", "/inject", json=body, headers=KEY)
-    async with acting(made, made.data) as server:
-        third = await server.call("POST", "/inject", json=body, headers=KEY)
-    assert first.status_code == 200
-    assert first.content == second.content == third.content
