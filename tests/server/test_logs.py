@@ -24,13 +24,6 @@ def fail(text: str) -> None:
     raise ValueError(text)
 
 
-def test_an_entry_is_one_json_object_a_line_with_time_and_level_first() -> None:
-    with logged() as said:
-        structlog.get_logger("x").warning("it rains", inches=3)
-    assert said.lines[0].startswith('{"timestamp": "')
-    assert {"level": "warning", "event": "it rains", "inches": 3}.items() <= said.entries[0].items()
-
-
 @pytest.mark.parametrize("place", ["event", "value", "name", "inside", "trace"])
 def test_no_text_can_forge_a_line_or_move_a_cursor(place: str) -> None:
     with logged() as said:
@@ -47,7 +40,9 @@ def test_no_text_can_forge_a_line_or_move_a_cursor(place: str) -> None:
                 "inside": {"said": [{"deep": FORGED}]},
             }
             logger.warning(FORGED if place == "event" else "said", **fields.get(place, {}))
-    assert len(said.lines) == 1
+    (entry,) = said.entries
+    assert said.lines[0].startswith('{"timestamp": "')
+    assert entry["level"] in {"warning", "error"}
     assert said.lines[0].isprintable()
     assert said.lines[0].isascii()
 
@@ -100,17 +95,12 @@ def test_no_secret_is_in_an_entry_wherever_it_stood() -> None:
     assert "hunter2" not in said.getvalue()
 
 
-def test_what_is_below_the_level_is_not_written() -> None:
-    with logged(level="warning") as said:
-        structlog.get_logger("x").info("all is well")
-    assert said.lines == []
-
-
-def test_every_level_can_be_chosen() -> None:
+def test_every_level_can_be_chosen_and_what_is_below_it_is_not_written() -> None:
     for level in logs.LEVELS:
         with logged(level=level) as said:
+            structlog.get_logger("x").debug("all is well")
             structlog.get_logger("x").error("it failed")
-        assert len(said.lines) == 1
+        assert len(said.lines) == 1 + (level == "debug")
 
 
 FIELDS = {"timestamp", "level", "event", "request_id", "tenant", "method", "route", "status", "duration_ms"}
@@ -121,9 +111,9 @@ def requests(said: Terminal) -> list[dict[str, Any]]:
     return [entry for entry in said.entries if entry["event"] == "request"]
 
 
-async def test_each_request_has_a_line_with_its_id_tenant_route_status_and_duration(hello: Served) -> None:
+async def test_each_request_has_a_line_with_its_id_tenant_route_status_and_duration(shared: Served) -> None:
     with logged() as said:
-        answer = await hello.call("GET", "/agents/greeter?")
+        answer = await shared.call("GET", "/agents/greeter?")
     (entry,) = requests(said)
     assert entry.keys() == FIELDS
     assert entry["request_id"] == answer.headers["x-request-id"]
@@ -132,10 +122,10 @@ async def test_each_request_has_a_line_with_its_id_tenant_route_status_and_durat
     assert entry["duration_ms"] > 0
 
 
-async def test_nothing_of_what_a_client_wrote_is_in_its_line(hello: Served) -> None:
+async def test_nothing_of_what_a_client_wrote_is_in_its_line(shared: Served) -> None:
     with logged() as said:
         for path in ("/agents/canary%0a", "/canary", "/messages?q=canary", "/messages?canary=1"):
-            await hello.call("GET", path, headers={"User-Agent": "canary", "Referer": "canary"})
+            await shared.call("GET", path, headers={"User-Agent": "canary", "Referer": "canary"})
     assert len(requests(said)) == 4
     assert "canary" not in said.getvalue()
 
@@ -148,13 +138,13 @@ async def test_what_is_refused_for_want_of_rights_is_a_warning_and_has_no_tenant
     assert found == [("warning", 401, None, "/api/v1/organism"), ("warning", 403, None, None)]
 
 
-async def test_what_fails_is_an_error_with_its_trace_under_the_same_id(hello: Served, monkeypatch: Any) -> None:
+async def test_what_fails_is_an_error_with_its_trace_under_the_same_id(shared: Served, monkeypatch: Any) -> None:
     async def broken(*_: object) -> None:
         raise RuntimeError("disk on fire")
 
-    monkeypatch.setattr(hello.log, "row", broken, raising=False)
+    monkeypatch.setattr(shared.log, "row", broken, raising=False)
     with logged() as said:
-        answer = await hello.call("GET", "/agents/greeter")
+        answer = await shared.call("GET", "/agents/greeter")
     trace, line = said.entries
     assert (trace["level"], line["level"], line["status"]) == ("error", "error", 500)
     assert trace["request_id"] == line["request_id"] == answer.json()["error"]["request_id"]
@@ -162,18 +152,18 @@ async def test_what_fails_is_an_error_with_its_trace_under_the_same_id(hello: Se
     assert "disk on fire" not in answer.text
 
 
-async def test_a_socket_has_a_line_at_its_end(hello: Served) -> None:
+async def test_a_socket_has_a_line_at_its_end(shared: Served) -> None:
     with logged() as said:
-        async with hello.socket() as socket:
+        async with shared.socket() as socket:
             await Frames(socket).until("connected")
         while not requests(said):
-            await asyncio.wait([asyncio.ensure_future(hello.client.get("/healthz"))])
+            await asyncio.wait([asyncio.ensure_future(shared.client.get("/healthz"))])
     entry = next(entry for entry in requests(said) if entry["route"] == "/ws")
     assert (entry["tenant"], entry["status"], entry["level"]) == ("default", 101, "info")
     assert entry["request_id"].startswith("ws-")
 
 
-async def test_a_request_that_the_stop_does_not_wait_for_is_told_so_in_the_shape_of_all_errors(hello: Served) -> None:
+async def test_a_request_that_the_stop_does_not_wait_for_is_told_so_in_the_shape_of_all_errors(shared: Served) -> None:
     sent: list[dict[str, Any]] = []
     reached = asyncio.Event()
 
@@ -185,9 +175,9 @@ async def test_a_request_that_the_stop_does_not_wait_for_is_told_so_in_the_shape
     async def send(message: dict[str, Any]) -> None:
         sent.append(message)
 
-    edge: Edge = hello.serving.app._http  # noqa: SLF001 - there is no other way to cancel a request from outside
+    edge: Edge = shared.serving.app._http  # noqa: SLF001 - there is no other way to cancel a request from outside
     headers = [
-        (name.lower().encode(), value.encode()) for name, value in (*hello.bearer.items(), ("Host", "localhost"))
+        (name.lower().encode(), value.encode()) for name, value in {**shared.bearer, "Host": "localhost"}.items()
     ]
     scope = {"method": "POST", "path": "/api/v1/inject", "query_string": b"", "headers": headers}
     asked = asyncio.ensure_future(edge(scope, receive, send))
