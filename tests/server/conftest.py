@@ -14,11 +14,10 @@ from tests.server.served import Served, served
 
 
 def pytest_collection_modifyitems(items: Sequence[pytest.Item]) -> None:
-    """A test that shares a server runs in the loop in which the server lives."""
+    """A test with a fixture that is named ``shared…`` runs in the loop of all that is shared."""
     for item in items:
-        for name, scope in (("shared", "session"), ("module_server", "module")):
-            if name in getattr(item, "fixturenames", ()):
-                item.add_marker(pytest.mark.asyncio(loop_scope=scope), append=False)
+        if any(name.startswith("shared") for name in getattr(item, "fixturenames", ())):
+            item.add_marker(pytest.mark.asyncio(loop_scope="session"), append=False)
 
 
 @pytest.fixture

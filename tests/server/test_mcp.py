@@ -11,6 +11,7 @@ from typing import Any
 
 import httpx2
 import pytest
+import pytest_asyncio
 from mcp import Client, MCPError, StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.types import CallToolResult
@@ -18,7 +19,7 @@ from mcp.types import CallToolResult
 from organism.bootstrap import VERSION
 from organism.model.events import Event
 from organism.testing import running
-from tests.flows.world import MakeWorld
+from tests.flows.world import MakeWorld, World
 from tests.server.routes.test_tools import GRANTS, LISTENERS, RETRY, ROUGH, SHIPPED, SOURCE
 from tests.server.served import TOKEN, Served, served
 from tests.server.tenanted import bearer, write_tokens
@@ -57,8 +58,8 @@ async def names(client: Client) -> list[str]:
 
 
 @pytest.mark.parametrize("mode", ERAS)
-async def test_the_tools_are_offered_with_their_schemas_and_called(hello: Served, mode: str) -> None:
-    async with speaking(hello, mode) as client:
+async def test_the_tools_are_offered_with_their_schemas_and_called(shared: Served, mode: str) -> None:
+    async with speaking(shared, mode) as client:
         tools = (await client.list_tools()).tools
         assert [tool.name for tool in tools] == SHIPPED
         assert client.server_info is not None
@@ -73,25 +74,11 @@ async def test_the_tools_are_offered_with_their_schemas_and_called(hello: Served
         assert text_of(answer) == '{"value":"42","exact":true,"fraction":""}'
 
 
-async def test_a_notification_is_taken_without_a_body_or_its_type(hello: Served) -> None:
+async def test_a_notification_is_taken_without_a_body_or_its_type(shared: Served) -> None:
     said = {"jsonrpc": "2.0", "method": "notifications/initialized"}
-    answer = await hello.call("POST", "//mcp", json=said, headers={"Accept": "application/json, text/event-stream"})
+    answer = await shared.call("POST", "//mcp", json=said, headers={"Accept": "application/json, text/event-stream"})
     assert (answer.status_code, answer.content) == (202, b"")
     assert "content-type" not in answer.headers
-
-
-async def test_a_call_is_a_thread_like_any_other(hello: Served) -> None:
-    async with speaking(hello) as client:
-        await client.call_tool("key_value_set", {"key": "a", "value": "b"})
-    (thread,) = (await hello.get("/threads"))["threads"]
-    assert (thread["participants"], thread["status"]) == (["console", "key_value_set"], "completed")
-
-
-async def test_many_calls_at_once_are_answered_each_for_itself(hello: Served) -> None:
-    async with speaking(hello) as client:
-        calls = [client.call_tool("calculator", {"expression": f"{number} * 2"}) for number in range(20)]
-        answers = await asyncio.gather(*calls)
-    assert [answer.structured_content["value"] for answer in answers] == [str(2 * number) for number in range(20)]
 
 
 REFUSED: list[tuple[str, dict[str, Any], str]] = [
@@ -103,20 +90,29 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
 ]
 
 
-async def test_what_a_call_refuses_is_told_to_the_model_as_an_error(hello: Served) -> None:
-    async with speaking(hello, "legacy") as client:
+async def test_what_a_call_refuses_is_told_to_the_model_as_an_error(shared: Served) -> None:
+    async with speaking(shared, "legacy") as client:
         for name, arguments, text in REFUSED:
             answer = await client.call_tool(name, arguments)
             assert answer.is_error
             assert text_of(answer).startswith(text)
 
 
-async def test_a_tool_that_fails_is_told_without_its_reason(world: MakeWorld) -> None:
-    async with served(world(SOURCE, LISTENERS, retry=RETRY).config) as server, speaking(server) as client:
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def shared_tools(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Served]:
+    """A tool of one's own beside those that ship, and tokens that may call some of them."""
+    play = World(tmp_path_factory.mktemp("tools"), SOURCE, LISTENERS, retry=RETRY)
+    write_tokens(play.folder, {"acme": GRANTS})
+    async with served(play.config) as server:
+        yield server
+
+
+async def test_a_tool_that_fails_is_told_without_its_reason(shared_tools: Served) -> None:
+    async with speaking(shared_tools) as client:
         answer = await client.call_tool("helper", {"text": "raise"})
-        assert answer.is_error
-        assert text_of(answer).startswith("handling_failed: ")
-        assert "operators" not in text_of(answer)
+    assert answer.is_error
+    assert text_of(answer).startswith("handling_failed: ")
+    assert "operators" not in text_of(answer)
 
 
 @pytest.mark.parametrize(
@@ -124,70 +120,67 @@ async def test_a_tool_that_fails_is_told_without_its_reason(world: MakeWorld) ->
     [("all-tools", SHIPPED), ("one-tool", ["calculator"]), ("tools-and-helper", [*SHIPPED, "helper"])],
 )
 async def test_only_what_the_token_may_call_is_offered_and_called(
-    world: MakeWorld, who: str, offered: list[str]
+    shared_tools: Served, who: str, offered: list[str]
 ) -> None:
-    play = world(SOURCE, LISTENERS)
-    write_tokens(play.folder, {"acme": GRANTS})
-    async with served(play.config) as server, speaking(server, headers=bearer("acme", who)) as client:
+    async with speaking(shared_tools, headers=bearer("acme", who)) as client:
         assert sorted(await names(client)) == sorted(offered)
         answer = await client.call_tool("helper", {"text": "x"})
-        assert answer.is_error == ("helper" not in offered)
-        assert answer.is_error is False or text_of(answer).startswith("forbidden: ")
+    assert answer.is_error == ("helper" not in offered)
+    assert answer.is_error is False or text_of(answer).startswith("forbidden: ")
 
 
 @pytest.mark.parametrize(
     ("headers", "status"),
     [({}, 401), ({"Authorization": "Bearer wrong"}, 401), (bearer("acme", "reader"), 403)],
 )
-async def test_it_takes_a_token_with_the_scope(world: MakeWorld, headers: dict[str, str], status: int) -> None:
-    play = world(SOURCE, LISTENERS)
-    write_tokens(play.folder, {"acme": GRANTS})
-    async with served(play.config) as server, httpx2.AsyncClient(trust_env=False) as http:
+async def test_it_takes_a_token_with_the_scope(shared_tools: Served, headers: dict[str, str], status: int) -> None:
+    async with httpx2.AsyncClient(trust_env=False) as http:
         ping = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
-        assert (await http.post(f"{server.url}/mcp", json=ping, headers=headers)).status_code == status
+        assert (await http.post(f"{shared_tools.url}/mcp", json=ping, headers=headers)).status_code == status
 
 
 @pytest.mark.parametrize("body", [b"", b"{", b"[]", b'{"jsonrpc":"2.0"}', b"null", b'{"jsonrpc":"2.0","id":1}'])
-async def test_what_is_no_message_of_the_protocol_is_refused(hello: Served, body: bytes) -> None:
+async def test_what_is_no_message_of_the_protocol_is_refused(shared: Served, body: bytes) -> None:
     headers = {
         "Authorization": f"Bearer {TOKEN}",
         "Content-Type": "application/json",
         "Accept": "application/json, text/event-stream",
     }
     async with httpx2.AsyncClient(trust_env=False) as http:
-        answer = await http.post(f"{hello.url}/mcp", content=body, headers=headers)
+        answer = await http.post(f"{shared.url}/mcp", content=body, headers=headers)
         assert 400 <= answer.status_code < 500
-        assert (await http.get(f"{hello.url}/mcp", headers=headers)).status_code == 405
-    async with speaking(hello) as client:
+        assert (await http.get(f"{shared.url}/mcp", headers=headers)).status_code == 405
+    async with speaking(shared) as client:
         assert await names(client) == SHIPPED
 
 
-async def test_a_stop_answers_what_is_under_way(world: MakeWorld) -> None:
-    async with served(world(SOURCE, LISTENERS).config) as server, speaking(server) as client:
-        assert "helper" in await names(client)
-        call = asyncio.ensure_future(client.call_tool("helper", {"text": "wait"}))
-        await anext(event async for event in started(server))
-        await server.call("POST", "/organism/stop")
-        answer = await call
+@pytest.mark.parametrize("mode", ERAS)
+async def test_a_client_that_leaves_is_waited_for_no_longer_and_a_stop_answers_what_is_under_way(
+    world: MakeWorld, mode: str
+) -> None:
+    asks = SOURCE.replace('gate("helper")', "metadata.approve({})")  # a stop waits for no approval
+    async with served(world(asks, LISTENERS).config) as server:
+        begun = started(server)
+        async with speaking(server, mode) as client:
+            left = asyncio.ensure_future(client.call_tool("helper", {"text": "wait"}))
+            sent = await anext(begun)
+            idle = server.serving.app.mcp.server.is_idle  # type: ignore[attr-defined]  # the port has no word for it
+            assert not idle.is_set()
+            left.cancel()
+        await server.until(idle.is_set)
+        assert (await server.get(f"/threads/{sent.thread}"))["status"] == "active"
+        async with speaking(server, mode) as client:
+            await names(client)
+            call = asyncio.ensure_future(client.call_tool("helper", {"text": "wait"}))
+            await anext(begun)
+            await server.call("POST", "/organism/stop")
+            answer = await call
         assert answer.structured_content is not None
         assert answer.structured_content["status"] == "running"
 
 
-@pytest.mark.parametrize("mode", ERAS)
-async def test_a_client_that_leaves_is_waited_for_no_longer_and_its_call_goes_on(world: MakeWorld, mode: str) -> None:
-    async with served(world(SOURCE, LISTENERS).config) as server:
-        async with speaking(server, mode) as client:
-            call = asyncio.ensure_future(client.call_tool("helper", {"text": "wait"}))
-            sent = await anext(event async for event in started(server))
-            idle = server.serving.app.mcp.server.is_idle  # type: ignore[attr-defined]  # the port has no word for it
-            assert not idle.is_set()
-            call.cancel()
-        await server.until(idle.is_set)
-        assert (await server.get(f"/threads/{sent.thread}"))["status"] == "active"
-
-
-async def test_who_wants_to_be_told_of_news_hears_that_there_is_no_such_thing(hello: Served) -> None:
-    async with speaking(hello) as client:
+async def test_who_wants_to_be_told_of_news_hears_that_there_is_no_such_thing(shared: Served) -> None:
+    async with speaking(shared) as client:
         with pytest.raises(MCPError):
             async with client.listen(tools_list_changed=True):
                 pass
@@ -217,8 +210,8 @@ def bridge(url: str, token: str) -> StdioServerParameters:
     return StdioServerParameters(command=sys.executable, args=["-m", "organism", "mcp"], env=environment)
 
 
-async def test_the_same_is_offered_over_standard_input_and_output(hello: Served) -> None:
-    async with Client(stdio_client(bridge(hello.url, TOKEN)), cache=None) as client:
+async def test_the_same_is_offered_over_standard_input_and_output(shared: Served) -> None:
+    async with Client(stdio_client(bridge(shared.url, TOKEN)), cache=None) as client:
         assert await names(client) == SHIPPED
         answer = await client.call_tool("calculator", {"expression": "2 * 21"})
         assert answer.structured_content == {"value": "42", "exact": True, "fraction": ""}
@@ -226,8 +219,8 @@ async def test_the_same_is_offered_over_standard_input_and_output(hello: Served)
         assert (refused.is_error, text_of(refused)) == (True, "invalid_field: nothing can be divided by zero.")
 
 
-async def test_the_bridge_says_what_is_wrong_with_the_server_or_the_token(hello: Served) -> None:
-    async with Client(stdio_client(bridge(hello.url, "wrong")), cache=None) as client:
+async def test_the_bridge_says_what_is_wrong_with_the_server_or_the_token(shared: Served) -> None:
+    async with Client(stdio_client(bridge(shared.url, "wrong")), cache=None) as client:
         with pytest.raises(MCPError, match="invalid_authorization"):
             await client.list_tools()
         assert (await client.call_tool("calculator", {"expression": "1"})).is_error
@@ -238,12 +231,12 @@ async def test_the_bridge_says_what_is_wrong_with_the_server_or_the_token(hello:
 
 
 async def test_an_organism_calls_the_tools_of_another(
-    hello: Served, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    shared: Served, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FAR", TOKEN)
     config = tmp_path / "organism.yaml"
     config.write_text(
-        f"organism: {{name: near}}\ntools: {{mcp: {{far: {{url: '{hello.url}/mcp', token_env: FAR}}}}}}\n"
+        f"organism: {{name: near}}\ntools: {{mcp: {{far: {{url: '{shared.url}/mcp', token_env: FAR}}}}}}\n"
     )
     async with running(config) as near:
         done = await near.inject("far__calculator", {"json": '{"expression": "2 * 21"}'}, wait=True)
@@ -251,17 +244,17 @@ async def test_an_organism_calls_the_tools_of_another(
         refused = await near.inject("far__calculator", {"json": '{"expression": "1/0"}'}, wait=True)
         message = "invalid_field: nothing can be divided by zero."
         assert refused.replies == ({"code": "upstream_error", "message": message},)
-    assert {thread["participants"][1] for thread in (await hello.get("/threads"))["threads"]} == {"calculator"}
+    assert (await shared.get("/threads?limit=1"))["threads"][0]["participants"] == ["console", "calculator"]
 
 
 async def test_a_server_that_takes_no_token_of_ours_is_told_to_who_calls(
-    hello: Served, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    shared: Served, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("FAR", "wrong")
     config = tmp_path / "organism.yaml"
     config.write_text(
         "organism: {name: near}\n"
-        f"tools: {{mcp: {{far: {{url: '{hello.url}/mcp', token_env: FAR}}}}}}\n"
+        f"tools: {{mcp: {{far: {{url: '{shared.url}/mcp', token_env: FAR}}}}}}\n"
         "listeners: [{name: far__calculator}]\n"
     )
     async with running(config) as near:
