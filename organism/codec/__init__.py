@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from organism.codec.limits import Controls, PayloadOverLimit, SpoofAttempt, Terms, UnknownPayload, UnsupportedPayload
+from organism.codec.limits import PayloadOverLimit, SpoofAttempt, Terms, UnknownPayload, UnsupportedPayload
 from organism.codec.repair import Repaired, repair_json, repair_text
 from organism.codec.schema import PayloadSchema
 from organism.codec.validate import Codec, Decoded, Mended, Sealed
@@ -16,7 +16,6 @@ from organism.codec.xsd import envelope_xsd, text_of
 
 __all__ = [
     "Codec",
-    "Controls",
     "Decoded",
     "Mended",
     "PayloadOverLimit",

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable
 from functools import lru_cache
 
 from lxml.etree import _Element
 
 from organism.codec.lexical import attribute, closing, escaped, opening
 from organism.codec.limits import ENVELOPE, invalid, shown
-from organism.codec.shape import Items, Payload, Shape, Table, Variant, inner
 from organism.errors import Fault, InvalidPayload
 
 _IN_ENVELOPE = f"{{{ENVELOPE}}}"
@@ -23,18 +22,14 @@ _BODY = closing("thread") + closing("meta")
 _TAIL = closing("message")
 
 
-class Around:
-    """The text around payloads of one class in an envelope, made once."""
+def wrapper(name: str) -> Callable[[str, str, str, str], str]:
+    """A function from sender, receiver, token and the content of an element ``name`` to the canonical envelope."""
+    before, after = _BODY + opening(name, attribute("xmlns", "")), closing(name) + _TAIL
 
-    __slots__ = ("_after", "_before")
+    def wrap(from_: str, to: str, token: str, content: str) -> str:
+        return "".join((_between(from_, to), escaped(token), before, content, after))
 
-    def __init__(self, name: str) -> None:
-        self._before = _BODY + opening(name, attribute("xmlns", ""))
-        self._after = closing(name) + _TAIL
-
-    def text(self, from_: str, to: str, token: str, content: str) -> str:
-        """The canonical envelope of the payload whose element holds ``content``."""
-        return "".join((_between(from_, to), escaped(token), self._before, content, self._after))
+    return wrap
 
 
 @lru_cache(maxsize=1024)
@@ -62,27 +57,6 @@ def enclosed(root: _Element) -> _Element:
         came = f"one with {len(payloads)}" if root.tag == MESSAGE else shown(str(root.tag))
         raise InvalidPayload(f"Expected an envelope, <message> of {ENVELOPE} with one payload, came {came}.")
     return payloads[0]
-
-
-def element_names(payloads: Iterable[Payload]) -> frozenset[str]:
-    """Each name that an element may have in a document of one of ``payloads``, envelope included."""
-    names = {"message", "meta", *_CLAIMS}
-    for payload in payloads:
-        for record in payload.records.values():
-            names.add(record.name)
-            names.update(field.name for field in record.fields)
-            names.update(name for field in record.fields for name in _inside(field.shape))
-    return frozenset(names)
-
-
-def _inside(shape: Shape) -> Iterable[str]:
-    match inner(shape):
-        case Items(item) | Table(_, item):
-            return ("item", *_inside(item))
-        case Variant(classes):
-            return [cls.__name__ for cls in classes]
-        case _:
-            return ()
 
 
 def _meta(root: _Element) -> list[_Element]:

@@ -11,7 +11,7 @@ from typing import Any
 from lxml import etree
 from lxml.etree import _Element
 
-from organism.codec.lexical import TEXT_OF
+from organism.codec.lexical import LEXICAL, scalar_fault
 from organism.codec.shape import (
     FREE,
     Facets,
@@ -133,29 +133,22 @@ def _text(scalar: Scalar) -> str:
         return (_WORD * (-(-least // len(_WORD)) or 1))[: max(least, min(len(_WORD), facets.max_length or len(_WORD)))]
     if scalar.kind is Kind.BYTES:
         octets = b"bytes" if facets.max_length is None else b"bytes"[: facets.max_length]
-        return TEXT_OF[Kind.BYTES](octets.ljust(facets.min_length or 0, b"."))
-    return TEXT_OF[scalar.kind](_within(scalar.kind, facets))
+        return LEXICAL[Kind.BYTES].text(octets.ljust(facets.min_length or 0, b"."))
+    return LEXICAL[scalar.kind].text(_within(scalar))
 
 
-def _within(kind: Kind, facets: Facets) -> Any:
-    """A value between the bounds: the usual sample if it is, else the nearest bound, or one beside it."""
-    low: Any = facets.least if facets.above is None else _beside(kind, facets.above, 1)
-    high: Any = facets.most if facets.below is None else _beside(kind, facets.below, -1)
-    sample = _SAMPLES[kind]
-    if low is not None and sample < low:
-        sample = low
-    if high is not None and sample > high:
-        sample = high
-    if facets.below is not None and facets.above is not None and not facets.above < sample < facets.below:
-        bottom: Any = facets.above
-        return bottom + (facets.below - bottom) / 2
-    return sample
-
-
-def _beside(kind: Kind, bound: Any, direction: int) -> Any:
+def _within(scalar: Scalar) -> Any:
+    """A value between the bounds: the usual sample if it is, else a bound, one beside it, or the middle."""
+    kind, facets = scalar.kind, scalar.facets
+    bounds: list[Any] = [facets.least, facets.above, facets.most, facets.below]
+    bounds = [bound for bound in bounds if bound is not None]
+    values = [_SAMPLES[kind], *bounds]
     if kind is Kind.FLOAT:
-        return nextafter(bound, inf * direction)
-    return bound + _UNITS[kind] * direction
+        values += [nextafter(bound, end) for bound in bounds for end in (inf, -inf)]
+    elif kind in _UNITS:
+        values += [bound + step for bound in bounds for step in (_UNITS[kind], -_UNITS[kind])]
+    values += [low + (high - low) / 2 for low in bounds[:1] for high in bounds[1:]]
+    return next((value for value in values if scalar_fault(scalar, value) is None), values[0])
 
 
 # ── words ────────────────────────────────────────────────────────────────────────────────────────────────────────────

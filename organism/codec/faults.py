@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from enum import Enum
 from itertools import islice
 from typing import Any
 
 from lxml.etree import XMLSchema, _Element
 
-from organism.codec.lexical import TEXT_OF, Unfit, length_fault, scalar_fault, uncarried
+from organism.codec.lexical import LEXICAL, Unfit, length_fault, scalar_fault, uncarried
 from organism.codec.limits import MAX_DEPTH, MAX_FAULTS, XSI, Terms, invalid, shown
 from organism.codec.shape import Items, Kind, Maybe, Nested, Options, Payload, Scalar, Shape, Table, Variant, inner
 from organism.errors import Fault, InvalidPayload
@@ -28,7 +27,7 @@ _MAX_POINTER_CHARS = 500
 
 def faults_of(payload: Payload, shape: Shape, value: object) -> list[Fault]:
     """What is wrong with ``value`` as a ``shape`` of ``payload``, in its fields' order; at most ``MAX_FAULTS``."""
-    return list(islice(_Walk(payload).shape(_Place("", 1), shape, value), MAX_FAULTS))
+    return list(islice(_Walk(payload).shape("", 1, shape, value), MAX_FAULTS))
 
 
 def refusal(payload: Payload, value: object, error: Exception) -> InvalidPayload:
@@ -67,15 +66,6 @@ def carried_fault(text: str) -> str | None:
 # ── objects ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@dataclass(frozen=True, slots=True)
-class _Place:
-    pointer: str
-    depth: int
-
-    def at(self, key: str | int) -> _Place:
-        return _Place(step(self.pointer, key), self.depth + 1)
-
-
 class _Walk:
     """A walk that ends: at a depth, and after a number of steps (a payload may share objects, or hold itself)."""
 
@@ -83,74 +73,74 @@ class _Walk:
         self._records = payload.records
         self._steps = 0
 
-    def shape(self, place: _Place, shape: Shape, value: Any) -> Iterator[Fault]:
+    def shape(self, pointer: str, depth: int, shape: Shape, value: Any) -> Iterator[Fault]:
         self._steps += 1
         if self._steps > _MAX_STEPS:
             return
-        if place.depth > MAX_DEPTH:
-            yield Fault(place.pointer, f"expected at most {MAX_DEPTH} levels, came more; does the payload hold itself?")
+        if depth > MAX_DEPTH:
+            yield Fault(pointer, f"expected at most {MAX_DEPTH} levels, came more; does the payload hold itself?")
             return
         match shape:
             case Maybe(present):
                 if value is not None:
-                    yield from self.shape(place, present, value)
+                    yield from self.shape(pointer, depth, present, value)
             case Scalar():
-                yield from _scalar(place, shape, value)
+                yield from _scalar(pointer, shape, value)
             case Options():
-                yield from _options(place, shape, value)
+                yield from _options(pointer, shape, value)
             case Items() | Table():
-                yield from self._container(place, shape, value)
+                yield from self._container(pointer, depth, shape, value)
             case Nested(cls):
-                yield from self._record(place, (cls,), value)
+                yield from self._record(pointer, depth, (cls,), value)
             case Variant(classes):
-                named = place.at(type(value).__name__) if type(value) in classes else place
-                yield from self._record(named, classes, value)
+                named = step(pointer, type(value).__name__) if type(value) in classes else pointer
+                yield from self._record(named, depth + 1, classes, value)
 
-    def _container(self, place: _Place, shape: Items | Table, value: Any) -> Iterator[Fault]:
+    def _container(self, pointer: str, depth: int, shape: Items | Table, value: Any) -> Iterator[Fault]:
         wanted: type = list if isinstance(shape, Items) else dict
         if type(value) is not wanted:
-            yield Fault(place.pointer, f"expected a {wanted.__name__}, came {_came(value)}")
+            yield Fault(pointer, f"expected a {wanted.__name__}, came {_came(value)}")
             return
         items: Any = value  # which mypy narrows to `object` by the comparison above
         if message := length_fault(shape.facets, len(items), "items"):
-            yield Fault(place.pointer, message)
+            yield Fault(pointer, message)
         if isinstance(shape, Items):
             for at, item in enumerate(items):
-                yield from self.shape(place.at(at), shape.item, item)
+                yield from self.shape(step(pointer, at), depth + 1, shape.item, item)
             return
         for key, item in items.items():
-            yield from _scalar(place, shape.key, key)
-            yield from self.shape(place.at(key), shape.value, item)
+            yield from _scalar(pointer, shape.key, key)
+            yield from self.shape(step(pointer, key), depth + 1, shape.value, item)
 
-    def _record(self, place: _Place, classes: tuple[type, ...], value: Any) -> Iterator[Fault]:
+    def _record(self, pointer: str, depth: int, classes: tuple[type, ...], value: Any) -> Iterator[Fault]:
         if type(value) not in classes:
-            yield Fault(place.pointer, f"expected {' or '.join(cls.__name__ for cls in classes)}, came {_came(value)}")
+            yield Fault(pointer, f"expected {' or '.join(cls.__name__ for cls in classes)}, came {_came(value)}")
             return
         for field in self._records[type(value)].fields:
             if not hasattr(value, field.name):
-                yield Fault(step(place.pointer, field.name), "expected a value, came none: the attribute is missing")
+                yield Fault(step(pointer, field.name), "expected a value, came none: the attribute is missing")
             else:
-                yield from self.shape(place.at(field.name), field.shape, getattr(value, field.name))
+                yield from self.shape(step(pointer, field.name), depth + 1, field.shape, getattr(value, field.name))
 
 
-def _scalar(place: _Place, scalar: Scalar, value: Any) -> Iterator[Fault]:
+def _scalar(pointer: str, scalar: Scalar, value: Any) -> Iterator[Fault]:
     try:
-        text = TEXT_OF[scalar.kind](value)
+        text = LEXICAL[scalar.kind].text(value)
     except Unfit as error:
-        yield Fault(place.pointer, str(error))
+        yield Fault(pointer, str(error))
         return
     message = (carried_fault(text) if scalar.kind is Kind.STR else None) or scalar_fault(scalar, value)
     if message:
-        yield Fault(place.pointer, message)
+        yield Fault(pointer, message)
 
 
-def _options(place: _Place, shape: Options, value: Any) -> Iterator[Fault]:
+def _options(pointer: str, shape: Options, value: Any) -> Iterator[Fault]:
     wanted = shape.enum or type(shape.values[0])
     listed = ", ".join(map(shown, shape.values[:10])) + (", …" if len(shape.values) > 10 else "")  # noqa: PLR2004 - room for a line
     if type(value) is not wanted:
-        yield Fault(place.pointer, f"expected {wanted.__name__} ({listed}), came {_came(value)}")
+        yield Fault(pointer, f"expected {wanted.__name__} ({listed}), came {_came(value)}")
     elif not isinstance(value, Enum) and value not in shape.values:
-        yield Fault(place.pointer, f"expected one of {listed}, came {shown(value)}")
+        yield Fault(pointer, f"expected one of {listed}, came {shown(value)}")
 
 
 def _came(value: object) -> str:

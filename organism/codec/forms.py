@@ -20,9 +20,7 @@ from lxml.etree import _Element
 
 from organism.codec.faults import MAKING_FAULTS, NIL, carried_fault, refused_by_class, step
 from organism.codec.lexical import (
-    FROM_JSON,
-    TEXT_OF,
-    VALUE_OF,
+    LEXICAL,
     Unfit,
     attribute,
     closing,
@@ -105,7 +103,7 @@ def _has_union(shape: Shape) -> bool:
 
 
 def _native_text(value: Any) -> str:
-    return TEXT_OF[_KINDS[type(value)]](value)
+    return LEXICAL[_KINDS[type(value)]].text(value)
 
 
 class _Forms:
@@ -253,7 +251,7 @@ def _element(name: str, shape: Shape, form: Form, *, nil: bool) -> tuple[str, Wr
 
 def _scalar(shape: Scalar) -> Form:
     kind, is_text, is_free = shape.kind, shape.kind is Kind.STR, shape.facets == FREE
-    value_of, from_value = VALUE_OF[kind], FROM_JSON[kind]
+    value_of, from_value = LEXICAL[kind].value, LEXICAL[kind].from_json
 
     def from_json(value: Any, at: Place, faults: list[Fault]) -> Any:
         try:
@@ -264,9 +262,9 @@ def _scalar(shape: Scalar) -> Form:
         return _wrong(faults, at, message) if message else taken
 
     return Form(
-        _text if is_text else TEXT_OF[kind],
+        _text if is_text else LEXICAL[kind].text,
         (lambda element: element.text or "") if is_text else lambda element: value_of(element.text or ""),
-        _same if kind in _NATIVE else TEXT_OF[kind],
+        _same if kind in _NATIVE else LEXICAL[kind].text,
         from_json,
     )
 
@@ -334,7 +332,7 @@ def _table(shape: Table, form: Form) -> Form:
             _not_a("dict", table)
         items: list[str] = []
         for key, value in table.items():
-            key_text = attribute("key", TEXT_OF[Kind.STR](key))
+            key_text = attribute("key", LEXICAL[Kind.STR].text(key))
             if is_optional and value is None:
                 items += (opening("item", _XSI_DECLARED + key_text + _NIL_MARK), end)
             else:
@@ -377,7 +375,7 @@ def _maker(record: Record) -> Callable[..., Any]:
 
 
 def _text(value: Any) -> str:
-    return escaped(value if type(value) is str else TEXT_OF[Kind.STR](value))
+    return escaped(value if type(value) is str else LEXICAL[Kind.STR].text(value))
 
 
 def _same(value: Any) -> Any:

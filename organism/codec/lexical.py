@@ -12,7 +12,7 @@ from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from math import isfinite
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from organism.codec.limits import UNCARRIED, shown
 from organism.codec.shape import Facets, Kind, Scalar
@@ -117,47 +117,17 @@ def _datetime_text(value: object) -> str:
     return datetime.isoformat(value)
 
 
-TEXT_OF: dict[Kind, Callable[[Any], str]] = {
-    Kind.STR: _str_text,
-    Kind.INT: _int_text,
-    Kind.FLOAT: _float_text,
-    Kind.BOOL: _bool_text,
-    Kind.DECIMAL: _decimal_text,
-    Kind.BYTES: _bytes_text,
-    Kind.DATE: _date_text,
-    Kind.DATETIME: _datetime_text,
-}
-"""Value → text; raises ``Unfit``. The text of a STR is not escaped yet; the other texts need no escaping."""
-
-
-# ── text that the XSD has accepted → value ───────────────────────────────────────────────────────────────────────────
-
-
-VALUE_OF: dict[Kind, Callable[[str], Any]] = {
-    Kind.STR: str,
-    Kind.INT: int,
-    Kind.FLOAT: float,
-    Kind.BOOL: lambda text: text.strip() in {"true", "1"},
-    Kind.DECIMAL: Decimal,
-    Kind.BYTES: a2b_base64,
-    Kind.DATE: lambda text: date.fromisoformat(text.strip()),
-    Kind.DATETIME: lambda text: datetime.fromisoformat(text.strip()),
-}
-"""Text that is valid by the XSD → value; raises ``ValueError`` where Python's range is narrower."""
-
-
 # ── JSON → value ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _same(kind: Kind) -> Callable[[Any], Any]:
-    """JSON has a type for this kind."""
-    text_of = TEXT_OF[kind]
+def _checked_by(text_of: Callable[[Any], str]) -> Callable[[Any], Any]:
+    """For what JSON has a type for."""
 
-    def checked(value: Any) -> Any:
+    def same(value: Any) -> Any:
         text_of(value)
         return value
 
-    return checked
+    return same
 
 
 def _json_decimal(value: object) -> Decimal:
@@ -197,17 +167,29 @@ def _calendar(read: Callable[[str], Moment], text: str) -> Moment:
         raise Unfit(f"expected a day of the calendar and a time of the day, came {shown(text)}: {error}") from error
 
 
-FROM_JSON: dict[Kind, Callable[[Any], Any]] = {
-    Kind.STR: _same(Kind.STR),
-    Kind.INT: _same(Kind.INT),
-    Kind.FLOAT: lambda value: float(_float_text(value)),
-    Kind.BOOL: _same(Kind.BOOL),
-    Kind.DECIMAL: _json_decimal,
-    Kind.BYTES: _json_bytes,
-    Kind.DATE: _json_date,
-    Kind.DATETIME: _json_datetime,
+class Lexical(NamedTuple):
+    """The forms of a kind.
+
+    ``text`` gives a value's text and raises ``Unfit``; that of a STR is not escaped yet, the others need no escaping.
+    ``value`` reads text that is valid by the XSD; it raises ``ValueError`` where Python's range is narrower.
+    ``from_json`` reads a JSON value strictly; it raises ``Unfit``.
+    """
+
+    text: Callable[[Any], str]
+    value: Callable[[str], Any]
+    from_json: Callable[[Any], Any]
+
+
+LEXICAL: dict[Kind, Lexical] = {
+    Kind.STR: Lexical(_str_text, str, _checked_by(_str_text)),
+    Kind.INT: Lexical(_int_text, int, _checked_by(_int_text)),
+    Kind.FLOAT: Lexical(_float_text, float, lambda value: float(_float_text(value))),
+    Kind.BOOL: Lexical(_bool_text, lambda text: text.strip() in {"true", "1"}, _checked_by(_bool_text)),
+    Kind.DECIMAL: Lexical(_decimal_text, Decimal, _json_decimal),
+    Kind.BYTES: Lexical(_bytes_text, a2b_base64, _json_bytes),
+    Kind.DATE: Lexical(_date_text, lambda text: date.fromisoformat(text.strip()), _json_date),
+    Kind.DATETIME: Lexical(_datetime_text, lambda text: datetime.fromisoformat(text.strip()), _json_datetime),
 }
-"""JSON value → value, strictly; raises ``Unfit``."""
 
 
 # ── constraints ──────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from enum import Enum
 
 from organism.errors import ConfigInvalid, Fault, InvalidPayload, PayloadTooLarge
 
@@ -23,20 +22,12 @@ UNCARRIED = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 """The characters that XML 1.0 cannot carry (S11)."""
 
 
-class Controls(Enum):
-    """What becomes of characters that XML cannot carry: refused from people, U+FFFD with a note from models."""
-
-    REFUSE = "refuse"
-    REPLACE = "replace"
-
-
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """What a receiver takes: UTF-8 bytes of the payload's XML, elements of the document, and whose text it is."""
+    """What a receiver takes: UTF-8 bytes of the payload's XML, and elements of the document."""
 
     payload_bytes: int = 262_144
     elements: int = 2_000
-    controls: Controls = Controls.REFUSE
 
 
 class PayloadOverLimit(PayloadTooLarge, InvalidPayload):

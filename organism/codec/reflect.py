@@ -21,7 +21,7 @@ from annotated_types import BaseMetadata, Ge, GroupedMetadata, Gt, Le, Lt, MaxLe
 from pydantic.fields import FieldInfo
 
 from organism.codec.faults import faults_of
-from organism.codec.lexical import LEAST_INT, MOST_INT, TEXT_OF, Unfit, replaced, uncarried
+from organism.codec.lexical import LEAST_INT, LEXICAL, MOST_INT, Unfit, replaced, uncarried
 from organism.codec.limits import UnsupportedPayload, shown
 from organism.codec.pattern import Pattern, PatternRefused
 from organism.codec.shape import (
@@ -90,13 +90,9 @@ class _Reader:
     def __init__(self, root: type) -> None:
         self.records: dict[type, Record] = {}
         self.faults: list[Fault] = []
-        self._root = root
-        self._waiting = [root]
-        self._seen = {root} if isinstance(root, type) else set()
-        while self._waiting:
-            self._read(self._waiting.pop(0))
-        if not self.faults:
-            self._refuse_endless()
+        self._classes = [root]
+        for cls in self._classes:  # which grows as it is walked
+            self._read(cls)
         if not self.faults:
             self._check_defaults()
 
@@ -115,13 +111,11 @@ class _Reader:
         if not _NAME.fullmatch(cls.__name__):
             self._fault(name, "the name cannot be the name of an XML element")
         try:
-            hints = get_type_hints(
-                cls, localns={cls.__name__: cls, self._root.__name__: self._root}, include_extras=True
-            )
+            local = {known.__name__: known for known in (cls, self._classes[0])}
+            hints = get_type_hints(cls, localns=local, include_extras=True)
         except (NameError, TypeError, AttributeError, SyntaxError) as error:
-            self._fault(
-                name, f"its annotations cannot be read: {error}; the types must be found in the module of the class"
-            )
+            advice = "the types must be found in the module of the class"
+            self._fault(name, f"its annotations cannot be read: {error}; {advice}")
             return
         fields = [self._field(cls, field, hints[field.name]) for field in dataclasses.fields(cls)]
         for field_name, hint in hints.items():
@@ -137,10 +131,8 @@ class _Reader:
             self._fault(where, "field(init=False) is not allowed: its value cannot be given back; make it a property")
             return None
         if isinstance(field.default, FieldInfo):
-            self._fault(
-                where,
-                "write Annotated[…, Field(…)] and the default as a plain value: a dataclass does not read Field(…)",
-            )
+            advice = "a dataclass does not read Field(…)"
+            self._fault(where, f"write Annotated[…, Field(…)] and the default as a plain value: {advice}")
             return None
         try:
             shape = self._shape(hint)
@@ -169,7 +161,9 @@ class _Reader:
         if isinstance(hint, type) and issubclass(hint, Enum):
             return _enum(hint)
         if _is_dataclass(hint):
-            return Nested(self._refer(hint))
+            if hint not in self._classes:
+                self._classes.append(hint)
+            return Nested(hint)
         raise _Refused(f"{_name(hint)} is not allowed; {_ALLOWED}")
 
     def _container(self, hint: Any, origin: type) -> Shape:
@@ -200,25 +194,8 @@ class _Reader:
             raise _Refused(f"two classes of one name in a union cannot be told apart: {', '.join(names)}")
         return Variant(tuple(classes))
 
-    def _refer(self, cls: type) -> type:
-        if cls not in self._seen:
-            self._seen.add(cls)
-            self._waiting.append(cls)
-        return cls
-
-    def _refuse_endless(self) -> None:
-        """A record that must hold another of itself can never be made."""
-        finite: set[type] = set()
-        while True:
-            more = {cls for cls, record in self.records.items() if cls not in finite and _ends(record, finite)}
-            if not more:
-                break
-            finite |= more
-        for cls in self.records.keys() - finite:
-            self._fault(cls.__name__, "it must hold another of itself without end; make the field optional or a list")
-
     def _check_defaults(self) -> None:
-        payload = Payload(self.records[self._root], self.records)
+        payload = Payload(self.records[self._classes[0]], self.records)
         for cls, record in self.records.items():
             defaults = {field.name: field.default for field in dataclasses.fields(cls)}
             for field in record.fields:
@@ -227,24 +204,6 @@ class _Reader:
                 for fault in [] if default is MISSING else faults_of(payload, field.shape, default):
                     message = f"its default does not fit: {fault.message}{advice}"
                     self._fault(f"{cls.__name__}.{field.name}", message)
-
-
-def _ends(record: Record, finite: set[type]) -> bool:
-    return all(field.absent is not None or _can_end(field.shape, finite) for field in record.fields)
-
-
-def _can_end(shape: Shape, finite: set[type]) -> bool:
-    match shape:
-        case Nested(cls):
-            return cls in finite
-        case Variant(classes):
-            return any(cls in finite for cls in classes)
-        case Items(item, facets):
-            return not facets.min_length or _can_end(item, finite)
-        case Table(_, value, facets):
-            return not facets.min_length or _can_end(value, finite)
-        case _:
-            return True
 
 
 def _absent(field: dataclasses.Field[Any], shape: Shape) -> Callable[[], object] | None:
@@ -364,7 +323,7 @@ def _bound(kind: Kind, given: Any) -> Bound:
             bound = Decimal(str(given))
         elif kind is Kind.FLOAT:
             bound = float(given)
-        TEXT_OF[kind](bound)
+        LEXICAL[kind].text(bound)
     except (Unfit, InvalidOperation, ValueError, TypeError) as error:
         raise _Refused(f"the bound {shown(str(given))} does not fit: {error}") from error
     checked: Bound = bound

@@ -60,21 +60,30 @@ class PayloadSchema:
     @classmethod
     def _derived(cls, payload_class: type) -> PayloadSchema:
         shapes = payload_of(payload_class)
+        name = shapes.root.name
         xsd = text_of(payload_xsd(shapes))
         enforced = payload_xsd(shapes, enforced=True)
-        example = example_of(shapes)
+        try:
+            compiled, example = XMLSchema(enforced), example_of(shapes)
+        except XMLSchemaParseError as error:
+            reason = f"its constraints cannot be an XSD: {error}"
+            raise UnsupportedPayload(f"{name} cannot be a payload: {reason}.") from error
+        except RecursionError as error:
+            reason = "it must hold another of itself without end; make the field optional or a list"
+            details = (Fault(name, reason),)
+            raise UnsupportedPayload(f"{name} cannot be a payload: {reason}.", details=details) from error
         example_xml = etree.tostring(example, encoding="utf-8")
         form = form_of(shapes)
         schema = cls(
             cls=payload_class,
-            name=shapes.root.name,
+            name=name,
             xsd=xsd,
             json_schema=json_schema_of(shapes),
             example_xml=example_xml,
             usage=usage_of(shapes, example_xml.decode()),
             digest=sha256(xsd.encode()).hexdigest(),
             shapes=shapes,
-            compiled=_compiled(shapes, enforced),
+            compiled=compiled,
             has_patterns=text_of(enforced) != xsd,
             write=form.write,
             read=form.read,
@@ -84,7 +93,7 @@ class PayloadSchema:
         )
         if faults := schema.faults(example):  # a schema that takes nothing helps nobody
             reason = f"no example that fits its constraints was found: {faults[0].message}"
-            raise UnsupportedPayload(f"{schema.name} cannot be a payload: {reason}")
+            raise UnsupportedPayload(f"{name} cannot be a payload: {reason}")
         return schema
 
     def from_json(self, value: Any) -> tuple[Any, list[Fault]]:
@@ -104,12 +113,3 @@ class PayloadSchema:
     def document(self, content: str) -> str:
         """The payload's element around ``content``, as a document with no envelope."""
         return opening(self.name) + content + closing(self.name)
-
-
-def _compiled(shapes: Payload, enforced: _Element) -> XMLSchema:
-    try:
-        return XMLSchema(enforced)
-    except XMLSchemaParseError as error:
-        raise UnsupportedPayload(
-            f"{shapes.root.name} cannot be a payload: its constraints cannot be an XSD: {error}."
-        ) from error

@@ -8,17 +8,16 @@ names.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import replace
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import orjson
 from lxml.etree import XMLSchema, _Element
 
-from organism.codec.envelope import MESSAGE, Around, claims, element_names, enclosed
+from organism.codec.envelope import MESSAGE, claims, enclosed, wrapper
 from organism.codec.faults import MAKING_FAULTS, refusal, refused_by_class, schema_faults
 from organism.codec.limits import (
-    Controls,
     PayloadOverLimit,
     SpoofAttempt,
     Terms,
@@ -28,10 +27,9 @@ from organism.codec.limits import (
     shown,
     too_deep,
 )
-from organism.codec.repair import repair_json
 from organism.codec.schema import PayloadSchema
 from organism.codec.xml import is_large, over_bytes, parse, parse_foreign, streamed_faults
-from organism.codec.xsd import envelope_xsd
+from organism.codec.xsd import element_names, envelope_xsd
 from organism.errors import Fault, InvalidPayload
 
 _DEFAULT = Terms()
@@ -49,20 +47,18 @@ class Decoded(NamedTuple):
     payload: Any
 
 
+@dataclass(slots=True)
 class Sealed:
     """A message as it is stored and delivered: canonical XML, compact JSON, and the payload decoded from that XML.
 
-    ``notes`` says what was mended in it, if anything.
+    ``notes`` says what was mended in a model's text before, if anything.
     """
 
-    __slots__ = ("json", "notes", "payload", "type_name", "xml")
-
-    def __init__(self, xml: bytes, json: bytes, payload: Any, type_name: str) -> None:
-        self.xml = xml
-        self.json = json
-        self.payload = payload
-        self.type_name = type_name
-        self.notes: tuple[str, ...] = ()
+    xml: bytes
+    json: bytes
+    payload: Any
+    type_name: str
+    notes: tuple[str, ...] = ()
 
 
 class Mended(NamedTuple):
@@ -76,7 +72,7 @@ class _Entry(NamedTuple):
     """A class in use. ``read_as`` is the first class of its name: documents tell names, not classes."""
 
     schema: PayloadSchema
-    around: Around
+    wrap: Callable[[str, str, str, str], str]
     read_as: PayloadSchema
 
 
@@ -97,14 +93,14 @@ class Codec:
             same = self._by_name.get(schema.name)
             first = same.schema if same else schema
             _hold_same(first, schema)
-            entry = _Entry(schema, Around(schema.name), first)
+            entry = _Entry(schema, wrapper(schema.name), first)
             self._by_class[schema.cls] = entry
             self._by_name.setdefault(schema.name, entry)
         self.schemas = tuple(entry.schema for entry in self._by_name.values())
-        payloads = [schema.shapes for schema in self.schemas]
-        self._xsd = XMLSchema(envelope_xsd(payloads))
+        xsd = envelope_xsd(schema.shapes for schema in self.schemas)
+        self._xsd = XMLSchema(xsd)
         self._validate = self._xsd.validate
-        self._names = element_names(payloads)
+        self._names = element_names(xsd) | {"tenant"}  # which is refused in words of its own
 
     @classmethod
     def of(cls, classes: Iterable[type], terms: Terms = _DEFAULT) -> Codec:
@@ -134,7 +130,19 @@ class Codec:
 
     def schema(self, name: str) -> PayloadSchema:
         """The schema of the payload class ``name``; raises ``UnknownPayload``."""
-        return _named(self._by_name, name).schema
+        try:
+            return self._by_name[name].schema
+        except KeyError:
+            listed = ", ".join(sorted(self._by_name)[:10]) or "none"
+            message = f"no payload class is called {shown(name)} here; known are {listed}"
+            raise UnknownPayload(f"Unknown payload: {message}.", details=(Fault("", message),)) from None
+
+    def _entry(self, payload: object) -> _Entry:
+        try:
+            return self._by_class[type(payload)]
+        except KeyError:
+            message = f"expected an object of a registered payload class, came one of {_place(type(payload))}"
+            raise UnknownPayload(f"Unknown payload: {message}.", details=(Fault("", message),)) from None
 
     # ── what the organism writes, and reads again ────────────────────────────────────────────────────────────────────
 
@@ -143,25 +151,22 @@ class Codec:
 
         Of two classes of one name (and one schema) the fresh payload is of the one that was registered first.
 
-        Raises ``InvalidPayload`` (``PayloadOverLimit`` beyond the terms). With ``Controls.REPLACE`` characters that XML
-        cannot carry become U+FFFD, and ``notes`` say so.
+        Raises ``InvalidPayload`` (``PayloadOverLimit`` beyond the terms).
         """
-        schema, around, read_as = self._by_class.get(type(payload)) or _of_class(self._by_class, payload)
+        schema, wrap, read_as = self._entry(payload)
         terms = terms or self.terms
         try:
             content = schema.write(payload)
-            xml = around.text(from_, to, token, content).encode()
+            xml = wrap(from_, to, token, content).encode()
+            if len(xml) > terms.payload_bytes:
+                _hold_size(schema, content, terms)
             root = parse(xml, terms)
+        except PayloadOverLimit:
+            raise
         except (*_WRITING_FAULTS, InvalidPayload) as error:
-            carried, notes = _carried(schema, payload, terms, error)
-            strict = replace(terms, controls=Controls.REFUSE)
-            sealed = self.seal(from_, to, token, carried, strict)
-            sealed.notes = notes
-            return sealed
-        if len(xml) > terms.payload_bytes:
-            _hold_size(schema, content, terms)
+            raise refusal(schema.shapes, payload, error) from error
         if not self._validate(root) or read_as.misfits(root[1]):
-            raise refusal(schema.shapes, payload, _misfit(self._xsd, self._by_name, root))
+            raise refusal(schema.shapes, payload, self._misfit(root))
         fresh = _made(read_as, root[1])
         return Sealed(xml, read_as.to_json_text(fresh), fresh, schema.name)
 
@@ -169,40 +174,40 @@ class Codec:
         """Parse, validate and read an envelope that the organism wrote; raises ``InvalidPayload``."""
         root = parse(envelope, terms or self.terms)
         if not self._validate(root):
-            raise _misfit(self._xsd, self._by_name, root)
+            raise self._misfit(root)
         meta, element = root
         from_, to, token = [child.text for child in meta]
         schema = self._by_name[str(element.tag)].schema
         if schema.misfits(element):
-            raise _misfit(self._xsd, self._by_name, root)
+            raise self._misfit(root)
         return Decoded(from_ or "", to or "", token or "", _made(schema, element))
 
     def json(self, payload: object) -> bytes:
         """Compact JSON of a payload; of a handler's making too, though only ``seal`` says whether that fits."""
-        schema = _of_class(self._by_class, payload).schema
+        schema = self._entry(payload).schema
         try:
             return orjson.dumps(schema.to_json(payload), option=_NATIVE_ONLY)
         except _WRITING_FAULTS as error:
             raise refusal(schema.shapes, payload, error) from error
+
+    def _misfit(self, root: _Element) -> InvalidPayload:
+        """Why an envelope that the organism wrote is not valid."""
+        element = next((child for child in root if str(child.tag) in self._by_name), None)
+        if element is None:
+            return UnknownPayload("The document is not an envelope with a payload that is known here.")
+        schema = self.schema(str(element.tag))
+        errors: Any = self._xsd.error_log  # lxml's stubs do not know that it has a length
+        found = schema_faults(self._xsd, element, schema.shapes) if len(errors) else []
+        return invalid("The message does not fit", [*found, *schema.misfits(element)])
 
     # ── what comes from outside ──────────────────────────────────────────────────────────────────────────────────────
 
     def from_json(self, name: str, value: Any, terms: Terms | None = None) -> Any:
         """The payload ``name`` from its JSON value, strictly; raises ``InvalidPayload`` with every fault's pointer.
 
-        The limits of a document hold for what it would be as XML.
+        It is sealed to hold it to the limits of a document.
         """
-        schema, terms = self.schema(name), terms or self.terms
-        payload = self.draft(name, value)
-        try:
-            content = schema.write(payload)
-        except _WRITING_FAULTS as error:
-            raise refusal(schema.shapes, payload, error) from error
-        _hold_size(schema, content, terms)
-        root = parse(schema.document(content).encode(), terms)
-        if faults := schema.faults(root):
-            raise invalid(f"The {name} does not fit", faults)
-        return payload
+        return self.seal("from", "to", "token", self.draft(name, value), terms).payload
 
     def draft(self, name: str, value: Any) -> Any:
         """``from_json`` without the checks of its document, for a payload that is sealed next: ``seal`` makes them."""
@@ -217,7 +222,7 @@ class Codec:
     def from_xml(self, document: bytes, terms: Terms | None = None) -> Any:
         """The payload from a document of its own, with no envelope; raises ``InvalidPayload``."""
         root = parse_foreign(document, terms or self.terms, self._names, overhead_bytes=0)
-        return _valid_payload(self._by_name, root)
+        return self._valid(root)
 
     def parse_any(self, document: bytes, terms: Terms | None = None) -> Decoded:
         """What is in a document, with an envelope or without: its names are claims, not facts.
@@ -226,12 +231,20 @@ class Codec:
         """
         root = parse_foreign(document, terms or self.terms, self._names)
         if root.tag != MESSAGE:
-            return Decoded("", "", "", _valid_payload(self._by_name, root))
+            return Decoded("", "", "", self._valid(root))
         element, said = enclosed(root), claims(root)
         if "tenant" in said:
             raise SpoofAttempt("tenant", said["tenant"], "")
-        payload = _valid_payload(self._by_name, element)
+        payload = self._valid(element)
         return Decoded(said.get("from", ""), said.get("to", ""), said.get("thread", ""), payload)
+
+    def _valid(self, element: _Element) -> Any:
+        schema = self.schema(str(element.tag))
+        messages = streamed_faults(element, schema.compiled) if is_large(element) else []
+        faults = [Fault("", message) for message in dict.fromkeys(messages)] or schema.faults(element)
+        if faults:
+            raise invalid(f"The {schema.name} does not fit", faults)
+        return _made(schema, element)
 
 
 def _hold_same(known: PayloadSchema, schema: PayloadSchema) -> None:
@@ -247,40 +260,6 @@ def _place(cls: type) -> str:
     return f"{cls.__module__}.{cls.__qualname__}"
 
 
-def _of_class(entries: dict[type, _Entry], payload: object) -> _Entry:
-    try:
-        return entries[type(payload)]
-    except KeyError:
-        message = f"expected an object of a registered payload class, came one of {_place(type(payload))}"
-        raise UnknownPayload(f"Unknown payload: {message}.", details=(Fault("", message),)) from None
-
-
-def _named(entries: dict[str, _Entry], name: str) -> _Entry:
-    try:
-        return entries[name]
-    except KeyError:
-        listed = ", ".join(sorted(entries)[:10]) or "none"
-        message = f"no payload class is called {shown(name)} here; known are {listed}"
-        raise UnknownPayload(f"Unknown payload: {message}.", details=(Fault("", message),)) from None
-
-
-def _carried(schema: PayloadSchema, payload: object, terms: Terms, error: Exception) -> tuple[Any, tuple[str, ...]]:
-    """``payload`` with what XML cannot carry replaced, if the terms allow it and that is all that is wrong with it."""
-    if isinstance(error, PayloadOverLimit):
-        raise error
-    refused = refusal(schema.shapes, payload, error)
-    if terms.controls is Controls.REFUSE:
-        raise refused from error
-    try:
-        value, notes = repair_json(schema.to_json(payload))
-    except _WRITING_FAULTS:
-        raise refused from error
-    carried, faults = schema.from_json(value)
-    if faults or not notes:
-        raise refused from error
-    return carried, notes
-
-
 def _hold_size(schema: PayloadSchema, content: str, terms: Terms) -> None:
     size_bytes = len(schema.document(content).encode())
     if size_bytes > terms.payload_bytes:
@@ -293,24 +272,3 @@ def _made(schema: PayloadSchema, valid: _Element) -> Any:
         return schema.read(valid)
     except MAKING_FAULTS as error:
         raise invalid(f"The {schema.name} does not fit", [Fault("", refused_by_class(error))]) from error
-
-
-def _valid_payload(entries: dict[str, _Entry], element: _Element) -> Any:
-    schema = _named(entries, str(element.tag)).schema
-    messages = streamed_faults(element, schema.compiled) if is_large(element) else []
-    if messages:
-        raise invalid(f"The {schema.name} does not fit", [Fault("", message) for message in dict.fromkeys(messages)])
-    if faults := schema.faults(element):
-        raise invalid(f"The {schema.name} does not fit", faults)
-    return _made(schema, element)
-
-
-def _misfit(xsd: XMLSchema, entries: dict[str, _Entry], root: _Element) -> InvalidPayload:
-    """Why an envelope that the organism wrote is not valid."""
-    element = next((child for child in root if str(child.tag) in entries), None)
-    if element is None:
-        return UnknownPayload("The document is not an envelope with a payload that is known here.")
-    schema = entries[str(element.tag)].schema
-    errors: Any = xsd.error_log  # lxml's stubs do not know that it has a length
-    found = schema_faults(xsd, element, schema.shapes) if len(errors) else []
-    return invalid("The message does not fit", [*found, *schema.misfits(element)])

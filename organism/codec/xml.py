@@ -57,7 +57,8 @@ _hardened = partial(
 )
 _PARSER = _hardened()
 _ELEMENTS = etree.XPath("count(//*)")
-_IS_TOO_DEEP = etree.XPath("boolean(//*[count(ancestor::*) >= $most])")
+_IS_TOO_DEEP = etree.XPath("boolean(/*/*/*/*/*/*/*/*/*/*/*/*/*/*/*/*/*/*/*/*/*/*/*/*/*/*/*/*/*/*/*/*/*)")
+"""Whether there is an element one level below ``MAX_DEPTH``."""
 
 
 def parse(document: bytes, terms: Terms, overhead_bytes: int = ENVELOPE_BYTES) -> _Element:
@@ -67,17 +68,13 @@ def parse(document: bytes, terms: Terms, overhead_bytes: int = ENVELOPE_BYTES) -
         root = etree.fromstring(document, _PARSER)
     except etree.XMLSyntaxError as error:
         raise _malformed(str(error)) from error
-    if b"DOCTYPE" in document and _has_doctype(root):
+    if b"DOCTYPE" in document and root.getroottree().docinfo.internalDTD is not None:
         raise _doctype()
-    tags = document.count(b"<")
-    if tags > min(MAX_DEPTH, terms.elements):
-        tags -= document.count(b"</")  # still at least as many as there are elements
-    if tags > terms.elements and float(_ELEMENTS(root)) > terms.elements:  # type: ignore[arg-type]  # a count is a number
+    most = document.count(b"<") - document.count(b"</")  # at least as many as there are elements
+    if most > terms.elements and float(_ELEMENTS(root)) > terms.elements:  # type: ignore[arg-type]  # a count is a number
         raise _too_many_elements(terms)
-    if tags > MAX_DEPTH and _IS_TOO_DEEP(root, most=MAX_DEPTH):
+    if most > MAX_DEPTH and _IS_TOO_DEEP(root):
         raise too_deep()
-    if document.count(b"=") > MAX_NAMESPACES:
-        _hold_attributes(root)
     return root
 
 
@@ -159,7 +156,8 @@ class _Gate:
         if self._elements > self._terms.elements:
             raise _too_many_elements(self._terms)
         if len(attributes) > MAX_ATTRIBUTES:
-            raise _too_many_attributes(len(attributes))
+            came = f"came {len(attributes)}"
+            raise PayloadOverLimit(f"An element has too many attributes: expected at most {MAX_ATTRIBUTES}, {came}.")
         if local not in self._names or len(prefix) > _MAX_PREFIX_CHARS:
             self._note(f"the element {shown(name)} is not known here; the schema shows which are")
             self._is_strange_from = min(self._is_strange_from, len(self._path))
@@ -171,7 +169,8 @@ class _Gate:
         if prefix == "xmlns" or name == "xmlns":
             self._namespaces.add((name, value))
             if len(self._namespaces) > MAX_NAMESPACES:
-                raise _too_many_namespaces()
+                most = f"expected at most {MAX_NAMESPACES}, came more"
+                raise PayloadOverLimit(f"The document has too many namespaces: {most}.")
             if value not in _KNOWN_NAMESPACES or len(local) > _MAX_PREFIX_CHARS:
                 self._note(f"the namespace {shown(value)} is not known here; a payload has none")
         elif local not in _KNOWN_ATTRIBUTES or len(prefix) > _MAX_PREFIX_CHARS:
@@ -191,30 +190,8 @@ class _Gate:
         self._path.pop()
 
 
-def _has_doctype(root: _Element) -> bool:
-    return root.getroottree().docinfo.internalDTD is not None
-
-
-def _hold_attributes(root: _Element) -> None:
-    namespaces: set[tuple[str | None, str]] = set()
-    for element in root.iter():
-        if len(element.attrib) > MAX_ATTRIBUTES:
-            raise _too_many_attributes(len(element.attrib))
-        namespaces.update(element.nsmap.items())
-    if len(namespaces) > MAX_NAMESPACES:
-        raise _too_many_namespaces()
-
-
 def _too_many_elements(terms: Terms) -> PayloadOverLimit:
     return PayloadOverLimit(f"The payload has too many elements: expected at most {terms.elements:,}, came more.")
-
-
-def _too_many_attributes(came: int) -> PayloadOverLimit:
-    return PayloadOverLimit(f"An element has too many attributes: expected at most {MAX_ATTRIBUTES}, came {came}.")
-
-
-def _too_many_namespaces() -> PayloadOverLimit:
-    return PayloadOverLimit(f"The document has too many namespaces: expected at most {MAX_NAMESPACES}, came more.")
 
 
 def _raise_doctype(*_declaration: object) -> None:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from lxml import etree
 from lxml.etree import _Element
 
-from organism.codec.lexical import BYTES_PATTERN, DATE_PATTERN, DATETIME_PATTERN, MOST_FLOAT, TEXT_OF
+from organism.codec.lexical import BYTES_PATTERN, DATE_PATTERN, DATETIME_PATTERN, LEXICAL, MOST_FLOAT
 from organism.codec.limits import ENVELOPE, XSD
 from organism.codec.shape import (
     FREE,
@@ -83,6 +83,11 @@ def text_of(schema: _Element) -> str:
     """The schema as a file has it."""
     etree.indent(schema)
     return etree.tostring(schema, encoding="unicode") + "\n"
+
+
+def element_names(schema: _Element) -> frozenset[str]:
+    """Each name that an element may have in a document of the schema."""
+    return frozenset(str(element.get("name")) for element in schema.iter(f"{{{XSD}}}element"))
 
 
 class _Types:
@@ -174,7 +179,7 @@ class _Types:
             for option in shape.values:
                 _facets(restriction, enumeration=option)
             return
-        facets, text_of = shape.facets, TEXT_OF[shape.kind]
+        facets, text_of = shape.facets, LEXICAL[shape.kind].text
         pattern = facets.pattern.text if facets.pattern and not self._enforced else _PATTERNS.get(shape.kind)
         if shape.kind is Kind.FLOAT:  # always bounded: that leaves out NaN and the infinities
             facets = replace(

@@ -36,23 +36,8 @@ class PayloadType(NamedTuple):
     make: Make
 
 
-AWKWARD = [
-    "",
-    " ",
-    "\r",
-    "\n",
-    "\r\n",
-    "\t",
-    " a ",
-    "<b>&amp;</b>",
-    "]]>",
-    "&#13;",
-    "\u2028",
-    "\u0085",
-    "\x7f",
-    "😀",
-    "\ufeff",
-]
+AWKWARD = ["", " ", "\r", "\n", "\r\n", "\t", " a ", "<b>&amp;</b>", "]]>", "&#13;"]
+AWKWARD += ["\u2028", "\u0085", "\x7f", "😀", "\ufeff"]
 LETTERS = "abcäß😀\r\n\t <>&\"'\u00a0\ufffd\U0010ffff"
 FLOATS = [0.0, -0.0, 5e-324, 1e22, 1e16, 0.1, 1.7976931348623157e308, -1.0]
 DECIMALS = [Decimal(text) for text in ("0", "-0.00", "1E+5", "1E-40", "9" * 60, "0E+3", "12.50", "-.5")]

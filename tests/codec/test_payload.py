@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta, timezone
 from decimal import Decimal
@@ -16,6 +18,7 @@ from annotated_types import Interval, Len, MinLen
 
 from organism.codec import Codec, Sealed
 from organism.errors import Fault, InvalidPayload
+from tests.growth import growth_fault
 
 
 class Color(StrEnum):
@@ -43,6 +46,11 @@ class Square:
     side: float
 
 
+@dataclass
+class Empty:
+    pass
+
+
 @dataclass(kw_only=True)
 class Any1:
     text: str = ""
@@ -67,6 +75,10 @@ class Any1:
     maybe: list[str] | None = None
     five: int | None = 5
     some: list[int] = field(default_factory=lambda: [1])
+    few: Annotated[list[int], Len(0, 2)] = field(default_factory=list)
+    single: Annotated[dict[str, int], Len(0, 1)] = field(default_factory=dict)
+    open_: Annotated[Decimal, Interval(gt=-1, lt=1)] = Decimal(0)
+    empty: Empty | None = None
 
 
 CODEC = Codec.of([Any1])
@@ -298,3 +310,114 @@ def test_what_a_class_refuses_in_its_post_init_is_an_invalid_payload() -> None:
 def test_a_key_that_stands_twice_is_refused() -> None:
     with pytest.raises(InvalidPayload, match="twice"):
         CODEC.from_xml(b"<Any1><table><item key='a'>1</item><item key='a'>2</item></table></Any1>")
+
+
+# ── JSON, read strictly ──────────────────────────────────────────────────────────────────────────────────────────────
+
+JSON_TAKEN: list[tuple[str, Any, Any]] = [
+    ("number", -(2**63), -(2**63)),
+    ("real", 3, 3.0),
+    ("exact", "-.50", Decimal("-0.50")),
+    ("exact", "+1.", Decimal(1)),
+    ("raw", "AAE=", b"\x00\x01"),
+    ("day", "2024-02-29", date(2024, 2, 29)),
+    ("at", "2026-01-31T12:00:00Z", datetime(2026, 1, 31, 12, tzinfo=UTC)),
+    ("at", "2026-01-31T14:00:00.25+02:00", datetime(2026, 1, 31, 12, 0, 0, 250_000, tzinfo=UTC)),
+    ("color", "red", Color.RED),
+    ("digit", 2, 2),
+    ("empty", {}, Empty()),
+    ("empty", None, None),
+]
+JSON_REFUSED: list[tuple[str, Any, str]] = [
+    ("text", 1, "expected text"),
+    ("text", ["a"], "came a list"),
+    ("number", 2**63, "declare the field Decimal"),
+    ("number", 1e30, "declare the field Decimal"),
+    ("number", 1.0, "expected whole number"),
+    ("number", True, "expected whole number"),
+    ("number", "1", "expected whole number"),
+    ("number", None, "nothing"),
+    ("real", "1.0", "expected number"),
+    ("real", True, "expected number"),
+    ("real", float("nan"), "finite"),
+    ("real", 10**400, "finite"),
+    ("flag", 1, "true or false"),
+    ("flag", "true", "true or false"),
+    ("exact", 1, "decimal number as text"),
+    ("exact", "1e5", "no exponent"),
+    ("exact", "NaN", "decimal number"),
+    ("exact", "1\n", "decimal number"),
+    ("exact", "\u0661", "decimal number"),
+    ("raw", 1, "base64"),
+    ("raw", "A", "base64"),
+    ("raw", "AAF=", "canonical"),
+    ("raw", "AA E=", "base64"),
+    ("raw", "ä", "base64"),
+    ("day", "2026-02-30", "calendar"),
+    ("day", "20260131", "date"),
+    ("day", "2026-01-31T00:00:00Z", "date"),
+    ("day", 20260131, "date"),
+    ("at", "2026-01-31T12:00:00", "offset"),
+    ("at", "2026-01-31 12:00:00Z", "offset"),
+    ("at", "2026-01-31T24:00:00Z", "offset"),
+    ("at", "2026-01-31T12:00:00+24:00", "calendar"),
+    ("at", "2026-02-30T12:00:00Z", "calendar"),
+    ("at", 1769860800, "offset"),
+    ("color", "RED", "one of 'red', "),
+    ("digit", "1", "one of 1, 2"),
+    ("digit", True, "one of 1, 2"),
+    ("digit", 3, "one of 1, 2"),
+    ("few", {"a": 1}, "expected a list, came an object with 'a'"),
+    ("few", [1, 2, 3], "at most 2 items"),
+    ("few", "ab", "expected a list"),
+    ("table", [], "expected an object, came a list"),
+    ("single", {"a": 1, "b": 2}, "at most 1 items"),
+    ("open_", "1", "less than 1"),
+    ("open_", "-1.0", "more than -1"),
+    ("empty", {"a": 1}, "known are none"),
+]
+
+
+@pytest.mark.parametrize(("name", "value", "wanted"), JSON_TAKEN)
+def test_a_form_of_the_spec_is_taken(name: str, value: Any, wanted: Any) -> None:
+    taken = getattr(CODEC.from_json("Any1", {name: value}), name)
+    assert taken == wanted
+    assert type(taken) is type(wanted)
+
+
+@pytest.mark.parametrize(("name", "value", "words"), JSON_REFUSED)
+def test_another_form_is_refused_with_words_that_help(name: str, value: Any, words: str) -> None:
+    with pytest.raises(InvalidPayload) as error:
+        CODEC.from_json("Any1", {name: value})
+    (fault,) = error.value.details
+    assert words in fault.message
+    assert fault.pointer.startswith(f"/{name}")
+
+
+def test_json_of_a_payload_that_the_codec_did_not_make_may_be_refused() -> None:
+    with pytest.raises(InvalidPayload, match="/color"):
+        CODEC.json(Any1(color="red"))  # type: ignore[arg-type]  # the point
+
+
+@dataclass
+class Named:
+    by_name: dict[str, list[Decimal]]
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("number", ['"1"', "1", '"1.x"'])
+def test_reading_grows_no_faster_than_its_json(number: str) -> None:
+    codec = Codec.of([Named])
+
+    def prepare(size: int) -> Callable[[], object]:
+        value = orjson.loads(
+            b'{"by_name":{"%b":[%b]}}' % (b"a" * (size // 2), b",".join([number.encode()] * (size // 8)))
+        )
+
+        def read() -> None:
+            with suppress(InvalidPayload):
+                codec.from_json("Named", value)
+
+        return read
+
+    assert growth_fault(prepare) == ""
