@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import orjson
 
@@ -18,42 +18,6 @@ from organism.model.completion import Completion, ToolCall
 
 MOST_ID_CHARS: Final = 64
 _SPACE: Final = re.compile(r"\s+")
-
-
-class Outside:
-    """The texts of others that a run has read; a call that repeats their words is none of the model's own (S20)."""
-
-    def __init__(self) -> None:
-        self._texts: list[str] = []
-
-    def add(self, text: str) -> None:
-        """The run reads this text; of JSON each text in it, too."""
-        self._texts += [_squeezed(each) for each in (text, *_texts_in(text))]
-
-    def holds(self, source: str) -> bool:
-        """Whether these words stand in a text from outside; spaces do not count."""
-        squeezed = _squeezed(source)
-        return any(squeezed in text for text in self._texts)
-
-
-def _squeezed(text: str) -> str:
-    return _SPACE.sub("", text)
-
-
-def _texts_in(text: str) -> Iterator[str]:
-    try:
-        value = orjson.loads(text)
-    except ValueError:
-        return
-    ahead: list[Any] = [value]
-    while ahead:
-        value = ahead.pop()
-        if isinstance(value, str):
-            yield value
-        elif isinstance(value, dict):
-            ahead += [*value, *value.values()]
-        elif isinstance(value, list):
-            ahead += value
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,63 +37,98 @@ class Asked:
         return self.function.to if self.function is not None else self.call.name
 
 
-@dataclass(frozen=True, slots=True)
-class Spoken:
+class Spoken(NamedTuple):
     """An answer of a model: its text without the calls that stood in it, and its calls in their order."""
 
     text: str
     asked: tuple[Asked, ...]
 
 
-Noted = tuple[ToolCall, tuple[str, ...]]
-"""A call, and what was mended in it."""
+class CallReader:
+    """Reads the answers of one run. Ids of calls are the same in each replay.
 
+    It knows the texts of others that the run has read: a call that repeats their words is not the model's own (S20).
+    """
 
-class CallIds:
-    """The ids of a run's calls, the same in each replay: the model's own if short and given once, else new ones."""
+    def __init__(self, functions: Functions, codec: Codec) -> None:
+        self._functions = functions
+        self._codec = codec
+        self._outside: list[str] = []
+        self._ids: set[str] = set()
 
-    def __init__(self) -> None:
-        self._taken: set[str] = set()
+    def add_outside(self, text: str) -> None:
+        """The run reads this text of others; of JSON each text in it, too."""
+        self._outside += [_SPACE.sub("", each) for each in (text, *_texts_in(text))]
 
-    def take(self, wanted: str, round_number: int) -> str:
+    def is_outside(self, source: str) -> bool:
+        """Whether these words stand in a text of others; spaces do not count."""
+        squeezed = _SPACE.sub("", source)
+        return any(squeezed in text for text in self._outside)
+
+    def read(self, completion: Completion, round_number: int) -> Spoken:
+        """The text and the calls of an answer. Text is searched for calls only if there are no structured ones."""
+        text, calls = completion.text, completion.tool_calls
+        notes: tuple[str, ...] = ()
+        if not calls and self._functions.specs:
+            text, calls, notes = self._written(text)
+        return Spoken(text, tuple(self._asked(call, notes, round_number) for call in calls))
+
+    def _written(self, text: str) -> tuple[str, tuple[ToolCall, ...], tuple[str, ...]]:
+        found, rest = written_calls(text, self._functions.arguments, self.is_outside)
+        if found:
+            return rest, found, ()
+        call, notes = (None, ()) if self.is_outside(text) else self._document(text)
+        return (text, (), ()) if call is None else ("", (call,), notes)
+
+    def _document(self, text: str) -> tuple[ToolCall | None, tuple[str, ...]]:
+        """The call in a text that is a payload's XML, mended, if one function alone takes that class.
+
+        If it cannot be read, the call's ``raw`` is the text.
+        """
+        named = {name: function for name, function in self._functions.taking().items() if f"<{name}" in text}
+        if not named:
+            return None, ()
+        try:
+            repaired = repair_text(text, named.keys())
+            found = self._codec.from_xml(repaired.document, Terms(len(repaired.document)))
+        except UnknownPayload:
+            return None, ()
+        except InvalidPayload:
+            first = min(named, key=lambda name: text.index(f"<{name}"))
+            return ToolCall("", named[first].spec.name, None, text), ()
+        given = orjson.loads(self._codec.json(found))
+        return ToolCall("", named[type(found).__name__].spec.name, given), repaired.notes
+
+    def _asked(self, call: ToolCall, notes: tuple[str, ...], round_number: int) -> Asked:
+        function = self._functions.find(call.name)
+        name = function.spec.name if function is not None else wire_name(call.name)
+        given, raw, more = _carried(call)
+        sent = ToolCall(self._new_id(carried_text(call.id), round_number), name, given, raw)
+        return Asked(sent, carried_text(call.name), function, (*notes, *more))
+
+    def _new_id(self, wanted: str, round_number: int) -> str:
+        """The model's own id if it is short and new, else one that is made here."""
         found, number = wanted if len(wanted) <= MOST_ID_CHARS else "", 0
-        while not found or found in self._taken:
+        while not found or found in self._ids:
             number += 1
             found = f"call_{round_number}_{number}"
-        self._taken.add(found)
+        self._ids.add(found)
         return found
 
 
-@dataclass(frozen=True, slots=True)
-class CallReader:
-    functions: Functions
-    codec: Codec
-
-    def read(self, completion: Completion, outside: Outside, ids: CallIds, round_number: int) -> Spoken:
-        """The text and the calls of an answer. Text is searched for calls only if there are no structured ones."""
-        told: list[Noted] = [(call, ()) for call in completion.tool_calls]
-        text = completion.text
-        if not told and self.functions.specs:
-            text, told = self._written(text, outside)
-        return Spoken(text, tuple(self._asked(each, ids, round_number) for each in told))
-
-    def _written(self, text: str, outside: Outside) -> tuple[str, list[Noted]]:
-        calls, rest = written_calls(text, self.functions.arguments, outside.holds)
-        if calls:
-            return rest, [
-                (ToolCall("", call.name, call.input, None if call.input is not None else call.source), ())
-                for call in calls
-            ]
-        found = None if outside.holds(text) else _written_document(text, self.functions.taking(), self.codec)
-        return (text, []) if found is None else ("", [found])
-
-    def _asked(self, told: Noted, ids: CallIds, round_number: int) -> Asked:
-        call, notes = told
-        function = self.functions.find(call.name)
-        name = function.spec.name if function is not None else wire_name(call.name)
-        given, raw, more = _carried(call)
-        sent = ToolCall(ids.take(carried_text(call.id), round_number), name, given, raw)
-        return Asked(sent, carried_text(call.name), function, (*notes, *more))
+def _texts_in(text: str) -> Iterator[str]:
+    try:
+        ahead: list[Any] = [orjson.loads(text)]
+    except ValueError:
+        return
+    while ahead:
+        value = ahead.pop()
+        if isinstance(value, str):
+            yield value
+        elif isinstance(value, dict):
+            ahead += [*value, *value.values()]
+        elif isinstance(value, list):
+            ahead += value
 
 
 def _carried(call: ToolCall) -> tuple[Mapping[str, Any] | None, str | None, tuple[str, ...]]:
@@ -148,23 +147,3 @@ def carried_text(text: str) -> str:
     """The text with U+FFFD for each character that XML cannot carry (S11)."""
     carried: str = repair_json(text)[0]
     return carried
-
-
-def _written_document(text: str, taking: Mapping[str, Function], codec: Codec) -> Noted | None:
-    """The call in a text that is a payload's XML, if one function alone takes that class; mended as the codec does it.
-
-    If it cannot be read, the call's ``raw`` is the text.
-    """
-    named = {name: function for name, function in taking.items() if f"<{name}" in text}
-    if not named:
-        return None
-    try:
-        repaired = repair_text(text, named.keys())
-        found = codec.from_xml(repaired.document, Terms(len(repaired.document)))
-    except UnknownPayload:
-        return None
-    except InvalidPayload:
-        function = min(named.values(), key=lambda function: text.index(f"<{function.payload_class.__name__}"))
-        return ToolCall("", function.spec.name, None, text), ()
-    function = named[type(found).__name__]
-    return ToolCall("", function.spec.name, orjson.loads(codec.json(found))), repaired.notes

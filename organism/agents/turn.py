@@ -7,44 +7,50 @@ turn continues where it stood: no model is called again for an answer that is re
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any, Final
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, NamedTuple
 
 import orjson
 
-from organism.agents.asking import Replies, Result, prepared_all, results
 from organism.agents.conversation import Conversation
 from organism.agents.factory import AgentFactory, check_payload
-from organism.agents.functions import functions_of
+from organism.agents.functions import Functions, functions_of
 from organism.agents.prompt import AgentPromptValidationError
-from organism.agents.tool_calls import Asked, CallIds, CallReader, Outside, Spoken, carried_text
-from organism.codec import Codec, Mended, repair_json
+from organism.agents.tool_calls import Asked, CallReader, Spoken, carried_text
+from organism.codec import Codec, Mended, PayloadSchema, repair_json
 from organism.config.prompts import PromptConfig
 from organism.config.settings import Handler, Listener
+from organism.errors import InvalidPayload
 from organism.model.agent import Answer, Prompt
 from organism.model.completion import CompleteError, CompleteOptions, Completion
-from organism.model.handler import HandlerMetadata, HandlerResponse
+from organism.model.handler import AskError, HandlerMetadata, HandlerResponse
+from organism.model.handler import SystemError as SystemErrorPayload
 from organism.model.ids import CONSOLE, SYSTEM_TODO
 from organism.model.run import StopReason
+from organism.model.tool import ToolError
 
 MAX_TOOL_ROUNDS: Final = 8
+MOST_CALLS: Final = 32
+"""Of one round; further calls get an error as their result."""
 
 
 @dataclass(frozen=True, slots=True)
 class Agent:
+    """A listener that a model runs. ``replies`` are the classes of replies so far."""
+
     listener: Listener
+    functions: Functions
     codec: Codec
     charter: str
-    reader: CallReader
-    replies: Replies
+    replies: dict[type, PayloadSchema] = field(default_factory=dict)
 
-    @property
-    def options(self) -> CompleteOptions:
-        options: CompleteOptions = {"tools": self.reader.functions.specs}
+    def options(self, block: str) -> CompleteOptions:
+        described = self.listener.agent
+        options: CompleteOptions = {"tools": self.functions.specs, "block": block}
         if self.listener.model:
             options["model"] = self.listener.model
-        described = self.listener.agent
         if described is not None and described.temperature is not None:
             options["temperature"] = described.temperature
         if described is not None and described.max_tokens is not None:
@@ -60,11 +66,23 @@ class Agent:
             return payload.message
         return self.codec.json(payload).decode()
 
+    def json(self, reply: object) -> str:
+        kind = type(reply)
+        if kind not in self.replies:
+            self.replies[kind] = PayloadSchema.of(kind)
+        return self.replies[kind].to_json_text(reply).decode()
+
+
+class Result(NamedTuple):
+    """The result of a call. ``output`` is JSON."""
+
+    output: str
+    is_error: bool = False
+
 
 def turn_of(listener: Listener, listeners: Mapping[str, Listener], codec: Codec, charter: str) -> Handler:
     """The handler of a listener that has none: each message is a turn of its model."""
-    reader = CallReader(functions_of(listener, listeners, codec), codec)
-    agent = Agent(listener, codec, charter, reader, Replies())
+    agent = Agent(listener, functions_of(listener, listeners, codec), codec, charter)
 
     async def turn(payload: object, metadata: HandlerMetadata) -> HandlerResponse:
         return await Turn(agent, metadata).run(payload)
@@ -78,8 +96,7 @@ class Turn:
     def __init__(self, agent: Agent, metadata: HandlerMetadata) -> None:
         self._agent = agent
         self._metadata = metadata
-        self._outside = Outside()
-        self._ids = CallIds()
+        self._reader = CallReader(agent.functions, agent.codec)
         self._conversation: Conversation
         self._has_called = False
         self.said = ""
@@ -108,16 +125,17 @@ class Turn:
 
     async def _begin(self, payload: object) -> Conversation:
         agent, metadata = self._agent, self._metadata
-        peers = metadata.usage_instructions
-        instructions = (agent.charter, agent.listener.prompt or "", peers, await self._nudge())
+        instructions = (agent.charter, agent.listener.prompt or "", metadata.usage_instructions, await self._nudge())
         conversation = Conversation(instructions, metadata.thread_id)
         sender = metadata.from_id
-        if isinstance(payload, Prompt) and sender == CONSOLE:
-            conversation.remember(payload.history)
         text = agent.text_of(payload, sender)
         if sender != CONSOLE:
-            self._outside.add(text)
-        conversation.ask(text, None if sender == CONSOLE else sender)
+            self._reader.add_outside(text)
+            conversation.ask(text, sender)
+            return conversation
+        if isinstance(payload, Prompt):
+            conversation.remember(payload.history)
+        conversation.ask(text)
         return conversation
 
     async def _nudge(self) -> str:
@@ -134,36 +152,71 @@ class Turn:
     async def _rounds(self) -> StopReason:
         for number in range(MAX_TOOL_ROUNDS + 1):
             completion = await self._complete(number)
-            spoken = self._agent.reader.read(completion, self._outside, self._ids, number)
+            spoken = self._reader.read(completion, number)
             self.said = spoken.text or self.said
             if not spoken.asked:
                 return _reason(completion)
             if number < MAX_TOOL_ROUNDS:
-                await self._ask_all(spoken)
+                await self._call_all(spoken)
         return "tool_rounds"
 
     async def _complete(self, number: int) -> Completion:
-        options = self._agent.options
-        options["block"] = f"say-{number + 1}"
+        options = self._agent.options(f"say-{number + 1}")
         completion = await self._metadata.complete(self._conversation.messages, **options)
         self._has_called = True
         await self._metadata.emit("usage", completion.used)
         return completion
 
-    async def _ask_all(self, spoken: Spoken) -> None:
-        self._conversation.say(carried_text(spoken.text), [each.call for each in spoken.asked])
+    async def _call_all(self, spoken: Spoken) -> None:
+        """Make the calls of a round at once, and tell their results in the order of the calls."""
+        self._conversation.say(carried_text(spoken.text), [asked.call for asked in spoken.asked])
         for asked in spoken.asked:
             await self._metadata.emit("tool_call", _call_entry(asked))
-        ready = prepared_all(spoken.asked)
-        for asked, result in zip(spoken.asked, await results(self._metadata, ready, self._agent.replies), strict=True):
-            await self._tell(asked, result)
+        if len(spoken.asked) == 1:  # without a task: the request is in the commit of the answer that it follows from
+            results = [await self._result(spoken.asked[0])]
+        else:
+            async with asyncio.TaskGroup() as group:
+                calling = [group.create_task(self._result(asked)) for asked in spoken.asked[:MOST_CALLS]]
+            over = _failure("too_many_calls", f"At most {MOST_CALLS} calls are made at once; call the others later.")
+            results = [task.result() for task in calling] + [over] * (len(spoken.asked) - len(calling))
+        for asked, result in zip(spoken.asked, results, strict=True):
+            self._reader.add_outside(result.output)
+            self._conversation.answer(asked.call, result.output)
+            entry = {"id": asked.call.id, "output": result.output, "isError": result.is_error}
+            await self._metadata.emit("tool_result", entry)
 
-    async def _tell(self, asked: Asked, result: Result) -> None:
-        call = asked.call
-        self._outside.add(result.output)
-        self._conversation.answer(call, result.output)
-        entry = {"id": call.id, "output": result.output, "isError": result.is_error}
-        await self._metadata.emit("tool_result", entry)
+    async def _result(self, asked: Asked) -> Result:
+        """Ask the listener; a call that cannot be made gets its error, so that the model can correct it."""
+        function, call = asked.function, asked.call
+        if function is None:
+            return _failure(
+                "unknown_function", f"There is no function {asked.said[:100]!r}. Call one that was offered."
+            )
+        if call.input is None:
+            what = f"The arguments are no JSON object: {(call.raw or '')[:200]!r}. Write them as one JSON object."
+            return _failure("invalid_arguments", what)
+        try:
+            payload = function.make(call.input)
+        except InvalidPayload as error:
+            details = [{"at": fault.pointer, "message": fault.message} for fault in error.details]
+            return _failure("invalid_arguments", error.message, details)
+        return await self._ask(function.to, call.id, Mended(payload, asked.notes) if asked.notes else payload)
+
+    async def _ask(self, to: str, call_id: str, payload: object) -> Result:
+        try:
+            reply = await self._metadata.ask(to, payload, call_id=call_id)
+        except AskError as error:
+            if to == SYSTEM_TODO and error.code == "no_reply":  # it closes a reminder without a word
+                return Result('{"closed":true}')
+            return _failure(error.code, error.message)
+        if isinstance(reply, SystemErrorPayload | ToolError):
+            return _failure(reply.code, reply.message)
+        return Result(self._agent.json(reply))
+
+
+def _failure(code: str, message: str, details: Sequence[Mapping[str, str]] = ()) -> Result:
+    error = {"code": code, "message": message, **({"details": list(details)} if details else {})}
+    return Result(orjson.dumps({"error": error}).decode(), is_error=True)
 
 
 def _reason(completion: Completion) -> StopReason:
@@ -191,26 +244,24 @@ def prompted_turn_of(listener: Listener, config: PromptConfig, codec: Codec) -> 
     """
     prompt = AgentFactory.prompt_of(config)
     fields: Callable[[object], Any] = codec.schema(listener.payload_class.__name__).to_json
-    options: CompleteOptions = {
-        "model": listener.model or prompt.model_name,
-        "temperature": prompt.temperature,
-        "max_tokens": prompt.max_output_tokens,
-    }
 
     async def turn(payload: object, metadata: HandlerMetadata) -> HandlerResponse:
         given = fields(payload)
         check_payload(config, given)
         messages, schema = prompt.compose(given)
-        asked: CompleteOptions = {**options, "response_format": schema}
+        options: CompleteOptions = {
+            "model": listener.model or prompt.model_name,
+            "temperature": prompt.temperature,
+            "max_tokens": prompt.max_output_tokens,
+            "response_format": schema,
+        }
         try:
-            completion = await metadata.complete(messages, **asked)
+            completion = await metadata.complete(messages, **options)
             await metadata.emit("usage", completion.used)
             answered = prompt.parse_and_validate(completion)
-        except CompleteError as error:
-            await metadata.emit("error", {"code": error.code, "message": error.message})
-            raise
-        except AgentPromptValidationError as error:
-            await metadata.emit("error", {"code": "upstream_error", "message": str(error)})
+        except (CompleteError, AgentPromptValidationError) as error:
+            code = error.code if isinstance(error, CompleteError) else "upstream_error"
+            await metadata.emit("error", {"code": code, "message": str(error)})
             raise
         found, notes = repair_json(answered)
         text = orjson.dumps(found).decode()

@@ -7,19 +7,19 @@ Understood, one or several, fenced, tagged and inside prose, and only for the fu
 - Python: ``[f(a=1), g("x")]`` anywhere, ``f(a=1)`` on a line of its own;
 - tags: ``<tool_call>…</tool_call>`` around either, ``<function=f>{…}</function>``.
 
-A text that is nothing but a call whose arguments cannot be read is a call too: it is answered with what is wrong.
+A text that is nothing but a call whose arguments cannot be read is a call too: it is answered with what is wrong. JSON
+and Python are read by one reader of literals; nothing is ever run.
 """
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import islice
-from typing import Any, Final, NoReturn
+from math import isfinite
+from typing import Any, Final
 
-from organism.agents.pythonic import NotPythonic, PythonicCall, read_call, read_literal
+from organism.model.completion import ToolCall
 
 MOST_WASTED_CHARS: Final = 1_000_000
 """The search for calls ends after so many characters were read in vain, so that no text takes long."""
@@ -27,15 +27,17 @@ CHARS_A_PLACE: Final = 100
 """The least that looking at one place counts as."""
 MOST_PLACES: Final = 100
 """Calls are taken at so many places; each is compared with all text from outside."""
+MOST_DEPTH: Final = 32
 
 _START: Final = re.compile(
     r"<tool_call>|<function=(?P<function>[\w.\-]+)>|\{(?=\s*[\"'])|\[(?=\s*[{A-Za-z_])"
     r"|(?m:^)[ \t]*(?=[A-Za-z_][\w.\-]*\()"
 )
-_TAG_ENDS: Final = re.compile(r"</tool_call>|(?=<tool_call>)|\Z")
-_FUNCTION_ENDS: Final = re.compile(r"</function>|\Z")
+_TAG_ENDS: Final = re.compile(r"</tool_call>|(?=<tool_call>)")
+_FUNCTION_ENDS: Final = re.compile(r"</function>")
 _NEXT: Final = re.compile(r"[ \t]*[;,]?[ \t]*")
 _LINE_ENDS: Final = re.compile(r"[ \t]*[;,]?[ \t]*(?:\n|\Z|```)")
+_LIST_ENDS: Final = re.compile(r"\s*,?\s*\]")
 _NAMED: Final = re.compile(r"[\"']name[\"']\s*:\s*[\"']([\w.\-]+)[\"']")
 _BEGUN: Final = re.compile(
     r"[\s\[]*\{\s*(?:[\"'](?:id|type)[\"']\s*:\s*[\"'][^\"']*[\"']\s*,\s*)*[\"']name[\"']\s*:\s*[\"']([\w.\-]+)[\"']"
@@ -49,31 +51,37 @@ _WRAPPING: Final = re.compile(r"```[a-zA-Z_]*|<\|[a-z_]+\|>|\[TOOL_CALLS\]|</?to
 _ONLY_SIGNS: Final = re.compile(r"[\s;,\[\]]*")
 _KEYS: Final = frozenset({"name", "type", "id", *_WORDS})
 
-
-@dataclass(frozen=True, slots=True)
-class WrittenCall:
-    """A call in a text. ``input`` is None where its arguments cannot be read; ``source`` is how it stands there."""
-
-    name: str
-    input: Mapping[str, Any] | None
-    source: str
+_TOKEN: Final = re.compile(
+    r"""\s*(?:(?P<text>\"{3}(?:[^\\]|\\.)*?\"{3}|'{3}(?:[^\\]|\\.)*?'{3}|"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')"""
+    r"|(?P<number>-?[0-9]+(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?(?![\w.]))"
+    r"|(?P<keyword>[A-Za-z_][A-Za-z0-9_]*)\s*=(?!=)|(?P<name>[A-Za-z_][A-Za-z0-9_.\-]*)|(?P<sign>[\[\](){},:]))",
+    re.DOTALL,
+)
+_ESCAPE: Final = re.compile(
+    r"\\(?:U(00(?:0[0-9a-fA-F]|10)[0-9a-fA-F]{4})|u([0-9a-fA-F]{4})|x([0-9a-fA-F]{2})|(.))", re.DOTALL
+)
+_ESCAPED: Final = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "\n": ""}
+_CONSTANTS: Final = {"True": True, "true": True, "False": False, "false": False} | dict.fromkeys(
+    ("None", "none", "null")
+)
+_CLOSES: Final = {"[": "]", "(": ")", "{": "}"}
 
 
 Offered = Mapping[str, Sequence[str]]
 """The functions that may be called, each with the names of its arguments in their order."""
 
 
-def written_calls(text: str, offered: Offered, is_quoted: Callable[[str], bool]) -> tuple[tuple[WrittenCall, ...], str]:
+def written_calls(text: str, offered: Offered, is_quoted: Callable[[str], bool]) -> tuple[tuple[ToolCall, ...], str]:
     """The calls in a text, in their order, and what else it says.
 
     A call that ``is_quoted`` from text of others stays text.
     """
     if not any(name in text for name in offered):
         return (), text
-    calls: list[WrittenCall] = []
+    calls: list[ToolCall] = []
     rest: list[str] = []
     end = 0
-    for start, stop, found in islice(_found(text, offered), MOST_PLACES):
+    for start, stop, found in islice(_Search(text, offered).found(), MOST_PLACES):
         if not is_quoted(text[start:stop]):
             calls += found
             rest.append(text[end:start])
@@ -90,81 +98,75 @@ def _prose(pieces: Sequence[str]) -> str:
     return "".join(piece for piece in bare if not _ONLY_SIGNS.fullmatch(piece)).strip()
 
 
-def _found(text: str, offered: Offered) -> Iterator[tuple[int, int, list[WrittenCall]]]:
-    """Each place with calls: where it begins and ends, and what they are."""
-    reader = _Reader(text, offered)
-    at = 0
-    while reader.wasted_chars < MOST_WASTED_CHARS and (start := _START.search(text, at)):
-        reader.wasted_chars += CHARS_A_PLACE
-        calls, at = reader.read(start)
-        if calls:
-            yield start.start(), at, calls
-
-
-def _broken(text: str, offered: Offered, is_quoted: Callable[[str], bool]) -> tuple[WrittenCall, ...]:
+def _broken(text: str, offered: Offered, is_quoted: Callable[[str], bool]) -> tuple[ToolCall, ...]:
     """The call that the whole text means to be, with arguments that cannot be read."""
     bare = _WRAPPING.sub("", text).strip()
     begun = _BEGUN.match(bare)
     if begun is None or not _ARGUED.search(bare) or begun[1] not in offered or is_quoted(bare):
         return ()
-    return (WrittenCall(begun[1], None, bare),)
+    return (_call(begun[1], None, bare),)
 
 
-class _Reader:
-    """Reads the calls that begin at a place."""
+class _Search:
+    """Finds the calls of a text. Each way to read some gives those that begin there, and where to go on."""
 
     def __init__(self, text: str, offered: Offered) -> None:
         self._text = text
         self._offered = offered
-        self.wasted_chars = 0
+        self._wasted_chars = 0
 
-    def read(self, start: re.Match[str]) -> tuple[list[WrittenCall], int]:
-        """The calls there, and where to go on; none: what stands there is no call."""
-        opening = start[0]
-        if opening == "<tool_call>":
+    def found(self) -> Iterator[tuple[int, int, list[ToolCall]]]:
+        """Each place with calls: where it begins and ends, and what they are."""
+        at = 0
+        while self._wasted_chars < MOST_WASTED_CHARS and (start := _START.search(self._text, at)):
+            self._wasted_chars += CHARS_A_PLACE
+            calls, at = self._read(start)
+            if calls:
+                yield start.start(), at, calls
+
+    def _read(self, start: re.Match[str]) -> tuple[list[ToolCall], int]:
+        if start[0] == "<tool_call>":
             return self._tagged(start.end())
         if start["function"]:
             return self._function(start["function"], start.end())
-        if opening == "{":
-            return self._value(start.start())
-        if opening == "[":
-            calls, end = self._value(start.start())
-            return (calls, end) if calls else self._list(start.end())
-        return self._line(start.end())
+        calls, end = self._value(start.start()) if start[0] in {"{", "["} else self._line(start.end())
+        return self._list(start.end()) if start[0] == "[" and not calls else (calls, end)
 
-    def _tagged(self, at: int) -> tuple[list[WrittenCall], int]:
+    def _until(self, ends: re.Pattern[str], at: int) -> tuple[str, int]:
+        found = ends.search(self._text, at)
+        return (self._text[at : found.start()], found.end()) if found else (self._text[at:], len(self._text))
+
+    def _tagged(self, at: int) -> tuple[list[ToolCall], int]:
         """What stands between the tags is meant as a call, also where it cannot be read."""
-        ends = _TAG_ENDS.search(self._text, at)
-        stop, end = (ends.start(), ends.end()) if ends else (at, at)
-        source = self._text[at:stop]
-        calls = [call for _, _, found in _found_within(source, self._offered) for call in found]
+        source, end = self._until(_TAG_ENDS, at)
+        calls = [call for _, _, found in _Search(source, self._offered).found() for call in found]
         named = _NAMED.search(source)
         if not calls and named and named[1] in self._offered:
-            calls = [WrittenCall(named[1], None, source.strip())]
-        return calls, max(end, at)
+            calls = [_call(named[1], None, source.strip())]
+        return calls, end
 
-    def _function(self, name: str, at: int) -> tuple[list[WrittenCall], int]:
+    def _function(self, name: str, at: int) -> tuple[list[ToolCall], int]:
         if name not in self._offered:
             return [], at
-        ends = _FUNCTION_ENDS.search(self._text, at)
-        stop, end = (ends.start(), ends.end()) if ends else (at, at)
-        source = self._text[at:stop].strip()
-        return [WrittenCall(name, _arguments(source), source)], end
+        source, end = self._until(_FUNCTION_ENDS, at)
+        return [_call(name, _arguments(source), source.strip())], end
 
-    def _value(self, at: int) -> tuple[list[WrittenCall], int]:
+    def _value(self, at: int) -> tuple[list[ToolCall], int]:
+        reader = _Literals(self._text, at)
         try:
-            value, end = _literal(self._text, at)
-        except NotPythonic as error:
-            self.wasted_chars += 2 * (error.at - at)
+            value = reader.value()
+        except NotLiteral:
+            self._wasted_chars += reader.at - at
             return [], at + 1
-        calls = [self._of(item, self._text[at:end]) for item in (value if isinstance(value, list) else [value])]
+        source = self._text[at : reader.at]
+        calls = [self._call_in(item, source) for item in (value if isinstance(value, list) else [value])]
         whole = [call for call in calls if call is not None]
         if len(whole) == len(calls):
-            return whole, end
-        self.wasted_chars += end - at
-        return [], end
+            return whole, reader.at
+        self._wasted_chars += reader.at - at
+        return [], reader.at
 
-    def _of(self, value: Any, source: str) -> WrittenCall | None:
+    def _call_in(self, value: Any, source: str) -> ToolCall | None:
         inner = value.get("function") if isinstance(value, dict) else None
         value = inner if isinstance(inner, dict) else value
         if not isinstance(value, dict) or not _KEYS.issuperset(value):
@@ -176,78 +178,150 @@ class _Reader:
         given = value.get(word)
         if word not in _TEXTS and not isinstance(given, dict):
             return None
-        return WrittenCall(name, _arguments(given) if isinstance(given, str) else _table(given), source)
+        return _call(name, _arguments(given) if isinstance(given, str) else _table(given), source)
 
-    def _list(self, at: int) -> tuple[list[WrittenCall], int]:
+    def _list(self, at: int) -> tuple[list[ToolCall], int]:
         """``[f(a=1), g()]``; ``at`` is behind the bracket."""
         calls, end = self._sequence(at)
-        closes = re.compile(r"\s*,?\s*\]").match(self._text, end)
+        closes = _LIST_ENDS.match(self._text, end)
         return (calls, closes.end()) if calls and closes else ([], at)
 
-    def _line(self, at: int) -> tuple[list[WrittenCall], int]:
+    def _line(self, at: int) -> tuple[list[ToolCall], int]:
         calls, end = self._sequence(at)
-        ends = _LINE_ENDS.match(self._text, end)
-        return (calls, end) if calls and ends else ([], at + 1)
+        return (calls, end) if calls and _LINE_ENDS.match(self._text, end) else ([], at + 1)
 
-    def _sequence(self, at: int) -> tuple[list[WrittenCall], int]:
+    def _sequence(self, at: int) -> tuple[list[ToolCall], int]:
         """Calls one after the other, up to the first thing that is none."""
-        calls: list[WrittenCall] = []
+        calls: list[ToolCall] = []
         while True:
-            begins = re.compile(r"\s*").match(self._text, at)
+            reader = _Literals(self._text, at)
             try:
-                call = read_call(self._text, begins.end() if begins else at)
-            except NotPythonic as error:
-                self.wasted_chars += error.at - at
+                name, positional, named = reader.call()
+            except NotLiteral:
+                self._wasted_chars += reader.at - at
                 return calls, at
-            named = self._named(call)
-            if named is None:
+            order = self._offered.get(name)
+            if order is None or len(positional) > len(order):
                 return [], at
-            calls.append(WrittenCall(call.name, named, self._text[at : call.end].strip()))
-            between = _NEXT.match(self._text, call.end)
-            at = call.end
+            given = {**dict(zip(order, positional, strict=False)), **named}
+            calls.append(_call(name, given, ""))
+            at = reader.at
+            between = _NEXT.match(self._text, at)
             if between is None or not between[0].strip():
                 return calls, at
             at = between.end()
 
-    def _named(self, call: PythonicCall) -> dict[str, Any] | None:
-        """The arguments by name; those without one are meant in the order of the function's own."""
-        order = self._offered.get(call.name)
-        if order is None or len(call.positional) > len(order):
-            return None
-        return {**dict(zip(order, call.positional, strict=False)), **call.named}
-
-
-def _found_within(source: str, offered: Offered) -> Iterator[tuple[int, int, list[WrittenCall]]]:
-    return _found(source, offered) if "<tool_call>" not in source else iter(())
-
-
-def _literal(text: str, at: int) -> tuple[Any, int]:
-    """The JSON value or Python literal that begins at ``at``, and its end. Raises ``NotPythonic``."""
-    try:
-        return json.JSONDecoder(parse_constant=_refuse).raw_decode(text, at)
-    except json.JSONDecodeError as error:
-        seen = error.pos
-    except (ValueError, RecursionError):
-        seen = at
-    try:
-        return read_literal(text, at)
-    except NotPythonic as error:
-        raise NotPythonic(str(error), max(seen, error.at)) from error
-
-
-def _refuse(constant: str) -> NoReturn:
-    raise ValueError(f"{constant} is no JSON")
-
 
 def _arguments(text: str) -> Mapping[str, Any] | None:
+    """The arguments in a text that is nothing else; None if it cannot be read."""
     if not text.strip():
         return {}
+    reader = _Literals(text, 0)
     try:
-        value, end = _literal(text, len(text) - len(text.lstrip()))
-    except NotPythonic:
+        value = reader.value()
+    except NotLiteral:
         return None
-    return _table(value) if not text[end:].strip() else None
+    return _table(value) if not text[reader.at :].strip() else None
 
 
 def _table(value: Any) -> Mapping[str, Any] | None:
     return {} if value is None else value if isinstance(value, dict) else None
+
+
+def _call(name: str, given: Mapping[str, Any] | None, source: str) -> ToolCall:
+    """A call, which gets its id later. If its arguments cannot be read, it stands as ``source`` in the text."""
+    return ToolCall("", name, given, source if given is None else None)
+
+
+class NotLiteral(ValueError):
+    """What stands there is no call and no literal."""
+
+
+class _Literals:
+    """Reads literals of Python and JSON, and calls whose arguments are such, as ``f(a=1, b=["x"])``.
+
+    ``at`` is behind what was read. Each method raises ``NotLiteral``.
+    """
+
+    def __init__(self, text: str, at: int) -> None:
+        self._text = text
+        self._depth = 0
+        self.at = at
+
+    def call(self) -> tuple[str, list[Any], dict[str, Any]]:
+        """The name of a call, and its arguments without and with a name."""
+        kind, name = self._next()
+        self._expect(kind == "name" and self._next() == ("sign", "("))
+        positional: list[Any] = []
+        named: dict[str, Any] = {}
+        for token in self._items(")"):
+            if token[0] == "keyword":
+                named[token[1]] = self.value()
+            else:
+                positional.append(self._value(token))
+        return name, positional, named
+
+    def value(self) -> Any:
+        return self._value(self._next())
+
+    def _next(self) -> tuple[str, str]:
+        found = _TOKEN.match(self._text, self.at)
+        if found is None or found.lastgroup is None:
+            raise NotLiteral
+        self.at = found.end()
+        return found.lastgroup, found[found.lastgroup]
+
+    def _expect(self, is_so: bool) -> None:  # noqa: FBT001 - an assertion
+        if not is_so:
+            raise NotLiteral
+
+    def _items(self, end: str) -> Iterator[tuple[str, str]]:
+        """The first token of each item up to ``end``; whoever takes it reads the rest of the item."""
+        token = self._next()
+        while token != ("sign", end):
+            yield token
+            token = self._next()
+            if token == ("sign", ","):
+                token = self._next()
+            else:
+                self._expect(token == ("sign", end))
+
+    def _value(self, token: tuple[str, str]) -> Any:
+        kind, said = token
+        if kind == "text":
+            return _unescaped(said)
+        if kind == "number":
+            return _number(said)
+        if kind == "name" and said in _CONSTANTS:
+            return _CONSTANTS[said]
+        self._expect(kind == "sign" and said in _CLOSES and self._depth < MOST_DEPTH)
+        self._depth += 1
+        items = self._items(_CLOSES[said])
+        found = dict(map(self._entry, items)) if said == "{" else list(map(self._value, items))
+        self._depth -= 1
+        return found
+
+    def _entry(self, token: tuple[str, str]) -> tuple[str, Any]:
+        self._expect(token[0] == "text" and self._next() == ("sign", ":"))
+        return _unescaped(token[1]), self.value()
+
+
+def _number(text: str) -> int | float:
+    try:
+        value = int(text) if text.lstrip("-").isdecimal() else float(text)
+    except ValueError as error:  # more digits than Python reads
+        raise NotLiteral from error
+    if isinstance(value, float) and not isfinite(value):
+        raise NotLiteral
+    return value
+
+
+def _unescaped(quoted: str) -> str:
+    width = 3 if quoted[:3] in {'"""', "'''"} else 1
+    text = _ESCAPE.sub(_unescape, quoted[width:-width])
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")  # joins halves of characters
+
+
+def _unescape(found: re.Match[str]) -> str:
+    code = found[1] or found[2] or found[3]
+    return chr(int(code, 16)) if code else _ESCAPED.get(found[4], found[4])

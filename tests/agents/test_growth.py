@@ -8,11 +8,13 @@ from functools import partial
 
 import pytest
 
-from organism.agents.tool_calls import Outside
+from organism.agents.functions import Functions
+from organism.agents.tool_calls import CallReader
 from organism.agents.written_calls import written_calls
 from organism.codec.repair import repair_text
 from organism.config.json_text import NotJson, found_in
 from organism.errors import InvalidPayload
+from tests.agents.test_functions import CODEC
 from tests.growth import growth_fault
 
 pytestmark = pytest.mark.thorough
@@ -31,9 +33,9 @@ MOST_BYTES = 64 << 10
 
 
 def read_calls(text: str) -> None:
-    outside = Outside()
-    outside.add(text.replace("f", "h"))
-    written_calls(f"f {text}", OFFERED, outside.holds)
+    reader = CallReader(Functions([]), CODEC)
+    reader.add_outside(text.replace("f", "h"))
+    written_calls(f"f {text}", OFFERED, reader.is_outside)
 
 
 def read_document(text: str) -> None:

@@ -24,8 +24,8 @@ ALWAYS: Final = ("a", "A", "0", " ", "-", ".", "_", "\n", "<", '"', "a ", "0.", 
 TRIED_ONCE: Final = frozenset(
     {
         "organism.agents.conversation:_FENCED",
-        "organism.agents.pythonic:_KEYWORD",
         "organism.agents.written_calls:_BEGUN",
+        "organism.agents.written_calls:_TOKEN",
         "organism.cli.doctor:_REQUIREMENT",
         "organism.config.host_rules:_IS_NUMBER",
         "organism.tools.urls:_URL",
