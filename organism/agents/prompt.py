@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
 from datetime import date, time, timedelta
@@ -18,11 +18,11 @@ from pathlib import PurePath
 from typing import Any, Final
 from uuid import UUID
 
-from organism.agents.answers import NoObject, candidates
 from organism.config.json_schema import TYPES, JsonSchema, fitted
-from organism.config.json_text import Found
+from organism.config.json_text import Found, NotJson, came, found_in, read_json
 from organism.config.prompts import Mode, filled, with_enums
 from organism.errors import Fault
+from organism.model.completion import Completion
 
 JSON_ONLY: Final = (
     "Return only JSON: one object that matches the schema below. No text before it, none after it, no code fence."
@@ -30,8 +30,10 @@ JSON_ONLY: Final = (
 LAST_SENTENCE: Final = "Reply with a single JSON object only, no extra text, matching the schema."
 
 MAX_TOLD: Final = 20
+MAX_TEXT: Final = 1_000_000
 WRITTEN_ALIKE: Final = (date, time, timedelta, Decimal, Enum, PurePath, UUID)
 
+_END_OF_THOUGHT: Final = "</think>"
 _PLAIN_KEY: Final = re.compile(r"[\w.-]+")
 _BREAKS: Final = re.compile("[\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 
@@ -95,9 +97,9 @@ class AgentPrompt:
         """
         who = f"{self.agent_name}@{self.version}"
         try:
-            found = candidates(raw_output)
-        except NoObject as error:
-            raise AgentPromptValidationError(who, error.faults) from None
+            found = _candidates(raw_output)
+        except NotJson as error:
+            raise AgentPromptValidationError(who, tuple(error.faults)) from None
         fitted = [self._fitted(each) for each in found]
         right = [answer for answer, faults in fitted if not faults]
         if not right:
@@ -163,3 +165,65 @@ def _described(name: str, schema: Mapping[str, Any]) -> str:
     described = f": {schema['description']}" if isinstance(schema.get("description"), str) else ""
     chosen = f", one of {_listed(schema['enum'])}" if "enum" in schema else ""
     return f"- `{name}` ({called}{chosen}){described}"
+
+
+def _candidates(raw: Any) -> list[Found]:
+    """The objects that the answer may mean, in their order; at least one. Raises ``NotJson``."""
+    said = _said(raw)
+    return _in_text(said) if isinstance(said, str) else [_copied(said)]
+
+
+def _none(message: str) -> NotJson:
+    return NotJson([Fault("", message)])
+
+
+def _said(raw: Any) -> str | Mapping[str, Any]:
+    if isinstance(raw, Completion):
+        return raw.text
+    choices = _part(raw, "choices")
+    first = choices[0] if isinstance(choices, Sequence) and choices else None
+    message = _part(first, "message")
+    if message is not None:
+        return _content(_part(message, "content"), _part(first, "finish_reason"))
+    if isinstance(raw, bytes | bytearray):
+        return bytes(raw).decode("utf-8", "replace")
+    if isinstance(raw, str | Mapping):
+        return raw
+    raise _none(f"expected a JSON object or a text that holds one, came a {type(raw).__name__}")
+
+
+def _part(owner: Any, name: str) -> Any:
+    return owner.get(name) if isinstance(owner, Mapping) else getattr(owner, name, None)
+
+
+def _content(content: Any, finish: Any) -> str | Mapping[str, Any]:
+    if isinstance(content, Sequence) and not isinstance(content, str | bytes):
+        texts = [_part(part, "text") for part in content]
+        content = "".join(text for text in texts if isinstance(text, str))
+    if isinstance(content, str | Mapping) and content:
+        return content
+    why = f" (it finished with `{finish}`)" if isinstance(finish, str) else ""
+    raise _none(f"the model's message has no text{why}")
+
+
+def _copied(value: Mapping[str, Any]) -> Found:
+    """A copy that shares nothing with what was given, held to JSON like everything else."""
+    try:
+        return Found(read_json(json.dumps(value, ensure_ascii=True)), ())
+    except NotJson:
+        raise
+    except (TypeError, ValueError, RecursionError) as error:
+        raise _none(f"expected an object of JSON: {error}") from None
+
+
+def _in_text(text: str) -> list[Found]:
+    if len(text) > MAX_TEXT:
+        raise _none(f"expected at most {MAX_TEXT} characters, came {len(text)}")
+    found = list(found_in(text.rpartition(_END_OF_THOUGHT)[2]))
+    whole = [each for each in found if isinstance(each, Found)]
+    if objects := [each for each in whole if isinstance(each.value, dict)]:
+        return objects
+    if whole:
+        raise _none("expected one JSON object, came a list")
+    broken = [each for each in found if isinstance(each, Fault)]
+    raise NotJson(broken[:1]) if broken else _none(f"no JSON object stands in the text: {came(text)}")

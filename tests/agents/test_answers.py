@@ -11,8 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from organism.agents.answers import MAX_TEXT
-from organism.agents.prompt import AgentPrompt, AgentPromptValidationError
+from organism.agents.prompt import MAX_TEXT, AgentPrompt, AgentPromptValidationError
 from organism.model.completion import Completion
 from tests.agents.stack import a2, prompt_of, prompt_with
 

@@ -13,13 +13,13 @@ from typing import Any
 
 import pytest
 
-from organism.agents import answers, factory, llm_client, prompt
+from organism.agents import factory, llm_client, prompt
 from organism.agents.factory import AgentFactory, UnknownAgentConfigError
 from organism.agents.prompt import AgentPrompt, AgentPromptInputError
 from tests.agents.stack import SHIPPED, a2, write
 
 ROOT = Path(__file__).parents[2]
-PARTS = (factory, prompt, answers, llm_client)
+PARTS = (factory, prompt, llm_client)
 AGENTS = re.compile(r"PromptShaper|PreProcessing|SuperPrompt|RAGstream|Controller")
 LABELS = re.compile(r"audience|response_depth|confidence|\btone\b")
 ASKED = """
