@@ -10,10 +10,9 @@ from typing import Any
 import pytest
 
 from organism.agents.providers.anthropic import AnthropicProvider
-from organism.model.completion import ToolCall
 from tests.agents.peer.answers import Answer
 from tests.agents.peer.fixture import Peer
-from tests.agents.providers.asking import KEY, ask, called, fault, refusing, tool
+from tests.agents.providers.asking import KEY, ask, called, refusing, tool
 
 SCHEMA = {"type": "object", "properties": {"tone": {"type": "string", "maxLength": 5}}, "required": ["tone"]}
 
@@ -100,12 +99,6 @@ async def test_texts_without_words_are_left_out(peer: Peer, provider: AnthropicP
     assert body["messages"] == [said("user", text("Hello!"), text("Still there?"))]
 
 
-async def test_content_in_parts_is_read_as_its_text(peer: Peer, provider: AnthropicProvider) -> None:
-    parts = [{"type": "text", "text": "Hello,"}, {"type": "text", "text": "you!"}]
-    body = await sent(peer, provider, {"role": "user", "content": parts})
-    assert body["messages"] == [said("user", text("Hello,\nyou!"))]
-
-
 async def test_ids_of_another_provider_are_made_to_fit_on_both_sides(peer: Peer, provider: AnthropicProvider) -> None:
     call = {"id": "functions.search:0", "function": {"name": "search", "arguments": '{"a": 1}'}}
     talk = [
@@ -146,10 +139,6 @@ async def test_a_schema_that_cannot_be_made_to_fit_goes_as_it_is(peer: Peer, pro
     schema = {"type": ["object", "null"], "properties": {}}
     body = await sent(peer, provider, "Hello!", response_format=schema)
     assert body["output_config"]["format"]["schema"] == schema
-
-
-async def test_json_without_a_schema_is_left_to_the_prompt(peer: Peer, provider: AnthropicProvider) -> None:
-    assert "output_config" not in await sent(peer, provider, "Hello!", response_format={"type": "json_object"})
 
 
 @pytest.mark.parametrize(
@@ -196,24 +185,6 @@ async def test_no_variable_changes_what_is_sent(peer: Peer, monkeypatch: pytest.
     assert "of-another" not in str(await peer.requests())
     assert {"authorization", "x-api-key"}.isdisjoint((await peer.requests())[0]["headers"])
     await provider.close()
-
-
-async def test_a_key_that_is_missing_or_not_taken_is_told_by_its_variable(peer: Peer) -> None:
-    without = AnthropicProvider(peer.url, None, "SOME_KEY")
-    assert "set the variable SOME_KEY" in str(await fault(without))
-    await peer.script(Answer(status=401, error=f"invalid key {KEY}"))
-    wrong = AnthropicProvider(peer.url, KEY, "SOME_KEY")
-    error = await fault(wrong)
-    assert (error.fault, "set the variable SOME_KEY" in str(error), KEY in str(error)) == ("unauthorized", True, False)
-    await wrong.close()
-
-
-async def test_a_server_that_answers_in_one_piece_is_understood(peer: Peer, provider: AnthropicProvider) -> None:
-    block = b'{"type": "tool_use", "id": "c", "name": "f", "input": {"a": 1}}'
-    body = b'{"content": [%b], "stop_reason": "tool_use"}' % block
-    await peer.script(Answer(body=body, headers={"Content-Type": "application/json"}))
-    came = await ask(provider, "Hello!")
-    assert (came.calls, came.finish) == ([ToolCall("c", "f", {"a": 1})], "tool_calls")
 
 
 def test_without_its_package_the_provider_says_how_to_get_it() -> None:

@@ -19,9 +19,9 @@ from organism.agents.providers.transport import MOST_BYTES
 from tests.agents.peer.answers import Answer
 from tests.agents.peer.fixture import Peer
 from tests.agents.peer.steering import steering_client
+from tests.agents.providers import odd_chat, odd_messages
 from tests.agents.providers.asking import ask
-from tests.agents.providers.odd import odd_chat, odd_messages
-from tests.agents.providers.odd.chunks import sse, summed
+from tests.agents.providers.odd_chat import sse, summed
 
 Make = type[OpenAIProvider | AnthropicProvider]
 
@@ -153,28 +153,28 @@ AT = st.sampled_from([0, 1])
 STREAM, JSON = "text/event-stream", "application/json"
 
 
-@given(AT, st.lists(CHUNKS | PLACES, max_size=6), st.sampled_from([b"", b"data: [DONE]\n\n"]))
-def test_whatever_json_comes_it_is_parts_or_a_fault(played: Played, at: int, documents: list[Any], end: bytes) -> None:
-    named = b"event: message_delta\n" if at else b""
-    body = sse(*(named + _escaped(document) for document in documents), end=end)
-    played.is_understood(at, body, STREAM)
+SOUND = (sse(odd_chat.SOUND), odd_messages.SOUND)
+BODIES = st.one_of(
+    st.lists(CHUNKS | PLACES, max_size=6).map(lambda documents: (sse(*map(_escaped, documents)), STREAM)),
+    st.lists(PLACES, max_size=6).map(
+        lambda documents: (b"".join(b"event: message_delta\n" + _escaped(each) for each in documents), STREAM)
+    ),
+    DOCUMENTS.map(lambda document: (json.dumps(document).encode(), JSON)),
+    st.tuples(st.binary(max_size=200), st.sampled_from(SOUND), st.binary(max_size=200)).map(
+        lambda parts: (b"".join(parts), STREAM)
+    ),
+)
 
 
-@given(AT, DOCUMENTS)
-def test_whatever_document_comes_it_is_parts_or_a_fault(played: Played, at: int, document: Any) -> None:
-    played.is_understood(at, json.dumps(document).encode(), JSON)
-
-
-@given(AT, st.binary(max_size=200), st.binary(max_size=200))
-def test_whatever_bytes_come_they_are_parts_or_a_fault(played: Played, at: int, before: bytes, after: bytes) -> None:
-    body = before + (odd_messages.SOUND if at else sse(odd_chat.SOUND)) + after
-    played.is_understood(at, body, STREAM)
+@given(AT, BODIES)
+def test_whatever_comes_is_parts_or_a_fault(played: Played, at: int, body: tuple[bytes, str]) -> None:
+    played.is_understood(at, *body)
 
 
 @given(AT, st.data())
 def test_the_beginning_of_a_sound_answer_is_never_taken_for_all_of_it(
     played: Played, at: int, data: st.DataObject
 ) -> None:
-    sound = odd_messages.SOUND if at else sse(odd_chat.SOUND)
+    sound = SOUND[at]
     reason = sound.rindex(b"stop_reason" if at else b"finish_reason")
     assert not played.is_understood(at, sound[: data.draw(st.integers(0, reason))], STREAM)
