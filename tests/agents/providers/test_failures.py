@@ -93,11 +93,6 @@ async def test_an_account_without_credit_is_not_asked_again(refused: Refusing) -
     )
 
 
-async def test_a_wait_is_reported_only_with_what_may_be_tried_again(refused: Refusing) -> None:
-    waits = [(await refused.with_(status, retry_after="3")).retry_after_s for status in (503, 429, 400, 401)]
-    assert waits == [3, 3, None, None]
-
-
 async def test_a_key_that_is_not_taken_is_reported_by_its_variable_without_the_servers_words(refused: Refusing) -> None:
     error = await refused.with_(401, {"message": f"Incorrect API key provided: {KEY}", "code": "invalid_api_key"})
     assert str(error) == (
@@ -105,23 +100,11 @@ async def test_a_key_that_is_not_taken_is_reported_by_its_variable_without_the_s
     )
 
 
-async def test_a_server_that_wants_a_key_where_there_is_none_says_how_to_give_one(peer: Peer) -> None:
-    await peer.script(Answer(status=401, body=b""))
-    provider = OpenAIProvider(peer.url)
-    told = str(await fault(provider))
-    assert told.endswith(" wants a key (401): put it into a variable and name that by `api_key_env`.")
-    await provider.close()
-
-
 async def test_a_model_that_does_not_exist_is_named_with_what_else_may_be_wrong(refused: Refusing) -> None:
     assert str(await refused.with_(404)) == (
         f"{refused.host} refused the request (404). Is there a model `tested`, and does `base_url` lead to the API"
         " (as …/v1 does)?"
     )
-
-
-async def test_a_redirect_is_reported_with_what_to_do(refused: Refusing) -> None:
-    assert str(await refused.with_(307)).endswith("Set `base_url` to the address that it leads to.")
 
 
 async def test_no_error_holds_the_prompt_or_the_key(refused: Refusing) -> None:

@@ -17,8 +17,6 @@ from organism.agents.providers import ProviderError
 from organism.agents.providers.local import ENGINE, INSTALL, MOST_TOKENS, WEIGHTS, Llama, Local, local, weights
 from organism.agents.roster import connected
 from organism.config.settings import Model
-from organism.pump.rules import Rules
-from tests.agents.desk import Desk, Listening, model
 from tests.agents.peer.answers import Answer
 from tests.agents.providers.asking import ask, gathered, request
 from tests.agents.providers.playing_engine import PlayingEngine
@@ -128,38 +126,6 @@ async def test_an_answer_is_bounded_and_asked_for_as_a_stream_with_its_schema() 
     await provider.close()
 
 
-class InProcessDesk(Desk):
-    """A gateway whose model works in this process."""
-
-    def __init__(self, rules: Rules, answer: Answer) -> None:
-        super().__init__(rules, {"m": (model(), [])})
-        self.engine = PlayingEngine(answer)
-        self.local = Local(lambda: self.engine)
-
-    def _made(self, name: str, _: Model) -> Listening:
-        return Listening(self.local)
-
-
-async def test_a_call_through_the_gateway_is_told_as_it_comes_and_counted(agents: Rules) -> None:
-    d = InProcessDesk(agents, Answer(text="Hello, Dan.", input_tokens=10, output_tokens=5))
-    await d.open()
-    done = await d.complete(d.begun(), max_tokens=50)
-    assert done.text == "Hello, Dan."
-    assert [done.called[key] for key in ("input_tokens", "output_tokens")] == [10, 5]
-    await d.local.close()
-
-
-async def test_a_run_that_is_killed_frees_the_engine(agents: Rules) -> None:
-    d = InProcessDesk(agents, Answer(text="Hello, Dan.", hang_after=2))
-    await d.open()
-    calling = asyncio.ensure_future(d.complete(d.begun(), max_tokens=50))
-    await asyncio.to_thread(d.engine.is_asked.wait, PATIENCE_SECONDS)
-    calling.cancel()
-    await asyncio.wait({calling})
-    assert await asyncio.to_thread(d.engine.is_free.wait, PATIENCE_SECONDS)
-    await d.local.close()
-
-
 # ── llama.cpp ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 is_installed = find_spec(ENGINE) is not None and find_spec(WEIGHTS) is not None
@@ -198,13 +164,6 @@ async def test_a_call_that_is_given_up_lets_the_next_one_in_at_once(small: Local
     await parts.aclose()
     came = await asyncio.wait_for(ask(small, "Hello!", max_tokens=1), PATIENCE_SECONDS)
     assert came.finish == "length"
-
-
-@real
-async def test_a_prompt_that_is_too_long_is_rejected_in_words(small: Local) -> None:
-    with pytest.raises(ProviderError) as caught:
-        await ask(small, "fox " * 3000)
-    assert (caught.value.fault, "1024" in caught.value.message) == ("rejected", True)
 
 
 @real

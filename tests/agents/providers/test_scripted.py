@@ -10,7 +10,7 @@ import pytest
 
 from organism.agents.providers import ProviderError
 from organism.errors import ConfigInvalid
-from organism.model.completion import TextDelta, ToolCall, Usage
+from organism.model.completion import ToolCall, Usage
 from organism.testing import Scripted
 from tests.agents.providers.asking import Came, ask, called, gathered, request, tool
 
@@ -100,13 +100,6 @@ async def test_a_tool_s_result_is_answered_by_what_it_holds(script: Any) -> None
     assert "a tool answered “none”" in error.message
 
 
-async def test_an_answer_is_given_as_often_as_it_says(script: Any) -> None:
-    model = script("answers:\n- {fault: 429, times: 2}\n- {text: there, times: 1}\n")
-    assert [(await refused(model, "Hi"))[0].fault for _ in range(2)] == ["rate_limited"] * 2
-    assert (await ask(model, "Hi")).text == "there"
-    assert "2 of its answers were given as often as `times` allows" in (await refused(model, "Hi"))[0].message
-
-
 async def test_a_call_without_an_answer_is_refused_with_the_file_and_with_what_came(script: Any) -> None:
     model = script("answers:\n- {when: weather, text: fine}\n")
     error, came = await refused(model, "Tell me " + "more " * 50, model="small", tools=[tool("clock")])
@@ -126,26 +119,9 @@ async def test_a_pattern_is_looked_for_in_time_linear_in_the_text(script: Any) -
 # ── how it comes ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-async def test_text_comes_in_pieces_behind_the_thought(script: Any) -> None:
-    came = await ask(script("answers:\n- {thought: hmmm, text: abcdefg, chunk_chars: 3}\n"), "Hi")
-    assert [part.text for part in came.parts if isinstance(part, TextDelta)] == ["abc", "def", "g"]
-    assert came.thought == "hmmm"
-    assert came.finish == "stop"
-
-
 async def test_json_is_written_as_text(script: Any) -> None:
     came = await ask(script("answers:\n- json: {tone: direct, count: 3, list: [ä]}\n"), "Hi")
     assert came.text == '{"tone": "direct", "count": 3, "list": ["ä"]}'
-
-
-async def test_calls_end_with_tool_calls_and_have_ids_of_their_own_in_the_talk(script: Any) -> None:
-    model = script("answers:\n- calls: [{name: a}, {name: b, id: mine}, {name: c, raw: '{oops'}]\n")
-    first, second = await ask(model, "Hi"), await ask(model, "Hi", *called(("a", "1")))
-    assert [call.name for call in first.calls] == ["a", "b", "c"]
-    assert (first.calls[2].input, first.calls[2].raw) == (None, "{oops")
-    assert first.calls[1].id == second.calls[1].id == "mine"
-    assert first.calls[0].id != second.calls[0].id
-    assert first.finish == "tool_calls"
 
 
 async def test_usage_is_what_the_script_says_else_an_estimate_or_none(script: Any) -> None:
@@ -169,12 +145,6 @@ async def test_delays_are_waited_out_before_the_first_piece_and_between_pieces(s
     assert waits.seconds == [2, 0.5, 0.5]
 
 
-async def test_no_call_takes_longer_than_its_timeout(script: Any, waits: Waits) -> None:
-    model = script("answers:\n- {text: abc, chunk_chars: 1, delay_s: 2, chunk_delay_s: 2}\n")
-    error, came = await refused(model, "Hi", timeout_s=3)
-    assert (error.fault, came.text, sum(waits.seconds)) == ("timeout", "a", 3)
-
-
 # ── faults ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -194,11 +164,6 @@ async def test_no_call_takes_longer_than_its_timeout(script: Any, waits: Waits) 
 async def test_a_fault_comes_instead_of_the_answer(script: Any, fault: str, kind: str) -> None:
     error, came = await refused(script(f"answers:\n- {{fault: {fault}, text: never}}\n"), "Hi")
     assert (error.fault, came.parts) == (kind, [])
-
-
-async def test_a_hanging_call_lasts_until_its_timeout(script: Any, waits: Waits) -> None:
-    await refused(script("answers:\n- fault: hang\n"), "Hi", timeout_s=7)
-    assert waits.seconds == [7]
 
 
 async def test_a_fault_says_when_to_try_again_and_what_is_wrong(script: Any) -> None:
@@ -268,9 +233,3 @@ def test_a_file_that_is_no_script_is_refused(script: Any, text: str, told: str) 
     with pytest.raises(ConfigInvalid) as caught:
         script(text)
     assert any(f"{fault.pointer}: {fault.message}".startswith(told) for fault in caught.value.details)
-
-
-def test_a_file_that_is_not_there_is_refused_with_what_to_do(tmp_path: Path) -> None:
-    with pytest.raises(ConfigInvalid) as caught:
-        Scripted.read(tmp_path / "none.yaml")
-    assert "name a YAML file with `answers`" in caught.value.details[0].message
