@@ -6,7 +6,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from organism.agents.conversation import Conversation, fenced, unfenced
-from organism.model.agent import Said
 from organism.model.completion import ToolCall
 
 
@@ -20,60 +19,16 @@ def test_the_instructions_are_one_message_without_what_is_empty() -> None:
     )
 
 
-def test_without_instructions_there_is_no_such_message() -> None:
-    talk = begun("", " ")
-    talk.ask("Hello")
-    assert talk.messages == ({"role": "user", "content": "Hello"},)
-
-
-def test_what_was_said_before_stands_between_instructions_and_message() -> None:
-    talk = begun("Be brief.")
-    talk.remember([Said("user", "I am Dan."), Said("assistant", "Hello Dan.")])
-    talk.ask("Who am I?")
-    assert [message["role"] for message in talk.messages] == ["system", "user", "assistant", "user"]
-    assert talk.messages[1]["content"] == "I am Dan."
-
-
 def test_the_message_of_another_agent_is_fenced_and_named() -> None:
     talk = begun()
     talk.ask("Do it.", "chief")
     assert unfenced(talk.messages[0]["content"]) == ("message from chief", "Do it.")
 
 
-def test_calls_and_their_results_stand_as_servers_take_them() -> None:
-    talk = begun()
-    call = ToolCall("c1", "calc", {"expression": "1+1"})
-    talk.say("Let me see.", [call])
-    talk.answer(call, '{"value":"2"}')
-    said, result = talk.messages
-    function = {"name": "calc", "arguments": '{"expression":"1+1"}'}
-    assert said == {
-        "role": "assistant",
-        "content": "Let me see.",
-        "tool_calls": [{"id": "c1", "type": "function", "function": function}],
-    }
-    assert (result["role"], result["tool_call_id"]) == ("tool", "c1")
-    assert unfenced(result["content"]) == ("result of calc", '{"value":"2"}')
-
-
 def test_arguments_that_were_no_json_go_back_as_an_empty_object() -> None:
     talk = begun()
     talk.say("", [ToolCall("c1", "calc", None, "{not json")])
     assert talk.messages[0]["tool_calls"][0]["function"]["arguments"] == "{}"
-
-
-def test_what_was_given_does_not_change_when_more_is_said() -> None:
-    talk = begun("Be brief.")
-    before = talk.messages
-    talk.ask("Hello")
-    assert len(before) == 1
-
-
-def test_a_text_stands_labelled_between_marks() -> None:
-    lines = fenced("result of calculator", '{"value":"42"}', "secret").split("\n")
-    mark = lines[0].removeprefix("<<result of calculator [").removesuffix("]>>")
-    assert len(mark) == 12
-    assert lines == [f"<<result of calculator [{mark}]>>", '{"value":"42"}', f"<<end [{mark}]>>"]
 
 
 def test_the_marks_are_the_same_after_a_restart_and_others_in_another_turn() -> None:

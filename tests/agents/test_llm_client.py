@@ -50,13 +50,6 @@ def test_without_a_provider_in_the_environment_the_offline_model_answers_and_say
     assert (answer.finish, answer.model, answer.served_by) == ("stop", "gpt-4.1-mini", "offline")
 
 
-@pytest.mark.parametrize("value", ["", "  "])
-def test_empty_variables_name_no_provider(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
-    monkeypatch.setenv("OPENAI_API_KEY", value)
-    monkeypatch.setenv("OPENAI_BASE_URL", value)
-    assert llm_client.call("m", MESSAGES).text
-
-
 async def test_a_call_sends_what_it_was_given_and_gives_what_came(openai: Peer) -> None:
     await openai.script(Answer(text='{"n": 1}', input_tokens=7, output_tokens=3))
     answer = llm_client.call(
@@ -101,22 +94,6 @@ def test_what_is_no_call_is_refused_by_what_was_expected(call: dict[str, Any], e
         llm_client.call(**{"model": "m", "messages": MESSAGES, **call})
 
 
-async def test_what_is_not_given_is_not_sent(openai: Peer) -> None:
-    await openai.script(Answer(text="hi"))
-    llm_client.call("gpt-4.1-mini", MESSAGES)
-    (request,) = await openai.requests()
-    assert request["body"]["temperature"] == 0
-    assert not {"response_format", "max_tokens", "tools"} & set(request["body"])
-
-
-@pytest.mark.parametrize("model", ["gpt-4.1-mini", FINE_TUNED])
-async def test_base_and_fine_tuned_models_are_named_as_they_are(openai: Peer, model: str) -> None:
-    await openai.script(Answer(text="hi"))
-    assert llm_client.call(model, MESSAGES).model == model
-    (request,) = await openai.requests()
-    assert request["body"]["model"] == model
-
-
 async def test_a_server_of_its_own_may_want_no_key(peer: Peer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_BASE_URL", peer.url)
     await peer.script(Answer(text="hi"))
@@ -145,10 +122,6 @@ async def test_a_stream_that_is_left_ends_the_call(openai: Peer) -> None:
     assert [request["end"] for request in await openai.until(gone=1)] == ["gone"]
 
 
-def test_a_call_works_without_and_within_a_running_loop() -> None:
-    assert llm_client.call("m", MESSAGES).text
-
-
 async def test_a_failure_is_raised_after_one_attempt_and_logged_without_prompt_and_key(openai: Peer) -> None:
     await openai.script(Answer(status=500, error="overloaded", times=0))
     with capture_logs() as said, pytest.raises(ProviderError) as failed:
@@ -157,18 +130,3 @@ async def test_a_failure_is_raised_after_one_attempt_and_logged_without_prompt_a
     assert len(await openai.requests()) == 1
     assert [(each["event"], each["model"], each["fault"]) for each in said] == [("llm_call_failed", "m", "unavailable")]
     assert "canary" not in str(said)
-
-
-async def test_the_tokens_of_a_call_are_logged(openai: Peer) -> None:
-    await openai.script(Answer(text="hi", input_tokens=7, output_tokens=3))
-    with capture_logs() as said:
-        llm_client.call("m", MESSAGES)
-    assert said == [{"event": "llm_called", "model": "m", "input": 7, "output": 3, "log_level": "info"}]
-
-
-def test_a_key_that_is_no_key_is_refused_before_anything_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("OPENAI_API_KEY", "two words")
-    with pytest.raises(ProviderError) as refused:
-        llm_client.call("m", MESSAGES)
-    assert refused.value.fault == "unauthorized"
-    assert "two words" not in refused.value.message

@@ -90,31 +90,6 @@ async def test_a_reload_lets_in_who_waits_and_keeps_what_was_taken_of_the_rate()
     assert new.rate.wait_us(1200, 0) == 30_000_000
 
 
-async def test_who_is_not_replaced_stays_open_between_its_calls() -> None:
-    made, maker = await roster(a=model())
-    (served,) = made.chain("a")
-    for _ in range(2):
-        async with served.used() as provider:
-            assert [part async for part in provider.stream(REQUEST)]
-        assert closed(maker) == [False]
-    await made.close()
-    assert closed(maker) == [True]
-
-
-async def test_a_reload_forgets_neither_who_runs_nor_what_was_taken_of_the_rate() -> None:
-    made, _ = await roster(a=model(max_concurrent=1, rate_limit_tpm=100))
-    (old,) = made.chain("a")
-    old.rate.take(100, 0)
-    async with old.used():
-        await made.take(made.prepared({"a": model(max_concurrent=1, rate_limit_tpm=100)}))
-        (new,) = made.chain("a")
-        waiting = asyncio.ensure_future(entered(new))
-        await turn()
-        assert not waiting.done()
-    await waiting
-    assert new.rate.wait_us(100, 0) > 0
-
-
 async def entered(served: Any) -> None:
     async with served.used():
         pass
@@ -143,51 +118,29 @@ async def test_as_many_calls_run_at_once_as_the_model_takes_and_the_rest_come_in
     assert came == [0, 1, 2, 3]
 
 
-def test_a_minute_s_worth_comes_at_once_and_the_rest_waits_its_time() -> None:
-    rate = Rate(600)
-    assert [rate.take(300, 0), rate.take(300, 0), rate.take(100, 0), rate.take(10, 0)] == [
-        0,
-        0,
-        10 * SECOND,
-        11 * SECOND,
-    ]
+@pytest.mark.parametrize(
+    ("per_minute", "taken", "waits"),
+    [
+        (600, [(300, 0), (300, 0), (100, 0), (10, 0)], [0, 0, 10, 11]),
+        (600, [(600, 0), (100, 10), (700, 6000), (600, 6000)], [0, 0, 0, 70]),
+        (100, [(5000, 0), (100, 0)], [0, 3000]),
+        (0, [(10**9, 0), (10**9, 0)], [0, 0]),
+    ],
+)
+def test_a_minute_s_worth_comes_at_once_and_the_rest_waits_its_time(
+    per_minute: int, taken: list[tuple[int, int]], waits: list[int]
+) -> None:
+    rate = Rate(per_minute)
+    assert [rate.take(tokens, at * SECOND) for tokens, at in taken] == [wait * SECOND for wait in waits]
 
 
-def test_what_time_has_filled_up_can_be_taken_again_and_never_more_than_a_minute_s_worth() -> None:
-    rate = Rate(600)
-    rate.take(600, 0)
-    assert rate.take(100, 10 * SECOND) == 0
-    assert rate.take(700, 100 * MINUTE_US) == 0
-    assert rate.take(600, 100 * MINUTE_US) == 70 * SECOND
-
-
-def test_what_was_not_used_comes_back() -> None:
+def test_what_was_not_used_comes_back_and_a_new_rate_keeps_what_was_taken() -> None:
     rate = Rate(600)
     rate.take(600, 0)
     rate.give_back(500)
     assert rate.take(500, 0) == 0
-    rate.give_back(5000)
-    assert rate.wait_us(600, 0) == 0
-    assert rate.take(601, 0) == 0
-    assert rate.wait_us(1, 0) > 0
-
-
-def test_a_call_that_is_larger_than_a_minute_passes_when_nothing_was_taken() -> None:
-    rate = Rate(100)
-    assert rate.take(5000, 0) == 0
-    assert rate.wait_us(100, 0) == 50 * MINUTE_US
-
-
-def test_without_a_rate_nothing_waits() -> None:
-    rate = Rate(0)
-    assert [rate.take(10**9, 0) for _ in range(3)] == [0, 0, 0]
-
-
-def test_a_new_rate_keeps_what_was_taken() -> None:
-    rate = Rate(100)
-    rate.take(100, 0)
-    rate.resize(400)
-    assert (rate.take(300, 0), rate.wait_us(40, 0)) == (0, 6 * SECOND)
+    rate.resize(1200)
+    assert (rate.take(600, 0), rate.wait_us(40, 0)) == (0, 2 * SECOND)
 
 
 @given(st.integers(60, 6000), st.lists(st.tuples(st.integers(1, 5000), st.integers(0, 30 * SECOND)), max_size=30))

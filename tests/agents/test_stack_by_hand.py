@@ -9,7 +9,7 @@ import pytest
 
 from organism.agents import llm_client
 from organism.agents.factory import AgentFactory
-from tests.agents.stack import SHIPPED, a2
+from tests.agents.stack import a2
 
 REPOSITORY = Path(__file__).parents[2]
 
@@ -59,40 +59,3 @@ def test_a_prompt_is_labelled_offline() -> None:
     superprompt = A2().run(SuperPrompt("Write a Python loop", "for a manager", "be formal"), version="v1")
     assert list(superprompt.labels) == ["system", "audience", "tone", "response_depth", "confidence"]
     assert all(label in a2()["enums"][name] for name, label in superprompt.labels.items())
-
-
-def test_the_same_prompt_gives_the_same_labels() -> None:
-    draft = ("Explain S3 buckets", "decide on a budget", "we use AWS")
-    first = A2().run(SuperPrompt(*draft)).labels
-    assert A2().run(SuperPrompt(*draft)).labels == first
-
-
-def test_the_shipped_file_is_the_example_without_its_comment() -> None:
-    assert "//" not in SHIPPED.read_text("utf-8")
-    assert a2() == {
-        "agent_name": "A2",
-        "version": "v1",
-        "mode": "Chooser",
-        "system_text": "You are A2 PromptShaper. ...",
-        "purpose_text": "You must inspect task/purpose/context and choose labels for system, audience, tone, "
-        "response_depth, confidence.",
-        "output_schema": {
-            "type": "object",
-            "required": ["system", "audience", "tone", "response_depth", "confidence"],
-            "properties": {name: {"type": "string", "enum": allowed} for name, allowed in ENUMS.items()},
-        },
-        "enums": ENUMS,
-        "defaults": {"tone": "direct", "response_depth": "detailed", "confidence": "medium"},
-        "model_name": "gpt-4.1-mini",
-        "temperature": 0.0,
-        "max_output_tokens": 256,
-    }
-
-
-ENUMS = {
-    "system": ["Python_Programmer", "AWS_Architect", "Friend"],
-    "audience": ["Developer", "Manager", "Friend", "Self"],
-    "tone": ["direct", "friendly", "formal"],
-    "response_depth": ["short", "detailed", "exhaustive"],
-    "confidence": ["low", "medium", "high"],
-}

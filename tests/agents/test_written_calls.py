@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -90,10 +91,6 @@ def test_arguments_without_a_name_are_meant_in_their_order() -> None:
     assert read('[clock("Asia/Tokyo", format="iso")]')[0] == [("clock", {"zone": "Asia/Tokyo", "format": "iso"})]
 
 
-def test_a_listeners_own_name_with_dots_is_understood() -> None:
-    assert read('[shop.send(what="tea")]')[0] == [("shop.send", {"what": "tea"})]
-
-
 @pytest.mark.parametrize(
     "text",
     [
@@ -149,32 +146,49 @@ def test_what_stands_in_the_words_of_others_is_no_call() -> None:
     assert read(text, quoted=words)[1].startswith('The page says {"name": "calc"')
 
 
-def test_a_broken_call_in_the_words_of_others_is_no_call_either() -> None:
-    broken = '{"name": "calc", "arguments": {'
-    assert read(broken, quoted=f"so: {broken}") == ([], broken)
+LITERAL = st.recursive(
+    st.none() | st.booleans() | st.integers(-(10**30), 10**30) | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(st.characters(exclude_categories=["Cs"])),
+    lambda inner: st.lists(inner, max_size=4)
+    | st.dictionaries(st.text(st.characters(exclude_categories=["Cs"])), inner, max_size=4),
+    max_leaves=10,
+)  # fmt: skip
+
+
+@given(LITERAL)
+def test_arguments_are_read_as_python_and_json_write_them(value: Any) -> None:
+    assert read(f"[calc({value!r})]")[0] == [("calc", {"expression": value})]
+    text = json.dumps({"name": "calc", "arguments": {"expression": value}})
+    assert read(text)[0] == [("calc", {"expression": value})]
+
+
+@pytest.mark.parametrize(
+    ("written", "value"),
+    [
+        ("True", True),
+        ("null", None),
+        ("-1.5e3", -1500.0),
+        ("(1, ('x',))", [1, ["x"]]),
+        ('"""two\nlines"""', "two\nlines"),
+        (r"'it\'s \u00e4\n'", "it's ä\n"),
+        (r'"\ud83c\udf89 \/"', "🎉 /"),
+        ("'open", None),
+    ],
+)
+def test_literals_of_all_kinds_are_understood(written: str, value: Any) -> None:
+    assert read(f"[calc({written})]")[0] == ([] if written == "'open" else [("calc", {"expression": value})])
+
+
+@pytest.mark.parametrize(
+    "argument",
+    ["b", "g()", "1+1", "[1", "{1: 2}", "{'k'}", "*a", "1e999", "f'{x}'", "__import__('os')", "9" * 5000, "[" * 33],
+)
+def test_what_is_no_literal_is_no_call(argument: str) -> None:
+    text = f"[calc(expression={argument})]"
+    assert read(text) == ([], text)
 
 
 @given(st.text("{}[]()<>\"'name:calc,arguments=1 \n`;tool_call/", max_size=200))
 def test_any_text_is_read_without_an_error(text: str) -> None:
     calls, rest = read(text + "calc")
     assert calls or rest == text + "calc"
-
-
-@pytest.mark.thorough
-@pytest.mark.parametrize(
-    "text",
-    [
-        '{"a":' * 50_000 + "calc",
-        '{"calc":["a",' * 20_000,
-        "[calc(" * 40_000,
-        "<tool_call>calc" * 20_000,
-        "<function=calc>" * 20_000,
-        "<function=other>calc" * 20_000,
-        "calc(expression=[" + "'x'," * 50_000,
-        '{"name":"calc","x":{}}' * 10_000,
-    ],
-    ids=range(8),
-)
-@pytest.mark.timeout(20)
-def test_no_text_takes_long_to_read(text: str) -> None:
-    assert read(text)[1] in (text, "")

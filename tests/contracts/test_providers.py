@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import aclosing
 from typing import Any, Protocol, cast
 
 import pytest
@@ -168,16 +167,6 @@ async def told(request: pytest.FixtureRequest, peer: Peer) -> AsyncIterator[Told
     await cast("Any", made).provider.close()
 
 
-async def test_a_text_comes_in_pieces_that_are_not_empty_then_the_usage_then_the_end(each: Told) -> None:
-    provider = await each.answers(Answer(text="It is forty-two, as ever.", pieces=4))
-    came = await ask(provider, "What is 2*21, and what is it called?")
-    order = [type(part) for part in came.parts]
-    assert order[-2:] == [Usage, Finish]
-    assert set(order[:-2]) == {TextDelta}
-    assert all(part.text for part in came.parts if isinstance(part, TextDelta))
-    assert came.finish == "stop"
-
-
 async def test_calls_come_before_the_usage_and_the_end(each: Told) -> None:
     provider = await each.answers(Answer(calls=(Called("calculator", {"expression": "2*21"}),)))
     calculator = tool("calculator", "Computes.", expression={"type": "string"})
@@ -228,12 +217,6 @@ async def test_what_is_said_comes_whole_and_in_pieces(told: Told) -> None:
     assert (came.thought, came.text) == ("Schauen wir: ÄÖÜ 🎉.", "Grüße aus Köln, 東京 und 🎉!")
     assert len([part for part in came.parts if isinstance(part, TextDelta)]) > 1
     assert came.finish == "stop"
-
-
-async def test_no_delta_is_empty(told: Told) -> None:
-    provider = await told.answers(Answer(calls=(Called("search", {"words": "a"}),)))
-    came = await ask(provider, "Hello!", tools=[SEARCH])
-    assert [type(part) for part in came.parts] == [ToolCall, Usage, Finish]
 
 
 async def test_calls_come_whole_each_under_its_own_id(told: Told) -> None:
@@ -303,15 +286,6 @@ async def test_a_model_that_says_nothing_is_waited_for_as_long_as_the_call_may_t
     with pytest.raises(ProviderError) as caught:
         await ask(provider, "Hello!", timeout_s=0.2)
     assert caught.value.fault == "timeout"
-
-
-async def test_closing_in_the_middle_ends_the_call(told: Told) -> None:
-    provider = await told.answers(Answer(text="abcdefghij" * 3, pieces=10))
-    parts = cast("Any", provider.stream(request("Hello!")))
-    async with aclosing(parts):
-        assert isinstance(await anext(parts), TextDelta)
-    with pytest.raises(StopAsyncIteration):
-        await anext(parts)
 
 
 async def test_a_call_that_is_given_up_holds_no_connection(told: Told) -> None:
