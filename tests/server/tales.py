@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from organism.log.log import EventFilter, Log
-from organism.log.memory import MemoryLog
 from organism.log.sqlite import SqliteLog
 from organism.model.events import Content, Event, Unit
 from organism.projections import marks, messages, threads
@@ -19,11 +18,6 @@ from tests.log.engines import START_US, FixedClock
 MODELS = (messages.MODEL, threads.MODEL, marks.MODEL)
 NAMES = ("ann", "bob", "cid", "dan")
 ALL_OF_IT = 1 << 20
-
-
-async def in_memory(_: Path) -> Log:
-    """A log in memory."""
-    return await MemoryLog.open(MODELS)
 
 
 async def on_disk(place: Path) -> Log:
@@ -41,6 +35,7 @@ class Teller:
         self._ended: set[str] = set()
         self._paused: set[str] = set()
         self._count = 0
+        self._born = 0
 
     async def tell(self, units: int) -> int:
         """So many units; gives the head."""
@@ -51,26 +46,41 @@ class Teller:
 
     def _unit(self) -> Unit:
         self._count += 1
-        moves = [self._begin, self._talk, self._talk, self._trouble, self._end, self._pause, self._organism]
-        thread, events = self._chance.choice(moves)()
+        move = self._chance.choice(["begin", "talk", "talk", "trouble", "end", "end", "reopen", "pause", "organism"])
+        if move == "organism":
+            kind = self._chance.choice(["organism_paused", "organism_resumed", "organism_started", "agent_paused"])
+            return Unit(None, [Event(kind, {"agent": "ann", "by": "operator"})], START_US + self._count, {})
+        threads = sorted({"reopen": self._ended, "pause": self._active | self._ended}.get(move, self._active))
+        if move == "begin" or not threads:
+            thread = f"t{self._born}"
+            self._born += 1
+            self._active.add(thread)
+            events = [Event("thread_created", {}), self._sent(thread)]
+        else:
+            thread = self._chance.choice(threads)
+            events = self._moved(move, thread)
         return Unit(thread, events, START_US + self._count, {})
 
-    def _begin(self) -> tuple[str | None, list[Event]]:
-        thread = f"t{len(self._active) + len(self._ended)}"
-        self._active.add(thread)
-        return thread, [Event("thread_created", {}), self._sent(thread)]
+    def _moved(self, move: str, thread: str) -> list[Event]:
+        """What a thread does that was begun before."""
+        if move == "talk":
+            return [self._sent(thread) for _ in range(self._chance.randint(1, 3))]
+        if move == "trouble":
+            return [self._trouble()]
+        if move == "pause":
+            kind = "thread_resumed" if thread in self._paused else "thread_paused"
+            self._paused ^= {thread}
+            return [Event(kind, {})]
+        self._active ^= {thread}
+        if move == "end" and self._chance.random() < 1 / 3:
+            return [Event("thread_killed", {})]  # it never goes on
+        self._ended ^= {thread}
+        if move == "reopen":
+            return [Event("thread_reopened", {}), self._sent(thread)]
+        fails = self._chance.random() < 1 / 2
+        return [Event("thread_failed", {"reason": f"r{self._count}"}) if fails else Event("thread_completed", {})]
 
-    def _talk(self) -> tuple[str | None, list[Event]]:
-        thread = self._one(self._active)
-        if thread is None:
-            return self._begin()
-        return thread, [self._sent(thread) for _ in range(self._chance.randint(1, 3))]
-
-    def _trouble(self) -> tuple[str | None, list[Event]]:
-        thread = self._one(self._active)
-        if thread is None:
-            return self._begin()
-        agent, message = self._chance.choice(NAMES), f"m{self._count}"
+    def _trouble(self) -> Event:
         kinds: dict[str, dict[str, Any]] = {
             "message_retried": {"attempt": 1, "error": "no", "next_at": START_US},
             "message_failed": {"attempt": 3, "error": "no"},
@@ -79,42 +89,13 @@ class Teller:
             "step_started": {"step": 1, "unknown": True},
         }
         kind, data = self._chance.choice(list(kinds.items()))
-        return thread, [Event(kind, {"message": message, "agent": agent, **data})]
-
-    def _end(self) -> tuple[str | None, list[Event]]:
-        """An active thread ends, or an ended one goes on."""
-        if (thread := self._one(self._active)) is not None and self._chance.random() < 2 / 3:
-            self._active.discard(thread)
-            self._ended.add(thread)
-            data: dict[str, dict[str, Any]] = {"thread_completed": {}, "thread_failed": {"reason": f"r{self._count}"}}
-            kind = self._chance.choice([*data, *data, "thread_killed"])
-            return thread, [Event(kind, data.get(kind, {}))]
-        if (thread := self._one(self._ended)) is not None:
-            self._ended.discard(thread)
-            self._active.add(thread)
-            return thread, [Event("thread_reopened", {}), self._sent(thread)]
-        return self._begin()
-
-    def _pause(self) -> tuple[str | None, list[Event]]:
-        thread = self._one(self._active | self._ended)
-        if thread is None:
-            return self._begin()
-        kind = "thread_resumed" if thread in self._paused else "thread_paused"
-        self._paused ^= {thread}
-        return thread, [Event(kind, {})]
-
-    def _organism(self) -> tuple[str | None, list[Event]]:
-        kind = self._chance.choice(["organism_paused", "organism_resumed", "organism_started", "agent_paused"])
-        return None, [Event(kind, {"agent": "ann", "by": "operator"})]
+        return Event(kind, {"message": f"m{self._count}", "agent": self._chance.choice(NAMES), **data})
 
     def _sent(self, thread: str) -> Event:
         self._count += 1
         sender, to = self._chance.sample(NAMES, 2)
         data = {"message": f"m{self._count}", "from": sender, "to": to, "type": "T", "depth": 1, "token": "c"}
         return Event("message_sent", data, Content(thread, b'{"n":%d}' % self._count, b""))
-
-    def _one(self, threads: set[str]) -> str | None:
-        return self._chance.choice(sorted(threads)) if threads else None
 
 
 async def by_the_naive_way(log: Log, wanted: Filter, after: int) -> Sequence[Frame]:

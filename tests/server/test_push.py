@@ -17,6 +17,7 @@ from websockets.protocol import State as WireState
 from organism.log.memory import MemoryLog
 from organism.model.events import Content, Event, Unit
 from organism.projections import READ_MODELS
+from organism.pump.feed import Feed
 from organism.server.past import MOST_PAGE
 from organism.server.push import Filter
 from organism.server.snapshot import Start
@@ -84,9 +85,10 @@ class World:
 
     def __init__(self, log: MemoryLog, window_bytes: int = 1 << 20) -> None:
         self.log = log
-        self.tail = Tail(log, window_bytes)
+        self.feed = Feed()
+        self.tail = Tail(log, window_bytes, self.feed)
         self.viewers: list[Viewer] = []
-        self._clock = 1_000_000
+        self.clock_us = 1_000_000
 
     async def say(self, *threads: str) -> int:
         """A commit with a message in each of these threads; gives the head."""
@@ -101,14 +103,14 @@ class World:
         return heads[-1]
 
     def _unit(self, thread: str) -> Unit:
-        self._clock += 1
-        sent = {"message": f"m{self._clock}", "from": "a", "to": "console", "type": "T", "depth": 1, "token": "c"}
+        self.clock_us += 1
+        sent = {"message": f"m{self.clock_us}", "from": "a", "to": "console", "type": "T", "depth": 1, "token": "c"}
         events = [
             Event("thread_created", {}),
-            Event("message_sent", sent, Content(thread, b'{"n":%d}' % self._clock)),
+            Event("message_sent", sent, Content(thread, b'{"n":%d}' % self.clock_us)),
             Event("thread_completed", {}),
         ]
-        return Unit(f"{thread}-{self._clock}", events, self._clock, {})
+        return Unit(f"{thread}-{self.clock_us}", events, self.clock_us, {})
 
     def watch(self, since: int | None = None, wanted: Filter | None = None) -> tuple[Sink, Viewer]:
         """A viewer from a position on (None: from the head)."""
@@ -119,26 +121,19 @@ class World:
         self.viewers.append(viewer)
         return sink, viewer
 
+    async def close(self) -> None:
+        """Nobody watches any more."""
+        for viewer in self.viewers:
+            viewer.end()
+        await self.log.close()
+
 
 @pytest.fixture
 async def world() -> AsyncIterator[World]:
     """A log with its tail."""
     made = World(await MemoryLog.open(READ_MODELS))
     yield made
-    for viewer in made.viewers:
-        viewer.end()
-    await made.log.close()
-
-
-@pytest.fixture
-async def agents(world: World) -> World:
-    """The same, after two agents have enrolled."""
-    enrolled = [{"name": name, "description": "", "is_agent": False, "peers": []} for name in "ab"]
-    for listener in enrolled:
-        listener |= {"payload_class": "x.Y", "model": None, "version": "1"}
-    started = {"name": "o", "version": "1", "listeners": enrolled, "life": 1, "clean": True}
-    await world.log.commit(Unit(None, [Event("organism_started", started)], 1_000_000, {}))
-    return world
+    await made.close()
 
 
 def turn() -> asyncio.Future[None]:
@@ -152,13 +147,6 @@ def turn() -> asyncio.Future[None]:
 async def truth(log: MemoryLog) -> list[int]:
     """The positions of all events, each of which has a frame here."""
     return [event.position for event in await log.read(limit=100_000)]
-
-
-async def test_a_viewer_gets_each_commit_as_it_is_written(world: World) -> None:
-    sink, _ = world.watch()
-    head = await world.say("t", "u")
-    await sink.until("thread_updated", head)
-    assert sink.positions() == await truth(world.log)
 
 
 async def test_frames_are_encoded_once_for_all_who_want_the_same(world: World) -> None:
@@ -175,25 +163,31 @@ async def test_frames_are_encoded_once_for_all_who_want_the_same(world: World) -
 
 async def test_whoever_comes_with_a_position_catches_up_and_is_told_so(world: World) -> None:
     await world.say_often(MOST_PAGE)
-    sink, _ = world.watch(since=3)
-    await sink.until("caught_up")
-    await sink.until("thread_updated", await world.say("t"))
-    assert sink.positions() == (await truth(world.log))[3:]
-    assert [frame["event"] for frame in sink.frames()].count("caught_up") == 1
+    plain, arrays = world.watch(since=3)[0], world.watch(since=3, wanted=Filter(as_arrays=True))[0]
+    for sink in (plain, arrays):
+        await sink.until("caught_up")
+    head = await world.say("t")
+    for sink in (plain, arrays):
+        await sink.until("thread_updated", head)
+        assert sink.positions() == (await truth(world.log))[3:]
+        assert [frame["event"] for frame in sink.frames()].count("caught_up") == 1
 
 
-async def test_a_short_jam_is_made_up_for_from_the_window(world: World) -> None:
-    sink, viewer = world.watch()
-    await sink.until("thread_updated", await world.say("t"))
-    sink.block()
-    head = await world.say_often(5)
-    written = len(sink.written)
+async def test_who_is_jammed_for_a_while_holds_up_nobody_is_written_nothing_and_misses_nothing(world: World) -> None:
+    jammed, viewer = world.watch()
+    free, _ = world.watch()
+    await jammed.until("thread_updated", await world.say("t"))
+    jammed.block()
+    await world.say("t")
+    before = len(jammed.written)
+    head = await world.say_often(50)
+    await free.until("thread_updated", head)
+    assert len(jammed.written) <= before + 1
     assert viewer.position < head
-    sink.unblock()
-    await sink.until("thread_updated", head)
-    assert len(sink.written) > written
-    assert sink.positions() == await truth(world.log)
-    assert "fell_behind" not in [frame["event"] for frame in sink.frames()]
+    jammed.unblock()
+    await jammed.until("thread_updated", head)
+    assert jammed.positions() == free.positions() == await truth(world.log)
+    assert "fell_behind" not in [frame["event"] for frame in jammed.frames()]
 
 
 async def test_who_falls_behind_the_window_is_told_and_misses_nothing(world: World) -> None:
@@ -209,18 +203,6 @@ async def test_who_falls_behind_the_window_is_told_and_misses_nothing(world: Wor
     events = [frame["event"] for frame in sink.frames()]
     assert events.count("fell_behind") == events.count("caught_up") == 1
     assert sink.positions() == other.positions() == await truth(world.log)
-
-
-async def test_a_viewer_that_is_jammed_holds_up_nobody_and_is_written_nothing(world: World) -> None:
-    jammed, _ = world.watch()
-    free, _ = world.watch()
-    await jammed.until("thread_updated", await world.say("t"))
-    jammed.block()
-    await world.say("t")
-    before = len(jammed.written)
-    head = await world.say_often(50)
-    await free.until("thread_updated", head)
-    assert len(jammed.written) <= before + 1
 
 
 async def test_a_quiet_filter_hears_how_far_the_log_has_come(world: World) -> None:
@@ -253,6 +235,7 @@ async def test_a_changed_filter_holds_from_where_the_viewer_is(world: World) -> 
 
 async def test_in_arrays_each_commit_is_one_frame(world: World) -> None:
     sink, viewer = world.watch(wanted=Filter(as_arrays=True))
+    none, _ = world.watch(wanted=Filter(events=frozenset({"error"}), as_arrays=True))
     plain, _ = world.watch()
     head = await world.say("t", "u")
     last = await world.say("v")
@@ -262,24 +245,15 @@ async def test_in_arrays_each_commit_is_one_frame(world: World) -> None:
     assert [[frame["position"] for frame in array] for array in arrays] == [[1, 2, 3, 4, 5, 6], [7, 8, 9]]
     assert [frame for array in arrays for frame in array] == [f for f in plain.frames() if f["event"] != "agent_state"]
     assert (head, last) == (6, 9)
+    assert none.whole() == [], "nor an empty one"
 
 
-async def test_in_arrays_what_does_not_pass_leaves_no_empty_one(world: World) -> None:
-    sink, _ = world.watch(wanted=Filter(events=frozenset({"error"}), as_arrays=True))
-    plain, _ = world.watch()
-    await plain.until("thread_updated", await world.say("t"))
-    assert sink.whole() == []
-
-
-async def test_in_arrays_the_past_comes_too(world: World) -> None:
-    head = await world.say_often(MOST_PAGE)
-    sink, _ = world.watch(since=3, wanted=Filter(as_arrays=True))
-    await sink.until("caught_up", head)
-    assert sink.positions() == (await truth(world.log))[3:]
-
-
-async def test_what_a_wider_filter_shows_of_the_agents_is_sent_with_it(agents: World) -> None:
-    sink, viewer = agents.watch(wanted=Filter(agents=frozenset({"a"})))
+async def test_what_a_wider_filter_shows_of_the_agents_is_sent_with_it(world: World) -> None:
+    of = {"description": "", "is_agent": False, "peers": [], "payload_class": "x.Y", "model": None, "version": "1"}
+    listeners = [{"name": name, **of} for name in "ab"]
+    started = {"name": "o", "version": "1", "listeners": listeners, "life": 1, "clean": True}
+    await world.log.commit(Unit(None, [Event("organism_started", started)], 1_000_000, {}))
+    sink, viewer = world.watch(wanted=Filter(agents=frozenset({"a"})))
     await sink.until("agent_state")
     viewer.want(Filter(agents=frozenset({"a", "b"})))
     assert [frame["agent"] for frame in sink.frames() if frame["event"] == "agent_state"] == ["a", "b"]
