@@ -8,6 +8,7 @@ from itertools import chain
 
 import httpx2
 import pytest
+import pytest_asyncio
 from websockets.exceptions import InvalidStatus
 
 from organism.bootstrap import VERSION
@@ -24,10 +25,10 @@ STRICT = {name.decode(): value.decode() for name, value in headers.STRICT}
 
 
 @pytest.mark.parametrize("method", ["GET", "HEAD", "POST", "OPTIONS", "PATCH"])
-async def test_every_answer_is_strict_and_tells_neither_server_nor_version(hello: Served, method: str) -> None:
+async def test_every_answer_is_strict_and_tells_neither_server_nor_version(shared: Served, method: str) -> None:
     async with httpx2.AsyncClient(trust_env=False) as stranger:
         for path in PATHS:
-            _check_strict(await stranger.request(method, hello.url + path))
+            _check_strict(await stranger.request(method, shared.url + path))
 
 
 def _check_strict(answer: httpx2.Response) -> None:
@@ -61,43 +62,24 @@ def test_loopback_and_allowed_names_are_served(host: str) -> None:
 
 @pytest.mark.parametrize(
     "host",
-    [
-        "",
-        "evil.example",
-        "localhost.evil.example",
-        "localhost@evil.example",
-        "127.0.0.1/x",
-        "localhost:99999",
-        "a b",
-        "[::1",
-        "\xff",
-    ],
-)
+    ["", "evil.example", "localhost.evil.example", "localhost@evil.example", "127.0.0.1/x", "localhost:99999", "a b",
+     "[::1", "\xff"],
+)  # fmt: skip
 def test_any_other_name_is_turned_away(host: str) -> None:
     with pytest.raises(Forbidden):
         HOSTS.check_host({b"host": host.encode("latin-1")})
 
 
-def test_a_program_sends_no_origin() -> None:
+def test_a_program_sends_no_origin_and_the_servers_own_page_may_open_the_socket() -> None:
     HOSTS.check_origin({b"host": b"localhost:8080"})
-
-
-def test_the_servers_own_page_may_open_the_socket() -> None:
     HOSTS.check_origin({b"host": b"localhost:8080", b"origin": b"http://localhost:8080"})
 
 
 @pytest.mark.parametrize(
     "origin",
-    [
-        "http://evil.example",
-        "http://localhost:3000",
-        "http://localhost",
-        "null",
-        "",
-        "file://",
-        "http://localhost:8080.evil.example",
-    ],
-)
+    ["http://evil.example", "http://localhost:3000", "http://localhost", "null", "", "file://",
+     "http://localhost:8080.evil.example"],
+)  # fmt: skip
 def test_another_page_may_not(origin: str) -> None:
     with pytest.raises(Forbidden):
         HOSTS.check_origin({b"host": b"localhost:8080", b"origin": origin.encode()})
@@ -107,8 +89,8 @@ PAGE = "https://console.example"
 ASKS = {"Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": "authorization"}
 
 
-@pytest.fixture
-async def listing() -> AsyncIterator[Served]:
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def shared_listing() -> AsyncIterator[Served]:
     """A server that lists a page."""
     async with served(origins=(PAGE,)) as server:
         yield server
@@ -120,46 +102,44 @@ def allowed(answer: httpx2.Response) -> set[str]:
 
 
 @pytest.mark.parametrize("origin", [PAGE, "null", "http://localhost", "*"])
-async def test_without_a_list_no_page_is_let_in(hello: Served, origin: str) -> None:
+async def test_without_a_list_no_page_is_let_in(shared: Served, origin: str) -> None:
     answers = [
-        await hello.call("GET", "/organism", headers={"Origin": origin}),
-        await hello.call("OPTIONS", "/inject", headers={"Origin": origin, **ASKS}),
+        await shared.call("GET", "/organism", headers={"Origin": origin}),
+        await shared.call("OPTIONS", "/inject", headers={"Origin": origin, **ASKS}),
     ]
     assert [answer.status_code for answer in answers] == [200, 405]
     assert [allowed(answer) for answer in answers] == [set(), set()]
 
 
-async def test_a_listed_page_reads_answers_and_errors_alike(listing: Served) -> None:
+async def test_a_listed_page_reads_answers_and_errors_alike_and_asks_first_without_a_token(
+    shared_listing: Served,
+) -> None:
     for path, status in (("/organism", 200), ("/nowhere", 404)):
-        answer = await listing.call("GET", path, headers={"Origin": PAGE})
+        answer = await shared_listing.call("GET", path, headers={"Origin": PAGE})
         assert (answer.status_code, answer.headers["access-control-allow-origin"]) == (status, PAGE)
         assert "origin" in answer.headers["vary"]
         assert "access-control-allow-credentials" not in answer.headers
+    async with httpx2.AsyncClient(trust_env=False) as browser:
+        asked = await browser.options(f"{shared_listing.url}/api/v1/inject", headers={"Origin": PAGE, **ASKS})
+    assert (asked.status_code, asked.headers["access-control-allow-origin"]) == (204, PAGE)
+    assert "authorization" in asked.headers["access-control-allow-headers"]
 
 
 @pytest.mark.parametrize(
     "origin", ["https://evil.example", f"{PAGE}.evil.example", "http://console.example", "null", ""]
 )
-async def test_any_other_page_is_not_let_in_by_the_list(listing: Served, origin: str) -> None:
-    answer = await listing.call("GET", "/organism", headers={"Origin": origin})
+async def test_any_other_page_is_not_let_in_by_the_list(shared_listing: Served, origin: str) -> None:
+    answer = await shared_listing.call("GET", "/organism", headers={"Origin": origin})
     assert allowed(answer) == set()
-    asked = await listing.call("OPTIONS", "/inject", headers={"Origin": origin, **ASKS})
+    asked = await shared_listing.call("OPTIONS", "/inject", headers={"Origin": origin, **ASKS})
     assert (asked.status_code, allowed(asked)) == (405, set())
 
 
-async def test_a_browser_that_asks_first_is_told_without_a_token(listing: Served) -> None:
-    async with httpx2.AsyncClient(trust_env=False) as browser:
-        answer = await browser.options(f"{listing.url}/api/v1/inject", headers={"Origin": PAGE, **ASKS})
-    assert answer.status_code == 204
-    assert "authorization" in answer.headers["access-control-allow-headers"]
-    assert answer.headers["access-control-allow-origin"] == PAGE
-
-
-async def test_a_listed_page_may_open_the_socket_and_no_other_may(listing: Served) -> None:
-    async with listing.socket(headers={**listing.bearer, "Origin": PAGE}) as socket:
+async def test_a_listed_page_may_open_the_socket_and_no_other_may(shared_listing: Served) -> None:
+    async with shared_listing.socket(headers={**shared_listing.bearer, "Origin": PAGE}) as socket:
         await Frames(socket).until("connected")
     with pytest.raises(InvalidStatus):
-        async with listing.socket(headers={**listing.bearer, "Origin": "https://evil.example"}):
+        async with shared_listing.socket(headers={**shared_listing.bearer, "Origin": "https://evil.example"}):
             pass
 
 

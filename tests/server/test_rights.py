@@ -1,22 +1,28 @@
-"""The table of rights: nothing is open by oversight, every scope can be narrowed (S3); the log names who asked (S5)."""
+"""The table of rights, walked with every scope: nothing is open by oversight, all can be narrowed (S3, S5)."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
+import httpx2
 import pytest
+import pytest_asyncio
+from websockets.exceptions import ConnectionClosed
 
 from organism.errors import Forbidden
 from organism.model.ids import DEFAULT_TENANT, TenantId
 from organism.model.principal import KINDS, SCOPES, Principal, is_grant
 from organism.server import rights
+from organism.server.app import ROUTES
 from organism.server.call import Answer, Call, Route
 from organism.server.commands import BODIES, COMMANDS
 from organism.server.contract import gives
-from organism.server.rights import Right, right_of
+from organism.server.rights import OPEN, Right, right_of
 from organism.server.shapes.words import Object
-from tests.flows.world import MakeWorld
+from tests.flows.world import World
 from tests.server.served import Frames, Served, served
 from tests.server.tenanted import bearer, hello_with, write_tokens
 
@@ -80,10 +86,11 @@ GRANTS = {
 }
 
 
-@pytest.fixture
-async def server(world: MakeWorld) -> AsyncIterator[Served]:
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def shared_group(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Served]:
     """Two that share what they get, one that does not, and tokens for one of the two, for both, for all."""
-    made = world(SOURCE, {"left": {"broadcast": True}, "right": {"broadcast": True}, "alone": {}})
+    listeners: dict[str, dict[str, Any]] = {"left": {"broadcast": True}, "right": {"broadcast": True}, "alone": {}}
+    made = World(tmp_path_factory.mktemp("group"), SOURCE, listeners)
     write_tokens(made.folder, {DEFAULT_TENANT: GRANTS})
     async with served(made.config) as running:
         yield running
@@ -100,11 +107,11 @@ async def server(world: MakeWorld) -> AsyncIterator[Served]:
     ],
 )
 async def test_who_sends_to_one_of_a_group_must_be_granted_each_of_it(
-    server: Served, name: str, to: str, status: int
+    shared_group: Served, name: str, to: str, status: int
 ) -> None:
     headers = bearer(DEFAULT_TENANT, name)
-    answer = await server.call("POST", "/inject", json={"to": to, "payload": {"text": ""}}, headers=headers)
-    async with server.socket(headers=headers) as socket:
+    answer = await shared_group.call("POST", "/inject", json={"to": to, "payload": {"text": ""}}, headers=headers)
+    async with shared_group.socket(headers=headers) as socket:
         said = await Frames(socket).ask("inject", to=to, payload={"text": ""})
     assert (answer.status_code, said.get("code", "")) == (status, "forbidden" if status == 403 else "")
     if status == 403:
@@ -112,20 +119,142 @@ async def test_who_sends_to_one_of_a_group_must_be_granted_each_of_it(
         assert "'inject:agent:right'" in said["error"]
 
 
-@pytest.mark.parametrize(("who", "name"), [(bearer("default", "clerk"), "clerk"), ({}, "operator")])
-async def test_what_a_token_injects_names_its_holder(tmp_path: Path, who: dict[str, str], name: str) -> None:
-    config = hello_with(tmp_path, {"default": {"clerk": ["inject", "read"]}})
-    async with served(config, tmp_path / "data") as server:
-        body = {"to": "greeter", "payload": {"name": "Dan"}, "wait": 10}
-        assert (await server.call("POST", "/inject", json=body, headers=who)).status_code == 200
-        log = await server.get("/log?type=message_sent")
-    assert log["events"][0]["actor"]["principal"] == name
-    assert log["events"][1]["actor"] is None
+@pytest.mark.parametrize("name", ["to-greeter", "all-greeter"])
+async def test_what_a_token_injects_names_its_holder(shared_scopes: Served, name: str) -> None:
+    headers = bearer(DEFAULT_TENANT, name)
+    head = shared_scopes.log.head
+    sent = {"to": "greeter", "payload": {"name": "Dan"}}
+    assert (await shared_scopes.call("POST", "/inject", json={**sent, "wait": 10}, headers=headers)).status_code == 200
+    first, follows, *_ = (await shared_scopes.get(f"/log?type=message_sent&after={head}"))["events"]
+    assert (first["actor"]["principal"], follows["actor"]) == (name, None)
 
 
-async def test_what_comes_by_the_socket_names_its_holder_too(tmp_path: Path) -> None:
-    async with served(hello_with(tmp_path, {}), tmp_path / "data") as server:
-        async with server.socket() as socket:
-            await Frames(socket).ask("inject", to="greeter", payload={"name": "Dan"})
-        log = await server.get("/log?type=message_sent")
-    assert log["events"][0]["actor"]["principal"] == "operator"
+async def test_what_comes_by_the_socket_names_its_holder_too(shared_scopes: Served) -> None:
+    async with shared_scopes.socket(headers=bearer(DEFAULT_TENANT, "to-greeter")) as socket:
+        done = await Frames(socket).ask("inject", to="greeter", payload={"name": "Dan"})
+    (sent, *_) = (await shared_scopes.get(f"/log?type=message_sent&thread={done['thread_id']}"))["events"]
+    assert sent["actor"]["principal"] == "to-greeter"
+
+
+COMMAND_FIELDS: dict[str, dict[str, Any]] = {
+    "subscribe": {"threads": ["x"]},
+    "inject": {"to": "greeter", "payload": {"wrong": 1}},
+    "kill": {"thread_id": "x"},
+    "pause": {"thread_id": "x"},
+    "resume": {"thread_id": "x"},
+    "resolve": {"approval": "x", "decision": "approve"},
+    "auth": {"token": "x"},
+    "ping": {},
+}
+
+
+def named(scope: str) -> str:
+    """A token's name for a scope."""
+    return re.sub("[^a-z]", "-", scope)
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def shared_scopes(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Served]:
+    """The hello organism with a token for each scope, with and without ``read``, and some that are narrowed."""
+    alone = {named(scope): [scope] for scope in SCOPES}
+    watching = {f"ws-{named(scope)}": ["read", scope] for scope in SCOPES}
+    narrow: dict[str, list[str]] = {
+        "to-greeter": ["read", "inject:agent:greeter"],
+        "of-greeter": ["read:agent:greeter", "control:agent:greeter"],
+        "all-greeter": ["admin:agent:greeter"],
+    }
+    folder: Path = tmp_path_factory.mktemp("rights")
+    tokens = {DEFAULT_TENANT: {**alone, **watching, **narrow}, "acme": {"boss": ["admin"]}}
+    async with served(hello_with(folder, tokens)) as running:
+        yield running
+
+
+async def knock(server: Served, route: Route, who: tuple[str, str]) -> httpx2.Response:
+    """Call a route so that nothing comes of it: whoever passes the door is told that the parameter is unknown."""
+    path = re.sub(r"\{\w+\}", "x", route.address)
+    return await server.client.request(route.method, f"{path}?probe=1", headers=bearer(*who))
+
+
+@pytest.mark.parametrize("route", ROUTES, ids=lambda route: f"{route.method} {route.address}")
+async def test_a_route_opens_to_its_scope_and_to_admin_alone(shared_scopes: Served, route: Route) -> None:
+    for scope in SCOPES:
+        answer = await knock(shared_scopes, route, (DEFAULT_TENANT, named(scope)))
+        opens = route.right is OPEN or scope in {route.right.scope, "admin"}
+        assert (scope, answer.status_code not in {401, 403}) == (scope, opens), answer.text
+        if not opens:
+            assert answer.json()["error"]["code"] == "forbidden"
+            assert repr(route.right.scope) in answer.json()["error"]["message"]
+
+
+@pytest.mark.parametrize("route", [route for route in ROUTES if route.right.of_process], ids=lambda route: route.path)
+async def test_what_concerns_the_process_is_for_the_operators_tenant_alone(shared_scopes: Served, route: Route) -> None:
+    answer = await knock(shared_scopes, route, ("acme", "boss"))
+    assert (answer.status_code, answer.json()["error"]["code"]) == (403, "forbidden")
+
+
+@pytest.mark.parametrize("scope", SCOPES)
+async def test_a_command_is_taken_with_its_scope_and_with_admin_alone(shared_scopes: Served, scope: str) -> None:
+    async with shared_scopes.socket(headers=bearer(DEFAULT_TENANT, f"ws-{named(scope)}")) as socket:
+        frames = Frames(socket)
+        await frames.until("connected")
+        for name, kind in COMMANDS.items():
+            answer = await frames.ask(name, **COMMAND_FIELDS[name])
+            assert (name, answer.get("code") != "forbidden") == (
+                name,
+                kind.right.scope in {"read", scope} or scope == "admin",
+            )
+
+
+@pytest.mark.parametrize("scope", [scope for scope in SCOPES if scope not in {"read", "admin"}])
+async def test_a_socket_needs_read(shared_scopes: Served, scope: str) -> None:
+    async with shared_scopes.socket(headers=bearer(DEFAULT_TENANT, named(scope))) as socket:
+        frames = Frames(socket)
+        assert (await frames.next())["code"] == "forbidden"
+        with pytest.raises(ConnectionClosed) as closed:
+            await frames.next()
+    assert closed.value.rcvd is not None
+    assert closed.value.rcvd.code == 4403
+
+
+async def inject(server: Served, name: str, to: str) -> list[int]:
+    """The statuses of an injection as JSON and as XML."""
+    headers = bearer(DEFAULT_TENANT, name)
+    as_json = await server.call("POST", "/inject", json={"to": to, "payload": {"wrong": 1}}, headers=headers)
+    as_xml = await server.call(
+        "POST", f"/inject?to={to}", content=b"<wrong/>", headers={**headers, "Content-Type": "application/xml"}
+    )
+    return [as_json.status_code, as_xml.status_code]
+
+
+async def test_an_injection_can_be_narrowed_to_an_agent(shared_scopes: Served) -> None:
+    assert await inject(shared_scopes, "to-greeter", "greeter") == [400, 400]
+    assert await inject(shared_scopes, "to-greeter", "shouter") == [403, 403]
+    assert await inject(shared_scopes, "to-greeter", "nobody") == [403, 403]
+    assert await inject(shared_scopes, "all-greeter", "greeter") == [400, 400]
+    assert await inject(shared_scopes, "of-greeter", "greeter") == [403, 403]
+
+
+async def test_an_injection_over_the_socket_is_narrowed_likewise(shared_scopes: Served) -> None:
+    async with shared_scopes.socket(headers=bearer(DEFAULT_TENANT, "to-greeter")) as socket:
+        frames = Frames(socket)
+        mine = await frames.ask("inject", to="greeter", payload={"wrong": 1})
+        other = await frames.ask("inject", to="shouter", payload={"wrong": 1})
+        pause = await frames.ask("pause", agent="greeter")
+    assert (mine["code"], other["code"], pause["code"]) == ("invalid_payload", "forbidden", "forbidden")
+    assert "'inject:agent:shouter'" in other["error"]
+
+
+async def test_reading_and_control_can_be_narrowed_to_an_agent(shared_scopes: Served) -> None:
+    headers = bearer(DEFAULT_TENANT, "of-greeter")
+    for method, path, status in (
+        ("GET", "/agents/greeter", 200),
+        ("GET", "/agents/greeter/schema", 200),
+        ("GET", "/agents/shouter", 403),
+        ("GET", "/agents", 403),
+        ("GET", "/messages", 403),
+        ("POST", "/agents/greeter/resume", 200),
+        ("POST", "/agents/shouter/resume", 403),
+        ("POST", "/organism/resume", 403),
+    ):
+        answer = await shared_scopes.call(method, path, headers=headers)
+        assert (path, answer.status_code) == (path, status)
