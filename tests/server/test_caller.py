@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 
 import httpx2
 import orjson
 import pytest
+import pytest_asyncio
 
 from tests.server.served import TOKEN, Served, served
 
@@ -33,11 +33,12 @@ PATHS = {
 }
 
 
-@pytest.fixture
-async def called(tmp_path: Path) -> AsyncIterator[Served]:
-    (tmp_path / "asks.py").write_text(ASKS)
-    (tmp_path / "organism.yaml").write_bytes(orjson.dumps(CONFIG))  # JSON is YAML
-    async with served(tmp_path / "organism.yaml") as server:
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def shared_agent(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Served]:
+    folder = tmp_path_factory.mktemp("called")
+    (folder / "asks.py").write_text(ASKS)
+    (folder / "organism.yaml").write_bytes(orjson.dumps(CONFIG))  # JSON is YAML
+    async with served(folder / "organism.yaml") as server:
         yield server
 
 
@@ -53,42 +54,45 @@ async def sent(server: Served) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("path", PATHS)
-async def test_depth_and_parent_are_kept_with_the_message(called: Served, path: str) -> None:
-    answer = await post(called, path, SPASS_Caller_Depth="2", SPASS_Parent_Request_Id="req-of-theirs")
+async def test_depth_and_parent_are_kept_with_the_message(shared_agent: Served, path: str) -> None:
+    answer = await post(shared_agent, path, SPASS_Caller_Depth="2", SPASS_Parent_Request_Id="req-of-theirs")
     assert answer.status_code < 300, answer.text
-    data = await sent(called)
+    data = await sent(shared_agent)
     assert (data["caller_depth"], data["caller_request"]) == (2, "req-of-theirs")
 
 
 @pytest.mark.parametrize("path", PATHS)
 @pytest.mark.parametrize("depth", ["x", "-1", "1.5", "", "2 2", "99999999999999999999", "٣"])
-async def test_a_depth_that_is_no_number_is_refused_and_nothing_is_sent(called: Served, path: str, depth: str) -> None:
-    before = called.log.head
-    raw = {**called.bearer, "SPASS-Caller-Depth": depth.encode()}
-    answer = await called.client.post(called.url + path, json=PATHS[path], headers=raw)  # type: ignore[arg-type] # bytes
+async def test_a_depth_that_is_no_number_is_refused_and_nothing_is_sent(
+    shared_agent: Served, path: str, depth: str
+) -> None:
+    before = shared_agent.log.head
+    raw = {**shared_agent.bearer, "SPASS-Caller-Depth": depth.encode()}
+    answer = await shared_agent.client.post(shared_agent.url + path, json=PATHS[path], headers=raw)  # type: ignore[arg-type] # bytes
     error = answer.json()["error"]
     assert (answer.status_code, error["code"], error["param"]) == (400, "invalid_field", "headers.spass-caller-depth")
-    assert called.log.head == before
+    assert shared_agent.log.head == before
 
 
 @pytest.mark.parametrize("parent", ["", "a b", "x" * 256, TOKEN])
-async def test_a_parent_that_is_no_id_is_refused(called: Served, parent: str) -> None:
-    answer = await post(called, "/api/v1/inject", SPASS_Parent_Request_Id=parent)
+async def test_a_parent_that_is_no_id_is_refused(shared_agent: Served, parent: str) -> None:
+    answer = await post(shared_agent, "/api/v1/inject", SPASS_Parent_Request_Id=parent)
     error = answer.json()["error"]
     assert (answer.status_code, error["param"]) == (400, "headers.spass-parent-request-id")
     assert parent not in answer.text or len(parent) < 8
 
 
-async def test_who_lies_too_deep_gets_no_model(called: Served) -> None:
-    answers = [await post(called, "/api/v1/invoke", SPASS_Caller_Depth=depth) for depth in ("2", "3")]
+async def test_who_lies_too_deep_gets_no_model(shared_agent: Served) -> None:
+    answers = [await post(shared_agent, "/api/v1/invoke", SPASS_Caller_Depth=depth) for depth in ("2", "3")]
     assert [answer.status_code for answer in answers] == [200, 400]
     assert answers[1].json()["error"]["code"] == "recursion_depth_exceeded"
 
 
-async def test_costs_and_threads_in_headers_are_read_by_nobody(called: Served) -> None:
+async def test_costs_and_threads_in_headers_are_read_by_nobody(shared_agent: Served) -> None:
     told = {"SPASS_Cost": "99", "x_litellm_response_cost": "99", "SPASS_Thread_Id": "thr-theirs"}
-    answer = await post(called, "/api/v1/invoke", **told)
-    events = orjson.dumps([event.data for event in await called.log.read(limit=100_000)])
+    head = shared_agent.log.head
+    answer = await post(shared_agent, "/api/v1/invoke", **told)
+    events = orjson.dumps([event.data for event in await shared_agent.log.read(head, limit=1000)])
     assert answer.json()["thread_id"] != "thr-theirs"
     assert b"theirs" not in events
-    assert b'"99' not in events
+    assert b'"99"' not in events

@@ -94,7 +94,7 @@ async def test_sixteen_injections_and_a_kill_take_two_commits(server: Served, di
     assert (await server.get(f"/threads/{thread}"))["status"] == "killed"
 
 
-async def test_injections_keep_their_order_whatever_each_has_to_look_up(server: Served) -> None:
+async def test_injections_keep_their_order_whatever_each_has_to_look_up_or_is_refused_for(server: Served) -> None:
     ended = (await server.inject())["thread_id"]
     kinds: list[dict[str, str]] = [{}, {"idempotency_key": "key-"}, {"thread_id": ended}]
     names = [f"name {number}" for number in range(60)]
@@ -102,35 +102,15 @@ async def test_injections_keep_their_order_whatever_each_has_to_look_up(server: 
         for number, name in enumerate(names):
             fields = {key: value + str(number) * (key != "thread_id") for key, value in kinds[number % 3].items()}
             await inject(socket, name, **fields)
-        done = await answers(Frames(socket), len(names))
+            if number == 1:
+                await inject(socket, "other", **fields)
+                await inject(socket, "lost", thread_id="thr-0000000000000000")
+        done = await answers(Frames(socket), len(names) + 2)
     assert await injected_names(server) == ["Dan", *names]
+    assert done.pop("other")["code"] in {"request_in_progress", "idempotency_key_reused"}
+    assert done.pop("lost")["code"] == "not_found"
     positions = [done[name]["position"] for name in names]
     assert positions == sorted(set(positions))
-
-
-async def test_one_that_is_refused_does_not_hold_up_the_injections_behind_it(server: Served) -> None:
-    async with server.socket("?events=reload") as socket:
-        await inject(socket, "taken", idempotency_key="key")
-        await inject(socket, "other", idempotency_key="key")
-        await inject(socket, "lost", thread_id="thr-0000000000000000")
-        await inject(socket, "last")
-        done = await answers(Frames(socket), 4)
-    codes = {mark: said.get("code") for mark, said in done.items()}
-    assert codes.pop("other") in {"request_in_progress", "idempotency_key_reused"}
-    assert codes == {"taken": None, "lost": "not_found", "last": None}
-    assert await injected_names(server) == ["taken", "last"]
-
-
-async def test_no_more_is_read_while_as_many_as_may_be_are_under_way(server: Served, disk: Disk) -> None:
-    async with server.socket("?events=reload") as socket:
-        disk.hold()
-        for number in range(MAX_UNDER_WAY + 1):
-            await inject(socket, str(number))
-        await send(socket, "ping", "ping")
-        await server.get("//healthz")
-        disk.release()
-        done = list(await answers(Frames(socket), MAX_UNDER_WAY + 2))
-    assert done.index("ping") > 0
 
 
 async def test_who_leaves_has_done_what_was_read_and_leaves_nothing_behind(server: Served, disk: Disk) -> None:
