@@ -57,7 +57,7 @@ class Theatre(World):
         said = self.blocks[block] = Said(Delta("t", f"msg-{agent}", agent, "message", block, start, 0, ""))
         self.feed.begin(said, said.said)
 
-    def say(self, text: str, block: str = "m1") -> None:
+    def speak(self, text: str, block: str = "m1") -> None:
         """A piece is heard."""
         said = self.blocks[block]
         self.feed.tell(said.delta._replace(offset=said.delta.end, text=text))
@@ -113,8 +113,8 @@ async def test_a_piece_is_shown_at_once_behind_its_start_and_again_from_the_log(
     sink, _ = theatre.watch(0)
     await sink.until("caught_up")
     await theatre.begin()
-    theatre.say("Hel")
-    theatre.say("lo")
+    theatre.speak("Hel")
+    theatre.speak("lo")
     await theatre.end()
     await reached(sink, theatre)
     told = [(frame.get("position"), frame["type"], frame["data"]) for frame in sink.frames() if frame["event"] == "run"]
@@ -136,7 +136,7 @@ async def test_a_client_cut_off_at_any_frame_has_the_same_text_when_it_comes_aga
     comers: list[tuple[list[dict[str, Any]], Sink]] = []
     await theatre.begin()
     for word in _pieces(chance):
-        theatre.say(word)
+        theatre.speak(word)
         if chance.random() < 1 / 4:
             await theatre.gather()
         comers += [cut_and_resumed(theatre, sink, chance)]
@@ -173,13 +173,13 @@ async def test_a_slow_viewer_gets_the_text_from_the_log_and_then_what_is_not_the
     await sink.until("caught_up")
     await theatre.begin()
     await reached(sink, theatre)
-    theatre.say("a")
+    theatre.speak("a")
     sink.block()
     for word in ("b", "c", "d"):
-        theatre.say(word)
+        theatre.speak(word)
     await theatre.gather()
     for word in ("e", "f"):
-        theatre.say(word)
+        theatre.speak(word)
     sink.unblock()
     while text_of(sink.frames()) != "abcdef":
         await asyncio.wait([asyncio.ensure_future(sink.drained())])
@@ -199,9 +199,9 @@ async def test_a_slow_viewer_that_falls_far_behind_loses_nothing(theatre: Theatr
     sink.block()
     await theatre.begin()
     for number in range(50):
-        theatre.say(f"{number} ")
+        theatre.speak(f"{number} ")
         await theatre.gather()
-    theatre.say("end")
+    theatre.speak("end")
     sink.unblock()
     await sink.until("fell_behind")
     while not text_of(sink.frames()).endswith("end"):
@@ -224,7 +224,7 @@ async def test_filters_hold_for_what_is_heard(theatre: Theatre, wanted: Filter, 
     await sink.until("caught_up")
     for agent in ("a", "b"):
         await theatre.begin(f"m-{agent}", agent)
-        theatre.say(f"of {agent}", f"m-{agent}")
+        theatre.speak(f"of {agent}", f"m-{agent}")
     everything, _ = theatre.watch(0)
     await everything.until("run", theatre.log.head)
     heard = [frame["data"]["delta"] for frame in sink.frames() if frame["event"] == "run" and "position" not in frame]
@@ -237,9 +237,9 @@ async def test_a_filter_that_shows_more_shows_what_is_not_in_the_log_yet(theatre
     everything, _ = theatre.watch(0)
     await theatre.begin()
     await reached(everything, theatre)
-    theatre.say("before ")
+    theatre.speak("before ")
     viewer.want(Filter(agents=frozenset({"a"})))
-    theatre.say("after")
+    theatre.speak("after")
     heard = [frame["data"] for frame in sink.frames() if frame["event"] == "run"]
     assert heard == [
         {"id": "m1", "delta": "before ", "offset": 0},
@@ -252,7 +252,7 @@ async def test_a_batch_has_a_frame_for_each_piece(theatre: Theatre) -> None:
     await sink.until("caught_up")
     await theatre.begin()
     await reached(sink, theatre)
-    theatre.say("a")
+    theatre.speak("a")
     last = sink.whole()[-1]
     assert [frame["data"] for frame in last] == [{"id": "m1", "delta": "a", "offset": 0}]
 
@@ -262,7 +262,7 @@ async def test_each_piece_is_encoded_once_for_all_viewers(theatre: Theatre) -> N
     await theatre.begin()
     for sink in sinks:
         await reached(sink, theatre)
-    theatre.say("a")
+    theatre.speak("a")
     assert [text_of(sink.frames()) for sink in sinks] == ["a"] * 5
     assert len({id(sink.written[-1]) for sink in sinks}) == 1
 
@@ -271,5 +271,5 @@ async def test_nobody_listens_once_nobody_watches(theatre: Theatre) -> None:
     _, viewer = theatre.watch(0)
     viewer.end()
     await theatre.begin()
-    theatre.say("a")
+    theatre.speak("a")
     assert theatre.tail.unlogged_text() == []
