@@ -2,37 +2,18 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
-import orjson
 import pytest
 
 from tests.cli.command import Ran, on_terminal, organism
+from tests.server.invoking.talkers import talkers
 from tests.server.served import TOKEN, Served, served
-
-TALKERS = Path(__file__).parents[1] / "server" / "invoking" / "talkers.py"
-CONFIG = {
-    "organism": {"name": "talkers", "imports": ["talkers"]},
-    "retry": {"attempts": 1},
-    "listeners": [
-        {
-            "name": name,
-            "description": "Talks",
-            "payload_class": "talkers.Prompt",
-            "handler": f"talkers.{name}",
-            **({"invoke": ["batch", "stream"]} if name == "teller" else {}),
-        }
-        for name in ("echo", "teller", "broken")
-    ],
-}
 
 
 @pytest.fixture
 async def server(tmp_path: Path) -> object:
-    shutil.copy(TALKERS, tmp_path)
-    (tmp_path / "organism.yaml").write_bytes(orjson.dumps(CONFIG))  # JSON is YAML
-    async with served(tmp_path / "organism.yaml") as serving:
+    async with served(talkers(tmp_path)) as serving:
         yield serving
 
 

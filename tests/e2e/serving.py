@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import re
 import signal
-import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 import httpx2
+from websockets.asyncio.client import connect
 
-REPOSITORY = Path(__file__).parents[2]
+from tests.cli.command import REPOSITORY, begun, environment
+from tests.server.served import Frames
+
 START_SECONDS = 30
 
 
@@ -46,6 +47,18 @@ class Process:
         """A client of its API."""
         return httpx2.AsyncClient(base_url=f"{self.url}/api/v1", headers=self.bearer, trust_env=False, timeout=30)
 
+    def socket(self, query: str = "") -> connect:
+        """Its WebSocket; ``async with`` it."""
+        address = f"{self.url.replace('http', 'ws', 1)}/ws{query}"
+        return connect(address, additional_headers=self.bearer, compression=None, proxy=None)
+
+    async def until_completed(self, thread_id: str) -> None:
+        """Wait until the thread has ended, or see in the log that it has."""
+        async with self.socket("?since=0") as socket:
+            frames = Frames(socket)
+            await frames.ask("subscribe", threads=[thread_id], events=["thread_updated"], since=0)
+            await frames.until("thread_updated", status="completed")
+
     async def until_said(self, text: str) -> None:
         """Read its output until it has said this."""
         stdout = self.process.stdout
@@ -63,26 +76,11 @@ class Process:
 
 
 @asynccontextmanager
-async def serving(
-    data: Path, *arguments: str, config: Path | None = None, **environment: str
-) -> AsyncIterator[Process]:
+async def serving(data: Path, *arguments: str, config: Path | None = None, **named: str) -> AsyncIterator[Process]:
     """Serve the hello organism (or that of ``config``) on a free port; end it at the end."""
-    clean = {name: value for name, value in os.environ.items() if not name.startswith("ORGANISM_")}
-    started = await asyncio.create_subprocess_exec(
-        sys.executable,
-        "-m",
-        "organism",
-        "serve",
-        "--config",
-        str(config or REPOSITORY / "organism.yaml"),
-        "--data",
-        str(data),
-        *(arguments or ("--port", "0")),
-        cwd=REPOSITORY,
-        env={**clean, **environment},
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.STDOUT,
-    )
+    where: list[str | Path] = ["--config", config or REPOSITORY / "organism.yaml", "--data", data]
+    env = environment(**named)
+    started = await begun("serve", *where, *(arguments or ("--port", "0")), env=env, stderr=asyncio.subprocess.STDOUT)
     process = Process(started, data)
     try:
         await process.until_said("Try ")

@@ -52,11 +52,16 @@ async def test_the_printed_line_fits_the_organism_that_is_served(tmp_path: Path)
 
 async def test_a_refusal_to_start_is_told_with_the_next_step(tmp_path: Path, first: Path) -> None:
     (tmp_path / "file").write_text("")
+    faulty = tmp_path / "faulty" / "organism.yaml"
+    faulty.parent.mkdir()
+    faulty.write_text("organism: {nam: x}\nlisteners: [{name: 1}]\n")
     taken = tmp_path / "key"
     taken.write_text("of another log")
     here = ("serve", "--config", first, "--port", "0", "--data", tmp_path / "data")
     for words in (
         ("serve", "--config", tmp_path / "none.yaml", "--port", "0", "--data", tmp_path / "data"),
+        ("serve", "--config", faulty, "--port", "0", "--data", tmp_path / "data"),
+        (*here, "--host", "0.0.0.0"),  # noqa: S104 - refused, which is the point
         ("serve", "--config", first, "--port", "0", "--data", tmp_path / "file"),
         ("serve", "--config", first, "--port", "0", "--data", tmp_path / "file" / "below"),
         (*here, "--host", "no.such.host.invalid"),
@@ -68,6 +73,7 @@ async def test_a_refusal_to_start_is_told_with_the_next_step(tmp_path: Path, fir
         assert (ran.code, ran.out) == (1, ""), words
         assert "Traceback" not in ran.err, words
         assert "next: " in ran.err, words
+        assert faulty not in words or ("organism.yaml:1" in ran.err and "organism.yaml:2" in ran.err)
     assert taken.read_text() == "of another log"
 
 

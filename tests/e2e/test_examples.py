@@ -15,7 +15,8 @@ import orjson
 import pytest
 from playwright.async_api import Page
 
-from tests.e2e.serving import REPOSITORY, Process, serving
+from tests.cli.command import REPOSITORY
+from tests.e2e.serving import Process, serving
 from tests.e2e.test_page import page as page  # noqa: PLC0414 - a fixture
 
 pytestmark = pytest.mark.e2e

@@ -120,7 +120,7 @@ async def settled(server: Process) -> int:
     """The head, once no thread is active any more."""
     async with (
         server.client() as client,
-        connect(f"{server.url.replace('http', 'ws', 1)}/ws", additional_headers=server.bearer, proxy=None) as socket,
+        server.socket() as socket,
     ):
         while (shown := (await client.get("/organism")).json())["active_threads"]:
             await socket.recv()

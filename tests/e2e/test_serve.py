@@ -13,10 +13,9 @@ from zoneinfo import ZoneInfo
 import httpx2
 import orjson
 import pytest
-from websockets.asyncio.client import connect
 
 from tests.cli.command import in_a_process, organism
-from tests.e2e.serving import Process, serving
+from tests.e2e.serving import serving
 from tests.flows.world import World
 from tests.server.served import LISTENERS, Frames
 
@@ -84,36 +83,10 @@ async def test_secrets_are_for_their_owner_alone_and_never_printed(tmp_path: Pat
             assert (server.data / name).read_text().strip() not in server.said
 
 
-async def test_what_was_acknowledged_survives_a_kill_and_is_done_once(tmp_path: Path) -> None:
-    async with serving(tmp_path / "data") as server, server.client() as client:
-        sent = [
-            (await client.post("/inject", json={"to": "greeter", "payload": {"name": str(n)}})).json()
-            for n in range(20)
-        ]
-        await server.end(signal.SIGKILL)
-    async with serving(tmp_path / "data") as server, server.client() as client:
-        for one in sent:
-            await until_completed(server, one["thread_id"])
-            thread = (await client.get(f"/threads/{one['thread_id']}")).json()
-            assert (thread["status"], thread["message_count"]) == ("completed", 4)
-    assert (await organism("log", "verify", "--data", tmp_path / "data")).code == 0
-
-
-async def until_completed(server: Process, thread_id: str) -> None:
-    """Wait until the thread has ended, or see in the log that it has."""
-    address = f"{server.url.replace('http', 'ws')}/ws?since=0"
-    async with connect(address, additional_headers=server.bearer, proxy=None) as socket:
-        frames = Frames(socket)
-        await frames.ask("subscribe", threads=[thread_id], events=["thread_updated"], since=0)
-        await frames.until("thread_updated", status="completed")
-
-
 async def test_a_stop_gives_what_runs_its_grace_refuses_new_work_and_exits_0(tmp_path: Path) -> None:
     world = World(tmp_path, SLOW, {"slow": {}})
     async with serving(tmp_path / "data", config=world.config) as server, server.client() as client:
-        async with connect(
-            f"{server.url.replace('http', 'ws')}/ws", additional_headers=server.bearer, proxy=None
-        ) as socket:
+        async with server.socket() as socket:
             frames = Frames(socket)
             await frames.until("connected")
             thread = (await client.post("/inject", json={"to": "slow", "payload": {"text": "1.5"}})).json()["thread_id"]
@@ -158,7 +131,7 @@ async def test_no_handler_keeps_the_process_from_ending_and_nothing_accepted_is_
         threads = (await client.get("/threads")).json()["threads"]
         assert len(threads) == len(actors)
         for thread in threads:
-            await until_completed(server, thread["id"])
+            await server.until_completed(thread["id"])
             ended = (await client.get(f"/threads/{thread['id']}")).json()
             assert (ended["status"], ended["message_count"]) == ("completed", 1)
     assert (await organism("log", "verify", "--data", tmp_path / "data")).code == 0
@@ -177,33 +150,10 @@ async def test_a_second_server_on_one_directory_is_turned_away(tmp_path: Path) -
         ran = await in_a_process("serve", "--data", server.data, "--port", "0")
         assert ran.code == 1
         assert f"process {server.process.pid}" in ran.err
+        taken = await in_a_process("serve", "--data", tmp_path / "other", "--port", server.url.rsplit(":", 1)[1])
+        assert (taken.code, "is taken" in taken.err, (tmp_path / "other").exists()) == (1, True, False)
         async with server.client() as client:
             assert (await client.get("/organism")).status_code == 200
-
-
-async def test_a_taken_port_is_told_with_who_has_it(tmp_path: Path) -> None:
-    async with serving(tmp_path / "data") as server:
-        ran = await in_a_process("serve", "--data", tmp_path / "other", "--port", server.url.rsplit(":", 1)[1])
-        assert ran.code == 1
-        assert "is taken" in ran.err
-        assert not (tmp_path / "other").exists()
-
-
-async def test_nothing_is_served_beyond_this_machine_in_the_clear(tmp_path: Path) -> None:
-    everywhere = "0.0.0.0"  # noqa: S104 - refused, which is the point
-    ran = await in_a_process("serve", "--data", tmp_path / "data", "--host", everywhere)
-    assert ran.code == 1
-    assert "--tls-cert" in ran.err
-
-
-async def test_a_configuration_with_faults_is_told_fault_by_fault(tmp_path: Path) -> None:
-    (tmp_path / "organism.yaml").write_text("organism: {nam: x}\nlisteners: [{name: 1}]\n")
-    ran = await in_a_process(
-        "serve", "--config", tmp_path / "organism.yaml", "--data", tmp_path / "data", "--port", "0"
-    )
-    assert ran.code == 1
-    assert "organism.yaml:1" in ran.err
-    assert "organism.yaml:2" in ran.err
 
 
 async def test_the_local_server_is_found_by_its_data_directory(tmp_path: Path) -> None:
@@ -234,15 +184,3 @@ async def test_a_new_user_asks_an_agent_with_nothing_configured(tmp_path: Path) 
     assert "397.8" in asked.out
     assert any(day in asked.out for day in days)
     assert 'PromptLabels {"system":"Python_Programmer"' in labels.out
-
-
-async def test_a_flipped_bit_is_found(tmp_path: Path) -> None:
-    async with serving(tmp_path / "data") as server, server.client() as client:
-        await client.post("/inject", json={"to": "greeter", "payload": {"name": "Zaphod"}, "wait": 20})
-        await server.end()
-    log = tmp_path / "data" / "tenants" / "default" / "log.sqlite"
-    damaged = log.read_bytes().replace(b'"to":"greeter"', b'"to":"greetes"')
-    log.write_bytes(damaged)
-    ran = await organism("log", "verify", "--data", tmp_path / "data", "--json")
-    assert ran.code == 1
-    assert "position" in ran.json["damage"][0]

@@ -10,10 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from websockets.asyncio.client import connect
 
 from tests.e2e.serving import Process, serving
-from tests.server.served import Frames
 
 pytestmark = pytest.mark.e2e
 
@@ -111,15 +109,6 @@ async def events(server: Process, kind: str) -> list[dict[str, Any]]:
         return found
 
 
-async def ended(server: Process, thread: str) -> None:
-    """Wait until the thread has completed."""
-    address = f"{server.url.replace('http', 'ws')}/ws?since=0"
-    async with connect(address, additional_headers=server.bearer, proxy=None) as socket:
-        frames = Frames(socket)
-        await frames.ask("subscribe", threads=[thread], events=["thread_updated"], since=0)
-        await frames.until("thread_updated", status="completed")
-
-
 async def test_a_turn_that_is_killed_in_a_tool_ends_and_is_asked_and_paid_for_once(folder: Path) -> None:
     data = folder / "data"
     async with serving(data, config=folder / "organism.yaml") as server:
@@ -135,7 +124,7 @@ async def test_a_turn_that_is_killed_in_a_tool_ends_and_is_asked_and_paid_for_on
         os.write(gate, b"open")
         os.close(gate)
         thread = injected.json()["thread_id"]
-        await ended(server, thread)
+        await server.until_completed(thread)
         async with server.client() as client:
             replies = (await client.get(f"/threads/{thread}/messages")).json()["messages"]
         called = await events(server, "model_called")

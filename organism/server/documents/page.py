@@ -12,8 +12,7 @@ from typing import Any, Final
 
 import orjson
 
-from organism.server.documents.schemas import Schema
-from organism.server.documents.typescript import type_of
+from organism.server.documents.schemas import Schema, type_of
 
 _CODE: Final = re.compile(r"`([^`]+)`")
 _BARE: Final = frozenset({"link", "meta"})

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
+import orjson
 from pydantic import TypeAdapter
 from pydantic.json_schema import GenerateJsonSchema
 
@@ -93,3 +94,41 @@ def _tidy(schema: Any) -> Any:
     if isinstance(tidy.get("description"), str):
         tidy["description"] = " ".join(tidy["description"].replace("``", "`").split())
     return tidy
+
+
+WIDTH: Final = 120
+
+_PLAIN: Final[Mapping[str, str]] = {
+    "string": "string",
+    "integer": "number",
+    "number": "number",
+    "boolean": "boolean",
+    "null": "null",
+}
+
+
+def type_of(schema: Schema) -> str:
+    """The type in TypeScript, which is how people are shown it too."""
+    if "$ref" in schema:
+        named: str = schema["$ref"].rpartition("/")[2]
+        return named
+    if "const" in schema or "enum" in schema:
+        return one_of([_literal(value) for value in schema.get("enum", [schema.get("const")])])
+    if "anyOf" in schema:
+        return one_of([type_of(choice) for choice in schema["anyOf"]])
+    if schema.get("type") == "array":
+        item = type_of(schema["items"])
+        return f"Array<{item}>" if "|" in item else f"{item}[]"
+    if schema.get("type") == "object":
+        return "Record<string, unknown>"
+    return _PLAIN.get(schema.get("type", ""), "unknown")
+
+
+def one_of(choices: Sequence[str]) -> str:
+    listed = list(dict.fromkeys(choices))
+    line = " | ".join(listed)
+    return line if len(line) < WIDTH // 2 else "".join(f"\n    | {choice}" for choice in listed)
+
+
+def _literal(value: Any) -> str:
+    return orjson.dumps(value).decode()

@@ -13,7 +13,6 @@ from tests.server.served import Frames, Served
 
 SENT = {"thread_id": "thr-1", "message_id": "msg-1", "position": 3}
 JSON = {"content-type": "application/json", "x-request-id": "req-1"}
-TEXT = {**JSON, "content-type": "text/plain"}
 REFUSED = {"error": {"type": "conflict", "code": "thread_killed", "message": "No.", "param": None, "request_id": "r"}}
 
 
@@ -33,14 +32,10 @@ def test_what_the_contract_gives_passes() -> None:
     ("breach", "said"),
     [
         (answer("POST", "/api/v1/inject", 202, {**SENT, "news": 1}), "news"),
-        (answer("POST", "/api/v1/inject", 202, {"thread_id": "thr-1"}), "message_id"),
         (answer("POST", "/api/v1/inject", 202, {**SENT, "position": -1}), "position"),
         (answer("POST", "/api/v1/inject", 201, SENT), "201 is not described"),
-        (answer("POST", "/api/v1/inject", 202, SENT, TEXT), "text/plain"),
-        (answer("POST", "/api/v1/inject", 202, SENT, {"content-type": "application/json"}), "202"),
-        (answer("GET", "/api/v1/agents", 409, REFUSED), "409 is not described"),
+        (answer("POST", "/api/v1/inject", 202, SENT, {**JSON, "content-type": "text/plain"}), "text/plain"),
         (answer("POST", "/api/v1/agents/x/pause", 503, REFUSED), "Retry-After"),
-        (answer("GET", "/api/v1/nowhere", 200, {}), "error"),
         (answer("GET", "/api/v1/nowhere", 409, REFUSED), "thread_killed"),
     ],
 )
@@ -49,19 +44,10 @@ def test_an_answer_that_the_contract_does_not_give_is_found(breach: httpx2.Respo
         contract().check_answer(breach)
 
 
-@pytest.mark.parametrize(
-    "frame",
-    [
-        {"event": "surprise", "position": 3},
-        {"event": "ok"},
-        {"event": "ok", "position": 3, "news": 1},
-        {"event": "thread_updated", "position": 3, "thread_id": "t", "status": "bored"},
-        [{"event": "ok", "position": 3}, {"event": "ok"}],
-    ],
-)
-def test_a_frame_that_the_contract_does_not_know_is_found(frame: Any) -> None:
+@pytest.mark.parametrize("news", [{"event": "surprise"}, {"news": 1}, {"position": None}])
+def test_a_frame_that_the_contract_does_not_know_is_found(news: dict[str, Any]) -> None:
     with pytest.raises(AssertionError):
-        contract().check_frame(orjson.dumps(frame))
+        contract().check_frame(orjson.dumps([{"event": "ok", "position": 3}, {"event": "ok", "position": 3, **news}]))
 
 
 async def test_the_clients_of_the_tests_hold_what_they_are_given(

@@ -71,9 +71,7 @@ def mutations(count: int, seed: int = 14) -> Iterator[tuple[bytes, bool]]:
         body = bytearray(VALID)
         for _ in range(chance.randint(1, 3)):
             at = chance.randrange(len(body))
-            body[at : at + chance.randint(0, 2)] = bytes(
-                chance.choices(b'{}[]":,\\0eE+-.utn \x00\x1f\x7f\x80\xc3\xed\xff', k=chance.randint(0, 2))
-            )
+            body[at : at + chance.randint(0, 2)] = bytes(chance.choices(LETTERS, k=chance.randint(0, 2)))
         yield bytes(body), _is_json(bytes(body))
 
 

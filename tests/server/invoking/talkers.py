@@ -1,18 +1,20 @@
-"""Handlers that take words: one answers, one tells it bit by bit, one fails."""
+"""Handlers that take words: one answers, one tells it bit by bit, two ask a person first, one fails."""
 
 from __future__ import annotations
 
-from organism import Answer, HandlerMetadata, HandlerResponse, Prompt
+from pathlib import Path
+from typing import Any
 
+from tests.flows.world import World
 
-async def echo(payload: Prompt, metadata: HandlerMetadata) -> HandlerResponse:
-    """Say what was said, and what before it."""
+SOURCE = """
+from organism import Answer, Prompt
+
+async def echo(payload: Prompt, metadata: HandlerMetadata):
     before = " and ".join(said.content for said in payload.history)
     return HandlerResponse.respond(Answer(f"You said: {payload.message}" + (f", after {before}" if before else "")))
 
-
-async def teller(payload: Prompt, metadata: HandlerMetadata) -> HandlerResponse:
-    """The same, bit by bit."""
+async def teller(payload: Prompt, metadata: HandlerMetadata):
     text = f"You said: {payload.message}"
     await metadata.emit("message_start", {"id": "m1"})
     for offset in range(0, len(text), 4):
@@ -21,9 +23,7 @@ async def teller(payload: Prompt, metadata: HandlerMetadata) -> HandlerResponse:
     await metadata.emit("done", {"stopReason": "stop"})
     return HandlerResponse.respond(Answer(text))
 
-
-async def asking(payload: Prompt, metadata: HandlerMetadata) -> HandlerResponse:
-    """Say half of it, wait for a human, say the rest."""
+async def asking(payload: Prompt, metadata: HandlerMetadata):
     await metadata.emit("message_start", {"id": "m1"})
     await metadata.emit("message_delta", {"id": "m1", "delta": "You said: "})
     await metadata.approve({"say": payload.message})
@@ -31,13 +31,18 @@ async def asking(payload: Prompt, metadata: HandlerMetadata) -> HandlerResponse:
     await metadata.emit("message_end", {"id": "m1"})
     return HandlerResponse.respond(Answer(payload.message))
 
-
-async def mute(payload: Prompt, metadata: HandlerMetadata) -> HandlerResponse:
-    """Wait for a human before a word is said."""
+async def mute(payload: Prompt, metadata: HandlerMetadata):
     await metadata.approve({"say": payload.message})
     return HandlerResponse.respond(Answer(payload.message))
 
-
-async def broken(payload: Prompt, metadata: HandlerMetadata) -> None:
-    """Fail for good."""
+async def broken(payload: Prompt, metadata: HandlerMetadata):
     raise ValueError(payload.message)
+"""
+
+
+def talkers(folder: Path) -> Path:
+    """The configuration of an organism of these; all of them stream, but for ``echo``."""
+    keys: dict[str, Any] = {"payload_class": "Prompt", "invoke": ["batch", "stream"]}
+    names = ("teller", "asking", "mute", "broken")
+    listeners = {"echo": {"payload_class": "Prompt"}, **dict.fromkeys(names, keys)}
+    return World(folder, SOURCE, listeners, retry={"attempts": 1}).config

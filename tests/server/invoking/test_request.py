@@ -10,7 +10,7 @@ import pytest
 from organism.agents.invoke import Flags
 from organism.errors import InvalidField, InvalidRequest, MissingField, UnknownField
 from organism.model.agent import Said
-from organism.server.invoking.request import accepted_kind, parse_request
+from organism.server.invoking.request import parse_request
 
 HELLO = {"data": {"inputs": {"message": "hello"}}}
 
@@ -25,6 +25,8 @@ ACCEPTS = {
     "application/json;q=0.5, text/event-stream": True,
     "text/event-stream;q=0, application/json": False,
     "text/event-stream;q=much, application/json;q=0.1": False,
+    "text/event-stream, application/json": True,
+    "application/json, text/event-stream": False,
 }
 
 
@@ -61,17 +63,10 @@ def test_a_header_is_sugar_for_a_flag_and_an_unknown_value_is_none(name: bytes, 
 HEADERS = {b"accept": b"text/event-stream", b"x-ag-messages-transcript": b"last", b"x-ag-session-control": b"force"}
 
 
-@pytest.mark.parametrize(("stream", "trim", "force"), list(product((None, False, True), repeat=3)))
-def test_a_flag_of_the_body_wins_over_its_header_and_null_is_not_said(
-    *, stream: bool | None, trim: bool | None, force: bool | None
-) -> None:
-    found = flags_of(HEADERS, stream=stream, trim=trim, force=force)
-    assert found == Flags(*(True if said is None else said for said in (stream, trim, force)))
-
-
-@pytest.mark.parametrize("resolve", [None, False, True])
-def test_resolve_is_taken_and_never_reaches_the_handler(*, resolve: bool | None) -> None:
-    assert flags_of({}, resolve=resolve) == Flags()
+def test_a_flag_of_the_body_wins_over_its_header_and_null_is_not_said() -> None:
+    for said in product((None, False, True), repeat=4):
+        found = flags_of(HEADERS, **dict(zip(("stream", "trim", "force", "resolve"), said, strict=True)))
+        assert found == Flags(*(True if flag is None else flag for flag in said[:3])), said
 
 
 @pytest.mark.parametrize(
@@ -116,10 +111,14 @@ def test_a_talk_is_its_last_message_and_what_was_said_before() -> None:
         {"role": "tool", "content": "noted", "tool_call_id": "t1", "is_error": False},
         {"role": "assistant", "content": [{"type": "text", "text": "No"}, {"type": "text", "text": "ted."}]},
         {"id": "u2", "role": "user", "parts": [{"type": "text", "text": "Which?"}, {"type": "file", "url": "x"}]},
+        {"role": "assistant", "content": "Tennis, since"},
     ]
     found = parse_request("writer", inputs(messages=talk), {})
     assert (found.message, found.payload) == ("Which?", None)
-    assert found.history == (Said("user", "My sport is tennis."), Said("assistant", "Noted."))
+    said = [("user", "My sport is tennis."), ("assistant", "Noted."), ("assistant", "Tennis, since")]
+    assert [(each.role, each.content) for each in found.history] == said
+    given = parse_request("greeter", inputs(payload={"name": "Dan"}), {})
+    assert (given.payload, given.place) == ({"name": "Dan"}, "/data/inputs/payload")
 
 
 CHAT = {
@@ -171,17 +170,6 @@ def test_a_page_of_the_ai_sdk_may_name_agent_and_flags_and_accept_a_batch() -> N
     assert params == ["/agent", "/data", "/messages/0/role"]
 
 
-def test_what_was_said_after_the_users_last_message_is_of_the_talk_too() -> None:
-    talk = [{"role": "user", "content": "Which?"}, {"role": "assistant", "content": "Tennis, since"}]
-    found = parse_request("writer", inputs(messages=talk), {})
-    assert (found.message, found.history) == ("Which?", (Said("assistant", "Tennis, since"),))
-
-
-def test_a_payload_is_taken_as_it_is() -> None:
-    found = parse_request("greeter", inputs(payload={"name": "Dan"}), {})
-    assert (found.payload, found.place) == ({"name": "Dan"}, "/data/inputs/payload")
-
-
 @pytest.mark.parametrize(
     ("body", "kind", "param"),
     [
@@ -206,8 +194,3 @@ def test_what_does_not_fit_is_refused_by_its_name(body: Any, kind: type[InvalidR
         parse_request("writer", body, {})
     assert isinstance(refused.value, kind)
     assert (refused.value.param or None) == param
-
-
-def test_among_forms_of_one_weight_the_first_is_taken() -> None:
-    assert accepted_kind("text/event-stream, application/json") == "text/event-stream"
-    assert accepted_kind("application/json, text/event-stream") == "application/json"

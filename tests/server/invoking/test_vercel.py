@@ -56,19 +56,6 @@ def test_a_block_is_its_start_its_deltas_and_its_end(block: str, word: str) -> N
     ]
 
 
-def test_whole_messages_are_blocks_of_their_own() -> None:
-    told = parts(("message", {"text": "a"}), ("message", {"text": "b"}))
-    assert [(part["type"], part.get("delta")) for part in told] == [
-        ("text-start", None),
-        ("text-delta", "a"),
-        ("text-end", None),
-        ("text-start", None),
-        ("text-delta", "b"),
-        ("text-end", None),
-    ]
-    assert told[0]["id"] != told[3]["id"]
-
-
 @pytest.mark.parametrize(
     ("entry", "part"),
     [
@@ -154,10 +141,6 @@ def test_a_block_that_begins_anew_goes_on_where_its_text_is_the_same(
     tellings: tuple[str, ...], told: dict[str, str]
 ) -> None:
     assert texts(*tellings) == told
-
-
-def test_of_a_block_that_is_not_open_nothing_is_told() -> None:
-    assert parts(("message_delta", {"id": "a", "delta": "x", "offset": 0}), ("message_end", {"id": "a"})) == []
 
 
 def test_the_messages_of_a_batch_have_parts() -> None:

@@ -61,13 +61,6 @@ async def test_a_position_between_two_acts_shows_what_was_under_way(hello: Serve
     assert (await hello.get(f"/agents/greeter?at={sent + 1}"))["state"] == "processing"
 
 
-async def test_at_the_head_the_bytes_are_those_of_now(hello: Served) -> None:
-    said = await hello.inject()
-    for path in (*LISTS, "/agents/greeter", f"/threads/{said['thread_id']}"):
-        then, now = await hello.call("GET", with_at(path, hello.log.head)), await hello.call("GET", path)
-        assert then.content == now.content
-
-
 async def test_a_time_means_the_last_position_not_after_it(hello: Served) -> None:
     said = await hello.inject()
     sent = (await hello.get(f"/messages/{said['message_id']}"))["timestamp"]

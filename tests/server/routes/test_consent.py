@@ -59,9 +59,13 @@ async def test_edits_that_do_not_fit_are_refused_at_their_place_and_others_run(w
         wrong = await server.call("POST", path, json={"decision": "approve", "edits": {"to": "ann", "cents": "many"}})
         assert (wrong.status_code, wrong.json()["error"]["code"]) == (400, "invalid_payload")
         assert wrong.json()["error"]["param"] == "/edits/cents"
+        maybe = await server.call("POST", path, json={"decision": "maybe"})
+        assert (maybe.status_code, maybe.json()["error"]["param"]) == (400, "/decision")
         right = await server.call("POST", path, json={"decision": "approve", "edits": {"to": "bob"}})
         assert (right.status_code, right.json()["status"]) == (200, "approved")
         assert right.json()["digest"] == hashlib.sha256(b'{"to":"bob"}').hexdigest()
         assert "form_schema" not in right.json()
+        again = await server.call("POST", path, json={"decision": "approve"})
+        assert (again.status_code, again.json()["error"]["code"]) == (409, "already_resolved")
         thread = await server.get(f"/threads/{sent['thread_id']}")
         assert thread["messages"][-1]["payload"] == {"text": "paid 1 to bob"}

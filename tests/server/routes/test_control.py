@@ -50,34 +50,6 @@ async def test_a_thread_is_paused_resumed_and_killed(hello: Served) -> None:
     assert (again.status_code, again.json()) == (200, killed.json())
 
 
-async def test_a_stale_view_is_refused(hello: Served) -> None:
-    await hello.call("POST", "/agents/shouter/pause")
-    thread = (await hello.inject(wait=None))["thread_id"]
-    answer = await hello.call("POST", f"/threads/{thread}/kill", headers={"If-Match": '"1"'})
-    assert (answer.status_code, answer.json()["error"]["code"]) == (409, "stale_position")
-    seen = (await hello.call("GET", f"/threads/{thread}")).headers["etag"]
-    assert (await hello.call("POST", f"/threads/{thread}/pause", headers={"If-Match": seen})).status_code == 200
-    wrong = await hello.call("POST", f"/threads/{thread}/pause", headers={"If-Match": "new"})
-    assert (wrong.status_code, wrong.json()["error"]["param"]) == (400, "headers.if-match")
-
-
-async def test_what_there_is_not_cannot_be_controlled(hello: Served) -> None:
-    for path in (
-        "/agents/nobody/pause",
-        "/agents/nobody/resume",
-        "/threads/x/kill",
-        "/threads/x/pause",
-        "/threads/x/resume",
-    ):
-        assert (path, (await hello.call("POST", path)).status_code) == (path, 404)
-
-
-async def test_a_control_call_takes_no_field(hello: Served) -> None:
-    answer = await hello.call("POST", "/organism/pause", json={"hard": True})
-    assert (answer.status_code, answer.json()["error"]["code"]) == (400, "unknown_field")
-    assert (await hello.get("/organism"))["status"] == "running"
-
-
 async def test_a_reload_says_what_it_changed_or_changes_nothing(world: MakeWorld) -> None:
     source = "async def one(payload: Ask, metadata):\n    return None\n\n\ntwo = one\n"
     made = world(source, {"one": {}})

@@ -32,6 +32,8 @@ async def test_as_mermaid_it_is_the_text_of_a_flowchart(world: MakeWorld) -> Non
     made = world(source, {"one": {"peers": ["two"], "agent": True}, "two": {"peers": ["console"]}})
     async with served(made.config) as server:
         answer = await server.call("GET", "/organism/graph?format=mermaid")
+        refused = await server.call("GET", "/organism/graph?format=dot")
+    assert (refused.status_code, refused.json()["error"]["param"]) == (400, "query.format")
     assert answer.headers["content-type"] == "text/plain; charset=utf-8"
     assert answer.text.splitlines() == [
         "flowchart LR",
@@ -54,8 +56,3 @@ async def test_whoever_may_write_to_all_has_an_edge_to_each_other_listener(world
         ("two", "system.todo"),
     ]
     assert graph["nodes"][-1]["kind"] == "system"
-
-
-async def test_another_format_is_refused(hello: Served) -> None:
-    answer = await hello.call("GET", "/organism/graph?format=dot")
-    assert (answer.status_code, answer.json()["error"]["param"]) == (400, "query.format")

@@ -18,14 +18,6 @@ ENVELOPE = (
 )
 
 
-async def test_an_injection_is_acknowledged_with_its_ids(hello: Served) -> None:
-    answer = await hello.call("POST", "/inject", json={"to": "greeter", "payload": {"name": "Dan"}})
-    said = answer.json()
-    assert answer.status_code == 202
-    assert set(said) == {"thread_id", "message_id", "position"}
-    assert (await hello.get(f"/messages/{said['message_id']}"))["position"] == said["position"]
-
-
 async def test_with_wait_it_is_answered_by_the_replies_and_the_thread(hello: Served) -> None:
     said = await hello.inject()
     assert [(reply["from"], reply["to"], reply["payload"]) for reply in said["replies"]] == [
@@ -125,20 +117,6 @@ async def test_every_wrong_field_is_named_at_once(hello: Served) -> None:
     assert {fault["param"] for fault in error["details"]} == {"/to", "/wait", "/extra", "/payload"}
 
 
-async def test_a_payload_that_does_not_fit_names_its_fields_in_the_body(hello: Served) -> None:
-    answer = await hello.call("POST", "/inject", json={"to": "greeter", "payload": {"nme": "Dan"}})
-    error = answer.json()["error"]
-    assert (answer.status_code, error["code"]) == (400, "invalid_payload")
-    assert {fault["param"] for fault in error["details"]} == {"/payload/name", "/payload/nme"}
-
-
-async def test_a_body_that_is_no_command_is_refused(hello: Served) -> None:
-    for body in ("", "[]", "{", '{"to":"greeter","to":"shouter","payload":{}}', "null", "3"):
-        answer = await hello.call("POST", "/inject", content=body, headers={"Content-Type": "application/json"})
-        assert (body, answer.status_code) == (body, 400)
-        assert answer.json()["error"]["code"] in {"invalid_json", "invalid_field", "missing_field"}
-
-
 async def test_an_unknown_receiver_or_thread_is_not_found(hello: Served) -> None:
     nobody = await hello.call("POST", "/inject", json={"to": "nobody", "payload": {}})
     nowhere = await hello.call(
@@ -146,30 +124,6 @@ async def test_an_unknown_receiver_or_thread_is_not_found(hello: Served) -> None
     )
     assert (nobody.status_code, nobody.json()["error"]["param"]) == (404, "/to")
     assert (nowhere.status_code, nowhere.json()["error"]["param"]) == (404, "/thread_id")
-
-
-async def test_a_killed_thread_takes_nothing_more(hello: Served) -> None:
-    thread = (await hello.inject())["thread_id"]
-    await hello.call("POST", f"/threads/{thread}/kill")
-    answer = await hello.call("POST", "/inject", json={"to": "greeter", "payload": {"name": "D"}, "thread_id": thread})
-    assert (answer.status_code, answer.json()["error"]["code"]) == (409, "thread_killed")
-
-
-async def test_the_same_key_gives_the_same_answer_and_sends_nothing_more(hello: Served) -> None:
-    body, key = {"to": "greeter", "payload": {"name": "Dan"}}, {"Idempotency-Key": "k-1"}
-    first = await hello.call("POST", "/inject", json=body, headers=key)
-    again = await hello.call("POST", "/inject", json=body, headers=key)
-    other = await hello.call("POST", "/inject", json={**body, "to": "shouter"}, headers=key)
-    assert (again.status_code, again.content) == (first.status_code, first.content)
-    assert (other.status_code, other.json()["error"]["code"]) == (422, "idempotency_key_reused")
-    assert (await hello.get("/threads"))["total"] == 1
-
-
-async def test_an_idempotency_key_that_is_none_is_refused(hello: Served) -> None:
-    answer = await hello.call(
-        "POST", "/inject", json={"to": "greeter", "payload": {"name": "D"}}, headers={"Idempotency-Key": "a b"}
-    )
-    assert (answer.status_code, answer.json()["error"]["param"]) == (400, "headers.idempotency-key")
 
 
 async def test_a_key_is_bound_to_what_the_address_says_of_a_document_too(hello: Served) -> None:

@@ -15,7 +15,7 @@ import httpx2
 import orjson
 import pytest
 
-from organism.projections.run import fold, trim_to_trailing_unit
+from organism.projections.run import fold
 from tests.flows.stage import TurnedTime
 from tests.server.served import AGENTS, HELLO, Served, served
 
@@ -24,7 +24,6 @@ TALKS = (
     {"message": QUESTION},
     {"messages": [{"role": "user", "content": "Hi!"}, {"role": "user", "content": QUESTION}]},
 )
-PATHS = ("/invoke", "/agents/researcher/invoke")
 STREAMS = (
     ("application/x-ndjson", '{"type":', "}\n"),
     ("application/jsonl", '{"type":', "}\n"),
@@ -170,21 +169,6 @@ async def test_an_error_before_the_first_byte_waits_for_the_next_attempt(weak: S
         assert run == {"messages": [{"role": "assistant", "content": "Here I am."}], "stop_reason": "stop"}
     failed = await invoke(weak, "weakling", {"message": "fails"}, headers={"accept": accept})
     assert (failed.status_code, failed.json()["error"]["code"]) == (502, "upstream_error")
-
-
-@pytest.mark.parametrize("path", PATHS)
-async def test_every_combination_of_flags_is_delivered_or_refused_by_both_surfaces(server: Served, path: str) -> None:
-    whole = outputs(await invoke(server, "researcher", TALKS[0]))
-    for stream, trim, force in product(SAYS, repeat=3):
-        flags = {"stream": stream, "trim": trim, "force": force}
-        answer = await invoke(server, "researcher", TALKS[0], path, flags=flags)
-        if force:
-            assert (answer.status_code, answer.json()["error"]["code"]) == (406, "force_not_supported")
-        elif stream:
-            assert folded(answer) == whole
-        else:
-            kept = trim_to_trailing_unit(whole["messages"]) if trim else whole["messages"]
-            assert outputs(answer) == {**whole, "messages": kept}
 
 
 TOLD = (

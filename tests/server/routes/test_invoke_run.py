@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import shutil
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -15,34 +14,18 @@ import pytest
 
 from organism.projections.run import fold
 from organism.server.invoking import entries, streaming
+from tests.server.invoking.talkers import talkers
 from tests.server.logged import logged
 from tests.server.served import PATIENCE_SECONDS, Served, served
 from tests.server.tenanted import bearer, write_tokens
 
-TALKERS = Path(__file__).parents[1] / "invoking" / "talkers.py"
-CONFIG = {
-    "organism": {"name": "talkers", "imports": ["talkers"]},
-    "retry": {"attempts": 1},
-    "listeners": [
-        {
-            "name": name,
-            "description": "Talks",
-            "payload_class": "talkers.Prompt",
-            "handler": f"talkers.{name}",
-            "invoke": ["batch", "stream"],
-        }
-        for name in ("echo", "teller", "asking", "mute", "broken")
-    ],
-}
 HELLO = {"data": {"inputs": {"message": "hello, you of many words"}}}
 SAID = [{"role": "assistant", "content": "You said: hello, you of many words"}]
 
 
 @pytest.fixture
 def config(tmp_path: Path) -> Path:
-    shutil.copy(TALKERS, tmp_path)
-    (tmp_path / "organism.yaml").write_bytes(orjson.dumps(CONFIG))  # JSON is YAML
-    return tmp_path / "organism.yaml"
+    return talkers(tmp_path)
 
 
 @pytest.fixture
@@ -87,15 +70,6 @@ async def resolve(server: Served) -> str:
         pass
     await server.call("POST", f"/approvals/{waiting[0]['id']}/resolve", json={"decision": "approve"})
     return str(waiting[0]["thread_id"])
-
-
-@pytest.mark.parametrize("agent", ["echo", "teller"])
-async def test_the_fold_of_the_stream_is_the_batch(server: Served, agent: str) -> None:
-    answer = await batch(server, agent)
-    outputs = answer.json()["data"]["outputs"]
-    streamed = fold(await all_told(server, agent))
-    assert outputs == {name: value for name, value in streamed.items() if value is not None}
-    assert outputs == {"messages": SAID, "stop_reason": "stop"}
 
 
 async def test_text_is_told_before_the_run_goes_on(server: Served) -> None:
@@ -224,9 +198,3 @@ async def test_a_stopping_server_does_not_hold_a_batch_for_ever(server: Served) 
     server.serving.stop()
     answer = await waiting
     assert (answer.status_code, answer.json()["error"]["code"]) == (503, "stopping")
-
-
-async def test_a_handler_that_fails_before_it_shows_anything_is_an_error_with_its_status(server: Served) -> None:
-    for accept in ("application/json", "text/event-stream"):
-        answer = await batch(server, "broken", accept=accept)
-        assert (answer.status_code, answer.json()["error"]["code"]) == (500, "handling_failed")

@@ -80,12 +80,6 @@ async def test_who_accepts_open_metrics_gets_them(hello: Served) -> None:
     assert newer.text.endswith("# EOF\n")
 
 
-async def test_metrics_stand_at_the_root_alone_and_need_a_token(hello: Served) -> None:
-    assert (await hello.call("GET", "//metrics", headers={"Authorization": ""})).status_code == 401
-    assert (await hello.call("GET", "/metrics")).status_code == 404
-    assert (await hello.call("GET", "//metrics?x=1")).status_code == 400
-
-
 async def test_every_tenants_numbers_are_told_apart_to_the_operator_alone(tmp_path: Path) -> None:
     config = hello_with(tmp_path, {"acme": {"boss": ["admin"]}, "globex": {"boss": ["admin"]}})
     async with served(config) as server:

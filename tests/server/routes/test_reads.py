@@ -8,41 +8,7 @@ from typing import Any
 import pytest
 
 from tests.flows.world import MakeWorld
-from tests.server.served import LISTENERS, OWN, Frames, Served, served
-
-AGENT_FIELDS = {
-    "name", "description", "is_agent", "peers", "payload_class", "state", "current_thread", "queue_depth",
-    "last_activity", "paused", "message_count", "model", "version",
-}  # fmt: skip
-MESSAGE_FIELDS = {"id", "thread_id", "from", "to", "payload_type", "payload", "timestamp", "position", "cause"}
-THREAD_FIELDS = {
-    "id", "status", "participants", "message_count", "created_at", "last_activity", "error", "session_id", "tokens",
-    "cost_usd", "position", "paused",
-}  # fmt: skip
-ORGANISM_FIELDS = {
-    "name", "status", "uptime_seconds", "agent_count", "active_threads", "total_messages", "version", "position",
-}  # fmt: skip
-
-
-async def test_the_organism_has_its_shape(hello: Served) -> None:
-    await hello.inject()
-    organism = await hello.get("/organism")
-    assert set(organism) == ORGANISM_FIELDS
-    assert (organism["name"], organism["status"], organism["agent_count"]) == ("hello-world", "running", len(LISTENERS))
-    assert (organism["total_messages"], organism["active_threads"]) == (4, 0)
-
-
-async def test_agents_have_their_shape_and_the_order_of_the_config(hello: Served) -> None:
-    page = await hello.get("/agents")
-    assert [agent["name"] for agent in page["agents"]] == LISTENERS
-    assert all(set(agent) == AGENT_FIELDS for agent in page["agents"])
-    assert page["agents"][0] == await hello.get("/agents/greeter")
-    assert page["agents"][0]["peers"] == ["shouter"]
-
-
-async def test_an_agents_config_is_its_section(hello: Served) -> None:
-    section = await hello.get("/agents/greeter/config")
-    assert (section["name"], section["handler"]) == ("greeter", "handlers.hello.greet")
+from tests.server.served import OWN, Frames, Served, served
 
 
 async def test_a_schema_is_xsd_or_json_schema_as_asked(hello: Served) -> None:
@@ -53,13 +19,6 @@ async def test_a_schema_is_xsd_or_json_schema_as_asked(hello: Served) -> None:
     assert json.headers["content-type"] == "application/schema+json"
     assert json.json()["properties"]["name"]["type"] == "string"
     assert xsd.headers["vary"] == json.headers["vary"] == "accept"
-
-
-async def test_what_there_is_not_is_not_found(hello: Served) -> None:
-    agent = "/agents/nobody"
-    for path in (agent, f"{agent}/config", f"{agent}/schema", "/threads/x", "/threads/x/messages", "/messages/x"):
-        answer = await hello.call("GET", path)
-        assert (path, answer.status_code, answer.json()["error"]["code"]) == (path, 404, "not_found")
 
 
 async def test_a_thread_that_is_there_may_have_no_such_message(hello: Served) -> None:
@@ -88,7 +47,6 @@ async def test_a_thread_comes_with_its_messages(hello: Served) -> None:
     thread = await hello.get(f"/threads/{said['thread_id']}")
     messages = thread.pop("messages")
     assert thread.pop("next") is None
-    assert set(thread) == THREAD_FIELDS
     assert thread == said["thread"]
     assert [(message["from"], message["to"]) for message in messages] == [
         ("console", "greeter"),
@@ -96,16 +54,7 @@ async def test_a_thread_comes_with_its_messages(hello: Served) -> None:
         ("shouter", "response-handler"),
         ("response-handler", "console"),
     ]
-    assert all(set(message) == MESSAGE_FIELDS for message in messages)
     assert [message["cause"] for message in messages[1:]] == [message["id"] for message in messages[:-1]]
-
-
-async def test_a_threads_tag_is_its_position(hello: Served) -> None:
-    said = await hello.inject()
-    answer = await hello.call("GET", f"/threads/{said['thread_id']}")
-    assert answer.headers["etag"] == f'"{said["thread"]["position"]}"'
-    again = await hello.call("GET", f"/threads/{said['thread_id']}", headers={"If-None-Match": answer.headers["etag"]})
-    assert again.status_code == 304
 
 
 async def test_a_message_shows_its_envelope_when_asked(hello: Served) -> None:
@@ -115,8 +64,11 @@ async def test_a_message_shows_its_envelope_when_asked(hello: Served) -> None:
     assert "xml" not in plain
     assert full.pop("xml").startswith('<message xmlns="urn:organism:envelope:1"><meta><from>console</from>')
     assert full == plain
-    listed = await hello.get(f"/threads/{said['thread_id']}/messages?xml=true")
-    assert all("<meta>" in message["xml"] for message in listed["messages"])
+    thread = f"/threads/{said['thread_id']}"
+    for path in (thread, f"{thread}/messages", f"/messages/{said['replies'][0]['id']}/why"):
+        listed = await hello.get(f"{path}?xml=true")
+        assert [message.pop("xml")[:9] for message in listed["messages"]] == ["<message "] * 4
+        assert listed == await hello.get(path)
 
 
 async def test_lists_are_walked_by_their_cursor(hello: Served) -> None:
@@ -214,18 +166,6 @@ async def test_threads_come_newest_activity_first_and_are_filtered(hello: Served
     assert (await hello.get("/threads?since=2100-01-01T00:00:00Z"))["total"] == 0
 
 
-@pytest.mark.parametrize("query", ["status=open", "since=yesterday", "since=2024-01-01"])
-async def test_a_filter_that_is_none_is_refused_by_name(hello: Served, query: str) -> None:
-    answer = await hello.call("GET", f"/threads?{query}")
-    assert (answer.status_code, answer.json()["error"]["param"]) == (400, f"query.{query.split('=', maxsplit=1)[0]}")
-
-
-async def test_a_text_finds_payloads(hello: Served) -> None:
-    await hello.inject(payload={"name": "Zaphod"})
-    await hello.inject()
-    assert (await hello.get("/messages?q=Zaphod"))["total"] == 4
-
-
 async def test_the_log_is_read_in_pages_and_by_kind(hello: Served) -> None:
     said = await hello.inject()
     head = (await hello.get("/organism"))["position"]
@@ -240,11 +180,6 @@ async def test_the_log_is_read_in_pages_and_by_kind(hello: Served) -> None:
     assert sent["events"][0]["content"] == {"name": "Dan"}
     assert all(event["correlation"] == said["message_id"] for event in sent["events"])
     assert (await hello.get("/log?until=2"))["events"][-1]["position"] == 2
-
-
-async def test_an_event_type_that_there_is_not_is_refused(hello: Served) -> None:
-    answer = await hello.call("GET", "/log?type=message_eaten")
-    assert (answer.status_code, answer.json()["error"]["param"]) == (400, "query.type")
 
 
 async def test_dead_letters_are_listed_with_their_payload_replayed_and_discarded(world: MakeWorld) -> None:
@@ -275,58 +210,6 @@ async def test_dead_letters_are_listed_with_their_payload_replayed_and_discarded
             assert (await server.call(method, f"/dead-letters/msg-none{act}")).status_code == 404
 
 
-async def test_an_approval_is_listed_and_resolved_once(world: MakeWorld) -> None:
-    source = """
-    async def asker(payload: Ask, metadata: HandlerMetadata):
-        said = await metadata.approve({"sum": 3})
-        return HandlerResponse.respond(Told(f"{said.decision} {said.comment}"))
-    """
-    made = world(source, {"asker": {}})
-    async with served(made.config) as server, server.socket("?since=0") as socket:
-        thread = (await server.inject("asker", {"text": ""}, wait=None))["thread_id"]
-        async for said in socket:
-            if '"event":"approval"' in str(said):
-                break
-        (approval,) = (await server.get("/approvals?status=pending"))["approvals"]
-        assert (approval["thread_id"], approval["preview"], approval["agent"]) == (thread, {"sum": 3}, "asker")
-        body = {"decision": "approve", "comment": "fine"}
-        first = await server.call("POST", f"/approvals/{approval['id']}/resolve", json=body)
-        second = await server.call("POST", f"/approvals/{approval['id']}/resolve", json=body)
-        assert (first.status_code, first.json()["status"]) == (200, "approved")
-        assert (second.status_code, second.json()["error"]["code"]) == (409, "already_resolved")
-        wrong = await server.call("POST", f"/approvals/{approval['id']}/resolve", json={"decision": "maybe"})
-        assert (wrong.status_code, wrong.json()["error"]["param"]) == (400, "/decision")
-
-
-async def test_an_indeterminate_effect_that_there_is_not_is_not_found(hello: Served) -> None:
-    answer = await hello.call("POST", "/indeterminate/msg-x:1/resolve", json={"outcome": "redo"})
-    assert answer.status_code == 404
-    wrong = await hello.call("POST", "/indeterminate/msg-x:1/resolve", json={"outcome": "redo", "result": 1})
-    assert (wrong.status_code, wrong.json()["error"]["param"]) == (400, "/result")
-
-
-async def test_an_indeterminate_effect_is_listed_pushed_and_resolved_once(world: MakeWorld) -> None:
-    source = """
-    async def payer(payload: Ask, metadata: HandlerMetadata):
-        async def pay(key: str):
-            await asyncio.sleep(60)
-        paid = await metadata.effect("pay", pay, kind="unsafe")
-        return HandlerResponse.respond(Told(paid))
-    """
-    made = world(source, {"payer": {"timeout_s": 0.2}})
-    async with served(made.config) as server, server.socket("?since=0") as socket:
-        thread = (await server.inject("payer", {"text": "1"}, wait=None))["thread_id"]
-        (*_, frame) = await Frames(socket).until("indeterminate")
-        (effect,) = (await server.get("/indeterminate"))["indeterminate"]
-        assert frame["indeterminate"]["id"] == effect["id"]
-        assert (effect["thread_id"], effect["agent"], effect["key"] != "") == (thread, "payer", True)
-        body = {"outcome": "done", "result": "paid"}
-        first = await server.call("POST", f"/indeterminate/{effect['id']}/resolve", json=body)
-        second = await server.call("POST", f"/indeterminate/{effect['id']}/resolve", json=body)
-        assert (first.status_code, first.json()["id"]) == (200, thread)
-        assert (second.status_code, second.json()["error"]["code"]) == (409, "already_resolved")
-
-
 async def test_why_is_the_path_of_causes_from_a_message_to_its_root(hello: Served) -> None:
     said = await hello.inject()
     messages = (await hello.get(f"/threads/{said['thread_id']}"))["messages"]
@@ -336,12 +219,6 @@ async def test_why_is_the_path_of_causes_from_a_message_to_its_root(hello: Serve
     assert [message["id"] for message in root["messages"]] == [said["message_id"]]
 
 
-async def test_the_path_comes_with_envelopes_when_asked(hello: Served) -> None:
-    said = await hello.inject()
-    why = await hello.get(f"/messages/{said['replies'][0]['id']}/why?xml=true")
-    assert all("<meta>" in message["xml"] for message in why["messages"])
-
-
 async def test_a_long_path_goes_on_at_the_message_that_is_named(hello: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("organism.server.routes.history.MAX_LIMIT", 3)
     said = await hello.inject()
@@ -349,19 +226,6 @@ async def test_a_long_path_goes_on_at_the_message_that_is_named(hello: Served, m
     assert (first["count"], first["next"]) == (3, said["message_id"])
     rest = await hello.get(f"/messages/{first['next']}/why")
     assert (rest["count"], rest["next"]) == (1, None)
-
-
-async def test_there_is_no_reason_for_what_there_is_not(hello: Served) -> None:
-    answer = await hello.call("GET", "/messages/msg-0/why")
-    assert (answer.status_code, answer.json()["error"]["code"]) == (404, "not_found")
-
-
-async def test_a_thread_shows_the_envelopes_of_its_messages_when_asked(hello: Served) -> None:
-    said = await hello.inject()
-    plain = await hello.get(f"/threads/{said['thread_id']}")
-    full = await hello.get(f"/threads/{said['thread_id']}?xml=true")
-    assert [message.pop("xml")[:9] for message in full["messages"]] == ["<message "] * 4
-    assert full == plain
 
 
 SOURCE = """
@@ -400,13 +264,6 @@ async def test_an_agents_section_is_shown_as_it_was_written(hello: Served) -> No
         "peers": ["shouter"],
         "prompt": "You are a friendly greeter.",
     }
-
-
-@pytest.mark.parametrize("path", ["/organism/config", "/agents/greeter/config", "/agents/greeter/schema"])
-async def test_a_configuration_that_is_known_is_not_sent_again(hello: Served, path: str) -> None:
-    first = await hello.call("GET", path)
-    again = await hello.call("GET", path, headers={"If-None-Match": first.headers["etag"]})
-    assert (first.status_code, again.status_code, again.content) == (200, 304, b"")
 
 
 async def test_a_schema_comes_in_no_other_form(hello: Served) -> None:

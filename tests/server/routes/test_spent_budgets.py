@@ -57,10 +57,3 @@ async def test_a_turn_that_a_budget_ends_says_so_in_words(world: MakeWorld) -> N
         outputs = (await invoked(server, stream=False)).json()["data"]["outputs"]
         assert outputs["stop_reason"] == "budget"
         assert outputs["messages"][-1]["content"].startswith(WORDS)
-
-
-async def test_the_reply_of_such_a_turn_says_so_too(world: MakeWorld) -> None:
-    async with served(thinking(world, calls(SUM, text="Let me see."), says("Never said.")).config, None) as server:
-        answer = await injected(server, wait=10)
-        said = answer.json()["replies"][-1]["payload"]["text"]
-        assert (answer.status_code, said.partition(WORDS)[:2]) == (200, ("Let me see.\n\n", WORDS))
