@@ -22,7 +22,7 @@ from organism.projections.run import entry_of
 from organism.pump.replies import ENDS, ReplyCollector
 from organism.server.bodies import Places
 from organism.server.call import IN_PATH, Answer, Call
-from organism.server.invoking.entries import refusal
+from organism.server.invoking.run import refusal
 
 _PAGE_EVENTS: Final = 500
 LEFT: Final = Answer(b"", 499)

@@ -30,7 +30,6 @@ from organism.model.run import RunEntry
 from organism.server.bodies import named_in
 from organism.server.call import CALLER, Answer, Call, Route, answer, caller_fields
 from organism.server.contract import ACT, SENDING_REFUSED, Gives, gives
-from organism.server.invoking.entries import entries_of, refusal
 from organism.server.invoking.request import (
     CONTROL,
     EMBEDS,
@@ -46,7 +45,7 @@ from organism.server.invoking.request import (
     TurnBody,
     parse_request,
 )
-from organism.server.invoking.streaming import RunStream, first_entries, writer_for
+from organism.server.invoking.run import RunStream, entries_of, first_entries, refusal, writer_for
 from organism.server.invoking.vercel import HEADERS as UI_HEADERS
 from organism.server.invoking.vercel import UiStream, with_parts
 from organism.server.shapes.objects import Invoked

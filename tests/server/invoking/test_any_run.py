@@ -15,7 +15,7 @@ from organism.agents.invoke import Shape, outputs
 from organism.model.run import REQUIRED, STOP_REASONS, RunEntry
 from organism.projections.run import fold, trim_to_trailing_unit
 from organism.server.invoking.request import STREAMS
-from organism.server.invoking.streaming import writer_for
+from organism.server.invoking.run import writer_for
 
 pytestmark = pytest.mark.thorough
 

@@ -13,7 +13,7 @@ import orjson
 import pytest
 
 from organism.projections.run import fold
-from organism.server.invoking import entries, streaming
+from organism.server.invoking import run
 from tests.server.invoking.talkers import talkers
 from tests.server.logged import logged
 from tests.server.served import PATIENCE_SECONDS, Served, served
@@ -112,7 +112,7 @@ async def test_a_run_that_is_joined_late_is_told_whole(server: Served) -> None:
 async def test_what_a_slow_client_has_no_room_for_reaches_it_from_the_log(
     server: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(entries, "MOST_HEARD", 0)
+    monkeypatch.setattr(run, "MOST_HEARD", 0)
     assert fold(await all_told(server, "teller"))["messages"] == SAID
 
 
@@ -160,7 +160,7 @@ async def test_whoever_waits_for_a_run_and_leaves_is_waited_for_no_longer(server
 async def test_events_have_a_heartbeat_while_nothing_is_told_and_lines_have_none(
     server: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(streaming, "HEARTBEAT_SECONDS", 0.01)
+    monkeypatch.setattr(run, "HEARTBEAT_SECONDS", 0.01)
     url = f"{server.url}/agents/asking/invoke"
     once = {**server.bearer, "idempotency-key": "beat"}
     for more in ({"accept": "text/event-stream"}, {"x-ag-messages-format": "vercel", "accept": "text/event-stream"}):

@@ -1,10 +1,13 @@
-"""The entries of an invoked run as they come; for a handler that shows no run, entries made of its replies."""
+"""An invoked run as it comes: its entries, and the HTTP response that streams them.
+
+A handler that shows no run has entries made of its replies.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections import deque
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from typing import Any, Final
 
 import orjson
@@ -19,6 +22,9 @@ from organism.model.run import RunEntry
 from organism.projections.run import entry_of
 from organism.pump.feed import Delta, Live
 from organism.server import problems
+from organism.server.call import Receive, Send, until_left
+from organism.server.invoking.request import EVENTS
+from organism.server.stream import HEARTBEAT_SECONDS
 from organism.tenants import Tenant
 
 _THREAD_ENDS: Final = ("thread_completed", "thread_failed", "thread_killed")
@@ -56,43 +62,34 @@ class _RunFollower:
         self._tenant = tenant
         self._sent = sent
         self._live = Live(sent.position)
-        self._entries: deque[RunEntry] = deque()
-        self._news = asyncio.Event()
-        self._room = asyncio.Event()
+        self._entries: asyncio.Queue[RunEntry | None] = asyncio.Queue()
         self._is_over = False
         self.outcome = ""
 
     async def entries(self) -> AsyncIterator[RunEntry]:
         """The entries up to ``done``; none if the handling shows no run."""
         reading = asyncio.ensure_future(self._read())
-        reading.add_done_callback(lambda _: self._news.set())
+        reading.add_done_callback(lambda _: self._entries.put_nowait(None))
         self._tenant.feed.join(self._hear)
         for delta in self._tenant.feed.said():
             self._hear(delta)
         try:
-            while not reading.done() or self._entries:
-                await self._news.wait()
-                self._news.clear()
-                while self._entries:
-                    yield self._entries.popleft()
-                self._room.set()
+            while (entry := await self._entries.get()) is not None:
+                yield entry
+                self._entries.task_done()
             reading.result()
         finally:
             self._tenant.feed.leave(self._hear)
             reading.cancel()
 
     def _hear(self, delta: Delta) -> None:
-        if delta.message == self._sent.message_id and len(self._entries) < MOST_HEARD:
+        if delta.message == self._sent.message_id and self._entries.qsize() < MOST_HEARD:
             self._add_pieces([self._live.hear(delta)])
 
     def _add_pieces(self, pieces: list[Delta | None]) -> None:
         for piece in pieces:
             if piece is not None and piece.text:
-                self._add(piece.entry)
-
-    def _add(self, entry: RunEntry) -> None:
-        self._entries.append(entry)
-        self._news.set()
+                self._entries.put_nowait(piece.entry)
 
     async def _read(self) -> None:
         wanted = EventFilter((self._sent.thread_id,), (*sorted(RUN), *_OUTCOMES), content=True)
@@ -103,7 +100,8 @@ class _RunFollower:
                 self._take(event)
                 if self._is_over:
                     return
-            await self._until_room()
+            if self._entries.qsize() > MOST_HEARD:
+                await self._entries.join()
 
     def _take(self, event: Event) -> None:
         """Add what of an event was not heard before, then what was heard early and waited for it."""
@@ -115,14 +113,9 @@ class _RunFollower:
         waited = self._live.read(event)
         entry = _beyond(entry_of(event), held)
         if entry is not None:
-            self._add(entry)
+            self._entries.put_nowait(entry)
         self._add_pieces([*waited])
         self._is_over = event.type == "run_done"
-
-    async def _until_room(self) -> None:
-        while len(self._entries) > MOST_HEARD:
-            self._room.clear()
-            await self._room.wait()
 
 
 def _beyond(entry: RunEntry, held: int) -> RunEntry | None:
@@ -199,3 +192,89 @@ def refusal(first: list[RunEntry]) -> OrganismError | None:
 def error_of(data: Mapping[str, Any]) -> OrganismError:
     """The error of an ``error`` entry, by its code; ``HandlingFailed`` if the code is unknown."""
     return problems.kinds().get(str(data.get("code")), HandlingFailed)(str(data.get("message", "")))
+
+
+Write = Callable[[RunEntry], bytes]
+
+LINE: Final = b"%b\n"
+EVENT: Final = b"data: %b\n\n"
+_ENOUGH: Final = frozenset(
+    "message_delta thought_delta message thought data file done tool_call tool_result interaction_request".split()
+)
+"""Entries that show something of the run: an error before the first of them is answered with its own status."""
+
+
+def writer_for(kind: str) -> Write:
+    """How an entry is written in a stream of this media type."""
+    form = EVENT if kind == EVENTS else LINE
+    return lambda entry: form % orjson.dumps(entry)
+
+
+async def first_entries(entries: AsyncIterator[RunEntry]) -> list[RunEntry]:
+    """The entries up to the first that shows something. After an error the next attempt may still succeed."""
+    first: list[RunEntry] = []
+    async for entry in entries:
+        first.append(entry)
+        if entry["type"] in _ENOUGH:
+            break
+    return first
+
+
+class RunStream:
+    """A response that goes on until the run is done, the client leaves, or the server stops; the run goes on anyway.
+
+    ``heartbeat`` is sent while nothing else is, so that no proxy takes the connection for dead.
+    """
+
+    def __init__(
+        self, first: Iterable[RunEntry], rest: AsyncIterator[RunEntry], write: Write, heartbeat: bytes = b""
+    ) -> None:
+        self._first = first
+        self._rest = rest
+        self._write = write
+        self._heartbeat = heartbeat
+        self._news = asyncio.Event()
+        self._sending: asyncio.Future[None] | None = None
+        self._is_over = False
+
+    async def run(self, receive: Receive, send: Send) -> None:
+        """Send until the end, then end the response. A stream without ``done`` was cut."""
+        self._sending = asyncio.ensure_future(self._send_all(send))
+        leaving = asyncio.ensure_future(until_left(receive))
+        beating = asyncio.ensure_future(self._beat(send))
+        try:
+            if not self._is_over:
+                await asyncio.wait({self._sending, leaving}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            self._sending.cancel()
+            leaving.cancel()
+            beating.cancel()
+            with suppress(asyncio.CancelledError, OrganismError):
+                await self._sending
+        await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+    async def _send_all(self, send: Send) -> None:
+        for entry in self._first:
+            await self._send(send, entry)
+        async for entry in self._rest:
+            await self._send(send, entry)
+
+    async def _send(self, send: Send, entry: RunEntry) -> None:
+        if written := self._write(entry):
+            self._news.set()
+            await send({"type": "http.response.body", "body": written, "more_body": True})
+
+    async def _beat(self, send: Send) -> None:
+        while self._heartbeat:
+            self._news.clear()
+            try:
+                async with asyncio.timeout(HEARTBEAT_SECONDS):
+                    await self._news.wait()
+            except TimeoutError:
+                await send({"type": "http.response.body", "body": self._heartbeat, "more_body": True})
+
+    def end(self) -> None:
+        """Send no more."""
+        self._is_over = True
+        if self._sending is not None:
+            self._sending.cancel()
