@@ -198,9 +198,9 @@ Write = Callable[[RunEntry], bytes]
 
 LINE: Final = b"%b\n"
 EVENT: Final = b"data: %b\n\n"
-_ENOUGH: Final = frozenset(
-    "message_delta thought_delta message thought data file done tool_call tool_result interaction_request".split()
-)
+_ENOUGH: Final = frozenset({"message_delta", "thought_delta", "message", "thought", "data", "file", "done"}) | {
+    *("tool_call", "tool_result", "interaction_request")
+}
 """Entries that show something of the run: an error before the first of them is answered with its own status."""
 
 
