@@ -11,7 +11,7 @@ from pathlib import Path
 import structlog
 from hypothesis import settings
 
-from tests.agents.peer.fixture import peer, peer_place
+from tests.agents.peer.steering import peer, peer_place
 
 __all__ = ["peer", "peer_place"]
 

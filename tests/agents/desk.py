@@ -22,7 +22,7 @@ from organism.model.thread import Message, Root
 from organism.pump import spend
 from organism.pump.models import ModelCall, Outcome, Told
 from organism.pump.rules import Rules
-from tests.agents.turning import turn
+from tests.log.engines import turn
 from tests.pump.purse import Purse
 
 PRICE = Price(Decimal("0.5"), Decimal("1.5"))

@@ -13,7 +13,7 @@ from organism.agents import llm_client
 from organism.agents.providers import ProviderError
 from organism.model.completion import Finish, TextDelta, Usage
 from tests.agents.peer.answers import Answer
-from tests.agents.peer.fixture import Peer
+from tests.agents.peer.steering import Peer
 
 MESSAGES = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Hello?"}]
 SCHEMA = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}

@@ -15,7 +15,7 @@ from organism.config.settings import Model
 from organism.errors import ConfigInvalid
 from organism.model.completion import ModelRequest
 from tests.agents.desk import Listening, model, says
-from tests.agents.turning import turn
+from tests.log.engines import turn
 
 SECOND = 1_000_000
 REQUEST = ModelRequest("m", ({"role": "user", "content": "Hi"},))

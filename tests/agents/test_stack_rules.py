@@ -76,3 +76,22 @@ def test_another_process_composes_the_same_from_the_same_file() -> None:
     ]  # fmt: skip
     assert ran[0] == ran[1]
     assert json.loads(ran[0])[1] == json.loads(SHIPPED.read_text("utf-8"))["output_schema"]
+
+
+def test_a_prompt_is_labelled_offline(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A2 as its users write it, from the factory to its labels."""
+    monkeypatch.chdir(ROOT)
+    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL"):
+        monkeypatch.delenv(name, raising=False)
+    payload = {"task": "Write a Python loop", "purpose": "for a manager", "context": "be formal"}
+    agent_prompt = AgentFactory.create(agent_name="A2", version="v1", input_payload=payload)
+    messages, response_format = agent_prompt.compose(payload)
+    raw_output = llm_client.call(
+        model=agent_prompt.model_name,
+        messages=messages,
+        response_format=response_format,
+        temperature=agent_prompt.temperature,
+    )
+    labels = agent_prompt.parse_and_validate(raw_output)
+    assert list(labels) == ["system", "audience", "tone", "response_depth", "confidence"]
+    assert all(label in a2()["enums"][name] for name, label in labels.items())

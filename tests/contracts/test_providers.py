@@ -17,7 +17,7 @@ from organism.agents.providers.openai import OpenAIProvider
 from organism.agents.providers.scripted import Scripted
 from organism.model.completion import Finish, TextDelta, ThoughtDelta, ToolCall, Usage
 from tests.agents.peer.answers import Answer, Called
-from tests.agents.peer.fixture import Peer
+from tests.agents.peer.steering import Peer
 from tests.agents.providers.asking import Came, ask, gathered, request, tool
 from tests.agents.providers.playing_engine import PlayingEngine
 

@@ -18,13 +18,6 @@ async def echo(payload: Ask, metadata: HandlerMetadata):
 """
 
 
-async def test_two_threads_between_the_same_two_listeners_each_get_their_own_reply(world: MakeWorld) -> None:
-    made = world(ECHO, {"asker": {"peers": ["echo"]}, "echo": {}})
-    async with made.running() as o:
-        outcomes = await asyncio.gather(*(o.inject("asker", {"text": f"t{n}"}, wait=True) for n in range(30)))
-    assert [outcome.replies[0]["text"] for outcome in outcomes] == [f"t{n} → T{n}" for n in range(30)]
-
-
 async def test_a_asks_b_asks_a(world: MakeWorld) -> None:
     made = world(
         """
@@ -52,25 +45,6 @@ async def test_twenty_askers_in_twenty_slots_stop_nobody(world: MakeWorld) -> No
     async with made.running() as o:
         outcomes = await asyncio.gather(*(o.inject("asker", {"text": f"t{n}"}, wait=True) for n in range(20)))
     assert all(outcome.thread is not None and outcome.thread["status"] == "completed" for outcome in outcomes)
-
-
-async def test_a_dot_in_a_name_means_nothing(world: MakeWorld) -> None:
-    made = world(
-        ECHO
-        + """
-async def add(payload: Ask, metadata: HandlerMetadata):
-    told = await metadata.ask("calculator", Ask(payload.text))
-    return HandlerResponse.respond(Told(told.text + "!"))
-""",
-        {
-            "calculator.add": {"handler": "add", "peers": ["calculator"]},
-            "calculator": {"handler": "echo"},
-            "calculator.add.more": {"handler": "echo"},
-        },
-    )
-    async with made.running() as o:
-        outcome = await o.inject("calculator.add", {"text": "one"}, wait=True)
-    assert outcome.replies == ({"text": "ONE!"},)
 
 
 async def test_a_reply_goes_to_the_caller_of_the_call_it_answers(world: MakeWorld) -> None:

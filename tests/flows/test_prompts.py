@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from organism import AgentFactory, UnknownAgentConfigError
+from organism import UnknownAgentConfigError
 from organism.errors import ConfigInvalid
 from organism.testing import Running
 from tests.agents.stack import a2, write
@@ -62,12 +62,6 @@ async def test_a_handler_has_the_prompts_beside_its_organism_yaml(made: World, n
         assert await told(o, name) == "of-the-organism"
 
 
-async def test_whoever_is_no_handler_has_those_below_the_working_directory(made: World) -> None:
-    async with made.running() as o:
-        await told(o)
-        assert AgentFactory.create("A2", "v1", {}).model_name == "of-the-directory"
-
-
 async def test_an_edit_acts_from_the_reload_on(made: World) -> None:
     async with made.running() as o:
         names_model(made.folder, "edited")
@@ -96,13 +90,6 @@ async def test_a_bad_file_refuses_the_reload_and_changes_nothing(made: World) ->
             await o.organism.reload()
         assert [fault.pointer for fault in refused.value.details] == ["config/agents/A2/v1.json:/mode"]
         assert await told(o) == "of-the-organism"
-
-
-async def test_a_bad_file_refuses_the_start(made: World) -> None:
-    write(made.folder, "{")
-    with pytest.raises(ConfigInvalid, match=r"config/agents/A2/v1\.json is not valid"):
-        async with made.running():
-            pass
 
 
 async def test_a_prompt_that_was_not_loaded_is_unknown_to_handlers(made: World) -> None:

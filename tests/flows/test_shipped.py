@@ -11,7 +11,7 @@ import pytest
 
 from organism.testing import running
 from tests.agents.peer.answers import Answer, Called
-from tests.agents.peer.fixture import Peer
+from tests.agents.peer.steering import Peer
 from tests.flows.stage import TurnedTime
 from tests.flows.thinking import run_of
 

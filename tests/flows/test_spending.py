@@ -12,10 +12,10 @@ from organism.errors import ConfigInvalid
 from organism.model.commands import Inject
 from organism.model.events import Actor
 from organism.testing import Running
-from tests.agents.turning import turn
 from tests.flows.spender import SOURCE, most_used, says, script, scripted, tenants, token
 from tests.flows.stage import BEGIN_NS, TurnedTime, folded_anew, folded_live, open_gate, play
 from tests.flows.world import MakeWorld
+from tests.log.engines import turn
 
 ASKED = "Say it." + "." * 33  # 40 characters: 10 tokens, and 4 for the message
 NEED = 14 + 100

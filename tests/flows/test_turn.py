@@ -46,15 +46,6 @@ def made(world: MakeWorld, *answers: dict[str, Any], **keys: Any) -> Thinking:
     return thinking(world, listeners, *answers, source=SOURCE)
 
 
-async def test_a_listener_without_a_handler_answers_with_the_last_text_of_its_model(world: MakeWorld) -> None:
-    play = made(world, says("Hello Dan."))
-    async with play.running(on_disk=False) as o:
-        outcome = await o.inject("thinker", {"message": "I am Dan."}, wait=True)
-    assert outcome.thread is not None
-    assert outcome.thread["status"] == "completed"
-    assert outcome.replies == ({"text": "Hello Dan.", "citations": []},)
-
-
 async def test_what_the_model_calls_is_asked_as_messages_through_the_pump(world: MakeWorld) -> None:
     play = made(world, calls(call("adder", a=1, b=2), call("adder", a=5), text="Let me add."), says("3 and 6."))
     async with play.running(on_disk=False) as o:
@@ -145,14 +136,6 @@ async def test_a_call_that_fails_is_answered_with_its_error_and_the_model_goes_o
     assert unfenced(play.models.calls[1][-1]["content"]) == (f"result of {made_call['name']}", result["output"])
 
 
-async def test_arguments_that_were_no_json_are_shown_as_they_came(world: MakeWorld) -> None:
-    play = made(world, calls({"name": "adder", "raw": "{a: 1"}), says("No."))
-    async with play.running(on_disk=False) as o:
-        outcome = await o.inject("thinker", {"message": "Do it."}, wait=True)
-        shown = next(data for kind, data in await run_of(o, outcome.message_id) if kind == "tool_call")
-    assert shown["rawInput"] == "{a: 1"
-
-
 async def test_after_eight_rounds_of_calls_the_turn_stops_with_what_was_said(world: MakeWorld) -> None:
     play = made(world, {"text": "Once more.", "calls": [call("adder", a=1)]})
     async with play.running(on_disk=False) as o:
@@ -162,15 +145,6 @@ async def test_after_eight_rounds_of_calls_the_turn_stops_with_what_was_said(wor
     assert len(play.models.calls) == 9
     assert run[-1] == ("done", {"stopReason": "tool_rounds"})
     assert outcome.replies[0]["text"] == "Once more."
-
-
-async def test_a_text_that_was_cut_off_stops_with_length(world: MakeWorld) -> None:
-    play = made(world, says("It is", finish="length"))
-    async with play.running(on_disk=False) as o:
-        outcome = await o.inject("thinker", {"message": "Tell all."}, wait=True)
-        run = await run_of(o, outcome.message_id)
-    assert run[-1] == ("done", {"stopReason": "length"})
-    assert outcome.replies[0]["text"] == "It is"
 
 
 async def test_a_spent_budget_ends_the_turn_with_what_was_said(world: MakeWorld) -> None:
@@ -198,42 +172,6 @@ async def test_a_model_that_gives_no_answer_makes_the_turn_a_dead_letter(world: 
     assert [data["code"] for kind, data in run if kind == "error"] == ["upstream_error"]
     assert run[-1] == ("done", {"stopReason": "error"})
     assert [kind for kind, _ in run].count("tool_result") == 1
-
-
-async def test_the_caller_of_an_agent_without_an_answer_is_told_so(world: MakeWorld) -> None:
-    listeners = {"chief": agent(peers=["thinker"]), "thinker": agent()}
-    play = thinking(
-        world,
-        listeners,
-        calls(call("thinker", message="Help me.")),
-        {"when": {"tool_result": "dead_letter"}, "text": "Alone."},
-    )
-    async with play.running(on_disk=False) as o:
-        outcome = await o.inject("chief", {"message": "Work."}, wait=True)
-    assert outcome.replies[0]["text"] == "Alone."
-
-
-async def test_calls_that_the_model_writes_as_text_are_made(world: MakeWorld) -> None:
-    play = made(world, says('I add.\n```json\n{"name": "adder", "arguments": {"a": 1, "b": 2}}\n```'), says("3"))
-    async with play.running(on_disk=False) as o:
-        outcome = await o.inject("thinker", {"message": "Add."}, wait=True)
-        run = await run_of(o, outcome.message_id)
-    assert [data["output"] for kind, data in run if kind == "tool_result"] == ['{"total":3}']
-    assert outcome.replies[0]["text"] == "3"
-    assert play.models.calls[1][-2]["content"] == "I add."
-
-
-async def test_the_same_id_given_twice_is_two_calls(world: MakeWorld) -> None:
-    same = {**call("adder", a=1), "id": "c1"}
-    other = {**call("adder", a=2), "id": "c1"}
-    play = made(world, calls(same, other), calls(same), says("Done."))
-    async with play.running(on_disk=False) as o:
-        outcome = await o.inject("thinker", {"message": "Add."}, wait=True)
-        run = await run_of(o, outcome.message_id)
-    ids = [data["id"] for kind, data in run if kind == "tool_call"]
-    assert ids[0] == "c1"
-    assert len(set(ids)) == 3
-    assert [data["id"] for kind, data in run if kind == "tool_result"] == ids
 
 
 async def test_the_usage_of_each_model_call_is_shown(world: MakeWorld) -> None:

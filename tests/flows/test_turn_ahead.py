@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from organism.model.commands import KillThread, PauseAgent, ResumeAgent
-from organism.pump import model_calls
 from organism.pump.stream import Block, RunStream
 from organism.testing import Running
 from tests.flows.disk import Disk, Fault
@@ -20,7 +19,6 @@ from tests.flows.stage import decided, folded_anew, folded_live, play
 from tests.flows.test_lost_commits import FAULTS, mend
 from tests.flows.thinking import agent, thinking
 from tests.flows.world import MakeWorld, World
-from tests.log.engines import turn
 
 SOURCE = """
 async def counter(payload: Ask, metadata: HandlerMetadata):
@@ -90,29 +88,6 @@ async def test_an_answer_that_is_there_at_once_is_shown_recorded_and_sent_in_one
     assert holding(commits, *AT_ONCE, "message_sent", *END)
 
 
-async def test_a_text_that_was_shown_whole_is_not_begun_again(society: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(model_calls, "GATHER_SECONDS", 0)
-    async with society.running(parts=Speaker().parts()) as o:
-        await o.inject("thinker", {"message": "Well ?counter"}, wait=True)
-        begun = [event.data["id"] for event in await o.events("run_message_start")]
-    assert begun == ["say-1", "say-2"]
-
-
-class Breathing(Speaker):
-    """A commit may begin between two of its words."""
-
-    async def pause(self) -> None:
-        for _ in range(5):
-            await turn()
-
-
-async def test_the_start_of_a_text_waits_for_more(society: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(model_calls, "GATHER_SECONDS", 60)
-    async with society.running(parts=Breathing().parts()) as o, followed(o) as commits:
-        await o.inject("thinker", {"message": "Hello there you"}, wait=True)
-    assert holding(commits, *AT_ONCE, *END)
-
-
 async def test_an_answer_and_what_is_asked_because_of_it_are_one_commit(society: World) -> None:
     async with society.running(parts=Speaker().parts()) as o, followed(o) as commits:
         await o.inject("thinker", {"message": "?counter"}, wait=True)
@@ -177,14 +152,6 @@ async def test_a_turn_of_a_paused_agent_does_not_go_ahead(society: World) -> Non
         await o.do(ResumeAgent(agent="thinker"))
         assert await o.tenant.ended(outcome.thread_id, 10)
         assert play(o)["TRACE"] == ["counter"]
-
-
-async def test_what_had_come_of_an_answer_that_fails_at_once_is_shown(society: World) -> None:
-    async with society.running(parts=Speaker().parts()) as o:
-        outcome = await o.inject("talker", {"text": "half !upstream_error"}, wait=True)
-        kinds = [event.type for event in await o.events(thread=outcome.thread_id)]
-    begun = kinds.index("run_message_start")
-    assert kinds[begun : begun + 3] == ["run_message_start", "run_message_delta", "model_called"]
 
 
 async def test_a_text_that_began_anew_and_then_failed_is_over_and_may_begin_again(world: MakeWorld) -> None:

@@ -18,7 +18,7 @@ from websockets.asyncio.client import ClientConnection
 from organism.bootstrap import Parts
 from organism.model.redact import MASK, Redactor
 from tests.agents.peer.answers import Answer, Called
-from tests.agents.peer.fixture import Peer
+from tests.agents.peer.steering import Peer
 from tests.flows.world import MakeWorld, World
 from tests.server.logged import Terminal, logged
 from tests.server.served import Frames, Served, served

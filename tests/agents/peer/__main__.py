@@ -2,7 +2,7 @@
 
 It speaks the chat completions API and the messages API, whatever stands before ``/chat/completions`` and
 ``/messages``. Its address is the first line that it prints; it ends when its standard input does. What steers it
-stands below ``/_peer``, and ``fixture.py`` puts it into Python.
+stands below ``/_peer``, and ``steering.py`` puts it into Python.
 """
 
 from __future__ import annotations

@@ -1,16 +1,17 @@
-"""The peer in a process of its own, and a handle on it."""
+"""The peer in a process of its own, and a handle on it: the fixture ``peer`` answers what a test tells it."""
 
 from __future__ import annotations
 
 import ssl
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import httpx2
+import pytest
 
 from tests.agents.peer.answers import Answer, to_json
 
@@ -73,3 +74,19 @@ def peer_running() -> Iterator[str]:
         assert process.stdout is not None
         yield process.stdout.readline().strip()
         process.kill()
+
+
+@pytest.fixture(scope="session")
+def peer_place() -> Iterator[str]:
+    """The peer's process, one for all tests."""
+    with peer_running() as place:
+        yield place
+
+
+@pytest.fixture
+async def peer(peer_place: str) -> AsyncIterator[Peer]:
+    """The peer, with nothing told and nothing asked."""
+    async with steering_client() as client:
+        peer = Peer(peer_place, client)
+        await peer.reset()
+        yield peer

@@ -11,7 +11,7 @@ import pytest
 
 from organism.agents.providers.anthropic import AnthropicProvider
 from tests.agents.peer.answers import Answer
-from tests.agents.peer.fixture import Peer
+from tests.agents.peer.steering import Peer
 from tests.agents.providers.asking import KEY, ask, called, refusing, tool
 
 SCHEMA = {"type": "object", "properties": {"tone": {"type": "string", "maxLength": 5}}, "required": ["tone"]}

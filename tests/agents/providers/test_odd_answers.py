@@ -17,8 +17,7 @@ from organism.agents.providers.anthropic import AnthropicProvider
 from organism.agents.providers.openai import OpenAIProvider
 from organism.agents.providers.transport import MOST_BYTES
 from tests.agents.peer.answers import Answer
-from tests.agents.peer.fixture import Peer
-from tests.agents.peer.steering import steering_client
+from tests.agents.peer.steering import Peer, steering_client
 from tests.agents.providers import odd_chat, odd_messages
 from tests.agents.providers.asking import ask
 from tests.agents.providers.odd_chat import sse, summed

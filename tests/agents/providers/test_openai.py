@@ -13,7 +13,7 @@ import pytest
 from organism.agents.providers.openai import OpenAIProvider
 from organism.model.completion import ChatMessage, Usage
 from tests.agents.peer.answers import Answer
-from tests.agents.peer.fixture import Peer
+from tests.agents.peer.steering import Peer
 from tests.agents.providers.asking import KEY, ask, called, fault, refusing, request, tool
 
 SCHEMA = {"title": "Some labels", "type": "object", "properties": {"tone": {"type": "string"}}, "required": ["tone"]}

@@ -16,7 +16,7 @@ from organism.agents.providers.openai import OpenAIProvider
 from organism.agents.providers.server import Waits
 from organism.model.completion import TextDelta
 from tests.agents.peer.answers import Answer
-from tests.agents.peer.fixture import Peer
+from tests.agents.peer.steering import Peer
 from tests.agents.providers.asking import KEY, Came, ask, fault, request
 from tests.tools.certificates import certificate
 from tests.tools.outside import served
