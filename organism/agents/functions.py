@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from hashlib import sha256
 from typing import Any, Final
 
-from organism.codec import Codec, PayloadSchema, Terms
+from organism.codec import Codec, Terms
 from organism.config.settings import Listener
 from organism.model.handler import TodoComplete, TodoUntil
 from organism.model.ids import SYSTEM_TODO
@@ -37,63 +38,50 @@ class Function:
 class Functions:
     """What one agent may call. ``specs`` is what its model is offered, ``arguments`` the names of each one's own."""
 
-    def __init__(self, functions: Iterable[Function]) -> None:
-        self._by_name = {function.spec.name: function for function in functions}
-        self._by_listener = {function.to: function for function in self._by_name.values()}
-        self.specs = tuple(function.spec for function in self._by_name.values())
+    def __init__(self, functions: Sequence[Function]) -> None:
+        self._functions = functions
+        by_name = {function.spec.name: function for function in functions}
+        self._found = {function.to: function for function in functions if function.to != SYSTEM_TODO} | by_name
+        self.specs = tuple(function.spec for function in functions)
         self.arguments = {
-            name: tuple(function.spec.parameters.get("properties", ()))
-            for name, function in (*self._by_listener.items(), *self._by_name.items())
-            if function.to != SYSTEM_TODO or name in self._by_name
+            name: tuple(function.spec.parameters.get("properties", ())) for name, function in self._found.items()
         }
 
     def find(self, name: str) -> Function | None:
         """The function of that name, or of the listener of that name."""
-        found = self._by_name.get(name)
-        return found if found is not None or name == SYSTEM_TODO else self._by_listener.get(name)
+        return self._found.get(name)
 
     def taking(self) -> dict[str, Function]:
         """Each payload class that one function alone takes, with that function."""
-        names = [function.payload_class.__name__ for function in self._by_name.values()]
-        return {
-            function.payload_class.__name__: function
-            for function in self._by_name.values()
-            if names.count(function.payload_class.__name__) == 1
-        }
+        names = Counter(function.payload_class.__name__ for function in self._functions)
+        return {name: each for each in self._functions if names[name := each.payload_class.__name__] == 1}
 
 
 def functions_of(agent: Listener, listeners: Mapping[str, Listener], codec: Codec) -> Functions:
     """The functions of ``agent``: its tools, then the peers that it names; with ``system.todo`` its two reminders."""
     named = dict.fromkeys((*agent.tools, *agent.peers))
     offered = [listeners[name] for name in named if name in listeners]
-    names = function_names((*(listener.name for listener in offered), *_reminders(agent)))
+    reminders = REMINDERS if SYSTEM_TODO in agent.peers else {}
+    names = function_names((*(listener.name for listener in offered), *reminders))
     functions = [_function(listener, names[listener.name], codec) for listener in offered]
-    return Functions([*functions, *(_reminder(names[name], kind, codec) for name, kind in _reminders(agent).items())])
+    return Functions([*functions, *(_reminder(names[name], kind, codec) for name, kind in reminders.items())])
 
 
 def _function(listener: Listener, name: str, codec: Codec) -> Function:
-    return Function(
-        spec=replace(tool_spec(listener, codec), name=name),
-        to=listener.name,
-        payload_class=listener.payload_class,
-        make=partial(_checked, listener, codec),
-    )
+    payload_class = listener.payload_class
 
+    def make(arguments: Mapping[str, Any]) -> object:
+        """The payload as the listener takes it: its size too, so that the model hears what is wrong."""
+        json = call_json(listener, arguments)
+        return codec.from_json(payload_class.__name__, json, Terms(listener.max_payload_bytes))
 
-def _checked(listener: Listener, codec: Codec, arguments: Mapping[str, Any]) -> object:
-    """The payload as the listener takes it: its size too, so that the model hears what is wrong."""
-    json = call_json(listener, arguments)
-    return codec.from_json(listener.payload_class.__name__, json, Terms(listener.max_payload_bytes))
-
-
-def _reminders(agent: Listener) -> Mapping[str, type]:
-    return REMINDERS if SYSTEM_TODO in agent.peers else {}
+    return Function(replace(tool_spec(listener, codec), name=name), listener.name, payload_class, make)
 
 
 def _reminder(name: str, kind: type, codec: Codec) -> Function:
-    schema: PayloadSchema = codec.schema(kind.__name__)
-    spec = ToolSpec(name, str(schema.json_schema["description"]), schema.json_schema)
-    return Function(spec=spec, to=SYSTEM_TODO, payload_class=kind, make=partial(codec.draft, kind.__name__))
+    schema = codec.schema(kind.__name__).json_schema
+    spec = ToolSpec(name, str(schema["description"]), schema)
+    return Function(spec, SYSTEM_TODO, kind, partial(codec.draft, kind.__name__))
 
 
 def function_names(listeners: Iterable[str]) -> dict[str, str]:

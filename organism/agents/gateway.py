@@ -27,7 +27,6 @@ from organism.model.money import NOTHING
 from organism.model.principal import Principal
 from organism.model.redact import Redactor
 from organism.model.thread import Message
-from organism.model.tool import ToolSpec
 from organism.pump import spend
 from organism.pump.decision import Decision
 from organism.pump.models import Cost, ModelCall, Outcome, Told
@@ -117,7 +116,7 @@ class Gateway:
         secret it was.
         """
         for part in parts:
-            sent = orjson.dumps(part, default=_tool_json)
+            sent = orjson.dumps(part)
             if self._redactor.holds(sent) or self._redactor.holds_token(sent):
                 raise CompleteError(
                     "leak_refused",
@@ -132,7 +131,7 @@ class Gateway:
         try:
             served = await attempts.answered()
         except ProviderError as error:
-            cost = _no_cost(plan)
+            cost = Cost(plan.need.model, plan.need.provider, 0, 0, NOTHING, "zero", plan.prompt)
             if attempts.answering is not None and answer.has_begun:
                 cost = answer.cost(plan, attempts.answering)
             return Outcome(None, self._told(error), attempts.sent, attempts.ran_us, cost)
@@ -152,26 +151,11 @@ def _not_allowed(message: str) -> CompleteError:
     return CompleteError("model_not_in_allowlist", message)
 
 
-def _tool_json(value: Any) -> Any:
-    if isinstance(value, ToolSpec):
-        return [value.name, value.description, value.parameters]
-    raise TypeError(type(value).__name__)
-
-
 def hold_depth(message: Message, listeners: Mapping[str, Listener]) -> None:
-    """Raise ``CompleteError`` (``recursion_depth_exceeded``) if no further run may begin here."""
-    depth = _depth(message, listeners)
-    if depth >= MOST_RUNS:
-        raise CompleteError(
-            "recursion_depth_exceeded",
-            f"{message.to} would think within {depth} runs that wait for it; at most {MOST_RUNS} lie in each other.",
-        )
+    """Raise ``CompleteError`` (``recursion_depth_exceeded``) if no further run may begin here.
 
-
-def _depth(message: Message, listeners: Mapping[str, Listener]) -> int:
-    """The runs above a handling: those around the injection that it follows from, and those that wait for it in an ask.
-
-    A handling is a run if its listener is an agent or it called a model; a tool in between is none.
+    Counted are the runs around the injection that the handling follows from, and those that wait for it in an ask. A
+    handling is a run if its listener is an agent or it called a model; a tool in between is none.
     """
     depth, ask = message.root.depth, message.ask
     while ask is not None:
@@ -180,23 +164,25 @@ def _depth(message: Message, listeners: Mapping[str, Listener]) -> int:
         is_agent = listener is not None and listener.is_agent
         depth += is_agent or any(step.kind == "complete" for step in (asker.steps or {}).values())
         ask = asker.ask
-    return depth
+    if depth >= MOST_RUNS:
+        raise CompleteError(
+            "recursion_depth_exceeded",
+            f"{message.to} would think within {depth} runs that wait for it; at most {MOST_RUNS} lie in each other.",
+        )
 
 
 def _need(chain: tuple[Served, ...], request: ModelRequest) -> Need:
     """What the call may use at most, whichever of the models answers."""
-    prompt, first = tokens_of_request(request), chain[0].model
-    asked = request.max_tokens
+    prompt, first, asked = tokens_of_request(request), chain[0], request.max_tokens
     prices = [served.model.price for served in chain]
-    price = Price(
-        max(price.input_usd_per_million for price in prices), max(price.output_usd_per_million for price in prices)
-    )
     return Need(
-        model=chain[0].name,
-        provider=first.provider,
-        price=price,
+        model=first.name,
+        provider=first.model.provider,
+        price=Price(
+            max(each.input_usd_per_million for each in prices), max(each.output_usd_per_million for each in prices)
+        ),
         input_tokens=prompt,
-        output_tokens=asked or max(first.context_window - prompt, LEAST_LEFT),
+        output_tokens=asked or max(first.model.context_window - prompt, LEAST_LEFT),
         seconds=sum(served.model.timeout_s for served in chain),
         is_asked=asked is not None,
     )
@@ -211,10 +197,6 @@ def _hold_rate(chain: tuple[Served, ...], need: Need, now: int) -> None:
             f"{first.name} takes {first.rate.per_minute} tokens a minute (`rate_limit_tpm`); "
             f"there is room for this call in {first.rate.wait_us(tokens, now) / SECOND_US:.0f} s.",
         )
-
-
-def _no_cost(plan: Plan) -> Cost:
-    return Cost(plan.need.model, plan.need.provider, 0, 0, NOTHING, "zero", plan.prompt)
 
 
 class Gateways:

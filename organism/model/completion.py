@@ -134,6 +134,15 @@ class Completion:
         return {**counts, "model": self.model, "served_by": self.served_by}
 
 
+def whole_characters(text: str) -> str:
+    """The text with the halves of characters joined that a server tore apart, or replaced by U+FFFD."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return text
+
+
 def added_up(parts: Iterable[Part], **fields: Any) -> Completion:
     """What the parts of an answer come to; ``fields`` are what they do not say, and what is known better."""
     texts: dict[type, list[str]] = {TextDelta: [], ThoughtDelta: []}
@@ -147,7 +156,7 @@ def added_up(parts: Iterable[Part], **fields: Any) -> Completion:
             fields = {"input_tokens": part.input_tokens, "output_tokens": part.output_tokens, **fields}
         else:
             fields = {"finish": part.reason, **fields}
-    text, thought = ("".join(said) for said in texts.values())
+    text, thought = (whole_characters("".join(said)) for said in texts.values())
     return Completion(**{"model": "", "text": text, "thought": thought, "tool_calls": tuple(calls), **fields})
 
 

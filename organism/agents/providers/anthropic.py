@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
-from uuid import uuid4
 
 from organism.agents.providers import ProviderError
 from organism.agents.providers.failures import Access, Failures, server_error
@@ -13,15 +12,14 @@ from organism.agents.providers.messages import SYSTEM_ROLES, text_of
 from organism.agents.providers.pieces import (
     AnswerInPieces,
     CallInPieces,
-    NewId,
     arguments_of,
     arguments_text,
+    deltas,
     tokens,
     usage_of,
-    whole_characters,
 )
 from organism.agents.providers.server import Api, Sdk, Server
-from organism.model.completion import FinishReason, ModelRequest, Part
+from organism.model.completion import FinishReason, ModelRequest, Part, whole_characters
 
 if TYPE_CHECKING:
     import httpx2
@@ -139,19 +137,15 @@ def _input(arguments: Any) -> Mapping[str, Any]:
 
 
 class MessagesReader:
-    def __init__(self, failures: Failures, new_id: NewId) -> None:
+    def __init__(self, failures: Failures) -> None:
         self._failures = failures
-        self._answer = AnswerInPieces(failures, new_id)
+        self._answer = AnswerInPieces(failures, "toolu")
         self._by_index: dict[int | None, CallInPieces] = {}
         self._counts: dict[str, Any] = {}
         self._finish = ""
         self.is_finished = False
 
-    def event(self, event: object) -> Iterator[Part]:
-        if not isinstance(event, dict):
-            if not self.is_finished:
-                raise self._failures.malformed("with an event that is no JSON object")
-            return
+    def event(self, event: Mapping[str, Any]) -> Iterator[Part]:
         kind = _string(event.get("type"))
         if kind == "content_block_start":
             yield from self._block(event.get("index"), event.get("content_block"))
@@ -173,8 +167,6 @@ class MessagesReader:
         self.is_finished = True
 
     def end(self) -> Iterator[Part]:
-        if not self.is_finished:
-            raise self._failures.cut()
         given = [tokens(self._counts.get(name)) for name in INPUT_COUNTS]
         prompt = None if given[0] is None else sum(count or 0 for count in given)
         usage = usage_of(self._counts, prompt, tokens(self._counts.get("output_tokens")))
@@ -190,7 +182,7 @@ class MessagesReader:
             self._answer.calls.append(call)
             self._by_index[_key(index)] = call
         elif kind in {"text", "thinking"}:
-            yield from self._answer.said(_string(block.get("thinking")), _string(block.get("text")))
+            yield from deltas(_string(block.get("thinking")), _string(block.get("text")))
 
     def _delta(self, index: Any, delta: Any) -> Iterator[Part]:
         if not isinstance(delta, dict):
@@ -200,7 +192,7 @@ class MessagesReader:
             if call is not None:
                 call.add(arguments_text(delta["partial_json"]))
         else:
-            yield from self._answer.said(_string(delta.get("thinking")), _string(delta.get("text")))
+            yield from deltas(_string(delta.get("thinking")), _string(delta.get("text")))
 
     def _progress(self, event: Mapping[str, Any]) -> None:
         message, delta = event.get("message"), event.get("delta")
@@ -221,10 +213,6 @@ def _string(value: Any) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _reader(failures: Failures, _headers: Mapping[str, str]) -> MessagesReader:
-    return MessagesReader(failures, lambda: f"toolu_{uuid4().hex}")
-
-
 class AnthropicProvider(Server):
     """See ``Server``; the package of the extra ``anthropic`` must be installed."""
 
@@ -236,6 +224,6 @@ class AnthropicProvider(Server):
         headers=lambda key: {"x-api-key": key},
         connect=_connect,
         body=_body,
-        reader=_reader,
+        reader=lambda failures, _headers: MessagesReader(failures),
         version_path="/v1",
     )

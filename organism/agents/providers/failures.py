@@ -20,32 +20,19 @@ from organism.model.completion import ModelRequest
 from organism.model.redact import SHORTEST, Redactor
 
 BY_STATUS: Final[Mapping[int, Fault]] = {
-    401: "unauthorized",
-    403: "unauthorized",
-    408: "timeout",
-    409: "unavailable",
-    425: "unavailable",
+    **dict.fromkeys((401, 403), "unauthorized"),
+    **dict.fromkeys((408, 504, 524), "timeout"),
+    **dict.fromkeys((409, 425), "unavailable"),
     429: "rate_limited",
-    504: "timeout",
-    524: "timeout",
 }
-BY_NAME: Final[Mapping[str, Fault]] = {
-    "authentication_error": "unauthorized",
-    "invalid_api_key": "unauthorized",
-    "permission_error": "unauthorized",
-    "rate_limit_error": "rate_limited",
-    "rate_limit_exceeded": "rate_limited",
-    "too_many_requests": "rate_limited",
-    "timeout_error": "timeout",
-    "invalid_request_error": "rejected",
-    "BadRequestError": "rejected",
-    "not_found_error": "rejected",
-    "request_too_large": "rejected",
-    "context_length_exceeded": "rejected",
-    "exceed_context_size_error": "rejected",
-    "billing_error": "rejected",
-    "insufficient_quota": "rejected",
+NAMES: Final[Mapping[Fault, str]] = {
+    "unauthorized": "authentication_error invalid_api_key permission_error",
+    "rate_limited": "rate_limit_error rate_limit_exceeded too_many_requests",
+    "timeout": "timeout_error",
+    "rejected": "invalid_request_error BadRequestError not_found_error request_too_large context_length_exceeded "
+    "exceed_context_size_error billing_error insufficient_quota",
 }
+BY_NAME: Final[Mapping[str, Fault]] = {name: fault for fault, names in NAMES.items() for name in names.split()}
 OUT_OF_CREDIT: Final = frozenset({"insufficient_quota", "billing_error"})
 """These come with 429, but no wait helps."""
 PAYMENT_REQUIRED, NOT_FOUND, TOO_MANY = 402, 404, 429

@@ -18,7 +18,6 @@ from tempfile import TemporaryDirectory
 from threading import Event as Flag
 from time import time
 from typing import Final, Protocol
-from uuid import uuid4
 
 from organism.agents.providers import ProviderError, openai
 from organism.agents.providers.failures import Access, Failures
@@ -66,7 +65,7 @@ class Local:
         if self._is_closed.is_set():
             raise ProviderError("unavailable", "The model of this process is closed.")
         failures = Failures(_PLACE, request, time)
-        reader = openai.ChatReader(failures, None, lambda: f"call_{uuid4().hex}")
+        reader = openai.ChatReader(failures)
         body = request_json({"max_tokens": MOST_TOKENS, **openai.body(request, frozenset())}).decode()
         loop, is_given_up = asyncio.get_running_loop(), Flag()
         ends = loop.time() + request.timeout_s
@@ -93,6 +92,8 @@ class Local:
                 for part in reader.event(json.loads(chunk)):
                     yield part
             _raise_failure(work)
+            if not reader.is_finished:
+                raise failures.cut()
             for part in reader.end():
                 yield part
         finally:

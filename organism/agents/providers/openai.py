@@ -6,14 +6,13 @@ import re
 from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final
-from uuid import uuid4
 
 from organism.agents.providers.failures import Access, Failures, server_error
 from organism.agents.providers.pieces import (
     AnswerInPieces,
     CallInPieces,
-    NewId,
     arguments_text,
+    deltas,
     dollars,
     tokens,
     usage_of,
@@ -90,34 +89,26 @@ def _is_closed(schema: Any) -> bool:
 class ChatReader:
     """Reads one answer. See ``Reader``. ``cost_usd`` is what a header says of its cost."""
 
-    def __init__(self, failures: Failures, cost_usd: Decimal | None, new_id: NewId) -> None:
+    def __init__(self, failures: Failures, cost_usd: Decimal | None = None) -> None:
         self._failures = failures
         self._cost_usd = cost_usd
-        self._answer = AnswerInPieces(failures, new_id)
+        self._answer = AnswerInPieces(failures, "call")
         self._calls = _Calls(self._answer.calls)
         self._usage: Usage | None = None
         self._finish = ""
         self._has_refused = False
         self.is_finished = False
 
-    def event(self, event: object) -> Iterator[Part]:
-        if isinstance(event, dict):
-            yield from self._chunk(event)
-        elif not self.is_finished:
-            raise self._failures.malformed("with an event that is no JSON object")
-
     def whole(self, answer: Mapping[str, Any]) -> Iterator[Part]:
-        yield from self._chunk(answer)
+        yield from self.event(answer)
         if not isinstance(answer.get("choices"), list):
             raise self._failures.malformed("with JSON that has no `choices`")
         self.is_finished = self.is_finished or bool(answer["choices"])
 
     def end(self) -> Iterator[Part]:
-        if not self.is_finished:
-            raise self._failures.cut()
         yield from self._answer.end(self._usage, "content_filter" if self._has_refused else FINISHES.get(self._finish))
 
-    def _chunk(self, chunk: Mapping[str, Any]) -> Iterator[Part]:
+    def event(self, chunk: Mapping[str, Any]) -> Iterator[Part]:
         if chunk.get("error"):
             raise self._failures.reported(server_error(chunk))
         self._count(chunk.get("usage"))
@@ -127,7 +118,7 @@ class ChatReader:
                 continue
             delta = choice.get("delta") or choice.get("message")
             if isinstance(delta, dict):
-                yield from self._answer.said(*self._spoken(delta))
+                yield from deltas(*self._spoken(delta))
             self._stop(choice.get("finish_reason"))
 
     def _stop(self, finish: object) -> None:
@@ -250,7 +241,7 @@ def _connect(access: Access, key: str, http: httpx2.AsyncClient) -> Sdk:
 
 
 def _reader(failures: Failures, headers: Mapping[str, str]) -> ChatReader:
-    return ChatReader(failures, dollars(headers.get(COST_HEADER)), lambda: f"call_{uuid4().hex}")
+    return ChatReader(failures, dollars(headers.get(COST_HEADER)))
 
 
 class OpenAIProvider(Server):

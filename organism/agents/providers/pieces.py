@@ -1,52 +1,30 @@
-"""What comes in pieces, or in odd forms, in both APIs: characters, tool calls, counts."""
+"""What comes in pieces, or in odd forms, in both APIs: tool calls, counts."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
 from typing import Any, Final
+from uuid import uuid4
 
 import orjson
 
 from organism.agents.providers.failures import Failures
-from organism.model.completion import Finish, FinishReason, Part, TextDelta, ThoughtDelta, ToolCall, Usage
+from organism.model.completion import (
+    Finish,
+    FinishReason,
+    Part,
+    TextDelta,
+    ThoughtDelta,
+    ToolCall,
+    Usage,
+    whole_characters,
+)
 
-FIRST_HALF: Final = ("\ud800", "\udbff")
 MOST_TOKENS: Final = 10**12
 MOST_USD: Final = 10**6
-
-NewId = Callable[[], str]
-
-
-class Characters:
-    """Joins the halves of characters that a server has torn apart; what stays a half is replaced by U+FFFD."""
-
-    def __init__(self) -> None:
-        self._half = ""
-
-    def take(self, piece: str) -> str:
-        if not piece:
-            return ""
-        text = self._half + piece
-        self._half = ""
-        if FIRST_HALF[0] <= text[-1] <= FIRST_HALF[1]:
-            text, self._half = text[:-1], text[-1]
-        return whole_characters(text)
-
-    def rest(self) -> str:
-        rest, self._half = self._half, ""
-        return whole_characters(rest)
-
-
-def whole_characters(text: str) -> str:
-    """The text with halves joined, or replaced where there is nothing to join."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    return text
 
 
 @dataclass(slots=True)
@@ -69,21 +47,15 @@ class CallInPieces:
 
 
 class AnswerInPieces:
-    """The text, the thought and the tool calls of one answer. ``new_id`` makes ids for calls without one."""
+    """The tool calls of one answer, and its end. Calls without an id of their own get one with this ``prefix``."""
 
-    def __init__(self, failures: Failures, new_id: NewId) -> None:
+    def __init__(self, failures: Failures, prefix: str) -> None:
         self.calls: list[CallInPieces] = []
         self._failures = failures
-        self._new_id = new_id
-        self._text, self._thought = Characters(), Characters()
-
-    def said(self, thought: str, text: str) -> Iterator[Part]:
-        """The parts of the next piece of thought and of text."""
-        yield from _deltas(self._thought.take(thought), self._text.take(text))
+        self._prefix = prefix
 
     def end(self, usage: Usage | None, finish: FinishReason | None) -> Iterator[Part]:
         """The last parts. Without ``finish`` the model ended as it was meant to."""
-        yield from _deltas(self._thought.rest(), self._text.rest())
         calls = list(self._whole_calls())
         if not all(call.name for call in calls):
             raise self._failures.malformed("with a tool call that names no tool")
@@ -93,18 +65,17 @@ class AnswerInPieces:
         yield Finish(finish or ("tool_calls" if calls else "stop"))
 
     def _whole_calls(self) -> Iterator[ToolCall]:
-        """The calls, each under an id of its own."""
         seen: set[str] = set()
         for call in self.calls:
-            text = whole_characters(call.text)
-            id_ = whole_characters(call.id)
-            id_ = id_ if id_ and id_ not in seen else self._new_id()
+            text, id_ = whole_characters(call.text), whole_characters(call.id)
+            id_ = id_ if id_ and id_ not in seen else f"{self._prefix}_{uuid4().hex}"
             seen.add(id_)
             given = arguments_of(text) if text.strip() not in {"", "null"} else {}
             yield ToolCall(id_, whole_characters(call.name), given, text if given is None else None)
 
 
-def _deltas(thought: str, text: str) -> Iterator[Part]:
+def deltas(thought: str, text: str) -> Iterator[Part]:
+    """The parts of the next piece of thought and of text."""
     if thought:
         yield ThoughtDelta(thought)
     if text:

@@ -38,7 +38,7 @@ class Reader(Protocol):
     is_finished: bool
     """The model has said why it stopped; only the usage may follow."""
 
-    def event(self, event: object) -> Iterable[Part]:
+    def event(self, event: Mapping[str, Any], /) -> Iterable[Part]:
         """The parts that the JSON of an event completes."""
 
     def whole(self, answer: Mapping[str, Any]) -> Iterable[Part]:
@@ -135,6 +135,8 @@ class Server:
                 while (event := await call.next(events, reader)) is not END:
                     for part in reader.event(event):
                         yield part
+            if not reader.is_finished:
+                raise failures.cut()
             for part in reader.end():
                 yield part
         finally:
@@ -214,7 +216,7 @@ class _Call:
             failure = self.failures.of(error, has_begun=self._has_begun, connect_s=self._waits.connect_s)
         raise failure  # here, so that it does not carry an exception that shows the request
 
-    async def next(self, events: Any, reader: Reader) -> object:
+    async def next(self, events: Any, reader: Reader) -> Any:
         """The next event or ``END``. A failure after the model has finished loses nothing of its answer."""
         if reader.is_finished and not self._is_ending:
             self._is_ending = True
@@ -226,6 +228,10 @@ class _Call:
                 return END
             raise
         self._has_begun = True
+        if event is not END and not isinstance(event, dict):
+            if reader.is_finished:
+                return END
+            raise self.failures.malformed("with an event that is no JSON object")
         return event
 
     def _limit(self) -> tuple[float, str, float]:

@@ -10,16 +10,7 @@ from typing import Any, Final
 import pytest
 
 from organism.agents.providers import Provider, ProviderError
-from organism.model.completion import (
-    ChatMessage,
-    Finish,
-    ModelRequest,
-    Part,
-    TextDelta,
-    ThoughtDelta,
-    ToolCall,
-    Usage,
-)
+from organism.model.completion import ChatMessage, Finish, ModelRequest, Part, ToolCall, Usage, added_up
 from organism.model.tool import ToolSpec
 from tests.agents.peer.answers import Answer
 
@@ -33,24 +24,21 @@ class Came:
 
     parts: list[Part] = field(default_factory=list)
 
-    def _of(self, kind: type[Any]) -> list[Any]:
-        return [part for part in self.parts if isinstance(part, kind)]
-
     @property
     def text(self) -> str:
-        return "".join(part.text for part in self._of(TextDelta))
+        return added_up(self.parts).text
 
     @property
     def thought(self) -> str:
-        return "".join(part.text for part in self._of(ThoughtDelta))
+        return added_up(self.parts).thought
 
     @property
     def calls(self) -> list[ToolCall]:
-        return self._of(ToolCall)
+        return [*added_up(self.parts).tool_calls]
 
     @property
     def usage(self) -> Usage | None:
-        return next(iter(self._of(Usage)), None)
+        return next((part for part in self.parts if isinstance(part, Usage)), None)
 
     @property
     def finish(self) -> str | None:

@@ -6,15 +6,15 @@ import json
 from decimal import Decimal
 from typing import Any
 
-from organism.model.completion import Finish, Part, TextDelta, ThoughtDelta, ToolCall, Usage
+from organism.model.completion import Finish, Part, ToolCall, Usage, added_up
 
 Odd = tuple[bytes, str | list[Any]]
 
 
 def summed(parts: list[Part]) -> list[Any]:
     """The parts in short: thought and text in one piece each, calls as tuples, usage as a tuple, the reason last."""
-    thought = "".join(part.text for part in parts if isinstance(part, ThoughtDelta))
-    text = "".join(part.text for part in parts if isinstance(part, TextDelta))
+    came = added_up(parts)
+    thought, text = came.thought, came.text
     calls = [(call.id, call.name, call.raw or call.input) for call in parts if isinstance(call, ToolCall)]
     usage = [(use.input_tokens, use.output_tokens, use.cost_usd) for use in parts if isinstance(use, Usage)]
     assert [at for at, part in enumerate(parts) if isinstance(part, Finish)] == [len(parts) - 1]

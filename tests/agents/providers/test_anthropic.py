@@ -63,65 +63,54 @@ async def test_the_api_gets_a_bound_and_no_more_heat_than_it_takes(peer: Peer, p
     assert (body["max_tokens"], body["temperature"]) == (4096, 1.0)
 
 
-async def test_what_the_system_says_stands_above_the_talk(peer: Peer, provider: AnthropicProvider) -> None:
-    talk = [{"role": "system", "content": "Be brief."}, "Hello!", {"role": "developer", "content": "And kind."}]
-    body = await sent(peer, provider, *talk)
-    assert body["system"] == "Be brief.\n\nAnd kind."
-    assert body["messages"] == [said("user", text("Hello!"))]
+def asks(arguments: Any, id_: str = "c0") -> dict[str, Any]:
+    call = {"id": id_, "function": {"name": "search", "arguments": arguments}}
+    return {"role": "assistant", "content": None, "tool_calls": [call]}
 
 
-async def test_calls_and_their_results_are_blocks_of_turns(peer: Peer, provider: AnthropicProvider) -> None:
-    talk = [
-        "Find a and b.",
-        *called(("search", "a!"), ("search", "b!"), text="I look."),
-        {"role": "user", "content": "Thanks!"},
-    ]
-    body = await sent(peer, provider, *talk)
-    use = {"type": "tool_use", "name": "search", "input": {}}
-    result = {"type": "tool_result"}
-    assert body["messages"] == [
-        said("user", text("Find a and b.")),
-        said("assistant", text("I look."), {**use, "id": "c0"}, {**use, "id": "c1"}),
-        said(
-            "user",
-            {**result, "tool_use_id": "c0", "content": "a!"},
-            {**result, "tool_use_id": "c1", "content": "b!"},
-            text("Thanks!"),
-        ),
-    ]
+def use(id_: str = "c0", **given: Any) -> dict[str, Any]:
+    return {"type": "tool_use", "id": id_, "name": "search", "input": given}
 
 
-async def test_texts_without_words_are_left_out(peer: Peer, provider: AnthropicProvider) -> None:
-    blank = [{"role": "assistant", "content": " \n"}, {"role": "assistant", "content": None}]
-    body = await sent(
-        peer, provider, {"role": "user", "content": "Hello!"}, *blank, {"role": "user", "content": "Still there?"}
-    )
-    assert body["messages"] == [said("user", text("Hello!"), text("Still there?"))]
+def result(id_: str, content: str) -> dict[str, Any]:
+    return {"type": "tool_result", "tool_use_id": id_, "content": content}
 
 
-async def test_ids_of_another_provider_are_made_to_fit_on_both_sides(peer: Peer, provider: AnthropicProvider) -> None:
-    call = {"id": "functions.search:0", "function": {"name": "search", "arguments": '{"a": 1}'}}
-    talk = [
-        {"role": "user", "content": "Find a."},
-        {"role": "assistant", "content": "", "tool_calls": [call]},
-        {"role": "tool", "tool_call_id": "functions.search:0", "content": "a!"},
-    ]
-    body = await sent(peer, provider, *talk)
-    assert body["messages"][1]["content"][0]["id"] == "functions_search_0"
-    assert body["messages"][2]["content"][0]["tool_use_id"] == "functions_search_0"
-    assert body["messages"][1]["content"][0]["input"] == {"a": 1}
+SYSTEM, DEVELOPER = {"role": "system", "content": "Be brief."}, {"role": "developer", "content": "And kind."}
+HELLO, THANKS = {"role": "user", "content": "Hello!"}, {"role": "user", "content": "Thanks!"}
+BLANK = [{"role": "assistant", "content": " \n"}, {"role": "assistant", "content": None}]
 
 
 @pytest.mark.parametrize(
-    ("arguments", "input_"),
-    [("x = 1", {"arguments": "x = 1"}), ("[1]", {"arguments": "[1]"}), ("", {}), (None, {}), ({"a": 1}, {"a": 1})],
+    ("talk", "turns"),
+    [
+        ([SYSTEM, HELLO, DEVELOPER], [said("user", text("Hello!"))]),
+        ([HELLO, *BLANK, THANKS], [said("user", text("Hello!"), text("Thanks!"))]),
+        (
+            [HELLO, *called(("search", "a!"), ("search", "b!"), text="I look."), THANKS],
+            [
+                said("user", text("Hello!")),
+                said("assistant", text("I look."), use("c0"), use("c1")),
+                said("user", result("c0", "a!"), result("c1", "b!"), text("Thanks!")),
+            ],
+        ),
+        (
+            [asks('{"a": 1}', "f.search:0"), {"role": "tool", "tool_call_id": "f.search:0", "content": "a!"}],
+            [said("assistant", use("f_search_0", a=1)), said("user", result("f_search_0", "a!"))],
+        ),
+        ([asks("x = 1")], [said("assistant", use(arguments="x = 1"))]),
+        ([asks("[1]")], [said("assistant", use(arguments="[1]"))]),
+        ([asks("")], [said("assistant", use())]),
+        ([asks(None)], [said("assistant", use())]),
+        ([asks({"a": 1})], [said("assistant", use(a=1))]),
+    ],
 )
-async def test_arguments_that_were_no_object_are_shown_under_a_name(
-    peer: Peer, provider: AnthropicProvider, arguments: Any, input_: dict[str, Any]
+async def test_a_talk_is_written_in_turns_of_blocks_with_the_system_above(
+    peer: Peer, provider: AnthropicProvider, talk: list[Any], turns: list[Any]
 ) -> None:
-    call = {"id": "c0", "function": {"name": "search", "arguments": arguments}}
-    body = await sent(peer, provider, {"role": "assistant", "content": None, "tool_calls": [call]})
-    assert body["messages"][0]["content"][0]["input"] == input_
+    body = await sent(peer, provider, *talk)
+    assert body["messages"] == turns
+    assert body.get("system") == ("Be brief.\n\nAnd kind." if SYSTEM in talk else None)
 
 
 @pytest.mark.parametrize("form", [SCHEMA, {"type": "json_schema", "json_schema": {"name": "n", "schema": SCHEMA}}])
