@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Mapping
 from dataclasses import replace
+from hashlib import sha256
+from pathlib import Path
 from typing import Any, Final
 
 from organism.bootstrap import Organism
 from organism.server.auth import Tokens
-from organism.server.authenticator import Authenticator
-from organism.server.call import Route, Speaker
-from organism.server.connections import ConnectionRegistry
+from organism.server.call import Answer, Process, Route
 from organism.server.edge import Edge
-from organism.server.headers import Hosts
+from organism.server.headers import PAGE, Hosts
 from organism.server.live_tokens import LiveTokens
-from organism.server.metrics import Metrics
-from organism.server.page import load_page
 from organism.server.rights import OPEN
 from organism.server.routes import (
     agents,
@@ -32,9 +29,6 @@ from organism.server.routes import (
     usage,
 )
 from organism.server.socket import WebSockets
-from organism.server.viewer import Tail
-from organism.server.wire import Cursors
-from organism.tenants import Tenant
 
 BASE: Final = "/api/v1"
 V1: Final = "/v1"
@@ -63,43 +57,46 @@ ROUTES: Final[tuple[Route, ...]] = (
 """Every route. Those that need no token, and invoke, are mounted at the root too; metrics and MCP only there."""
 
 
-class App:
-    """The ASGI application of one organism. ``stopping`` is done once the graceful stop begins."""
+class App(Process):
+    """The ASGI application of one organism."""
 
     def __init__(self, running: Organism, tokens: Tokens, key: bytes, hosts: Hosts) -> None:
-        self.organism = running
-        self.redactor = running.parts.redactor
-        self.cursors = Cursors(key)
-        self.documents: Callable[[str], Awaitable[bytes]] = service.Documents(ROUTES).text
-        self.mcp: Speaker = tools.Mcp(self)
-        self.metrics = Metrics()
-        self.stopping: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        authenticator = Authenticator(tokens, self._seconds, self.redactor.learn)
-        self.tickets = authenticator.tickets
-        self.connections = ConnectionRegistry(tokens, self._seconds)
-        self._http = Edge(self, authenticator, hosts, ROUTES, load_page())
-        self._sockets = WebSockets(self, authenticator, hosts)
+        super().__init__(running, tokens, key, service.Documents(ROUTES).text, tools.Mcp().answer)
+        self._http = Edge(self, hosts, ROUTES, load_page())
+        self._sockets = WebSockets(self, hosts)
         self._looking = LiveTokens(running, tokens, self.connections.review).begin()
-
-    @property
-    def watching(self) -> int:
-        """How many clients watch, over a WebSocket or a stream."""
-        return self.connections.count
-
-    def _seconds(self) -> float:
-        """Monotonic seconds."""
-        return self.organism.parts.monotonic_ns() / 1e9
-
-    def tail(self, tenant: Tenant) -> Tail:
-        """The tail that all who watch a tenant share."""
-        return self._sockets.tail(tenant)
-
-    def request_stop(self) -> None:
-        if not self.stopping.done():
-            self.stopping.set_result(None)
 
     async def __call__(self, scope: dict[str, Any], receive: Any, send: Any) -> None:
         if scope["type"] == "http":
             await self._http(scope, receive, send)
         else:
             await self._sockets(scope, receive, send)
+
+
+_KINDS: Final[Mapping[str, bytes]] = {
+    ".html": b"text/html; charset=utf-8",
+    ".js": b"text/javascript; charset=utf-8",
+    ".css": b"text/css; charset=utf-8",
+    ".svg": b"image/svg+xml",
+    ".woff2": b"font/woff2",
+}
+_PACKAGE: Final = Path(__file__).resolve().parent.parent
+PLACES: Final = (_PACKAGE / "web", _PACKAGE.parent / "web" / "dist")
+"""Where the built page lies: in an installed package, in a checkout."""
+
+
+def load_page() -> Mapping[str, Answer]:
+    """The page's files and the style of ``/docs``, by their paths. A server without a page serves the API alone."""
+    files = {"/docs.css": _file(_PACKAGE / "server" / "documents" / "docs.css")}
+    place = next((place for place in PLACES if (place / "index.html").is_file()), None)
+    if place is not None:
+        paths = (path for path in sorted(place.rglob("*")) if path.suffix in _KINDS)
+        files |= {f"/{path.relative_to(place).as_posix()}": _file(path) for path in paths}
+        files["/"] = files["/index.html"]
+    return files
+
+
+def _file(path: Path) -> Answer:
+    body = path.read_bytes()
+    tag = b'"%b"' % sha256(body).hexdigest()[:32].encode()
+    return Answer(body, kind=_KINDS[path.suffix], headers=((b"etag", tag), *PAGE))

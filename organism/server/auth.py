@@ -1,24 +1,38 @@
-"""Who asks: tokens, and what the one who holds one may do.
+"""Authentication: tokens and one-use tickets; guesses are counted and slowed down (S2, S6).
 
-There are three kinds. Those of *config/tokens.yaml* open the tenant under which they stand. The *operator's* token is
-``ORGANISM_TOKEN``, or was made at the first start and is kept in the data directory. The *page's* token is made at each
-start for the link on the terminal: it carries its own end and a MAC under the directory's key, so it lives 12 hours,
-outlives a restart, and nothing about it is stored. These two are admin of ``default``.
+There are three kinds of tokens. Those of *config/tokens.yaml* open the tenant under which they stand. The *operator's*
+is ``ORGANISM_TOKEN``, or was made at the first start and is kept in the data directory. The *page's* is made at each
+start for the link on the terminal: it carries its own end and a MAC under the directory's key, so it outlives a restart
+and nothing about it is stored. These two are admin of ``default``.
+
+After ten failures in a minute from an address, or for a token's prefix, there is only 429; a valid token is never
+refused for it. A ticket is the only credential that may stand in a URL: a browser cannot send a header with its
+handshake.
 """
 
 from __future__ import annotations
 
 import hmac
+import math
 import os
 import secrets
+from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable, Mapping
 from hashlib import sha256
+from ipaddress import IPv6Address, ip_address
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from organism.config.faults import open_to_everyone
 from organism.config.tokens import TenantEntry
-from organism.errors import ConfigInvalid, CredentialInUrl, InvalidAuthorization, MissingAuthorization
+from organism.errors import (
+    ConfigInvalid,
+    CredentialInUrl,
+    InvalidAuthorization,
+    MissingAuthorization,
+    RateLimitExceeded,
+    TooManyFailures,
+)
 from organism.model.ids import DEFAULT_TENANT
 from organism.model.principal import ADMIN, OPERATOR, PAGE, Principal
 
@@ -40,8 +54,7 @@ _END_DIGITS: Final = 16
 class Tokens:
     """The tokens that this server takes. ``now`` gives seconds since 1970; a clock that goes back revives no token.
 
-    They are found by a MAC of their digest under the server's key: how long a look-up takes says nothing that a guesser
-    could use. Whatever is compared is compared as bytes, in constant time (S2).
+    They are found by a MAC of their digest under the server's key, so the time of a look-up tells a guesser nothing.
     """
 
     def __init__(self, operator: str, key: bytes, now: Callable[[], float]) -> None:
@@ -102,6 +115,155 @@ class Tokens:
         if not hmac.compare_digest(token, self._page_token(end).encode()):
             return None
         return Principal(DEFAULT_TENANT, PAGE, frozenset({ADMIN}), credential=digest, ends=end)
+
+
+class RateLimiter:
+    """At most ``count`` within any ``seconds``; times are of a clock that does not go back."""
+
+    __slots__ = ("_seconds", "_times", "count")
+
+    def __init__(self, count: int, seconds: float) -> None:
+        self.count = count
+        self._seconds = seconds
+        self._times: deque[float] = deque(maxlen=count)
+
+    def wait(self, now: float) -> float:
+        """In how many seconds another one is allowed; 0 if it is now."""
+        if len(self._times) < self.count:
+            return 0.0
+        return max(0.0, self._times[0] + self._seconds - now)
+
+    def note(self, now: float) -> None:
+        """Count one."""
+        self._times.append(now)
+
+
+FAILURES: Final = 10
+SECONDS: Final = 60.0
+REMEMBERED: Final = 10_000
+"""Addresses and prefixes that are remembered; the least recent are forgotten first."""
+_PREFIX_BYTES: Final = 40
+_BARE_BYTES: Final = 8
+_NETWORK_BYTES: Final = 8
+
+
+class Failures:
+    """Counts failed tokens. ``now`` is a clock that does not go back, in seconds; so it is below."""
+
+    def __init__(self, now: Callable[[], float]) -> None:
+        self._now = now
+        self._windows: OrderedDict[bytes, RateLimiter] = OrderedDict()
+
+    def note(self, address: str, token: bytes) -> None:
+        """Count a failed token. Raises ``TooManyFailures`` after too many of them."""
+        now = self._now()
+        windows = [self._window(b"from " + network_of(address)), self._window(b"for " + prefix_of(token))]
+        wait = max(window.wait(now) for window in windows)
+        if wait:
+            raise TooManyFailures(retry_after_s=math.ceil(wait))
+        for window in windows:
+            window.note(now)
+
+    def _window(self, key: bytes) -> RateLimiter:
+        window = self._windows.setdefault(key, RateLimiter(FAILURES, SECONDS))
+        self._windows.move_to_end(key)
+        if len(self._windows) > REMEMBERED:
+            self._windows.popitem(last=False)
+        return window
+
+
+def prefix_of(token: bytes) -> bytes:
+    """The part of a token that is no secret: all before its last ``_``, or its first few bytes."""
+    readable, found, _ = token.rpartition(b"_")
+    return readable[:_PREFIX_BYTES] if found else token[:_BARE_BYTES]
+
+
+def network_of(address: str) -> bytes:
+    """The address; of IPv6 its network, since whoever has one address there has all of them."""
+    try:
+        parsed = ip_address(address)
+    except ValueError:
+        return address.encode()
+    return parsed.packed[:_NETWORK_BYTES] if isinstance(parsed, IPv6Address) else parsed.packed
+
+
+LIFE_SECONDS: Final = 30
+MAX_OPEN: Final = 1000
+"""Unused tickets a token may have, as many as it may open sockets."""
+_BYTES: Final = 32
+
+
+class _Ticket(NamedTuple):
+    who: Principal
+    end: float
+
+
+class Tickets:
+    """Issues and redeems tickets. Their MAC is made under a key that this process alone has."""
+
+    def __init__(self, now: Callable[[], float]) -> None:
+        self._now = now
+        self._key = secrets.token_bytes(_BYTES)
+        self._open: OrderedDict[str, _Ticket] = OrderedDict()
+
+    def issue(self, who: Principal) -> str:
+        """A ticket for ``who``. Raises ``RateLimitExceeded`` if too many are unused."""
+        self._sweep()
+        if sum(each.who.credential == who.credential for each in self._open.values()) >= MAX_OPEN:
+            raise RateLimitExceeded(f"{MAX_OPEN} tickets of this token are unused.", retry_after_s=LIFE_SECONDS)
+        serial = secrets.token_hex(_BYTES // 2)
+        self._open[serial] = _Ticket(who, self._now() + LIFE_SECONDS)
+        return f"{serial}.{self._mac(serial, who)}"
+
+    def redeem(self, said: str) -> Principal:
+        """Who asked for the ticket, which is used up. Raises ``InvalidAuthorization``, whatever is wrong with it."""
+        self._sweep()
+        serial, _, mac = said.partition(".")
+        ticket = self._open.get(serial)
+        if ticket is None or not hmac.compare_digest(mac.encode(), self._mac(serial, ticket.who).encode()):
+            raise InvalidAuthorization(param="query.ticket")
+        del self._open[serial]
+        return ticket.who
+
+    def _sweep(self) -> None:
+        """Forget what has expired; all live equally long, so the oldest come first."""
+        while self._open and next(iter(self._open.values())).end <= self._now():
+            self._open.popitem(last=False)
+
+    def _mac(self, serial: str, who: Principal) -> str:
+        bound = f"{serial} {who.tenant} {who.credential.hex()}"
+        return hmac.new(self._key, bound.encode(), "sha256").hexdigest()
+
+
+class Authenticator:
+    """Authenticates by token or ticket. ``learn`` gets each token that opened: until then only its digest is known."""
+
+    def __init__(self, tokens: Tokens, now: Callable[[], float], learn: Callable[[str], None]) -> None:
+        self.tokens = tokens
+        self._learn = learn
+        self._learned: set[bytes] = set()
+        self.tickets = Tickets(now)
+        self._failures = Failures(now)
+
+    def by_token(self, token: bytes, address: str) -> Principal:
+        """Whose token it is. Raises ``InvalidAuthorization``, or ``TooManyFailures`` after many of them."""
+        try:
+            who = self.tokens.principal(token)
+        except InvalidAuthorization:
+            self._failures.note(address, token)
+            raise
+        if who.credential not in self._learned:
+            self._learned.add(who.credential)
+            self._learn(token.decode("utf-8", "replace"))
+        return who
+
+    def by_ticket(self, ticket: str, address: str) -> Principal:
+        """Who asked for the ticket, as the token stands now. Raises as ``by_token`` does."""
+        try:
+            return self.tokens.current(self.tickets.redeem(ticket))
+        except InvalidAuthorization:
+            self._failures.note(address, b"ticket_")
+            raise
 
 
 def token_in(headers: Mapping[bytes, bytes]) -> bytes:

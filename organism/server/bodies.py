@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
 from types import TracebackType
-from typing import Annotated, Any, Final, Literal, TypeVar
+from typing import Annotated, Any, Final, Literal, TypeVar, dataclass_transform
 
 from pydantic import ConfigDict, Field, Strict, TypeAdapter, ValidationError, with_config
 from pydantic.config import JsonDict
@@ -25,26 +25,31 @@ from organism.errors import (
 from organism.server.problems import MOST_DETAILS
 
 MAX_WAIT_SECONDS: Final = 60.0
-_CLOSED: Final = ConfigDict(extra="forbid")
 _RESULT_OF_DONE: Final[JsonDict] = {
     "anyOf": [{"properties": {"outcome": {"const": "done"}}}, {"properties": {"result": {"type": "null"}}}]
 }
 """The rule of ``IndeterminateBody`` for readers of its schema."""
 
+Body = TypeVar("Body")
 Name = Annotated[str, Field(min_length=1, max_length=200)]
 Names = Annotated[list[Name], Field(max_length=1000)]
 Wait = Annotated[float, Strict(), Field(gt=0, le=MAX_WAIT_SECONDS, allow_inf_nan=False)]
 Position = Annotated[int, Strict(), Field(ge=0, lt=1 << 63)]
 
 
-@with_config(_CLOSED)
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(field,))
+def body(kind: type[Body]) -> type[Body]:
+    """Make a class a record that takes no other fields than its own."""
+    record: type[Body] = dataclass(frozen=True, slots=True, kw_only=True)(kind)
+    return with_config(ConfigDict(extra="forbid"))(record)
+
+
+@body
 class NoBody:
     """A command that needs no fields."""
 
 
-@with_config(_CLOSED)
-@dataclass(frozen=True, slots=True, kw_only=True)
+@body
 class InjectBody:
     """``POST /inject``: ``wait`` is in seconds."""
 
@@ -54,8 +59,7 @@ class InjectBody:
     wait: Wait | None = None
 
 
-@with_config(_CLOSED)
-@dataclass(frozen=True, slots=True, kw_only=True)
+@body
 class ExecuteBody:
     """``POST /tools/execute``: ``arguments`` are of the tool's ``parameters``."""
 
@@ -63,8 +67,7 @@ class ExecuteBody:
     arguments: Annotated[dict[str, Any], Field(examples=[{"expression": "2 * 21"}])] = field(default_factory=dict)
 
 
-@with_config(_CLOSED)
-@dataclass(frozen=True, slots=True, kw_only=True)
+@body
 class McpBody:
     """``POST /mcp``: a message of JSON-RPC 2.0; what the method takes, the Model Context Protocol says."""
 
@@ -76,16 +79,14 @@ class McpBody:
     error: dict[str, Any] | None = None
 
 
-@with_config(_CLOSED)
-@dataclass(frozen=True, slots=True, kw_only=True)
+@body
 class ReplayBody:
     """``POST /dead-letters/{id}/replay``: without ``payload`` it is sent again as it was."""
 
     payload: Any = None
 
 
-@with_config(_CLOSED)
-@dataclass(frozen=True, slots=True, kw_only=True)
+@body
 class ApprovalBody:
     """``POST /approvals/{id}/resolve``."""
 
@@ -103,23 +104,18 @@ class IndeterminateBody:
     result: Any = None
 
 
-Body = TypeVar("Body")
 Places = Mapping[str, str | None]
-"""By the pointer of a command's field, where a request has it."""
+"""Where a request has the fields of a command, by their pointers."""
 
 _KINDS: Final = {"missing": MissingField, "extra_forbidden": UnknownField, "unexpected_keyword_argument": UnknownField}
 
 
 def parsed(kind: type[Body], value: Any) -> Body:
-    """``value`` (JSON) as a ``kind``.
-
-    Raises ``MissingField``, ``UnknownField`` or ``InvalidField`` after the first fault, with all of them in
-    ``details``.
-    """
+    """``value`` (JSON) as a ``kind``. Raises the error of the first fault, with all of them in ``details``."""
     hashable: Any = kind
+    adapter: TypeAdapter[Body] = _adapter(hashable)
     try:
-        found: Body = _adapter(hashable).validate_python(value)
-        return found
+        return adapter.validate_python(value)
     except ValidationError as error:
         raise refusal(error.errors(include_url=False, include_context=False)) from None
 
@@ -152,7 +148,7 @@ def _said(error: ErrorDetails) -> str:
 
 @contextmanager
 def payload_at(place: str) -> Iterator[None]:
-    """What is wrong with a payload is pointed at from the payload on; here it points into the body that holds it."""
+    """Faults of a payload point into the body that holds it at ``place``."""
     try:
         yield
     except InvalidPayload as error:
@@ -163,10 +159,7 @@ def payload_at(place: str) -> Iterator[None]:
 
 @contextmanager
 def named_in(places: Places) -> Iterator[None]:
-    """What is wrong with a field of a command is pointed at by the command's own name of it; here it stands elsewhere.
-
-    None: it stands where no pointer leads, as in the path.
-    """
+    """Faults of a command's fields point to where the request has them; None: in the path, where no pointer leads."""
     try:
         yield
     except OrganismError as error:
@@ -199,9 +192,16 @@ class Faults:
         if len(self._found) == 1:
             raise self._found[0]
         if self._found:
-            faults = tuple(fault for error in self._found for fault in _faults_of(error))
-            raise type(self._found[0])(" ".join(error.message for error in self._found), details=faults)
+            each = [error.details or (Fault(error.param or "", error.message),) for error in self._found]
+            raise type(self._found[0])(" ".join(error.message for error in self._found), details=sum(each, ()))
 
 
-def _faults_of(error: InvalidRequest) -> tuple[Fault, ...]:
-    return error.details or (Fault(error.param or "", error.message),)
+def refuse_unknown(query: Iterable[str], names: Sequence[str]) -> None:
+    """Raise ``UnknownField`` for parameters beside ``names``: what is ignored silently misleads."""
+    faults = Faults()
+    for name in query:
+        if name not in names:
+            takes = f"it takes {', '.join(names)}" if names else "it takes none"
+            with faults:
+                raise UnknownField(f"The parameter {name!r} is not known here; {takes}.", param=f"query.{name}")
+    faults.tell()

@@ -1,7 +1,6 @@
 """What an endpoint gets and gives, and a line of the route table.
 
-An endpoint is ``async def (call) -> Answer``; it knows nothing of ASGI. It raises an ``OrganismError`` to refuse; the
-edge makes the problem of it.
+An endpoint is ``async def (call) -> Answer``, and raises an ``OrganismError`` to refuse.
 """
 
 from __future__ import annotations
@@ -14,13 +13,13 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
 from organism.bootstrap import Organism
-from organism.errors import InvalidField, MissingField, NotFound, UnknownField, UnsupportedMediaType
+from organism.errors import InvalidField, MissingField, NotFound, UnsupportedMediaType
 from organism.model.commands import Command, Done, Idempotency, Injected
 from organism.model.events import Actor
 from organism.model.principal import Principal
 from organism.model.redact import Redactor
-from organism.server.authenticator import Tickets
-from organism.server.bodies import Body, Faults, Places, named_in, parsed, payload_at
+from organism.server.auth import Authenticator, Tokens
+from organism.server.bodies import Body, Places, named_in, parsed, payload_at, refuse_unknown
 from organism.server.connections import ConnectionRegistry
 from organism.server.contract import Contract
 from organism.server.headers import JSON, Header
@@ -32,7 +31,7 @@ from organism.tenants import Tenant
 
 _KEY: Final = re.compile(r"[\x21-\x7e]{1,255}")
 IN_PATH: Final[Places] = {"/thread_id": None, "/agent": None, "/approval": None, "/to": None}
-"""Whom an act concerns stands in its path, and no field is to blame."""
+"""What an act concerns stands in its path: no field is to blame."""
 _TAG: Final = re.compile(r'(?:W/)?"?(\d{1,19})"?')
 
 DEPTH: Final = "SPASS-Caller-Depth"
@@ -60,7 +59,7 @@ class Answer:
 
 
 class Streaming(Protocol):
-    """An answer that has no end yet."""
+    """An answer that goes on."""
 
     async def run(self, receive: Receive, send: Send) -> None:
         """Send until the end, then end the response."""
@@ -75,38 +74,47 @@ def answer(value: Any, status: int = 200, *, position: int | None = None) -> Ans
     return Answer(encoded(value), status, headers=tag)
 
 
-class Speaker(Protocol):
-    """What speaks a protocol of its own; see ``mcp``."""
-
-    async def answer(self, call: Call) -> Answer:
-        """Answer one request."""
+Documents = Callable[[str], Awaitable[bytes]]
+"""Gives a document of the API by its name."""
 
 
-class Process(Protocol):
-    """What endpoints need of the running server besides the organism."""
+class Process:
+    """What endpoints and sockets share of the running server. ``stopping`` is done once the graceful stop begins."""
 
-    organism: Organism
-    cursors: Cursors
-    documents: Callable[[str], Awaitable[bytes]]
-    """Gives a document of the API by its name."""
-    mcp: Speaker
-    tickets: Tickets
-    connections: ConnectionRegistry
-    metrics: Metrics
-    redactor: Redactor
-    stopping: asyncio.Future[None]
-    """Done once the graceful stop begins."""
+    def __init__(self, organism: Organism, tokens: Tokens, key: bytes, documents: Documents, mcp: Endpoint) -> None:
+        self.organism = organism
+        self.documents = documents
+        self.mcp = mcp
+        self.redactor = organism.parts.redactor
+        self.cursors = Cursors(key)
+        self.authenticator = Authenticator(tokens, self._seconds, self.redactor.learn)
+        self.tickets = self.authenticator.tickets
+        self.connections = ConnectionRegistry(tokens, self._seconds)
+        self.metrics = Metrics()
+        self.stopping: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._tails: dict[str, Tail] = {}
 
     def tail(self, tenant: Tenant) -> Tail:
         """The tail that all who watch a tenant share."""
+        if tenant.id not in self._tails:
+            self._tails[tenant.id] = Tail(tenant.log, feed=tenant.feed)
+        return self._tails[tenant.id]
 
     def request_stop(self) -> None:
         """Begin the graceful stop."""
+        if not self.stopping.done():
+            self.stopping.set_result(None)
+
+    def _seconds(self) -> float:
+        return self.organism.parts.monotonic_ns() / 1e9
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One request, authenticated, its body read. ``headers`` have lower-case names; ``params`` are of the path."""
+    """One request, authenticated, its body read. ``headers`` have lower-case names; ``params`` are of the path.
+
+    ``until_left`` waits until the client is gone.
+    """
 
     process: Process
     right: Right
@@ -120,11 +128,10 @@ class Call:
     headers: Mapping[bytes, bytes]
     body: bytes
     until_left: Callable[[], Awaitable[None]]
-    """Wait until the client is gone."""
 
     @property
     def actor(self) -> Actor:
-        """Who is written into the log as the cause of what this call does."""
+        """The cause, in the log, of what this call does."""
         return Actor(self.tenant.id, request_id=self.request_id, principal=self.who.name)
 
     def header(self, name: bytes) -> str:
@@ -132,14 +139,8 @@ class Call:
         return self.headers.get(name, b"").decode("latin-1").strip()
 
     def allow_query(self, *names: str) -> None:
-        """Raise ``UnknownField`` for a parameter that this route does not take: what is ignored silently misleads."""
-        faults = Faults()
-        for name in self.query:
-            if name not in names:
-                takes = f"it takes {', '.join(names)}" if names else "it takes none"
-                with faults:
-                    raise UnknownField(f"The parameter {name!r} is not known here; {takes}.", param=f"query.{name}")
-        faults.tell()
+        """Raise ``UnknownField`` for parameters that this route does not take."""
+        refuse_unknown(self.query, names)
 
     def permit(self, **fields: str) -> None:
         """Raise ``Forbidden`` unless the token may do this to what the body names."""
@@ -162,25 +163,22 @@ class Call:
         return parsed(kind, self.json())
 
     def command_fields(self, *, of_thread: bool = True) -> dict[str, Any]:
-        """What every command takes from the request's headers; keywords for any ``Command``.
-
-        ``If-Match`` is refused where it guards nothing, since only threads have a position to match.
-        """
+        """What every command takes from the request's headers. ``If-Match`` is refused unless it guards a thread."""
         position = self._if_position()
         if not of_thread:
             self.refuse_if_match()
         return {"actor": self.actor, "idempotency": self.idempotency(), "if_position": position}
 
     def refuse_if_match(self) -> None:
-        """Raise ``InvalidField`` for an If-Match where it would guard nothing."""
+        """Raise ``InvalidField`` for an If-Match."""
         if self._if_position() is not None:
             raise InvalidField("If-Match guards a thread; this acts on none.", param="headers.if-match")
 
     def idempotency(self) -> Idempotency | None:
-        """The idempotency key with what it is bound to, if the request has one. Raises ``InvalidField``."""
+        """The idempotency key and what it is bound to, if the request has one. Raises ``InvalidField``."""
         if b"idempotency-key" not in self.headers:
             return None
-        self._if_position()  # one that cannot be read is refused, though the answer may be one that was kept
+        self._if_position()  # one that cannot be read is refused, though the answer may be a recorded one
         key = self.header(b"idempotency-key")
         if not _KEY.fullmatch(key):
             raise InvalidField(
@@ -226,11 +224,10 @@ Endpoint = Callable[[Call], Awaitable[Answer]]
 
 @dataclass(frozen=True, slots=True)
 class Route(Contract):
-    """A line of the route table; what it needs stands in the table of rights, or else there is no such route.
+    """A line of the route table, below ``mount``. Raises ``LookupError`` if the table of rights has no line for it.
 
-    ``by_head`` says that the answer depends on the log alone: the head is its ETag, and an unchanged head is a 304.
-    ``is_kept`` says that its answers show how something then stands: under an idempotency key they are kept whole.
-    ``mount`` is what its ``path`` lies below. The documents are made of its contract.
+    ``by_head``: the answer depends on the log alone; the head is its ETag, and an unchanged head is a 304.
+    ``is_kept``: the answer shows how something then stands; under an idempotency key it is recorded whole.
     """
 
     method: str
@@ -250,7 +247,7 @@ class Route(Contract):
 
 
 def refuse_secret(redactor: Redactor, key: str, pointer: str) -> None:
-    """Raise ``InvalidField`` for a key or an id that holds a live secret: they are kept to be found again."""
+    """Raise ``InvalidField`` for a key or an id that holds a live secret: it would be stored."""
     if redactor.holds(key.encode()) or redactor.holds_token(key.encode()):
         raise InvalidField("A token or key of this server stands here; make one by chance.", param=pointer)
 

@@ -8,9 +8,9 @@ from hashlib import sha256
 from typing import Annotated, Any, Final, Literal
 
 import orjson
-from pydantic import ConfigDict, Field, Strict, with_config
+from pydantic import Field, Strict
 
-from organism.errors import BadPosition, Fault, InvalidField, InvalidRequest, MissingField, UnknownField
+from organism.errors import BadPosition, Fault, InvalidField, InvalidRequest, MissingField
 from organism.model.commands import (
     Command,
     Idempotency,
@@ -25,9 +25,8 @@ from organism.model.commands import (
 from organism.model.events import Actor
 from organism.server import rights
 from organism.server.auth import TICKET
-from organism.server.bodies import Faults, Name, Names, NoBody, Position, parsed
-from organism.server.frames import FRAMES
-from organism.server.push import Filter
+from organism.server.bodies import Faults, Name, Names, NoBody, Position, body, parsed, refuse_unknown
+from organism.server.frames import FRAMES, Filter, as_array, singly
 from organism.server.rights import Right, right_of
 
 LISTS: Final = ("threads", "agents", "events")
@@ -36,11 +35,9 @@ IN_ADDRESS: Final = {"/since": "query.since", "/log": "query.log"}
 """Where the fields of ``subscribe`` are if they come in the address."""
 LONGEST_POSITION: Final = 19
 MAX_POSITION: Final = (1 << 63) - 1
-_CLOSED: Final = ConfigDict(extra="forbid")
 
 
-@with_config(_CLOSED)
-@dataclass(frozen=True, slots=True, kw_only=True)
+@body
 class Subscribe:
     """Replace the filter; with ``since``, go on from that position of the timeline ``log``.
 
@@ -54,8 +51,13 @@ class Subscribe:
     log: Name | None = None
     batch: Annotated[bool, Strict()] = False
 
+    @property
+    def resumes(self) -> bool:
+        """Whether the client has the state already and goes on from a position."""
+        return self.since is not None or self.log is not None
+
     def filter(self) -> Filter:
-        """The three lists. Raises ``InvalidField`` for an event that there is none of."""
+        """Raises ``InvalidField`` for an event that there is none of."""
         unknown = tuple(
             Fault(f"/events/{at}", f"there is no event {name!r}")
             for at, name in enumerate(self.events or ())
@@ -66,7 +68,7 @@ class Subscribe:
         threads, agents, events = (
             None if names is None else frozenset(names) for names in (self.threads, self.agents, self.events)
         )
-        return Filter(threads, agents, events, as_arrays=self.batch)
+        return Filter(threads, agents, events, as_array if self.batch else singly)
 
     def shown(self) -> dict[str, list[str]]:
         """The filter as its answer shows it: the lists that are given."""
@@ -74,8 +76,7 @@ class Subscribe:
         return {name: names for name, names in given.items() if names is not None}
 
 
-@with_config(_CLOSED)
-@dataclass(frozen=True, slots=True, kw_only=True)
+@body
 class InjectCommand:
     """Send a payload from ``console`` to a listener."""
 
@@ -94,64 +95,56 @@ class InjectCommand:
         )
 
 
-@with_config(_CLOSED)
-@dataclass(frozen=True, slots=True, kw_only=True)
+@body
 class Kill:
     """End a thread's whole tree."""
 
     thread_id: Annotated[Name, Field(examples=["thr-01a2b3c4"])]
 
     def command(self, actor: Actor) -> Command:
-        """The command."""
         return KillThread(thread_id=self.thread_id, actor=actor)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AgentOrThread:
-    """Names one of the two."""
+@body
+class Pause:
+    """Pause an agent or a thread: one of them is named."""
 
     agent: Name | None = None
     thread_id: Name | None = None
 
-    def named_thread(self) -> str | None:
-        """The thread, or None if an agent is named. Raises ``MissingField`` or ``InvalidField``."""
-        if not self.agent and not self.thread_id:
-            raise MissingField(
-                "Name an `agent` or a `thread_id`; the whole organism is paused and resumed by "
-                "POST /api/v1/organism/pause and /resume.",
-                param="/agent",
-            )
+    def command(self, actor: Actor) -> Command:
+        """Raises ``MissingField`` or ``InvalidField`` unless one of the two is named."""
         if self.agent and self.thread_id:
             raise InvalidField("Name an `agent` or a `thread_id`, not both.", param="/thread_id")
-        return self.thread_id
+        if self.thread_id:
+            return self.of_thread(self.thread_id, actor)
+        if self.agent:
+            return self.of_agent(self.agent, actor)
+        raise MissingField(
+            "Name an `agent` or a `thread_id`; the whole organism is paused and resumed by "
+            "POST /api/v1/organism/pause and /resume.",
+            param="/agent",
+        )
+
+    def of_agent(self, agent: str, actor: Actor) -> Command:
+        return PauseAgent(agent=agent, actor=actor)
+
+    def of_thread(self, thread_id: str, actor: Actor) -> Command:
+        return PauseThread(thread_id=thread_id, actor=actor)
 
 
-@with_config(_CLOSED)
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Pause(AgentOrThread):
-    """Pause an agent or a thread: one of them is named."""
-
-    def command(self, actor: Actor) -> Command:
-        """Raises ``MissingField`` or ``InvalidField``."""
-        if thread_id := self.named_thread():
-            return PauseThread(thread_id=thread_id, actor=actor)
-        return PauseAgent(agent=self.agent or "", actor=actor)
-
-
-@with_config(_CLOSED)
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Resume(AgentOrThread):
+@body
+class Resume(Pause):
     """Resume an agent or a thread: one of them is named."""
 
-    def command(self, actor: Actor) -> Command:
-        """Raises ``MissingField`` or ``InvalidField``."""
-        if thread_id := self.named_thread():
-            return ResumeThread(thread_id=thread_id, actor=actor)
-        return ResumeAgent(agent=self.agent or "", actor=actor)
+    def of_agent(self, agent: str, actor: Actor) -> Command:
+        return ResumeAgent(agent=agent, actor=actor)
+
+    def of_thread(self, thread_id: str, actor: Actor) -> Command:
+        return ResumeThread(thread_id=thread_id, actor=actor)
 
 
-@with_config(_CLOSED)
-@dataclass(frozen=True, slots=True, kw_only=True)
+@body
 class Resolve:
     """Decide an approval."""
 
@@ -161,14 +154,12 @@ class Resolve:
     comment: Annotated[str, Field(max_length=10_000)] = ""
 
     def command(self, actor: Actor) -> Command:
-        """The command."""
         return ResolveApproval(
             approval=self.approval, decision=self.decision, edits=self.edits, comment=self.comment, actor=actor
         )
 
 
-@with_config(_CLOSED)
-@dataclass(frozen=True, slots=True, kw_only=True)
+@body
 class Auth:
     """The first message of a client that could send no header."""
 
@@ -194,25 +185,12 @@ BODIES: Final[Mapping[str, type[Any]]] = {
     "ping": NoBody,
 }
 COMMANDS: Final[Mapping[str, Kind]] = {
-    name: Kind(body, right_of(rights.COMMANDS, name)) for name, body in BODIES.items()
+    name: Kind(record, right_of(rights.COMMANDS, name)) for name, record in BODIES.items()
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Opening:
-    """What the address of a connection asks for: how to ``begin``, and the ``ticket`` that it comes with."""
-
-    begin: Subscribe
-    ticket: str | None
-
-    @property
-    def resumes(self) -> bool:
-        """Whether the client has the state already and goes on from a position."""
-        return self.begin.since is not None or self.begin.log is not None
-
-
-def opening_of(query: Mapping[str, str], allowed: Sequence[str] = IN_QUERY) -> Opening:
-    """The parsed query, which takes the fields of ``subscribe``; lists are separated by commas.
+def opening_of(query: Mapping[str, str], allowed: Sequence[str] = IN_QUERY) -> Subscribe:
+    """What the query of an address subscribes to; its lists are separated by commas.
 
     Raises ``InvalidRequest`` with all that is wrong.
     """
@@ -220,25 +198,17 @@ def opening_of(query: Mapping[str, str], allowed: Sequence[str] = IN_QUERY) -> O
     given = {}
     for name, text in query.items():
         with faults:
-            if name not in allowed:
-                raise UnknownField(
-                    f"The parameter {name!r} is not known here; it takes {', '.join(allowed)}.", param=f"query.{name}"
-                )
-            given[name] = _value(name, text)
-    given.pop(TICKET, None)
+            refuse_unknown((name,), allowed)
+            if name != TICKET:
+                given[name] = _value(name, text)
     with faults:
-        begin = _begin(given)
+        try:
+            begin = parsed(Subscribe, given)
+            begin.filter()
+        except InvalidRequest as error:
+            places = tuple(Fault("query." + fault.pointer.split("/")[1], fault.message) for fault in error.details)
+            raise type(error)(error.message, details=places) from error
     faults.tell()
-    return Opening(begin, query.get(TICKET))
-
-
-def _begin(given: Mapping[str, Any]) -> Subscribe:
-    try:
-        begin = parsed(Subscribe, given)
-        begin.filter()
-    except InvalidRequest as error:
-        faults = tuple(Fault("query." + fault.pointer.split("/")[1], fault.message) for fault in error.details)
-        raise type(error)(error.message, details=faults) from error
     return begin
 
 

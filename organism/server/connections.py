@@ -2,42 +2,17 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable
 from typing import Final, Protocol
 
 from organism.errors import Forbidden, InvalidAuthorization, RateLimitExceeded
 from organism.model.principal import Principal
-from organism.server.auth import Tokens
+from organism.server.auth import RateLimiter, Tokens
 from organism.server.rights import SOCKET
 
 MAX_SOCKETS: Final = 1000
 NOT_AUTHENTICATED: Final = 4401
 NOT_ALLOWED: Final = 4403
-
-
-class RateLimiter:
-    """At most ``count`` within any ``seconds``: a sliding window over the times of the last ``count``.
-
-    Times are seconds of any clock that does not go back.
-    """
-
-    __slots__ = ("_seconds", "_times", "count")
-
-    def __init__(self, count: int, seconds: float) -> None:
-        self.count = count
-        self._seconds = seconds
-        self._times: deque[float] = deque(maxlen=count)
-
-    def wait(self, now: float) -> float:
-        """In how many seconds another one is allowed; 0 if it is now."""
-        if len(self._times) < self.count:
-            return 0.0
-        return max(0.0, self._times[0] + self._seconds - now)
-
-    def note(self, now: float) -> None:
-        """Count one."""
-        self._times.append(now)
 
 
 class Subscriber(Protocol):

@@ -2,8 +2,7 @@
 
 In this order: the Host is one of ours, no credential stands in the URL, the route is known, the token is valid and
 allows it, the body is small enough (counted while it streams). Then the endpoint runs. Whatever goes wrong becomes a
-problem with the request's id; an unexpected error is logged with its trace and shown without it. Routes are found by a
-dictionary: Starlette's router tries one pattern after the other, and its middleware wraps every request.
+problem with the request's id; an unexpected error is logged with its trace and shown without it.
 """
 
 from __future__ import annotations
@@ -31,16 +30,16 @@ from organism.errors import (
     Stopping,
     UnsupportedMediaType,
 )
+from organism.model.commands import Idempotency
 from organism.model.ids import DEFAULT_TENANT
 from organism.model.principal import Principal
 from organism.model.redact import Redactor
+from organism.pump.idempotency import recorded
 from organism.server import headers as fixed
 from organism.server import problems
 from organism.server.auth import refuse_credentials, token_in
-from organism.server.authenticator import Authenticator
-from organism.server.call import Answer, Call, Process, Receive, Route, Send, until_left
-from organism.server.headers import Header, Hosts
-from organism.server.kept import answered_once
+from organism.server.call import Answer, Call, Endpoint, Process, Receive, Route, Send, until_left
+from organism.server.headers import Hosts
 from organism.server.logs import Access
 from organism.server.rights import OPEN
 
@@ -63,16 +62,9 @@ _log = structlog.get_logger("organism.server")
 class Edge:
     """The ASGI application for HTTP."""
 
-    def __init__(
-        self,
-        process: Process,
-        authenticator: Authenticator,
-        hosts: Hosts,
-        routes: Sequence[Route],
-        page: Mapping[str, Answer],
-    ) -> None:
+    def __init__(self, process: Process, hosts: Hosts, routes: Sequence[Route], page: Mapping[str, Answer]) -> None:
         self._process = process
-        self._authenticator = authenticator
+        self._authenticator = process.authenticator
         self._hosts = hosts
         self._table = Table(routes)
         self._page = page
@@ -81,9 +73,14 @@ class Edge:
         access = Access(f"req-{token_hex(8)}", scope["method"])
         given = await self._given(scope, receive, access)
         try:
-            own = given.also(self._hosts.origins.headers(scope["headers"]))
-            await _send_head(send, own, access.request_id)
-            await _send_body(receive, send, given, scope["method"])
+            await send(_head(given.also(self._hosts.cross_origin(scope["headers"])), access.request_id))
+            if given.stream is None:
+                body = b"" if scope["method"] == "HEAD" else given.body
+                await send({"type": "http.response.body", "body": body})
+            else:
+                if scope["method"] == "HEAD":
+                    given.stream.end()
+                await given.stream.run(receive, send)
         finally:
             if given.stream is not None:
                 self._process.connections.remove_answer(given.stream)
@@ -91,23 +88,22 @@ class Edge:
 
     async def _given(self, scope: Scope, receive: Receive, access: Access) -> Answer:
         """The answer, or the problem of what was raised."""
+        refused: OrganismError
         try:
             return await self._answer(scope, receive, access)
         except OrganismError as error:
-            return self._problem(error, access)
+            refused = error
         except asyncio.CancelledError:  # the server ends, and did not wait for this any longer
-            return self._problem(Stopping(), access)
+            refused = Stopping()
         except Exception:  # noqa: BLE001 - the server's edge: it is recorded, and the client gets its id
             _log.exception("request failed", request_id=access.request_id, method=access.method, route=access.route)
-            return self._problem(OrganismError(), access)
-
-    def _problem(self, error: OrganismError, access: Access) -> Answer:
-        return problem(error, access.request_id, self._process.redactor)
+            refused = OrganismError()
+        return problem(refused, access.request_id, self._process.redactor)
 
     async def _answer(self, scope: Scope, receive: Receive, access: Access) -> Answer:
         headers = headers_of(scope["headers"])
         self._hosts.check_host(headers)
-        if allowed := self._hosts.origins.preflight(scope["method"], headers):
+        if allowed := self._hosts.preflight(scope["method"], headers):
             return Answer(b"", 204, headers=allowed)
         query = query_of(scope["query_string"])
         path = scope["path"]
@@ -115,13 +111,19 @@ class Edge:
             return _unless_known(file, headers)
         route, params = self._table.find(scope["method"], path)
         access.route = route.address
-        who = self._principal(route, params, headers, address_of(scope))
-        access.tenant = who.tenant if who is not NOBODY else None
+        who = NOBODY
+        if route.right is not OPEN:
+            who = self._authenticator.by_token(token_in(headers), address_of(scope))
+            route.right.check_early(who, params)
+            access.tenant = who.tenant
         tenant = self._process.organism.tenants[who.tenant]
         head = ((b"etag", b'"%d"' % tenant.log.head),) if route.by_head else ()  # before the rows are read
-        has_none = scope["method"] in _READING and headers.keys().isdisjoint(_ANNOUNCING)
-        body = b"" if has_none else await _body(receive, headers)
-        who = who if has_none else self._still(who, route, params)
+        body = b""
+        if scope["method"] not in _READING or not headers.keys().isdisjoint(_ANNOUNCING):
+            body = await _body(receive, headers)
+            if who is not NOBODY:  # the token may have ended while the body came
+                who = self._authenticator.tokens.current(who)
+                route.right.check_early(who, params)
         call = Call(
             self._process,
             route.right,
@@ -141,25 +143,10 @@ class Edge:
         given = await (route.endpoint(call) if once is None else answered_once(call, once, route.endpoint))
         if given.stream is not None:
             self._process.connections.add_answer(who, given.stream)
-        whole = given.also(_tag_of(given) if route.is_kept and route.is_tagged else head)
+        if route.is_kept and route.is_tagged:  # an act that is answered by a thread: the tag is its position
+            head = ((b"etag", b'"%d"' % orjson.loads(given.body)["position"]),)
+        whole = given.also(head)
         return _unless_known(whole, headers) if route.method == "GET" else whole  # an act was done, whoever knows it
-
-    def _principal(
-        self, route: Route, params: Mapping[str, str], headers: Mapping[bytes, bytes], address: str
-    ) -> Principal:
-        if route.right is OPEN:
-            return NOBODY
-        who = self._authenticator.by_token(token_in(headers), address)
-        route.right.check_early(who, params)
-        return who
-
-    def _still(self, who: Principal, route: Route, params: Mapping[str, str]) -> Principal:
-        """The principal again: the token may have ended while the body came."""
-        if who is NOBODY:
-            return who
-        now = self._authenticator.tokens.current(who)
-        route.right.check_early(now, params)
-        return now
 
 
 def problem(error: OrganismError, request_id: str, redactor: Redactor) -> Answer:
@@ -170,10 +157,7 @@ def problem(error: OrganismError, request_id: str, redactor: Redactor) -> Answer
 
 
 def headers_of(raw: Sequence[tuple[bytes, bytes]]) -> dict[bytes, bytes]:
-    """The headers by lower-case name; lines of one name are one list (RFC 9110, 5.3).
-
-    Raises ``InvalidField`` if one that decides something stands twice.
-    """
+    """Headers by lower-case name, lines of one name joined. Raises ``InvalidField`` if a deciding one stands twice."""
     headers = dict(raw)
     if len(headers) < len(raw):
         headers = {}
@@ -190,10 +174,7 @@ def address_of(scope: Scope) -> str:
 
 
 def query_of(raw: bytes, *, takes_ticket: bool = False) -> dict[str, str]:
-    """The query's parameters.
-
-    Raises ``InvalidField`` for one that stands twice and ``CredentialInUrl`` for a credential.
-    """
+    """The query's parameters. Raises ``InvalidField`` if one stands twice, ``CredentialInUrl`` for a credential."""
     try:
         pairs = parse_qsl(
             raw.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=_MAX_QUERY_FIELDS
@@ -240,11 +221,6 @@ async def _body(receive: Receive, headers: Mapping[bytes, bytes]) -> bytes:
             return b"".join(parts) if len(parts) > 1 else part
 
 
-def _tag_of(given: Answer) -> tuple[Header, ...]:
-    """The ETag of an act that is answered by a thread: the thread's position."""
-    return ((b"etag", b'"%d"' % orjson.loads(given.body)["position"]),)
-
-
 def _unless_known(given: Answer, headers: Mapping[bytes, bytes]) -> Answer:
     """The answer, or a 304 if the client has it already."""
     if b"if-none-match" not in headers:
@@ -255,22 +231,44 @@ def _unless_known(given: Answer, headers: Mapping[bytes, bytes]) -> Answer:
     return Answer(b"", 304, given.kind, given.headers) if is_known and given.status == HTTPStatus.OK else given
 
 
-async def _send_body(receive: Receive, send: Send, given: Answer, method: str) -> None:
-    if given.stream is None:
-        await send({"type": "http.response.body", "body": b"" if method == "HEAD" else given.body})
-        return
-    if method == "HEAD":
-        given.stream.end()
-    await given.stream.run(receive, send)
-
-
-async def _send_head(send: Send, given: Answer, request_id: str) -> None:
+def _head(given: Answer, request_id: str) -> dict[str, Any]:
     length = ((b"content-length", b"%d" % len(given.body)),) if given.stream is None else ()
     own = {name for name, _ in given.headers}
     always = [header for header in fixed.API if header[0] not in own] if own else fixed.API
     kind = ((b"content-type", given.kind),) if given.body or given.stream is not None else ()
     headers = [*kind, *length, (b"x-request-id", request_id.encode()), *given.headers, *always]
-    await send({"type": "http.response.start", "status": given.status, "headers": headers})
+    return {"type": "http.response.start", "status": given.status, "headers": headers}
+
+
+# -- answers that are recorded under an idempotency key
+
+
+async def answered_once(call: Call, once: Idempotency, endpoint: Endpoint) -> Answer:
+    """The endpoint's answer, or the recorded one of this key, byte for byte (G5). What it raises is not recorded.
+
+    An act that is answered by the ids of what it made needs none of this. One that is answered by an object *as it then
+    stands* cannot be answered again by looking at the object. Its own unit records the key, so it is never done twice;
+    the body follows as a ``call_answered``, and goes to the client once that is on disk. A crash in between leaves a
+    key without a body: no client ever saw one, so the repetition's is the first.
+    """
+
+    async def act() -> Answer:
+        if (first := await _recorded(call, once)) is not None:  # another one began and ended while we looked
+            return first
+        given = await endpoint(call)
+        await call.tenant.keep_answer(once, call.actor, given.status, given.body)
+        return given
+
+    return await call.tenant.keys.answer(once, partial(_recorded, call, once), act)
+
+
+async def _recorded(call: Call, once: Idempotency) -> Answer | None:
+    row = await recorded(call.tenant.log, once, call.tenant.clock.now_us())
+    content = None if row is None or not row["said_at"] else await call.tenant.log.content(row["said_at"])
+    return None if row is None or content is None else Answer(content[0], row["status"])
+
+
+# -- routes
 
 
 _NO_PARAMS: Final[Mapping[str, str]] = {}
@@ -279,7 +277,7 @@ ByMethod = dict[str, Route]
 
 
 class Table:
-    """The routes, found by method and path."""
+    """The routes, most of them found by a dictionary: a router tries one pattern after the other."""
 
     def __init__(self, routes: Sequence[Route]) -> None:
         by_path: dict[str, ByMethod] = {}

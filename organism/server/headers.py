@@ -1,13 +1,13 @@
 """Headers: those of every answer, the names (Host) and pages (Origin) that are served, and what ``Accept`` chooses.
 
-A page of any other site can make a browser ask a server on this machine, and by rebinding a name of its own it can
-even read the answer. So the Host must be a name that was meant, and an Origin that opens a socket must be the page's
-own server (S15). No page of another server may read an answer unless ``--allowed-origin`` lists its origin, and no
-header names the server or its version (S31).
+A page of any other site can make a browser ask a server on this machine, and read the answer by rebinding a name of its
+own. So the Host must be a name that was meant, and an Origin that opens a socket the page's own server (S15). A page of
+another server reads answers only if ``--allowed-origin`` lists it. No header names the server or its version (S31).
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Final
@@ -61,40 +61,19 @@ _ALLOWED: Final[tuple[Header, ...]] = (
 _EXPOSED: Final = (b"access-control-expose-headers", b"etag, retry-after, x-request-id")
 
 
-class Origins:
-    """The origins that are listed. Credentials are never allowed along: a token stands in a header, not in a cookie."""
-
-    def __init__(self, listed: Iterable[str] = ()) -> None:
-        self._listed = frozenset(origin.rstrip("/").lower().encode() for origin in listed)
-
-    def knows(self, origin: bytes) -> bool:
-        return origin.lower() in self._listed
-
-    def headers(self, raw: Sequence[Header]) -> tuple[Header, ...]:
-        """The headers for the page of a listed origin; none for any other."""
-        said = [value for name, value in raw if name == b"origin"] if self._listed else []
-        if len(said) != 1 or not self.knows(said[0]):
-            return ()
-        return ((b"access-control-allow-origin", said[0]), (b"vary", b"origin"), _EXPOSED)
-
-    def preflight(self, method: str, headers: Mapping[bytes, bytes]) -> tuple[Header, ...]:
-        """The answer to a preflight request of a listed origin; empty if this is none."""
-        asks = method == "OPTIONS" and b"access-control-request-method" in headers
-        return _ALLOWED if asks and self.knows(headers.get(b"origin", b"")) else ()
-
-
 LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
 class Hosts:
     """The names that are served: the loopback ones, that of ``--host``, and those of ``--allowed-host``.
 
-    Beside the server's own page those of the listed ``origins`` may open its socket.
+    Pages of the listed ``origins`` may read answers and open the socket. They send a token in a header, so credentials
+    (cookies) are never allowed along.
     """
 
-    def __init__(self, names: Iterable[str], origins: Origins | None = None) -> None:
-        self.origins = origins or Origins()
+    def __init__(self, names: Iterable[str], origins: Iterable[str] = ()) -> None:
         self._names = LOOPBACK | {name.lower() for name in names}
+        self._origins = frozenset(origin.rstrip("/").lower().encode() for origin in origins)
 
     def check_host(self, headers: Mapping[bytes, bytes]) -> None:
         """Raise ``Forbidden`` if the request was meant for another name."""
@@ -109,16 +88,26 @@ class Hosts:
     def check_origin(self, headers: Mapping[bytes, bytes]) -> None:
         """Raise ``Forbidden`` for a browser's page that this server did not serve. Programs send no Origin."""
         said = headers.get(b"origin")
-        if said is None or self.origins.knows(said):
+        if said is None or said.lower() in self._origins:
             return
         origin = urlsplit(said.decode("latin-1").lower())
-        if (
-            origin.scheme not in {"http", "https"}
-            or origin.netloc != headers.get(b"host", b"").decode("latin-1").lower()
-        ):
+        own = headers.get(b"host", b"").decode("latin-1").lower()
+        if origin.scheme not in {"http", "https"} or origin.netloc != own:
             raise Forbidden(
                 f"A page of {said.decode('latin-1')[:100]!r} may not open this server's socket.", param="headers.origin"
             )
+
+    def cross_origin(self, raw: Sequence[Header]) -> tuple[Header, ...]:
+        """The headers that let the page of a listed origin read the answer; none for any other."""
+        said = [value for name, value in raw if name == b"origin"] if self._origins else []
+        if len(said) != 1 or said[0].lower() not in self._origins:
+            return ()
+        return ((b"access-control-allow-origin", said[0]), (b"vary", b"origin"), _EXPOSED)
+
+    def preflight(self, method: str, headers: Mapping[bytes, bytes]) -> tuple[Header, ...]:
+        """The answer to a preflight request of a listed origin; empty if this is none."""
+        asks = method == "OPTIONS" and b"access-control-request-method" in headers
+        return _ALLOWED if asks and headers.get(b"origin", b"").lower() in self._origins else ()
 
 
 @lru_cache(64)
@@ -133,6 +122,7 @@ def _name(host: bytes) -> str:
 
 
 _MAX_RANGES: Final = 50
+_WEIGHT: Final = re.compile(r"0(\.[0-9]*)?|1(\.0*)?|\.[0-9]+")
 
 
 def chosen(accept: str, offers: Sequence[str]) -> str:
@@ -142,28 +132,18 @@ def chosen(accept: str, offers: Sequence[str]) -> str:
     """
     if not accept:
         return offers[0]
-    ranges = [_range(part) for part in accept.lower().split(",")[:_MAX_RANGES]]
-    best = max(offers, key=lambda offer: _quality(offer, ranges))
-    if _quality(best, ranges) <= 0:
+    weights: dict[str, float] = {}
+    for part in accept.lower().split(",")[:_MAX_RANGES]:
+        name, *parameters = (piece.strip() for piece in part.split(";"))
+        said = next((value[2:] for value in parameters if value.startswith("q=")), "1")
+        weights[name] = max(weights.get(name, 0.0), float(said) if _WEIGHT.fullmatch(said) else 0.0)
+    best = max(offers, key=lambda offer: _weight(offer, weights))
+    if not _weight(best, weights):
         raise NotAcceptable(f"This comes as {' or '.join(offers)}; came {accept[:80]!r}.", param="headers.accept")
     return best
 
 
-def _range(part: str) -> tuple[str, float]:
-    """A media range with its weight; one that cannot be read weighs nothing."""
-    name, *parameters = (piece.strip() for piece in part.split(";"))
-    said = next((value[2:] for value in parameters if value.startswith("q=")), "1")
-    try:
-        weight = float(said)
-    except ValueError:
-        weight = 0.0
-    return name, weight if 0 <= weight <= 1 else 0.0
-
-
-def _quality(offer: str, ranges: Sequence[tuple[str, float]]) -> float:
+def _weight(offer: str, weights: Mapping[str, float]) -> float:
     """How much an offer is wanted: as the most specific range that fits it says."""
-    for fitting in (offer, offer.partition("/")[0] + "/*", "*/*"):
-        weights = [weight for name, weight in ranges if name == fitting]
-        if weights:
-            return max(weights)
-    return 0.0
+    fitting = (offer, offer.partition("/")[0] + "/*", "*/*")
+    return next((weights[name] for name in fitting if name in weights), 0.0)

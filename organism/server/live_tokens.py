@@ -1,8 +1,7 @@
 """config/tokens.yaml while the server runs: an edit acts within a second, a bad one changes nothing (S1).
 
-The naive way takes what it finds. In the middle of an edit that is no file, or half of one: everybody is thrown out, or
-`inject` stands where `inject:agent:greeter` will. So a change is taken once it has stayed the same from one look to the
-next. Tenants are opened beside the looking, however long that takes: who is revoked meanwhile ends in time.
+In the middle of an edit there may be no file, or half of one. So a change is taken once it has stayed the same from one
+look to the next. Tenants are opened in a task of their own, so that revocations never wait for that.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ LOOK_SECONDS: Final = 0.2
 MOST_LOOKS: Final = 3
 """A file that never stays the same is taken at this look all the same: a revocation does not wait for ever."""
 AGAIN_SECONDS: Final = 5.0
-"""So long after a failure the same is tried once more."""
+"""How long after a failure the same is tried again."""
 _UNREAD: Final = object()
 _log = structlog.get_logger("organism.server")
 
@@ -33,7 +32,7 @@ Signature = tuple[int, int, int, int] | None
 
 
 class Changes:
-    """Says when a file is to be read, by what a look at it finds. A file that is gone must stay so for two looks."""
+    """Says when a file is to be read, by what a look at it finds."""
 
     def __init__(self) -> None:
         self._taken: object = _UNREAD
@@ -67,7 +66,7 @@ class LiveTokens:
         self._review = review
         self._path = organism.tokens_path
         self._changes = Changes()
-        self._told: set[str] = set()
+        self._logged: set[str] = set()
         self._opening: asyncio.Task[None] | None = None
         self._open_again = 0.0
         self._take(organism.entries)
@@ -87,7 +86,7 @@ class LiveTokens:
                 self._open(loop.time())
             except Exception as error:  # noqa: BLE001 - whatever it is: who is revoked next must be seen all the same
                 self._changes.failed(loop.time())
-                self._tell("tokens_not_taken", error, remedy="the last good ones hold")
+                self._log_once("tokens_not_taken", error, remedy="the last good ones hold")
                 self._review()
             with suppress(TimeoutError):
                 async with asyncio.timeout(LOOK_SECONDS):
@@ -102,7 +101,7 @@ class LiveTokens:
             return  # it is gone since; the next looks will tell
         if seen is None and self._organism.entries:
             _log.warning("tokens_revoked", reason=f"{self._path} is gone", remedy="put it back to undo it")
-        self._told.clear()
+        self._logged.clear()
         self._open_again = 0.0
         self._take(entries)
 
@@ -123,16 +122,15 @@ class LiveTokens:
             try:
                 await self._organism.open_tenants((tenant_id,))
             except Exception as error:  # noqa: BLE001 - as above
-                self._tell("tenant_not_opened", error, tenant=tenant_id, remedy="its tokens wait for it")
+                self._log_once("tenant_not_opened", error, tenant=tenant_id, remedy="its tokens wait for it")
             self._take(self._organism.entries)
 
-    def _tell(self, event: str, error: Exception, **more: str) -> None:
-        """Say what went wrong, once for as long as it stays the same."""
-        reason = error.message if isinstance(error, OrganismError) else repr(error)
-        details = error.details if isinstance(error, OrganismError) else ()
-        faults = [f"{fault.pointer}: {fault.message}" for fault in details]
-        if (said := repr((event, reason, faults, more))) not in self._told:
-            self._told.add(said)
+    def _log_once(self, event: str, error: Exception, **more: str) -> None:
+        """Log what went wrong, once for as long as it stays the same."""
+        known = error if isinstance(error, OrganismError) else OrganismError(repr(error))
+        reason, faults = known.message, [f"{fault.pointer}: {fault.message}" for fault in known.details]
+        if (said := repr((event, reason, faults, more))) not in self._logged:
+            self._logged.add(said)
             _log.error(event, reason=reason, faults=faults, **more)
 
 

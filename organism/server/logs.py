@@ -1,9 +1,7 @@
 """The server's own log: one JSON object a line, or on a terminal a line for people. Nobody can forge one (S31).
 
-JSON escapes whatever could end a line or move a cursor; the lines for people do the same by hand. Each entry passes
-the redactor first, those of libraries too. A request is named by its route and never by its path, which holds whatever
-a client wrote there. What goes well is ``info``; what was refused for want of rights or restraint is a ``warning``;
-what failed is an ``error``.
+Whatever could end a line or move a cursor is escaped, and each entry passes the redactor first, those of libraries too.
+A request is named by its route, never by its path, which holds whatever a client wrote there.
 """
 
 from __future__ import annotations
@@ -27,7 +25,7 @@ Entry = MutableMapping[str, Any]
 
 
 def configure_logs(stream: TextIO, redactor: Redactor, level: str = "warning") -> None:
-    """What is logged from ``level`` on goes to the stream from now on, in lines for people if it is a terminal."""
+    """Log from ``level`` on to the stream, in lines for people if it is a terminal."""
     least = getattr(logging, level.upper())
     shared: list[Processor] = [
         structlog.processors.add_log_level,
@@ -53,7 +51,7 @@ def configure_logs(stream: TextIO, redactor: Redactor, level: str = "warning") -
 
 
 class Redacting:
-    """Takes what is secret out of an entry; whatever is no JSON becomes its text before that."""
+    """Takes secrets out of an entry; whatever is no JSON becomes its text first."""
 
     def __init__(self, redactor: Redactor) -> None:
         self._redactor = redactor
@@ -105,7 +103,7 @@ class Access:
     began: float = field(default_factory=time.monotonic)
 
     def end(self, status: int) -> None:
-        """It is over: say so."""
+        """It is over: log it, as a warning if it was refused for want of rights or restraint."""
         said = _log.error if status >= _FAILED else _log.warning if status in _SUSPECT else _log.info
         said(
             "request",

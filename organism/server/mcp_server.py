@@ -1,7 +1,6 @@
 """The organism as an MCP server, by the protocol's own library: requests are stateless and answered as JSON.
 
-The edge has checked the token; each call is checked once more, by its tool. A refused call is a result that is an
-error, as the protocol wants it for a model.
+The edge has checked the token; each call is checked again, by its tool. A refused call is a result that is an error.
 """
 
 from __future__ import annotations
@@ -69,64 +68,39 @@ class McpServer:
             await self.is_idle.wait()
 
     async def answer(self, call: Call) -> Answer:
-        """Answer one request. Raises ``Stopping``."""
+        """Answer one request. Raises ``Stopping``, or the error of a request that the library refuses."""
         if self._is_closed:
             raise Stopping
         self._under_way += 1
         self.is_idle.clear()
         try:
-            exchange = _Exchange(call)
-            await self._manager.handle_request(exchange.scope(), exchange.receive, exchange.send)
-            return exchange.answer()
+            return await self._handled(call)
         finally:
             self._under_way -= 1
             if not self._under_way:
                 self.is_idle.set()
 
+    async def _handled(self, call: Call) -> Answer:
+        """Hand the request to the library's ASGI application, and gather what it sends."""
+        bodies = [{"type": "http.request", "body": call.body, "more_body": False}]
+        sent: list[MutableMapping[str, Any]] = []
 
-class _Exchange:
-    """A request and its answer, as ASGI passes them."""
+        async def receive() -> dict[str, Any]:
+            if not bodies:
+                await call.until_left()
+                return {"type": "http.disconnect"}
+            return bodies.pop()
 
-    def __init__(self, call: Call) -> None:
-        self._call = call
-        self._is_read = False
-        self._status = 500
-        self._headers: dict[bytes, bytes] = {}
-        self._body = b""
+        async def send(message: MutableMapping[str, Any]) -> None:
+            sent.append(message)
 
-    def scope(self) -> dict[str, Any]:
-        """The request's head."""
-        call = self._call
-        return {
-            "type": "http",
-            "http_version": "1.1",
-            "method": call.method,
-            "path": call.path,
-            "query_string": b"",
-            "headers": list(call.headers.items()),
-            CALL: call,
-        }
-
-    async def receive(self) -> dict[str, Any]:
-        """The request's body once, then the client's disconnect."""
-        if self._is_read:
-            await self._call.until_left()
-            return {"type": "http.disconnect"}
-        self._is_read = True
-        return {"type": "http.request", "body": self._call.body, "more_body": False}
-
-    async def send(self, message: MutableMapping[str, Any]) -> None:
-        """Take a part of the answer."""
-        if message["type"] == "http.response.start":
-            self._status, self._headers = message["status"], dict(message["headers"])
-        else:
-            self._body += message.get("body", b"")
-
-    def answer(self) -> Answer:
-        """The whole answer. Raises the error of a request that the library refuses."""
-        if self._status >= HTTPStatus.BAD_REQUEST:
-            raise _refusal(self._status, self._body)
-        return Answer(self._body, int(self._status), self._headers.get(b"content-type", b"application/json"))
+        head = {"method": call.method, "path": call.path, "headers": [*call.headers.items()], "query_string": b""}
+        await self._manager.handle_request({"type": "http", "http_version": "1.1", **head, CALL: call}, receive, send)
+        start, *rest = sent or [{"status": 500, "headers": []}]
+        body = b"".join(message.get("body", b"") for message in rest)
+        if start["status"] >= HTTPStatus.BAD_REQUEST:
+            raise _refusal(start["status"], body)
+        return Answer(body, int(start["status"]), dict(start["headers"]).get(b"content-type", b"application/json"))
 
 
 def _refusal(status: int, body: bytes) -> OrganismError:

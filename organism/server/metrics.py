@@ -1,14 +1,13 @@
-"""Numbers for an operator's monitoring, in the words of Prometheus: read when they are asked for, kept nowhere else.
+"""Metrics for Prometheus, read when they are asked for.
 
-What stands now is read from the pump and the rows. What became of messages is counted along the log, from the moment
-at which somebody first asks: a process that nobody watches does not count, and a counter may begin at any time.
+Gauges are read from the pump and the rows. What became of messages is counted along the log, from the first scrape on.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 import orjson
@@ -47,7 +46,7 @@ GAUGES: Final[Mapping[str, tuple[str, Callable[[Tenant], float]]]] = {
         lambda tenant: len(tenant.pump.state.routing.spend.open),
     ),
 }
-"""What stands now, by name: what it says, and how it is read."""
+"""By name: the help text, and how it is read."""
 
 
 class Metrics:
@@ -59,28 +58,21 @@ class Metrics:
 
     async def shown(self, tenants: Iterable[Tenant], watching: int, accept: str) -> tuple[bytes, str]:
         """The text, in the form that ``accept`` asks for, and the type of that form."""
-        gauges = await _gauges(tenants)
+        families = [*await _gauges(tenants), *await model_metrics({tenant.id: tenant.log for tenant in tenants})]
+        help_text = "What became of messages, since this process was first asked; retried are attempts that failed."
+        outcomes = CounterMetricFamily("organism_messages", help_text, labels=("tenant", "outcome"))
         for tenant in tenants:
-            self._follow(tenant.id, tenant.log)
+            if tenant.id not in self._outcomes:
+                counts = self._outcomes[tenant.id] = Counter()
+                self._following.append(asyncio.ensure_future(_count(tenant.log, counts)))
+            for outcome, number in self._outcomes[tenant.id].items():
+                outcomes.add_metric((tenant.id, outcome), number)
+        viewers = GaugeMetricFamily("organism_viewers", "Who watches, over a WebSocket or a stream.", value=watching)
         registry = CollectorRegistry()
-        used = await model_metrics({tenant.id: tenant.log for tenant in tenants})
-        registry.register(_Families([*gauges, *self._counters(), *used, _watching(watching)]))
+        registry.register(_Families([*families, outcomes, viewers]))
         ProcessCollector(registry=registry)
         encode, kind = choose_encoder(accept)
         return encode(registry), kind
-
-    def _follow(self, tenant: str, log: Log) -> None:
-        if tenant not in self._outcomes:
-            counts = self._outcomes[tenant] = Counter()
-            self._following.append(asyncio.ensure_future(_count(log, counts)))
-
-    def _counters(self) -> Iterator[Metric]:
-        help_text = "What became of messages, since this process was first asked; retried are attempts that failed."
-        family = CounterMetricFamily("organism_messages", help_text, labels=("tenant", "outcome"))
-        for tenant, counts in self._outcomes.items():
-            for outcome, number in counts.items():
-                family.add_metric((tenant, outcome), number)
-        yield family
 
 
 class _Families:
@@ -101,13 +93,8 @@ async def _count(log: Log, counts: Counter[str]) -> None:
 
 
 async def _gauges(tenants: Iterable[Tenant]) -> list[Metric]:
-    """What stands now."""
-    families = []
-    for name, (said, measure) in GAUGES.items():
-        family = GaugeMetricFamily(name, said, labels=("tenant",))
-        for tenant in tenants:
-            family.add_metric((tenant.id,), measure(tenant))
-        families.append(family)
+    """The current values."""
+    families = {name: GaugeMetricFamily(name, said, labels=("tenant",)) for name, (said, _) in GAUGES.items()}
     depth = GaugeMetricFamily("organism_queue_depth", "Messages that wait for a start.", labels=("tenant", "agent"))
     waiting = GaugeMetricFamily(
         "organism_waiting_for_people",
@@ -115,20 +102,18 @@ async def _gauges(tenants: Iterable[Tenant]) -> list[Metric]:
         labels=("tenant", "what"),
     )
     for tenant in tenants:
+        for name, (_, measure) in GAUGES.items():
+            families[name].add_metric((tenant.id,), measure(tenant))
         state = tenant.pump.state
         for agent in state.rules.listeners:
             depth.add_metric((tenant.id, agent), state.boxes.boxes[agent].waiting)
         for model, query in OPEN.items():
             waiting.add_metric((tenant.id, model), (await tenant.log.rows(model, query)).total)
-    return [*families, depth, waiting]
-
-
-def _watching(number: int) -> Metric:
-    return GaugeMetricFamily("organism_viewers", "Who watches, over a WebSocket or a stream.", value=number)
+    return [*families.values(), depth, waiting]
 
 
 async def model_metrics(logs: Mapping[str, History]) -> list[Metric]:
-    """The counters of these tenants' logs. A cost is exact in the log; here it is a number like any other."""
+    """The counters of these tenants' logs; a cost is exact in the log, here a float."""
     labels = ("tenant", "model", "served_by")
     calls = CounterMetricFamily("organism_model_calls", "Calls of models.", labels=labels)
     tokens = CounterMetricFamily("organism_model_tokens", "Tokens of prompts and answers.", labels=(*labels, "of"))

@@ -1,10 +1,9 @@
 """The past as one viewer wants it: read page by page, and no more of it than may pass the filter.
 
 The naive way reads every event and filters the frames: who looks for one thread among a million events waits for all
-of them. Here the filter goes down to the log (``planned``). A thread's events lie in an index. Of the agents it is
-known in which threads they take part, of rare kinds of events in which threads they stand, and of every type in which
-spans of the log. What is left out makes no frame that passes, so the frames are those of the naive way, which the
-filter still looks at one by one.
+of them. Here the filter goes down to the log (``planned``): there are indexes of the events of a thread, the threads of
+an agent, the threads of rare kinds of events, and the spans of the log that have a type. What is left out makes no
+frame that passes. What frames say of a thread before the page costs a handful of look-ups (``thread_at``).
 """
 
 from __future__ import annotations
@@ -15,12 +14,11 @@ from typing import Final
 
 import orjson
 
-from organism.log.log import SPAN_EVENTS, EventFilter, Log, Query, Where, span_of
+from organism.log.log import SPAN_EVENTS, EventFilter, Log, Query, Row, Where, span_of
 from organism.model.events import ORGANISM, ORGANISM_STREAM, Event
+from organism.projections import threads
 from organism.projections.marks import MARKS
-from organism.server.frames import NAMELESS, Folded, types_of
-from organism.server.learn import learn
-from organism.server.push import WITH_CONTENT, Chunk, Filter
+from organism.server.frames import FOLDED, NAMELESS, PAUSES, WITH_CONTENT, Chunk, Filter, Folded, types_of
 
 STEP_SPANS: Final = 8
 """Spans that are looked at in one go: others need the log's reading thread too."""
@@ -32,17 +30,8 @@ async def stretch(log: Log, types: Sequence[str], after: int, until: int) -> tup
     spans = await log.type_spans(types, span_of(after + 1), span_of(until), STEP_SPANS)
     if not spans:
         return until, until
-    return max(after, spans[0] * SPAN_EVENTS), min(until, _end_of_run(spans) * SPAN_EVENTS)
-
-
-def _end_of_run(spans: Sequence[int]) -> int:
-    """The first span behind those that follow one another without a gap."""
-    end = spans[0]
-    for span in spans:
-        if span != end:
-            break
-        end += 1
-    return end
+    in_a_row = sum(span == spans[0] + at for at, span in enumerate(spans))
+    return max(after, spans[0] * SPAN_EVENTS), min(until, (spans[0] + in_a_row) * SPAN_EVENTS)
 
 
 async def read_events(log: Log, after: int, until: int, wanted: EventFilter, limit: int) -> list[Event]:
@@ -69,10 +58,7 @@ PAGE_BYTES: Final = 64 << 10
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What to ask the log for, up to ``until``; None: nothing there can pass.
-
-    ``is_choice`` says that the threads were chosen for this span alone.
-    """
+    """What to ask the log for, up to ``until``; None: nothing there can pass. ``is_choice``: of some threads alone."""
 
     asked: EventFilter | None
     until: int
@@ -99,10 +85,13 @@ class Past:
         if after >= self._plan.until:
             await self._plan_on(after)
         events, reached = await self._page(self._plan, after)
-        await learn(self._log, self._folded, events)
+        await load_threads(self._log, self._folded, events)
         chunk = Chunk(after, reached, self._folded.frames(events))
         self._folded.position = reached
-        self._events = _fitting(self._events, chunk.size)
+        if chunk.size_bytes > 2 * PAGE_BYTES:
+            self._events = max(LEAST_PAGE, self._events // 2)
+        elif chunk.size_bytes < PAGE_BYTES:
+            self._events = min(MOST_PAGE, self._events * 2)
         return chunk
 
     async def _plan_on(self, after: int) -> None:
@@ -123,13 +112,6 @@ class Past:
             events += await self._log.read(born, born + 1, WITH_CONTENT)
             reached = max(reached, events[-1].position)
         return events, reached
-
-
-def _fitting(events: int, size: int) -> int:
-    """How many events the next page should have, after a page of so many had this size."""
-    if size > 2 * PAGE_BYTES:
-        return max(LEAST_PAGE, events // 2)
-    return min(MOST_PAGE, events * 2) if size < PAGE_BYTES else events
 
 
 async def planned(log: Log, wanted: Filter, after: int) -> Plan:
@@ -168,10 +150,7 @@ async def _marked(log: Log, types: frozenset[str], after: int) -> frozenset[str]
 
 
 async def _of_agents(log: Log, agents: frozenset[str], types: frozenset[str], after: int) -> frozenset[str] | None:
-    """The threads with something that may pass a filter by these agents; None: too many to name.
-
-    A frame that names an agent is of a thread in which that agent takes part. Some name none, and pass.
-    """
+    """The threads with something that may pass a filter by these agents, or names none; None: too many to name."""
     if len(agents) > MANY_AGENTS:
         return None
     moved = Where("position", ">", after)
@@ -185,3 +164,74 @@ async def _named(log: Log, model: str, where: tuple[Where, ...], field: str) -> 
     """A field of the rows that fulfil the conditions; None: too many of them."""
     page = await log.rows(model, Query(where, limit=MANY_THREADS))
     return frozenset(row[field] for row in orjson.loads(page.rows)) if page.total == page.count else None
+
+
+# -- a thread as it stood
+
+
+STATUS: Final = ("thread_created", "thread_reopened", "thread_completed", "thread_failed", "thread_killed")
+PAUSING: Final = ("thread_paused", "thread_resumed", "thread_killed")
+HISTORY: Final = tuple(sorted(FOLDED))
+SHORT_EVENTS: Final = 64
+"""A history of fewer events is read: that takes one look, where a long one takes five."""
+
+
+async def load_threads(log: Log, folded: Folded, events: Sequence[Event]) -> None:
+    """Load what ``folded`` must know before it can make the frames of ``events``."""
+    for thread in folded.unknown(events):
+        row = await thread_at(log, thread, folded.position)
+        if row is not None:
+            folded.threads[thread] = row
+    if folded.is_paused is None and any(event.type == "organism_started" for event in events):
+        paused = await _last(log, ORGANISM_STREAM, tuple(PAUSES), folded.position)
+        folded.is_paused = paused is not None and PAUSES[paused.type]
+
+
+async def thread_at(log: Log, thread: str, position: int) -> Row | None:
+    """The thread's row as its frames showed it at ``position``; None if it was not born yet."""
+    history = await log.read(0, position, EventFilter((thread,), HISTORY), SHORT_EVENTS)
+    if len(history) == SHORT_EVENTS:
+        return await _long_thread_at(log, thread, position)
+    row: Row | None = None
+    for event in history:
+        row = threads.apply(thread, row, event)
+    return row
+
+
+async def _long_thread_at(log: Log, thread: str, position: int) -> Row | None:
+    row = await log.private_row("threads", thread)
+    status = await _last(log, thread, STATUS, position)
+    if row is None or status is None:
+        return None
+    row |= {"status": "active", "error": None, "paused": False}
+    if (pausing := await _last(log, thread, PAUSING, position)) is not None:
+        threads.apply(thread, row, pausing)
+    threads.apply(thread, row, status)
+    row["message_count"] = await _count(log, thread, position)
+    row["participants"] = await _present(log, row, position)
+    return row
+
+
+async def _last(log: Log, stream: str, types: tuple[str, ...], position: int) -> Event | None:
+    found = await log.read(0, position, EventFilter((stream,), types), 1, reverse=True)
+    return found[0] if found else None
+
+
+async def _count(log: Log, thread: str, position: int, *more: Where) -> int:
+    """How many messages of the thread there were at the position."""
+    where = (Where("thread_id", "=", thread), Where("position", "<=", position), *more)
+    return (await log.rows("messages", Query(where, limit=0))).total
+
+
+async def _present(log: Log, row: Row, position: int) -> list[str]:
+    """Who took part at the position: the names are listed in the order in which they came, so a first part of them."""
+    names: list[str] = row["participants"]
+    low, high = 0, len(names)
+    while low < high:
+        middle = (low + high + 1) // 2
+        named = Where("sender", "=", names[middle - 1], ("sender", "receiver"))
+        if await _count(log, row["id"], position, named):
+            low = middle
+        else:
+            high = middle - 1
+    return names[:low]

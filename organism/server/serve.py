@@ -28,9 +28,8 @@ from organism.bootstrap import Organism
 from organism.model.ids import DEFAULT_TENANT
 from organism.server.app import App
 from organism.server.auth import Tokens, operator_token, server_key
-from organism.server.headers import Hosts, Origins
-from organism.server.strict import StrictHttpProtocol
-from organism.server.transport import FrameProtocol
+from organism.server.headers import Hosts
+from organism.server.protocols import FrameProtocol, StrictHttpProtocol
 
 GRACE_SECONDS: Final = 10.0
 SHUTDOWN_SECONDS: Final = 5
@@ -49,10 +48,7 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where to listen. ``allowed_hosts`` are further names that requests may be meant for.
-
-    ``allowed_origins`` are the other servers whose pages may read the answers.
-    """
+    """Where to listen, which further names are served, and the origins whose pages may read answers."""
 
     host: str = "127.0.0.1"
     port: int = 8080
@@ -70,8 +66,7 @@ class Address:
 def listen(address: Address) -> socket.socket:
     """The listening socket. Raises ``OSError`` if the address is taken or not this machine's.
 
-    ``TCP_USER_TIMEOUT`` is handed on to each connection: a peer that takes nothing for eight seconds is gone
-    (S15).
+    Each connection inherits ``TCP_USER_TIMEOUT``: a peer that takes nothing for eight seconds is gone (S15).
     """
     family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
     listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)  # named: else asyncio leaves Nagle on
@@ -99,14 +94,14 @@ def url_of(address: Address, listening: socket.socket) -> str:
 class GracefulServer(uvicorn.Server):
     """uvicorn, which leaves signals to the application and says when it answers."""
 
-    def __init__(self, config: uvicorn.Config, on_signal: Callable[[int], None]) -> None:
+    def __init__(self, config: uvicorn.Config, ready: Callable[[], None], on_signal: Callable[[int], None]) -> None:
         super().__init__(config)
-        self.answers = asyncio.Event()
+        self._ready = ready
         self._on_signal = on_signal
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
-        self.answers.set()
+        self._ready()
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:  # noqa: ARG002 - uvicorn's signature
         """A signal came. Not noting it makes uvicorn end without raising it again, so that the process exits with 0."""
@@ -139,10 +134,7 @@ def exit_within(seconds: float) -> None:
 
 
 class Serving:
-    """A started organism behind a listening socket, until it is told to stop.
-
-    ``end_within`` is told how many seconds the process has left.
-    """
+    """A started organism behind a listening socket. ``end_within`` gets the seconds that the process has left."""
 
     def __init__(
         self,
@@ -158,26 +150,23 @@ class Serving:
         self._loop = asyncio.get_running_loop()
         running.parts.redactor.learn(secrets.key.hex())
         running.parts.redactor.is_live = secrets.tokens.is_live
-        hosts = Hosts((address.host, *address.allowed_hosts), Origins(address.allowed_origins))
+        hosts = Hosts((address.host, *address.allowed_hosts), address.allowed_origins)
         self.app = App(running, secrets.tokens, secrets.key, hosts)
         self._end_within = end_within
         self._was_signalled = False
-        self._server = GracefulServer(_config(self.app, address), self._signalled)
+        self._config = _config(self.app, address)
 
     async def run(self, ready: Callable[[], None] = lambda: None) -> None:
         """Serve until a signal or ``POST /organism/stop``; ``ready`` is called once requests are answered."""
-        serving = asyncio.ensure_future(self._server.serve([self._listening]))
-        answers = asyncio.ensure_future(self._server.answers.wait())
+        server = GracefulServer(self._config, ready, self._signalled)
+        serving = asyncio.ensure_future(server.serve([self._listening]))
         try:
-            await asyncio.wait({serving, answers}, return_when=asyncio.FIRST_COMPLETED)
-            ready()
             await asyncio.wait({serving, self.app.stopping}, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            answers.cancel()
             self.app.request_stop()
             self._end_within(STOP_SECONDS)
             await self._organism.stop(GRACE_SECONDS)
-            self._server.should_exit = True
+            server.should_exit = True
             await serving
             self._end_within(LAST_SECONDS)
 

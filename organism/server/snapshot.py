@@ -9,12 +9,10 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import orjson
-import structlog
 
 from organism.errors import BadPosition, NotFound, OrganismError
 from organism.log.log import CHANGED, Log, Page, Query, Where
-from organism.server.frames import Frame, encode
-from organism.server.wire import frame
+from organism.server.frames import Frame, make_frame
 from organism.tenants import Tenant
 
 COALESCE_SECONDS: Final = 0.05
@@ -29,76 +27,43 @@ _OTHERS: Final = Query(
 _SHOWN: Final = (("threads", _ACTIVE), ("threads", _OTHERS), ("agents", _EVERY_AGENT))
 _STATE: Final = ("state", "current_thread", "paused", "queue_depth")
 
-_log = structlog.get_logger("organism.server")
-
 
 class AgentStates:
     """The newest ``agent_state`` of each agent. ``version`` rises with each change; ``tell`` gets what changed."""
 
     def __init__(self, log: Log, tell: Callable[[Sequence[Frame], int], None]) -> None:
         self.version = 0
+        self.is_due = asyncio.Event()
+        """Set when something may have changed."""
         self._log = log
         self._tell = tell
         self._latest: dict[str, tuple[int, tuple[Any, ...], Frame]] = {}
-        self._is_due = False
-        self._task: asyncio.Task[None] | None = None
 
-    def look_soon(self) -> None:
-        """Something may have changed."""
-        self._is_due = True
-        if self._task is None:
-            self._task = asyncio.ensure_future(self._work())
-            self._task.add_done_callback(self._worked)
-
-    def rest(self) -> None:
-        """Look no more."""
-        if self._task is not None:
-            self._task.cancel()
-            self._task = None
+    async def follow(self) -> None:
+        """Read all agents whenever that is due, and tell what changed."""
+        while True:
+            await self.is_due.wait()
+            self.is_due.clear()
+            with suppress(OrganismError):  # the log is closing; everyone is told so by the tail
+                await self._read()
+            await asyncio.sleep(COALESCE_SECONDS)
 
     def since(self, version: int) -> list[Frame]:
         """The states that changed after ``version``."""
         return [frame for changed, _, frame in self._latest.values() if changed > version]
 
-    async def read(self) -> None:
-        """Read all agents and tell what changed."""
-        rows = orjson.loads((await self._log.rows("agents", _EVERY_AGENT)).rows)
-        changed = [row for row in rows if self._is_news(row)]
+    async def _read(self) -> None:
+        changed: list[Frame] = []
+        for row in orjson.loads((await self._log.rows("agents", _EVERY_AGENT)).rows):
+            name, state = row["name"], {field: row[field] for field in _STATE}
+            values = tuple(state.values())
+            if name not in self._latest or self._latest[name][1] != values:
+                frame = make_frame("agent_state", {"agent": name, **state}, row["current_thread"], name)
+                self._latest[name] = (self.version + 1, values, frame)
+                changed.append(frame)
         if changed:
             self.version += 1
-            frames = [_state_frame(row) for row in changed]
-            for row, made in zip(changed, frames, strict=True):
-                self._latest[row["name"]] = (self.version, _state(row), made)
-            self._tell(frames, self.version)
-
-    def _is_news(self, row: dict[str, Any]) -> bool:
-        known = self._latest.get(row["name"])
-        return known is None or known[1] != _state(row)
-
-    async def _work(self) -> None:
-        while self._is_due:
-            self._is_due = False
-            with suppress(OrganismError):  # the log is closing; everyone is told so by the tail
-                await self.read()
-            await asyncio.sleep(COALESCE_SECONDS)
-
-    def _worked(self, task: asyncio.Task[None]) -> None:
-        if task is not self._task:
-            return
-        self._task = None
-        if (error := task.exception()) is not None:
-            _log.error("states_unread", exc_info=error)
-        elif self._is_due:  # between the end of the task and now
-            self.look_soon()
-
-
-def _state(row: dict[str, Any]) -> tuple[Any, ...]:
-    return tuple(row[name] for name in _STATE)
-
-
-def _state_frame(row: dict[str, Any]) -> Frame:
-    payload = encode("agent_state", {"agent": row["name"], **{name: row[name] for name in _STATE}})
-    return Frame(0, "agent_state", row["current_thread"], frozenset((row["name"],)), frame(payload))
+            self._tell(changed, self.version)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,11 +79,7 @@ class Snapshot:
 
 
 class SnapshotReader:
-    """Reads snapshots of one log. Callers that come while one is read share the next one.
-
-    Reading takes a while under load: were there a reading for each viewer, viewers that all reconnect at once would
-    hold up everyone else.
-    """
+    """Reads snapshots of one log. Callers that come while one is read share the next."""
 
     def __init__(self, log: Log, states: AgentStates) -> None:
         self._log = log
@@ -140,10 +101,7 @@ class SnapshotReader:
         return await self._read()
 
     async def _read(self) -> Snapshot:
-        """It is as of the position of the organism's row.
-
-        Rows read as of the head may be newer if the log moves on meanwhile; then they are read again, as of the past.
-        """
+        """As of the organism's row: other rows that are newer because the log moved on are read again, as of then."""
         log = self._log
         organism = await log.row("organism", "organism")
         if organism is None:
@@ -176,7 +134,7 @@ def organism_row(row: bytes, now_us: int, status: str = "") -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """How a connection begins: the fields of ``connected``, and where it goes on (see ``Viewer.begin``)."""
+    """How a connection begins: the fields of ``connected``; ``announce`` says whether ``caught_up`` shall follow."""
 
     connected: dict[str, Any]
     states_at: int = 0

@@ -33,22 +33,20 @@ from organism.model.principal import Principal
 from organism.model.redact import Redactor
 from organism.server import headers as fixed
 from organism.server import problems
-from organism.server.auth import token_in
-from organism.server.authenticator import Authenticator
+from organism.server.auth import TICKET, token_in
 from organism.server.bodies import named_in, parsed, payload_at
 from organism.server.call import Answer, Process, refuse_secret
-from organism.server.commands import COMMANDS, IN_ADDRESS, Auth, InjectCommand, Kind, Opening, Subscribe, opening_of
+from organism.server.commands import COMMANDS, IN_ADDRESS, Auth, InjectCommand, Kind, Subscribe, opening_of
 from organism.server.connections import NOT_ALLOWED, NOT_AUTHENTICATED
 from organism.server.edge import address_of, headers_of, problem, query_of, refuse_empty
-from organism.server.frames import encode
+from organism.server.frames import encode, websocket_frame
 from organism.server.headers import Hosts
 from organism.server.logs import Access
+from organism.server.protocols import EXTENSION, FrameProtocol
 from organism.server.rights import SOCKET
-from organism.server.snapshot import Start, start_from_position, start_from_snapshot
-from organism.server.transport import EXTENSION, FrameProtocol
-from organism.server.viewer import Tail, Viewer
-from organism.server.wire import frame, parse_json
-from organism.tenants import Tenant
+from organism.server.snapshot import start_from_position, start_from_snapshot
+from organism.server.viewer import Viewer
+from organism.server.wire import parse_json
 
 PATH: Final = "/ws"
 AUTH_SECONDS: Final = 10.0
@@ -65,20 +63,12 @@ _log = structlog.get_logger("organism.server")
 
 
 class WebSockets:
-    """All WebSockets of the process, and the tail of each tenant that viewers share."""
+    """All WebSockets of the process."""
 
-    def __init__(self, process: Process, door: Authenticator, hosts: Hosts) -> None:
+    def __init__(self, process: Process, hosts: Hosts) -> None:
         self.process = process
-        self._door = door
         self._hosts = hosts
-        self._tails: dict[str, Tail] = {}
-        self._unauthenticated = 0
-
-    def tail(self, tenant: Tenant) -> Tail:
-        """The tail that all viewers of a tenant share."""
-        if tenant.id not in self._tails:
-            self._tails[tenant.id] = Tail(tenant.log, feed=tenant.feed)
-        return self._tails[tenant.id]
+        self._unauthenticated = asyncio.Semaphore(MAX_UNAUTHENTICATED)
 
     async def __call__(self, scope: dict[str, Any], receive: Any, send: Any) -> None:
         """Serve one connection, from its handshake to its end."""
@@ -92,8 +82,8 @@ class WebSockets:
                 raise NotFound(f"There is no WebSocket at {scope['path'][:200]!r}; it is at {PATH}.")
             query = query_of(scope["query_string"], takes_ticket=True)
             refuse_empty(query)
-            opening = opening_of(query)
-            if opening.ticket is None and not {b"authorization", b"x-api-key"} & headers.keys():
+            begin = opening_of(query)
+            if TICKET not in query and not {b"authorization", b"x-api-key"} & headers.keys():
                 self._check_room()
         except OrganismError as error:
             await _refuse_handshake(socket, problem(error, access.request_id, self.process.redactor), access.request_id)
@@ -101,45 +91,39 @@ class WebSockets:
             return
         await socket.accept(headers=list(fixed.API))
         connection = Connection(socket, scope["extensions"][EXTENSION], access, self.process.redactor)
+        status: int = HTTPStatus.SWITCHING_PROTOCOLS
         with suppress(WebSocketDisconnect):
-            await self._serve(connection, headers, opening, address_of(scope))
+            try:
+                who = await self._authenticated(connection, headers, query.get(TICKET), address_of(scope))
+                access.tenant = who.tenant
+                await self._serve(connection, who, begin, address_of(scope))
+            except OrganismError as error:
+                status = error.status
+                connection.refuse(connection.first_id if access.tenant is None else None, error)
+                await connection.close(_close_code(error, access.tenant))
+            finally:
+                access.end(status)
 
-    async def _serve(
-        self, connection: Connection, headers: Mapping[bytes, bytes], opening: Opening, address: str
-    ) -> None:
+    async def _serve(self, connection: Connection, who: Principal, begin: Subscribe, address: str) -> None:
+        SOCKET.check(who)
+        session = Session(self.process, connection, who, address)
+        self.process.connections.add(session)
         try:
-            who = await self._authenticated(connection, headers, opening, address)
-        except OrganismError as error:
-            connection.refuse(connection.first_id, error)
-            await connection.close(NOT_AUTHENTICATED)
-            connection.access.end(error.status)
-            return
-        connection.access.tenant = who.tenant
-        connections = self.process.connections
-        try:
-            SOCKET.check(who)
-            session = Session(self, connection, who, address)
-            connections.add(session)
-        except OrganismError as error:
-            connection.refuse(None, error)
-            await connection.close(NOT_ALLOWED if isinstance(error, Forbidden) else POLICY)
-            connection.access.end(error.status)
-            return
-        try:
-            await session.run(opening)
+            await session.run(begin)
         finally:
-            connections.remove(session)
-            connection.access.end(HTTPStatus.SWITCHING_PROTOCOLS)
+            self.process.connections.remove(session)
 
     async def _authenticated(
-        self, connection: Connection, headers: Mapping[bytes, bytes], opening: Opening, address: str
+        self, connection: Connection, headers: Mapping[bytes, bytes], ticket: str | None, address: str
     ) -> Principal:
         """Whose ticket or token it is: of the URL, a header, or the first message. Nothing is sent before."""
-        if opening.ticket is not None:
-            return self._door.by_ticket(opening.ticket, address)
+        authenticator = self.process.authenticator
+        if ticket is not None:
+            return authenticator.by_ticket(ticket, address)
         with suppress(MissingAuthorization):
-            return self._door.by_token(token_in(headers), address)
-        with self._counted_unauthenticated():
+            return authenticator.by_token(token_in(headers), address)
+        self._check_room()
+        async with self._unauthenticated:
             try:
                 async with asyncio.timeout(AUTH_SECONDS):
                     said = _json_of(await connection.receive())
@@ -148,39 +132,23 @@ class WebSockets:
         connection.first_id = _id_of(said)
         if not isinstance(said, dict) or said.get("cmd") != "auth":
             raise MissingAuthorization('Send {"cmd":"auth","token":"…"} first, or an Authorization header.')
-        _, body = _command(said)
-        who = self.principal(body, address)
+        who = _principal(self.process, _command(said)[1], address)
         position = self.process.organism.tenants[who.tenant].log.head
         connection.answer("ok", connection.first_id, {"position": position})
         return who
 
-    def principal(self, body: Auth, address: str) -> Principal:
-        """Whose token an ``auth`` names. Raises ``InvalidAuthorization``."""
-        with named_in({"headers.authorization": "/token"}):
-            return self._door.by_token(body.token.encode(), address)
-
     def _check_room(self) -> None:
-        if self._unauthenticated >= MAX_UNAUTHENTICATED:
+        if self._unauthenticated.locked():
             raise RateLimitExceeded("Too many connections wait for their authentication.")
-
-    @contextmanager
-    def _counted_unauthenticated(self) -> Iterator[None]:
-        self._check_room()
-        self._unauthenticated += 1
-        try:
-            yield
-        finally:
-            self._unauthenticated -= 1
 
 
 class Connection:
-    """One accepted WebSocket: JSON in, frames out."""
+    """One accepted WebSocket: JSON in, frames out. ``first_id`` is of the message that should authenticate it."""
 
     def __init__(self, socket: WebSocket, protocol: FrameProtocol, access: Access, redactor: Redactor) -> None:
         self.protocol = protocol
         self.access = access
         self.first_id: Any = None
-        """The ``id`` of the message that should have authenticated it."""
         self._redactor = redactor
         self._socket = socket
 
@@ -192,24 +160,32 @@ class Connection:
         text: str | None = message.get("text")
         return text
 
-    def say(self, event: str, fields: Mapping[str, Any]) -> None:
-        """Send a frame that holds nothing from outside."""
-        self.protocol.write_frames(frame(encode(event, fields)))
-
     def answer(self, event: str, given: Any, fields: Mapping[str, Any]) -> None:
         """Answer a command; its ``id`` is echoed if it had one."""
         echoed = {} if given is None else {"id": given}
-        self.protocol.write_frames(frame(self._redactor.kept(encode(event, {**echoed, **fields}))))
+        self.protocol.write_frames(websocket_frame(self._redactor.kept(encode(event, {**echoed, **fields}))))
 
     def refuse(self, given: Any, error: OrganismError) -> None:
         """Answer a command with what was wrong."""
         fields = problems.fields(error)
         head = {"id": given, "code": error.code, "error": fields.pop("message")}
         said = encode("error", {**head, **fields, "request_id": self.access.request_id})
-        self.protocol.write_frames(frame(self._redactor.shown(said)))
+        self.protocol.write_frames(websocket_frame(self._redactor.shown(said)))
+
+    @contextmanager
+    def errors_answered(self, given: Any) -> Iterator[None]:
+        """An error is the answer to the command, and the connection lives."""
+        try:
+            yield
+        except OrganismError as error:
+            self.refuse(given, error)
+        except WebSocketDisconnect:
+            raise
+        except Exception:  # noqa: BLE001 - the server's edge: it is recorded, and the client gets its id
+            _log.exception("command failed", request_id=self.access.request_id)
+            self.refuse(given, OrganismError())
 
     async def close(self, code: int) -> None:
-        """Close with a code."""
         with suppress(WebSocketDisconnect, RuntimeError):
             await self._socket.close(code)
 
@@ -217,48 +193,40 @@ class Connection:
 class Session:
     """An authenticated connection: one viewer, and the commands of its client."""
 
-    def __init__(self, sockets: WebSockets, connection: Connection, who: Principal, address: str) -> None:
+    def __init__(self, process: Process, connection: Connection, who: Principal, address: str) -> None:
         self.who = who
-        self._sockets = sockets
-        self._process = sockets.process
+        self._process = process
         self._connection = connection
         self._address = address
-        self._tenant = sockets.process.organism.tenants[who.tenant]
-        self._tail = sockets.tail(self._tenant)
+        self._tenant = process.organism.tenants[who.tenant]
+        self._tail = process.tail(self._tenant)
         self._viewer = Viewer(self._tail, connection.protocol, lambda: self.dismiss(RESTART))
         self._closing: asyncio.Task[None] | None = None
         self._room = asyncio.Semaphore(MAX_UNDER_WAY)
         self._injecting = asyncio.Lock()
 
-    async def run(self, opening: Opening) -> None:
+    async def run(self, begin: Subscribe) -> None:
         """Say how things stand, then serve until the client leaves or the log closes."""
-        self._viewer.want(opening.begin.filter())
+        self._viewer.want(begin.filter())
         try:
-            start = await self._start(opening)
-            self._connection.say("connected", start.connected)
+            self._tail.join(self._viewer)  # what is committed while the snapshot is read stays in the tail's window
+            if begin.resumes:
+                with named_in(IN_ADDRESS):
+                    start = start_from_position(self._tenant.log, begin.since, begin.log)
+            else:
+                start = await start_from_snapshot(self._tenant, self._tail.snapshots, self._process.organism.status)
+            self._connection.protocol.write_frames(websocket_frame(encode("connected", start.connected)))
             self._viewer.begin(start)
             await self._serve_commands()
-        except BadPosition as error:
+        except OrganismError as error:  # a position of no use; or the log is closing, or cannot be read just now
             self._connection.refuse(None, error)
-            await self._connection.close(POLICY)
-        except OrganismError as error:  # the log is closing, or cannot be read just now
-            self._connection.refuse(None, error)
-            await self._connection.close(RESTART)
+            await self._connection.close(POLICY if isinstance(error, BadPosition) else RESTART)
         finally:
             self._viewer.end()
-
-    async def _start(self, opening: Opening) -> Start:
-        self._tail.join(self._viewer)  # what is committed while the snapshot is read stays in the tail's window
-        if not opening.resumes:
-            return await start_from_snapshot(self._tenant, self._tail.snapshots, self._process.organism.status)
-        with named_in(IN_ADDRESS):
-            return start_from_position(self._tenant.log, opening.begin.since, opening.begin.log)
 
     def dismiss(self, code: int) -> None:
         """Close the connection; see ``Subscriber``."""
         self._closing = self._closing or asyncio.ensure_future(self._connection.close(code))
-
-    # -- commands
 
     async def _serve_commands(self) -> None:
         """Carry out commands until the client leaves or is dismissed; what was read by then is still carried out."""
@@ -274,9 +242,13 @@ class Session:
 
     def _read(self, text: str | None) -> tuple[str, Any, Any] | None:
         """A command to be carried out: its name, its body and its id; None if it is answered already."""
-        with self._errors_answered(None):
-            said = self._json(text)
-            with self._errors_answered(_id_of(said)):
+        with self._connection.errors_answered(None):
+            try:
+                said = _json_of(text)
+            except InvalidJson:  # it counts as a command: reading it costs as much
+                self._process.connections.note_command(self.who)
+                raise
+            with self._connection.errors_answered(_id_of(said)):
                 self._process.connections.note_command(self.who)
                 name, body = _command(said)
                 if name not in AT_ONCE:
@@ -284,27 +256,6 @@ class Session:
                 self._check_right(name, body)
                 self._answer_at_once(body, _id_of(said))
         return None
-
-    def _json(self, text: str | None) -> Any:
-        """A message's JSON. One that is not JSON counts as a command: reading it costs as much."""
-        try:
-            return _json_of(text)
-        except InvalidJson:
-            self._process.connections.note_command(self.who)
-            raise
-
-    @contextmanager
-    def _errors_answered(self, given: Any) -> Iterator[None]:
-        """An error is the answer to the command, and the connection lives."""
-        try:
-            yield
-        except OrganismError as error:
-            self._connection.refuse(given, error)
-        except WebSocketDisconnect:
-            raise
-        except Exception:  # noqa: BLE001 - the server's edge: it is recorded, and the client gets its id
-            _log.exception("command failed", request_id=self._connection.access.request_id)
-            self._connection.refuse(given, OrganismError())
 
     def _check_right(self, name: str, body: Any) -> None:
         right = COMMANDS[name].right
@@ -318,14 +269,13 @@ class Session:
             self._subscribe(body, given)
             return
         if isinstance(body, Auth):  # the rights stay those of the token that came first
-            self._sockets.principal(body, self._address)
+            _principal(self._process, body, self._address)
         self._connection.answer("ok", given, {"position": self._viewer.position})
 
     def _subscribe(self, body: Subscribe, given: Any) -> None:
         """The new filter holds from the answered position on."""
-        wanted, start = body.filter(), None
-        if body.since is not None or body.log is not None:
-            start = start_from_position(self._tenant.log, body.since, body.log)
+        wanted = body.filter()
+        start = start_from_position(self._tenant.log, body.since, body.log) if body.resumes else None
         position = self._viewer.position if start is None else start.position
         self._connection.answer("subscribed", given, {"filter": body.shown(), "position": position})
         self._viewer.want(wanted)
@@ -334,7 +284,7 @@ class Session:
 
     async def _carry_out(self, name: str, body: Any, given: Any) -> None:
         """Carry out a command beside the others, unless the client was dismissed since it came."""
-        with self._errors_answered(given):
+        with self._connection.errors_answered(given):
             try:
                 if self._closing is None:
                     self._check_right(name, body)
@@ -364,6 +314,19 @@ class Session:
             sent = await self._tenant.do(body.command(actor, on_sent=lambda *_ids: turn.close()))
         assert isinstance(sent, Injected)  # noqa: S101 - what injects is answered by nothing else; narrows the type
         return sent
+
+
+def _principal(process: Process, body: Auth, address: str) -> Principal:
+    """Whose token an ``auth`` names. Raises ``InvalidAuthorization``."""
+    with named_in({"headers.authorization": "/token"}):
+        return process.authenticator.by_token(body.token.encode(), address)
+
+
+def _close_code(error: OrganismError, tenant: str | None) -> int:
+    """The code of a connection that is refused before its session: not authenticated, not allowed, one too many."""
+    if tenant is None:
+        return NOT_AUTHENTICATED
+    return NOT_ALLOWED if isinstance(error, Forbidden) else POLICY
 
 
 def _json_of(text: str | None) -> Any:

@@ -7,23 +7,20 @@ the client's pace.
 from __future__ import annotations
 
 import asyncio
-import re
+from dataclasses import replace
 from typing import Final
 
 from organism.model.principal import Principal
 from organism.server.call import Receive, Send, until_left
 from organism.server.connections import ConnectionRegistry
-from organism.server.frames import encode
-from organism.server.push import Filter
+from organism.server.frames import Filter, as_events
 from organism.server.snapshot import Start
 from organism.server.viewer import Tail, Viewer
-from organism.server.wire import frame, payloads
 
 HIGH_BYTES: Final = 64 * 1024
 HEARTBEAT_SECONDS: Final = 15.0
 HEARTBEAT: Final = b":\n\n"
 """A comment: proxies see it, listeners do not."""
-_POSITION: Final = re.compile(rb'\{"event":"[a-z_]+","position":(\d+)')
 
 
 class Stream:
@@ -36,7 +33,7 @@ class Stream:
         self._connections = connections
         self._start = start
         self._viewer = Viewer(tail, self, self.end)
-        self._viewer.filter = wanted
+        self._viewer.filter = replace(wanted, form=as_events)
         self._waiting: list[bytes] = []
         self._size = 0
         self._is_over = False
@@ -49,7 +46,7 @@ class Stream:
         leaving = asyncio.ensure_future(self._until_left(receive))
         try:
             if not self._is_over:
-                self.write_frames(frame(encode("connected", self._start.connected)))
+                self._viewer.say("connected", **self._start.connected)
                 self._viewer.begin(self._start)
             while not self._is_over or self._waiting:
                 await self._send_next(send)
@@ -96,11 +93,10 @@ class Stream:
         return self._size >= HIGH_BYTES
 
     def write_frames(self, frames: bytes) -> None:
-        """Take finished WebSocket frames, to be sent as events."""
+        """Take finished events, to be sent."""
         if frames and not self._is_over:
-            written = b"".join(map(_event, payloads(frames)))
-            self._waiting.append(written)
-            self._size += len(written)
+            self._waiting.append(frames)
+            self._size += len(frames)
             self._news.set()
 
     async def drained(self) -> bool:
@@ -109,9 +105,3 @@ class Stream:
             self._room.clear()
             await self._room.wait()
         return not self._is_over
-
-
-def _event(payload: bytes) -> bytes:
-    """One event: its data is the frame's JSON, which is one line; its id is the position, if it has one."""
-    found = _POSITION.match(payload)
-    return b"id: %b\ndata: %b\n\n" % (found[1], payload) if found else b"data: %b\n\n" % payload

@@ -1,8 +1,7 @@
 """Push: one tail of the log for all viewers of a tenant, and a cursor for each viewer; no queue for any.
 
-A queue and a task for each viewer would spend a quarter of the time on waking tasks, and a viewer that stops reading
-would fill memory. Here the tail makes a commit's frames once and writes them to every viewer whose connection has
-room. A viewer that is behind keeps only its position:
+The tail makes a commit's frames once and writes them to every viewer whose connection has room. A viewer that is behind
+keeps only its position:
 
     catching up ──────▶ live ──(its connection has no room)──▶ catching up
         │  from the tail's window if that still reaches back, else from the log
@@ -25,16 +24,14 @@ from organism.log.log import Log
 from organism.model.events import RUN, Event
 from organism.projections.agents import KEYS as AGENT_KEYS
 from organism.pump.feed import Delta, Feed, Live
-from organism.server.frames import Folded, Frame, encode, frame_of
-from organism.server.learn import learn
-from organism.server.past import PAGE_BYTES, Past
-from organism.server.push import ALL, WITH_CONTENT, Chunk, Filter
+from organism.server.frames import WITH_CONTENT, Chunk, Filter, Folded, Frame, as_array, frame_of, make_frame, singly
+from organism.server.past import PAGE_BYTES, Past, load_threads
 from organism.server.snapshot import AgentStates, SnapshotReader, Start
-from organism.server.wire import frame
 
 WINDOW_BYTES: Final = 4 << 20
 CHECKPOINT_SECONDS: Final = 5.0
 QUIET_EVENTS: Final = 1000
+EVERYTHING: Final = Filter()
 
 _log = structlog.get_logger("organism.server")
 
@@ -45,13 +42,13 @@ class Tail:
     def __init__(self, log: Log, window_bytes: int = WINDOW_BYTES, feed: Feed | None = None) -> None:
         self.log = log
         self.position = log.head
-        self._feed = feed or Feed()
-        self._live = Live(self.position)
         self.states = AgentStates(log, self._offer_now)
         self.snapshots = SnapshotReader(log, self.states)
+        self._feed = feed or Feed()
+        self._live = Live(self.position)
         self._window_bytes = window_bytes
         self._window: deque[Chunk] = deque()
-        self._size = 0
+        self._size_bytes = 0
         self._viewers: set[Viewer] = set()
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -60,11 +57,15 @@ class Tail:
         self._viewers.add(viewer)
         if not self._tasks:
             self.position = self.log.head
-            self.states.look_soon()
-            self._join_feed()
-            following = asyncio.ensure_future(self._follow())
-            following.add_done_callback(self._ended)
-            self._tasks = [following, asyncio.ensure_future(self._checkpoints())]
+            self._live = Live(self.position)
+            self._feed.join(self._hear)
+            for delta in self._feed.said():
+                self._hear(delta)
+            self.states.is_due.set()
+            work = (self._follow(), self.states.follow(), self._checkpoints())
+            self._tasks = [asyncio.ensure_future(each) for each in work]
+            for task in self._tasks:
+                task.add_done_callback(self._ended)
 
     def leave(self, viewer: Viewer) -> None:
         """Offer to this viewer no more; with none left, the tail rests."""
@@ -77,61 +78,60 @@ class Tail:
             task.cancel()
         self._tasks = []
         self._feed.leave(self._hear)
-        self.states.rest()
         self._window.clear()
-        self._size = 0
+        self._size_bytes = 0
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        """The log was closed or cannot be read: every viewer reconnects. A tail that rests was cancelled."""
+        if task.cancelled():
+            return
+        if (error := task.exception()) is not None:
+            _log.error("push_ended", exc_info=error, position=self.position)
+        viewers = tuple(self._viewers)
+        self._rest()
+        for viewer in viewers:
+            viewer.close()
 
     def after(self, position: int) -> list[Chunk] | None:
         """The chunks after ``position``, or None if the window has moved on."""
         oldest = self._window[0].after if self._window else self.position
-        if position < oldest:
-            return None
-        return [chunk for chunk in self._window if chunk.last > position]
-
-    async def _follow(self) -> None:
-        folded = Folded(self.position)
-        async for events in self.log.follow(self.position, WITH_CONTENT):
-            await learn(self.log, folded, events)
-            self._offer(Chunk(self.position, events[-1].position, folded.frames(events)))
-            self._place(events)
-            if any(event.type in AGENT_KEYS for event in events):
-                self.states.look_soon()
-
-    def _offer(self, chunk: Chunk) -> None:
-        self.position = chunk.last
-        self._window.append(chunk)
-        self._size += chunk.size
-        while self._size > self._window_bytes and len(self._window) > 1:
-            self._size -= self._window.popleft().size
-        with chunk.shared():
-            for viewer in tuple(self._viewers):
-                viewer.offer(chunk)
-
-    def _join_feed(self) -> None:
-        self._live = Live(self.position)
-        self._feed.join(self._hear)
-        for delta in self._feed.said():
-            self._hear(delta)
-
-    def _hear(self, delta: Delta) -> None:
-        new = self._live.hear(delta)
-        if new is not None:
-            self._offer_text(new)
-
-    def _place(self, events: Sequence[Event]) -> None:
-        """Offer text that was heard ahead of these events and waited for them."""
-        if self._live:
-            for event in events:
-                for delta in self._live.read(event) if event.type in RUN else ():
-                    self._offer_text(delta)
-        self._live.position = self.position
-
-    def _offer_text(self, delta: Delta) -> None:
-        self._offer_now((frame_of(delta),))
+        return None if position < oldest else [chunk for chunk in self._window if chunk.last > position]
 
     def unlogged_text(self) -> list[Frame]:
         """Text of open blocks that is not in the log up to ``position``."""
         return [frame_of(delta) for delta in self._live.unread()]
+
+    async def _follow(self) -> None:
+        folded = Folded(self.position)
+        async for events in self.log.follow(self.position, WITH_CONTENT):
+            await load_threads(self.log, folded, events)
+            self._offer(Chunk(self.position, events[-1].position, folded.frames(events)))
+            self._offer_waiting_text(events)
+            if any(event.type in AGENT_KEYS for event in events):
+                self.states.is_due.set()
+
+    def _offer(self, chunk: Chunk) -> None:
+        self.position = chunk.last
+        self._window.append(chunk)
+        self._size_bytes += chunk.size_bytes
+        while self._size_bytes > self._window_bytes and len(self._window) > 1:
+            self._size_bytes -= self._window.popleft().size_bytes
+        encoded: dict[Filter, bytes] = {}
+        for viewer in tuple(self._viewers):
+            viewer.offer(chunk, encoded)
+
+    def _hear(self, delta: Delta) -> None:
+        new = self._live.hear(delta)
+        if new is not None:
+            self._offer_now((frame_of(new),))
+
+    def _offer_waiting_text(self, events: Sequence[Event]) -> None:
+        """Offer text that was heard ahead of these events and waited for them."""
+        if self._live:
+            for event in events:
+                for delta in self._live.read(event) if event.type in RUN else ():
+                    self._offer_now((frame_of(delta),))
+        self._live.position = self.position
 
     def _offer_now(self, frames: Sequence[Frame], version: int = 0) -> None:
         for viewer in tuple(self._viewers):
@@ -142,17 +142,6 @@ class Tail:
             await asyncio.sleep(CHECKPOINT_SECONDS)
             for viewer in tuple(self._viewers):
                 viewer.checkpoint()
-
-    def _ended(self, following: asyncio.Task[None]) -> None:
-        """The log was closed or cannot be read: every viewer reconnects. A tail that rests was cancelled."""
-        if following.cancelled():
-            return
-        if (error := following.exception()) is not None:
-            _log.error("push_ended", exc_info=error, position=self.position)
-        viewers = tuple(self._viewers)
-        self._rest()
-        for viewer in viewers:
-            viewer.close()
 
 
 class FrameSink(Protocol):
@@ -174,7 +163,7 @@ class Viewer:
 
     def __init__(self, tail: Tail, sink: FrameSink, hang_up: Callable[[], None]) -> None:
         self.position = 0
-        self.filter = ALL
+        self.filter = EVERYTHING
         self._tail = tail
         self._sink = sink
         self._hang_up = hang_up
@@ -208,15 +197,16 @@ class Viewer:
             self._task.cancel()
 
     def say(self, event: str, **fields: Any) -> None:
-        """Send a frame of this viewer's own."""
-        self._sink.write_frames(frame(encode(event, fields)))
+        """Send a frame of this viewer's own; it never comes in an array."""
+        form = singly if self.filter.form is as_array else self.filter.form
+        self._sink.write_frames(form([make_frame(event, fields)]))
 
     # -- what the tail calls
 
-    def offer(self, chunk: Chunk) -> None:
-        """A commit is on disk."""
+    def offer(self, chunk: Chunk, encoded: dict[Filter, bytes]) -> None:
+        """A commit is on disk; ``encoded`` are its frames as other viewers got them."""
         if self._is_live:
-            self._take(chunk)
+            self._take(chunk, encoded)
             if self._sink.is_blocked:
                 self._fall_back(announce=False)
 
@@ -278,15 +268,20 @@ class Viewer:
     def _take_slowly(self, chunk: Chunk) -> bool:
         """Take it in pieces; False if there was no room for all of it. The rest is read again."""
         for piece in chunk.pieces(PAGE_BYTES):
-            self._take(piece)
+            self._take(piece, {})
             if self._sink.is_blocked:
                 return False
         return True
 
-    def _take(self, chunk: Chunk) -> None:
+    def _take(self, chunk: Chunk, encoded: dict[Filter, bytes]) -> None:
         if chunk.last <= self.position:
             return
-        frames = chunk.wire(self.filter, self.position)
+        if self.position > chunk.after:
+            frames = self.filter.wire([frame for frame in chunk.frames if frame.position > self.position])
+        else:
+            if self.filter not in encoded:
+                encoded[self.filter] = self.filter.wire(chunk.frames)
+            frames = encoded[self.filter]
         self.position = chunk.last
         if frames:
             self._announced = chunk.last

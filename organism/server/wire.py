@@ -1,16 +1,12 @@
-"""Bytes in, bytes out: strict JSON from outside, envelopes around finished rows, WebSocket frames.
-
-Rows come from the log as finished JSON; an envelope is put around them by joining bytes, and they are never decoded.
-"""
+"""Bytes in, bytes out: strict JSON from outside, fields spliced into finished rows, cursors."""
 
 from __future__ import annotations
 
 import hmac
 import json
 import re
-import struct
 from base64 import urlsafe_b64decode, urlsafe_b64encode
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from itertools import accumulate
 from typing import Any, Final
@@ -101,35 +97,6 @@ def whole_number(said: str, place: str, least: int, most: int) -> int:
         name = place.rpartition(".")[2]
         raise InvalidField(f"`{name}` is a whole number from {least} to {most}; came {said[:40]!r}.", param=place)
     return int(said)
-
-
-def frame(payload: bytes) -> bytes:
-    """A whole WebSocket text frame from the server (RFC 6455, 5.2): unmasked, so the same bytes serve every viewer."""
-    size = len(payload)
-    if size < 126:  # noqa: PLR2004 - the three forms of a length in RFC 6455
-        return bytes((0x81, size)) + payload
-    if size < 1 << 16:
-        return struct.pack("!BBH", 0x81, 126, size) + payload
-    return struct.pack("!BBQ", 0x81, 127, size) + payload
-
-
-def unframed(wire: bytes) -> bytes:
-    return wire[_HEADS.get(wire[1], 2) :]
-
-
-def payloads(frames: bytes) -> Iterator[bytes]:
-    """The payloads of frames that ``frame`` made, joined one after the other."""
-    start = 0
-    while start < len(frames):
-        short = frames[start + 1]
-        head = _HEADS.get(short, 2)
-        length = int.from_bytes(frames[start + 2 : start + head]) if short in _HEADS else short
-        start += head + length
-        yield frames[start - length : start]
-
-
-_HEADS: Final = {126: 4, 127: 10}
-"""The length of a frame's head, by the second byte; 2 for any other."""
 
 
 _MAC_BYTES: Final = 12

@@ -15,10 +15,9 @@ import jsonschema_rs
 import orjson
 from websockets.asyncio.client import ClientConnection
 
-from organism.server.app import ROUTES
+from organism.server.app import ROUTES, load_page
 from organism.server.documents import asyncapi, openapi
 from organism.server.documents.schemas import Schema
-from organism.server.page import load_page
 
 REFUSED: Final = 400
 NO_ROUTE: Final = frozenset({"not_found", "forbidden", "credential_in_url", "method_not_allowed", "invalid_field"})

@@ -11,8 +11,7 @@ from organism.log.log import EventFilter, Log
 from organism.log.sqlite import SqliteLog
 from organism.model.events import Content, Event, Unit
 from organism.projections import marks, messages, threads
-from organism.server.frames import Folded, Frame
-from organism.server.push import Filter
+from organism.server.frames import Filter, Folded, Frame
 from tests.log.engines import START_US, FixedClock
 
 MODELS = (messages.MODEL, threads.MODEL, marks.MODEL)

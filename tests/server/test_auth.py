@@ -15,32 +15,22 @@ from organism import bootstrap
 from organism.config.tokens import TenantEntry
 from organism.errors import (
     ConfigInvalid,
-    CredentialInUrl,
     InvalidAuthorization,
-    MissingAuthorization,
     RateLimitExceeded,
     TooManyFailures,
 )
 from organism.model.ids import DEFAULT_TENANT, TenantId
 from organism.model.principal import Principal
 from organism.server.auth import (
-    PAGE_LIFE_SECONDS,
-    Tokens,
-    operator_token,
-    refuse_credentials,
-    server_key,
-    token_in,
-)
-from organism.server.authenticator import (
-    FAILURES,
     LIFE_SECONDS,
     MAX_OPEN,
-    REMEMBERED,
+    PAGE_LIFE_SECONDS,
     Authenticator,
-    Failures,
     Tickets,
+    Tokens,
     network_of,
-    prefix_of,
+    operator_token,
+    server_key,
 )
 from organism.server.serve import secrets_of
 from tests.flows.stage import TurnedTime
@@ -123,25 +113,6 @@ def test_a_page_token_cannot_be_given_a_longer_life() -> None:
     prefix, end, mac = tokens.page().split("_")
     with pytest.raises(InvalidAuthorization):
         tokens.principal(f"{prefix}_{int(end, 16) + 1:x}_{mac}".encode())
-
-
-@pytest.mark.parametrize(
-    "headers", [{b"authorization": b"Bearer abc"}, {b"authorization": b"bearer  abc "}, {b"x-api-key": b"abc"}]
-)
-def test_a_token_is_found_in_either_header(headers: dict[bytes, bytes]) -> None:
-    assert token_in(headers) == b"abc"
-
-
-@pytest.mark.parametrize("headers", [{}, {b"authorization": b"Basic abc"}, {b"authorization": b"Bearer "}])
-def test_no_token_is_missing_authorization(headers: dict[bytes, bytes]) -> None:
-    with pytest.raises(MissingAuthorization):
-        token_in(headers)
-
-
-@pytest.mark.parametrize("name", ["token", "API_KEY", "access_token"])
-def test_a_credential_in_the_url_is_refused(name: str) -> None:
-    with pytest.raises(CredentialInUrl):
-        refuse_credentials({name: "x"})
 
 
 def test_a_made_token_is_kept_for_its_owner_alone(tmp_path: Path) -> None:
@@ -245,17 +216,6 @@ def test_after_ten_failures_in_a_minute_a_prefix_gets_429_from_everywhere() -> N
     assert fail(at, b"org_web_1", "10.0.0.99") == 401
 
 
-def test_retry_after_says_when_there_is_room_again() -> None:
-    clock = Turned()
-    failures = Failures(clock)
-    for _ in range(FAILURES):
-        failures.note("10.0.0.1", b"x")
-    clock.now += 10.5
-    with pytest.raises(TooManyFailures) as refused:
-        failures.note("10.0.0.1", b"x")
-    assert refused.value.retry_after_s == 50
-
-
 def test_a_valid_token_is_never_refused_for_the_failures_of_others() -> None:
     at = door(Turned())
     for _ in range(30):
@@ -267,20 +227,6 @@ def test_a_network_of_ipv6_counts_as_one_address() -> None:
     assert network_of("2001:db8::1") == network_of("2001:db8::ffff:1") != network_of("2001:db8:0:1::1")
     assert network_of("10.0.0.1") != network_of("10.0.0.2")
     assert network_of("") == b""
-
-
-def test_a_prefix_is_what_stands_before_the_secret() -> None:
-    assert prefix_of(b"org_ci_0123") == b"org_ci"
-    assert prefix_of(b"0123456789") == b"01234567"
-    assert len(prefix_of(b"x" * 1000 + b"_1")) == 40
-
-
-def test_what_is_remembered_of_failures_is_bounded() -> None:
-    clock = Turned()
-    failures = Failures(clock)
-    for number in range(REMEMBERED + 10):
-        failures.note(f"{number}", b"%d_x" % number)
-    assert len(failures._windows) == REMEMBERED  # noqa: SLF001 - that it is bounded shows nowhere else
 
 
 async def test_a_guesser_gets_429_with_retry_after_and_the_operator_goes_on(hello: Served) -> None:

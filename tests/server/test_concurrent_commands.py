@@ -18,8 +18,8 @@ from tests.flows.disk import Disk
 from tests.server.logged import logged
 from tests.server.served import HELLO, Frames, Served, served
 from tests.server.tenanted import bearer, hello_with, write_tokens
+from tests.server.test_protocols import watching
 from tests.server.test_socket import closed
-from tests.server.test_transport import watching
 
 
 @pytest.fixture

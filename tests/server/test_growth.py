@@ -11,8 +11,6 @@ from urllib.parse import urlsplit
 import orjson
 import pytest
 
-from organism.pump.idempotency import KEY_LIFE_US
-from organism.server import auth, authenticator, connections, lists, serve, snapshot, socket, wire
 from tests.growth import MOST, Growth, no_collector, sizes
 from tests.server.hostile.asking import first_answer
 from tests.server.hostile.large import BODIES, COMMANDS, HEADS, MOST_HEAD_BYTES, Make
@@ -78,16 +76,3 @@ async def test_a_command_costs_in_proportion_to_its_size(hello: Served, name: st
             return len(orjson.dumps(await frames.next()))
 
         assert await growth_of(command, COMMANDS[name], MOST_COMMAND_BYTES) == ""
-
-
-def test_sockets_have_the_limits_of_the_contract() -> None:
-    assert (connections.MAX_SOCKETS, serve.MAX_FRAME_BYTES, serve.PING_SECONDS) == (1000, 256 * 1024, 20)
-    assert (socket.AUTH_SECONDS, authenticator.LIFE_SECONDS) == (10, 30)
-    assert (snapshot.ACTIVE_SHOWN, snapshot.OTHERS_SHOWN) == (500, 100)
-
-
-def test_lists_keys_and_tokens_have_the_numbers_of_the_contract() -> None:
-    assert (lists.DEFAULT_LIMIT, lists.MAX_LIMIT) == (50, 500)
-    assert KEY_LIFE_US == 24 * 3600 * 1_000_000
-    assert auth.PAGE_LIFE_SECONDS == 12 * 3600
-    assert wire.MAX_DEPTH == 64

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from organism.server import strict
+from organism.server import protocols
 from tests.server.hostile.asking import answered, faults_of, lives
 from tests.server.hostile.http import POST, RAW
 from tests.server.served import Served, served
@@ -16,7 +16,7 @@ from tests.server.served import Served, served
 @pytest.fixture
 async def impatient(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Served]:
     """A server that has waited long enough after a second."""
-    monkeypatch.setattr(strict, "SLOW_SECONDS", 1.0)
+    monkeypatch.setattr(protocols, "SLOW_SECONDS", 1.0)
     async with served() as server:
         yield server
 
@@ -55,7 +55,7 @@ async def test_a_slow_client_and_a_crowd_of_silent_ones_delay_nobody(impatient: 
 async def test_a_body_that_comes_byte_by_byte_is_cut_off_though_it_never_pauses(
     monkeypatch: pytest.MonkeyPatch, hello: Served
 ) -> None:
-    monkeypatch.setattr(strict, "BODY_SECONDS", 0.5)
+    monkeypatch.setattr(protocols, "BODY_SECONDS", 0.5)
     reader, writer = await asyncio.open_connection("127.0.0.1", int(hello.url.rsplit(":", 1)[1]))
     writer.write(f"{POST}Content-Length: 1000000\r\n\r\n".encode())
     over = asyncio.ensure_future(reader.read())

@@ -36,63 +36,66 @@ async def judged(server: Served, expected: Expected, asked: str, **more: Any) ->
     return f"{asked[:80]} {str(more.get('content', ''))[:120]}: {fault}" if fault else ""
 
 
-async def test_whatever_is_no_json_is_invalid_json(hello: Served) -> None:
+async def test_whatever_is_no_json_is_invalid_json(shared: Served) -> None:
     addresses = [route.address for route in ROUTES if route.method == "POST"]
     acting = [each.removeprefix("/api/v1") if each.startswith("/api/v1") else f"/{each}" for each in addresses]
     bodies = [("/inject", body) for body in BAD_JSON]
     bodies += [(path.replace("{name}", "greeter"), body) for path in acting for body in (b"{", b'{"a":1,"a":1}')]
     asked = (
-        judged(hello, ({400}, "invalid_json"), f"POST {path}", content=body, headers=JSON) for path, body in bodies
+        judged(shared, ({400}, "invalid_json"), f"POST {path}", content=body, headers=JSON) for path, body in bodies
     )
     assert await faults_of(asked) == []
-    assert await lives(hello)
+    assert await lives(shared)
 
 
-async def test_json_that_is_no_injection_names_its_fault(hello: Served) -> None:
-    asked = (judged(hello, ({400, 404, 413}, ""), "POST /inject", content=body, headers=JSON) for body in ODD_JSON)
+async def test_json_that_is_no_injection_names_its_fault(shared: Served) -> None:
+    before = (await shared.get("/organism"))["total_messages"]
+    asked = (judged(shared, ({400, 404, 413}, ""), "POST /inject", content=body, headers=JSON) for body in ODD_JSON)
     assert await faults_of(asked) == []
-    assert (await hello.get("/organism"))["total_messages"] == 0
-    assert await lives(hello)
+    assert (await shared.get("/organism"))["total_messages"] == before
+    assert await lives(shared)
 
 
-async def test_a_second_opinion_agrees_about_what_is_json(hello: Served) -> None:
+async def test_a_second_opinion_agrees_about_what_is_json(shared: Served) -> None:
     bodies = list(mutations(600))
     assert 50 < sum(is_json for _, is_json in bodies) < 550
 
     async def disagreed(body: bytes, *, is_json: bool) -> str:
-        answer = await hello.call("POST", "/inject", content=body, headers=JSON)
+        answer = await shared.call("POST", "/inject", content=body, headers=JSON)
         is_refused = answer.status_code == 400 and answer.json()["error"]["code"] == "invalid_json"
         return "" if is_refused != is_json and answer.status_code < 500 else f"{body!r}: {answer.text}"
 
     assert await faults_of(disagreed(body, is_json=is_json) for body, is_json in bodies) == []
-    assert await lives(hello)
+    assert await lives(shared)
 
 
-async def test_whatever_is_no_greeting_is_refused_as_a_document(hello: Served) -> None:
+async def test_whatever_is_no_greeting_is_refused_as_a_document(shared: Served) -> None:
+    before = (await shared.get("/organism"))["total_messages"]
     asked = (
-        judged(hello, ({400, 413}, ""), "POST /inject?to=greeter", content=document, headers=XML)
+        judged(shared, ({400, 413}, ""), "POST /inject?to=greeter", content=document, headers=XML)
         for document in BAD_XML
     )
     assert await faults_of(asked) == []
-    assert (await hello.get("/organism"))["total_messages"] == 0
-    assert await lives(hello)
+    assert (await shared.get("/organism"))["total_messages"] == before
+    assert await lives(shared)
 
 
-async def test_a_strange_text_is_told_back_or_refused(hello: Served) -> None:
+async def test_a_strange_text_is_told_back_or_refused(shared: Served) -> None:
     async def mangled(text: str) -> str:
         body = orjson.dumps({"to": "shouter", "payload": {"message": text, "original_sender": "x"}, "wait": 10})
-        answer = await hello.call("POST", "/inject", content=body, headers=JSON)
+        answer = await shared.call("POST", "/inject", content=body, headers=JSON)
         if answer.status_code == 200:
             told = answer.json()["replies"][0]["payload"]["message"]
             return "" if told == text.upper() else f"{text!r} came back as {told!r}"
         return "" if answer.status_code == 400 else f"{text!r}: {answer.text}"
 
     assert await faults_of(map(mangled, STRANGE)) == []
-    assert await lives(hello)
+    assert await lives(shared)
 
 
 @pytest.mark.parametrize("text", HUGE)
-async def test_a_huge_name_key_or_id_is_refused(hello: Served, text: str) -> None:
+async def test_a_huge_name_key_or_id_is_refused(shared: Served, text: str) -> None:
+    before = (await shared.get("/organism"))["total_messages"]
     bodies = [
         ("/inject", {"to": text, "payload": {}}),
         ("/inject", {"to": "greeter", "payload": {text: 1}}),
@@ -105,28 +108,28 @@ async def test_a_huge_name_key_or_id_is_refused(hello: Served, text: str) -> Non
         ("/indeterminate/x/resolve", {"outcome": text}),
     ]
     asked = (
-        judged(hello, ({400, 404, 413}, ""), f"POST {path}", content=orjson.dumps(body), headers=JSON)
+        judged(shared, ({400, 404, 413}, ""), f"POST {path}", content=orjson.dumps(body), headers=JSON)
         for path, body in bodies
     )
     assert await faults_of(asked) == []
-    assert (await hello.get("/organism"))["total_messages"] == 0
-    assert await lives(hello)
+    assert (await shared.get("/organism"))["total_messages"] == before
+    assert await lives(shared)
 
 
 @pytest.mark.parametrize("path", TEXTS)
-async def test_a_strange_text_in_an_address_does_no_harm(hello: Served, path: str) -> None:
-    asked = (judged(hello, ({200, 400, 404, 406}, ""), f"GET {path}".format(quote(text, safe=""))) for text in STRANGE)
+async def test_a_strange_text_in_an_address_does_no_harm(shared: Served, path: str) -> None:
+    asked = (judged(shared, ({200, 400, 404, 406}, ""), f"GET {path}".format(quote(text, safe=""))) for text in STRANGE)
     assert await faults_of(asked) == []
-    assert await lives(hello)
+    assert await lives(shared)
 
 
 @pytest.mark.parametrize("name", ["Idempotency-Key", "If-Match", "If-None-Match", "Accept", "X-Request-Id", "Origin"])
-async def test_a_strange_text_in_a_header_does_no_harm(hello: Served, name: str) -> None:
+async def test_a_strange_text_in_a_header_does_no_harm(shared: Served, name: str) -> None:
     body = orjson.dumps({"to": "greeter", "payload": {"name": "x"}})
     values = {text.encode()[:200] for text in STRANGE if text.isprintable() and text.strip()}
     asked = (
-        judged(hello, ({200, 202, 400, 409}, ""), "POST /inject", content=body, headers={**JSON, name: value})
+        judged(shared, ({200, 202, 400, 409}, ""), "POST /inject", content=body, headers={**JSON, name: value})
         for value in values
     )
     assert await faults_of(asked) == []
-    assert await lives(hello)
+    assert await lives(shared)

@@ -33,12 +33,14 @@ async def refusals(server: Served, said: Iterable[str | bytes]) -> list[str]:
     return codes
 
 
-async def test_whatever_is_no_json_gets_an_error_and_the_connection_lives(hello: Served) -> None:
-    assert set(await refusals(hello, BAD_TEXTS)) == {"invalid_json"}
-    assert await lives(hello)
+async def test_whatever_is_no_json_gets_an_error_and_the_connection_lives(shared: Served) -> None:
+    assert set(await refusals(shared, BAD_TEXTS)) == {"invalid_json"}
+    assert await lives(shared)
 
 
 async def test_whatever_is_no_command_gets_an_error_and_the_connection_lives(hello: Served) -> None:
+    before = (await hello.get("/organism"))["total_messages"]
+    assert len({*BAD_COMMANDS, *BAD_TEXTS, *STRANGE}) > 250
     codes = await refusals(hello, BAD_COMMANDS)
     assert set(codes) >= {
         "missing_field",
@@ -48,20 +50,20 @@ async def test_whatever_is_no_command_gets_an_error_and_the_connection_lives(hel
         "bad_position",
         "invalid_json",
     }
-    assert (await hello.get("/organism"))["total_messages"] == 0
+    assert (await hello.get("/organism"))["total_messages"] == before
     assert await lives(hello)
 
 
-async def test_a_binary_message_gets_an_error_and_the_connection_lives(hello: Served) -> None:
-    assert set(await refusals(hello, [b"", b'{"cmd":"ping"}', b"\xff" * 1000])) == {"invalid_json"}
+async def test_a_binary_message_gets_an_error_and_the_connection_lives(shared: Served) -> None:
+    assert set(await refusals(shared, [b"", b'{"cmd":"ping"}', b"\xff" * 1000])) == {"invalid_json"}
 
 
-async def test_a_strange_text_as_a_command_or_an_id_does_no_harm(hello: Served) -> None:
+async def test_a_strange_text_as_a_command_or_an_id_does_no_harm(shared: Served) -> None:
     commands = [orjson.dumps({"cmd": text, "id": text}).decode() for text in STRANGE]
     named = [orjson.dumps({"cmd": "kill", "thread_id": text or "x", "id": text}).decode() for text in STRANGE]
-    assert set(await refusals(hello, commands)) <= {"invalid_field", "missing_field"}
-    assert set(await refusals(hello, named)) <= {"invalid_field", "not_found"}
-    assert await lives(hello)
+    assert set(await refusals(shared, commands)) <= {"invalid_field", "missing_field"}
+    assert set(await refusals(shared, named)) <= {"invalid_field", "not_found"}
+    assert await lives(shared)
 
 
 async def begun(server: Served) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
@@ -87,24 +89,24 @@ async def closed_after(server: Served, name: str, sent: bytes) -> str:
     return ""
 
 
-async def test_after_what_is_no_frame_the_connection_ends(hello: Served) -> None:
-    assert await faults_of(closed_after(hello, name, sent) for name, sent in BAD_FRAMES.items()) == []
-    assert await lives(hello)
+async def test_after_what_is_no_frame_the_connection_ends(shared: Served) -> None:
+    assert await faults_of(closed_after(shared, name, sent) for name, sent in BAD_FRAMES.items()) == []
+    assert await lives(shared)
 
 
-async def test_what_is_no_utf_8_ends_its_connection_and_leaves_no_trace_in_the_log(hello: Served) -> None:
+async def test_what_is_no_utf_8_ends_its_connection_and_leaves_no_trace_in_the_log(shared: Served) -> None:
     with logged(level="warning") as log:
         texts = {name: sent for name, sent in BAD_FRAMES.items() if name.startswith("no UTF-8")}
-        assert await faults_of(closed_after(hello, name, sent) for name, sent in texts.items()) == []
-        assert await lives(hello)
+        assert await faults_of(closed_after(shared, name, sent) for name, sent in texts.items()) == []
+        assert await lives(shared)
     assert log.entries == []
 
 
 @pytest.mark.parametrize("size", [0, 125, 126, 127, 65_535, 65_536])
-async def test_a_frame_of_any_length_in_its_shortest_form_is_taken(hello: Served, size: int) -> None:
+async def test_a_frame_of_any_length_in_its_shortest_form_is_taken(shared: Served, size: int) -> None:
     padding = size - len(PING)
     said = PING + b" " * padding if padding >= 0 else b" " * size
-    reader, writer = await begun(hello)
+    reader, writer = await begun(shared)
     for byte in frame(0x81, said)[:20]:  # a head that comes byte by byte is a head
         writer.write(bytes([byte]))
         await writer.drain()
@@ -114,7 +116,7 @@ async def test_a_frame_of_any_length_in_its_shortest_form_is_taken(hello: Served
 
 
 @pytest.mark.parametrize("text", HUGE)
-async def test_a_huge_name_key_or_id_is_refused_and_the_connection_lives(hello: Served, text: str) -> None:
+async def test_a_huge_name_key_or_id_is_refused_and_the_connection_lives(shared: Served, text: str) -> None:
     text = text[-60_000:]  # a frame has at most 256 KiB
     said = [
         {"cmd": text},
@@ -127,7 +129,7 @@ async def test_a_huge_name_key_or_id_is_refused_and_the_connection_lives(hello: 
         {"cmd": "resolve", "approval": text, "decision": "approve"},
         {"cmd": "ping", text[:100_000]: 1},
     ]
-    assert len(await refusals(hello, [orjson.dumps(each).decode() for each in said])) == len(said)
+    assert len(await refusals(shared, [orjson.dumps(each).decode() for each in said])) == len(said)
 
 
 async def test_a_refused_auth_is_answered_with_its_id(hello: Served) -> None:
@@ -147,7 +149,3 @@ async def test_who_begins_otherwise_than_by_a_good_token_learns_nothing(hello: S
             await socket.recv()
         assert over.value.rcvd is not None
         assert over.value.rcvd.code == 4401
-
-
-def test_there_is_enough_that_is_hostile() -> None:
-    assert len({*BAD_COMMANDS, *BAD_TEXTS, *STRANGE}) > 250

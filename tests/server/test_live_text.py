@@ -15,7 +15,7 @@ from organism.model.events import Content, Event, Unit
 from organism.projections import READ_MODELS
 from organism.projections.run import fold
 from organism.pump.feed import Delta
-from organism.server.push import Filter
+from organism.server.frames import Filter, as_array
 from organism.server.viewer import Tail
 from tests.server.test_push import Sink, World
 
@@ -248,7 +248,7 @@ async def test_a_filter_that_shows_more_shows_what_is_not_in_the_log_yet(theatre
 
 
 async def test_a_batch_has_a_frame_for_each_piece(theatre: Theatre) -> None:
-    sink, _ = theatre.watch(0, Filter(as_arrays=True))
+    sink, _ = theatre.watch(0, Filter(form=as_array))
     await sink.until("caught_up")
     await theatre.begin()
     await reached(sink, theatre)

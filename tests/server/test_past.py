@@ -10,11 +10,9 @@ import pytest
 
 from organism.log.log import SPAN_EVENTS, Log
 from organism.model.events import Content, Event, Unit
-from organism.server import learn, past
-from organism.server.frames import FRAMES, Folded, Frame
-from organism.server.learn import SHORT_EVENTS, thread_at
-from organism.server.past import Past
-from organism.server.push import Filter
+from organism.server import past
+from organism.server.frames import FRAMES, Filter, Folded, Frame
+from organism.server.past import SHORT_EVENTS, Past, load_threads, thread_at
 from tests.log.engines import START_US
 from tests.server.tales import NAMES, Teller, by_the_naive_way, on_disk
 
@@ -50,7 +48,7 @@ async def test_the_frames_are_those_of_the_naive_way(
     log: Log, monkeypatch: pytest.MonkeyPatch, step: int, short: int
 ) -> None:
     monkeypatch.setattr(past, "STEP_EVENTS", step)
-    monkeypatch.setattr(learn, "SHORT_EVENTS", short)
+    monkeypatch.setattr(past, "SHORT_EVENTS", short)
     teller = Teller(log, seed=1)
     head = await teller.tell(150)
     chance = random.Random(step)
@@ -74,7 +72,7 @@ async def test_the_very_next_event_is_found(log: Log, monkeypatch: pytest.Monkey
 
 async def test_what_is_written_while_it_is_read_follows(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(past, "STEP_EVENTS", 8)
-    monkeypatch.setattr(learn, "SHORT_EVENTS", 3)
+    monkeypatch.setattr(past, "SHORT_EVENTS", 3)
     teller, wanted = Teller(log, seed=2), Filter(agents=frozenset({"ann"}))
     reading, found = Past(log, wanted, 0), list[Frame]()
     for _ in range(20):
@@ -99,7 +97,7 @@ async def test_a_page_has_as_much_as_a_socket_takes(log: Log) -> None:
     head = await log.commit(chatter(1000))
     reading, sizes = Past(log, Filter(), 0), []
     while reading.position < head:
-        sizes.append((await reading.read()).size)
+        sizes.append((await reading.read()).size_bytes)
     large = [size for size in sizes if size > 1 << 20]
     assert len(large) < 5, "the page shrinks as soon as events are large"
     assert len(sizes) > 200
@@ -157,5 +155,5 @@ async def test_a_start_says_whether_the_organism_was_paused_long_before(log: Log
         await log.commit(Unit(None, [Event(kind, {})], START_US, {}))
     folded = Folded(log.head - 1)
     events = await log.read(folded.position)
-    await learn.learn(log, folded, events)
+    await load_threads(log, folded, events)
     assert status.encode() in folded.frames(events)[0].wire

@@ -18,8 +18,8 @@ from organism.log.memory import MemoryLog
 from organism.model.events import Content, Event, Unit
 from organism.projections import READ_MODELS
 from organism.pump.feed import Feed
+from organism.server.frames import Filter, as_array
 from organism.server.past import MOST_PAGE
-from organism.server.push import Filter
 from organism.server.snapshot import Start
 from organism.server.viewer import QUIET_EVENTS, Tail, Viewer
 
@@ -163,7 +163,7 @@ async def test_frames_are_encoded_once_for_all_who_want_the_same(world: World) -
 
 async def test_whoever_comes_with_a_position_catches_up_and_is_told_so(world: World) -> None:
     await world.say_often(MOST_PAGE)
-    plain, arrays = world.watch(since=3)[0], world.watch(since=3, wanted=Filter(as_arrays=True))[0]
+    plain, arrays = world.watch(since=3)[0], world.watch(since=3, wanted=Filter(form=as_array))[0]
     for sink in (plain, arrays):
         await sink.until("caught_up")
     head = await world.say("t")
@@ -234,8 +234,8 @@ async def test_a_changed_filter_holds_from_where_the_viewer_is(world: World) -> 
 
 
 async def test_in_arrays_each_commit_is_one_frame(world: World) -> None:
-    sink, viewer = world.watch(wanted=Filter(as_arrays=True))
-    none, _ = world.watch(wanted=Filter(events=frozenset({"error"}), as_arrays=True))
+    sink, viewer = world.watch(wanted=Filter(form=as_array))
+    none, _ = world.watch(wanted=Filter(events=frozenset({"error"}), form=as_array))
     plain, _ = world.watch()
     head = await world.say("t", "u")
     last = await world.say("v")

@@ -11,7 +11,8 @@ from websockets.protocol import Protocol, Side
 from websockets.protocol import State as WireState
 
 from organism.errors import InvalidField, InvalidJson
-from organism.server.wire import MAX_DEPTH, Cursors, frame, microseconds, parse_json, splice
+from organism.server.frames import websocket_frame
+from organism.server.wire import MAX_DEPTH, Cursors, microseconds, parse_json, splice
 
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text(),
@@ -63,7 +64,7 @@ def test_fields_are_spliced_into_finished_json() -> None:
 @pytest.mark.parametrize("size", [0, 125, 126, 65_535, 65_536, 200_000])
 def test_a_frame_is_what_a_client_reads(size: int) -> None:
     client = Protocol(Side.CLIENT, state=WireState.OPEN, max_size=None)
-    client.receive_data(frame(b"x" * size))
+    client.receive_data(websocket_frame(b"x" * size))
     (read,) = client.events_received()
     assert isinstance(read, Frame)
     assert (read.opcode, read.fin, len(read.data)) == (Opcode.TEXT, True, size)

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from pathlib import Path
 from typing import Any
 
 import orjson
 
-from tests.server.served import Served
+from organism.server.commands import BODIES
+from organism.server.connections import NOT_ALLOWED, NOT_AUTHENTICATED
+from organism.server.frames import FRAMES
+from organism.server.socket import POLICY, RESTART
+from tests.server.served import LISTENERS, Frames, Served
 
 DOC = Path(__file__).parents[2] / "docs" / "wire.md"
 EXAMPLE = re.compile(r"^(GET|POST|DELETE) (/\S+)(?: (\{.*\}))?\n(\d{3}) (\{.*\})$", re.MULTILINE)
@@ -65,3 +70,86 @@ def test_an_example_can_be_wrong() -> None:
     assert not fits([1], [1, 2])
     assert not fits([1, 2, "…"], [1])
     assert fits([1, "…"], [1, 2, 3])
+
+
+PAGE = (Path(__file__).parents[2] / "docs" / "wire.md").read_text("utf-8")
+SECTION = PAGE.partition("the WebSocket `/ws`\n")[2].partition("\n## ")[0]
+WORD = re.compile(r"[a-z_]+")
+
+
+def rows(heading: str) -> dict[str, str]:
+    """A table of the section: what stands in the first column, and in the second."""
+    table = SECTION.partition(f"| {heading} |")[2].partition("\n\n")[0]
+    cells = [line.split(" | ") for line in table.splitlines() if line.startswith("| ")]
+    return {name: row[1] for row in cells for name in WORD.findall(row[0]) + re.findall(r"\d{4}", row[0])}
+
+
+def test_every_frame_is_told_and_no_other() -> None:
+    assert rows("`event`").keys() == FRAMES
+
+
+def test_every_command_is_told_with_each_of_its_fields() -> None:
+    told = rows("command")
+    assert told.keys() == BODIES.keys()
+    for name, body in BODIES.items():
+        missing = [field.name for field in dataclasses.fields(body) if f"`{field.name}" not in told[name]]
+        assert [field for field in missing if not re.search(rf"\b{field}\b", told[name])] == []
+
+
+def test_every_close_code_is_told() -> None:
+    assert rows("closed with").keys() >= {str(code) for code in (NOT_AUTHENTICATED, NOT_ALLOWED, POLICY, RESTART)}
+
+
+async def test_frames_have_the_fields_that_are_told(hello: Served) -> None:
+    told = {name: set(WORD.findall(text)) for name, text in rows("`event`").items()}
+    async with hello.socket() as socket:
+        frames = Frames(socket)
+        await frames.until("connected")
+        await hello.inject()
+        for frame in await frames.until("thread_updated"):
+            assert frame.keys() - {"event", "position"} <= told[frame["event"]]
+            assert frame.get("message", {}).keys() <= told["message"]
+
+
+TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
+PARTICIPANTS = ["console", "greeter", "shouter", "response-handler"]
+
+
+async def test_objects_have_the_documented_fields_and_values(hello: Served) -> None:
+    said = await hello.inject()
+    agent = await hello.get("/agents/greeter")
+    thread = await hello.get(f"/threads/{said['thread_id']}")
+    message = thread["messages"][1]
+    organism = await hello.get("/organism")
+    assert all(TIME.fullmatch(time) for time in (agent["last_activity"], message["timestamp"], thread["created_at"]))
+    assert list(agent.items())[:8] == [
+        ("name", "greeter"),
+        ("description", "Greeting agent - forwards to shouter"),
+        ("is_agent", True),
+        ("peers", ["shouter"]),
+        ("payload_class", "handlers.hello.Greeting"),
+        ("state", "idle"),
+        ("current_thread", None),
+        ("queue_depth", 0),
+    ]
+    assert (message["id"][:4], message["thread_id"]) == ("msg-", said["thread_id"])
+    assert {name: message[name] for name in ("from", "to", "payload_type", "payload")} == {
+        "from": "greeter",
+        "to": "shouter",
+        "payload_type": "GreetingResponse",
+        "payload": {"message": "Hello, Dan!", "original_sender": "console"},
+    }
+    assert {name: thread[name] for name in ("id", "status", "participants", "message_count", "error")} == {
+        "id": said["thread_id"],
+        "status": "completed",
+        "participants": PARTICIPANTS,
+        "message_count": 4,
+        "error": None,
+    }
+    assert {name: organism[name] for name in ("name", "status", "agent_count", "active_threads", "total_messages")} == {
+        "name": "hello-world",
+        "status": "running",
+        "agent_count": len(LISTENERS),
+        "active_threads": 0,
+        "total_messages": 4,
+    }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from organism.errors import BadPosition, RateLimitExceeded
-from organism.server.authenticator import LIFE_SECONDS
+from organism.server.auth import LIFE_SECONDS
 from organism.server.bodies import NoBody, named_in
 from organism.server.call import Answer, Call, Route, answer
 from organism.server.commands import IN_ADDRESS, LISTS, Subscribe, opening_of, position_in
@@ -28,7 +28,7 @@ async def events(call: Call) -> Answer:
 
     ``Last-Event-ID``, else ``since``, goes on after a position that the client has, as ``/ws?since=`` does.
     """
-    asked = opening_of(call.query, TAKEN).begin
+    asked = opening_of(call.query, TAKEN)
     tail = call.process.tail(call.tenant)
     start = await _start(call, asked, tail)
     stream = Stream(call.who, call.process.connections, tail, asked.filter(), start)

@@ -17,7 +17,7 @@ from organism.errors import HandlingFailed, NotAcceptable, NotFound, Stopping
 from organism.model.commands import Inject
 from organism.pump.rules import call_json, tool_spec
 from organism.server.bodies import MAX_WAIT_SECONDS, ExecuteBody, McpBody
-from organism.server.call import CALLER, Answer, Call, Process, Route, answer, caller_fields
+from organism.server.call import CALLER, Answer, Call, Route, answer, caller_fields
 from organism.server.contract import ACT, SENDING_REFUSED, Gives, gives
 from organism.server.rights import gone_tool_right
 from organism.server.shapes.objects import Injected as Sent
@@ -120,8 +120,7 @@ def _shown_model(name: str, model: Model, since: int) -> dict[str, object]:
 class Mcp:
     """The MCP server of one process, started by the first request."""
 
-    def __init__(self, process: Process) -> None:
-        self._process = process
+    def __init__(self) -> None:
         self._starting = asyncio.Lock()
         self.server: McpServer | None = None
 
@@ -129,15 +128,15 @@ class Mcp:
         """Answer one request. Raises ``NotFound`` where the extra is not installed."""
         async with self._starting:
             if self.server is None:
-                self.server = await self._started()
+                self.server = await self._started(call)
         return await self.server.answer(call)
 
-    async def _started(self) -> McpServer:
+    async def _started(self, call: Call) -> McpServer:
         try:
             module = await asyncio.to_thread(import_module, "organism.server.mcp_server")
         except ImportError as error:
             raise NotFound("There is no /mcp here: it needs the extra `mcp`, pip install 'organism[mcp]'.") from error
-        server: McpServer = await module.started(self._process)
+        server: McpServer = await module.started(call.process)
         return server
 
 
@@ -147,7 +146,7 @@ async def mcp(call: Call) -> Answer:
     A notification, or an answer to the server, gets 202 without a body.
     """
     call.body_as(McpBody)
-    return await call.process.mcp.answer(call)
+    return await call.process.mcp(call)
 
 
 FOR_MODELS: Final = (

@@ -18,7 +18,7 @@ from typing import Any, Final
 import pytest
 from structlog.testing import capture_logs
 
-from organism.server import authenticator
+from organism.server import auth
 from organism.server.app import ROUTES
 from tests.server.served import HELLO, TOKEN, Served, served
 from tests.tools import outside
@@ -84,7 +84,7 @@ async def hello(tmp_path: Path) -> AsyncIterator[Served]:
 @pytest.fixture
 def guessing(monkeypatch: pytest.MonkeyPatch) -> None:
     """Who guesses tokens is not slowed down: that it is so is another test's matter."""
-    monkeypatch.setattr(authenticator, "FAILURES", 1_000_000)
+    monkeypatch.setattr(auth, "FAILURES", 1_000_000)
 
 
 async def check_whatever_can_be_asked(server: Served, folder: Path, examples: int) -> None:
