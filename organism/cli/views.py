@@ -9,26 +9,9 @@ from typing import Any, Final
 import typer
 
 from organism.cli import options as take
+from organism.cli import show
 from organism.cli.client import Client, path_of
 from organism.cli.exits import Exit
-from organism.cli.show import (
-    Columns,
-    Rows,
-    cells,
-    compact,
-    message_line,
-    moment,
-    out,
-    placed,
-    print_document,
-    print_json,
-    refuse,
-    route,
-    show_list,
-    show_one,
-    state_of,
-    table,
-)
 
 JSON_SCHEMA: Final = {"Accept": "application/schema+json"}
 ALL: Final = 100_000
@@ -39,7 +22,7 @@ def status(options: take.Remote) -> None:
     said = client.get("/organism")
     named = {
         "organism": said["name"],
-        "status": state_of(said),
+        "status": show.state_of(said),
         "address": client.place.url,
         "up for": str(timedelta(seconds=int(said["uptime_seconds"]))),
         "agents": str(said["agent_count"]),
@@ -48,50 +31,50 @@ def status(options: take.Remote) -> None:
         "position": str(said["position"]),
         "version": said["version"],
     }
-    show_one(options, said, named)
+    show.show_one(options, said, named)
 
 
 def config(options: take.Remote) -> None:
     """The configuration as the server took it."""
     said = Client(options).get("/organism/config")
-    (print_json if options.json else print_document)(said)
+    (show.print_json if options.json else show.print_document)(said)
 
 
 def graph(options: take.Graph) -> None:
     """Each listener and whom it may write to unasked, as lines, data or a diagram."""
     client = Client(options)
     if options.mermaid:
-        out().print(client.text("/organism/graph", {"format": "mermaid"}).rstrip())
+        show.out().print(client.text("/organism/graph", {"format": "mermaid"}).rstrip())
         return
     found = client.get("/organism/graph")
     if options.json:
-        print_json(found)
+        show.print_json(found)
         return
     peers: dict[str, list[str]] = {node["name"]: [] for node in found["nodes"]}
     for edge in found["edges"]:
         peers[edge["from"]].append(edge["to"])
     rows = ((node["name"], node["kind"], ", ".join(peers[node["name"]]) or "-") for node in found["nodes"])
-    table(("NAME", "KIND", "MAY WRITE TO"), rows, "there are no listeners")
+    show.table(("NAME", "KIND", "MAY WRITE TO"), rows, "there are no listeners")
 
 
-ERRORS: Final[Columns] = {"CODE": "code", "STATUS": "http_status", "MEANING": "description"}
+ERRORS: Final[show.Columns] = {"CODE": "code", "STATUS": "http_status", "MEANING": "description"}
 
 
 def errors(options: take.Errors) -> None:
     entries = Client(options).get("/errors")["entries"]
     if options.code is None:
-        show_list(options, Rows(entries, len(entries)), ERRORS, "none")
+        show.show_list(options, show.Rows(entries, len(entries)), ERRORS, "none")
         return
     entry = next((entry for entry in entries if entry["code"] == options.code), None)
     if entry is None:
-        refuse(Exit.NOT_FOUND, f"There is no error code {options.code!r}.", "`organism errors` lists them.")
-    named = {title.lower(): cell for title, cell in zip(ERRORS, cells(entry, ERRORS), strict=True)}
-    show_one(options, entry, {**named, "next": entry["remediation"]})
+        show.refuse(Exit.NOT_FOUND, f"There is no error code {options.code!r}.", "`organism errors` lists them.")
+    named = {title.lower(): cell for title, cell in zip(ERRORS, show.cells(entry, ERRORS), strict=True)}
+    show.show_one(options, entry, {**named, "next": entry["remediation"]})
 
 
-AGENTS: Final[Columns] = {
+AGENTS: Final[show.Columns] = {
     "AGENT": "name",
-    "STATE": state_of,
+    "STATE": show.state_of,
     "WAITING": "queue_depth",
     "MESSAGES": "message_count",
     "DESCRIPTION": "description",
@@ -106,40 +89,40 @@ def agents(options: take.Agents) -> None:
         return
     if options.config or options.schema:
         raise typer.BadParameter("name the agent whose it is: organism agents AGENT --config or --schema.")
-    show_list(options, client.rows("agents", {}, ALL), AGENTS, "there are no agents")
+    show.show_list(options, client.rows("agents", {}, ALL), AGENTS, "there are no agents")
 
 
 def _agent(client: Client, options: take.Agents, path: str) -> None:
     if options.config and options.schema:
         raise typer.BadParameter("--config and --schema are two things: ask for one of them.")
     if options.schema and options.json:
-        print_json(client.get(f"{path}/schema", headers=JSON_SCHEMA))
+        show.print_json(client.get(f"{path}/schema", headers=JSON_SCHEMA))
     elif options.schema:
-        out().print(client.text(f"{path}/schema").rstrip())
+        show.out().print(client.text(f"{path}/schema").rstrip())
     elif options.config:
-        (print_json if options.json else print_document)(client.get(f"{path}/config"))
+        (show.print_json if options.json else show.print_document)(client.get(f"{path}/config"))
     else:
         agent = client.get(path)
         named = {
             "agent": agent["name"],
-            "state": state_of(agent),
+            "state": show.state_of(agent),
             "description": agent["description"],
             "takes": agent["payload_class"],
             "peers": ", ".join(agent["peers"]),
             "thread": agent["current_thread"],
             "waiting": str(agent["queue_depth"]),
             "messages": str(agent["message_count"]),
-            "last": moment(agent["last_activity"]),
+            "last": show.moment(agent["last_activity"]),
             "model": agent["model"],
         }
-        show_one(options, agent, named)
+        show.show_one(options, agent, named)
 
 
-THREADS: Final[Columns] = {
+THREADS: Final[show.Columns] = {
     "THREAD": "id",
-    "STATUS": state_of,
+    "STATUS": show.state_of,
     "MESSAGES": "message_count",
-    "LAST": lambda thread: moment(thread["last_activity"]),
+    "LAST": lambda thread: show.moment(thread["last_activity"]),
     "PARTICIPANTS": lambda thread: thread["error"] or ", ".join(thread["participants"]),
 }
 """What went wrong is worth more than who took part."""
@@ -153,31 +136,33 @@ def threads(options: take.Threads) -> None:
         return
     query = {"status": options.status, "agent": options.agent, "since": options.since}
     found = client.rows("threads", query, options.limit)
-    show_list(options, found, THREADS, "there are no such threads" if any(query.values()) else "no thread yet")
+    show.show_list(options, found, THREADS, "there are no such threads" if any(query.values()) else "no thread yet")
 
 
 def _thread(thread: Mapping[str, Any], options: take.Threads) -> None:
     named = {
         "thread": thread["id"],
-        "status": state_of(thread),
+        "status": show.state_of(thread),
         "error": thread["error"],
         "participants": ", ".join(thread["participants"]),
-        "begun": moment(thread["created_at"]),
-        "last": moment(thread["last_activity"]),
+        "begun": show.moment(thread["created_at"]),
+        "last": show.moment(thread["last_activity"]),
     }
-    show_one(options, thread, named)
+    show.show_one(options, thread, named)
     if options.json:
         return
     for message in thread["messages"]:
-        out().print(placed(message["position"], message_line(message)))
+        show.out().print(show.placed(message["position"], show.message_line(message)))
     if thread["next"]:
         total = thread["message_count"]
-        out().print(f"{len(thread['messages'])} of {total}; organism messages --thread {thread['id']} --limit {total}")
+        show.out().print(
+            f"{len(thread['messages'])} of {total}; organism messages --thread {thread['id']} --limit {total}"
+        )
 
 
-MESSAGES: Final[Columns] = {
+MESSAGES: Final[show.Columns] = {
     "MESSAGE": "id",
-    "FROM → TO": route,
+    "FROM → TO": show.route,
     "PAYLOAD": lambda message: message.get("xml") or _payload(message),
 }
 
@@ -190,10 +175,10 @@ def messages(options: take.Messages) -> None:
         _message(client.get(path_of("messages", options.message), {"xml": xml}), options)
         return
     found = _path_of_causes(client, options, xml) if options.why else _newest(client, options, xml)
-    show_list(options, found, MESSAGES, "no such message")
+    show.show_list(options, found, MESSAGES, "no such message")
 
 
-def _path_of_causes(client: Client, options: take.Messages, xml: str | None) -> Rows:
+def _path_of_causes(client: Client, options: take.Messages, xml: str | None) -> show.Rows:
     """The message itself comes first, the injection at the root last."""
     rows: list[Any] = []
     wanted = options.message
@@ -203,10 +188,10 @@ def _path_of_causes(client: Client, options: take.Messages, xml: str | None) -> 
         found = client.get(path_of("messages", wanted, "why"), {"xml": xml})
         rows += found["messages"]
         wanted = found["next"]
-    return Rows(rows, len(rows))
+    return show.Rows(rows, len(rows))
 
 
-def _newest(client: Client, options: take.Messages, xml: str | None) -> Rows:
+def _newest(client: Client, options: take.Messages, xml: str | None) -> show.Rows:
     """The list begins with the oldest: how many there are says where its end begins."""
     query = {"agent": options.agent, "since": options.since, "q": options.text}
     path = "/messages" if options.thread is None else path_of("threads", options.thread, "messages")
@@ -216,7 +201,7 @@ def _newest(client: Client, options: take.Messages, xml: str | None) -> Rows:
 
 
 def _payload(message: Mapping[str, Any]) -> str:
-    return f"{message['payload_type']} {compact(message['payload'])}"
+    return f"{message['payload_type']} {show.compact(message['payload'])}"
 
 
 def _message(message: Mapping[str, Any], options: take.Messages) -> None:
@@ -226,21 +211,21 @@ def _message(message: Mapping[str, Any], options: take.Messages) -> None:
         "position": str(message["position"]),
         "from": message["from"],
         "to": message["to"],
-        "sent": moment(message["timestamp"]),
+        "sent": show.moment(message["timestamp"]),
         "cause": message["cause"],
         "payload": _payload(message),
         "envelope": message.get("xml"),
     }
-    show_one(options, message, named)
+    show.show_one(options, message, named)
 
 
-USAGE: Final[Columns] = {
+USAGE: Final[show.Columns] = {
     "AGENT": "agent",
     "CALLS": "calls",
     "FAILED": lambda used: str(used["failed_calls"] or "-"),
     "TOKENS": "tokens",
     "USD": "cost_usd",
-    "LAST": lambda used: moment(used["last_called"]),
+    "LAST": lambda used: show.moment(used["last_called"]),
 }
 
 
@@ -257,10 +242,10 @@ def usage(options: take.Usage) -> None:
     if "total" not in found:
         _usage(found, options)
     elif options.json:
-        print_json(found)
+        show.print_json(found)
     else:
         used = [*found["agents"], {**found["total"], "agent": "all"}] if found["agents"] else []
-        table([*USAGE], (cells(row, USAGE) for row in used), "no model was called yet")
+        show.table([*USAGE], (show.cells(row, USAGE) for row in used), "no model was called yet")
 
 
 def _usage(used: Mapping[str, Any], options: take.Usage) -> None:
@@ -273,7 +258,7 @@ def _usage(used: Mapping[str, Any], options: take.Usage) -> None:
         "tokens": f"{used['tokens']} ({used['input_tokens']} in, {used['output_tokens']} out)",
         "cost": f"{used['cost_usd']} USD" + (f", {used['cost_eur']} EUR" if used["cost_eur"] else ""),
         "took": str(timedelta(seconds=round(used["model_seconds"]))),
-        "last": moment(used["last_called"]),
+        "last": show.moment(used["last_called"]),
         "models": "; ".join(by_model),
     }
-    show_one(options, used, named)
+    show.show_one(options, used, named)

@@ -8,28 +8,7 @@ from typing import Annotated, Any, Final
 
 from pydantic import Field
 
-from organism.errors import (
-    BadPosition,
-    BodyTooLarge,
-    CommitUnknown,
-    ContentDamaged,
-    CredentialInUrl,
-    Forbidden,
-    IdempotencyKeyReused,
-    InvalidAuthorization,
-    InvalidField,
-    InvalidJson,
-    LogDamaged,
-    LogUnavailable,
-    MissingAuthorization,
-    MissingField,
-    OrganismError,
-    RequestInProgress,
-    Stopping,
-    TooManyFailures,
-    UnknownField,
-    UnsupportedMediaType,
-)
+from organism import errors
 from organism.server.call import Route
 from organism.server.contract import HEADERS, JSON, XML
 from organism.server.documents.schemas import Schema, Schemas, example
@@ -37,7 +16,7 @@ from organism.server.rights import OPEN, Right
 from organism.server.shapes.objects import Error
 from organism.server.shapes.words import AgentName
 
-Kinds = tuple[type[OrganismError], ...]
+Kinds = tuple[type[errors.OrganismError], ...]
 
 TAGS: Final[Mapping[str, str]] = {
     "threads": "Threads: list, one with its messages, and control.",
@@ -72,27 +51,34 @@ ELSEWHERE: Final[Mapping[str, str]] = {
     **dict.fromkeys(("/openapi.json", "/asyncapi.json", "/docs"), "documents"),
 }
 
-ANY: Final[Kinds] = (InvalidField, UnknownField, CredentialInUrl, Forbidden, BodyTooLarge, OrganismError)
-WITH_TOKEN: Final[Kinds] = (
-    MissingAuthorization,
-    InvalidAuthorization,
-    TooManyFailures,
-    LogUnavailable,
-    LogDamaged,
-    ContentDamaged,
-    Stopping,
+ANY: Final[Kinds] = (
+    errors.InvalidField,
+    errors.UnknownField,
+    errors.CredentialInUrl,
+    errors.Forbidden,
+    errors.BodyTooLarge,
+    errors.OrganismError,
 )
-WITH_BODY: Final[Kinds] = (InvalidJson, MissingField, UnsupportedMediaType)
-WITH_KEY: Final[Kinds] = (IdempotencyKeyReused, RequestInProgress, CommitUnknown)
+WITH_TOKEN: Final[Kinds] = (
+    errors.MissingAuthorization,
+    errors.InvalidAuthorization,
+    errors.TooManyFailures,
+    errors.LogUnavailable,
+    errors.LogDamaged,
+    errors.ContentDamaged,
+    errors.Stopping,
+)
+WITH_BODY: Final[Kinds] = (errors.InvalidJson, errors.MissingField, errors.UnsupportedMediaType)
+WITH_KEY: Final[Kinds] = (errors.IdempotencyKeyReused, errors.RequestInProgress, errors.CommitUnknown)
 
 
-def kinds_of(route: Route) -> Iterator[type[OrganismError]]:
+def kinds_of(route: Route) -> Iterator[type[errors.OrganismError]]:
     """The classes of the errors that the route may answer with; some may come twice."""
     yield from ANY
     yield from WITH_TOKEN if route.right is not OPEN else ()
     yield from WITH_BODY if route.takes is not None else ()
     yield from WITH_KEY if "Idempotency-Key" in route.headers else ()
-    yield from (BadPosition,) if "at" in route.query else ()
+    yield from (errors.BadPosition,) if "at" in route.query else ()
     yield from route.refuses
 
 

@@ -34,8 +34,8 @@ ACCEPT: Final = b"accept"
 FORMAT: Final = b"x-ag-messages-format"
 TRANSCRIPT: Final = b"x-ag-messages-transcript"
 CONTROL: Final = b"x-ag-session-control"
-EMBEDS: Final = b"x-ag-workflow-embeds"
 SESSION: Final = b"x-ag-session-id"
+HEADERS: Final = tuple(map(bytes.decode, (TRANSCRIPT, CONTROL, FORMAT, b"x-ag-workflow-embeds", SESSION)))
 
 _CLOSED: Final = ConfigDict(extra="forbid")
 _OPEN: Final = ConfigDict(extra="ignore", json_schema_extra={"additionalProperties": True})

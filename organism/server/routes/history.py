@@ -12,21 +12,10 @@ from organism.log.log import EventFilter
 from organism.model.events import EVENT_TYPES, Event
 from organism.model.redact import Redactor
 from organism.model.times import iso
+from organism.server import lists
 from organism.server.bodies import Faults
 from organism.server.call import Answer, Call, Route, answer
 from organism.server.contract import gives
-from organism.server.lists import (
-    DEFAULT_LIMIT,
-    MAX_LIMIT,
-    MAX_POSITION,
-    flag,
-    list_of,
-    message_with_xml,
-    wants_xml,
-    whole,
-    with_xml,
-)
-from organism.server.lists import MESSAGES as LISTED
 from organism.server.past import read_events
 from organism.server.shapes.objects import Events, Message, MessageList, Why
 from organism.server.shapes.words import ThreadStatus
@@ -37,14 +26,14 @@ TAKES: Final = ("after", "until", "thread", "type", "limit", "content")
 
 async def messages(call: Call) -> Answer:
     """Every message, oldest first."""
-    return await list_of(call, LISTED)
+    return await lists.list_of(call, lists.MESSAGES)
 
 
 async def message(call: Call) -> Answer:
     """One message; with ``?xml=true`` its recorded envelope too."""
     call.allow_query("xml")
     row = await call.row("messages", call.params["id"])
-    return answer(await message_with_xml(call, row) if wants_xml(call) else row)
+    return answer(await lists.message_with_xml(call, row) if lists.wants_xml(call) else row)
 
 
 async def why(call: Call) -> Answer:
@@ -55,11 +44,11 @@ async def why(call: Call) -> Answer:
     call.allow_query("xml")
     found: list[bytes] = []
     wanted: str | None = call.params["id"]
-    while wanted is not None and len(found) < MAX_LIMIT:
+    while wanted is not None and len(found) < lists.MAX_LIMIT:
         found.append(await call.row("messages", wanted))
         wanted = orjson.loads(found[-1])["cause"]
     rows = b"[" + b",".join(found) + b"]"
-    shown = await with_xml(call, rows) if wants_xml(call) else rows
+    shown = await lists.with_xml(call, rows) if lists.wants_xml(call) else rows
     return answer(splice(b"{}", {"messages": shown, "count": len(found), "next": wanted}))
 
 
@@ -70,15 +59,15 @@ async def events(call: Call) -> Answer:
     with faults:
         call.allow_query(*TAKES)
     with faults:
-        limit = whole(call, "limit", DEFAULT_LIMIT, 1, MAX_LIMIT)
+        limit = lists.whole(call, "limit", lists.DEFAULT_LIMIT, 1, lists.MAX_LIMIT)
     with faults:
-        after = whole(call, "after", 0, 0, MAX_POSITION)
+        after = lists.whole(call, "after", 0, 0, lists.MAX_POSITION)
     with faults:
-        until = whole(call, "until", head, 0, MAX_POSITION)
+        until = lists.whole(call, "until", head, 0, lists.MAX_POSITION)
     with faults:
         kinds = _kinds(call)
     with faults:
-        has_content = flag(call, "content")
+        has_content = lists.flag(call, "content")
     faults.tell()
     thread = call.query.get("thread", "")
     wanted = EventFilter((thread,) if thread else (), kinds, has_content)
@@ -116,7 +105,7 @@ MESSAGES: Final = (
         *("GET", "/messages", messages),
         by_head=True,
         gives=gives(MessageList),
-        query=LISTED.takes,
+        query=lists.MESSAGES.takes,
         narrow={"status": ThreadStatus},
     ),
     Route("GET", "/messages/{id}/why", why, by_head=True, gives=gives(Why), query=("xml",), refuses=(NotFound,)),

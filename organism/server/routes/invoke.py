@@ -9,42 +9,16 @@ from collections.abc import AsyncIterator, Mapping
 from functools import partial
 from typing import Any, Final
 
+from organism import errors
 from organism.agents.invoke import Shape, delivers, outputs, resolved
 from organism.config.settings import Listener
-from organism.errors import (
-    BudgetExhausted,
-    ForceNotSupported,
-    HandlingFailed,
-    InvalidField,
-    ModelNotInAllowlist,
-    NotAcceptable,
-    NotFound,
-    RecursionDepthExceeded,
-    Stopping,
-    Upstream,
-    UpstreamTimeout,
-)
 from organism.model.agent import Prompt
 from organism.model.commands import Inject, Injected
 from organism.model.run import RunEntry
 from organism.server.bodies import named_in
 from organism.server.call import CALLER, Answer, Call, Route, answer, caller_fields
 from organism.server.contract import ACT, SENDING_REFUSED, Gives, gives
-from organism.server.invoking.request import (
-    CONTROL,
-    EMBEDS,
-    EVENTS,
-    FORMAT,
-    SESSION,
-    STREAMS,
-    TRANSCRIPT,
-    VERCEL,
-    ChatBody,
-    InvokeBody,
-    InvokeRequest,
-    TurnBody,
-    parse_request,
-)
+from organism.server.invoking import request
 from organism.server.invoking.run import RunStream, entries_of, first_entries, refusal, writer_for
 from organism.server.invoking.vercel import HEADERS as UI_HEADERS
 from organism.server.invoking.vercel import UiStream, with_parts
@@ -67,16 +41,16 @@ async def invoke_agent(call: Call) -> Answer:
 
 async def _invoke(call: Call, named: str | None) -> Answer:
     call.allow_query()
-    wanted = parse_request(named, call.json(), call.headers)
+    wanted = request.parse_request(named, call.json(), call.headers)
     place = "/agent" if named is None else None
     for receiver in call.tenant.receivers(wanted.agent):
         call.permit(agent=receiver)
     listener = call.tenant.pump.state.rules.listeners.get(wanted.agent)
     if listener is None:
-        raise NotFound(f"There is no agent {wanted.agent[:80]!r}.", param=place)
+        raise errors.NotFound(f"There is no agent {wanted.agent[:80]!r}.", param=place)
     with named_in(wanted.headers):
         if wanted.session_id is not None:
-            raise NotFound(f"There is no session {wanted.session_id[:80]!r}.", param="/session_id")
+            raise errors.NotFound(f"There is no session {wanted.session_id[:80]!r}.", param="/session_id")
         shape = resolved(wanted.flags, delivers(listener))
     told = {**caller_fields(call), **call.command_fields(of_thread=False)}
     command = Inject(to=wanted.agent, json=_payload(wanted, listener), **told)
@@ -84,7 +58,9 @@ async def _invoke(call: Call, named: str | None) -> Answer:
     return await unless_left(call, _answer(wanted, shape, sent, entries_of(call.tenant, sent)))
 
 
-async def _answer(wanted: InvokeRequest, shape: Shape, sent: Injected, entries: AsyncIterator[RunEntry]) -> Answer:
+async def _answer(
+    wanted: request.InvokeRequest, shape: Shape, sent: Injected, entries: AsyncIterator[RunEntry]
+) -> Answer:
     first = await first_entries(entries)
     if (refused := refusal(first)) is not None:
         raise refused
@@ -93,32 +69,34 @@ async def _answer(wanted: InvokeRequest, shape: Shape, sent: Injected, entries: 
     )
 
 
-def _payload(wanted: InvokeRequest, listener: Listener) -> Mapping[str, Any]:
+def _payload(wanted: request.InvokeRequest, listener: Listener) -> Mapping[str, Any]:
     """What is sent: the payload as it came, or a prompt made of the talk."""
     if wanted.payload is not None:
         return wanted.payload
     if listener.payload_class is not Prompt:
         kind = listener.payload_class.__name__
-        raise InvalidField(f"{wanted.agent} takes a {kind}; send it as data.inputs.payload.", param=wanted.place)
+        raise errors.InvalidField(f"{wanted.agent} takes a {kind}; send it as data.inputs.payload.", param=wanted.place)
     history = [{"role": said.role, "content": said.content} for said in wanted.history]
     return {"message": wanted.message, **({"history": history} if history else {})}
 
 
-def _stream(wanted: InvokeRequest, sent: Injected, first: list[RunEntry], rest: AsyncIterator[RunEntry]) -> Answer:
-    is_ui = wanted.format == VERCEL
+def _stream(
+    wanted: request.InvokeRequest, sent: Injected, first: list[RunEntry], rest: AsyncIterator[RunEntry]
+) -> Answer:
+    is_ui = wanted.format == request.VERCEL
     write = UiStream(sent.message_id).lines if is_ui else writer_for(wanted.kind)
     headers = (*UNBUFFERED, *(UI_HEADERS if is_ui else ()))
-    beat = HEARTBEAT if wanted.kind == EVENTS else b""
+    beat = HEARTBEAT if wanted.kind == request.EVENTS else b""
     return Answer(b"", kind=wanted.kind.encode(), headers=headers, stream=RunStream(first, rest, write, beat))
 
 
 async def _batch(
-    wanted: InvokeRequest, shape: Shape, sent: Injected, first: list[RunEntry], rest: AsyncIterator[RunEntry]
+    wanted: request.InvokeRequest, shape: Shape, sent: Injected, first: list[RunEntry], rest: AsyncIterator[RunEntry]
 ) -> Answer:
     folded = await outputs(first, rest, shape)
     if "stop_reason" not in folded:
-        raise Stopping("The server stops before the run is done; it goes on with the next start.")
-    is_ui = wanted.format == VERCEL
+        raise errors.Stopping("The server stops before the run is done; it goes on with the next start.")
+    is_ui = wanted.format == request.VERCEL
     if is_ui:
         folded["messages"] = with_parts(folded["messages"])
     given = answer({"data": {"outputs": folded}, "session_id": wanted.session_id, "thread_id": sent.thread_id})
@@ -128,22 +106,22 @@ async def _batch(
 _ask = partial(
     Route,
     "POST",
-    gives=gives(Invoked, *(Gives(str, kind=kind) for kind in STREAMS)),
-    headers=(*ACT, *CALLER, *(name.decode() for name in (TRANSCRIPT, CONTROL, FORMAT, EMBEDS, SESSION))),
+    gives=gives(Invoked, *(Gives(str, kind=kind) for kind in request.STREAMS)),
+    headers=(*ACT, *CALLER, *request.HEADERS),
     refuses=(
         *SENDING_REFUSED,
-        NotAcceptable,
-        ForceNotSupported,
-        ModelNotInAllowlist,
-        RecursionDepthExceeded,
-        BudgetExhausted,
-        Upstream,
-        UpstreamTimeout,
-        HandlingFailed,
+        errors.NotAcceptable,
+        errors.ForceNotSupported,
+        errors.ModelNotInAllowlist,
+        errors.RecursionDepthExceeded,
+        errors.BudgetExhausted,
+        errors.Upstream,
+        errors.UpstreamTimeout,
+        errors.HandlingFailed,
     ),
 )
 
 ROUTES: Final = (
-    _ask("/invoke", invoke, takes=InvokeBody | ChatBody),
-    _ask("/agents/{name}/invoke", invoke_agent, takes=TurnBody | ChatBody),
+    _ask("/invoke", invoke, takes=request.InvokeBody | request.ChatBody),
+    _ask("/agents/{name}/invoke", invoke_agent, takes=request.TurnBody | request.ChatBody),
 )

@@ -10,36 +10,23 @@ import orjson
 from organism.errors import NotFound
 from organism.log.log import CHANGED, Query, Where
 from organism.model.commands import KillThread, PauseThread, ResumeThread
+from organism.server import lists
 from organism.server.bodies import Faults, NoBody
 from organism.server.call import Answer, Call, Route, answer
 from organism.server.contract import ACT_ON_THREAD, THREAD_REFUSED, gives
-from organism.server.lists import (
-    AT,
-    MAX_LIMIT,
-    MESSAGES,
-    STATUSES,
-    Listing,
-    list_of,
-    moment,
-    next_cursor,
-    one_of,
-    since_text,
-    wants_xml,
-    with_xml,
-)
 from organism.server.shapes.objects import MessageList, Thread, ThreadList, ThreadWithMessages
 from organism.server.shapes.words import ThreadStatus
 from organism.server.wire import splice
 
-THREADS: Final = Listing(
+THREADS: Final = lists.Listing(
     "threads",
     CHANGED,
     descending=True,
     moves=True,
     filters={
-        "status": one_of("status", *STATUSES),
+        "status": lists.one_of("status", *lists.STATUSES),
         "agent": lambda name: Where("participants", "has", name),
-        "since": since_text("last_activity"),
+        "since": lists.since_text("last_activity"),
     },
     has_text=True,
 )
@@ -47,31 +34,31 @@ THREADS: Final = Listing(
 
 async def threads(call: Call) -> Answer:
     """Every thread, newest activity first."""
-    return await list_of(call, THREADS)
+    return await lists.list_of(call, THREADS)
 
 
 async def thread(call: Call) -> Answer:
     """A thread with its first 500 messages; ``next`` is where ``/threads/{id}/messages`` goes on."""
     faults = Faults()
     with faults:
-        call.allow_query("xml", AT)
+        call.allow_query("xml", lists.AT)
     with faults:
-        is_xml = wants_xml(call)
+        is_xml = lists.wants_xml(call)
     with faults:
-        at = await moment(call)
+        at = await lists.moment(call)
     faults.tell()
     row = await call.row("threads", call.params["id"], at)
-    query = Query((Where("thread_id", "=", call.params["id"]),), "position", limit=MAX_LIMIT, at=at)
+    query = Query((Where("thread_id", "=", call.params["id"]),), "position", limit=lists.MAX_LIMIT, at=at)
     page = await call.tenant.log.rows("messages", query)
-    more = next_cursor(call, page, at, call.path + "/messages")
-    messages = await with_xml(call, page.rows) if is_xml else page.rows
+    more = lists.next_cursor(call, page, at, call.path + "/messages")
+    messages = await lists.with_xml(call, page.rows) if is_xml else page.rows
     return answer(splice(row, {"messages": messages, "next": more}), position=orjson.loads(row)["position"])
 
 
 async def messages(call: Call) -> Answer:
     """A thread's messages, oldest first."""
     thread_id = call.params["id"]
-    return await list_of(call, MESSAGES, Where("thread_id", "=", thread_id), of="threads", key=thread_id)
+    return await lists.list_of(call, lists.MESSAGES, Where("thread_id", "=", thread_id), of="threads", key=thread_id)
 
 
 async def kill(call: Call) -> Answer:
@@ -110,8 +97,10 @@ _control_route = partial(
 ONE: Final = gives(ThreadWithMessages)
 
 ROUTES: Final = (
-    _list("/threads/{id}/messages", messages, gives=gives(MessageList), query=MESSAGES.takes, refuses=(NotFound,)),
-    Route("GET", "/threads/{id}", thread, gives=ONE, query=("xml", AT), is_tagged=True, refuses=(NotFound,)),
+    _list(
+        "/threads/{id}/messages", messages, gives=gives(MessageList), query=lists.MESSAGES.takes, refuses=(NotFound,)
+    ),
+    Route("GET", "/threads/{id}", thread, gives=ONE, query=("xml", lists.AT), is_tagged=True, refuses=(NotFound,)),
     _list("/threads", threads, gives=gives(ThreadList), query=THREADS.takes),
     _control_route("/threads/{id}/kill", kill),
     _control_route("/threads/{id}/pause", pause),

@@ -21,12 +21,6 @@ async def test_a_paused_agent_says_so_and_works_again_when_resumed(hello: Served
     assert (await hello.get(f"/threads/{waiting['thread_id']}"))["status"] == "completed"
 
 
-async def test_pausing_twice_changes_nothing(hello: Served) -> None:
-    first = await hello.call("POST", "/agents/greeter/pause")
-    second = await hello.call("POST", "/agents/greeter/pause")
-    assert (second.status_code, second.json()["position"]) == (200, first.json()["position"])
-
-
 async def test_the_whole_organism_pauses_and_resumes(hello: Served) -> None:
     paused = await hello.call("POST", "/organism/pause")
     assert (paused.status_code, paused.json()["status"]) == (200, "paused")
@@ -62,12 +56,6 @@ async def test_a_reload_says_what_it_changed_or_changes_nothing(world: MakeWorld
         assert (refused.status_code, refused.json()["error"]["code"]) == (422, "config_invalid")
         assert refused.json()["error"]["details"]
         assert (await server.get("/agents"))["total"] == 2
-
-
-async def test_a_stop_is_acknowledged_and_then_carried_out() -> None:
-    async with served() as server:
-        answer = await server.call("POST", "/organism/stop")
-        assert (answer.status_code, answer.json()["status"]) == (202, "stopping")
 
 
 async def test_while_the_server_stops_it_is_not_ready_and_a_reload_is_told_so_at_once(world: MakeWorld) -> None:
