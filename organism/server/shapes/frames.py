@@ -11,31 +11,7 @@ from typing import Annotated, Any, Final, Literal, NotRequired
 from pydantic import Field
 from typing_extensions import TypedDict  # pydantic wants this one below Python 3.12
 
-from organism.server.shapes.objects import (
-    Agent,
-    Approval,
-    DeadLetterHead,
-    Fault,
-    Message,
-    ModelName,
-    Money,
-    Organism,
-    ServedBy,
-    Thread,
-)
-from organism.server.shapes.words import (
-    AgentName,
-    AgentState,
-    Count,
-    EntryType,
-    FrameNames,
-    MessageId,
-    Position,
-    Reason,
-    ThreadId,
-    ThreadStatus,
-    Time,
-)
+from organism.server.shapes import objects, words
 
 Timeline = Annotated[str, Field(description="The name of this log's timeline.", examples=["9f86d081884c7d65"])]
 Echo = Annotated[Any, Field(description="That of the command, if it had one.", examples=[1])]
@@ -45,68 +21,68 @@ class MessageSent(TypedDict):
     """A message was sent."""
 
     event: Literal["message"]
-    position: Position
-    message: Message
+    position: words.Position
+    message: objects.Message
 
 
 class ThreadCreated(TypedDict):
     """A thread begins."""
 
     event: Literal["thread_created"]
-    position: Position
-    thread: Thread
+    position: words.Position
+    thread: objects.Thread
 
 
 class ThreadUpdated(TypedDict):
     """A thread ended, goes on, was paused, resumed or killed."""
 
     event: Literal["thread_updated"]
-    position: Position
-    thread_id: ThreadId
-    status: ThreadStatus
-    message_count: Count
+    position: words.Position
+    thread_id: words.ThreadId
+    status: words.ThreadStatus
+    message_count: words.Count
     paused: bool
-    error: Reason | None
-    last_activity: Time
+    error: words.Reason | None
+    last_activity: words.Time
 
 
 class AttemptFailed(TypedDict):
     """An attempt to handle a message failed; `next_at` is when the next one begins, null after the last."""
 
     event: Literal["error"]
-    position: Position
-    thread_id: ThreadId
-    agent: AgentName
-    error: Reason
-    timestamp: Time
-    message_id: MessageId
-    attempt: Count
-    next_at: Time | None
+    position: words.Position
+    thread_id: words.ThreadId
+    agent: words.AgentName
+    error: words.Reason
+    timestamp: words.Time
+    message_id: words.MessageId
+    attempt: words.Count
+    next_at: words.Time | None
 
 
 class DeadLetterOpened(TypedDict):
     """A message failed for good, or a send was refused."""
 
     event: Literal["dead_letter"]
-    position: Position
-    thread_id: ThreadId
-    agent: AgentName
+    position: words.Position
+    thread_id: words.ThreadId
+    agent: words.AgentName
     status: Literal["open"]
-    dead_letter: DeadLetterHead
+    dead_letter: objects.DeadLetterHead
 
 
 class ClosedDeadLetter(TypedDict):
     """Which one it was."""
 
-    id: MessageId
+    id: words.MessageId
 
 
 class DeadLetterClosed(TypedDict):
     """A dead letter was sent again or discarded."""
 
     event: Literal["dead_letter"]
-    position: Position
-    thread_id: ThreadId
+    position: words.Position
+    thread_id: words.ThreadId
     status: Literal["replayed", "discarded"]
     dead_letter: ClosedDeadLetter
 
@@ -115,10 +91,10 @@ class ApprovalRequested(TypedDict):
     """Something waits for a human's word."""
 
     event: Literal["approval"]
-    position: Position
-    thread_id: ThreadId
-    agent: AgentName
-    approval: Approval
+    position: words.Position
+    thread_id: words.ThreadId
+    agent: words.AgentName
+    approval: objects.Approval
 
 
 class ClosedApproval(TypedDict):
@@ -132,8 +108,8 @@ class ApprovalClosed(TypedDict):
     """An approval waits no more."""
 
     event: Literal["approval"]
-    position: Position
-    thread_id: ThreadId
+    position: words.Position
+    thread_id: words.ThreadId
     approval: ClosedApproval
 
 
@@ -141,8 +117,8 @@ class Question(TypedDict):
     """An unsafe effect of which nobody knows whether it happened, or what an operator said of it."""
 
     id: Annotated[str, Field(description="`MESSAGE:STEP`.", examples=["msg-01a2b3c4:1"])]
-    message_id: MessageId
-    step: Count
+    message_id: words.MessageId
+    step: words.Count
     status: Literal["open", "done", "redo", "fail"]
 
 
@@ -150,9 +126,9 @@ class EffectInDoubt(TypedDict):
     """An effect was found begun and not finished, or somebody said what became of it."""
 
     event: Literal["indeterminate"]
-    position: Position
-    thread_id: ThreadId
-    agent: AgentName
+    position: words.Position
+    thread_id: words.ThreadId
+    agent: words.AgentName
     indeterminate: Question
 
 
@@ -160,7 +136,7 @@ class OrganismChanged(TypedDict):
     """The organism was started, paused, resumed or stopped."""
 
     event: Literal["organism_state"]
-    position: Position
+    position: words.Position
     status: Literal["running", "paused", "stopping"]
 
 
@@ -168,21 +144,21 @@ class ReloadDone(TypedDict):
     """The configuration was read anew: the names of listeners."""
 
     event: Literal["reload"]
-    position: Position
-    added: list[AgentName]
-    removed: list[AgentName]
-    updated: list[AgentName]
+    position: words.Position
+    added: list[words.AgentName]
+    removed: list[words.AgentName]
+    updated: list[words.AgentName]
 
 
 class RunShown(TypedDict):
     """An entry of the run of a handling: what people see of it."""
 
     event: Literal["run"]
-    position: Position
-    thread_id: ThreadId
-    message_id: MessageId
-    agent: AgentName
-    type: EntryType
+    position: words.Position
+    thread_id: words.ThreadId
+    message_id: words.MessageId
+    agent: words.AgentName
+    type: words.EntryType
     data: Annotated[
         dict[str, Any],
         Field(
@@ -197,16 +173,16 @@ class TextPiece(TypedDict):
 
     id: Annotated[str, Field(examples=["m1"])]
     delta: Annotated[str, Field(examples=["Hello"])]
-    offset: Count
+    offset: words.Count
 
 
 class TextHeard(TypedDict):
     """Text of a run as it comes, before it is in the log: it comes again from there, gathered and with a position."""
 
     event: Literal["run"]
-    thread_id: ThreadId
-    message_id: MessageId
-    agent: AgentName
+    thread_id: words.ThreadId
+    message_id: words.MessageId
+    agent: words.AgentName
     type: Literal["message_delta", "thought_delta"]
     data: TextPiece
 
@@ -215,20 +191,20 @@ class ModelCalled(TypedDict):
     """A call of a model is over: what it used and cost."""
 
     event: Literal["usage"]
-    position: Position
-    thread_id: ThreadId
-    agent: AgentName
-    message_id: MessageId
-    step: Count
-    model: ModelName
-    served_by: ServedBy
-    input_tokens: Count
-    output_tokens: Count
-    cost_usd: Money
+    position: words.Position
+    thread_id: words.ThreadId
+    agent: words.AgentName
+    message_id: words.MessageId
+    step: words.Count
+    model: objects.ModelName
+    served_by: objects.ServedBy
+    input_tokens: words.Count
+    output_tokens: words.Count
+    cost_usd: objects.Money
     cost_source: Annotated[
         Literal["upstream", "price", "zero"], Field(description="The provider's own figure, the price, or nothing.")
     ]
-    attempts: Count
+    attempts: words.Count
     error: Annotated[str, Field(description="Why it gave no answer.", examples=["upstream_timeout"])] | None
 
 
@@ -236,30 +212,30 @@ class AgentChanged(TypedDict):
     """What an agent does now. It is a view and no event of the log: the latest wins."""
 
     event: Literal["agent_state"]
-    agent: AgentName
-    state: AgentState
-    current_thread: ThreadId | None
+    agent: words.AgentName
+    state: words.AgentState
+    current_thread: words.ThreadId | None
     paused: bool
-    queue_depth: Count
+    queue_depth: words.Count
 
 
 class Connected(TypedDict):
     """The first frame: how everything stands at this position."""
 
     event: Literal["connected"]
-    position: Position
+    position: words.Position
     log: Timeline
-    organism: Organism
-    agents: list[Agent]
-    threads: Annotated[list[Thread], Field(description="The newest 500 active ones and the newest 100 others.")]
-    threads_total: Count
+    organism: objects.Organism
+    agents: list[objects.Agent]
+    threads: Annotated[list[objects.Thread], Field(description="The newest 500 active ones and the newest 100 others.")]
+    threads_total: words.Count
 
 
 class Resumed(TypedDict):
     """The first frame for a client that has the state already."""
 
     event: Literal["connected"]
-    position: Position
+    position: words.Position
     log: Timeline
 
 
@@ -267,29 +243,29 @@ class Checkpoint(TypedDict):
     """So far the log has come, where the filter is quiet."""
 
     event: Literal["checkpoint"]
-    position: Position
+    position: words.Position
 
 
 class FellBehind(TypedDict):
     """You read slowly, and are served from the log now."""
 
     event: Literal["fell_behind"]
-    position: Position
+    position: words.Position
 
 
 class CaughtUp(TypedDict):
     """You are live."""
 
     event: Literal["caught_up"]
-    position: Position
+    position: words.Position
 
 
 class FilterSaid(TypedDict, total=False):
     """The lists that were given."""
 
-    threads: list[ThreadId]
-    agents: list[AgentName]
-    events: FrameNames
+    threads: list[words.ThreadId]
+    agents: list[words.AgentName]
+    events: words.FrameNames
 
 
 class Subscribed(TypedDict):
@@ -298,7 +274,7 @@ class Subscribed(TypedDict):
     event: Literal["subscribed"]
     id: NotRequired[Echo]
     filter: FilterSaid
-    position: Position
+    position: words.Position
 
 
 class CommandInjected(TypedDict):
@@ -306,9 +282,9 @@ class CommandInjected(TypedDict):
 
     event: Literal["injected"]
     id: NotRequired[Echo]
-    thread_id: ThreadId
-    message_id: MessageId
-    position: Position
+    thread_id: words.ThreadId
+    message_id: words.MessageId
+    position: words.Position
 
 
 class CommandDone(TypedDict):
@@ -316,7 +292,7 @@ class CommandDone(TypedDict):
 
     event: Literal["ok"]
     id: NotRequired[Echo]
-    position: Position
+    position: words.Position
 
 
 class CommandRefused(TypedDict):
@@ -327,7 +303,7 @@ class CommandRefused(TypedDict):
     code: Annotated[str, Field(examples=["not_found"])]
     error: Annotated[str, Field(examples=["There is no agent 'nobody'."])]
     param: str | None
-    details: NotRequired[list[Fault]]
+    details: NotRequired[list[objects.Fault]]
     request_id: Annotated[str, Field(examples=["ws-5f2c9a01d7e84b36"])]
 
 
@@ -368,7 +344,7 @@ ANSWERED: Final[Mapping[str, Any]] = {
 """What answers each command that is not refused."""
 
 ADDRESS: Final[Mapping[str, Any]] = {
-    "since": Annotated[Position, Field(description="Go on after this position; the client has the state.")],
+    "since": Annotated[words.Position, Field(description="Go on after this position; the client has the state.")],
     "log": Annotated[Timeline, Field(description="The timeline that `since` belongs to.")],
     "threads": Annotated[str, Field(description="Only these threads, parted by commas.")],
     "agents": Annotated[str, Field(description="Only these agents, parted by commas.")],

@@ -8,78 +8,58 @@ from pydantic import Field
 from typing_extensions import TypedDict  # pydantic wants this one below Python 3.12
 
 from organism.config.settings import Limits, Retry, Taint
-from organism.server.shapes.words import (
-    AgentName,
-    AgentState,
-    ApprovalStatus,
-    Count,
-    Cursor,
-    Digest,
-    ErrorType,
-    EventType,
-    MessageId,
-    Object,
-    OrganismStatus,
-    Payload,
-    PayloadType,
-    Position,
-    Reason,
-    ThreadId,
-    ThreadStatus,
-    Time,
-    Version,
-)
+from organism.server.shapes import words
 
 
 class Organism(TypedDict):
     """The organism as a whole."""
 
     name: Annotated[str, Field(examples=["hello-world"])]
-    status: OrganismStatus
-    uptime_seconds: Count
-    agent_count: Count
-    active_threads: Count
-    total_messages: Count
-    version: Version
-    position: Annotated[Position, Field(description="The head of the log.")]
+    status: words.OrganismStatus
+    uptime_seconds: words.Count
+    agent_count: words.Count
+    active_threads: words.Count
+    total_messages: words.Count
+    version: words.Version
+    position: Annotated[words.Position, Field(description="The head of the log.")]
 
 
 class Agent(TypedDict):
     """A listener, and what it does now."""
 
-    name: AgentName
+    name: words.AgentName
     description: Annotated[str, Field(examples=["Greets whoever is named"])]
     is_agent: bool
-    peers: Annotated[list[AgentName], Field(description="Whom it may write to.")]
+    peers: Annotated[list[words.AgentName], Field(description="Whom it may write to.")]
     payload_class: Annotated[str, Field(examples=["handlers.hello.Greeting"])]
-    state: AgentState
-    current_thread: Annotated[ThreadId | None, Field(description="That of the latest start still open.")]
-    queue_depth: Annotated[Count, Field(description="What waits for a start, retries too.")]
-    last_activity: Time | None
+    state: words.AgentState
+    current_thread: Annotated[words.ThreadId | None, Field(description="That of the latest start still open.")]
+    queue_depth: Annotated[words.Count, Field(description="What waits for a start, retries too.")]
+    last_activity: words.Time | None
     paused: Annotated[bool, Field(description="True from the pause on, though something may still run.")]
-    message_count: Count
+    message_count: words.Count
     model: Annotated[str, Field(examples=["default"])] | None
-    version: Version | None
+    version: words.Version | None
 
 
 class ControlledAgent(Agent):
     """The agent as it stands after the act, and where the act stands in the log."""
 
-    position: Position
+    position: words.Position
 
 
 class Message(TypedDict):
     """A message."""
 
-    id: MessageId
-    thread_id: ThreadId
-    from_: Annotated[AgentName, Field(alias="from", description="Who sent it; `console` is the outside.")]
-    to: AgentName
-    payload_type: PayloadType
-    payload: Payload
-    timestamp: Time
-    position: Position
-    cause: Annotated[MessageId | None, Field(description="The message whose handling led to it.")]
+    id: words.MessageId
+    thread_id: words.ThreadId
+    from_: Annotated[words.AgentName, Field(alias="from", description="Who sent it; `console` is the outside.")]
+    to: words.AgentName
+    payload_type: words.PayloadType
+    payload: words.Payload
+    timestamp: words.Time
+    position: words.Position
+    cause: Annotated[words.MessageId | None, Field(description="The message whose handling led to it.")]
     xml: NotRequired[
         Annotated[
             Annotated[str, Field(examples=["<message/>"])] | None,
@@ -91,90 +71,96 @@ class Message(TypedDict):
 class Thread(TypedDict):
     """A thread."""
 
-    id: ThreadId
-    status: ThreadStatus
+    id: words.ThreadId
+    status: words.ThreadStatus
     paused: bool
-    participants: Annotated[list[AgentName], Field(description="Who takes part, in the order in which they came.")]
-    message_count: Count
-    created_at: Time
-    last_activity: Time
-    error: Annotated[Reason | None, Field(description="Why it failed, if it did.")]
+    participants: Annotated[
+        list[words.AgentName], Field(description="Who takes part, in the order in which they came.")
+    ]
+    message_count: words.Count
+    created_at: words.Time
+    last_activity: words.Time
+    error: Annotated[words.Reason | None, Field(description="Why it failed, if it did.")]
     session_id: str | None
-    tokens: Count
+    tokens: words.Count
     cost_usd: Annotated[str, Field(description="A decimal number.", examples=["0"])]
-    position: Annotated[Position, Field(description="That of its last event: its ETag, what `If-Match` compares.")]
+    position: Annotated[
+        words.Position, Field(description="That of its last event: its ETag, what `If-Match` compares.")
+    ]
 
 
 class ThreadWithMessages(Thread):
     """A thread with its first 500 messages."""
 
     messages: list[Message]
-    next: Annotated[Cursor | None, Field(description="The `cursor` for `/threads/{id}/messages` to go on with.")]
+    next: Annotated[words.Cursor | None, Field(description="The `cursor` for `/threads/{id}/messages` to go on with.")]
 
 
 class DeadLetterHead(TypedDict):
     """A message that failed for good, or a send that was refused."""
 
-    id: MessageId
-    thread_id: ThreadId
-    agent: Annotated[AgentName, Field(description="Who was to handle it, or wanted to send it.")]
-    from_: Annotated[AgentName, Field(alias="from")]
-    to: AgentName
-    payload_type: PayloadType
+    id: words.MessageId
+    thread_id: words.ThreadId
+    agent: Annotated[words.AgentName, Field(description="Who was to handle it, or wanted to send it.")]
+    from_: Annotated[words.AgentName, Field(alias="from")]
+    to: words.AgentName
+    payload_type: words.PayloadType
     code: Annotated[str, Field(examples=["handler_error"])]
-    reason: Reason
-    attempts: Count
-    timestamp: Annotated[Time, Field(description="When it died. UTC, ISO 8601.")]
-    position: Position
+    reason: words.Reason
+    attempts: words.Count
+    timestamp: Annotated[words.Time, Field(description="When it died. UTC, ISO 8601.")]
+    position: words.Position
 
 
 class DeadLetter(DeadLetterHead):
     """A message that failed for good, or a send that was refused, with its payload."""
 
-    payload: Payload
+    payload: words.Payload
 
 
 class Approval(TypedDict):
     """What waits, or waited, for a human's word."""
 
     id: Annotated[str, Field(examples=["apr-01a2b3c4"])]
-    thread_id: ThreadId
-    message_id: MessageId
-    agent: AgentName
+    thread_id: words.ThreadId
+    message_id: words.MessageId
+    agent: words.AgentName
     payload_type: Annotated[
-        PayloadType | None, Field(description="Of a call that waits for consent: its payload is the preview.")
+        words.PayloadType | None, Field(description="Of a call that waits for consent: its payload is the preview.")
     ]
     why: Annotated[str | None, Field(description="Of a tainted run's call that cannot be undone: why you are asked.")]
-    preview: Payload
-    form_schema: NotRequired[Annotated[Object, Field(description="What `edits` of the payload may be.")]]
-    digest: Annotated[Digest, Field(description="Of the preview's canonical bytes, to which a decision is bound.")]
-    status: ApprovalStatus
-    requested_at: Time
-    expires_at: Time
-    position: Position
+    preview: words.Payload
+    form_schema: NotRequired[Annotated[words.Object, Field(description="What `edits` of the payload may be.")]]
+    digest: Annotated[
+        words.Digest, Field(description="Of the preview's canonical bytes, to which a decision is bound.")
+    ]
+    status: words.ApprovalStatus
+    requested_at: words.Time
+    expires_at: words.Time
+    position: words.Position
 
 
 class Indeterminate(TypedDict):
     """An unsafe effect of which nobody knows whether it happened."""
 
     id: Annotated[str, Field(description="`MESSAGE:STEP`.", examples=["msg-01a2b3c4:1"])]
-    thread_id: ThreadId
-    message_id: MessageId
-    agent: AgentName
-    step: Count
+    thread_id: words.ThreadId
+    message_id: words.MessageId
+    agent: words.AgentName
+    step: words.Count
     key: Annotated[str, Field(description="The key that the effect got.", examples=["msg-01a2b3c4/pay"])]
-    since: Time
-    position: Position
+    since: words.Time
+    position: words.Position
 
 
 class Page(TypedDict):
     """What every list says besides its rows."""
 
-    count: Annotated[Count, Field(description="How many are here.")]
-    total: Annotated[Count, Field(description="How many there are.")]
+    count: Annotated[words.Count, Field(description="How many are here.")]
+    total: Annotated[words.Count, Field(description="How many there are.")]
     limit: Annotated[int, Field(ge=1, le=500, examples=[50])]
     offset: Annotated[int, Field(ge=0, description="How many come before these.", examples=[0])]
-    next: Annotated[Cursor | None, Field(description="The `cursor` of the next page; null on the last.")]
+    next: Annotated[words.Cursor | None, Field(description="The `cursor` of the next page; null on the last.")]
 
 
 class AgentList(Page):
@@ -218,7 +204,7 @@ class ToolFunction(TypedDict):
 
     name: Annotated[str, Field(examples=["calculator"])]
     description: str
-    parameters: Annotated[Object, Field(description="The JSON Schema of its arguments.")]
+    parameters: Annotated[words.Object, Field(description="The JSON Schema of its arguments.")]
 
 
 class Tool(TypedDict):
@@ -260,8 +246,8 @@ class Why(TypedDict):
     """How a message came about: it, the one whose handling led to it, and so on; the injection comes last."""
 
     messages: list[Message]
-    count: Count
-    next: Annotated[MessageId | None, Field(description="Where the path goes on, if it is longer than 500.")]
+    count: words.Count
+    next: Annotated[words.MessageId | None, Field(description="Where the path goes on, if it is longer than 500.")]
 
 
 class Actor(TypedDict):
@@ -276,14 +262,14 @@ class Actor(TypedDict):
 class Event(TypedDict):
     """One event of the log."""
 
-    position: Position
-    type: EventType
-    at: Time
-    thread_id: Annotated[ThreadId | None, Field(description="Null for what concerns the whole organism.")]
-    cause: Annotated[MessageId | None, Field(description="The message whose handling led to it.")]
-    correlation: Annotated[MessageId | None, Field(description="The message of the injection at the root.")]
+    position: words.Position
+    type: words.EventType
+    at: words.Time
+    thread_id: Annotated[words.ThreadId | None, Field(description="Null for what concerns the whole organism.")]
+    cause: Annotated[words.MessageId | None, Field(description="The message whose handling led to it.")]
+    correlation: Annotated[words.MessageId | None, Field(description="The message of the injection at the root.")]
     actor: Actor | None
-    data: Annotated[Object, Field(description="What belongs to this type; docs/design.md lists it to the field.")]
+    data: Annotated[words.Object, Field(description="What belongs to this type; docs/design.md lists it to the field.")]
     content: NotRequired[Annotated[Any, Field(description="With `content=true`: the text that was kept beside it.")]]
 
 
@@ -291,15 +277,15 @@ class Events(TypedDict):
     """A page of the log."""
 
     events: list[Event]
-    next: Annotated[Position | None, Field(description="The `after` of the next page; null at the end.")]
+    next: Annotated[words.Position | None, Field(description="The `after` of the next page; null at the end.")]
 
 
 class Injected(TypedDict):
     """The message is on disk."""
 
-    thread_id: ThreadId
-    message_id: MessageId
-    position: Position
+    thread_id: words.ThreadId
+    message_id: words.MessageId
+    position: words.Position
 
 
 class InjectedAndEnded(Injected):
@@ -328,7 +314,7 @@ class Invoked(TypedDict):
 
     data: Output
     session_id: str | None
-    thread_id: ThreadId
+    thread_id: words.ThreadId
 
 
 class ToolResult(TypedDict):
@@ -340,17 +326,17 @@ class ToolResult(TypedDict):
 class Reloaded(TypedDict):
     """What a reload changed: the names of listeners."""
 
-    added: list[AgentName]
-    removed: list[AgentName]
-    updated: list[AgentName]
-    position: Position
+    added: list[words.AgentName]
+    removed: list[words.AgentName]
+    updated: list[words.AgentName]
+    position: words.Position
 
 
 class StopBegun(TypedDict):
     """The graceful stop has begun."""
 
     status: Literal["stopping"]
-    position: Position
+    position: words.Position
 
 
 class Ticket(TypedDict):
@@ -370,7 +356,7 @@ class Fault(TypedDict):
 class Refusal(TypedDict):
     """What was wrong."""
 
-    type: ErrorType
+    type: words.ErrorType
     code: Annotated[str, Field(description="Stable; `GET /errors` explains each.", examples=["invalid_payload"])]
     message: Annotated[str, Field(examples=["/payload/name: is missing."])]
     param: Annotated[
@@ -393,7 +379,7 @@ class ErrorCode(TypedDict):
     """What a code means and what to do."""
 
     code: Annotated[str, Field(examples=["not_found"])]
-    type: ErrorType
+    type: words.ErrorType
     http_status: Annotated[int, Field(examples=[404])]
     title: Annotated[str, Field(examples=["Not found"])]
     description: Annotated[str, Field(examples=["There is nothing here by that name."])]
@@ -405,7 +391,7 @@ class ErrorCodes(TypedDict):
     """Every code there is."""
 
     version: Annotated[int, Field(examples=[1])]
-    count: Count
+    count: words.Count
     entries: list[ErrorCode]
 
 
@@ -423,38 +409,38 @@ class ModelUsage(TypedDict):
 
     model: ModelName
     served_by: ServedBy
-    calls: Count
-    input_tokens: Count
-    output_tokens: Count
-    tokens: Count
+    calls: words.Count
+    input_tokens: words.Count
+    output_tokens: words.Count
+    tokens: words.Count
     cost_usd: Money
 
 
 class Usage(TypedDict):
     """Calls of models: how many, what they used and cost, and how long they took."""
 
-    calls: Count
-    failed_calls: Annotated[Count, Field(description="Those that gave no answer, or died with the process.")]
-    input_tokens: Count
-    output_tokens: Count
-    tokens: Annotated[Count, Field(description="Both together.")]
+    calls: words.Count
+    failed_calls: Annotated[words.Count, Field(description="Those that gave no answer, or died with the process.")]
+    input_tokens: words.Count
+    output_tokens: words.Count
+    tokens: Annotated[words.Count, Field(description="Both together.")]
     cost_usd: Money
     cost_eur: Annotated[Money | None, Field(description="By `fx.eur_per_usd` of organism.yaml; null without it.")]
     model_seconds: Annotated[float, Field(ge=0, examples=[1.5])]
-    last_called: Time | None
+    last_called: words.Time | None
     models: Annotated[list[ModelUsage], Field(description="The same by the model that answered.")]
 
 
 class UsageOfAgent(Usage):
     """An agent's calls."""
 
-    agent: AgentName
+    agent: words.AgentName
 
 
 class UsageOfThread(Usage):
     """A thread's calls."""
 
-    thread_id: ThreadId
+    thread_id: words.ThreadId
 
 
 class UsageOfDay(Usage):
@@ -474,7 +460,7 @@ class UsageOfAll(TypedDict):
 class Node(TypedDict):
     """Who writes or is written to."""
 
-    name: AgentName
+    name: words.AgentName
     kind: Literal["agent", "listener", "console", "system"]
     description: Annotated[str, Field(examples=["Greets whoever is named"])] | None
     payload_class: Annotated[str, Field(examples=["handlers.hello.Greeting"])] | None
@@ -483,8 +469,8 @@ class Node(TypedDict):
 class Edge(TypedDict):
     """Who may write to whom."""
 
-    from_: Annotated[AgentName, Field(alias="from")]
-    to: Annotated[AgentName, Field(examples=["shouter"])]
+    from_: Annotated[words.AgentName, Field(alias="from")]
+    to: Annotated[words.AgentName, Field(examples=["shouter"])]
 
 
 class Graph(TypedDict):
@@ -508,17 +494,17 @@ class OrganismSection(TypedDict):
 class Section(TypedDict, total=False):
     """A listener's section of organism.yaml, or the file of a conversational agent: the keys that stand there."""
 
-    name: AgentName
+    name: words.AgentName
     payload_class: Annotated[str, Field(examples=["handlers.hello.Greeting"])]
     handler: Annotated[str, Field(examples=["handlers.hello.greet"])]
     description: Annotated[str, Field(examples=["Greets whoever is named"])]
     agent: bool
-    peers: list[AgentName]
+    peers: list[words.AgentName]
     prompt: Annotated[str, Field(description="Its text for `admin` alone, else `sha256:…`.", examples=["Greet."])]
     prompt_ref: Annotated[str, Field(examples=["greeter"])]
     model: Annotated[str, Field(examples=["default"])]
     tools: list[Annotated[str, Field(examples=["calculate"])]]
-    budget: Object
+    budget: words.Object
     max_concurrent: Annotated[int, Field(examples=[5])]
     timeout_s: Annotated[float, Field(examples=[30.0])]
     max_payload_bytes: Annotated[int, Field(examples=[262144])]
@@ -542,10 +528,10 @@ class Configuration(TypedDict):
     organism: OrganismSection
     limits: Limits
     retry: Retry
-    models: Object
-    embeddings: Object
-    tools: Object
-    fx: Object
+    models: words.Object
+    embeddings: words.Object
+    tools: words.Object
+    fx: words.Object
     listeners: list[Section]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
@@ -29,34 +30,16 @@ Cursor = Annotated[str, Field(examples=["AAAAAAAyq1b5-0dV8yQb"])]
 PayloadType = Annotated[str, Field(examples=["Greeting"])]
 Reason = Annotated[str, Field(examples=["ValueError: no such name"])]
 Version = Annotated[str, Field(description="Changes with the configuration and the code.", examples=["5f2c9a01"])]
-EventType = TypeAliasType(
-    "EventType",
-    Annotated[
-        str,
-        Field(
-            description="The type of an event.",
-            json_schema_extra={"enum": sorted(EVENT_TYPES)},
-            examples=["message_sent"],
-        ),
-    ],
-)
-EntryType = TypeAliasType(
-    "EntryType",
-    Annotated[
-        str,
-        Field(
-            description="The type of an entry of a run.",
-            json_schema_extra={"enum": sorted(REQUIRED)},
-            examples=["tool_call"],
-        ),
-    ],
-)
-FrameName = TypeAliasType(
-    "FrameName",
-    Annotated[
-        str, Field(description="The name of a frame.", json_schema_extra={"enum": sorted(FRAMES)}, examples=["message"])
-    ],
-)
+
+
+def _one_of(names: Iterable[str], description: str, example: str) -> Any:
+    """What is said of a field that has one of these names."""
+    return Field(description=description, json_schema_extra={"enum": [*sorted(names)]}, examples=[example])
+
+
+EventType = TypeAliasType("EventType", Annotated[str, _one_of(EVENT_TYPES, "The type of an event.", "message_sent")])
+EntryType = TypeAliasType("EntryType", Annotated[str, _one_of(REQUIRED, "The type of an entry of a run.", "tool_call")])
+FrameName = TypeAliasType("FrameName", Annotated[str, _one_of(FRAMES, "The name of a frame.", "message")])
 FrameNames = Annotated[list[FrameName], Field(min_length=1, description="Only frames of these, parted by commas.")]
 Object = Annotated[dict[str, Any], Field(examples=[{}])]
 
