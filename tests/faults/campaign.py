@@ -3,23 +3,88 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import platform
 import signal
 import time
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
 from itertools import accumulate
 from pathlib import Path
 from typing import Final
 
+import orjson
+
 from tests.faults.client import Gone, client
 from tests.faults.judgement import judged, verified
 from tests.faults.ledger import Ledger
-from tests.faults.lives import Life, nursery, spawn
+from tests.faults.lives import Life, fork, spawn
 from tests.faults.oracle import read_lines
-from tests.faults.report import Report
 from tests.faults.stage import Stage
 from tests.faults.wishes import killer
 
 NEVER: Final = 1 << 62
+
+
+METHOD: Final = """\
+A real server with its disk and sockets is killed by SIGKILL at random instants, while it starts or under load;
+one life in ten is the command as a user starts it, the others are forked from a process that has imported it. The load
+are chains, fans, asks that overlap and come back, effects that may be repeated and effects that may not, failures, keys
+sent again, an operator who pauses agents and kills threads, messages that kill the process, and three followers who
+resume by position. At the end everything is let come to its rest, all that is disposable is deleted and made anew, and
+an oracle outside holds the answers, the effects' own file, the followers' frames and the audit chain against the log
+(`tests/faults/oracle.py` has the laws). A kill of the process loses nothing that the kernel was given: power cuts are
+another harness.
+"""
+
+
+def this_machine() -> str:
+    """The machine, as far as it matters here."""
+    return f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}"
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """``counts`` are numbers by name, ``findings`` the sentences of the oracle: none, if all is well."""
+
+    kills: int
+    seed: int
+    seconds: float
+    kills_with_open_work: int
+    counts: dict[str, int]
+    findings: list[str] = field(default_factory=list)
+    day: str = field(default_factory=lambda: f"{datetime.now(UTC):%Y-%m-%d}")
+    machine: str = field(default_factory=this_machine)
+
+    @property
+    def share_with_open_work(self) -> float:
+        """The share of the kills at which something accepted was not handled yet."""
+        return self.kills_with_open_work / max(1, self.kills)
+
+    def json(self) -> bytes:
+        """The report for machines."""
+        said = {**asdict(self), "share_with_open_work": self.share_with_open_work}
+        return orjson.dumps(said, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
+
+    def markdown(self) -> str:
+        """The report for people."""
+        rows = "\n".join(f"| {name.replace('_', ' ')} | {count:,} |" for name, count in self.counts.items())
+        found = "\n".join(f"- {finding}" for finding in self.findings) or "None: every law held."
+        return f"""# Kill loop: {self.kills} kills
+
+`scripts/soak --kills {self.kills} --seed {self.seed}`, {self.day}, {self.machine}: {self.seconds:.0f} s, \
+{self.seconds / max(1, self.kills):.2f} s a kill. At {self.kills_with_open_work} of {self.kills} kills \
+({self.share_with_open_work:.1%}) injections were acknowledged and not handled yet.
+
+{METHOD}
+| counted | |
+|---|---|
+{rows}
+
+## What broke
+
+{found}
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +92,7 @@ class Plan:
     """How a campaign goes. Times are in seconds.
 
     One life in ``early`` is killed while it starts, into one in ``suicides`` a message is sent that kills the process,
-    and one in ``spawned`` is the command as a user starts it; the others are forked in the nursery.
+    and one in ``spawned`` is the command as a user starts it; the others are forked.
     """
 
     kills: int
@@ -69,7 +134,7 @@ class Campaign:
         chance, loop = self.stage.chance, asyncio.get_running_loop()
         is_early = chance.randrange(self.plan.early) == 0
         is_spawned = chance.randrange(self.plan.spawned) == 0
-        life = await (spawn if is_spawned else self.stage.births.bear)(self.stage.setting)
+        life = await (spawn if is_spawned else fork)(self.stage.setting)
         kill = loop.call_later(chance.random() * (1.0 if is_spawned else 0.1), life.kill) if is_early else None
         url = await life.url()
         if url is not None:
@@ -133,6 +198,6 @@ class Campaign:
 
 async def campaign(plan: Plan, folder: Path) -> Report:
     """Run a campaign in an empty folder."""
-    async with nursery(folder) as births, client() as api:
-        stage = Stage(folder, births, api, plan.seed)
+    async with client() as api:
+        stage = Stage(folder, api, plan.seed)
         return await Campaign(plan, stage).run()

@@ -11,8 +11,7 @@ from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import WebSocketException
 
 from tests.faults.client import HEADERS
-from tests.faults.frames import Shown, shown
-from tests.faults.taste import Taste
+from tests.faults.frames import Shown, Taste, shown
 
 BROKEN: Final = (OSError, EOFError, WebSocketException, TimeoutError)
 ENDS: Final = frozenset({"completed", "error", "killed"})

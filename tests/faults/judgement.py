@@ -12,7 +12,7 @@ from typing import Any, Final
 from tests.faults.client import Gone
 from tests.faults.follower import Follower
 from tests.faults.ledger import Ledger
-from tests.faults.lives import ROOT, Life
+from tests.faults.lives import ROOT, Life, fork
 from tests.faults.oracle import Evidence, judge, read_lines
 from tests.faults.stage import ATTEMPTS, Stage
 
@@ -55,7 +55,7 @@ async def _rest(stage: Stage) -> dict[str, Any]:
 
 async def _come_to_rest(stage: Stage) -> dict[str, Any] | None:
     """A life that lets everything end; None if it died before."""
-    life = await stage.births.bear(stage.setting)
+    life = await fork(stage.setting)
     url = await life.url()
     if url is not None:
         with suppress(Gone):

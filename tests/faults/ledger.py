@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from tests.faults.frames import Shown, agents_in, promised
-from tests.faults.taste import Taste
+from tests.faults.frames import Shown, Taste, agents_in, promised
 
 EVERYONE: Final = "*"
 

@@ -1,21 +1,22 @@
-"""Lives of the server: each one a process, born by a command or by the nursery, that ends by a kill or a stop."""
+"""Lives of the server: each one a process, by the command or forked, that ends by a kill or a stop."""
 
 from __future__ import annotations
 
 import asyncio
+import multiprocessing
 import os
 import re
 import shutil
 import signal
 import sys
-from collections.abc import AsyncIterator, Awaitable, Coroutine, Mapping
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Awaitable, Coroutine, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 from typing import Any, Final
 
-import orjson
-
+from tests.faults import child
 from tests.faults.client import TOKEN, Gone
 from tests.faults.points import KILL_AT
 
@@ -149,10 +150,9 @@ def _handle_of(pid: int) -> int | None:
 
 
 async def spawn(setting: Setting) -> Life:
-    """A life by the command itself, as a user starts it; by the tests' own front to it if it has a deadly point."""
-    module = "tests.faults.child" if KILL_AT in setting.environment else "organism"
+    """A life by the command itself, as a user starts it."""
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", module, *setting.argv),
+        *(sys.executable, "-m", "organism", *setting.argv),
         env=setting.whole_environment,
         cwd=ROOT,
         stdin=asyncio.subprocess.DEVNULL,
@@ -164,72 +164,24 @@ async def spawn(setting: Setting) -> Life:
     return Life(process.pid, process.stdout, process.wait())
 
 
-class Nursery:
-    """Lives forked by a process that has imported everything (see ``nursery``). ``folder`` is for its pipes."""
-
-    def __init__(self, process: asyncio.subprocess.Process, folder: Path) -> None:
-        self._process = process
-        self._folder = folder
-        self._births = 0
-        self._one_at_a_time = asyncio.Lock()
-        self._born: asyncio.Future[int] | None = None
-        self._ends: dict[int, asyncio.Future[int]] = {}
-        self._hearing = asyncio.ensure_future(self._hear())
-
-    async def _hear(self) -> None:
-        assert self._process.stdout is not None
-        while line := await self._process.stdout.readline():
-            said = orjson.loads(line)
-            if "status" in said:
-                self._ends.pop(said["pid"]).set_result(said["status"])
-            elif self._born is not None:
-                self._ends[said["pid"]] = asyncio.get_running_loop().create_future()
-                self._born.set_result(said["pid"])
-
-    async def bear(self, setting: Setting) -> Life:
-        """A new life."""
-        async with self._one_at_a_time:
-            self._births += 1
-            pipe = self._folder / f"output-{self._births}"
-            os.mkfifo(pipe)
-            output = await _reader(pipe)
-            self._born = asyncio.get_running_loop().create_future()
-            self._ask({"argv": setting.argv, "env": setting.whole_environment, "output": str(pipe)})
-            pid = await self._born
-            return Life(pid, output, self._ends[pid])
-
-    def _ask(self, wanted: dict[str, Any]) -> None:
-        assert self._process.stdin is not None
-        self._process.stdin.write(orjson.dumps(wanted) + b"\n")
-
-    async def close(self) -> None:
-        """End it, and whoever still lives with it."""
-        assert self._process.stdin is not None
-        self._process.stdin.close()
-        await self._process.wait()
-        await self._hearing
+FORKS: Final = multiprocessing.get_context("forkserver")
+FORKS.set_forkserver_preload(["organism.cli.serve", "tests.faults.child"])
 
 
-async def _reader(pipe: Path) -> asyncio.StreamReader:
-    """A pipe's reading end. It is opened before anyone writes; the end of what is read is the end of who writes."""
-    reader = asyncio.StreamReader(OUTPUT_LIMIT)
-    file = os.fdopen(os.open(pipe, os.O_RDONLY | os.O_NONBLOCK), "rb", buffering=0)
-    await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), file)
-    return reader
+async def fork(setting: Setting) -> Life:
+    """A life forked from a process that has imported everything: importing takes most of a start."""
+    ours, its = FORKS.Pipe(duplex=False)
+    process = FORKS.Process(target=child.live, args=(setting.argv, setting.whole_environment, its), daemon=True)
+    process.start()
+    its.close()
+    output, pipe = asyncio.StreamReader(OUTPUT_LIMIT), os.fdopen(os.dup(ours.fileno()), "rb", buffering=0)
+    ours.close()
+    await asyncio.get_running_loop().connect_read_pipe(lambda: asyncio.StreamReaderProtocol(output), pipe)
+    assert process.pid is not None
+    return Life(process.pid, output, _status(process))
 
 
-@asynccontextmanager
-async def nursery(folder: Path) -> AsyncIterator[Nursery]:
-    """A nursery while it lasts."""
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "tests.faults.nursery"),
-        env={"PATH": os.environ.get("PATH", ""), "PYTHONPATH": str(ROOT)},
-        cwd=ROOT,
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-    )
-    made = Nursery(process, folder)
-    try:
-        yield made
-    finally:
-        await made.close()
+async def _status(process: ForkServerProcess) -> int:
+    await asyncio.to_thread(process.join)
+    assert process.exitcode is not None
+    return process.exitcode

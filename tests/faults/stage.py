@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import random
+import signal
 from collections import Counter
-from collections.abc import Coroutine, Iterator
+from collections.abc import Awaitable, Coroutine, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any, Final
@@ -14,12 +15,11 @@ from organism.log.driver import Pysqlite
 from tests.faults.chain import chain_faults
 from tests.faults.client import Client, Gone
 from tests.faults.follower import Follower
+from tests.faults.frames import Taste
 from tests.faults.ledger import Ledger
-from tests.faults.lives import Life, Nursery, Setting
-from tests.faults.meddler import Meddler
+from tests.faults.lives import Life, Setting, fork
 from tests.faults.oracle import read_lines
-from tests.faults.taste import Taste
-from tests.faults.wishes import Wishes
+from tests.faults.wishes import Wish, Wishes
 
 TASTES: Final = (
     Taste("everything"),
@@ -28,14 +28,44 @@ TASTES: Final = (
 )
 ATTEMPTS: Final = 6
 """``retry.attempts`` of the play's organism.yaml."""
+AGENTS: Final = ("second", "leaf", "worker", "payer", "asker")
+ACTS: Final = 4
+KILLS: Final = 0.5
+REACH_SECONDS: Final = 30.0
+WISHES: Final = 10_000
+"""More than any life lasts for: what a machine does in groups or by time comes as often as it shall."""
+
+
+class Meddler:
+    """``killed`` are the threads of which the server said that they are killed."""
+
+    def __init__(self, chance: random.Random) -> None:
+        self.killed: set[str] = set()
+        self._chance = chance
+
+    async def meddle(self, api: Client, wishes: Sequence[Wish]) -> None:
+        """A few acts, while the server lives."""
+        try:
+            for _ in range(ACTS):
+                accepted = [wish for wish in wishes[-100:] if wish.is_acknowledged]
+                if accepted and self._chance.random() < KILLS:
+                    await self._kill(api, self._chance.choice(accepted).answers[0].json["thread_id"])
+                else:
+                    verb = self._chance.choice(("pause", "resume", "resume"))
+                    (await api.call("POST", f"/agents/{self._chance.choice(AGENTS)}/{verb}")).expect(200)
+        except Gone:
+            return
+
+    async def _kill(self, api: Client, thread: str) -> None:
+        (await api.call("POST", f"/threads/{thread}/kill")).expect(200)
+        self.killed.add(thread)
 
 
 class Stage:
     """``faults`` is what was found wrong so far; ``counts`` is for the report. All chance comes from ``seed``."""
 
-    def __init__(self, folder: Path, births: Nursery, api: Client, seed: int = 1) -> None:
+    def __init__(self, folder: Path, api: Client, seed: int = 1) -> None:
         self.folder = folder
-        self.births = births
         self.api = api
         self.effects = folder / "effects"
         self.setting = Setting(folder / "data", environment={"PLAY_EFFECTS": str(self.effects)})
@@ -48,7 +78,7 @@ class Stage:
 
     async def serve(self) -> Life:
         """A life that nobody has marked for death."""
-        life = await self.births.bear(self.setting)
+        life = await fork(self.setting)
         self.api.url = await life.serving()
         return life
 
@@ -114,3 +144,29 @@ class Stage:
     def chain_faults(self) -> Iterator[str]:
         """What does not fit in the audit chain. The server must have ended."""
         return chain_faults(self.log, self.folder / "copy")
+
+
+async def die_at(stage: Stage, point: str) -> None:
+    """A life under load that dies at ``point`` (``name:nth``). Raises ``AssertionError`` if it never gets there."""
+    life = await fork(stage.setting.dying_at(point))
+    url = await life.url()
+    await _dead(life, point, stage.load(url, WISHES) if url is not None else life.end())
+
+
+async def die_stopping_at(stage: Stage, point: str, wishes: int = 20) -> None:
+    """A life with some work behind it that is stopped, and dies at ``point`` of that."""
+    life = await fork(stage.setting.dying_at(point))
+    stage.api.url = await life.serving()
+    await stage.wishes.send_many(wishes, stage.api)
+    await _dead(life, point, life.stop())
+
+
+async def _dead(life: Life, point: str, work: Awaitable[object]) -> None:
+    try:
+        async with asyncio.timeout(REACH_SECONDS):
+            await work
+    except TimeoutError:
+        life.kill()
+        raise AssertionError(f"The server never came to {point}.") from None
+    status = await life.end()
+    assert status == -signal.SIGKILL, f"It was to die at {point}, and ended with {status}: {life.said}"

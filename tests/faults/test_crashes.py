@@ -4,20 +4,60 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from contextlib import suppress
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.faults.client import Gone
-from tests.faults.gate import Gate, gate
-from tests.faults.lives import Life
+from tests.faults.lives import Life, fork
 from tests.faults.stage import ATTEMPTS, Stage
 
-pytestmark = [pytest.mark.faults, pytest.mark.asyncio(loop_scope="session")]
+pytestmark = pytest.mark.faults
 
 LIVES = 5
 GATE = "PLAY_GATE"
+
+
+class Gate:
+    """Handlers wait here: the test sees who has arrived, and lets them go on. ``arrived`` are their tags, in order."""
+
+    def __init__(self) -> None:
+        self.arrived: list[str] = []
+        self._is_open = False
+        self._news = asyncio.Condition()
+
+    async def meet(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """A handler came: it waits until the gate is open. If its process dies, nobody is there to go on."""
+        tag = (await reader.readline()).decode().strip()
+        async with self._news:
+            self.arrived.append(tag)
+            self._news.notify_all()
+            await self._news.wait_for(lambda: self._is_open)
+        writer.write(b"go on\n")
+        writer.close()
+
+    async def until_arrived(self, count: int) -> None:
+        """Wait until so many have come in all."""
+        async with self._news:
+            await self._news.wait_for(lambda: len(self.arrived) >= count)
+
+    async def open(self) -> None:
+        """Let everyone go on, those who come later too."""
+        async with self._news:
+            self._is_open = True
+            self._news.notify_all()
+
+
+@asynccontextmanager
+async def gate(path: Path) -> AsyncIterator[Gate]:
+    """A gate at the Unix socket ``path``, while it lasts."""
+    made = Gate()
+    async with await asyncio.start_unix_server(made.meet, path):
+        yield made
+        await made.open()
 
 
 async def inject(stage: Stage, to: str, tag: str) -> Any:
@@ -33,7 +73,7 @@ async def kill_by_message(stage: Stage, life: Life) -> None:
 
 async def die_by_itself(stage: Stage) -> None:
     """A life that an open message ends at once."""
-    assert await (await stage.births.bear(stage.setting)).end() == -signal.SIGKILL
+    assert await (await fork(stage.setting)).end() == -signal.SIGKILL
 
 
 async def begin_with_a_killer_among_the_innocent(stage: Stage, at: Gate) -> Life:
@@ -72,38 +112,6 @@ async def test_a_message_that_kills_the_process_is_parked_and_the_innocent_besid
     await life.stop()
 
 
-async def die_at_the_gate(stage: Stage, at: Gate, tag: str) -> None:
-    """A life that is killed when one with this tag has come to the gate."""
-    met = at.arrived.count(tag)
-    life = await stage.serve()
-    await life.unless_it_ends(at.until_met(tag, met + 1))
-    life.kill()
-    await life.end()
-
-
-async def test_a_suspect_that_waits_for_another_suspect_is_no_deadlock(stage: Stage) -> None:
-    """The seeker ran at two deaths before it asked, and what it asked for at two more, while it only waited."""
-    async with gate(stage.folder / "gate") as at:
-        stage.setting = stage.setting.having(GATE, str(stage.folder / "gate"))
-        life = await stage.serve()
-        thread = (await inject(stage, "seeker", "seeker"))["thread_id"]
-        await at.until_met("seeker", 1)
-        life.kill()
-        await life.end()
-        await die_at_the_gate(stage, at, "seeker")
-        await at.let("seeker")
-        await die_at_the_gate(stage, at, "keeper")
-        await die_at_the_gate(stage, at, "keeper")
-        await at.open()
-        life = await stage.serve()
-        async with asyncio.timeout(20):
-            await stage.until_quiet(life)
-    entries = (await stage.ledger()).entries.values()
-    assert [(entry.to, entry.deaths) for entry in entries if entry.deaths] == [("seeker", 2), ("keeper", 2)]
-    assert (await stage.api.get(f"/threads/{thread}"))["status"] == "completed"
-    await life.stop()
-
-
 async def die_young(stage: Stage) -> None:
     """So many lives that end at once without having handled anything."""
     stage.setting = stage.setting.forgiving(stage.folder)
@@ -115,19 +123,14 @@ async def die_young(stage: Stage) -> None:
         await die_by_itself(stage)
 
 
-async def test_a_server_whose_last_five_lives_were_short_starts_paused_and_says_so(stage: Stage) -> None:
+async def test_a_server_whose_last_five_lives_were_short_starts_paused_says_so_and_goes_on_when_resumed(
+    stage: Stage,
+) -> None:
     await die_young(stage)
     life = await stage.serve()
     assert (await stage.api.get("/organism"))["status"] == "paused"
     pauses = [event async for event in stage.api.events() if event["type"] == "organism_paused"]
     assert [event["data"]["by"] for event in pauses] == ["crash_loop"]
-    await life.stop()
-    assert any("paused" in line for line in life.said), life.said
-
-
-async def test_a_paused_server_goes_on_once_the_culprit_is_gone_and_it_is_resumed(stage: Stage) -> None:
-    await die_young(stage)
-    life = await stage.serve()
     culprit = (await stage.api.rows("threads"))[0]["id"]
     innocent = await inject(stage, "first", "innocent")
     (await stage.api.call("POST", f"/threads/{culprit}/kill")).expect(200)
@@ -135,6 +138,7 @@ async def test_a_paused_server_goes_on_once_the_culprit_is_gone_and_it_is_resume
     await stage.until_quiet(life)
     assert (await stage.api.get(f"/threads/{innocent['thread_id']}"))["status"] == "completed"
     await life.stop()
+    assert any("paused" in line for line in life.said), life.said
 
 
 async def test_short_lives_that_handled_something_are_no_crash_loop(stage: Stage) -> None:

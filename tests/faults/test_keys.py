@@ -6,11 +6,11 @@ import signal
 
 import pytest
 
-from tests.faults.client import Answer, Gone
-from tests.faults.lives import Life
+from tests.faults.client import Gone
+from tests.faults.lives import Life, fork
 from tests.faults.stage import Stage
 
-pytestmark = [pytest.mark.faults, pytest.mark.asyncio(loop_scope="session")]
+pytestmark = pytest.mark.faults
 
 PAYLOAD = {"tag": "once"}
 
@@ -27,20 +27,10 @@ async def accepted(stage: Stage) -> list[str]:
     return [event["data"]["message"] for event in events if event["data"]["from"] == "console"]
 
 
-async def test_an_injection_is_answered_after_a_kill_as_it_was_before(stage: Stage) -> None:
-    life = await stage.serve()
-    first = await stage.api.inject("first", PAYLOAD, "key")
-    life = await killed_and_served_again(stage, life)
-    again = await stage.api.inject("first", PAYLOAD, "key")
-    assert (first.status, first) == (202, again)
-    assert await accepted(stage) == [first.json["message_id"]]
-    await life.stop()
-
-
 @pytest.mark.parametrize("point", ["committed:2", "delivery:2", "answered:1"])
 async def test_an_injection_whose_answer_the_kill_took_is_answered_from_the_log(stage: Stage, point: str) -> None:
     """The first commit and the first delivery are those of the new life."""
-    life = await stage.births.bear(stage.setting.dying_at(point))
+    life = await fork(stage.setting.dying_at(point))
     stage.api.url = await life.serving()
     with pytest.raises(Gone):
         await stage.api.inject("first", PAYLOAD, "key")
@@ -49,16 +39,6 @@ async def test_an_injection_whose_answer_the_kill_took_is_answered_from_the_log(
     answers = [await stage.api.inject("first", PAYLOAD, "key") for _ in range(2)]
     assert answers[0] == answers[1]
     assert await accepted(stage) == [answers[0].expect(202)["message_id"]]
-    await life.stop()
-
-
-async def test_a_key_with_another_body_is_refused_after_a_kill_too(stage: Stage) -> None:
-    life = await stage.serve()
-    (await stage.api.inject("first", PAYLOAD, "key")).expect(202)
-    life = await killed_and_served_again(stage, life)
-    other = await stage.api.inject("first", {"tag": "another"}, "key")
-    assert other.expect(422)["error"]["code"] == "idempotency_key_reused"
-    assert len(await accepted(stage)) == 1
     await life.stop()
 
 
@@ -73,23 +53,12 @@ async def test_a_pause_is_answered_after_a_kill_as_it_was_before_and_pauses_noth
     await life.stop()
 
 
-async def test_a_kill_of_a_thread_is_answered_after_a_kill_of_the_server_as_it_was_before(stage: Stage) -> None:
-    life = await stage.serve()
-    (await stage.api.call("POST", "/agents/first/pause")).expect(200)
-    thread = (await stage.api.inject("first", PAYLOAD)).expect(202)["thread_id"]
-    first = await stage.api.call("POST", f"/threads/{thread}/kill", key="key")
-    life = await killed_and_served_again(stage, life)
-    again = await stage.api.call("POST", f"/threads/{thread}/kill", key="key")
-    assert (first.status, first) == (200, again)
-    await life.stop()
-
-
 @pytest.mark.parametrize("point", ["committed:2", "delivery:2", "delivered:2"])
 async def test_a_reload_whose_answer_the_kill_took_is_answered_from_the_log_and_not_repeated(
     stage: Stage, point: str
 ) -> None:
     """The second commit and delivery of the new life are those of the reload; the whole answer follows in a third."""
-    life = await stage.births.bear(stage.setting.dying_at(point))
+    life = await fork(stage.setting.dying_at(point))
     stage.api.url = await life.serving()
     with pytest.raises(Gone):
         await stage.api.call("POST", "/organism/reload", key="key")
@@ -99,13 +68,4 @@ async def test_a_reload_whose_answer_the_kill_took_is_answered_from_the_log_and_
     [reloaded] = [event async for event in stage.api.events() if event["type"] == "organism_reloaded"]
     assert answers[0] == answers[1]
     assert answers[0].expect(200)["position"] == reloaded["position"]
-    await life.stop()
-
-
-async def test_what_was_refused_is_not_kept_for_its_key(stage: Stage) -> None:
-    life = await stage.serve()
-    refused: Answer = await stage.api.inject("nobody", PAYLOAD, "key")
-    assert refused.status == 404
-    life = await killed_and_served_again(stage, life)
-    (await stage.api.inject("first", PAYLOAD, "key")).expect(202)
     await life.stop()

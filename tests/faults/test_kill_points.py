@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from tests.faults.deaths import die_at, die_stopping_at
 from tests.faults.judgement import judged
 from tests.faults.points import POINTS
-from tests.faults.stage import Stage
+from tests.faults.stage import Stage, die_at, die_stopping_at
 
-pytestmark = [pytest.mark.faults, pytest.mark.asyncio(loop_scope="session")]
+pytestmark = pytest.mark.faults
 
 UNDER_LOAD = (
     *("arrived:1", "arrived:30", "prepared:1", "prepared:30", "answered:1", "answered:30"),

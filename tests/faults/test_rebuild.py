@@ -6,11 +6,10 @@ from typing import Any
 
 import pytest
 
-from tests.faults.deaths import die_at
 from tests.faults.judgement import ROWS, judged
-from tests.faults.stage import Stage
+from tests.faults.stage import Stage, die_at
 
-pytestmark = [pytest.mark.faults, pytest.mark.asyncio(loop_scope="session")]
+pytestmark = pytest.mark.faults
 
 
 async def rows(stage: Stage) -> dict[str, Any]:

@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 from pysqlite3 import dbapi2
 
-from tests.faults.lives import Life, spawn
+from tests.faults.lives import Life, fork, spawn
 from tests.faults.stage import Stage
 
-pytestmark = [pytest.mark.faults, pytest.mark.asyncio(loop_scope="session")]
+pytestmark = pytest.mark.faults
 
 TRIES = 3
 
@@ -79,7 +79,7 @@ async def test_a_second_server_on_the_same_directory_exits_within_a_second_and_t
 
 
 async def test_of_two_servers_that_start_at_once_one_serves(stage: Stage) -> None:
-    lives = [await stage.births.bear(stage.setting) for _ in range(2)]
+    lives = [await fork(stage.setting) for _ in range(2)]
     urls = [await life.url() for life in lives]
     assert sorted(url is None for url in urls) == [False, True]
     loser, winner = sorted(zip(urls, lives, strict=True), key=lambda pair: pair[0] is not None)

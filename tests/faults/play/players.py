@@ -140,18 +140,6 @@ async def patient(payload: Task, metadata: HandlerMetadata) -> HandlerResponse:
     return outcome(payload.tag, "patient")
 
 
-async def seeker(payload: Task, metadata: HandlerMetadata) -> HandlerResponse:
-    """Asks somebody who keeps it waiting, after it has waited itself."""
-    await pass_gate(payload.tag)
-    answer: Number = await metadata.ask("keeper", Task("keeper"))
-    return outcome(payload.tag, "sought", value=str(answer.value))
-
-
-async def keeper(payload: Task, metadata: HandlerMetadata) -> HandlerResponse:
-    await pass_gate(payload.tag)
-    return HandlerResponse.respond(Number(1))
-
-
 async def pass_gate(tag: str) -> None:
     """Run, in no step, until whoever listens at the gate lets those with this tag go on."""
     reader, writer = await asyncio.open_unix_connection(os.environ[GATE])
