@@ -25,7 +25,8 @@ from organism.model.commands import (
 from organism.model.events import Event
 from organism.pump import inject
 from organism.pump.folded import Folded, dump
-from organism.testing import Running
+from organism.testing import Outcome, Running
+from tests.flows.world import World
 
 BEGIN_NS = 1_800_000_000_000_000_000
 PLAY_S = 10.0
@@ -40,9 +41,10 @@ def play(o: Running) -> dict[str, Any]:
     return o.organism.settings.listeners[0].handler.__globals__  # type: ignore[union-attr]  # each listener of a world has a handler
 
 
-def open_gate(o: Running, name: str) -> None:
-    """Let the handlers that wait at this gate go on, and those that come to it pass."""
-    play(o)["GATES"].setdefault(name, asyncio.Event()).set()
+def open_gate(o: Running, *names: str) -> None:
+    """Let the handlers that wait at these gates go on, and those that come to them pass."""
+    for name in names:
+        play(o)["GATES"].setdefault(name, asyncio.Event()).set()
 
 
 async def at_gate(o: Running, name: str) -> None:
@@ -50,10 +52,32 @@ async def at_gate(o: Running, name: str) -> None:
     await play(o)["CAME"].setdefault(name, asyncio.Event()).wait()
 
 
+async def pass_gate(o: Running, name: str) -> None:
+    """Open the gate once a handler has come to it."""
+    await at_gate(o, name)
+    open_gate(o, name)
+
+
 async def answers(o: Running, thread: str) -> list[str]:
     """The texts that a thread has answered with, once it has ended."""
     assert await o.tenant.ended(thread, 20)
     return [reply["text"] for reply in await o.replies(thread)]
+
+
+async def crash_at(made: World, gate: str) -> None:
+    """A life that ends as by ``kill -9`` once a handler is at the gate."""
+    async with made.running() as o:
+        await at_gate(o, gate)
+        await o.crash()
+
+
+async def inject_and_crash_at(made: World, gate: str, to: str, text: str = "x") -> Outcome:
+    """The same, after an injection."""
+    async with made.running() as o:
+        injected = await o.inject(to, {"text": text})
+        await at_gate(o, gate)
+        await o.crash()
+    return injected
 
 
 def pause_of(what: str, thread: str = "") -> tuple[Command, Command]:
@@ -100,6 +124,11 @@ class TurnedTime:
         """Time passes."""
         self.wall_ns += int(seconds * 1e9)
         self.monotonic_ns += int(seconds * 1e9)
+
+    async def passes(self, o: Running, seconds: float) -> None:
+        """Time passes, and the organism has done what is due then."""
+        self.turn(seconds)
+        await self.ticked(o)
 
     async def ticked(self, o: Running) -> None:
         """Wait until the organism has looked at what is due by now, and what it did about it is on disk."""

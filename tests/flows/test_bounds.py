@@ -8,7 +8,7 @@ from organism.errors import InvalidPayload, MailboxFull, PayloadTooLarge
 from organism.model.commands import PauseAgent, ResumeAgent
 from organism.pump.decision import DECODED_PER_MAILBOX
 from organism.testing import Running
-from tests.flows.stage import TurnedTime, answers, at_gate, play
+from tests.flows.stage import TurnedTime, at_gate, play
 from tests.flows.world import MakeWorld
 
 FAN = """
@@ -137,8 +137,7 @@ async def test_a_handler_runs_as_long_as_it_may(
     async with made.running(on_disk=False, parts=time.parts()) as o:
         await o.inject("slow", {"text": "x"})
         await at_gate(o, "slow")
-        time.turn(seconds - 0.5)
-        await time.ticked(o)
+        await time.passes(o, seconds - 0.5)
         assert await o.events("message_dead") == []
         time.turn(1)
         dead = await o.until("message_dead")
@@ -154,32 +153,11 @@ async def test_an_ask_waits_as_long_as_it_may(world: MakeWorld, limits: dict[str
     async with made.running(on_disk=False, parts=time.parts()) as o:
         thread = (await o.inject("asker", {"text": "x"})).thread_id
         await at_gate(o, "slow")
-        time.turn(seconds - 0.5)
-        await time.ticked(o)
+        await time.passes(o, seconds - 0.5)
         assert await o.events("step_recorded") == []
         time.turn(1)
         await o.until("message_handled", thread=thread, agent="asker")
         assert await o.replies(thread) == ({"text": "timeout"},)
-
-
-async def test_an_approval_waits_a_day_by_default(world: MakeWorld) -> None:
-    time = TurnedTime()
-    made = world(
-        """
-        async def approver(payload: Ask, metadata: HandlerMetadata):
-            return HandlerResponse.respond(Told((await metadata.approve({})).decision))
-        """,
-        {"approver": {}},
-    )
-    async with made.running(on_disk=False, parts=time.parts()) as o:
-        thread = (await o.inject("approver", {"text": "x"})).thread_id
-        requested = await o.until("approval_requested")
-        time.turn(86_399)
-        await time.ticked(o)
-        assert await o.events("approval_expired") == []
-        time.turn(2)
-        assert await answers(o, thread) == ["expired"]
-    assert requested.data["expires_at"] == requested.at + 86_400_000_000
 
 
 async def test_retries_wait_twice_as_long_each_time_up_to_a_bound(world: MakeWorld) -> None:

@@ -31,8 +31,7 @@ MEMBERS: dict[str, dict[str, Any]] = {"left": {"broadcast": True}, "right": {"br
 async def test_an_injection_to_one_of_a_group_is_a_message_to_each_of_the_same_cause(world: MakeWorld) -> None:
     async with world(GROUP, MEMBERS).running(on_disk=False) as o:
         injected = await o.inject("left", {"text": "x"})
-        open_gate(o, "left")
-        open_gate(o, "right")
+        open_gate(o, "left", "right")
         assert await o.tenant.ended(injected.thread_id, 10)
         sent = [event for event in await o.events("message_sent") if event.data["from"] == "console"]
         replies = await o.replies(injected.thread_id)
@@ -41,17 +40,6 @@ async def test_an_injection_to_one_of_a_group_is_a_message_to_each_of_the_same_c
         (None, injected.message_id, injected.thread_id)
     }
     assert sorted(reply["text"] for reply in replies) == ["left", "right"]
-
-
-async def test_what_an_agent_sends_to_one_of_a_group_has_one_cause(world: MakeWorld) -> None:
-    async with world(GROUP, {"caller": {"peers": ["left", "right"]}, **MEMBERS}).running(on_disk=False) as o:
-        injected = await o.inject("caller", {"text": "x"})
-        open_gate(o, "left")
-        open_gate(o, "right")
-        assert await o.tenant.ended(injected.thread_id, 10)
-        sent = [event for event in await o.events("message_sent") if event.data["from"] == "caller"]
-    assert sorted(event.data["to"] for event in sent) == ["left", "right"]
-    assert {event.cause for event in sent} == {injected.message_id}
 
 
 async def test_listeners_of_one_class_that_are_no_group_are_told_apart_by_name(world: MakeWorld) -> None:

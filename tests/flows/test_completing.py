@@ -107,23 +107,6 @@ async def test_a_refused_call_is_recorded_and_told_again_after_a_restart(world: 
     assert speaker.calls == []
 
 
-async def test_a_new_attempt_keeps_the_answers_and_makes_the_failed_call_anew(world: MakeWorld) -> None:
-    source = """
-    async def talker(payload: Ask, metadata: HandlerMetadata):
-        first = await metadata.complete([{"role": "user", "content": "One"}], model="m")
-        words = "!upstream_timeout" if metadata.attempt == 0 else payload.text
-        second = await metadata.complete([{"role": "user", "content": payload.text}], model="m")
-        return HandlerResponse.respond(Told(first.text + second.text))
-    """
-    made, speaker = world(source, {"talker": {}}), Speaker()
-    async with made.running(parts=speaker.parts()) as o:
-        outcome = await o.inject("talker", {"text": "!upstream_timeout"}, wait=True)
-        dead = (await o.events("message_dead"))[0].data
-    message = outcome.message_id
-    assert speaker.calls == [f"{message}/1", f"{message}/2", f"{message}/2", f"{message}/2"]
-    assert "CompleteError: It did not work." in dead["reason"]
-
-
 async def test_a_call_found_begun_is_made_again_and_the_first_one_counts_as_spent(world: MakeWorld) -> None:
     made, speaker = world(TALKER, {"talker": {}}), Speaker()
     async with made.running(parts=speaker.parts()) as o:
@@ -146,20 +129,6 @@ async def test_a_call_found_begun_is_made_again_and_the_first_one_counts_as_spen
         ("budget_settled", 1, 30),
     ]
     assert speaker.calls == [f"{injected.message_id}/1"] * 2
-
-
-async def test_a_refusal_of_the_second_try_leaves_nothing_reserved(world: MakeWorld) -> None:
-    made, speaker = world(TALKER, {"talker": {}}), Speaker()
-    async with made.running(parts=speaker.parts()) as o:
-        injected = await o.inject("talker", {"text": "@wait One"})
-        await speaker.at("wait")
-        await o.crash()
-    speaker.refuses = CompleteError("budget_exhausted", "All is spent.")
-    async with made.running(parts=speaker.parts(2)) as o:
-        assert await o.tenant.ended(injected.thread_id, 10)
-        settled = await o.events("budget_settled")
-        assert o.pump.state.routing.spend.open == {}
-    assert [event.data["tokens"] for event in settled] == [300]
 
 
 NO_CALLS = [
@@ -263,8 +232,7 @@ async def test_a_pause_in_a_call_leaves_nothing_due_for_the_next_life(world: Mak
     later, time = Speaker(), TurnedTime()
     async with made.running(parts=replace(time.parts(2), models=lambda _: later)) as o:
         await later.at("wait")
-        time.turn(60)
-        await time.ticked(o)
+        await time.passes(o, 60)
         later.open("wait")
         assert await answers(o, thread) == ["One"]
 
@@ -297,21 +265,6 @@ async def test_a_stop_gives_a_call_its_grace(world: MakeWorld) -> None:
     async with made.running(parts=speaker.parts(2)) as o:
         assert (await o.thread(injected.thread_id))["status"] == "completed"
         assert await o.replies(injected.thread_id) == ({"text": "One"},)
-    assert len(speaker.calls) == 1
-
-
-async def test_a_stop_waits_for_nobody_whose_answer_a_pause_holds_up(world: MakeWorld) -> None:
-    made, speaker = world(TALKER, {"talker": {}}), Speaker()
-    async with made.running(parts=speaker.parts()) as o:
-        injected = await o.inject("talker", {"text": "@wait One"})
-        await speaker.at("wait")
-        await o.do(PauseThread(thread_id=injected.thread_id))
-        stop = await stopping(o, 1000)
-        speaker.open("wait")
-        await asyncio.wait_for(stop, 20)
-    async with made.running(parts=speaker.parts(2)) as o:
-        await o.do(ResumeThread(thread_id=injected.thread_id))
-        assert await o.tenant.ended(injected.thread_id, 10)
     assert len(speaker.calls) == 1
 
 

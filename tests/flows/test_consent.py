@@ -172,8 +172,7 @@ async def test_while_a_human_is_asked_no_ask_that_waits_for_the_call_ages_howeve
     async with world(SOURCE, LISTENERS).running(parts=time.parts()) as o:
         sent = await o.inject("boss", {"text": "ann"})
         question = await asked(o)
-        time.turn(3600)
-        await time.ticked(o)
+        await time.passes(o, 3600)
         await say(o, question)
         assert await answers(o, sent.thread_id) == ["paid 5 to ann"]
         assert await folded_anew(o.log) == await folded_live(o)
@@ -188,8 +187,7 @@ async def test_once_it_is_approved_the_asks_age_again(world: MakeWorld) -> None:
         time.turn(3600)
         await say(o, question)
         await at_gate(o, "pay")
-        time.turn(29)
-        await time.ticked(o)
+        await time.passes(o, 29)
         assert [event.data["kind"] for event in await o.events("step_recorded")] == ["approve"]
         time.turn(2)
         await o.until("step_recorded", kind="ask")

@@ -12,7 +12,7 @@ from organism.errors import AlreadyResolved, NotFound
 from organism.log.log import Query
 from organism.model.commands import ReplayDeadLetter, ResolveIndeterminate
 from organism.testing import Running
-from tests.flows.stage import TurnedTime, answers, at_gate, open_gate, play
+from tests.flows.stage import TurnedTime, answers, at_gate, inject_and_crash_at, open_gate, pass_gate, play
 from tests.flows.world import MakeWorld
 
 PAYER = """
@@ -62,8 +62,7 @@ async def test_an_effect_that_a_crash_interrupts_runs_again_with_the_same_key(wo
         key = play(o)["TRACE"][0]
         await o.crash()
     async with made.running() as o:
-        await at_gate(o, "pay")
-        open_gate(o, "pay")
+        await pass_gate(o, "pay")
         assert await o.tenant.ended(injected.thread_id, 10)
         assert play(o)["TRACE"] == [key]
         assert await o.replies(injected.thread_id) == ({"text": "paid"},)
@@ -72,13 +71,9 @@ async def test_an_effect_that_a_crash_interrupts_runs_again_with_the_same_key(wo
 @pytest.mark.parametrize("kind", ["pure", "idempotent", "unsafe"])
 async def test_an_effect_that_is_recorded_is_never_repeated(world: MakeWorld, kind: str) -> None:
     made = world(payer(kind, after="await gate('after')"), {"payer": {}})
+    injected = await inject_and_crash_at(made, "after", "payer")
     async with made.running() as o:
-        injected = await o.inject("payer", {"text": "x"})
-        await at_gate(o, "after")
-        await o.crash()
-    async with made.running() as o:
-        await at_gate(o, "after")
-        open_gate(o, "after")
+        await pass_gate(o, "after")
         assert await o.tenant.ended(injected.thread_id, 10)
         assert play(o)["TRACE"] == []
         assert await o.replies(injected.thread_id) == ({"text": "paid"},)
@@ -124,13 +119,9 @@ async def test_an_effect_that_raised_runs_anew_in_the_next_attempt_with_the_same
 
 async def test_after_a_restart_an_effect_that_raised_raises_the_same_and_does_not_run(world: MakeWorld) -> None:
     made = world(payer("unsafe", "raise ConnectionError('no answer')", after="await gate('after')"), {"payer": {}})
+    injected = await inject_and_crash_at(made, "after", "payer")
     async with made.running() as o:
-        injected = await o.inject("payer", {"text": "x"})
-        await at_gate(o, "after")
-        await o.crash()
-    async with made.running() as o:
-        await at_gate(o, "after")
-        open_gate(o, "after")
+        await pass_gate(o, "after")
         assert await o.tenant.ended(injected.thread_id, 10)
         assert play(o)["TRACE"] == []
         assert await o.replies(injected.thread_id) == ({"text": "error: ConnectionError: no answer"},)
@@ -159,8 +150,7 @@ async def test_an_unsafe_effect_whose_handler_timed_out_waits_for_an_operator(
         await at_gate(o, "pay")
         time.turn(11)
         await o.until("message_retried")
-        time.turn(11)
-        await time.ticked(o)
+        await time.passes(o, 11)
         assert len(await o.events("message_started")) == 1
         assert (await o.thread(injected.thread_id))["status"] == "active"
         waiting = await indeterminate(o)
@@ -224,10 +214,7 @@ async def test_a_thread_waits_as_long_as_nobody_says_what_became_of_its_effect(w
 
 async def test_of_two_words_about_one_effect_the_second_is_told_so(world: MakeWorld) -> None:
     made = world(UNSAFE, {"payer": {}})
-    async with made.running() as o:
-        injected = await o.inject("payer", {"text": "x"})
-        await at_gate(o, "pay")
-        await o.crash()
+    injected = await inject_and_crash_at(made, "pay", "payer")
     async with made.running() as o:
         effect = f"{injected.message_id}:1"
         resolve = ResolveIndeterminate(id=effect, outcome="fail")

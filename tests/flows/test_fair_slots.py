@@ -12,7 +12,7 @@ import pytest
 
 from organism.bootstrap import Organism
 from organism.log.log import EventFilter
-from organism.model.commands import Inject, Injected, KillThread, PauseAgent, PauseOrganism, ResumeOrganism
+from organism.model.commands import Inject, Injected, KillThread, PauseOrganism, ResumeOrganism
 from organism.pump.share import wants_slots
 from organism.tenants import Tenant
 from organism.testing import Running, running
@@ -117,19 +117,6 @@ async def test_each_of_those_that_have_work_comes_to_an_equal_part(crowded: Any)
         open_all(o)
 
 
-async def test_with_one_slot_the_tenants_take_turns(crowded: Any) -> None:
-    async with running(crowded(1).config) as o:
-        acme, globex = acme_and_globex(o)
-        await o.tenant.do(PauseOrganism())
-        await send(acme, "first")
-        await crowd(acme, "acme", 20, "quick")
-        threads = await crowd(globex, "globex", 20, "quick")
-        open_gate(o, "first")
-        assert all([await globex.ended(thread, 10) for thread in threads])
-        order = [name for name, _ in play(o)["TRACE"] if name != "first"][:40]
-        assert all({order[n], order[n + 1]} == {"acme", "globex"} for n in range(0, 38, 2))
-
-
 class Moves:
     """Chance moves in three tenants, each followed until all is done that follows from it."""
 
@@ -199,16 +186,6 @@ async def test_whatever_happens_no_slot_is_idle_while_there_is_work_and_no_more_
             await moves.make()
             assert sum(held(o.organism).values()) == min(SLOTS, moves.work()) == len(play(o)["RUNNING"])
         open_all(o)
-
-
-async def test_an_agents_own_pause_and_limit_hold_up_no_other_tenant(crowded: Any) -> None:
-    async with running(crowded(2).config) as o:
-        acme, globex = acme_and_globex(o)
-        await acme.do(PauseAgent(agent="worker"))
-        await crowd(acme, "acme", 10)
-        done = await crowd(globex, "globex", 10, "quick")
-        assert all([await globex.ended(thread, 10) for thread in done])
-        assert held(o.organism) == {}
 
 
 async def test_a_handler_that_waits_in_a_step_gives_its_slot_to_whoever_waits_elsewhere(crowded: Any) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from organism.bootstrap import Parts
 from organism.errors import AlreadyResolved, NotFound, ThreadKilled
-from organism.model.commands import KillThread, PauseAgent, ResolveApproval, ResolveIndeterminate
+from organism.model.commands import KillThread, ResolveApproval, ResolveIndeterminate
 from organism.testing import Running
 from tests.flows.disk import Disk
 from tests.flows.stage import PARTED, at_gate, child_of, decided, open_gate, pairs, play
@@ -141,8 +141,7 @@ async def test_nothing_comes_after_it_though_the_handler_swallows_its_cancellati
         thread = (await o.inject("waiter", {"text": text})).thread_id
         await at_gate(o, "stubborn")
         position = await kill(o, thread)
-        open_gate(o, "stubborn")
-        open_gate(o, "pay")
+        open_gate(o, "stubborn", "pay")
         await o.inject("slow", {"text": "after"})
         open_gate(o, "after")
         await o.until("message_handled", after=position)
@@ -245,19 +244,6 @@ async def test_a_kill_while_an_answer_is_on_its_way_takes_no_slot_with_it(world:
         events = await o.events(thread=thread)
     assert other.replies == ({"text": "too late"},)
     assert events[-1].position == position
-
-
-async def test_an_injection_on_its_way_when_its_thread_is_killed_is_dropped(world: MakeWorld) -> None:
-    async with world(SLOW, {"slow": {}}).running() as o:
-        await o.do(PauseAgent(agent="slow"))
-        thread = (await o.inject("slow", {"text": "x"})).thread_id
-        injecting = asyncio.create_task(o.inject("slow", {"text": "y"}, thread_id=thread))
-        killing = asyncio.create_task(o.do(KillThread(thread_id=thread)))
-        await asyncio.gather(injecting, killing)
-        sent = [event.data["message"] for event in await o.events("message_sent")]
-        dropped = [event.data["message"] for event in await o.events("message_dropped")]
-    assert sorted(sent) == sorted(dropped)
-    assert len(sent) == 2
 
 
 async def test_a_waiting_retry_dies_with_its_thread(world: MakeWorld) -> None:

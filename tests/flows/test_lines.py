@@ -6,7 +6,7 @@ import pytest
 
 from organism.model.commands import PauseAgent, ResumeAgent
 from organism.model.events import Event
-from tests.flows.stage import PARTED, TurnedTime, at_gate, open_gate, play
+from tests.flows.stage import PARTED, TurnedTime, at_gate, open_gate, pass_gate, play
 from tests.flows.world import MakeWorld
 
 COUNTER = """
@@ -84,8 +84,7 @@ async def test_no_more_handlers_run_than_the_limits_allow(
     async with world(COUNTER, {"worker": keys}, limits=limits).running(on_disk=False) as o:
         outcomes = [await o.inject("worker", {"text": str(n)}) for n in range(9)]
         await at_gate(o, str(most - 1))
-        for n in range(9):
-            open_gate(o, str(n))
+        open_gate(o, *map(str, range(9)))
         for outcome in outcomes:
             assert await o.tenant.ended(outcome.thread_id, 10)
         assert max(play(o)["TRACE"]) == most
@@ -121,8 +120,7 @@ async def test_what_waited_in_a_step_goes_on_before_anything_new_starts(world: M
         open_gate(o, "echo")
         await o.until("step_recorded", thread=waits.thread_id)
         await o.pump.settled()
-        open_gate(o, "new")
-        open_gate(o, "holds")
+        open_gate(o, "new", "holds")
         assert await o.tenant.ended(new.thread_id, 10)
         assert play(o)["TRACE"] == [
             "begins waits",
@@ -172,8 +170,7 @@ async def test_two_that_wait_in_one_line_go_on_one_at_a_time(world: MakeWorld) -
         first = await o.inject("asker", {"text": "1"})
         for _ in range(3):
             await o.inject("asker", {"text": "2"}, thread_id=first.thread_id)
-        await at_gate(o, "echo")
-        open_gate(o, "echo")
+        await pass_gate(o, "echo")
         assert await o.tenant.ended(first.thread_id, 10)
         assert play(o)["TRACE"] == ["in", "out"] * 4
 
@@ -205,8 +202,7 @@ async def test_a_retry_that_is_due_waits_for_the_one_of_its_line_that_went_on(wo
         await o.until("message_retried")
         open_gate(o, "echo")
         await at_gate(o, "first")
-        time.turn(5)
-        await time.ticked(o)
+        await time.passes(o, 5)
         open_gate(o, "first")
         assert await o.tenant.ended(thread, 10)
         handled = await o.until("message_handled", agent="worker", outcome="done")

@@ -18,6 +18,7 @@ from tests.flows.stage import (
     folded_anew,
     folded_live,
     open_gate,
+    pass_gate,
     play,
     until,
 )
@@ -105,8 +106,7 @@ async def test_what_ran_starts_again_and_ends_once(world: MakeWorld, fault: Faul
         open_gate(o, "0")
         await until(lambda: o.tenant.recovering)
         await mend(o, disk)
-        for name in ("1", "2", "echo2"):
-            open_gate(o, name)
+        open_gate(o, *("1", "2", "echo2"))
         for outcome in (*outcomes, asked):
             assert await o.tenant.ended(outcome.thread_id, 10)
         assert [await o.replies(outcome.thread_id) for outcome in (*outcomes, asked)] == [
@@ -227,8 +227,7 @@ async def test_a_disk_that_fails_again_at_the_first_commit_after_its_mending_is_
         await until(lambda: disk.fault is None)
         await mend(o, disk)
         outcome = await o.inject("worker", {"text": "y"})
-        await at_gate(o, "y")
-        open_gate(o, "y")
+        await pass_gate(o, "y")
         assert await o.tenant.ended(outcome.thread_id, 10)
         assert await folded_live(o) == await folded_anew(o.log)
 

@@ -18,10 +18,9 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 from organism.bootstrap import Parts, start
 from organism.errors import OrganismError
 from organism.model import commands as c
-from organism.pump.folded import dump
-from organism.pump.recover import fold
 from organism.testing import Running
 from tests.flows import lawful
+from tests.flows.stage import folded_anew, folded_live
 from tests.flows.world import World
 
 pytestmark = [pytest.mark.thorough, pytest.mark.timeout(600)]
@@ -57,7 +56,6 @@ async def gated(payload: Ask, metadata: HandlerMetadata):
 async def failing(payload: Ask, metadata: HandlerMetadata):
     raise RuntimeError(payload.text)
 """
-AGENTS = ("echo", "asker", "fan", "sink", "gated", "failing")
 LISTENERS: dict[str, dict[str, Any]] = {
     "echo": {},
     "asker": {"peers": ["echo"], "max_concurrent": 2},
@@ -66,31 +64,25 @@ LISTENERS: dict[str, dict[str, Any]] = {
     "gated": {"timeout_s": 600},
     "failing": {},
 }
+TOP = {"limits": {"max_concurrent_handlers": 4}, "retry": {"attempts": 2, "base_delay_s": 0}}
 TURNS = 40
+agents = st.sampled_from(sorted(LISTENERS))
+picks = st.integers(0, 20)
 
 
-class Machine:
-    """One organism with everything that can happen to it.
+class Lives(RuleBasedStateMachine):
+    """One life after another of one organism, on a real disk. ``accepted`` and ``killed`` are what it has promised."""
 
-    What it was promised is kept in ``accepted`` and ``killed``.
-    """
-
-    def __init__(self, seed: int) -> None:
+    @initialize(seed=st.integers(0, 2**32))
+    def begin(self, seed: int) -> None:
         self.loop = asyncio.new_event_loop()
-        self.folder = Path(tempfile.mkdtemp(prefix="machine-"))
-        self.world = World(
-            self.folder,
-            SOURCE,
-            LISTENERS,
-            limits={"max_concurrent_handlers": 4},
-            retry={"attempts": 2, "base_delay_s": 0},
-        )
+        self.world = World(Path(tempfile.mkdtemp(prefix="machine-")), SOURCE, LISTENERS, **TOP)
         self.parts = Parts(chance=random.Random(seed))
         self.accepted: dict[str, str] = {}
         self.killed: set[str] = set()
         self.modules: list[Any] = []
-        self.run: Running
-        self.play(self._start())
+        self.o: Running
+        self.play(self.start())
 
     def play(self, act: Coroutine[Any, Any, T]) -> T:
         """Do one thing, then let the loop turn a little."""
@@ -98,172 +90,107 @@ class Machine:
         self.loop.run_until_complete(_turn())
         return result
 
-    async def _start(self) -> None:
-        self.run = Running(await start(self.world.config, self.world.data, self.parts))
-        self._see_modules()
+    async def start(self) -> None:
+        self.o = Running(await start(self.world.config, self.world.data, self.parts))
+        self.see_modules()
 
-    def inject(self, agent: str, thread: str | None = None) -> str | None:
-        """A client injects; a refusal is no promise."""
+    def see_modules(self) -> None:
+        self.modules.append(self.o.organism.settings.modules.loaded("actors.play"))
+
+    def thread(self, pick: int) -> str | None:
+        threads = list(dict.fromkeys(self.accepted.values()))
+        return threads[pick % len(threads)] if threads else None
+
+    def do(self, command: c.Command) -> c.Injected | c.Done | None:
+        """What cannot be done is refused; a refusal is no promise."""
         try:
-            done = self.play(self.run.do(c.Inject(to=agent, json={"text": agent}, thread_id=thread)))
+            return self.play(self.o.do(command))
         except OrganismError:
             return None
-        assert isinstance(done, c.Injected)
-        self.accepted[done.message_id] = done.thread_id
-        return done.thread_id
 
-    def control(self, command: c.Command) -> None:
-        """An operator acts; what cannot be done is refused."""
-        try:
-            self.play(self.run.do(command))
-        except OrganismError:
-            return
-        if isinstance(command, c.KillThread):
-            self.killed.add(command.thread_id)
+    @rule(agent=agents, pick=st.integers(-20, 20))
+    def inject(self, agent: str, pick: int) -> None:
+        thread = self.thread(pick) if pick > 0 else None
+        done = self.do(c.Inject(to=agent, json={"text": agent}, thread_id=thread))
+        if isinstance(done, c.Injected):
+            self.accepted[done.message_id] = done.thread_id
 
-    def reload(self) -> None:
-        """The configuration is read anew."""
-        self.play(self.run.organism.reload())
-        self._see_modules()
+    @rule(agent=agents, on=st.booleans())
+    def pause_or_resume_an_agent(self, agent: str, *, on: bool) -> None:
+        self.do(c.PauseAgent(agent=agent) if on else c.ResumeAgent(agent=agent))
 
+    @rule(pick=picks, on=st.booleans())
+    def pause_or_resume_a_thread(self, pick: int, *, on: bool) -> None:
+        thread = self.thread(pick)
+        if thread is not None:
+            self.do(c.PauseThread(thread_id=thread) if on else c.ResumeThread(thread_id=thread))
+
+    @rule(on=st.booleans())
+    def pause_or_resume_the_organism(self, *, on: bool) -> None:
+        self.do(c.PauseOrganism() if on else c.ResumeOrganism())
+
+    @rule(pick=picks)
+    def kill(self, pick: int) -> None:
+        thread = self.thread(pick)
+        if thread is not None and self.do(c.KillThread(thread_id=thread)) is not None:
+            self.killed.add(thread)
+
+    @rule()
     def crash(self) -> None:
-        """The process dies and is started again."""
-        self.play(self._crash())
+        async def crash() -> None:
+            await self.o.crash()
+            await self.o.organism.stop(is_crash=True)
+            await self.start()
 
-    async def _crash(self) -> None:
-        await self.run.crash()
-        await self.run.organism.stop(is_crash=True)
-        await self._start()
+        self.play(crash())
 
+    @rule()
+    def reload(self) -> None:
+        self.play(self.o.organism.reload())
+        self.see_modules()
+
+    @rule()
     def open_gate(self) -> None:
         """What was held at the gate goes through, on whatever version it began."""
         for module in self.modules:
             module.GATE.set()
 
-    def _see_modules(self) -> None:
-        self.modules.append(self.run.organism.settings.modules.loaded("actors.play"))
-
-    def end(self) -> None:
+    def teardown(self) -> None:
         """Everything is resumed and runs to its end; then the laws are checked."""
+        self.open_gate()
         try:
-            self.play(self._end())
+            self.play(self.end())
         finally:
             self.loop.run_until_complete(self.loop.shutdown_default_executor())
             self.loop.close()
-            shutil.rmtree(self.folder, ignore_errors=True)
+            shutil.rmtree(self.world.folder, ignore_errors=True)
 
-    async def _end(self) -> None:
-        self.open_gate()
-        await self.run.do(c.ResumeOrganism())
-        for agent in AGENTS:
-            await self.run.do(c.ResumeAgent(agent=agent))
-        for thread in tuple(self.run.pump.state.routing.threads):
-            await self.run.do(c.ResumeThread(thread_id=thread))
+    async def end(self) -> None:
+        o = self.o
+        await o.do(c.ResumeOrganism())
+        for agent in LISTENERS:
+            await o.do(c.ResumeAgent(agent=agent))
+        for thread in tuple(o.pump.state.routing.threads):
+            await o.do(c.ResumeThread(thread_id=thread))
         for thread in set(self.accepted.values()):
-            assert await self.run.tenant.ended(thread, 20), await self.run.events(thread=thread)
-        events = await self.run.events()
+            assert await o.tenant.ended(thread, 20), await o.events(thread=thread)
+        events = await o.events()
         lawful.check(events)
-        sent = {event.data["message"] for event in events if event.type == "message_sent"}
-        assert set(self.accepted) <= sent
-        await self._check_threads()
-        await self._check_fold()
-        await self.run.organism.stop(grace_s=1)
-
-    async def _check_threads(self) -> None:
-        dead = {event.thread for event in await self.run.events("message_dead")}
+        assert set(self.accepted) <= {event.data["message"] for event in events if event.type == "message_sent"}
+        dead = {event.thread for event in events if event.type == "message_dead"}
         for thread in set(self.accepted.values()):
-            status = (await self.run.thread(thread))["status"]
-            expected = "killed" if thread in self.killed else "error" if thread in dead else "completed"
-            assert status == expected, (thread, status, expected)
-
-    async def _check_fold(self) -> None:
-        """G15: the log from the beginning gives the state that the running pump has."""
-        live = self.run.pump.state.routing
-        folded = await fold(self.run.log)
-        live.position, live.last_at = folded.position, folded.last_at
-        assert dump(folded) == dump(live)
+            status = (await o.thread(thread))["status"]
+            assert status == ("killed" if thread in self.killed else "error" if thread in dead else "completed")
+        assert await folded_live(o) == await folded_anew(o.log)
+        await o.organism.stop(grace_s=1)
 
 
 async def _turn() -> None:
-    """Let the loop turn a little: each event that is set takes it around once more."""
     loop = asyncio.get_running_loop()
     for _ in range(TURNS):
         turned = asyncio.Event()
         loop.call_soon(turned.set)
         await turned.wait()
-
-
-agents = st.sampled_from(AGENTS)
-
-
-class Lives(RuleBasedStateMachine):
-    """One life after another of one organism."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.threads: list[str] = []
-        self.machine: Machine | None = None
-
-    @initialize(seed=st.integers(0, 2**32))
-    def begin(self, seed: int) -> None:
-        self.machine = Machine(seed)
-
-    def _thread(self, pick: int) -> str | None:
-        return self.threads[pick % len(self.threads)] if self.threads else None
-
-    def _do(self, command: c.Command) -> None:
-        assert self.machine is not None
-        self.machine.control(command)
-
-    @rule(agent=agents, pick=st.integers(-20, 20))
-    def inject(self, agent: str, pick: int) -> None:
-        assert self.machine is not None
-        thread = self.machine.inject(agent, self._thread(pick) if pick > 0 else None)
-        if thread is not None and thread not in self.threads:
-            self.threads.append(thread)
-
-    @rule(agent=agents)
-    def pause_agent(self, agent: str) -> None:
-        self._do(c.PauseAgent(agent=agent))
-
-    @rule(agent=agents)
-    def resume_agent(self, agent: str) -> None:
-        self._do(c.ResumeAgent(agent=agent))
-
-    @rule(pick=st.integers(0, 20), on=st.booleans())
-    def pause_or_resume_thread(self, pick: int, *, on: bool) -> None:
-        thread = self._thread(pick)
-        if thread is not None:
-            self._do(c.PauseThread(thread_id=thread) if on else c.ResumeThread(thread_id=thread))
-
-    @rule(on=st.booleans())
-    def pause_or_resume_the_organism(self, *, on: bool) -> None:
-        self._do(c.PauseOrganism() if on else c.ResumeOrganism())
-
-    @rule(pick=st.integers(0, 20))
-    def kill(self, pick: int) -> None:
-        thread = self._thread(pick)
-        if thread is not None:
-            self._do(c.KillThread(thread_id=thread))
-
-    @rule()
-    def crash(self) -> None:
-        assert self.machine is not None
-        self.machine.crash()
-
-    @rule()
-    def reload(self) -> None:
-        assert self.machine is not None
-        self.machine.reload()
-
-    @rule()
-    def open_gate(self) -> None:
-        assert self.machine is not None
-        self.machine.open_gate()
-
-    def teardown(self) -> None:
-        if self.machine is not None:
-            self.machine.end()
 
 
 TestLives = Lives.TestCase

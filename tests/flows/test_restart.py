@@ -10,7 +10,18 @@ import pytest
 from organism.model.commands import PauseAgent, PauseThread, ResumeOrganism
 from organism.pump.recover import SNAPSHOT
 from organism.testing import Running
-from tests.flows.stage import TurnedTime, answers, at_gate, folded_anew, folded_live, open_gate, play
+from tests.flows.stage import (
+    TurnedTime,
+    answers,
+    at_gate,
+    crash_at,
+    folded_anew,
+    folded_live,
+    inject_and_crash_at,
+    open_gate,
+    pass_gate,
+    play,
+)
 from tests.flows.world import MakeWorld, World
 
 BUSY = """
@@ -106,8 +117,7 @@ async def test_everything_open_goes_on_after_a_restart_and_nothing_is_done_twice
         threads = await fill(o)
         await (o.organism.stop(grace_s=0) if is_clean else o.crash())
     async with made.running() as o:
-        await at_gate(o, "held")
-        open_gate(o, "held")
+        await pass_gate(o, "held")
         assert await o.tenant.ended(threads["asker"], 10)
         replies = await o.replies(threads["asker"])
         sent = [event.data["message"] for event in await o.events("message_sent")]
@@ -129,13 +139,11 @@ async def test_a_reply_of_a_class_that_was_registered_when_first_used_is_read_ag
                  {"tail": {"peers": ["held"]}, "held": {}})  # fmt: skip
     async with made.running() as o:
         injected = await o.inject("tail", {"text": "x"})
-        await at_gate(o, "held")
-        open_gate(o, "held")
+        await pass_gate(o, "held")
         await at_gate(o, "tail")
         await o.crash()
     async with made.running() as o:
-        await at_gate(o, "tail")
-        open_gate(o, "tail")
+        await pass_gate(o, "tail")
         assert await answers(o, injected.thread_id) == ["Rarex"]
 
 
@@ -154,14 +162,9 @@ async def asker(payload: Ask, metadata: HandlerMetadata):
 
 async def test_a_message_that_ran_at_too_many_deaths_is_parked(world: MakeWorld) -> None:
     made = world(WORKERS, {"worker": {}})
-    async with made.running() as o:
-        killer = await o.inject("worker", {"text": "killer"})
-        await at_gate(o, "killer")
-        await o.crash()
+    killer = await inject_and_crash_at(made, "killer", "worker", "killer")
     for _ in range(2):
-        async with made.running() as o:
-            await at_gate(o, "killer")
-            await o.crash()
+        await crash_at(made, "killer")
     async with made.running() as o:
         dead = (await o.events("message_dead"))[0].data
         assert (await o.thread(killer.thread_id))["status"] == "error"
@@ -180,9 +183,7 @@ async def test_suspects_run_one_at_a_time_so_that_no_innocent_is_parked_with_the
         threads = {text: (await o.inject("worker", {"text": text})).thread_id for text in texts}
         await at_gate(o, texts[1])
         await o.crash()
-    async with made.running() as o:
-        await at_gate(o, texts[1])
-        await o.crash()
+    await crash_at(made, texts[1])
     for _ in range(2):
         async with made.running() as o:
             open_gate(o, "innocent")
@@ -214,9 +215,7 @@ async def test_a_suspect_that_goes_on_from_a_step_waits_for_the_one_that_runs(wo
         other = await o.inject("other", {"text": "other"})
         await at_gate(o, "other")
         await o.crash()
-    async with made.running() as o:
-        await at_gate(o, "other")
-        await o.crash()
+    await crash_at(made, "other")
     async with made.running() as o:
         await at_gate(o, "before")
         assert play(o)["TRACE"] == []
@@ -235,10 +234,7 @@ async def test_a_suspect_that_waits_for_another_suspect_keeps_it_from_nothing(wo
     """Asker and asked are both suspects: one was asked only after two deaths, the other ran at two."""
     source = WORKERS.replace('await metadata.ask("worker"', 'await gate("before")\n    await metadata.ask("worker"')
     made = world(source, {"asker": {"peers": ["worker"]}, "worker": {}}, retry={"attempts": 9})
-    async with made.running() as o:
-        asked = await o.inject("asker", {"text": "asker"})
-        await at_gate(o, "before")
-        await o.crash()
+    asked = await inject_and_crash_at(made, "before", "asker", "asker")
     for name in ("before", "asked", "asked"):
         async with made.running() as o:
             if name == "asked":
@@ -246,8 +242,7 @@ async def test_a_suspect_that_waits_for_another_suspect_keeps_it_from_nothing(wo
             await at_gate(o, name)
             await o.crash()
     async with made.running() as o:
-        for name in ("before", "asked", "asker"):
-            open_gate(o, name)
+        open_gate(o, *("before", "asked", "asker"))
         assert await o.tenant.ended(asked.thread_id, 10)
         assert (await o.thread(asked.thread_id))["status"] == "completed"
 
@@ -298,8 +293,7 @@ async def test_a_server_that_dies_soon_after_its_start_five_times_starts_paused(
         if is_paused:
             assert len(await o.events("message_started")) == 5
             await o.do(ResumeOrganism())
-        await at_gate(o, "killer")
-        open_gate(o, "killer")
+        await pass_gate(o, "killer")
         assert await o.tenant.ended(killer.thread_id, 10)
 
 

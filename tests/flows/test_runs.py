@@ -143,12 +143,6 @@ async def test_nothing_comes_after_done_and_done_lies_in_the_unit_that_ends_the_
     assert handled.at == entries[-1].at
 
 
-async def test_a_handling_that_shows_nothing_has_no_run(world: MakeWorld) -> None:
-    async with world(steps("await metadata.now()"), {"shower": {}}).running() as o:
-        outcome = await o.inject("shower", {"text": ""}, wait=True)
-        assert await shown(o, outcome.thread_id) == []
-
-
 ENDS = {
     "stop": ("pass", "stop"),
     "raises": ("raise ValueError('no')", "error"),
@@ -184,17 +178,6 @@ async def test_a_killed_run_keeps_what_was_said_and_is_done_before_its_thread(wo
     assert kinds(entries) == ["message_start m1", "message_delta m1", "message_end m1", "done"]
     assert entries[-1].data["stopReason"] == "killed"
     assert [event.type for event in events[-2:]] == ["message_handled", "thread_killed"]
-
-
-async def test_a_run_that_waits_for_its_next_attempt_is_done_by_a_kill(world: MakeWorld) -> None:
-    source = steps("await metadata.emit('message', {'text': 'hi'})", "raise ValueError('no')")
-    made = world(source, {"shower": {}}, retry={"attempts": 3, "base_delay_s": 60, "max_delay_s": 60})
-    async with made.running() as o:
-        injected = await o.inject("shower", {"text": ""})
-        await o.until("message_retried")
-        await o.do(KillThread(thread_id=injected.thread_id))
-        entries = await shown(o, injected.thread_id)
-    assert pairs(entries, "stopReason") == [("run_message", None), ("run_done", "killed")]
 
 
 async def test_a_run_whose_listener_is_gone_is_done(world: MakeWorld) -> None:
@@ -301,11 +284,9 @@ async def test_what_is_said_piece_by_piece_is_gathered_once_a_second(world: Make
     async with made.running(parts=time.parts()) as o:
         injected = await o.inject("shower", {"text": ""})
         await o.until("run_message_start")
-        time.turn(0.9)
-        await time.ticked(o)
+        await time.passes(o, 0.9)
         assert await o.events("run_message_delta") == []
-        time.turn(0.2)
-        await time.ticked(o)
+        await time.passes(o, 0.2)
         open_gate(o, "second")
         assert await o.tenant.ended(injected.thread_id, 10)
         entries = [entry_of(event) for event in await shown(o, injected.thread_id)]

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from organism.model.commands import ReplayDeadLetter
-from tests.flows.stage import TurnedTime, answers, at_gate, open_gate, play
+from tests.flows.stage import TurnedTime, answers, inject_and_crash_at, open_gate, pass_gate, play
 from tests.flows.world import MakeWorld
 
 ALL_STEPS = """
@@ -136,8 +136,7 @@ async def test_a_retry_that_is_due_later_is_not_earlier_after_a_restart(world: M
         await o.until("message_retried")
         await o.crash()
     async with made.running(parts=time.parts(2)) as o:
-        time.turn(55)
-        await time.ticked(o)
+        await time.passes(o, 55)
         assert len(await o.events("message_started")) == 1
         time.turn(6)
         second = await o.until("message_started", attempt=2)
@@ -204,10 +203,7 @@ async def test_a_step_that_does_not_fit_its_record_stops_the_handling_and_names_
 
 async def test_a_handler_that_swallows_its_divergence_answers_nothing(world: MakeWorld) -> None:
     made = world(diverging("await metadata.now()", swallow="pass"), {"worker0": {}})
-    async with made.running() as o:
-        injected = await o.inject("worker0", {"text": "x"})
-        await at_gate(o, "end")
-        await o.crash()
+    injected = await inject_and_crash_at(made, "end", "worker0")
     made.write(diverging("await metadata.uuid()", second="return None", swallow="pass"))
     async with made.running() as o:
         assert await answers(o, injected.thread_id) == []
@@ -216,12 +212,8 @@ async def test_a_handler_that_swallows_its_divergence_answers_nothing(world: Mak
 
 async def test_more_steps_than_are_recorded_are_no_divergence(world: MakeWorld) -> None:
     made = world(diverging("await metadata.now()"), {"worker0": {}})
-    async with made.running() as o:
-        injected = await o.inject("worker0", {"text": "x"})
-        await at_gate(o, "end")
-        await o.crash()
+    injected = await inject_and_crash_at(made, "end", "worker0")
     made.write(diverging("await metadata.now()", second="await metadata.uuid()"))
     async with made.running() as o:
-        await at_gate(o, "end")
-        open_gate(o, "end")
+        await pass_gate(o, "end")
         assert await answers(o, injected.thread_id) == ["end"]

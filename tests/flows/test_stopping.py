@@ -8,7 +8,7 @@ import pytest
 
 from organism.config.settings import Settings
 from organism.errors import OrganismError, Stopping
-from tests.flows.stage import at_gate, open_gate, play, stopping
+from tests.flows.stage import at_gate, open_gate, pass_gate, play, stopping
 from tests.flows.world import MakeWorld
 
 SOURCE = """
@@ -50,8 +50,7 @@ async def test_what_runs_gets_its_grace_and_new_work_is_refused(world: MakeWorld
         await stop
         assert play(o)["TRACE"] == ["runs"]
     async with made.running() as o:
-        await at_gate(o, "waits")
-        open_gate(o, "waits")
+        await pass_gate(o, "waits")
         assert await o.tenant.ended(injected.thread_id, 10)
         assert [reply["text"] for reply in await o.replies(injected.thread_id)] == ["runs", "waits"]
         assert play(o)["TRACE"] == ["waits"]
@@ -83,8 +82,7 @@ async def test_what_runs_longer_than_its_grace_is_let_go_and_starts_again_in_the
             await at_gate(o, "long")
             await o.organism.stop(grace_s=0)
     async with made.running() as o:
-        await at_gate(o, "long")
-        open_gate(o, "long")
+        await pass_gate(o, "long")
         assert await o.tenant.ended(injected.thread_id, 10)
         started = [event.data.get("after") for event in await o.events("message_started")]
         assert await o.replies(injected.thread_id) == ({"text": "long"},)
@@ -122,8 +120,7 @@ async def test_an_injection_that_was_accepted_just_before_the_stop_is_handled_in
     refused = [result for result in results if isinstance(result, BaseException)]
     assert all(isinstance(result, OrganismError) for result in refused)
     async with made.running() as o:
-        for n in range(20):
-            open_gate(o, str(n))
+        open_gate(o, *map(str, range(20)))
         for each in accepted:
             assert await o.tenant.ended(each.thread_id, 10)
             assert len(await o.replies(each.thread_id)) == 1

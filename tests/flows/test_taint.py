@@ -195,8 +195,7 @@ async def test_what_a_person_approves_is_done_however_late_also_in_the_second_of
     async with play.world.running(on_disk=False, parts=parts) as o:
         injected = await o.inject("thinker", {"message": "Look it up."})
         asked = await o.until("approval_requested")
-        time.turn(3600)
-        await time.ticked(o)
+        await time.passes(o, 3600)
         await o.do(ResolveApproval(approval=asked.data["approval"], decision="approve", edits=edits))
         assert await o.tenant.ended(injected.thread_id, 10)
         erased = "2" if edits else "1"

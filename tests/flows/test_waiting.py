@@ -79,8 +79,7 @@ async def test_one_that_gives_up_its_wait_goes_on_alone_in_its_line(world: MakeW
         await at_gate(o, "gave up")
         await o.inject("asker", {"text": "behind"}, thread_id=first.thread_id)
         await o.pump.settled()
-        open_gate(o, "gave up")
-        open_gate(o, "slow")
+        open_gate(o, "gave up", "slow")
         assert await o.tenant.ended(first.thread_id, 10)
         assert play(o)["TRACE"] == ["begins first", "ends first", "begins behind", "ends behind"]
         assert o.pump.state.boxes.running == 0
@@ -122,8 +121,7 @@ async def test_of_several_pauses_the_last_resume_lets_it_go_on(
         of_thread: tuple[Command, Command] = (PauseThread(thread_id=thread), ResumeThread(thread_id=thread))
         for name in PAUSES:
             await o.do((PAUSES[name] or of_thread)[0])
-        open_gate(o, "first")
-        open_gate(o, "slow")
+        open_gate(o, "first", "slow")
         resumed = 0
         for name in order:
             assert "ends x" not in play(o)["TRACE"]
