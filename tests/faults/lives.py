@@ -182,6 +182,9 @@ async def fork(setting: Setting) -> Life:
 
 
 async def _status(process: ForkServerProcess) -> int:
-    await asyncio.to_thread(process.join)
+    try:
+        await asyncio.to_thread(process.join)
+    finally:
+        process.kill()  # once nobody waits for its end
     assert process.exitcode is not None
     return process.exitcode

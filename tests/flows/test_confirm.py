@@ -12,7 +12,6 @@ import orjson
 import pytest
 
 from organism.testing import Running
-from tests.flows.stage import TurnedTime
 from tests.flows.thinking import agent, call, calls, run_of, says, thinking
 from tests.flows.world import MakeWorld, World
 
@@ -119,31 +118,11 @@ async def test_a_token_outlives_a_restart(world: MakeWorld) -> None:
         assert (await asked(o, id="2", confirm_token=used))["code"] == "confirm_used"
 
 
-async def test_a_token_ends_with_its_minute(world: MakeWorld) -> None:
-    time = TurnedTime()
-    async with made(world).running(on_disk=False, parts=time.parts(1)) as o:
-        given = await token(o)
-        time.turn(60)
-        assert (await asked(o, confirm_token=given))["code"] == "confirm_expired"
-        assert trace(o) == []
-
-
 async def test_a_further_attempt_of_a_confirmed_call_goes_on_with_its_token(world: MakeWorld) -> None:
     async with made(world).running(on_disk=False) as o:
         given = await token(o, id="broken")
         assert await asked(o, id="broken", confirm_token=given) == {"text": "removed broken"}
         assert len(trace(o)) == 2
-
-
-async def test_of_more_than_sixteen_open_in_a_thread_the_oldest_is_worth_nothing(world: MakeWorld) -> None:
-    async with made(world).running(on_disk=False) as o:
-        first = await o.inject("remove", {"id": "0"}, wait=True)
-        for number in range(1, 17):
-            await o.inject("remove", {"id": str(number)}, thread_id=first.thread_id, wait=True)
-        elsewhere = await token(o, id="x")
-        oldest = first.replies[0]["confirm_token"]
-        assert (await asked(o, id="0", confirm_token=oldest))["code"] == "confirm_expired"
-        assert await asked(o, id="x", confirm_token=elsewhere) == {"text": "removed x"}
 
 
 async def test_a_call_that_is_confirmed_may_need_consent_too_and_then_once(world: MakeWorld) -> None:

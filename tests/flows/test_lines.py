@@ -6,7 +6,7 @@ import pytest
 
 from organism.model.commands import PauseAgent, ResumeAgent
 from organism.model.events import Event
-from tests.flows.stage import PARTED, TurnedTime, at_gate, open_gate, pass_gate, play
+from tests.flows.stage import PARTED, TurnedTime, at_gate, open_gate, play
 from tests.flows.world import MakeWorld
 
 COUNTER = """
@@ -149,30 +149,6 @@ async def test_a_waiting_handler_gives_back_its_slot_and_opens_its_line(world: M
         open_gate(o, "other line")
         assert await o.tenant.ended(other.thread_id, 10)
         assert (await o.thread(waits.thread_id))["status"] == "active"
-
-
-async def test_two_that_wait_in_one_line_go_on_one_at_a_time(world: MakeWorld) -> None:
-    made = world(
-        """
-        async def asker(payload: Ask, metadata: HandlerMetadata):
-            await metadata.ask("echo", payload)
-            TRACE.append("in")
-            await asyncio.sleep(0.01)
-            TRACE.append("out")
-
-        async def echo(payload: Ask, metadata: HandlerMetadata):
-            await gate("echo")
-            return HandlerResponse.respond(Told("x"))
-        """,
-        {"asker": {"peers": ["echo"]}, "echo": {"max_concurrent": 5}},
-    )
-    async with made.running(on_disk=False) as o:
-        first = await o.inject("asker", {"text": "1"})
-        for _ in range(3):
-            await o.inject("asker", {"text": "2"}, thread_id=first.thread_id)
-        await pass_gate(o, "echo")
-        assert await o.tenant.ended(first.thread_id, 10)
-        assert play(o)["TRACE"] == ["in", "out"] * 4
 
 
 async def test_a_retry_that_is_due_waits_for_the_one_of_its_line_that_went_on(world: MakeWorld) -> None:

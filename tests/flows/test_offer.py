@@ -46,11 +46,6 @@ async def test_a_listener_is_offered_with_its_description_and_the_schema_of_its_
     assert set(spec.parameters) == {"type", "properties", "required", "additionalProperties"}
 
 
-async def test_a_payload_without_a_docstring_adds_nothing_to_the_description(world: MakeWorld) -> None:
-    async with world(SOURCE, LISTENERS).running(on_disk=False) as o:
-        assert tool_spec(named(o, "tell"), o.organism.codec).description == "Plays tell"
-
-
 async def test_arguments_become_the_payload_or_every_fault_is_named(world: MakeWorld) -> None:
     async with world(SOURCE, LISTENERS).running(on_disk=False) as o:
         payload = o.organism.codec.draft("Parcel", call_json(named(o, "weigh"), {"what": "tea"}))

@@ -4,14 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from organism.config.settings import Changes
 from organism.errors import LogUnavailable, StalePosition, Unavailable
-from organism.log.log import Log
-from organism.model.commands import NOBODY, PauseAgent
-from organism.pump import control, recover
+from organism.model.commands import PauseAgent
+from organism.pump import control
 from organism.pump.decision import Decision
-from organism.pump.folded import Folded
-from organism.pump.rules import Rules
 from organism.testing import Running
 from tests.flows.stage import at_gate, open_gate, stopping, until
 from tests.flows.world import MakeWorld
@@ -85,26 +81,6 @@ async def test_a_reload_meanwhile_is_refused_and_changes_nothing(world: MakeWorl
         assert (await o.inject("another", {"text": "here"}, wait=True)).replies == ({"text": "here"},)
 
 
-async def test_rules_that_come_while_the_log_is_folded_are_those_of_the_new_state(
-    world: MakeWorld, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    fold = recover.fold
-    async with world(ECHO, {"echo": {}}).running() as o:
-        life = o.pump.state.routing.life
-        rules = Rules(o.organism.settings, o.organism.codec, 99)
-
-        async def folding(log: Log) -> Folded:
-            folded = await fold(log)
-            with pytest.raises(LogUnavailable):
-                await o.tenant.reload(rules, o.tenant._life, Changes(), NOBODY)  # noqa: SLF001 - the moment
-            return folded
-
-        monkeypatch.setattr(recover, "fold", folding)
-        o.tenant.broken(LookupError())
-        await until_begun_anew(o, life)
-        assert o.pump.state.rules is rules
-
-
 async def test_one_while_it_stops_begins_no_new_life_and_the_next_start_goes_on(
     world: MakeWorld,
 ) -> None:
@@ -119,7 +95,6 @@ async def slow(payload: Ask, metadata: HandlerMetadata):
         await at_gate(o, "slow")
         stop = await stopping(o, 60)
         o.tenant.broken(LookupError())
-        assert o.tenant._recovery is None  # noqa: SLF001 - the next life folds the state
         await stop
     async with made.running() as o:
         assert len(await o.events("organism_started")) == 2

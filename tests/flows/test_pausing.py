@@ -136,32 +136,6 @@ async def test_what_runs_goes_on_to_its_end_through_steps_that_wait_for_nobody(w
         assert await answers(o, thread) == ["went on"]
 
 
-async def test_an_answer_for_a_paused_asker_waits_with_it(world: MakeWorld) -> None:
-    made = world(
-        """
-        async def worker(payload: Ask, metadata: HandlerMetadata):
-            told = await metadata.ask("echo", Ask("x"))
-            TRACE.append("went on")
-            return HandlerResponse.respond(told)
-
-        async def echo(payload: Ask, metadata: HandlerMetadata):
-            await gate("echo")
-            return HandlerResponse.respond(Told("x"))
-        """,
-        {"worker": {"peers": ["echo"]}, "echo": {}},
-    )
-    async with made.running() as o:
-        thread = (await o.inject("worker", {"text": "x"})).thread_id
-        await o.until("message_started", agent="echo")
-        await o.do(PauseAgent(agent="worker"))
-        open_gate(o, "echo")
-        await o.until("step_recorded", thread=thread)
-        await o.inject("echo", {"text": "meanwhile"}, wait=True)
-        assert play(o)["TRACE"] == []
-        await o.do(ResumeAgent(agent="worker"))
-        assert await answers(o, thread) == ["x"]
-
-
 async def test_a_paused_agent_takes_injections_and_its_queue_grows(world: MakeWorld) -> None:
     async with world(WORKER, {"worker": {}, "other": {}}).running() as o:
         await o.do(PauseAgent(agent="worker"))

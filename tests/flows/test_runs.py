@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from organism.bootstrap import Parts
-from organism.model.commands import KillThread, ResolveApproval
+from organism.model.commands import KillThread
 from organism.model.events import Event
 from organism.model.run import REQUIRED
 from organism.projections.run import entry_of, fold
@@ -232,27 +232,6 @@ async def test_after_a_restart_no_entry_is_shown_again_in_whatever_order_they_co
         ("tool_result", "b"),
         ("done", None),
     ]
-
-
-async def test_after_a_stop_no_entry_is_shown_again_and_an_open_block_begins_anew(world: MakeWorld) -> None:
-    source = steps(
-        "await metadata.emit('message', {'text': 'once'})",
-        "await metadata.emit('message_start', {'id': 'm'})",
-        "await metadata.emit('message_delta', {'id': 'm', 'delta': 'text'})",
-        "await metadata.approve({})",
-        "await metadata.emit('message_end', {'id': 'm'})",
-    )
-    made = world(source, {"shower": {}})
-    async with made.running() as o:
-        injected = await o.inject("shower", {"text": ""})
-        requested = await o.until("approval_requested")
-        await o.organism.stop(grace_s=5)
-    async with made.running() as o:
-        await o.do(ResolveApproval(approval=requested.data["approval"], decision="approve"))
-        assert await o.tenant.ended(injected.thread_id, 10)
-        entries = await shown(o, injected.thread_id)
-    assert kinds(entries)[:3] == ["message", "message_start m", "message_start m"]
-    assert [message["content"] for message in fold(map(entry_of, entries))["messages"]] == ["once", "text"]
 
 
 async def test_a_new_attempt_goes_on_with_the_run(world: MakeWorld) -> None:

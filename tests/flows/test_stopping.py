@@ -6,7 +6,6 @@ import asyncio
 
 import pytest
 
-from organism.config.settings import Settings
 from organism.errors import OrganismError, Stopping
 from tests.flows.stage import at_gate, open_gate, pass_gate, play, stopping
 from tests.flows.world import MakeWorld
@@ -124,24 +123,3 @@ async def test_an_injection_that_was_accepted_just_before_the_stop_is_handled_in
         for each in accepted:
             assert await o.tenant.ended(each.thread_id, 10)
             assert len(await o.replies(each.thread_id)) == 1
-
-
-async def test_a_stop_that_comes_into_a_reload_refuses_new_work_and_the_reload(
-    world: MakeWorld, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with world(SOURCE.format(then="pass"), LISTENERS).running() as o:
-        load, settings = o.organism._load, o.organism.settings  # noqa: SLF001 - to come into the middle of it
-
-        async def loading() -> Settings:
-            loaded = await load()
-            stops.append(await stopping(o, 20))
-            with pytest.raises(Stopping):
-                await o.inject("worker", {"text": "new"})
-            return loaded
-
-        stops: list[asyncio.Task[None]] = []
-        monkeypatch.setattr(o.organism, "_load", loading)
-        with pytest.raises(Stopping):
-            await o.organism.reload()
-        await stops[0]
-        assert o.organism.settings is settings

@@ -8,9 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handlers.summarizer import PART_CHARS, REQUEST, TEXT_PROMPT, pieces_of
-from organism.agents.providers.offline import Offline
-from organism.model.completion import ModelRequest, TextDelta
+from handlers.summarizer import PART_CHARS, REQUEST, pieces_of
 from tests.flows.thinking import MODEL, Say, Thinking, says, thinking
 from tests.flows.world import MakeWorld
 
@@ -80,11 +78,3 @@ def test_pieces_are_short_and_nothing_but_spaces_is_lost(text: str, most: int) -
     pieces = list(pieces_of(text, most))
     assert all(0 < len(piece) <= most for piece in pieces)
     assert "".join("".join(pieces).split()) == "".join(text.split())
-
-
-async def test_the_model_that_ships_makes_a_text_shorter() -> None:
-    facts = [f"The harbour of town {n} was opened in {1800 + n} and cost {n * 7} million." for n in range(40)]
-    messages = ({"role": "system", "content": TEXT_PROMPT}, {"role": "user", "content": REQUEST + " ".join(facts)})
-    parts = [part async for part in Offline().stream(ModelRequest("offline", messages))]
-    said = "".join(part.text for part in parts if isinstance(part, TextDelta))
-    assert 0 < len(said) < len(" ".join(facts))

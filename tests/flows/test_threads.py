@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
 import orjson
@@ -125,19 +124,6 @@ async def test_a_failed_thread_is_completed_once_its_dead_letter_was_replayed_or
         await o.do(DiscardDeadLetter(message_id=second.message_id))
         await o.inject("worker", {"text": "a"}, thread_id=first.thread_id, wait=True)
         assert await status(o, first.thread_id) == ("completed", None)
-
-
-async def test_a_replay_makes_an_ended_thread_active_again_and_happens_once(world: MakeWorld) -> None:
-    async with world(SOURCE, {"worker": {}}, retry={"attempts": 1}).running() as o:
-        first = await o.inject("worker", {"text": "bad"}, wait=True)
-        replay = ReplayDeadLetter(message_id=first.message_id, json={"text": "good"})
-        results = await asyncio.gather(o.do(replay), o.do(replay), return_exceptions=True)
-        assert [type(result) for result in results].count(AlreadyResolved) == 1
-        assert await o.tenant.ended(first.thread_id, 10)
-        assert play(o)["TRACE"] == ["bad", "good"]
-        assert await dead_letters(o) == []
-        kinds = [event.type for event in await o.events(thread=first.thread_id)]
-    assert kinds.count("message_replayed") == kinds.count("thread_reopened") == 1
 
 
 async def test_a_refused_send_can_be_replayed_and_is_judged_by_today_s_rules(world: MakeWorld) -> None:
