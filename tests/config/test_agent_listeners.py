@@ -13,7 +13,6 @@ from organism.config.load import load
 from organism.config.settings import Budget, Model, Settings, ShippedTool, Spend, diff
 from organism.config.shown import shown_section, shown_settings
 from organism.config.tools import Tools
-from organism.errors import ConfigInvalid
 from organism.model.agent import Prompt
 from tests.agents.stack import a2, write
 from tests.config.place import GREETER, HEAD, HELLO, Place
@@ -71,12 +70,6 @@ def test_an_agent_is_a_listener_without_a_handler(ada: Place) -> None:
     assert listener.agent.max_tokens == 99
 
 
-def test_an_agent_has_the_limits_of_the_organism(ada: Place) -> None:
-    ada.yaml("limits: {max_concurrent_per_agent: 7, handler_timeout_s: 8, max_payload_bytes: 9}\n" + HEAD + GREETER)
-    listener = ada.listener("ada")
-    assert (listener.max_concurrent, listener.timeout_s, listener.max_payload_bytes) == (7, 8, 9)
-
-
 def test_agents_come_after_the_listeners_of_the_file_by_name(ada: Place) -> None:
     ada.write("config/agents/Bob.yaml", ADA.replace("ada", "Bob"))
     assert [listener.name for listener in ada.load().listeners] == ["greeter", "Bob", "ada"]
@@ -123,24 +116,6 @@ def test_a_name_that_a_listener_has_is_a_fault(ada: Place) -> None:
 def test_a_reserved_name_is_a_fault(place: Place, name: str) -> None:
     place.write(f"config/agents/{name}.yaml", ADA.replace("ada", name))
     assert faults(place) == {f"{name}.yaml:1:name": f"`{name}` is reserved for the organism itself; take another name"}
-
-
-def test_the_faults_of_all_three_kinds_of_files_are_told_at_once(ada: Place) -> None:
-    ada.yaml(HEAD + GREETER + "    color: red\n")
-    ada.write("config/agents/ada.yaml", ADA + "size: 3\n")
-    write(ada.folder, {**a2(), "mode": "Guesser"})
-    with pytest.raises(ConfigInvalid) as refused:
-        ada.load()
-    assert [fault.pointer for fault in refused.value.details] == [
-        "organism.yaml:7:listeners[0].color",
-        "config/agents/A2/v1.json:/mode",
-        "config/agents/ada.yaml:7:size",
-    ]
-
-
-def test_prompts_are_in_the_settings(place: Place) -> None:
-    write(place.folder, a2())
-    assert place.load().prompts["A2", "v1"].model_name == "gpt-4.1-mini"
 
 
 def test_a_reference_to_a_prompt_gives_its_model_unless_there_is_an_own_one(place: Place) -> None:
@@ -205,13 +180,6 @@ def test_agents_are_added_and_removed_by_their_files(ada: Place) -> None:
     assert (changes.added, changes.removed, changes.updated) == (("bob",), ("ada",), ())
 
 
-def test_a_load_with_a_fault_in_a_file_of_an_agent_leaves_everything_as_it_was(ada: Place) -> None:
-    loaded = ada.load()
-    ada.write("config/agents/ada.yaml", ADA + "size: 3\n")
-    assert faults(ada)
-    assert ada.importer.current is loaded.modules
-
-
 def test_the_bundled_agents_are_served_by_the_offline_model_until_their_models_are_configured(place: Place) -> None:
     loaded = bundled(place)
     assert [listener.name for listener in loaded.listeners] == ["greeter", "berlin-tour", "concise-de", "researcher"]
@@ -259,10 +227,6 @@ def test_a_bundled_agent_goes_without_tools_that_are_not_there(place: Place) -> 
     researcher = bundled(place).listener("researcher")
     assert researcher is not None
     assert researcher.tools == ("calculator",)
-
-
-def test_a_folder_of_files_takes_the_place_of_the_bundled_agents(ada: Place) -> None:
-    assert [listener.name for listener in bundled(ada).listeners] == ["greeter", "ada"]
 
 
 def test_the_file_of_an_agent_is_shown_as_it_was_written_and_its_prompt_to_the_operator_alone(ada: Place) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -87,11 +86,6 @@ taint: allow
     )
 
 
-def test_a_temperature_of_nothing_is_one(tmp_path: Path) -> None:
-    put(tmp_path, ADA + "temperature: 0\n")
-    assert read(tmp_path).agents["ada"].agent.temperature == 0
-
-
 @pytest.mark.parametrize("name", ["ada", "Ada_2", "2", "-", "a" * 128])
 def test_a_name_is_of_letters_digits_and_two_signs(tmp_path: Path, name: str) -> None:
     put(tmp_path, ADA.replace("name: ada", f"name: '{name}'"), f"{name}.yaml")
@@ -155,18 +149,6 @@ def test_prompts_are_read_by_name_and_version(tmp_path: Path) -> None:
     write(tmp_path, a2())
     write(tmp_path, {**a2(), "version": "v2"}, "A2", "v2")
     assert set(read(tmp_path).prompts) == {("A2", "v1"), ("A2", "v2")}
-
-
-def test_every_fault_of_a_prompt_is_told_by_its_json_pointer(tmp_path: Path) -> None:
-    plain: dict[str, Any] = {**a2(), "mode": "Guesser", "temperature": 9}
-    plain["enums"]["tone"] = ["direct"]
-    write(tmp_path, plain)
-    assert list(refused(tmp_path)) == ["A2/v1.json:/mode", "A2/v1.json:/temperature", "A2/v1.json:/enums/tone"]
-
-
-def test_a_prompt_that_is_not_json_is_a_fault_of_its_file(tmp_path: Path) -> None:
-    write(tmp_path, "{")
-    assert refused(tmp_path)["A2/v1.json"].startswith("this is not JSON (line 1, column 2)")
 
 
 def test_all_faults_of_all_files_are_told_at_once(tmp_path: Path) -> None:

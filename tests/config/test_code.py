@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
 import pytest
@@ -13,13 +12,6 @@ def with_handler(place: Place, source: str, more: str = "") -> None:
     """Let the greeter's handler be what ``source`` makes of ``greet``."""
     place.write("handlers/hello.py", HELLO + source)
     place.yaml(HEAD + GREETER + more)
-
-
-def test_the_handler_and_its_payload_class_are_found_beside_the_file(place: Place) -> None:
-    greeter = place.listener()
-    assert greeter.payload_class.__module__ == "handlers.hello"
-    assert greeter.handler is not None
-    assert asyncio.run(greeter.handler(greeter.payload_class(name="Ada"), None)) is None
 
 
 def test_a_handler_may_receive_what_its_annotation_names(place: Place) -> None:

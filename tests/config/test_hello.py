@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from organism import HandlerResponse
 from organism.agents import BUNDLED_AGENTS
 from organism.codec import PayloadSchema
 from organism.config.load import load
@@ -64,31 +61,3 @@ def test_its_models_are_the_offline_one_until_others_are_configured(hello: Setti
 def test_its_agents_are_the_bundled_ones() -> None:
     own = {path.name: path.read_bytes() for path in (SHIPPED.parent / "config/agents").glob("*.yaml")}
     assert own == {path.name: path.read_bytes() for path in BUNDLED_AGENTS.glob("*.yaml")}
-
-
-async def test_one_injection_becomes_four_messages_that_peers_allow(hello: Settings) -> None:
-    sender, receiver, payload = "console", "greeter", {"name": "Ada"}
-    way = [(sender, receiver, payload)]
-    while receiver != "console":
-        listener = hello.listener(receiver)
-        assert listener is not None
-        assert listener.handler is not None
-        answer = await listener.handler(listener.payload_class(**payload), Message(sender))
-        assert isinstance(answer, HandlerResponse)
-        sent: Any = answer.payload
-        assert listener.may_send_to(str(answer.to))
-        sender, receiver, payload = receiver, str(answer.to), asdict(sent)
-        way.append((sender, receiver, payload))
-    assert way == [
-        ("console", "greeter", {"name": "Ada"}),
-        ("greeter", "shouter", {"message": "Hello, Ada!", "original_sender": "console"}),
-        ("shouter", "response-handler", {"message": "HELLO, ADA!"}),
-        ("response-handler", "console", {"message": "HELLO, ADA!"}),
-    ]
-
-
-class Message:
-    """As much of a handler's metadata as the hello organism reads."""
-
-    def __init__(self, from_id: str) -> None:
-        self.from_id = from_id

@@ -4,14 +4,12 @@ from dataclasses import asdict
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from organism.config.faults import MAX_FILE_BYTES
 from organism.config.load import load
 from organism.config.tools import Tools
 from organism.errors import ConfigInvalid
-from tests.config.place import GREETER, HEAD, Place, takes_all
+from tests.config.place import Place, takes_all
 
 MINIMAL = "organism: {name: hello}\n"
 
@@ -44,15 +42,6 @@ def test_each_limit_can_be_given(place: Place) -> None:
     loaded = place.load()
     assert asdict(loaded.limits) == given_limits
     assert asdict(loaded.retry) == {"attempts": 9, "base_delay_s": 1, "max_delay_s": 1.5}
-
-
-def test_the_settings_say_what_was_read(place: Place) -> None:
-    loaded = place.load()
-    assert loaded.name == "hello"
-    assert loaded.imports == ("handlers",)
-    assert loaded.source_text == HEAD + GREETER
-    assert loaded.folder == place.folder.resolve()
-    assert len(loaded.digest) == 64
 
 
 def test_raw_sections_are_given_as_they_stand(place: Place) -> None:
@@ -190,18 +179,3 @@ def test_text_that_is_not_utf_8_is_refused_with_its_line(place: Place) -> None:
 def test_a_byte_order_mark_does_no_harm(place: Place) -> None:
     (place.folder / "organism.yaml").write_bytes(b"\xef\xbb\xbf" + MINIMAL.encode())
     assert place.load().name == "hello"
-
-
-@pytest.mark.thorough
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(
-    cut=st.integers(0, len(HEAD + GREETER)), put=st.sampled_from(["", "no", "[", ": ", "\n", "  ", "- ", "'", "1", "&"])
-)
-def test_any_damaged_character_is_refused_or_loses_no_listener(place: Place, cut: int, put: str) -> None:
-    text = HEAD + GREETER
-    place.yaml(text[:cut] + put + text[cut + 1 :])
-    try:
-        loaded = place.load()
-    except ConfigInvalid:
-        return
-    assert len(loaded.listeners) == 1

@@ -2,20 +2,11 @@ from __future__ import annotations
 
 import sys
 from dataclasses import fields
-from pathlib import Path
 from typing import get_args, get_type_hints
 
 import pytest
 
 from tests.config.place import GREETER, HEAD, SAYING, Place, say, shown, speak
-
-
-def test_modules_have_their_own_names_and_are_shown(place: Place) -> None:
-    greeter = place.listener()
-    assert greeter.payload_class.__module__ == "handlers.hello"
-    assert sys.modules["handlers.hello"].Greeting is greeter.payload_class
-    assert sys.modules["handlers"].hello is sys.modules["handlers.hello"]
-    assert Path(str(sys.modules["handlers.hello"].__file__)) == place.folder.resolve() / "handlers" / "hello.py"
 
 
 def test_an_import_inside_a_function_stays_in_the_set_it_began_with(place: Place) -> None:

@@ -83,12 +83,6 @@ def test_it_is_known_by_its_payload_and_the_docstring_of_that(shop: Place) -> No
     assert (adder.timeout_s, adder.max_concurrent, adder.max_payload_bytes) == (3, 5, 262144)
 
 
-def test_whoever_names_a_tool_may_send_to_it_and_nobody_else(shop: Place) -> None:
-    shop.yaml(f"{HEAD}{GREETER}    tools: [adder]\n{SHOUTER}")
-    assert shop.listener("greeter").may_send_to("adder")
-    assert not shop.listener("shouter").may_send_to("adder")
-
-
 def test_a_section_of_its_name_without_code_sets_its_terms(shop: Place) -> None:
     terms = (
         "  - {name: adder, description: Sums, approval: true, timeout_s: 9, max_concurrent: 1, max_payload_bytes: 99}"

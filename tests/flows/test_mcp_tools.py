@@ -162,22 +162,6 @@ async def test_what_a_person_says_has_failed_is_told_to_the_caller(world: MakeWo
         assert (await o.replies(sent.thread_id))[0]["message"] == "An operator said that this call failed."
 
 
-async def test_a_server_that_died_is_begun_again_for_the_next_call(world: MakeWorld, tmp_path: Path) -> None:
-    async with made(world, tmp_path).running() as o:
-        await o.inject("play__write.file", {"json": '{"text":"die"}'})
-        await o.until("message_retried")
-        done = await o.inject("play__add", {"json": '{"a":1,"b":1}'}, wait=True)
-        assert done.replies[0]["text"] == "2"
-        assert (tmp_path / "diary").read_text().count("begun") == 2
-
-
-async def test_a_call_that_takes_too_long_is_given_up(world: MakeWorld, tmp_path: Path) -> None:
-    async with made(world, tmp_path, timeout_s=0.3).running() as o:
-        await o.inject("play__wait", {"json": "{}"})
-        retried = await o.until("message_retried")
-        assert "did not answer within 0.3 seconds" in retried.data["error"]
-
-
 async def test_only_the_tools_that_are_wanted_are_there(world: MakeWorld, tmp_path: Path) -> None:
     async with made(world, tmp_path, tools=["add"]).running() as o:
         assert list(await listed(o)) == ["clerk", "play__add"]

@@ -68,14 +68,6 @@ async def test_the_result_names_what_was_added_removed_and_updated_and_is_an_eve
     assert result.position == event.position
 
 
-async def test_changed_code_alone_is_an_update(world: MakeWorld) -> None:
-    made = world(OLD, LISTENERS)
-    async with made.running(on_disk=False) as o:
-        made.write(NEW)
-        assert (await o.organism.reload()).updated == ("worker", "former")
-        assert (await o.organism.reload()).updated == ()
-
-
 async def test_a_removed_listener_takes_nothing_more_and_an_added_one_does(world: MakeWorld) -> None:
     made = world(OLD, LISTENERS)
     async with made.running(on_disk=False) as o:
@@ -202,17 +194,6 @@ async def test_a_reload_that_is_refused_once_all_is_loaded_takes_back_modules_an
         assert left == [True]
         assert sys.modules["actors.play"] is code
         assert play(o) is before
-
-
-async def test_a_reload_that_cannot_import_its_code_changes_nothing(world: MakeWorld) -> None:
-    made = world(OLD, LISTENERS)
-    async with made.running(on_disk=False) as o:
-        open_gate(o, "x")
-        made.write("this is no Python")
-        with pytest.raises(ConfigInvalid):
-            await o.organism.reload()
-        outcome = await o.inject("worker", {"text": "x"}, wait=True)
-    assert outcome.replies == ({"text": "old"},)
 
 
 async def test_what_a_running_handler_sends_is_routed_by_the_rules_that_hold_when_it_sends(world: MakeWorld) -> None:

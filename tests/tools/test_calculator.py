@@ -95,12 +95,6 @@ async def test_what_has_no_exact_digits_is_rounded_and_says_so(
     assert fraction is None or found.fraction == fraction
 
 
-async def test_a_rounded_root_that_comes_out_whole_is_still_called_rounded() -> None:
-    found = await answered("sqrt(2) ** 2")
-    assert isinstance(found, Calculated)
-    assert not found.exact
-
-
 NO_EXPRESSION = "expected an expression such as (2 + 3) * 4 or 17% of 2340: "
 FUNCTIONS = "there are abs, ceil, floor, max, min, percent, round, sqrt."
 OPERATORS = "expected numbers, + - * / // % **, parentheses, and functions with their arguments in parentheses"
