@@ -6,7 +6,6 @@ resolved once, every address must be public, and one of these very addresses is 
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Final
@@ -19,10 +18,8 @@ from organism.config.tools import HttpFetch as Terms
 from organism.config.tools import Tools
 from organism.model.addresses import is_public
 from organism.model.handler import HandlerMetadata, HandlerResponse
-from organism.model.tool import ToolError
-from organism.tools.text import cut, decoded
 from organism.tools.urls import MAX_URL, Refused, Target, allowed, followed, target_of
-from organism.tools.web import Got, Net, NoAnswer, Place, got
+from organism.tools.web import REDIRECTS, SECONDS_MORE, Got, Net, NoAnswer, asked, cut, decoded, got
 
 OFF: Final = "list the hosts that it may ask under `tools.http_fetch.hosts`"
 MOST_ADDRESSES: Final = 3
@@ -34,9 +31,6 @@ MOST_KIND: Final = 200
 _TEXTS: Final = frozenset(
     {"application/json", "application/xml", "application/javascript", "application/x-ndjson", "application/yaml"}
 )
-_REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
-_SECONDS_MORE: Final = 5.0
-"""A handling has this much longer than its answer from outside."""
 
 
 @dataclass
@@ -66,7 +60,7 @@ def tool(tools: Tools) -> ShippedTool:
         payload_class=HttpFetch,
         replies=(Fetched,),
         brings_outside_text=True,
-        timeout_s=(terms or Terms()).timeout_s + _SECONDS_MORE,
+        timeout_s=(terms or Terms()).timeout_s + SECONDS_MORE,
         settings=terms,
         is_off="" if terms is not None and terms.hosts else OFF,
     )
@@ -79,27 +73,14 @@ class Fetcher:
         self._rules: Sequence[HostRule] = [host_rule(line) for line in terms.hosts]
 
     async def fetch(self, payload: HttpFetch, metadata: HandlerMetadata) -> HandlerResponse:
-        """Fetch it once: a repetition of the handling gets the recorded answer."""
-
-        async def ask(_key: str) -> dict[str, Any]:
-            try:
-                async with asyncio.timeout(self._terms.timeout_s):
-                    return await self._asked(payload.url)
-            except TimeoutError:
-                message = f"There was no whole answer within {self._terms.timeout_s:g} seconds."
-                return {"code": "upstream_timeout", "message": message}
-            except NoAnswer as error:
-                return {"code": error.code, "message": error.message}
-
-        found = await metadata.effect("fetch", ask, kind="pure")
-        return HandlerResponse.respond(ToolError(**found) if "code" in found else Fetched(**found))
+        return await asked(metadata, "fetch", lambda: self._asked(payload.url), self._terms.timeout_s, Fetched)
 
     async def _asked(self, url: str) -> dict[str, Any]:
         target = _target(url)
         for _ in range(self._terms.max_redirects + 1):
             answer = await self._one(target)
             location = answer.headers.get("location")
-            if answer.status not in _REDIRECTS or location is None:
+            if answer.status not in REDIRECTS or location is None:
                 return _told(target, answer)
             target = _target(location, target)
         raise NoAnswer("upstream_error", f"There were more than {self._terms.max_redirects} redirects.")
@@ -111,9 +92,8 @@ class Fetcher:
         addresses = await self._public_addresses(target)
         refusals: list[NoAnswer] = []
         for address in addresses[:MOST_ADDRESSES]:
-            place = Place(target.scheme, address, target.port, target.host, target.authority, target.path)
             try:
-                return await got(self._net, place, ACCEPT, self._terms.max_bytes)
+                return await got(self._net, target, address, ACCEPT, self._terms.max_bytes)
             except NoAnswer as error:
                 refusals.append(error)
         raise refusals[0]

@@ -15,7 +15,7 @@ from organism.log.log import History
 from organism.tools import calculator, current_datetime, http_fetch, key_value, wikipedia
 from organism.tools.http_fetch import Fetcher
 from organism.tools.key_value import Values
-from organism.tools.served import guessed
+from organism.tools.mcp import guessed
 from organism.tools.web import Net
 from organism.tools.wikipedia import Wiki
 

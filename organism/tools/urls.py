@@ -46,9 +46,9 @@ class Target(NamedTuple):
         return f"{self.scheme}://{self.authority}{self.path}"
 
 
-def target_of(url: str) -> Target:
-    if len(url) > MAX_URL:
-        raise Refused(f"a URL has at most {MAX_URL} characters; {len(url)} came")
+def target_of(url: str, most: int = MAX_URL) -> Target:
+    if len(url) > most:
+        raise Refused(f"a URL has at most {most} characters; {len(url)} came")
     if _BLANK.search(url):
         raise Refused("a URL has no spaces, control characters or backslashes; write them as %20 and so on")
     found = _URL.fullmatch(url)

@@ -1,23 +1,44 @@
 """Asking the web: one GET over one connection, bounded in time and size, with nothing of the environment in it.
 
-No proxy, no cookies, no netrc, no redirects by themselves, no compression (a few bytes can inflate to gigabytes).
+No proxy, no cookies, no netrc, no redirects by themselves, no compression (a few bytes can inflate to gigabytes). What
+comes is made fit for a payload: decoded, without what XML cannot carry, cut to a length.
 """
 
 from __future__ import annotations
 
 import asyncio
+import codecs
+import re
 import socket
 import ssl
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import httpx2
 
-from organism.model.tool import ToolErrorCode
+from organism.model.handler import HandlerMetadata, HandlerResponse
+from organism.model.tool import ToolError, ToolErrorCode
+from organism.tools.urls import Target
 
 AGENT: Final = "organism"
+REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
+SECONDS_MORE: Final = 5.0
+"""A handling has this much longer than its answer from outside."""
 _ONE: Final = httpx2.Limits(max_connections=1, max_keepalive_connections=0)
+_UNFIT: Final = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_CHARSET: Final = re.compile(r"(?i)\bcharset\s*=\s*\"?([A-Za-z0-9._:-]{1,40})")
+_CHARSETS: Final = frozenset(
+    {
+        "ascii", "utf-8", "utf-16", "utf-16-le", "utf-16-be", "big5", "gbk", "gb2312", "gb18030", "shift_jis", "euc_jp",
+        "euc_kr", "iso2022_jp", "koi8-r", "koi8-u", "mac-roman",
+        *(f"iso8859-{part}" for part in (*range(1, 12), 13, 14, 15, 16)),
+        *(f"cp125{page}" for page in range(9)),
+    }
+)  # fmt: skip
+"""Those that the web speaks. Python knows others, of which some take long and some are no charsets at all."""
+_COSTS: Final = {"&": 5, "<": 4, ">": 4, "\r": 5, '"': 6, "\\": 2, "\n": 2, "\t": 2}
+"""What a character comes to in XML or in JSON, whichever is more."""
 
 
 class NoAnswer(Exception):
@@ -45,17 +66,6 @@ class Net:
         return address, port
 
 
-class Place(NamedTuple):
-    """Whom to ask for what: ``address`` is connected to, ``host`` is the name that it must prove to have."""
-
-    scheme: str
-    address: str
-    port: int
-    host: str
-    authority: str
-    path: str
-
-
 class Got(NamedTuple):
     """An answer. ``body`` is no longer than was wished; ``is_cut`` says that there was more."""
 
@@ -65,16 +75,16 @@ class Got(NamedTuple):
     is_cut: bool
 
 
-async def got(net: Net, place: Place, accept: str, most_bytes: int) -> Got:
-    """Ask once. Raises ``NoAnswer``; the caller bounds the time."""
-    address, port = net.way_to(place.address, place.port)
+async def got(net: Net, target: Target, address: str, accept: str, most_bytes: int) -> Got:
+    """Ask once, connecting to ``address``. Raises ``NoAnswer``; the caller bounds the time."""
+    address, port = net.way_to(address, target.port)
     shown = f"[{address}]" if ":" in address else address
-    headers = {"Host": place.authority, "User-Agent": AGENT, "Accept": accept, "Accept-Encoding": "identity"}
+    headers = {"Host": target.authority, "User-Agent": AGENT, "Accept": accept, "Accept-Encoding": "identity"}
     request = httpx2.Request(
         "GET",
-        httpx2.URL(f"{place.scheme}://{shown}:{port}").copy_with(raw_path=place.path.encode("ascii")),
+        httpx2.URL(f"{target.scheme}://{shown}:{port}").copy_with(raw_path=target.path.encode("ascii")),
         headers=headers,
-        extensions={"sni_hostname": place.host.strip("[]")},
+        extensions={"sni_hostname": target.host.strip("[]")},
     )
     transport = httpx2.AsyncHTTPTransport(verify=net.tls or True, trust_env=False, limits=_ONE)
     try:
@@ -85,15 +95,21 @@ async def got(net: Net, place: Place, accept: str, most_bytes: int) -> Got:
             finally:
                 await response.aclose()
     except httpx2.TransportError as error:
-        raise NoAnswer("upstream_error", f"{place.authority} did not answer: {_said(error)}.") from error
+        raise NoAnswer("upstream_error", f"{target.authority} did not answer: {in_short(error)}.") from error
 
 
-def _said(error: Exception) -> str:
-    return " ".join(str(error).split())[:200] or type(error).__name__
+def in_short(error: BaseException) -> str:
+    """An error in one line."""
+    return " ".join(str(error).split())[:300] or type(error).__name__
+
+
+def is_compressed(response: httpx2.Response) -> bool:
+    """Whether it is, though it was asked for as it is."""
+    return response.headers.get("content-encoding", "identity").strip().lower() not in {"", "identity"}
 
 
 async def _read(response: httpx2.Response, most_bytes: int) -> Got:
-    if response.headers.get("content-encoding", "identity").strip().lower() not in {"", "identity"}:
+    if is_compressed(response):
         raise NoAnswer("upstream_error", "The answer is compressed, though it was asked for as it is.")
     body = bytearray()
     async for chunk in response.aiter_raw():
@@ -101,3 +117,55 @@ async def _read(response: httpx2.Response, most_bytes: int) -> Got:
         if len(body) > most_bytes:
             break
     return Got(response.status_code, dict(response.headers), bytes(body[:most_bytes]), len(body) > most_bytes)
+
+
+async def asked(
+    metadata: HandlerMetadata,
+    key: str,
+    ask: Callable[[], Awaitable[dict[str, Any]]],
+    seconds: float,
+    reply: Callable[..., object],
+) -> HandlerResponse:
+    """Ask once, as a step: a repetition of the handling gets the recorded answer.
+
+    ``ask`` gives the fields of the ``reply``; what it raises as ``NoAnswer`` becomes a ``ToolError``.
+    """
+
+    async def fields(_key: str) -> dict[str, Any]:
+        try:
+            async with asyncio.timeout(seconds):
+                return {"answer": await ask()}
+        except TimeoutError:
+            return {"code": "upstream_timeout", "message": f"There was no whole answer within {seconds:g} seconds."}
+        except NoAnswer as error:
+            return {"code": error.code, "message": error.message}
+
+    found = await metadata.effect(key, fields, kind="pure")
+    return HandlerResponse.respond(reply(**found["answer"]) if "answer" in found else ToolError(**found))
+
+
+# ── text ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def decoded(body: bytes, content_type: str) -> str:
+    """The body as text: by its charset if that is a usual one, else as UTF-8; what does not fit becomes U+FFFD."""
+    named = _CHARSET.search(content_type)
+    return _UNFIT.sub("\ufffd", body.decode(_charset(named[1]) if named else "utf-8", "replace")).removeprefix("\ufeff")
+
+
+def _charset(name: str) -> str:
+    try:
+        known = codecs.lookup(name).name
+    except LookupError:
+        return "utf-8"
+    return known if known in _CHARSETS else "utf-8"
+
+
+def cut(text: str, most_bytes: int) -> str:
+    """The beginning of a text that takes at most so many bytes, as XML and as JSON."""
+    left = most_bytes
+    for at, character in enumerate(text):
+        left -= _COSTS.get(character) or len(character.encode())
+        if left < 0:
+            return text[:at]
+    return text

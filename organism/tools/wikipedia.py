@@ -6,33 +6,28 @@ shape is checked.
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from html import unescape
 from typing import Annotated, Any, Final
-from urllib.parse import quote, urlencode, urljoin, urlsplit
+from urllib.parse import quote, urlencode
 
 import orjson
 from pydantic import Field
 
-from organism.config.host_rules import USUAL_PORTS
 from organism.config.settings import ShippedTool
 from organism.config.tools import Tools, Wikipedia
 from organism.model.handler import HandlerMetadata, HandlerResponse
 from organism.model.linear import linear
-from organism.model.tool import ToolError
-from organism.tools.text import cut, decoded
-from organism.tools.web import Net, NoAnswer, Place, got
+from organism.tools.urls import Refused, followed, target_of
+from organism.tools.web import REDIRECTS, SECONDS_MORE, Got, Net, NoAnswer, asked, cut, decoded, got
 
 MOST_BYTES: Final = 1024 * 1024
 MOST_REDIRECTS: Final = 3
+MOST_URL: Final = 8 * 1024
 MOST_TITLE_BYTES: Final = 1024
 MOST_SNIPPET_BYTES: Final = 2 * 1024
 MOST_EXTRACT_BYTES: Final = 32 * 1024
-_SECONDS_MORE: Final = 5.0
-"""A handling has this much longer than its answer from outside."""
-_REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
 _OK: Final = 200
 _NOT_FOUND: Final = 404
 _MARK: Final = linear("<[^>]*>")
@@ -95,7 +90,7 @@ def _shipped(name: str, payload_class: type, reply: type, settings: Tools) -> Sh
         payload_class=payload_class,
         replies=(reply,),
         brings_outside_text=True,
-        timeout_s=settings.wikipedia.timeout_s + _SECONDS_MORE,
+        timeout_s=settings.wikipedia.timeout_s + SECONDS_MORE,
         settings=settings.wikipedia,
     )
 
@@ -104,77 +99,43 @@ class Wiki:
     """One wiki, and the handlers of the tools that ask it."""
 
     def __init__(self, terms: Wikipedia, net: Net) -> None:
-        self._terms = terms
+        self._seconds = terms.timeout_s
         self._net = net
         self._root = terms.base_url.rstrip("/")
 
     async def search(self, payload: WikipediaSearch, metadata: HandlerMetadata) -> HandlerResponse:
-        return await _answered(
-            metadata,
-            "search",
-            lambda: self._found(payload.query, payload.limit),
-            lambda found: WikipediaArticles([Article(**hit) for hit in found["results"]]),
-        )
+        def reply(results: list[dict[str, str]]) -> WikipediaArticles:
+            return WikipediaArticles([Article(**hit) for hit in results])
+
+        return await asked(metadata, "search", lambda: self._found(payload), self._seconds, reply)
 
     async def summary(self, payload: WikipediaSummary, metadata: HandlerMetadata) -> HandlerResponse:
-        return await _answered(
-            metadata, "summary", lambda: self._extract(payload.title), lambda found: WikipediaExtract(**found)
-        )
+        return await asked(metadata, "summary", lambda: self._extract(payload.title), self._seconds, WikipediaExtract)
 
-    async def _found(self, query: str, limit: int) -> dict[str, Any]:
-        """Hits as ``{"results": […]}``; or a ``code`` and a ``message``."""
-        asked = {
-            "action": "query",
-            "list": "search",
-            "srsearch": query,
-            "srlimit": limit,
-            "format": "json",
-            "formatversion": 2,
-        }
-        found = await self._answer(f"/w/api.php?{urlencode(asked)}", "")
-        if "code" in found:
-            return found
-        hits = _at(found, "query", "search")
+    async def _found(self, payload: WikipediaSearch) -> dict[str, Any]:
+        wanted = {"list": "search", "srsearch": payload.query, "srlimit": payload.limit}
+        query = urlencode({"action": "query", **wanted, "format": "json", "formatversion": 2})
+        hits = _at(await self._json(f"/w/api.php?{query}"), "query", "search")
         if not isinstance(hits, list):
-            return {"code": "upstream_error", "message": f"{self._root} gave no list of results."}
-        shown = [_hit(hit, self._root) for hit in hits[:limit] if isinstance(hit, dict)]
+            raise NoAnswer("upstream_error", f"{self._root} gave no list of results.")
+        shown = [_hit(hit, self._root) for hit in hits[: payload.limit] if isinstance(hit, dict)]
         return {"results": [hit for hit in shown if hit["title"]]}
 
     async def _extract(self, title: str) -> dict[str, Any]:
-        """The fields of a ``WikipediaExtract``; or a ``code`` and a ``message``."""
         name = quote(title.strip().replace(" ", "_"), safe="")
         missing = f"There is no article {title!r}; wikipedia_search finds titles."
-        found = await self._answer(f"/api/rest_v1/page/summary/{name}", missing)
-        if "code" in found:
-            return found
+        found = await self._json(f"/api/rest_v1/page/summary/{name}", missing)
+        url = _text(_at(found, "content_urls", "desktop", "page"), MOST_TITLE_BYTES)
         return {
-            "title": _text(_at(found, "title"), MOST_TITLE_BYTES) or title,
-            "description": _text(_at(found, "description"), MOST_TITLE_BYTES),
-            "extract": _text(_at(found, "extract"), MOST_EXTRACT_BYTES),
-            "url": _text(_at(found, "content_urls", "desktop", "page"), MOST_TITLE_BYTES)
-            or f"{self._root}/wiki/{name}",
-            "is_ambiguous": _at(found, "type") == "disambiguation",
+            "title": _text(found.get("title"), MOST_TITLE_BYTES) or title,
+            "description": _text(found.get("description"), MOST_TITLE_BYTES),
+            "extract": _text(found.get("extract"), MOST_EXTRACT_BYTES),
+            "url": url or f"{self._root}/wiki/{name}",
+            "is_ambiguous": found.get("type") == "disambiguation",
         }
 
-    async def _answer(self, path: str, missing: str) -> dict[str, Any]:
-        try:
-            async with asyncio.timeout(self._terms.timeout_s):
-                return await self._json(f"{self._root}{path}", missing)
-        except TimeoutError:
-            seconds = f"{self._terms.timeout_s:g} seconds"
-            return {"code": "upstream_timeout", "message": f"{self._root} did not answer within {seconds}."}
-        except NoAnswer as error:
-            return {"code": error.code, "message": error.message}
-
-    async def _json(self, url: str, missing: str) -> dict[str, Any]:
-        for _ in range(MOST_REDIRECTS + 1):
-            answer = await got(self._net, _place(url), "application/json", MOST_BYTES)
-            location = answer.headers.get("location")
-            if answer.status not in _REDIRECTS or location is None:
-                break
-            url = self._same_wiki(url, location)
-        else:
-            raise NoAnswer("upstream_error", f"{self._root} led on more than {MOST_REDIRECTS} times.")
+    async def _json(self, path: str, missing: str = "") -> dict[str, Any]:
+        answer = await self._answer(path)
         if answer.status == _NOT_FOUND and missing:
             raise NoAnswer("not_found", missing)
         if answer.status != _OK or answer.is_cut:
@@ -186,36 +147,26 @@ class Wiki:
             raise NoAnswer("upstream_error", f"{self._root} answered with something that is no JSON.") from error
         if not isinstance(found, dict):
             raise NoAnswer("upstream_error", f"{self._root} answered with JSON that is no object.")
-        return {key: value for key, value in found.items() if key not in {"code", "message"}}
+        return found
 
-    def _same_wiki(self, url: str, location: str) -> str:
-        """Where a redirect leads, if that is the same wiki: articles are moved, wikis are not."""
+    async def _answer(self, path: str) -> Got:
         try:
-            after = urljoin(url, location)
-            if urlsplit(after)[:2] == urlsplit(self._root)[:2] and after.isascii() and after.isprintable():
-                return after
-        except ValueError as error:
-            raise NoAnswer("upstream_error", f"{self._root} led on to what is no address.") from error
-        raise NoAnswer("upstream_error", f"{self._root} led on to another place.")
+            return await self._followed(path)
+        except Refused as error:
+            raise NoAnswer("upstream_error", f"{self._root} led to what is no address.") from error
 
-
-async def _answered(
-    metadata: HandlerMetadata,
-    key: str,
-    ask: Callable[[], Awaitable[dict[str, Any]]],
-    reply: Callable[[dict[str, Any]], object],
-) -> HandlerResponse:
-    """Ask once; a repetition of the handling gets the recorded answer."""
-    found = await metadata.effect(key, lambda _key: ask(), kind="pure")
-    return HandlerResponse.respond(ToolError(**found) if "code" in found else reply(found))
-
-
-def _place(url: str) -> Place:
-    parts = urlsplit(url)
-    host = parts.hostname or ""
-    port = parts.port or USUAL_PORTS[parts.scheme]
-    path = parts.path + (f"?{parts.query}" if parts.query else "")
-    return Place(parts.scheme, host, port, host, parts.netloc, path or "/")
+    async def _followed(self, path: str) -> Got:
+        """The answer, redirects followed within the wiki: articles are moved, wikis are not."""
+        root = target = target_of(f"{self._root}{path}", MOST_URL)
+        for _ in range(MOST_REDIRECTS + 1):
+            answer = await got(self._net, target, target.host.strip("[]"), "application/json", MOST_BYTES)
+            location = answer.headers.get("location")
+            if answer.status not in REDIRECTS or location is None:
+                return answer
+            target = followed(target, location)
+            if target[:3] != root[:3]:
+                raise NoAnswer("upstream_error", f"{self._root} led on to another place.")
+        raise NoAnswer("upstream_error", f"{self._root} led on more than {MOST_REDIRECTS} times.")
 
 
 def _hit(hit: Mapping[str, Any], root: str) -> dict[str, str]:

@@ -145,7 +145,7 @@ async def test_another_name_of_an_article_is_followed_within_the_wiki() -> None:
 
 
 @pytest.mark.parametrize(
-    "location", ["http://127.0.0.1:1/", "https://evil.example/", "//evil.example/x", "/a\u00e4", "http://[", "/a b\x7f"]
+    "location", ["http://127.0.0.1:1/", "https://evil.example/", "//evil.example/x", "http://[", "/a b\x7f"]
 )
 async def test_no_redirect_leads_out_of_the_wiki(location: str) -> None:
     async with served(lambda _: answer(b"", "302 Found", location=location)) as server:
@@ -188,7 +188,7 @@ async def test_a_wiki_that_is_not_there_is_told_and_one_that_says_nothing_is_wai
     assert found.code == "upstream_error"
     assert found.message.startswith("127.0.0.1:1 did not answer: ")
     async with served(lambda _: None) as server:
-        late = ToolError("upstream_timeout", f"http://127.0.0.1:{server.port} did not answer within 0.1 seconds.")
+        late = ToolError("upstream_timeout", "There was no whole answer within 0.1 seconds.")
         assert await summary(server, timeout_s=0.1) == late
 
 

@@ -15,6 +15,8 @@ import orjson
 from mcp.client.streamable_http import streamable_http_client
 from mcp.types import CONNECTION_CLOSED, INTERNAL_ERROR, PARSE_ERROR
 
+from organism.tools.web import in_short, is_compressed
+
 MOST_ANSWER_BYTES: Final = 4 * 1024 * 1024
 LEAVING_SECONDS: Final = 2.0
 NOTHING_DONE: Final = -32019
@@ -53,12 +55,12 @@ class _Transport(httpx2.AsyncHTTPTransport):
         try:
             answer = await super().handle_async_request(request)
         except (httpx2.ConnectError, httpx2.ConnectTimeout) as error:
-            return _refusal(request, _UNAVAILABLE, NOTHING_DONE, _said(error))
+            return _refusal(request, _UNAVAILABLE, NOTHING_DONE, in_short(error))
         except httpx2.TransportError as error:
-            return _refusal(request, _UNAVAILABLE, CONNECTION_CLOSED, _said(error))
+            return _refusal(request, _UNAVAILABLE, CONNECTION_CLOSED, in_short(error))
         if request.method != "POST":
             return answer
-        if answer.headers.get("content-encoding", "identity").strip().lower() not in {"", "identity"}:
+        if is_compressed(answer):
             await answer.aclose()
             return _refusal(request, _UNAVAILABLE, PARSE_ERROR, "it is compressed, though it was asked for as it is")
         return await _refused(request, answer) if answer.is_error else _bounded(answer)
@@ -98,10 +100,6 @@ def _bounded(answer: httpx2.Response) -> httpx2.Response:
     return answer
 
 
-def _said(error: Exception) -> str:
-    return " ".join(str(error).split()) or type(error).__name__
-
-
 class _Bounded(httpx2.AsyncByteStream):
     """A body whose end is its own."""
 
@@ -117,7 +115,7 @@ class _Bounded(httpx2.AsyncByteStream):
                     raise httpx2.StreamError(f"it has more than {MOST_ANSWER_BYTES} bytes")
                 yield chunk
         except httpx2.TransportError as error:
-            raise httpx2.StreamError(f"it breaks off: {_said(error)}") from error
+            raise httpx2.StreamError(f"it breaks off: {in_short(error)}") from error
 
     async def aclose(self) -> None:
         await self._stream.aclose()

@@ -31,8 +31,7 @@ from organism.model.tool import ToolArguments, ToolError, ToolOutput
 from organism.tools.mcp.address import NOTHING_DONE
 from organism.tools.mcp.connection import FAULTS, Connection
 from organism.tools.mcp.schema import ArgumentsSchema
-from organism.tools.text import cut, decoded
-from organism.tools.web import NoAnswer
+from organism.tools.web import NoAnswer, cut, decoded
 
 MOST_TEXT_BYTES: Final = 64 * 1024
 KEY: Final = "organism/idempotency-key"

@@ -20,7 +20,7 @@ from pydantic import ValidationError
 from organism.config.tools import McpServer
 from organism.tools.mcp.address import asked_at
 from organism.tools.mcp.process import LastWords, Program, spoken_to
-from organism.tools.web import NoAnswer
+from organism.tools.web import NoAnswer, in_short
 
 CONNECT_SECONDS: Final = 20.0
 MOST_PAGES: Final = 20
@@ -195,4 +195,4 @@ def _told(error: BaseException) -> str:
     """An error in few words; of a group the first of those in it."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
-    return " ".join(str(error).split())[:300] or type(error).__name__
+    return in_short(error)

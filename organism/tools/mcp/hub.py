@@ -18,12 +18,11 @@ from mcp.types import Tool
 
 from organism.config.settings import Handler, ShippedTool
 from organism.config.tools import McpServer
+from organism.tools.mcp import BETWEEN, guessed, listener_name, served_tool
 from organism.tools.mcp.calls import calling, checking, kind_of
 from organism.tools.mcp.connection import Connection
 from organism.tools.mcp.schema import ArgumentsSchema
-from organism.tools.served import BETWEEN, guessed, listener_name, served_tool
-from organism.tools.text import cut, decoded
-from organism.tools.web import NoAnswer
+from organism.tools.web import NoAnswer, cut, decoded
 
 MOST_SAID_BYTES: Final = 4_096
 
