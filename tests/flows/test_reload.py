@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
@@ -11,7 +13,7 @@ from organism.errors import ConfigInvalid, NotFound
 from organism.model.commands import PauseAgent, ReplayDeadLetter, ResumeAgent
 from organism.testing import Running
 from tests.flows.stage import at_gate, open_gate, play
-from tests.flows.world import MakeWorld
+from tests.flows.world import MakeWorld, World
 
 OLD = """
 @dataclass
@@ -29,14 +31,21 @@ NEW = OLD.replace('"old"', '"new"')
 LISTENERS: dict[str, dict[str, Any]] = {"worker": {}, "former": {"payload_class": "Form"}}
 
 
+@asynccontextmanager
+async def begun(world: MakeWorld) -> AsyncIterator[tuple[World, Running]]:
+    """The world with its old code, running."""
+    made = world(OLD, LISTENERS)
+    async with made.running(on_disk=False) as o:
+        yield made, o
+
+
 def refuse(_models: object) -> None:
     """What cannot be served."""
     raise ConfigInvalid("no such model")
 
 
 async def test_a_handling_ends_on_the_version_it_began_with_and_the_next_takes_the_new_one(world: MakeWorld) -> None:
-    made = world(OLD, LISTENERS)
-    async with made.running(on_disk=False) as o:
+    async with begun(world) as (made, o):
         running = await o.inject("worker", {"text": "gate"})
         await at_gate(o, "gate")
         before = play(o)
@@ -69,8 +78,7 @@ async def test_the_result_names_what_was_added_removed_and_updated_and_is_an_eve
 
 
 async def test_a_removed_listener_takes_nothing_more_and_an_added_one_does(world: MakeWorld) -> None:
-    made = world(OLD, LISTENERS)
-    async with made.running(on_disk=False) as o:
+    async with begun(world) as (made, o):
         made.write(OLD, {"former": LISTENERS["former"], "fresh": {"handler": "worker"}})
         await o.organism.reload()
         with pytest.raises(NotFound):
@@ -89,8 +97,7 @@ async def wait_paused(o: Running, agent: str, text: str) -> tuple[str, str]:
 
 
 async def test_a_waiting_message_whose_listener_is_gone_becomes_a_dead_letter(world: MakeWorld) -> None:
-    made = world(OLD, LISTENERS)
-    async with made.running(on_disk=False) as o:
+    async with begun(world) as (made, o):
         thread, message = await wait_paused(o, "former", "kept")
         made.write(OLD, {"worker": {}})
         await o.organism.reload()
@@ -107,24 +114,8 @@ async def test_a_waiting_message_whose_listener_is_gone_becomes_a_dead_letter(wo
     assert "former" in dead.data["reason"]
 
 
-async def test_a_message_in_a_running_line_is_checked_again_too(world: MakeWorld) -> None:
-    made = world(OLD, LISTENERS)
-    async with made.running(on_disk=False) as o:
-        running = await o.inject("worker", {"text": "gate"})
-        await at_gate(o, "gate")
-        gates = play(o)["GATES"]
-        waiting = await o.inject("worker", {"text": "next"}, thread_id=running.thread_id)
-        made.write(OLD, {"former": LISTENERS["former"]})
-        await o.organism.reload()
-        gates["gate"].set()
-        dead = await o.until("message_dead", message=waiting.message_id)
-        assert await o.replies(running.thread_id) == ({"text": "old"},)
-    assert dead.data["code"] == "listener_gone"
-
-
 async def test_a_waiting_message_that_no_longer_fits_becomes_a_dead_letter(world: MakeWorld) -> None:
-    made = world(OLD, LISTENERS)
-    async with made.running(on_disk=False) as o:
+    async with begun(world) as (made, o):
         thread, message = await wait_paused(o, "former", "words")
         made.write(OLD.replace('class Form:\n    text: str = ""', "class Form:\n    text: int = 0"))
         await o.organism.reload()
@@ -136,8 +127,7 @@ async def test_a_waiting_message_that_no_longer_fits_becomes_a_dead_letter(world
 
 
 async def test_a_waiting_message_that_still_fits_is_delivered_as_the_new_class(world: MakeWorld) -> None:
-    made = world(OLD, LISTENERS)
-    async with made.running(on_disk=False) as o:
+    async with begun(world) as (made, o):
         thread, _ = await wait_paused(o, "former", "words")
         wider = OLD.replace(
             'class Form:\n    text: str = ""', 'class Form:\n    text: str = ""\n    more: str = "more"'
@@ -159,8 +149,7 @@ def plain(payload: Ask, metadata: HandlerMetadata):
 
 
 async def test_a_bad_reload_names_every_fault_and_changes_nothing(world: MakeWorld) -> None:
-    made = world(OLD, LISTENERS)
-    async with made.running(on_disk=False) as o:
+    async with begun(world) as (made, o):
         open_gate(o, "x")
         head = o.log.head
         made.write(BAD, {"worker": {"peers": ["nobody"]}, "plain": {}, "other": {"handler": "missing", "surprise": 1}})
@@ -178,8 +167,7 @@ async def test_a_bad_reload_names_every_fault_and_changes_nothing(world: MakeWor
 async def test_a_reload_that_is_refused_once_all_is_loaded_takes_back_modules_and_servers(
     world: MakeWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made = world(OLD, LISTENERS)
-    async with made.running(on_disk=False) as o:
+    async with begun(world) as (made, o):
         before, code = play(o), sys.modules["actors.play"]
         made.write(NEW)
         left: list[bool] = []

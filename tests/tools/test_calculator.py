@@ -154,32 +154,6 @@ async def test_nothing_makes_it_hang(expression: str) -> None:
     assert isinstance(await answered(expression), Calculated | ToolError)
 
 
-numbers = st.integers(-(10**6), 10**6) | st.decimals(-(10**4), 10**4, places=3, allow_nan=False, allow_infinity=False)
-
-
-@given(numbers, st.sampled_from(["+", "-", "*", "/"]), numbers, st.sampled_from(["+", "-", "*", "/"]), numbers)
-def test_it_agrees_with_fractions(a: Any, first: str, b: Any, second: str, c: Any) -> None:
-    operations = {
-        "+": Fraction.__add__,
-        "-": Fraction.__sub__,
-        "*": Fraction.__mul__,
-        "/": Fraction.__truediv__,
-    }
-    try:
-        inner = operations[second](Fraction(b), Fraction(c))
-        expected = operations[first](Fraction(a), inner)
-    except ZeroDivisionError:
-        with pytest.raises(Unfit, match="divided by zero"):
-            value_of(text(a, first, b, second, c))
-        return
-    assert value_of(text(a, first, b, second, c)) == Value(expected)
-
-
-def text(*parts: Any) -> str:
-    a, first, b, second, c = parts
-    return f"({a}) {first} (({b}) {second} ({c}))"
-
-
 @given(st.fractions(max_denominator=10**6))
 def test_what_is_shown_as_exact_is_the_value(number: Fraction) -> None:
     found = shown(Value(number))

@@ -94,14 +94,6 @@ async def test_a_page_of_a_listed_host_is_fetched_from_the_address_that_was_judg
         }
 
 
-async def test_an_unusual_port_that_is_listed_stands_in_the_host_header() -> None:
-    async with served(lambda _: answer(b"x")) as server:
-        net = net_of(server.port)
-        await page(net, "http://odd.example:8080/")
-        assert net.connected == [(PUBLIC, 8080)]
-        assert lines_of(server.heads[0])["host"] == "odd.example:8080"
-
-
 @pytest.mark.parametrize(
     ("url", "address"), [("http://8.8.8.8/", "8.8.8.8"), ("http://[2606:4700::1]/", "2606:4700::1")]
 )
