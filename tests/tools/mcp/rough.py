@@ -80,6 +80,7 @@ DEEDS: dict[str, Callable[[], dict[str, Any] | None]] = {
     "long": lambda: text("y" * 200_000),
     "numbers": lambda: {**text("many"), "structuredContent": {"n": 2**70}},
     "promise": lambda: {**text("none"), "structuredContent": {"n": "no number"}},
+    "wrong": lambda: {"content": 5},
     "child": bear,
     "deaf": be_deaf,
 }
