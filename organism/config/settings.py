@@ -218,11 +218,6 @@ class Listener:
         """Whether it is an agent for whose tainted runs a person must agree to what cannot be undone (S20)."""
         return self.is_agent and (self.agent is None or self.agent.taint == "escalate")
 
-    @property
-    def acts_by_steps(self) -> bool:
-        """Whether all that its code does to the outside are steps: so it is in the turn loop, never in foreign code."""
-        return self.handler_path is None and not self.is_shipped
-
     def may_send_to(self, name: str) -> bool:
         """Whether ``name`` is a peer: so named, a tool of its, by ``"*"``, itself, or ``system.todo``, always one."""
         return self.any_peer or name in self.peers or name in self.tools or name in {self.name, SYSTEM_TODO}

@@ -1,8 +1,7 @@
 """A handling while it runs: its clock, its slot, its steps, and the answers that it waits for.
 
 While a handler waits for an answer its slot is free and its line is open; it goes on when the answer is on disk and it
-has both again; a turn of a model that acts by steps alone goes on when it is decided (adr/0044). While it waits for a
-model its line stays shut: one turn at a time for each agent and thread.
+has both again. While it waits for a model its line stays shut: one turn at a time for each agent and thread.
 """
 
 from __future__ import annotations
@@ -140,10 +139,8 @@ class Handling(Struct, eq=False):
         if self.has_slot or self.pending:
             self._wake()
 
-    def go_on(self, answered: Step | None = None) -> None:
-        """The handler has its slot and its line again; it gets this answer too, which may not be on disk yet."""
-        if answered is not None:
-            self._answered.append(answered)
+    def go_on(self) -> None:
+        """The handler has its slot and its line again."""
         if not self.pending and not self.has_slot:
             self.has_slot = True
             self.ran_at = self.runtime.state.now()

@@ -239,7 +239,6 @@ class RunningCall:
         decision.record(step, outcome.error, content)
         self._stream.calls.pop(self, None)
         runtime.write(decision)
-        self._go_ahead(decision)
         runtime.rests.fire()
 
     def _end_text(self, decision: Decision, completion: Completion) -> bool:
@@ -262,17 +261,6 @@ class RunningCall:
             self._text = self._stream.begin("message", self._block, decision)
             self._text.add("".join(self._said))
         return self._text
-
-    def _go_ahead(self, unit: Decision) -> None:
-        """The answer is on its way to the disk. A handler that acts by steps alone need not wait for it (adr/0044).
-
-        What those make possible waits for the disk itself, behind this unit; if that is lost, so are they.
-        """
-        handling = self._handling
-        if not handling.listener.acts_by_steps or unit.failed is not None or handling.message not in unit.resumed:
-            return
-        unit.resumed = tuple(message for message in unit.resumed if message is not handling.message)
-        handling.go_on(self._step)
 
 
 def _completion_json(completion: Completion, shown: str, *, whole: bool) -> bytes:
