@@ -79,17 +79,6 @@ async def test_if_all_fail_each_says_why(desk: Any) -> None:
     assert failure == {"code": "upstream_timeout", "message": "m: Set OPENAI_API_KEY. second: Too slow."}
 
 
-async def test_an_answer_without_an_end_is_none(desk: Any) -> None:
-    d = await desk()
-
-    async def endless(_request: Any) -> Any:
-        yield TextDelta("and")
-
-    d.providers["m"].stream = endless
-    failure = (await d.complete(d.begun())).outcome.error
-    assert failure == {"code": "upstream_error", "message": "m: Its answer has no end."}
-
-
 async def test_what_goes_beyond_the_rate_waits_and_is_refused_if_that_takes_too_long(desk: Any) -> None:
     d = await desk(says(tokens=(6, 54)), of=model(rate_limit_tpm=600, timeout_s=30))
     held = [d.reserve(d.begun(), step, max_tokens=294) for step in range(4)]

@@ -48,16 +48,6 @@ async def test_a_call_is_told_as_it_comes_and_recorded_with_what_it_cost(desk: A
     assert (request.model, request.messages, request.max_tokens, request.temperature) == ("real", HELLO, 100, 0.5)
 
 
-async def test_a_prompt_is_recorded_by_its_digest_alone(desk: Any) -> None:
-    d = await desk()
-    words = "words that stand in no event of the audit"
-    first = await d.complete(d.begun(), 1, [{"role": "user", "content": words}])
-    again = await d.complete(d.begun(), 2, [{"role": "user", "content": words}])
-    other = await d.complete(d.begun(), 3)
-    assert first.called["prompt"] == again.called["prompt"] != other.called["prompt"]
-    assert words not in repr([event.data for event in d.purse.events])
-
-
 async def test_a_listener_s_own_model_is_called_unless_the_call_names_one(tmp_path: Path) -> None:
     rules = rules_of(tmp_path, {"ada": {"model": "own"}, "bob": {}}, models={"own": {"provider": "offline"}})
     d = await Desk(rules, {"own": (model(), [says("own")]), "m": (model(), [says("named")])}).open()

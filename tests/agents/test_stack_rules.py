@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from organism.agents import factory, llm_client, prompt
-from organism.agents.factory import AgentFactory, UnknownAgentConfigError
+from organism.agents.factory import AgentFactory
 from organism.agents.prompt import AgentPrompt, AgentPromptInputError
 from tests.agents.stack import SHIPPED, a2, write
 
@@ -54,15 +54,6 @@ def test_the_factory_composes_nothing(tmp_path: Path, monkeypatch: pytest.Monkey
     made = AgentFactory.create("A2", "v1", {"task": endless})
     with pytest.raises(AgentPromptInputError):
         made.compose({"task": endless})
-
-
-@pytest.mark.parametrize("ending", ["yaml", "yml"])
-def test_no_prompt_is_read_from_yaml(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ending: str) -> None:
-    monkeypatch.chdir(tmp_path)
-    write(tmp_path, a2())
-    (tmp_path / f"config/agents/A2/v2.{ending}").write_text(json.dumps({**a2(), "version": "v2"}))
-    with pytest.raises(UnknownAgentConfigError):
-        AgentFactory.create("A2", "v2", {})
 
 
 def test_another_process_composes_the_same_from_the_same_file() -> None:

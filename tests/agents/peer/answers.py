@@ -25,12 +25,9 @@ class Answer:
     ``cost`` in dollars; ``finish`` as that API calls it, where empty is what fits. With ``error`` the body is an error
     of that API with this text, and with ``body`` it is that, to the byte, so many ``repeats`` over.
 
-    How: by its ``status`` and ``headers``. ``framing`` is ``chunked``, ``length`` or ``close``. Each event is a chunk
-    unless ``chunk_bytes`` says how many bytes are; ``drip_s`` lie between two. Nothing is sent before ``gate`` is
-    released. After ``cut_after`` chunks, of which the head is the first, the connection is broken; after ``hang_after``
-    nothing more comes.
-
-    To whom: a request for ``model`` whose body has the text ``contains``, ``times`` over (0: always).
+    How: by its ``status`` and ``headers``. Each event is a chunk unless ``chunk_bytes`` says how many bytes are;
+    ``drip_s`` lie between two. After ``cut_after`` chunks, of which the head is the first, the connection is broken;
+    after ``hang_after`` nothing more comes. It is given ``times`` over (0: always).
     """
 
     text: str = ""
@@ -46,14 +43,10 @@ class Answer:
     repeats: int = 1
     status: int = 200
     headers: Mapping[str, str] = field(default_factory=dict)
-    framing: str = "chunked"
     chunk_bytes: int = 0
     drip_s: float = 0
-    gate: str = ""
     cut_after: int | None = None
     hang_after: int | None = None
-    model: str = ""
-    contains: str = ""
     times: int = 1
 
 

@@ -25,21 +25,6 @@ def events(answer: Answer, asked: dict[str, Any]) -> list[bytes]:
     return [f"event: {event['type']}\ndata: {json.dumps(event)}\n\n".encode() for event in told]
 
 
-def whole(answer: Answer, asked: dict[str, Any]) -> bytes:
-    """The answer in one piece."""
-    content: list[dict[str, Any]] = []
-    if answer.thought:
-        content.append({"type": "thinking", "thinking": answer.thought, "signature": "s"})
-    if answer.text:
-        content.append({"type": "text", "text": answer.text})
-    content += [
-        {"type": "tool_use", "id": call.id, "name": call.name, "input": call.arguments} for call in answer.calls
-    ]
-    usage = {"input_tokens": answer.input_tokens, "output_tokens": answer.output_tokens}
-    told = {**_head(answer, asked), "content": content, "stop_reason": _finish(answer), "usage": usage}
-    return json.dumps(told).encode()
-
-
 def failure(answer: Answer) -> bytes:
     """An error."""
     kind = {429: "rate_limit_error", 529: "overloaded_error"}.get(answer.status, "invalid_request_error")

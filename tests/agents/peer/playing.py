@@ -11,7 +11,6 @@ from tests.agents.peer import chat, messages
 from tests.agents.peer.answers import Answer
 
 END_OF_HEAD = b"\r\n\r\n"
-TLS_HANDSHAKE = b"\x16"
 
 Taken = Callable[["Connection", str, str, bytes], Awaitable[None]]
 
@@ -37,9 +36,7 @@ class Connection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         self._got += data
-        if self._got.startswith(TLS_HANDSHAKE):
-            self.transport.close()
-        elif self._task is None:
+        if self._task is None:
             self._next()
 
     def _next(self) -> None:
@@ -87,8 +84,6 @@ async def play(answer: Answer, to: Connection, asked: dict[str, Any], path: str)
         if to.lost.is_set():
             return "gone"
         to.transport.write(chunk)
-    if answer.framing == "close":
-        to.transport.close()
     return "answered"
 
 
@@ -99,13 +94,8 @@ def _rendered(answer: Answer, asked: dict[str, Any], path: str) -> tuple[bytes, 
         body, size = b"".join(pieces), answer.chunk_bytes
         pieces = [body[at : at + size] for at in range(0, len(body), size)]
     lines = {"content-type": kind, **{name.lower(): value for name, value in answer.headers.items()}}
-    if answer.framing == "chunked":
-        lines["transfer-encoding"] = "chunked"
-        pieces = [*(b"%x\r\n" % len(piece) + piece + b"\r\n" for piece in pieces if piece), b"0\r\n\r\n"]
-    elif answer.framing == "length":
-        lines["content-length"] = str(sum(map(len, pieces)))
-    else:
-        lines["connection"] = "close"
+    lines["transfer-encoding"] = "chunked"
+    pieces = [*(b"%x\r\n" % len(piece) + piece + b"\r\n" for piece in pieces if piece), b"0\r\n\r\n"]
     head = [f"HTTP/1.1 {answer.status} Said", *(f"{name}: {value}" for name, value in lines.items())]
     return "\r\n".join(head).encode("latin-1") + END_OF_HEAD, pieces
 
@@ -120,7 +110,7 @@ def _content(answer: Answer, asked: dict[str, Any], path: str) -> tuple[str, lis
         return "application/json", [api.failure(answer)]
     if asked.get("stream"):
         return "text/event-stream", api.events(answer, asked)
-    return "application/json", [api.whole(answer, asked)]
+    return "application/json", [chat.whole(answer, asked)]
 
 
 def _events(body: bytes) -> Iterator[bytes]:

@@ -35,12 +35,8 @@ class Peer:
         self._client = client
 
     async def script(self, *answers: Answer) -> None:
-        """What it shall answer, behind what it was told before; a request takes the first answer that fits it."""
+        """What it shall answer, behind what it was told before."""
         await self._steer("POST", "script", json=[to_json(answer) for answer in answers])
-
-    async def release(self, gate: str) -> None:
-        """Let go of the answers that wait at this gate."""
-        await self._steer("POST", "release", json=gate)
 
     async def requests(self) -> list[dict[str, Any]]:
         """What it was asked: ``method``, ``path``, ``headers``, ``body`` (JSON) and ``end``.

@@ -47,7 +47,6 @@ HI = begin(0, type="text", text="") + text("hi") + event("content_block_stop", i
 
 STREAMS: dict[str, Odd] = {
     "plain": (start(input_tokens=5) + HI + end(output_tokens=2) + STOP, ["hi", (5, 2, None), "stop"]),
-    "no start": (HI + end() + STOP, ["hi", "stop"]),
     "text in the block's beginning": (begin(0, type="text", text="h") + text("i") + end() + STOP, ["hi", "stop"]),
     "unknown events": (event("news", text="no") + HI + end() + STOP, ["hi", "stop"]),
     "unknown blocks": (
@@ -67,9 +66,7 @@ STREAMS: dict[str, Odd] = {
     "nothing behind the reason": (HI + end(), ["hi", "stop"]),
     "no reason": (HI + STOP, ["hi", "stop"]),
     "max_tokens": (HI + end("max_tokens") + STOP, ["hi", "length"]),
-    "a full window": (HI + end("model_context_window_exceeded") + STOP, ["hi", "length"]),
     "refusal": (HI + end("refusal") + STOP, ["hi", "content_filter"]),
-    "tool_use without a call": (HI + end("tool_use") + STOP, ["hi", "stop"]),
     "cut behind the text": (start() + HI, "unavailable"),
     "nothing": (b"", "unavailable"),
     "cut within an event": (HI + b'event: message_delta\ndata: {"typ', "unavailable"),
@@ -92,7 +89,6 @@ CALLS: dict[str, Odd] = {
         [A, "tool_calls"],
     ),
     "without arguments": (F + given("") + end("tool_use") + STOP, [("a", "f", {}), "tool_calls"]),
-    "without a delta": (F + end("tool_use") + STOP, [("a", "f", {}), "tool_calls"]),
     "a delta that is an object": (F + given({"x": 1}) + end("tool_use") + STOP, [A, "tool_calls"]),
     "without an index": (
         begin(None, type="tool_use", id="a", name="f", input={}) + given('{"x":1}', None) + end("tool_use") + STOP,
@@ -107,7 +103,6 @@ CALLS: dict[str, Odd] = {
         [("new-1", "f", {"x": 1}), "tool_calls"],
     ),
     "no JSON": (F + given("x = 1") + end("tool_use") + STOP, [("a", "f", "x = 1"), "tool_calls"]),
-    "cut by the length": (F + given('{"x') + end("max_tokens") + STOP, [("a", "f", '{"x'), "length"]),
     "without a name": (begin(0, type="tool_use", id="a") + end("tool_use") + STOP, "malformed"),
     "arguments for no call": (given("{}") + HI + end() + STOP, ["hi", "stop"]),
 }

@@ -17,7 +17,7 @@ from organism.agents.providers.server import Waits
 from organism.model.completion import TextDelta
 from tests.agents.peer.answers import Answer
 from tests.agents.peer.steering import Peer
-from tests.agents.providers.asking import KEY, Came, ask, fault, request
+from tests.agents.providers.asking import KEY, ask, fault, request
 from tests.tools.certificates import certificate
 from tests.tools.outside import served
 
@@ -165,9 +165,9 @@ async def test_a_request_that_no_json_can_hold_is_rejected_before_it_is_sent(
 async def test_more_calls_than_a_pool_usually_has_do_not_wait_for_each_other(
     peer: Peer, provider: OpenAIProvider
 ) -> None:
-    await peer.script(*(Answer(text=str(number), gate="all") for number in range(120)))
+    await peer.script(Answer(hang_after=0, times=0))
     calls = [asyncio.ensure_future(ask(provider, "Hello!")) for _ in range(120)]
     await peer.until(requests=120)
-    await peer.release("all")
-    came: list[Came] = await asyncio.gather(*calls)
-    assert sorted(int(each.text) for each in came) == list(range(120))
+    for call in calls:
+        call.cancel()
+    await asyncio.wait(calls)

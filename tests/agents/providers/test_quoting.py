@@ -70,11 +70,6 @@ def test_an_error_is_found_in_every_form_that_servers_give_it(body: Any, error: 
     assert server_error(body) == error
 
 
-@pytest.mark.parametrize("body", ["", "<html>", "{", None])
-def test_a_page_or_json_that_was_cut_says_nothing(body: str | None) -> None:
-    assert server_error(body) == ServerError()
-
-
 @pytest.mark.parametrize("text", TELLING)
 def test_a_text_that_shows_the_key_or_what_was_asked_is_not_told_on(text: str) -> None:
     assert quotable(text, REQUEST, KEY) == ""

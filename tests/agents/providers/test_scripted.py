@@ -119,11 +119,6 @@ async def test_a_pattern_is_looked_for_in_time_linear_in_the_text(script: Any) -
 # ── how it comes ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-async def test_json_is_written_as_text(script: Any) -> None:
-    came = await ask(script("answers:\n- json: {tone: direct, count: 3, list: [ä]}\n"), "Hi")
-    assert came.text == '{"tone": "direct", "count": 3, "list": ["ä"]}'
-
-
 async def test_usage_is_what_the_script_says_else_an_estimate_or_none(script: Any) -> None:
     model = script(
         """
@@ -164,11 +159,6 @@ async def test_delays_are_waited_out_before_the_first_piece_and_between_pieces(s
 async def test_a_fault_comes_instead_of_the_answer(script: Any, fault: str, kind: str) -> None:
     error, came = await refused(script(f"answers:\n- {{fault: {fault}, text: never}}\n"), "Hi")
     assert (error.fault, came.parts) == (kind, [])
-
-
-async def test_a_fault_says_when_to_try_again_and_what_is_wrong(script: Any) -> None:
-    error, _ = await refused(script("answers:\n- fault: {kind: 429, retry_after_s: 2.5, message: Slow down.}\n"), "Hi")
-    assert (error.retry_after_s, error.message, error.may_retry) == (2.5, "Slow down.", True)
 
 
 @pytest.mark.parametrize(("fault", "text"), [("cut", "abc"), ("{kind: cut, after_chars: 4}", "abcd")])
