@@ -9,16 +9,18 @@ from typing import TYPE_CHECKING, Any, Final
 from organism.agents.providers import ProviderError
 from organism.agents.providers.failures import Access, Failures, server_error
 from organism.agents.providers.messages import SYSTEM_ROLES, text_of
-from organism.agents.providers.pieces import (
+from organism.agents.providers.server import (
     AnswerInPieces,
+    Api,
     CallInPieces,
+    Sdk,
+    Server,
     arguments_of,
     arguments_text,
     deltas,
     tokens,
     usage_of,
 )
-from organism.agents.providers.server import Api, Sdk, Server
 from organism.model.completion import FinishReason, ModelRequest, Part, whole_characters
 
 if TYPE_CHECKING:

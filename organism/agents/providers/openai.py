@@ -8,16 +8,18 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Final
 
 from organism.agents.providers.failures import Access, Failures, server_error
-from organism.agents.providers.pieces import (
+from organism.agents.providers.server import (
     AnswerInPieces,
+    Api,
     CallInPieces,
+    Sdk,
+    Server,
     arguments_text,
     deltas,
     dollars,
     tokens,
     usage_of,
 )
-from organism.agents.providers.server import Api, Sdk, Server
 from organism.model.completion import FinishReason, ModelRequest, Part, Usage
 
 if TYPE_CHECKING:
