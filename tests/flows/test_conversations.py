@@ -89,19 +89,6 @@ async def test_ten_thousand_waiting_messages_delay_another_thread_by_one_handlin
     assert len(between) <= 1
 
 
-async def test_nothing_starts_between_paused_and_resumed(world: MakeWorld) -> None:
-    made = world(ECHO, {"asker": {"peers": ["echo"]}, "echo": {}})
-    async with made.running() as o:
-        paused = await o.do(PauseAgent(agent="echo"))
-        waiting = [asyncio.create_task(o.inject("asker", {"text": str(n)}, wait=True)) for n in range(5)]
-        await o.until("message_sent", to="echo")
-        resumed = await o.do(ResumeAgent(agent="echo"))
-        outcomes = await asyncio.gather(*waiting)
-        starts = [event.position for event in await o.events("message_started") if event.data["agent"] == "echo"]
-    assert not [position for position in starts if paused.position < position < resumed.position]
-    assert len(starts) == len(outcomes) == 5
-
-
 async def test_sender_and_receiver_never_share_an_object(world: MakeWorld) -> None:
     made = world(
         """
