@@ -7,21 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from organism.agents.providers import ProviderError
-from organism.agents.providers.failures import Access, Failures, server_error
+from organism.agents.providers.answer import AnswerReader, arguments_of, tokens
+from organism.agents.providers.failures import Access, Failures
 from organism.agents.providers.messages import SYSTEM_ROLES, text_of
-from organism.agents.providers.server import (
-    AnswerInPieces,
-    Api,
-    CallInPieces,
-    Sdk,
-    Server,
-    arguments_of,
-    arguments_text,
-    deltas,
-    tokens,
-    usage_of,
-)
-from organism.model.completion import FinishReason, ModelRequest, Part, whole_characters
+from organism.agents.providers.server import Api, Sdk, Server
+from organism.model.completion import ModelRequest, whole_characters
 
 if TYPE_CHECKING:
     import httpx2
@@ -29,11 +19,6 @@ if TYPE_CHECKING:
 MAX_TOKENS: Final = 4096
 """Sent where no bound is given: the API demands one, and every model takes this."""
 MOST_TEMPERATURE: Final = 1.0
-FINISHES: Final[Mapping[str, FinishReason]] = {
-    "max_tokens": "length",
-    "model_context_window_exceeded": "length",
-    "refusal": "content_filter",
-}
 INPUT_COUNTS: Final = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
 
 _NO_ID: Final = re.compile(r"[^A-Za-z0-9_-]")
@@ -138,81 +123,74 @@ def _input(arguments: Any) -> Mapping[str, Any]:
     return {"arguments": str(arguments)} if given is None else given
 
 
-class MessagesReader:
+class Translator:
+    """Gives the events of one answer, or all of it, in the words of the chat completions API."""
+
     def __init__(self, failures: Failures) -> None:
         self._failures = failures
-        self._answer = AnswerInPieces(failures, "toolu")
-        self._by_index: dict[int | None, CallInPieces] = {}
+        self._tools: set[Any] = set()
         self._counts: dict[str, Any] = {}
-        self._finish = ""
-        self.is_finished = False
+        self._has_reason = False
 
-    def event(self, event: Mapping[str, Any]) -> Iterator[Part]:
-        kind = _string(event.get("type"))
-        if kind == "content_block_start":
-            yield from self._block(event.get("index"), event.get("content_block"))
+    def __call__(self, event: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+        kind, index = event.get("type"), event.get("index")
+        if event.get("error"):
+            yield event
+        elif kind == "content_block_start":
+            yield self._block(index, event.get("content_block"))
         elif kind == "content_block_delta":
-            yield from self._delta(event.get("index"), event.get("delta"))
-        elif kind in {"message_start", "message_delta"}:
-            self._progress(event)
-        elif kind == "message_stop":
-            self.is_finished = True
+            yield self._delta(index, event.get("delta"))
+        elif kind in ("message_start", "message_delta"):
+            yield self._progress(event)
+        elif kind == "message_stop" and not self._has_reason:
+            yield _chunk({}, "stop")
+        elif isinstance(event.get("content"), list):
+            for at, block in enumerate(event["content"]):
+                yield self._block(at, block)
+            yield self._progress({"delta": event, "usage": event.get("usage")})
 
-    def whole(self, answer: Mapping[str, Any]) -> Iterator[Part]:
-        if answer.get("error"):
-            raise self._failures.reported(server_error(answer))
-        if not isinstance(answer.get("content"), list):
-            raise self._failures.malformed("with JSON that has no `content`")
-        for index, block in enumerate(answer["content"]):
-            yield from self._block(index, block)
-        self._progress({"delta": answer, "usage": answer.get("usage")})
-        self.is_finished = True
-
-    def end(self) -> Iterator[Part]:
-        given = [tokens(self._counts.get(name)) for name in INPUT_COUNTS]
-        prompt = None if given[0] is None else sum(count or 0 for count in given)
-        usage = usage_of(self._counts, prompt, tokens(self._counts.get("output_tokens")))
-        yield from self._answer.end(usage, FINISHES.get(self._finish))
-
-    def _block(self, index: Any, block: Any) -> Iterator[Part]:
+    def _block(self, index: Any, block: Any) -> Mapping[str, Any]:
         if not isinstance(block, dict):
             raise self._failures.malformed("with a block that is no object")
-        kind = _string(block.get("type"))
-        if kind == "tool_use":
-            call = CallInPieces(_string(block.get("id")), _string(block.get("name")))
-            call.add(arguments_text(block.get("input")))
-            self._answer.calls.append(call)
-            self._by_index[_key(index)] = call
-        elif kind in {"text", "thinking"}:
-            yield from deltas(_string(block.get("thinking")), _string(block.get("text")))
+        if block.get("type") == "tool_use":
+            self._tools.add(_key(index))
+            return _call(index, block.get("id"), name=block.get("name"), arguments=block.get("input"))
+        return _said(block) if block.get("type") in ("text", "thinking") else {}
 
-    def _delta(self, index: Any, delta: Any) -> Iterator[Part]:
+    def _delta(self, index: Any, delta: Any) -> Mapping[str, Any]:
         if not isinstance(delta, dict):
             raise self._failures.malformed("with a delta that is no object")
-        if "partial_json" in delta:
-            call = self._by_index.get(_key(index))
-            if call is not None:
-                call.add(arguments_text(delta["partial_json"]))
-        else:
-            yield from deltas(_string(delta.get("thinking")), _string(delta.get("text")))
+        if "partial_json" not in delta:
+            return _said(delta)
+        return _call(index, None, arguments=delta["partial_json"]) if _key(index) in self._tools else {}
 
-    def _progress(self, event: Mapping[str, Any]) -> None:
+    def _progress(self, event: Mapping[str, Any]) -> Mapping[str, Any]:
         message, delta = event.get("message"), event.get("delta")
         for usage in (message.get("usage") if isinstance(message, dict) else None, event.get("usage")):
             self._counts |= {k: v for k, v in usage.items() if v is not None} if isinstance(usage, dict) else {}
+        given = [tokens(self._counts.get(name)) for name in INPUT_COUNTS]
+        prompt = None if given[0] is None else sum(count or 0 for count in given)
+        used = {"prompt_tokens": prompt, "completion_tokens": self._counts.get("output_tokens")}
         reason = delta.get("stop_reason") if isinstance(delta, dict) else None
-        if isinstance(reason, str) and reason:
-            self._finish = reason
-            self.is_finished = True
+        self._has_reason = self._has_reason or (isinstance(reason, str) and bool(reason))
+        return {**_chunk({}, reason), "usage": {**used, "cost": self._counts.get("cost")}}
+
+
+def _chunk(delta: Mapping[str, Any], finish: Any = None) -> dict[str, Any]:
+    return {"choices": [{"delta": delta, "finish_reason": finish}]}
+
+
+def _said(block: Mapping[str, Any]) -> Mapping[str, Any]:
+    return _chunk({"reasoning": block.get("thinking"), "content": block.get("text")})
+
+
+def _call(index: Any, id_: Any, **function: Any) -> Mapping[str, Any]:
+    return _chunk({"tool_calls": [{"index": _key(index), "id": id_, "function": function}]})
 
 
 def _key(index: Any) -> int | None:
     """The index of a block; blocks without one share a place, which the last of them takes."""
     return index if isinstance(index, int) else None
-
-
-def _string(value: Any) -> str:
-    return value if isinstance(value, str) else ""
 
 
 class AnthropicProvider(Server):
@@ -226,6 +204,6 @@ class AnthropicProvider(Server):
         headers=lambda key: {"x-api-key": key},
         connect=_connect,
         body=_body,
-        reader=lambda failures, _headers: MessagesReader(failures),
+        reader=lambda failures, _headers: AnswerReader(failures, Translator(failures), "content", "toolu"),
         version_path="/v1",
     )

@@ -20,6 +20,7 @@ from time import time
 from typing import Final, Protocol
 
 from organism.agents.providers import ProviderError, openai
+from organism.agents.providers.answer import AnswerReader
 from organism.agents.providers.failures import Access, Failures
 from organism.agents.providers.server import request_json
 from organism.model.completion import ModelRequest, Part
@@ -65,7 +66,7 @@ class Local:
         if self._is_closed.is_set():
             raise ProviderError("unavailable", "The model of this process is closed.")
         failures = Failures(_PLACE, request, time)
-        reader = openai.ChatReader(failures)
+        reader = AnswerReader(failures)
         body = request_json({"max_tokens": MOST_TOKENS, **openai.body(request, frozenset())}).decode()
         loop, is_given_up = asyncio.get_running_loop(), Flag()
         ends = loop.time() + request.timeout_s
@@ -92,8 +93,6 @@ class Local:
                 for part in reader.event(json.loads(chunk)):
                     yield part
             _raise_failure(work)
-            if not reader.is_finished:
-                raise failures.cut()
             for part in reader.end():
                 yield part
         finally:

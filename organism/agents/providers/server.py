@@ -10,26 +10,18 @@ import asyncio
 import json
 import re
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
-from decimal import Decimal, InvalidOperation
-from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, Protocol, TypeVar
-from uuid import uuid4
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, TypeVar
 
 import orjson
 
 from organism.agents.providers import ProviderError
+from organism.agents.providers.answer import AnswerReader
 from organism.agents.providers.failures import Access, Failures, Refused, ServerError
 from organism.model.completion import (
-    Finish,
-    FinishReason,
     ModelRequest,
     Part,
-    TextDelta,
-    ThoughtDelta,
-    ToolCall,
-    Usage,
-    whole_characters,
 )
 
 if TYPE_CHECKING:
@@ -39,27 +31,9 @@ UNKNOWN_STATUSES: Final = frozenset({400, 422})
 UNKNOWN_WORDS: Final = (
     "support", "unrecognized", "unknown", "unexpected", "not permitted", "deprecated", "extra input",
 )  # fmt: skip
-MOST_TOKENS: Final = 10**12
-MOST_USD: Final = 10**6
 END: Final = object()
 
 T = TypeVar("T")
-
-
-class Reader(Protocol):
-    """Makes parts of one answer. Each method raises ``ProviderError`` for what it cannot understand."""
-
-    is_finished: bool
-    """The model has said why it stopped; only the usage may follow."""
-
-    def event(self, event: Mapping[str, Any], /) -> Iterable[Part]:
-        """The parts that the JSON of an event completes."""
-
-    def whole(self, answer: Mapping[str, Any]) -> Iterable[Part]:
-        """The parts of an answer that is no stream."""
-
-    def end(self) -> Iterable[Part]:
-        """The last parts."""
 
 
 class Sdk(NamedTuple):
@@ -86,7 +60,7 @@ class Api:
     headers: Callable[[str], Mapping[str, str]]
     connect: Callable[[Access, str, httpx2.AsyncClient], Sdk]
     body: Callable[[ModelRequest, frozenset[str]], Mapping[str, Any]]
-    reader: Callable[[Failures, Mapping[str, str]], Reader]
+    reader: Callable[[Failures, Mapping[str, str]], AnswerReader]
     version_path: str = ""
 
 
@@ -149,8 +123,6 @@ class Server:
                 while (event := await call.next(events, reader)) is not END:
                     for part in reader.event(event):
                         yield part
-            if not reader.is_finished:
-                raise failures.cut()
             for part in reader.end():
                 yield part
         finally:
@@ -230,7 +202,7 @@ class _Call:
             failure = self.failures.of(error, has_begun=self._has_begun, connect_s=self._waits.connect_s)
         raise failure  # here, so that it does not carry an exception that shows the request
 
-    async def next(self, events: Any, reader: Reader) -> Any:
+    async def next(self, events: Any, reader: AnswerReader) -> Any:
         """The next event or ``END``. A failure after the model has finished loses nothing of its answer."""
         if reader.is_finished and not self._is_ending:
             self._is_ending = True
@@ -278,99 +250,3 @@ def _is_unknown(name: str, report: ServerError) -> bool:
     is_named = report.param == name or re.search(rf"\b{name}\b", report.text) is not None
     words = f"{report.text} {report.code}".casefold()
     return is_named and any(word in words for word in UNKNOWN_WORDS)
-
-
-# -- what comes in pieces, or in odd forms, in both APIs
-
-
-@dataclass(slots=True)
-class CallInPieces:
-    id: str = ""
-    name: str = ""
-    pieces: list[str] = field(default_factory=list)
-
-    @property
-    def text(self) -> str:
-        return "".join(self.pieces)
-
-    @property
-    def is_complete(self) -> bool:
-        return arguments_of(self.text) is not None if self.pieces else False
-
-    def add(self, characters: str) -> None:
-        if characters:
-            self.pieces.append(characters)
-
-
-class AnswerInPieces:
-    """The tool calls of one answer, and its end. Calls without an id of their own get one with this ``prefix``."""
-
-    def __init__(self, failures: Failures, prefix: str) -> None:
-        self.calls: list[CallInPieces] = []
-        self._failures = failures
-        self._prefix = prefix
-
-    def end(self, usage: Usage | None, finish: FinishReason | None) -> Iterator[Part]:
-        """The last parts. Without ``finish`` the model ended as it was meant to."""
-        calls = list(self._whole_calls())
-        if not all(call.name for call in calls):
-            raise self._failures.malformed("with a tool call that names no tool")
-        yield from calls
-        if usage is not None:
-            yield usage
-        yield Finish(finish or ("tool_calls" if calls else "stop"))
-
-    def _whole_calls(self) -> Iterator[ToolCall]:
-        seen: set[str] = set()
-        for call in self.calls:
-            text, id_ = whole_characters(call.text), whole_characters(call.id)
-            id_ = id_ if id_ and id_ not in seen else f"{self._prefix}_{uuid4().hex}"
-            seen.add(id_)
-            given = arguments_of(text) if text.strip() not in {"", "null"} else {}
-            yield ToolCall(id_, whole_characters(call.name), given, text if given is None else None)
-
-
-def deltas(thought: str, text: str) -> Iterator[Part]:
-    """The parts of the next piece of thought and of text."""
-    if thought:
-        yield ThoughtDelta(thought)
-    if text:
-        yield TextDelta(text)
-
-
-def arguments_text(arguments: Any) -> str:
-    """Arguments as characters; some servers give the JSON that they are, or none at all."""
-    if isinstance(arguments, str):
-        return arguments
-    return "" if arguments is None or arguments == {} else json.dumps(arguments)
-
-
-def arguments_of(text: str) -> dict[str, Any] | None:
-    try:
-        value = orjson.loads(text)
-    except ValueError:
-        return None
-    return value if isinstance(value, dict) else None
-
-
-def tokens(value: Any) -> int | None:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= MOST_TOKENS:
-        return None
-    return int(value) if value == int(value) else None
-
-
-def dollars(value: Any) -> Decimal | None:
-    if isinstance(value, bool) or not isinstance(value, int | float | str):
-        return None
-    try:
-        cost = Decimal(str(value))
-    except InvalidOperation:
-        return None
-    return cost if cost.is_finite() and 0 <= cost <= MOST_USD else None
-
-
-def usage_of(counts: Mapping[str, Any], given: int | None, written: int | None) -> Usage | None:
-    """The usage with these tokens and the cost in ``counts``, or None unless both are known."""
-    if given is None or written is None:
-        return None
-    return Usage(given, written, dollars(counts.get("cost")))
