@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterable, Mapping
 from hashlib import sha256
 from ipaddress import IPv6Address, ip_address
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
 from organism.config.faults import open_to_everyone
 from organism.config.tokens import TenantEntry
@@ -70,7 +70,7 @@ class Tokens:
         self._known = {self._mark(who.credential): who for who in holders} | self._operator
 
     def principal(self, token: bytes) -> Principal:
-        """Whose token it is. Raises ``InvalidAuthorization``: unknown, wrong, revoked and expired look the same."""
+        """Whose token it is. Raises ``InvalidAuthorization``, the same for unknown, wrong, revoked and expired."""
         digest = sha256(token).digest()
         who = self._known.get(self._mark(digest)) or self._page_of(token, digest)
         if who is None or not hmac.compare_digest(who.credential, digest) or self._has_ended(who):
@@ -179,7 +179,7 @@ def prefix_of(token: bytes) -> bytes:
 
 
 def network_of(address: str) -> bytes:
-    """The address; of IPv6 its network, since whoever has one address there has all of them."""
+    """The address; of IPv6 its network: who has one address there has all of them."""
     try:
         parsed = ip_address(address)
     except ValueError:
@@ -193,41 +193,36 @@ MAX_OPEN: Final = 1000
 _BYTES: Final = 32
 
 
-class _Ticket(NamedTuple):
-    who: Principal
-    end: float
-
-
 class Tickets:
     """Issues and redeems tickets. Their MAC is made under a key that this process alone has."""
 
     def __init__(self, now: Callable[[], float]) -> None:
         self._now = now
         self._key = secrets.token_bytes(_BYTES)
-        self._open: OrderedDict[str, _Ticket] = OrderedDict()
+        self._open: OrderedDict[str, tuple[Principal, float]] = OrderedDict()
 
     def issue(self, who: Principal) -> str:
         """A ticket for ``who``. Raises ``RateLimitExceeded`` if too many are unused."""
         self._sweep()
-        if sum(each.who.credential == who.credential for each in self._open.values()) >= MAX_OPEN:
+        if sum(each.credential == who.credential for each, _ in self._open.values()) >= MAX_OPEN:
             raise RateLimitExceeded(f"{MAX_OPEN} tickets of this token are unused.", retry_after_s=LIFE_SECONDS)
         serial = secrets.token_hex(_BYTES // 2)
-        self._open[serial] = _Ticket(who, self._now() + LIFE_SECONDS)
+        self._open[serial] = (who, self._now() + LIFE_SECONDS)
         return f"{serial}.{self._mac(serial, who)}"
 
     def redeem(self, said: str) -> Principal:
         """Who asked for the ticket, which is used up. Raises ``InvalidAuthorization``, whatever is wrong with it."""
         self._sweep()
         serial, _, mac = said.partition(".")
-        ticket = self._open.get(serial)
-        if ticket is None or not hmac.compare_digest(mac.encode(), self._mac(serial, ticket.who).encode()):
+        who, _ = self._open.get(serial, (None, 0.0))
+        if who is None or not hmac.compare_digest(mac.encode(), self._mac(serial, who).encode()):
             raise InvalidAuthorization(param="query.ticket")
         del self._open[serial]
-        return ticket.who
+        return who
 
     def _sweep(self) -> None:
         """Forget what has expired; all live equally long, so the oldest come first."""
-        while self._open and next(iter(self._open.values())).end <= self._now():
+        while self._open and next(iter(self._open.values()))[1] <= self._now():
             self._open.popitem(last=False)
 
     def _mac(self, serial: str, who: Principal) -> str:
@@ -288,7 +283,7 @@ def refuse_credentials(query: Mapping[str, str], *, takes_ticket: bool = False) 
 
 
 def operator_token(directory: Path, environment: Mapping[str, str]) -> str:
-    """``ORGANISM_TOKEN``, else the one that the data directory keeps; it is made there if there is none yet."""
+    """``ORGANISM_TOKEN``, else that of the data directory, made at the first start."""
     given = environment.get("ORGANISM_TOKEN", "").strip()
     return given or kept_secret(directory / TOKEN_FILE, lambda: _PREFIX + secrets.token_hex(_SECRET_BYTES))
 
@@ -299,10 +294,7 @@ def server_key(directory: Path) -> bytes:
 
 
 def kept_secret(path: Path, make: Callable[[], str]) -> str:
-    """The text of the file; made once, readable by its owner alone, whole on disk or not there.
-
-    Raises ``ConfigInvalid`` if everyone can change it.
-    """
+    """The text of the file; made once, for its owner alone. Raises ``ConfigInvalid`` if everyone can change it."""
     try:
         secret = path.read_text("ascii").strip()
     except FileNotFoundError:

@@ -27,8 +27,7 @@ class Subscriber(Protocol):
 class OpenAnswer(Protocol):
     """An HTTP answer that goes on."""
 
-    def end(self) -> None:
-        """Come to an end."""
+    def end(self) -> None: ...
 
 
 class ConnectionRegistry:

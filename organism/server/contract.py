@@ -40,9 +40,8 @@ class Gives:
 class Contract:
     """A route's promise.
 
-    ``query`` names parameters of ``QUERY``; ``narrow`` says more of one than is said there. ``headers`` names those of
-    ``HEADERS``. ``takes`` is the record of its JSON body. ``refuses`` are the errors of this route alone: what any
-    request may meet stands in ``documents/openapi.py``. ``is_tagged``: it gives an ETag, and 304 to who has it.
+    ``query`` names parameters of ``QUERY``, or ``narrow`` says more; ``headers`` those of ``HEADERS``. ``takes`` is
+    the record of its JSON body. ``refuses`` are the errors of this route alone. ``is_tagged``: it gives an ETag.
     """
 
     gives: tuple[Gives, ...]

@@ -20,14 +20,11 @@ from organism.server.wire import encoded, microseconds, splice, whole_number
 
 AT: Final = "at"
 _LONGEST: Final = 19
-"""So many digits has the greatest position there can be."""
+"""The digits of the greatest position."""
 
 
 async def moment(call: Call) -> int | None:
-    """The position that the query asks for; None for now, which the head is too.
-
-    Raises ``BadPosition`` for one ahead of the log, ``InvalidField`` for what is neither a position nor a time.
-    """
+    """The position that ``at`` asks for, None for now. Raises ``BadPosition`` if it is ahead, or ``InvalidField``."""
     said = call.query.get(AT)
     if said is None:
         return None
@@ -54,31 +51,31 @@ Filter = Callable[[str], Where | Among]
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """What a list route shows: the read model, its order, and the filters that its query takes, by name."""
+    """What a list route shows: the read model, its order, and the filters that its query takes, by name.
+
+    ``moves``: rows change places, so a walk through the list is through the rows as they stood when it began.
+    ``reshape`` turns the array of rows into the one that is shown, where they differ.
+    """
 
     name: str
     order_by: str
     descending: bool = False
     moves: bool = False
-    """Whether rows change places. A walk through such a list is through the rows as they stood when it began."""
     filters: Mapping[str, Filter] = field(default_factory=dict)
     has_text: bool = False
     has_xml: bool = False
     reshape: Callable[[bytes], bytes] | None = None
-    """What turns the array of rows into the one that is shown, where they differ."""
 
-    takes: tuple[str, ...] = field(init=False)
-    """The names of all parameters."""
-
-    def __post_init__(self) -> None:
-        more = (*(("q",) if self.has_text else ()), *(("xml",) if self.has_xml else ()))
-        object.__setattr__(self, "takes", (*_PAGING, AT, *self.filters, *more))
+    @property
+    def takes(self) -> tuple[str, ...]:
+        """The names of all parameters."""
+        return (*_PAGING, AT, *self.filters, *(("q",) * self.has_text), *(("xml",) * self.has_xml))
 
 
 async def list_of(call: Call, listing: Listing, *fixed: Where, of: str = "", key: str = "") -> Answer:
-    """The page of rows that the call asks for, with the envelope. ``fixed`` are conditions of the route itself.
+    """The page of rows that the call asks for; ``fixed`` are the route's own conditions.
 
-    Raises ``NotFound`` if the list is of the row ``key`` of the read model ``of``, and there is no such row.
+    Raises ``NotFound`` if the list belongs to the row ``key`` of the read model ``of``, and there is no such row.
     """
     query, is_xml = await _query(call, listing, fixed)
     if listing.moves and query.at is None:
@@ -106,10 +103,7 @@ def envelope(name: str, rows: bytes, page: Page, query: Query, next_page: str | 
 
 
 def next_cursor(call: Call, page: Page, at: int | None, path: str = "") -> str | None:
-    """The cursor of the next page, or None on the last: the place of the page's last row, and when it stood there.
-
-    ``path`` is that of the list, if it is not the call's own.
-    """
+    """The cursor of the next page, None on the last. ``path`` is that of the list, if it is not the call's own."""
     if page.last is None or page.before + page.count >= page.total:
         return None
     return call.process.cursors.seal(_listing_id(call, path), [*page.last, at])
@@ -161,7 +155,7 @@ def _opened(call: Call) -> tuple[Any, str, int | None]:
 
 
 def _listing_id(call: Call, path: str = "") -> str:
-    """What a cursor is bound to: all that chooses the rows, but not how many of them a page has."""
+    """What a cursor is bound to: all that chooses the rows."""
     chosen = sorted((name, value) for name, value in call.query.items() if name not in {*_PAGING, "xml"})
     return repr((call.tenant.id, call.tenant.log.timeline, path or call.path, chosen))
 

@@ -135,29 +135,26 @@ async def planned(log: Log, wanted: Filter, after: int) -> Plan:
 
 
 async def _chosen(log: Log, agents: frozenset[str] | None, types: frozenset[str], after: int) -> frozenset[str] | None:
-    """The threads with something after the position that may pass; None: too many to name, or nobody knows them."""
-    rare = types - ORGANISM
-    found = await _marked(log, rare, after) if rare <= MARKS.keys() else None
-    if found is None and agents is not None:
-        found = await _of_agents(log, agents, types, after)
-    return found
+    """The threads with something after the position that may pass; None: too many to name, or nobody knows them.
 
-
-async def _marked(log: Log, types: frozenset[str], after: int) -> frozenset[str] | None:
-    """The threads with events of these types; None: too many to name."""
-    marks = sorted({MARKS[kind] for kind in types})
-    return await _named(log, "marks", (Where("mark", "in", marks), Where("position", ">", after)), "thread_id")
-
-
-async def _of_agents(log: Log, agents: frozenset[str], types: frozenset[str], after: int) -> frozenset[str] | None:
-    """The threads with something that may pass a filter by these agents, or names none; None: too many to name."""
-    if len(agents) > MANY_AGENTS:
-        return None
+    Rare events are marked. Others name an agent, who takes part in their thread, or none.
+    """
     moved = Where("position", ">", after)
-    parts = [await _named(log, "threads", (moved, Where("participants", "has", agent)), "id") for agent in agents]
-    parts.append(await _marked(log, types & NAMELESS, after))
-    found = [part for part in parts if part is not None]
-    return frozenset().union(*found) if len(found) == len(parts) else None
+
+    def marked(kinds: frozenset[str]) -> tuple[str, tuple[Where, ...], str]:
+        return "marks", (Where("mark", "in", sorted({MARKS[kind] for kind in kinds})), moved), "thread_id"
+
+    rare, ways = types - ORGANISM, []
+    if rare <= MARKS.keys():
+        ways.append([marked(rare)])
+    if agents is not None and len(agents) <= MANY_AGENTS:
+        of_agents = [("threads", (moved, Where("participants", "has", agent)), "id") for agent in agents]
+        ways.append([marked(types & NAMELESS), *of_agents])
+    for queries in ways:
+        found = [await _named(log, *query) for query in queries]
+        if None not in found:
+            return frozenset().union(*filter(None, found))
+    return None
 
 
 async def _named(log: Log, model: str, where: tuple[Where, ...], field: str) -> frozenset[str] | None:

@@ -1,7 +1,4 @@
-"""Errors on the wire: one shape everywhere, and the table that ``GET /errors`` shows.
-
-The tree in ``organism.errors`` is the only place where codes are made; this file only walks it.
-"""
+"""Errors on the wire: one shape everywhere, and the table that ``GET /errors`` shows, made of ``organism.errors``."""
 
 from __future__ import annotations
 
@@ -55,10 +52,7 @@ def body(error: OrganismError, request_id: str) -> bytes:
 
 
 def fields(error: OrganismError) -> dict[str, Any]:
-    """What REST and WebSocket say of an error in the same fields, as short as it may be.
-
-    A client's own names stand in it, and may be as long as a request: each is cut here, and so is the whole.
-    """
+    """What REST and WebSocket say of an error; a client's own names, which may be as long as a request, are cut."""
     said: dict[str, Any] = {"message": brief(error.message), "param": error.param and _cut(error.param)}
     if error.details:
         listed = error.details[:MOST_DETAILS]

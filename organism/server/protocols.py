@@ -101,7 +101,7 @@ class StrictHttpProtocol(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Parse what came. What is missing of the request has a deadline: the whole head, and each part of a body."""
+        """Parse what came. The rest of a head, and the next part of a body, have a deadline."""
         self._head_bytes += len(data)
         super().data_received(data)
         if not self._is_owed or self.transport.is_closing():
@@ -116,7 +116,7 @@ class StrictHttpProtocol(HttpToolsProtocol):
             self._start_clock()
 
     def on_message_begin(self) -> None:
-        """The first byte of a request; what it shares its packet with is not counted."""
+        """The first byte of a request: count from here."""
         super().on_message_begin()
         self._is_owed = self._is_head = True
         self._head_bytes = 0
@@ -208,7 +208,7 @@ class FrameLengths:
 
 
 class FrameProtocol(WebSocketsSansIOProtocol):
-    """One WebSocket connection. The app finds it in its scope, under ``extensions`` and the name ``EXTENSION``."""
+    """One WebSocket connection; the app finds it among its scope's ``extensions`` as ``EXTENSION``."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
@@ -276,11 +276,7 @@ class FrameProtocol(WebSocketsSansIOProtocol):
         await super().run_asgi()
 
     async def send(self, message: Any) -> None:
-        """Send for the app.
-
-        A handshake that the app refused by an HTTP answer is complete: uvicorn would log an error. A close that is
-        not answered ends in an abort: uvicorn would wait until the peer has read everything.
-        """
+        """Send for the app. uvicorn logs an error after a refused handshake, and waits for the answer to a close."""
         await super().send(message)
         if message["type"] == "websocket.http.response.body" and not message.get("more_body", False):
             self.handshake_complete = True
@@ -329,10 +325,7 @@ class FrameProtocol(WebSocketsSansIOProtocol):
             self.transport.write(frames)
 
     async def drained(self) -> bool:
-        """Wait until there is room again; False if the connection is over.
-
-        A client that takes nothing for six seconds is cut off; one that is merely slow is not.
-        """
+        """Wait for room; False if the connection is over. A client that takes nothing for six seconds is cut off."""
         least, looks = sys.maxsize, 0
         while self.is_blocked:
             unsent = self._unsent_bytes()

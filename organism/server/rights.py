@@ -22,10 +22,8 @@ _NOTHING: Final[Mapping[str, str]] = {}
 class Right:
     """What an operation needs: a ``scope``, or None where no token is needed.
 
-    ``objects`` maps the fields that name what it acts on (of the path or the body) to their kinds; by these the scope
-    may be narrowed. ``in_body`` says that they come with the body, of the request or of the answer: the endpoint holds
-    them against the right itself. What is ``of_process`` concerns every tenant, and is for ``default`` alone, the
-    operator's.
+    ``objects`` maps the fields that name what it acts on to their kinds; by these the scope may be narrowed.
+    ``in_body``: they come with the body, so the endpoint checks them. ``of_process``: for the tenant ``default`` alone.
     """
 
     scope: str | None
@@ -39,7 +37,7 @@ class Right:
             return
         if self.of_process and who.tenant != DEFAULT_TENANT:
             raise Forbidden("This concerns the whole process, and is the operator's alone.", param=_AUTHORIZATION)
-        named = self._named(fields)
+        named: list[Object] = [(kind, str(fields[name])) for name, kind in self.objects.items() if fields.get(name)]
         if not who.may(self.scope, named):
             narrow = "".join(f", or {f'{self.scope}:{kind}:{name}'!r}" for kind, name in named)
             raise Forbidden(f"This needs a token with the scope {self.scope!r}{narrow}.", param=_AUTHORIZATION)
@@ -48,9 +46,6 @@ class Right:
         """Raise ``Forbidden`` if that is known before the body is read, which may name an object that is granted."""
         if not self.in_body or self.scope is None or not who.may_some(self.scope):
             self.check(who, params)
-
-    def _named(self, fields: Mapping[str, Any]) -> list[Object]:
-        return [(kind, str(fields[name])) for name, kind in self.objects.items() if fields.get(name)]
 
 
 _AUTHORIZATION: Final = "headers.authorization"
@@ -118,21 +113,15 @@ ROUTES: Final[Mapping[str, Right]] = {
 }
 """By method and path, below /api/v1."""
 
-_TOOL: Final = Right("tools:execute", {"name": "tool"})
 _LISTENER: Final = Right("inject", {"name": "agent"})
-TOOLS: Final[Mapping[str, Right]] = {
-    "calculator": _TOOL,
-    "current_datetime": _TOOL,
-    "wikipedia_search": _TOOL,
-    "wikipedia_summary": _TOOL,
-    "http_fetch": _TOOL,
-    "key_value_get": _TOOL,
-    "key_value_set": _TOOL,
-    "key_value_list": _TOOL,
-    "key_value_delete": _TOOL,
-    "mcp": _TOOL,
-}
-"""What each shipped tool needs, besides ``tools:execute`` for the route; those of MCP servers stand in one line."""
+TOOLS: Final[Mapping[str, Right]] = dict.fromkeys(
+    (
+        *("calculator", "current_datetime", "wikipedia_search", "wikipedia_summary", "http_fetch"),
+        *("key_value_get", "key_value_set", "key_value_list", "key_value_delete", "mcp"),
+    ),
+    Right("tools:execute", {"name": "tool"}),
+)
+"""What each shipped tool needs, besides ``tools:execute`` for the route; ``mcp``: those of MCP servers."""
 
 SOCKET: Final = READ
 """What opens ``/ws``."""
@@ -151,10 +140,7 @@ COMMANDS: Final[Mapping[str, Right]] = {
 
 
 def tool_right(tool: Listener) -> Right:
-    """What calling a tool needs besides the route's right: a listener of one's own is called as by an injection.
-
-    Raises ``LookupError`` for a shipped tool that the table has not.
-    """
+    """What calling a tool needs besides the route's right. Raises ``LookupError`` for a shipped one without a line."""
     if not tool.is_shipped:
         return _LISTENER
     return right_of(TOOLS, "mcp" if tool.payload_class is ToolArguments else tool.name)

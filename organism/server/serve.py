@@ -1,8 +1,7 @@
 """Serving: the socket, uvicorn around the application, and the graceful stop (G13).
 
-uvicorn's own answer to a signal is to close everything at once. Here the organism stops first, while the server still
-answers: new work gets 503 ``stopping``, handlers their grace, viewers the last events. Then the sockets close with
-1012. A handler may block the loop, swallow its cancellation or hold a thread for ever; the process ends all the same.
+On a signal the organism stops first, while the server still answers: new work gets 503 ``stopping``, handlers their
+grace, viewers the last events. Then the sockets close with 1012. The process ends whatever a handler does.
 """
 
 from __future__ import annotations
@@ -104,7 +103,7 @@ class GracefulServer(uvicorn.Server):
         self._ready()
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:  # noqa: ARG002 - uvicorn's signature
-        """A signal came. Not noting it makes uvicorn end without raising it again, so that the process exits with 0."""
+        """A signal came. It is not noted, else uvicorn would raise it again at its end."""
         self._on_signal(sig)
 
 
@@ -211,10 +210,7 @@ def run(main: Coroutine[Any, Any, Result]) -> Result:
 
 @contextlib.contextmanager
 def announced(data: Path, url: str, certificate: str | None = None) -> Iterator[None]:
-    """While it lasts, the data directory says where it is served, by which process and with which certificate (PEM).
-
-    The command line looks there.
-    """
+    """Meanwhile the data directory tells the command line the address, the process and the certificate (PEM)."""
     notice = data / NOTICE_FILE
     draft = notice.with_suffix(".new")
     handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)

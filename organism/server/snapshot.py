@@ -162,12 +162,7 @@ async def start_from_snapshot(tenant: Tenant, reader: SnapshotReader, status: st
 
 
 def start_from_position(log: Log, since: int | None, timeline: str | None) -> Start:
-    """For a client that has the state at ``since``. Raises ``BadPosition``."""
-    return Start({"position": known_position(log, since, timeline), "log": log.timeline})
-
-
-def known_position(log: Log, since: int | None, timeline: str | None) -> int:
-    """``since``, if it is a position of this log. Raises ``BadPosition``."""
+    """For a client that has the state at ``since``. Raises ``BadPosition`` unless that is a position of this log."""
     if timeline is not None and timeline != log.timeline:
         raise BadPosition(
             f"The position belongs to the log {timeline[:40]!r}; this is {log.timeline!r}, restored or new.",
@@ -177,4 +172,4 @@ def known_position(log: Log, since: int | None, timeline: str | None) -> int:
         raise BadPosition("`log` says where `since` belongs; send `since` too.", param="/since")
     if since > log.head:
         raise BadPosition(f"The position {since} is ahead of the log; its head is {log.head}.", param="/since")
-    return since
+    return Start({"position": since, "log": log.timeline})

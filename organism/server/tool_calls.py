@@ -75,7 +75,7 @@ def checked(call: Call, name: str) -> Listener:
 
 
 def result_of(sent: Injected, ending: Ending) -> Any:
-    """The payload of the first reply, None if there is none. Raises the error that the tool answered with."""
+    """The first reply's payload, if there is one. Raises the error that the tool answered with."""
     replies = [orjson.loads(reply) for reply in ending.replies]
     if replies and replies[0]["payload_type"] == ToolError.__name__:
         said = replies[0]["payload"]

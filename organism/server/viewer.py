@@ -180,10 +180,7 @@ class Viewer:
         self._fall_back(announce=start.announce)
 
     def want(self, wanted: Filter) -> None:
-        """Replace the filter from ``position`` on.
-
-        Agents' states and text not in the log yet that only the new one shows are sent at once.
-        """
+        """Replace the filter from ``position`` on; unlogged frames that only the new one shows are sent at once."""
         before, self.filter = self.filter, wanted
         if self._is_live:
             now = (*self._tail.states.since(0), *self._tail.unlogged_text())
@@ -239,7 +236,7 @@ class Viewer:
         self._task.add_done_callback(self._caught_up)
 
     def _caught_up(self, task: asyncio.Task[None]) -> None:
-        """A viewer that cannot be served is cut off: it comes again with its position and misses nothing."""
+        """A viewer that cannot be served is cut off; it may come back with its position."""
         if not task.cancelled() and (error := task.exception()) is not None:
             _log.error("viewer cut off", exc_info=error, position=self.position)
             self._hang_up()
