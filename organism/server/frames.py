@@ -60,7 +60,11 @@ def websocket_frame(payload: bytes) -> bytes:
 
 def encode(event: str, fields: Mapping[str, Any]) -> bytes:
     """A frame's JSON; values that are ``bytes`` are finished JSON."""
-    return splice(b'{"event":"%b"}' % event.encode(), fields)
+    parts = [b'{"event":"', event.encode(), b'"']
+    for name, value in fields.items():
+        parts += (b',"', name.encode(), b'":', value if isinstance(value, bytes) else orjson.dumps(value))
+    parts.append(b"}")
+    return b"".join(parts)
 
 
 def make_frame(event: str, fields: Mapping[str, Any], thread: str | None = None, *agents: str) -> Frame:

@@ -22,6 +22,20 @@ HOPS = [
 ]
 
 
+OWN = {"connected", "agent_state", "caught_up", "checkpoint", "fell_behind"}
+
+
+def logged(frames: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The frames that come from the log."""
+    return [frame for frame in frames if frame["event"] not in OWN]
+
+
+async def past(hello: Served, query: str) -> list[dict[str, Any]]:
+    """What a client is given that comes with this query."""
+    async with hello.socket(query) as socket:
+        return logged(await Frames(socket).until("caught_up"))
+
+
 async def closed(frames: Frames) -> int | None:
     """The code that the server closes with."""
     try:
@@ -66,20 +80,6 @@ async def test_a_hop_is_pushed_as_it_happens(hello: Served) -> None:
     assert (last["thread_id"], last["status"], last["message_count"]) == (said["thread_id"], "completed", 4)
 
 
-async def test_an_agents_state_is_pushed(world: MakeWorld) -> None:
-    made = world("async def asker(payload: Ask, metadata):\n    await metadata.approve({})\n", {"asker": {}})
-    async with served(made.config) as server, server.socket() as socket:
-        frames = Frames(socket)
-        await frames.until("connected")
-        thread = (await server.inject("asker", {"text": ""}, wait=None))["thread_id"]
-        state = (await frames.until("agent_state", agent="asker", state="waiting"))[-1]
-        assert state["current_thread"] == thread
-        await server.call("POST", f"/threads/{thread}/kill")
-        assert (await frames.until("agent_state", agent="asker", state="idle"))[-1]["current_thread"] is None
-        await server.call("POST", "/agents/asker/pause")
-        assert (await frames.until("agent_state", agent="asker", state="paused"))[-1]["paused"] is True
-
-
 async def test_each_failed_attempt_is_an_error_and_the_last_one_a_dead_letter_too(world: MakeWorld) -> None:
     made = world(
         "async def broken(payload: Ask, metadata):\n    raise ValueError('no')\n",
@@ -122,20 +122,9 @@ async def test_pauses_and_reloads_of_the_organism_are_pushed(world: MakeWorld) -
 
 async def test_a_cut_after_any_frame_loses_nothing(hello: Served) -> None:
     await hello.inject()
-    async with hello.socket("?since=0") as socket:
-        whole = [
-            frame
-            for frame in await Frames(socket).until("caught_up")
-            if frame["event"] not in {"connected", "agent_state"}
-        ]
-    for at, frame in enumerate(whole[:-1]):
-        async with hello.socket(f"?since={frame['position']}") as socket:
-            rest = [
-                frame
-                for frame in await Frames(socket).until("caught_up")
-                if frame["event"] not in {"connected", "agent_state"}
-            ]
-        assert rest == whole[at + 1 :]
+    whole = await past(hello, "?since=0")
+    for at, frame in enumerate(whole):
+        assert await past(hello, f"?since={frame['position']}") == whole[at + 1 :]
 
 
 async def test_the_past_is_pushed_as_it_was_live(hello: Served) -> None:
@@ -144,18 +133,8 @@ async def test_the_past_is_pushed_as_it_was_live(hello: Served) -> None:
         start = (await frames.next())["position"]
         await hello.inject()
         await hello.inject()
-        live = [
-            frame
-            for frame in await frames.until("thread_updated") + await frames.until("thread_updated")
-            if "position" in frame
-        ]
-    async with hello.socket(f"?since={start}") as socket:
-        again = [
-            frame
-            for frame in await Frames(socket).until("caught_up")
-            if frame["event"] not in {"connected", "agent_state", "caught_up"}
-        ]
-    assert again == live
+        live = await frames.until("thread_updated") + await frames.until("thread_updated")
+    assert await past(hello, f"?since={start}") == logged(live)
 
 
 @pytest.mark.parametrize("query", ["?since=999999", "?since=0&log=other", "?log=other"])
@@ -210,12 +189,6 @@ async def test_commands_control_agents_and_threads(hello: Served) -> None:
     assert (await hello.get(f"/threads/{thread}"))["status"] == "killed"
 
 
-async def test_a_frame_that_is_too_large_closes_the_connection(hello: Served) -> None:
-    async with hello.socket() as socket:
-        await socket.send(" " * (MAX_FRAME_BYTES + 1))
-        assert await closed(Frames(socket)) == 1009
-
-
 async def test_a_filter_holds_from_its_answer_on(hello: Served) -> None:
     async with hello.socket() as socket:
         frames = Frames(socket)
@@ -237,20 +210,6 @@ async def test_a_stop_tells_every_viewer_and_closes_its_socket() -> None:
         server.serving.stop()
         await frames.until("organism_state", status="stopping")
         assert await closed(frames) in {1001, 1012}
-
-
-OWN = {"connected", "agent_state", "caught_up", "checkpoint", "fell_behind"}
-
-
-def logged(frames: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The frames that come from the log."""
-    return [frame for frame in frames if frame["event"] not in OWN]
-
-
-async def past(hello: Served, query: str) -> list[dict[str, Any]]:
-    """What a client is given that comes with this query."""
-    async with hello.socket(query) as socket:
-        return logged(await Frames(socket).until("caught_up"))
 
 
 async def test_an_address_may_hold_the_filter_from_the_first_frame_on(hello: Served) -> None:
@@ -287,6 +246,8 @@ async def test_an_agent_s_state_names_the_thread_that_it_works_on(world: MakeWor
             await everything.until("agent_state", agent="asker", state="waiting", current_thread=thread)
             await server.call("POST", f"/threads/{thread}/kill")
             seen = await filtered.until("agent_state", agent="asker", current_thread=None, state="idle", queue_depth=0)
+            await server.call("POST", "/agents/asker/pause")
+            assert (await everything.until("agent_state", agent="asker", state="paused"))[-1]["paused"] is True
     assert thread not in {frame["current_thread"] for frame in seen}
 
 

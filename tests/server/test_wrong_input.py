@@ -302,14 +302,6 @@ async def test_a_command_s_wrong_field_is_named(hello: Served) -> None:
             assert (command, said["event"], said["code"], said["param"]) == (command, "error", code, param)
 
 
-@pytest.mark.parametrize("since", ["99999", "9223372036854775808", "9" * 40])
-async def test_a_position_ahead_of_any_log_is_a_bad_one(shared: Served, since: str) -> None:
-    answer = await shared.call("GET", f"/events?since={since}")
-    assert (answer.json()["error"]["code"], answer.json()["error"]["param"]) == ("bad_position", "query.since")
-    again = await shared.call("GET", "/events?since=1", headers={"Last-Event-ID": since})
-    assert (again.json()["error"]["code"], named(again)) == ("bad_position", ["headers.last-event-id"])
-
-
 async def test_who_has_no_room_is_named_where_the_call_names_it(world: MakeWorld) -> None:
     source = """
 async def idler(payload: Ask, metadata: HandlerMetadata):
