@@ -1,4 +1,4 @@
-"""Tools of MCP servers in a running organism: a real server in a process of its own, asked by the real client."""
+"""Tools of MCP servers in a running organism: a server in a process of its own, asked by the real client."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ LISTENERS: dict[str, dict[str, Any]] = {"clerk": {"tools": ["play__add"]}}
 
 def made(world: MakeWorld, folder: Path, **server: Any) -> World:
     """A world with the server ``play``."""
-    command = [sys.executable, str(SERVER), str(folder / "diary")]
+    command = [sys.executable, "-S", str(SERVER), str(folder / "diary")]
     return world(SOURCE, LISTENERS, tools={"mcp": {"play": {"command": command, **server}}})
 
 
@@ -275,7 +275,7 @@ async def asked_about(o: Running, world: Thinking, name: str, **arguments: Any) 
 
 def thinker(world: MakeWorld, folder: Path) -> Thinking:
     """A thinker with all tools of the server."""
-    command = [sys.executable, str(SERVER), str(folder / "diary")]
+    command = [sys.executable, "-S", str(SERVER), str(folder / "diary")]
     play = thinking(world, {"thinker": agent(tools=["play__add", "play__put", "play__write.file"])})
     play.world.top["tools"] = {"mcp": {"play": {"command": command}}}
     play.world.write("")
