@@ -44,9 +44,8 @@ async def frames_to(frames: Frames, head: int) -> list[dict[str, Any]]:
     return seen
 
 
-@pytest.mark.parametrize("on_disk", [False, True], ids=["in memory", "on disk"])
-async def test_a_snapshot_and_what_follows_it_are_the_log(tmp_path: Path, *, on_disk: bool) -> None:
-    async with served(HELLO, tmp_path if on_disk else None) as server:
+async def test_a_snapshot_and_what_follows_it_are_the_log(tmp_path: Path) -> None:
+    async with served(HELLO, tmp_path) as server:
         joined, done = asyncio.Semaphore(0), asyncio.Event()
         sending: list[asyncio.Future[Any]] = []
         watching = []
@@ -88,14 +87,16 @@ def counts(view: dict[str, Any]) -> dict[str, int]:
 class Readings:
     """Counts how often the organism of a log is read. Each reading waits for ``gate``, and fails while ``broken``."""
 
-    def __init__(self, log: MemoryLog) -> None:
+    def __init__(self, log: MemoryLog, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.reader = SnapshotReader(log, AgentStates(log, lambda _frames, _version: None))
+        self.log = log
         self.count = 0
         self.broken = False
         self.gate = asyncio.Event()
-        self.gate.set()
         self._read = log.row
+        monkeypatch.setattr(log, "row", self._row)
 
-    async def row(self, model: str, key: str) -> bytes | None:
+    async def _row(self, model: str, key: str) -> bytes | None:
         self.count += 1
         if self.broken:
             raise LogUnavailable
@@ -103,79 +104,44 @@ class Readings:
         await self.gate.wait()
         return said
 
+    async def begun(self) -> asyncio.Task[int]:
+        """One who asks, and has begun to; gives the position that is read."""
+
+        async def ask() -> int:
+            return (await self.reader.read()).position
+
+        asking = asyncio.ensure_future(ask())
+        for _ in range(3):
+            await turn()
+        return asking
+
 
 @pytest.fixture
-async def log() -> AsyncIterator[MemoryLog]:
-    opened = await MemoryLog.open(READ_MODELS)
+async def readings(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Readings]:
+    log = await MemoryLog.open(READ_MODELS)
     started = {"name": "o", "version": "1", "listeners": [], "life": 1, "clean": True}
-    await opened.commit(Unit(None, [Event("organism_started", started)], 1_000_000, {}))
-    yield opened
-    await opened.close()
+    await log.commit(Unit(None, [Event("organism_started", started)], 1_000_000, {}))
+    yield Readings(log, monkeypatch)
+    await log.close()
 
 
-@pytest.fixture
-def readings(log: MemoryLog, monkeypatch: pytest.MonkeyPatch) -> Readings:
-    counted = Readings(log)
-    monkeypatch.setattr(log, "row", counted.row)
-    return counted
-
-
-@pytest.fixture
-def reader(log: MemoryLog) -> SnapshotReader:
-    return SnapshotReader(log, AgentStates(log, lambda _frames, _version: None))
-
-
-async def begun(reader: SnapshotReader) -> asyncio.Task[int]:
-    """One who asks, and has begun to; gives the position that is read."""
-
-    async def ask() -> int:
-        return (await reader.read()).position
-
-    asking = asyncio.ensure_future(ask())
-    for _ in range(3):
-        await turn()
-    return asking
-
-
-async def test_those_who_come_while_one_is_read_share_the_next_reading(
-    reader: SnapshotReader, readings: Readings
-) -> None:
-    readings.gate.clear()
-    first = await begun(reader)
-    others = [await begun(reader) for _ in range(20)]
-    readings.gate.set()
-    await asyncio.gather(first, *others)
-    assert readings.count == 2
-
-
-async def test_nobody_gets_a_reading_that_began_before_it_asked(
-    reader: SnapshotReader, readings: Readings, log: MemoryLog
-) -> None:
-    readings.gate.clear()
-    first = await begun(reader)
-    before = log.head
-    await log.commit(Unit("t", [Event("thread_created", {})], 2_000_000, {}))
-    second = await begun(reader)
-    readings.gate.set()
-    assert (await first, await second) == (before, log.head)
-
-
-async def test_one_who_goes_away_does_not_take_the_reading_from_the_others(
-    reader: SnapshotReader, readings: Readings, log: MemoryLog
-) -> None:
-    readings.gate.clear()
-    leaves, stays = await begun(reader), await begun(reader)
+async def test_those_who_come_while_one_is_read_share_the_next_reading_though_one_goes_away(readings: Readings) -> None:
+    first = await readings.begun()
+    before = readings.log.head
+    await readings.log.commit(Unit("t", [Event("thread_created", {})], 2_000_000, {}))
+    leaves, *others = [await readings.begun() for _ in range(20)]
     leaves.cancel()
     await asyncio.wait([leaves])
     readings.gate.set()
-    assert await stays == log.head
+    assert await first == before
+    assert {await other for other in others} == {readings.log.head}, "nobody gets one that began before it asked"
+    assert readings.count == 2
 
 
-async def test_who_asks_after_a_reading_that_failed_gets_one(
-    reader: SnapshotReader, readings: Readings, log: MemoryLog
-) -> None:
+async def test_who_asks_after_a_reading_that_failed_gets_one(readings: Readings) -> None:
     readings.broken = True
     with pytest.raises(LogUnavailable):
-        await reader.read()
+        await readings.reader.read()
     readings.broken = False
-    assert (await reader.read()).position == log.head
+    readings.gate.set()
+    assert (await readings.reader.read()).position == readings.log.head
