@@ -40,20 +40,12 @@ def test_what_is_no_strict_json_is_refused(text: str) -> None:
         parse_json(text.encode("utf-8", "surrogatepass"))
 
 
-def test_bytes_that_are_no_utf8_are_refused() -> None:
-    with pytest.raises(InvalidJson):
-        parse_json(b'"\xff"')
-
-
 def test_nesting_ends_at_its_bound() -> None:
     deepest = b"[" * MAX_DEPTH + b"]" * MAX_DEPTH
     parse_json(deepest)
+    parse_json(b'["' + b"[{" * 500 + b'\\""]')  # brackets in a text are not nesting
     with pytest.raises(InvalidJson, match="nested 65 deep"):
         parse_json(b"[" + deepest + b"]")
-
-
-def test_brackets_in_texts_are_not_nesting() -> None:
-    assert parse_json(b'["' + b"[{" * 500 + b'\\""]') == ["[{" * 500 + '"']
 
 
 def test_fields_are_spliced_into_finished_json() -> None:
@@ -105,11 +97,8 @@ def test_a_cursor_opens_the_listing_that_it_was_made_for_and_no_other() -> None:
     ):
         with pytest.raises(InvalidField):
             cursors.open(other, cursor)
-
-
-def test_a_cursor_of_another_servers_key_is_refused() -> None:
     with pytest.raises(InvalidField):
-        Cursors(b"o" * 32).open(LISTING, Cursors(KEY).seal(LISTING, [50, "msg-1"]))
+        Cursors(b"o" * 32).open(LISTING, cursor)
 
 
 @pytest.mark.parametrize("key", ["msg-1", "msg-12", "msg-123"])

@@ -32,18 +32,8 @@ LISTS = [route for route in READING if route.path in {
     "/agents", "/threads", "/threads/{id}/messages", "/messages", "/dead-letters", "/approvals", "/indeterminate",
 }]  # fmt: skip
 STRANGE = [
-    "x",
-    "%00",
-    "%FF",
-    "%F0%9F%90%99",
-    "..%2F..%2Fetc",
-    "'%20OR%201=1--",
-    "a" * 4000,
-    "%0A",
-    "{id}",
-    "-1",
-    "msg-0:1",
-]
+    "x", "%00", "%FF", "%F0%9F%90%99", "..%2F..%2Fetc", "'%20OR%201=1--", "a" * 4000, "%0A", "{id}", "-1", "msg-0:1",
+]  # fmt: skip
 
 
 def address(route: Route, name: str = "greeter") -> str:
@@ -90,9 +80,11 @@ async def test_a_body_that_is_too_large_or_of_another_kind_is_refused(shared: Se
     for route in ACTING:
         large = await call(shared, route, content=b" " * ((1 << 20) + 1), headers=JSON)
         assert refused(large, 413) == "body_too_large"
-        for kind in ("text/plain", "multipart/form-data; boundary=x", "application/jsonp"):
+        for kind in ("", "text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x"):
             other = await call(shared, route, content=b"{}", headers={"Content-Type": kind})
             assert refused(other, 415) == "unsupported_media_type"
+        coded = {**JSON, "Content-Encoding": "gzip"}
+        assert refused(await call(shared, route, content=gzip.compress(b"{}"), headers=coded), 415)
 
 
 async def test_an_idempotency_key_that_is_none_is_refused(shared: Served) -> None:
@@ -224,10 +216,7 @@ def named(answer: httpx2.Response, status: int = 400) -> list[str | None]:
     [
         ("/threads?odd=1&even=2&limit=0&status=x", ["odd", "even", "status", "limit"]),
         ("/messages?since=y&offset=-1&at=z&xml=maybe", ["since", "offset", "at", "xml"]),
-        (
-            "/log?after=x&until=y&limit=0&type=odd&content=5&odd=1",
-            ["odd", "limit", "after", "until", "type", "content"],
-        ),
+        ("/log?after=x&until=y&limit=0&type=odd&odd=1", ["odd", "limit", "after", "until", "type"]),
         ("/threads/none?xml=maybe&at=z&odd=1", ["odd", "xml", "at"]),
         ("/events?odd=1&since=x&events=odd", ["odd", "since", "events"]),
         ("/threads?limit=0", ["limit"]),
@@ -349,18 +338,6 @@ async def test_a_body_that_streams_too_much_is_refused_while_it_streams(shared: 
     assert answer.status_code == 413
 
 
-@pytest.mark.parametrize("kind", ["", "text/plain", "application/x-www-form-urlencoded"])
-async def test_another_kind_of_body_is_refused(shared: Served, kind: str) -> None:
-    answer = await shared.call("POST", "/inject", content=b"{}", headers={"Content-Type": kind})
-    assert (answer.status_code, answer.json()["error"]["code"]) == (415, "unsupported_media_type")
-
-
-async def test_a_body_that_is_encoded_is_refused(shared: Served) -> None:
-    sent = {"Content-Type": "application/json", "Content-Encoding": "gzip"}
-    answer = await shared.call("POST", "/inject", content=gzip.compress(b"{}"), headers=sent)
-    assert (answer.status_code, answer.json()["error"]["code"]) == (415, "unsupported_media_type")
-
-
 async def test_what_is_known_already_is_not_sent_again(shared: Served) -> None:
     await shared.inject()
     first = await shared.call("GET", "/messages")
@@ -382,16 +359,3 @@ async def test_the_page_is_served_with_its_own_policy(shared: Served) -> None:
     assert page.headers["content-type"].startswith("text/html")
     assert "script-src 'self'" in page.headers["content-security-policy"]
     assert (await shared.call("GET", "//../organism.yaml")).status_code == 404
-
-
-async def test_what_nobody_foresaw_is_an_internal_error_without_its_trace(
-    shared: Served, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async def broken(*_: object) -> None:
-        raise RuntimeError("/secret/path")
-
-    monkeypatch.setattr(shared.log, "row", broken, raising=False)
-    answer = await shared.call("GET", "/agents/greeter")
-    assert (answer.status_code, answer.json()["error"]["code"]) == (500, "internal_error")
-    assert "secret" not in answer.text
-    assert answer.json()["error"]["request_id"] == answer.headers["x-request-id"]
