@@ -69,7 +69,7 @@ async def test_a_strange_text_as_a_command_or_an_id_does_no_harm(shared: Served)
 async def begun(server: Served) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
     """A connection after its handshake, to which frames are written byte for byte."""
     reader, writer = await asyncio.open_connection("127.0.0.1", int(server.url.rsplit(":", 1)[1]))
-    writer.write(f"GET /ws?since=0 HTTP/1.1\r\n{UPGRADE}{WHO}\r\n".encode())
+    writer.write(f"GET /ws?since={server.log.head} HTTP/1.1\r\n{UPGRADE}{WHO}\r\n".encode())
     await reader.readuntil(b"\r\n\r\n")
     return reader, writer
 
