@@ -6,8 +6,13 @@ only downward: ``cli`` and ``testing``, ``server``, ``bootstrap``, ``tenants``, 
 ``docs/way-of-a-message.md``.
 """
 
-from organism.agents.factory import AgentFactory, UnknownAgentConfigError
-from organism.agents.prompt import AgentPrompt, AgentPromptInputError, AgentPromptValidationError
+from organism.agents.prompt import (
+    AgentFactory,
+    AgentPrompt,
+    AgentPromptInputError,
+    AgentPromptValidationError,
+    UnknownAgentConfigError,
+)
 from organism.model.agent import Answer, Prompt
 from organism.model.completion import CompleteError, Completion, ToolCall
 from organism.model.handler import (

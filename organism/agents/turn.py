@@ -15,9 +15,8 @@ from typing import Any, Final, NamedTuple
 import orjson
 
 from organism.agents.conversation import Conversation
-from organism.agents.factory import AgentFactory, check_payload
 from organism.agents.functions import Functions, functions_of
-from organism.agents.prompt import AgentPromptValidationError
+from organism.agents.prompt import AgentFactory, AgentPromptValidationError, check_payload
 from organism.agents.tool_calls import Asked, CallReader, Spoken, carried_text
 from organism.codec import Codec, Mended, PayloadSchema, repair_json
 from organism.config.prompts import PromptConfig

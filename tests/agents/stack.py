@@ -6,8 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from organism.agents.factory import AgentFactory
-from organism.agents.prompt import AgentPrompt
+from organism.agents.prompt import AgentFactory, AgentPrompt
 from organism.config.prompts import read_prompt
 
 SHIPPED = Path(__file__).parents[2] / "config/agents/A2/v1.json"

@@ -107,16 +107,3 @@ async def test_a_call_that_finds_no_room_in_time_once_it_is_its_turn_says_so(des
         "message": "m: There is room for it in 90 s (`rate_limit_tpm`).",
     }
     assert d.providers["m"].requests == []
-
-
-async def test_a_model_whose_rate_is_used_up_is_stood_in_for(desk: Any) -> None:
-    models = {
-        "m": (model(fallback=("second",), rate_limit_tpm=600, timeout_s=30), [says()]),
-        "second": (model(rate_limit_tpm=600, timeout_s=30), [says("second")]),
-    }
-    d = await desk(models=models)
-    d.roster.chain("m")[0].rate.take(1200, d.purse.at)
-    assert (await d.complete(d.begun(), max_tokens=294)).text == "second"
-    d.roster.chain("second")[0].rate.take(1200, d.purse.at)
-    with pytest.raises(CompleteError, match=r"^m takes 600 tokens a minute"):
-        d.reserve(d.begun(), 2, max_tokens=294)

@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from organism.agents.factory import AgentFactory, UnknownAgentConfigError
-from organism.agents.prompt import AgentPromptInputError
+from organism.agents.prompt import AgentFactory, AgentPromptInputError, UnknownAgentConfigError
 from organism.errors import ConfigInvalid
 from tests.agents.stack import SHIPPED, a2, write
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import permutations
 from typing import Any
 
@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from organism.agents.functions import Functions, function_names, functions_of
 from organism.codec import Codec
-from organism.config.settings import Budget, Listener
+from organism.config.settings import Listener
 from organism.errors import InvalidPayload
 from organism.model.handler import TodoComplete, TodoUntil
 from organism.model.ids import AgentName
@@ -39,34 +39,19 @@ CODEC = Codec.of((Parcel, Removal, TodoUntil, TodoComplete))
 
 
 def listener(name: str, payload_class: type = Parcel, **more: Any) -> Listener:
-    plain = Listener(
+    return Listener(
         name=AgentName(name),
         description=f"Plays {name}",
-        is_agent=False,
-        peers=(),
-        any_peer=False,
         payload_class=payload_class,
         payload_class_path="",
-        handler=None,
-        handler_path="x.y",
         accepts=frozenset({payload_class}),
-        broadcast=False,
-        blocking=False,
         max_concurrent=1,
         timeout_s=1,
         max_payload_bytes=1000,
-        prompt=None,
-        prompt_ref=None,
-        model=None,
-        tools=(),
-        budget=Budget(),
-        confirm=False,
-        approval=False,
-        invoke=(),
         section={},
         version="",
+        **more,
     )
-    return replace(plain, **more)
 
 
 def offered(*others: Listener, **keys: Any) -> Functions:

@@ -140,15 +140,6 @@ CALLS: dict[str, Odd] = {
         sse(calls(call(0, None, "f", '{"x":1}'), call(0, None, "f", '{"x":1}')), CALLED),
         [("new-1", "f", {"x": 1}), ("new-2", "f", {"x": 1}), "tool_calls"],
     ),
-    "no index, the last goes on": (
-        sse(
-            calls(call(None, "a", "f", '{"x":1}')),
-            calls(call(None, "b", "g", '{"y"')),
-            calls(call(None, None, None, ":2}")),
-            CALLED,
-        ),
-        [A, B, "tool_calls"],
-    ),
     "a text for an index": (
         sse(calls(call("0", "a", "f", '{"x":')), calls(call("0", None, None, "1}")), CALLED),
         [A, "tool_calls"],
@@ -169,16 +160,6 @@ CALLS: dict[str, Odd] = {
         sse(calls(call(0, "a", "f", '{"x":')), chunk({}, "length")),
         [("a", "f", '{"x":'), "length"],
     ),
-    "arguments with half a character": (
-        sse(
-            calls(call(0, "a", "f", "")),
-            b'data: {"choices":[{"delta":{"tool_calls":[{"index":0,"function":{"arguments":"\\ud83c"}}]}}]}\n\n',
-            CALLED,
-        ),
-        [("a", "f", "\ufffd"), "tool_calls"],
-    ),
-    "no function around it": (sse(calls({"id": "a", "name": "f", "arguments": '{"x":1}'}), CALLED), [A, "tool_calls"]),
-    "one call without a list": (sse(chunk({"tool_calls": call(0, "a", "f", '{"x":1}')}), CALLED), [A, "tool_calls"]),
     "function_call": (
         sse(
             chunk({"function_call": {"name": "f", "arguments": '{"x":'}}),

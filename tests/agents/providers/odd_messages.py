@@ -84,11 +84,6 @@ CALLS: dict[str, Odd] = {
         F + G + given('{"x":') + given('{"y":', 1) + given("2}", 1) + given("1}") + end("tool_use") + STOP,
         [A, B, "tool_calls"],
     ),
-    "whole in the block's beginning": (
-        begin(0, type="tool_use", id="a", name="f", input={"x": 1}) + end("tool_use") + STOP,
-        [A, "tool_calls"],
-    ),
-    "without arguments": (F + given("") + end("tool_use") + STOP, [("a", "f", {}), "tool_calls"]),
     "a delta that is an object": (F + given({"x": 1}) + end("tool_use") + STOP, [A, "tool_calls"]),
     "without an index": (
         begin(None, type="tool_use", id="a", name="f", input={}) + given('{"x":1}', None) + end("tool_use") + STOP,
@@ -112,12 +107,7 @@ USAGES: dict[str, Odd] = {
         ["hi", (18, 2, None), "stop"],
     ),
     "at the end alone": (start() + HI + end(input_tokens=5, output_tokens=2), ["hi", (5, 2, None), "stop"]),
-    "null at the end": (
-        start(input_tokens=5) + HI + end(input_tokens=None, output_tokens=2),
-        ["hi", (5, 2, None), "stop"],
-    ),
     "without the answer's": (start(input_tokens=5) + HI + end(), ["hi", "stop"]),
-    "negative": (start(input_tokens=-5) + HI + end(output_tokens=2), ["hi", "stop"]),
     "with a cost": (
         start(input_tokens=5) + HI + end(output_tokens=2, cost=0.5),
         ["hi", (5, 2, Decimal("0.5")), "stop"],

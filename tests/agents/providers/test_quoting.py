@@ -32,30 +32,23 @@ BODIES: tuple[tuple[Any, ServerError], ...] = (
         ServerError("No.", "BadRequestError", "400"),
     ),
     ({"detail": "No."}, ServerError("No.")),
-    ({"detail": [{"msg": "No."}]}, ServerError()),
     ([{"error": {"message": "No.", "code": 429}}], ServerError("No.", "", "429")),
     (
         {"type": "error", "error": {"type": "overloaded_error", "message": "No."}},
         ServerError("No.", "overloaded_error"),
     ),
     ({"error": {"message": {"a": 1}, "type": ["x"], "code": True, "param": "the whole prompt"}}, ServerError()),
-    ({"error": None}, ServerError()),
     ("No.", ServerError("No.")),
-    ([], ServerError()),
-    (7, ServerError()),
 )
 TELLING = (
     "The key sk-0123456789abcdef is wrong",
     "Incorrect key: sk-0****cdef",
     "Invalid: Guard the treasure",
-    "Invalid: GUARD THE  TREASURE",
     "Invalid value: 'treasure of Elbonia'",
     "Invalid value: `Elbonia`",
     "Invalid value: \u201cWally Smith\u201d",
     'In {\\"content\\": \\"Guard the treasure of Elbonia',
     "Not taken: 4711-0815",
-    "Too rude: naïve grüße",
-    "Paid is no result",
 )
 HARMLESS = (
     "The model `gpt-9` does not exist",
