@@ -57,18 +57,13 @@ def bench(options: Bench) -> None:
     if options.json:
         print_json({"fsync_ms": round(sync_ms, 3), "loads": [asdict(load) for load in measured]})
         return
-    table(("THREADS AT ONCE", "MESSAGES/S", "A THREAD, MEDIAN", "OF 100 THE SLOWEST"), map(_row, measured), "nothing")
+    rows = (
+        (str(load.in_flight), f"{load.messages_per_second:,.0f}", f"{load.p50_ms:.2f} ms", f"{load.p99_ms:.2f} ms")
+        for load in measured
+    )
+    table(("THREADS AT ONCE", "MESSAGES/S", "A THREAD, MEDIAN", "OF 100 THE SLOWEST"), rows, "nothing")
     out().print(
         f"\nThe disk of {place} takes {sync_ms:.2f} ms for an fsync; every acknowledged message has waited for one."
-    )
-
-
-def _row(load: Measured) -> tuple[str, ...]:
-    return (
-        str(load.in_flight),
-        f"{load.messages_per_second:,.0f}",
-        f"{load.p50_ms:.2f} ms",
-        f"{load.p99_ms:.2f} ms",
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from typing import Any
 
 import orjson
 import pytest
@@ -44,7 +45,7 @@ def files(config: Path) -> dict[Path, bytes]:
     return {path: path.read_bytes() for path in sorted(config.parent.rglob("*")) if path.is_file()}
 
 
-def lines(ran: Ran) -> list[dict[str, object]]:
+def lines(ran: Ran) -> list[dict[str, Any]]:
     return [orjson.loads(line) for line in ran.out.splitlines()]
 
 
@@ -90,6 +91,8 @@ async def test_the_log_of_a_tenant_that_no_list_names_goes_by_its_directory(conf
 async def test_every_tenants_log_is_counted(config: Path) -> None:
     found = lines(await asked(config, "log", "stats", "--json"))
     assert {each["tenant"]: each["threads"] for each in found} == dict.fromkeys(("default", *OTHERS), 1)
+    assert all(each["position"] == sum(each["events"].values()) for each in found)
+    assert all(each["first_at"] < each["last_at"] and each["file_bytes"]["log.sqlite"] > 0 for each in found)
     said = (await asked(config, "log", "stats")).out
     assert all(f"{tenant}\n" in said for tenant in ("default", *OTHERS))
 

@@ -91,22 +91,6 @@ async def test_the_key_of_the_chain_may_lie_elsewhere(tmp_path: Path, first: Pat
         assert await server.end() == 0
 
 
-async def test_stats_count_the_log_with_and_without_a_server(tmp_path: Path, first: Path) -> None:
-    async with serving(tmp_path / "data", config=first) as server:
-        await organism("inject", "greeter", '{"name":"Dan"}', "--wait", "20", "--data", server.data)
-        beside = (await organism("log", "stats", "--data", server.data, "--json")).json
-        await server.end()
-    after = await organism("log", "stats", "--data", tmp_path / "data", "--json")
-    assert beside["events"]["message_sent"] == after.json["events"]["message_sent"] == 4
-    assert after.json["threads"] == 1
-    assert after.json["position"] == sum(after.json["events"].values()) == beside["position"] + 1
-    assert after.json["first_at"] < after.json["last_at"]
-    assert after.json["file_bytes"]["log.sqlite"] > 0
-    assert "message_handled" in (await organism("log", "stats", "--data", tmp_path / "data")).out
-    missing = await organism("log", "stats", "--data", tmp_path / "none")
-    assert (missing.code, missing.out) == (5, "")
-
-
 @pytest.fixture
 async def certificate(tmp_path: Path) -> tuple[Path, Path]:
     """A certificate for another name than that of this machine, and its key."""

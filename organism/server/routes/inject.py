@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from organism.agents.invoke import is_turn
 from organism.errors import BudgetExhausted, InvalidField, UnsupportedMediaType
@@ -24,32 +23,28 @@ _NUMBER: Final = re.compile(r"[0-9]{1,20}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,3})?"
 _XML_KINDS: Final = frozenset({"application/xml", "text/xml"})
 
 
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """What an injection asks for, whichever form it came in."""
-
-    to: str
-    json: Any
-    xml: bytes | None
-    thread_id: str | None
-    wait_seconds: float | None
-
-
 async def inject(call: Call) -> Answer:
     """Send a payload from ``console`` to a listener: 202 with its ids, or after ``wait`` 200 with the replies."""
-    wanted = _wanted(call)
+    kind = call.header(b"content-type").partition(";")[0].strip().lower()
+    is_xml = kind in _XML_KINDS
+    if not is_xml and kind != "application/json":
+        came = repr(kind) if kind else "no Content-Type"
+        raise UnsupportedMediaType(
+            f"Inject takes application/json or application/xml; came {came}.", param="headers.content-type"
+        )
+    wanted = _from_query(call) if is_xml else call.body_as(InjectBody)
     for receiver in call.tenant.receivers(wanted.to):
         call.permit(to=receiver)
     command = Inject(
         to=wanted.to,
-        json=wanted.json,
-        xml=wanted.xml,
+        json=wanted.payload,
+        xml=call.body if is_xml else None,
         thread_id=wanted.thread_id,
         **caller_fields(call),
         **call.command_fields(of_thread=wanted.thread_id is not None),
     )
-    place, places = ("/payload", {}) if wanted.xml is None else ("", IN_QUERY)
-    sent, ending = await send_and_wait(call, command, wanted.wait_seconds, place, places)
+    place, places = ("", IN_QUERY) if is_xml else ("/payload", {})
+    sent, ending = await send_and_wait(call, command, wanted.wait, place, places)
     if ending is None:
         return answer(sent, 202)
     listener = call.tenant.pump.state.rules.listeners.get(wanted.to)
@@ -59,20 +54,7 @@ async def inject(call: Call) -> Answer:
     return Answer(splice(encoded(sent), {"replies": replies, "thread": ending.thread}))
 
 
-def _wanted(call: Call) -> Wanted:
-    kind = call.header(b"content-type").partition(";")[0].strip().lower()
-    if kind in _XML_KINDS:
-        return _from_xml(call)
-    if kind != "application/json":
-        came = repr(kind) if kind else "no Content-Type"
-        raise UnsupportedMediaType(
-            f"Inject takes application/json or application/xml; came {came}.", param="headers.content-type"
-        )
-    body = call.body_as(InjectBody)
-    return Wanted(body.to, body.payload, None, body.thread_id, body.wait)
-
-
-def _from_xml(call: Call) -> Wanted:
+def _from_query(call: Call) -> InjectBody:
     """The document is the body; whom it is for stands in the query, since no document is asked about that (S12)."""
     faults = Faults()
     with faults:
@@ -82,7 +64,7 @@ def _from_xml(call: Call) -> Wanted:
     with faults:
         seconds = _wait(call.query.get("wait"))
     faults.tell()
-    return Wanted(to, None, call.body, call.query.get("thread_id") or None, seconds)
+    return InjectBody(to=to, payload=None, thread_id=call.query.get("thread_id") or None, wait=seconds)
 
 
 def _wait(said: str | None) -> float | None:

@@ -72,9 +72,7 @@ async def reload(call: Call) -> Answer:
     call.refuse_if_match()
     if call.process.organism.status == "stopping":
         raise Stopping
-    done = await call.process.organism.reload(call.actor, call.idempotency())
-    changed = {"added": done.added, "removed": done.removed, "updated": done.updated, "position": done.position}
-    return Answer(orjson.dumps(changed))
+    return answer(await call.process.organism.reload(call.actor, call.idempotency()))
 
 
 async def stop(call: Call) -> Answer:

@@ -37,7 +37,6 @@ def _request(line: str, *headers: str) -> str:
 
 LINES: Final = {
     "words": "HELLO",
-    "nothing": "",
     "only spaces": "   ",
     "TLS hello": "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
     "SSH": "SSH-2.0-OpenSSH_9.2",
@@ -193,7 +192,7 @@ OWED: Final = {
 }
 
 RAW: Final[tuple[Raw, ...]] = (
-    *(Raw(f"line: {name}", _request(line), (400,)) for name, line in LINES.items() if name != "nothing"),
+    *(Raw(f"line: {name}", _request(line), (400,)) for name, line in LINES.items()),
     *(Raw(f"field: {name}", _request("GET /healthz HTTP/1.1", field), (400,)) for name, field in FIELDS.items()),
     *(Raw(f"length: {name}", f"{POST}{length}\r\n\r\n0\r\n\r\n", (400,)) for name, length in LENGTHS.items()),
     *(
