@@ -40,8 +40,6 @@ from organism.tools.toolbox import unasked
 PYTHON: Final = (3, 11)
 SQLITE: Final = "3.51.3"
 """Older ones can damage a file that several connections write (the fault of the WAL reset)."""
-FLOORS: Final[Mapping[str, str]] = {"lxml": "6.1.0", "starlette": "0.49.1"}
-"""Below these a dependency has a known hole, whatever its package asks for."""
 FREE_BYTES: Final = 256 * 1024 * 1024
 OTHERS: Final = 0o077
 CLOCK_WAS_SET_US: Final = 1_767_225_600_000_000
@@ -113,9 +111,9 @@ def _installed(name: str) -> str | None:
 
 
 def floors(requirements: Iterable[str]) -> dict[str, str]:
-    """The least version of each dependency: what the package asks for, or more where a hole is known."""
+    """The least version of each dependency that the package asks for."""
     asked = {found[1]: found[2] for said in requirements if (found := _REQUIREMENT.match(said)) and ";" not in said}
-    return {name: max(asked.get(name, "0"), FLOORS.get(name, "0"), key=_numbers) for name in sorted({*asked, *FLOORS})}
+    return dict(sorted(asked.items()))
 
 
 def dependencies(least: Mapping[str, str], installed: Mapping[str, str | None]) -> Finding:

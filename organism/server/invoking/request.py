@@ -18,11 +18,6 @@ from organism.errors import Fault, InvalidField, MissingField
 from organism.model.agent import Said
 from organism.server.bodies import Name, Places, parsed
 
-Format = Literal["agenta", "vercel"]
-AGENTA: Final[Format] = "agenta"
-VERCEL: Final[Format] = "vercel"
-FORMATS: Final[Mapping[str, Format]] = {"agenta": AGENTA, "vercel": VERCEL}
-
 JSON: Final = "application/json"
 NDJSON: Final = "application/x-ndjson"
 JSON_LINES: Final = "application/jsonl"
@@ -149,8 +144,8 @@ class InvokeRequest:
     """An invoke, whatever surface it came by.
 
     ``payload`` is the input as it is, or None if ``message`` and ``history`` are given; ``place`` is its pointer in the
-    body. ``kind`` is the media type that a stream would have. ``headers`` names, by the pointer of a field of the body,
-    the header that was used instead.
+    body. ``is_ui`` asks for the AI SDK's messages, ``kind`` is the media type that a stream would have. ``headers``
+    names, by the pointer of a field of the body, the header that was used instead.
     """
 
     agent: str
@@ -159,7 +154,7 @@ class InvokeRequest:
     history: tuple[Said, ...]
     session_id: str | None
     flags: Flags
-    format: Format
+    is_ui: bool
     kind: str
     place: str
     headers: Places
@@ -170,8 +165,8 @@ def parse_request(named: str | None, body: Any, headers: Mapping[bytes, bytes]) 
 
     Raises ``MissingField``, ``UnknownField`` or ``InvalidField`` with every fault.
     """
-    form = _of(headers, FORMAT, FORMATS) or AGENTA
-    said = _parsed(named, body, form)
+    is_ui = _header(headers, FORMAT).lower() == "vercel"
+    said = _parsed(named, body, is_ui=is_ui)
     agent = said.agent or named
     if agent is None:
         raise MissingField("/agent: is missing.", param="/agent")
@@ -194,15 +189,15 @@ def parse_request(named: str | None, body: Any, headers: Mapping[bytes, bytes]) 
         history=history,
         session_id=said.session_id or _header(headers, SESSION) or None,
         flags=_flags(given, accepted, headers),
-        format=form,
-        kind=EVENTS if form != AGENTA else accepted if accepted and accepted != JSON else NDJSON,
+        is_ui=is_ui,
+        kind=EVENTS if is_ui else accepted if accepted and accepted != JSON else NDJSON,
         place=place,
         headers={pointer: f"headers.{name.decode()}" for pointer, name in in_headers.items()},
     )
 
 
-def _parsed(named: str | None, body: Any, form: Format) -> InvokeBody | TurnBody | ChatBody:
-    if form == VERCEL and isinstance(body, dict) and "messages" in body and "data" not in body:
+def _parsed(named: str | None, body: Any, *, is_ui: bool) -> InvokeBody | TurnBody | ChatBody:
+    if is_ui and isinstance(body, dict) and "messages" in body and "data" not in body:
         return parsed(ChatBody, body)
     return parsed(InvokeBody, body) if named is None else parsed(TurnBody, body)
 

@@ -83,9 +83,8 @@ def _payload(wanted: request.InvokeRequest, listener: Listener) -> Mapping[str, 
 def _stream(
     wanted: request.InvokeRequest, sent: Injected, first: list[RunEntry], rest: AsyncIterator[RunEntry]
 ) -> Answer:
-    is_ui = wanted.format == request.VERCEL
-    write = UiStream(sent.message_id).lines if is_ui else writer_for(wanted.kind)
-    headers = (*UNBUFFERED, *(UI_HEADERS if is_ui else ()))
+    write = UiStream(sent.message_id).lines if wanted.is_ui else writer_for(wanted.kind)
+    headers = (*UNBUFFERED, *(UI_HEADERS if wanted.is_ui else ()))
     beat = HEARTBEAT if wanted.kind == request.EVENTS else b""
     return Answer(b"", kind=wanted.kind.encode(), headers=headers, stream=RunStream(first, rest, write, beat))
 
@@ -96,11 +95,10 @@ async def _batch(
     folded = await outputs(first, rest, shape)
     if "stop_reason" not in folded:
         raise errors.Stopping("The server stops before the run is done; it goes on with the next start.")
-    is_ui = wanted.format == request.VERCEL
-    if is_ui:
+    if wanted.is_ui:
         folded["messages"] = with_parts(folded["messages"])
     given = answer({"data": {"outputs": folded}, "session_id": wanted.session_id, "thread_id": sent.thread_id})
-    return Answer(given.body, headers=UI_HEADERS[1:] if is_ui else ())
+    return Answer(given.body, headers=UI_HEADERS[1:] if wanted.is_ui else ())
 
 
 _ask = partial(

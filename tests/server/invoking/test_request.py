@@ -84,14 +84,7 @@ def test_a_stream_comes_as_it_is_accepted_and_the_ui_stream_as_events(accept: by
     found = parse_request(
         "writer", {**HELLO, "flags": {"stream": True}}, {b"accept": accept, b"x-ag-messages-format": form}
     )
-    assert (found.kind, found.format) == (kind, "vercel" if form == b"vercel" else "agenta")
-
-
-def test_the_session_of_the_body_wins_over_that_of_the_header() -> None:
-    header = {b"x-ag-session-id": b"of-header"}
-    assert parse_request("writer", HELLO, header).session_id == "of-header"
-    assert parse_request("writer", {**HELLO, "session_id": "of-body"}, header).session_id == "of-body"
-    assert parse_request("writer", HELLO, {}).session_id is None
+    assert (found.kind, found.is_ui) == (kind, form == b"vercel")
 
 
 def test_the_agent_stands_in_the_path_or_in_the_body() -> None:
