@@ -42,9 +42,7 @@ async def test_one_that_blocks_in_its_own_thread_holds_up_nobody_else(world: Mak
     assert quick.replies == ({"text": "quick"},)
 
 
-async def test_a_blocking_handler_that_hangs_is_timed_out_and_its_late_answer_counts_for_nothing(
-    world: MakeWorld,
-) -> None:
+async def test_a_blocking_handler_that_hangs_is_timed_out_and_its_answer_is_lost(world: MakeWorld) -> None:
     time = TurnedTime()
     made = world(BLOCKING.format(body="GO.wait(20)"), LISTENERS, retry={"attempts": 1})
     async with made.running(parts=time.parts()) as o:

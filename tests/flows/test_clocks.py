@@ -43,9 +43,7 @@ async def hold(o: Running, time: TurnedTime, what: str, thread: str) -> None:
 
 
 @pytest.mark.parametrize("what", ["last", "middle", "thread", "organism"])
-async def test_an_ask_that_a_pause_holds_up_does_not_age_however_far_away_the_pause_is(
-    world: MakeWorld, what: str
-) -> None:
+async def test_an_ask_that_a_pause_holds_up_does_not_age_wherever_it_is(world: MakeWorld, what: str) -> None:
     time = TurnedTime()
     async with chain(world).running(parts=time.parts()) as o:
         thread = (await o.inject("first", {"text": "x"})).thread_id

@@ -19,7 +19,6 @@ from tests.flows.speaker import Speaker, Tell
 from tests.flows.stage import (
     TurnedTime,
     answers,
-    at_gate,
     folded_anew,
     folded_live,
     open_gate,
@@ -268,20 +267,6 @@ async def test_a_stop_gives_a_call_its_grace(world: MakeWorld) -> None:
     assert len(speaker.calls) == 1
 
 
-async def test_a_stop_lets_go_of_a_handler_that_comes_to_wait(world: MakeWorld) -> None:
-    source = """
-    async def asker(payload: Ask, metadata: HandlerMetadata):
-        await gate("stopping")
-        await metadata.approve({})
-    """
-    async with world(source, {"asker": {}}).running() as o:
-        await o.inject("asker", {"text": ""})
-        await at_gate(o, "stopping")
-        stop = await stopping(o, 1000)
-        open_gate(o, "stopping")
-        await asyncio.wait_for(stop, 20)
-
-
 async def test_a_call_that_outlasts_the_grace_is_let_go_and_made_in_the_next_life(world: MakeWorld) -> None:
     made, speaker = world(TALKER, {"talker": {}}), Speaker()
     async with made.running(parts=speaker.parts()) as o:
@@ -294,28 +279,6 @@ async def test_a_call_that_outlasts_the_grace_is_let_go_and_made_in_the_next_lif
         started = await o.events("message_started", thread=injected.thread_id)
     assert speaker.calls == [f"{injected.message_id}/1"] * 2
     assert started[-1].data["after"] == "stop"
-
-
-async def test_a_call_back_comes_to_the_line_while_an_ask_and_a_call_overlap(world: MakeWorld) -> None:
-    source = """
-    async def talker(payload: Ask, metadata: HandlerMetadata):
-        if payload.text == "back":
-            return HandlerResponse.respond(Told("called back"))
-        call = metadata.complete([{"role": "user", "content": "@wait One"}])
-        said, told = await asyncio.gather(call, metadata.ask("friend", Ask("x")))
-        return HandlerResponse.respond(Told(f"{said.text} {told.text}"))
-
-    async def friend(payload: Ask, metadata: HandlerMetadata):
-        return HandlerResponse.respond(await metadata.ask("talker", Ask("back")))
-    """
-    made, speaker = world(source, {"talker": {"peers": ["friend"]}, "friend": {"peers": ["talker"]}}), Speaker()
-    async with made.running(parts=speaker.parts()) as o:
-        injected = await o.inject("talker", {"text": "go"})
-        await speaker.at("wait")
-        await o.until("step_recorded", agent="talker", step=2)
-        speaker.open("wait")
-        assert await o.tenant.ended(injected.thread_id, 10)
-        assert (await o.replies(injected.thread_id))[-1] == {"text": "One called back"}
 
 
 async def test_a_handler_that_waits_no_longer_goes_on_and_the_call_ends_with_it(world: MakeWorld) -> None:

@@ -89,9 +89,7 @@ async def test_the_log_knows_a_token_by_its_hash_and_what_became_of_it(world: Ma
 
 
 @pytest.mark.parametrize("other", [{"id": "2"}, {"why": "other"}])
-async def test_a_token_of_another_call_is_refused_and_stays_good_for_its_own(
-    world: MakeWorld, other: dict[str, str]
-) -> None:
+async def test_a_token_of_another_call_is_refused_and_stays_good(world: MakeWorld, other: dict[str, str]) -> None:
     async with made(world).running(on_disk=False) as o:
         given = await token(o)
         assert (await asked(o, confirm_token=given, **other))["code"] == "confirm_mismatch"

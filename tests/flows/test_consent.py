@@ -195,20 +195,6 @@ async def test_once_it_is_approved_the_asks_age_again(world: MakeWorld) -> None:
         assert await answers(o, sent.thread_id) == ["timeout"]
 
 
-async def test_while_calls_wait_for_a_human_their_slots_are_free(world: MakeWorld) -> None:
-    listeners = {**LISTENERS, "pay": {**LISTENERS["pay"], "max_concurrent": 1}}
-    async with world(SOURCE, listeners).running() as o:
-        sent = [await o.inject("pay", {"to": name}) for name in ("ann", "bob", "eve")]
-        questions: list[Event] = []
-        for _ in sent:
-            questions.append(await asked(o, questions[-1].position if questions else 0))
-        for question in reversed(questions):
-            await say(o, question)
-        for each in sent:
-            assert await o.tenant.ended(each.thread_id, 10)
-        assert {name for name, *_ in trace(o)} == {"ann", "bob", "eve"}
-
-
 async def test_a_plain_send_and_a_blocking_handler_wait_too(world: MakeWorld) -> None:
     async with world(SOURCE, LISTENERS).running() as o:
         sent = await o.inject("sender", {"text": ""})

@@ -39,9 +39,7 @@ def payer(kind: str = "idempotent", effect: str = "return 'paid'", after: str = 
 
 
 @pytest.mark.parametrize("kind", ["pure", "idempotent", "unsafe"])
-async def test_an_effect_runs_once_with_a_key_of_its_message_and_its_result_is_recorded(
-    world: MakeWorld, kind: str
-) -> None:
+async def test_an_effect_runs_once_with_a_key_and_its_result_is_recorded(world: MakeWorld, kind: str) -> None:
     async with world(payer(kind, "return {'at': (1, None)}"), {"payer": {}}).running() as o:
         outcome = await o.inject("payer", {"text": "x"}, wait=True)
         recorded = (await o.events("step_recorded"))[0]
@@ -105,9 +103,7 @@ async def test_a_result_that_cannot_be_kept_fails_the_effect_for_good(
 
 
 @pytest.mark.parametrize("kind", ["pure", "idempotent", "unsafe"])
-async def test_an_effect_that_raised_runs_anew_in_the_next_attempt_with_the_same_key(
-    world: MakeWorld, kind: str
-) -> None:
+async def test_an_effect_that_raised_runs_again_with_the_same_key(world: MakeWorld, kind: str) -> None:
     effect = "if len(TRACE) == 1: raise ConnectionError('no answer')\n    return 'paid'"
     async with world(payer(kind, effect, on_error="raise"), {"payer": {}}).running() as o:
         outcome = await o.inject("payer", {"text": "x"}, wait=True)
@@ -163,9 +159,7 @@ async def test_an_unsafe_effect_whose_handler_timed_out_waits_for_an_operator(
     assert [(row["id"], row["agent"], row["key"]) for row in waiting] == [(f"{injected.message_id}:1", "payer", "pay")]
 
 
-async def test_an_unsafe_effect_that_cannot_tell_is_asked_about_and_its_handler_does_not_go_on(
-    world: MakeWorld,
-) -> None:
+async def test_an_unsafe_effect_that_cannot_tell_waits_for_an_operator(world: MakeWorld) -> None:
     source = """
 from organism import EffectUnknown
 

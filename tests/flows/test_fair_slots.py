@@ -36,13 +36,9 @@ async def quick(payload: Ask, metadata: HandlerMetadata):
     for _ in range(len(TRACE) % 3):
         await asyncio.sleep(0)
     RUNNING.remove(payload.text)
-
-async def asker(payload: Ask, metadata: HandlerMetadata):
-    await gate(payload.text)
-    await metadata.approve({"text": payload.text})
 """
 LISTENERS: dict[str, dict[str, Any]] = {
-    name: {"max_concurrent": 50, "peers": ["console"]} for name in ("worker", "quick", "asker")
+    name: {"max_concurrent": 50, "peers": ["console"]} for name in ("worker", "quick")
 }
 MANY = 2_000
 SLOTS = 4
@@ -188,17 +184,6 @@ async def test_whatever_happens_no_slot_is_idle_while_there_is_work_and_no_more_
         open_all(o)
 
 
-async def test_a_handler_that_waits_in_a_step_gives_its_slot_to_whoever_waits_elsewhere(crowded: Any) -> None:
-    async with running(crowded(1).config) as o:
-        acme, globex = acme_and_globex(o)
-        await send(acme, "asks", "asker")
-        await at_gate(o, "asks")
-        thread = await send(globex, "globex", "quick")
-        open_gate(o, "asks")
-        assert await globex.ended(thread, 10)
-        assert acme.pump.state.routing.threads
-
-
 async def test_what_one_that_stops_held_is_divided_among_the_others(crowded: Any) -> None:
     async with running(crowded(4).config) as o:
         acme, globex = acme_and_globex(o)
@@ -211,27 +196,6 @@ async def test_what_one_that_stops_held_is_divided_among_the_others(crowded: Any
             await at_gate(o, tenant.id)
         assert held(o.organism) == {"globex": 2, "default": 2}
         open_all(o)
-
-
-async def test_suspects_run_alone_within_their_tenant_and_hold_up_no_other(crowded: Any) -> None:
-    made = crowded(3)
-    for _ in range(2):
-        async with running(made.config, made.data) as o:
-            acme, _globex = acme_and_globex(o)
-            if not acme.pump.state.routing.messages:
-                await crowd(acme, "hangs", 2)
-            await at_gate(o, "hangs")
-            await acme.crash()
-            del o.organism.tenants["acme"]
-    async with running(made.config, made.data) as o:
-        acme, globex = acme_and_globex(o)
-        assert held(o.organism) == {"acme": 1}
-        thread = await send(globex, "globex", "quick")
-        assert await globex.ended(thread, 10)
-        open_gate(o, "hangs")
-        for waiting in list(acme.pump.state.routing.threads):
-            assert await acme.ended(waiting, 10)
-        assert play(o)["TRACE"].count(("hangs", 2)) == 0
 
 
 async def test_a_tenant_that_comes_later_shares_from_then_on(world: MakeWorld) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from organism.errors import InvalidPayload, NotFound
+from organism.pump.rules import call_json, tool_spec
 from tests.flows.stage import pairs, play
 from tests.flows.world import MakeWorld
 
@@ -129,9 +130,7 @@ async def odd(payload: Ask, metadata: HandlerMetadata):
 """
 
 
-async def test_a_reply_whose_class_the_annotation_does_not_name_ends_unread_and_is_no_failure(
-    world: MakeWorld,
-) -> None:
+async def test_a_reply_whose_class_the_annotation_does_not_name_ends_unread(world: MakeWorld) -> None:
     source = BACK + "".join(FRONT.format(n, annotation, to) for n, (annotation, to, *_) in enumerate(SEES))
     fronts = {f"front-{n}": {"peers": ["back", "odd"]} for n in range(len(SEES))}
     async with world(source, {**fronts, "back": {}, "odd": {}}).running(on_disk=False) as o:
@@ -300,3 +299,36 @@ async def test_a_refused_send_tells_the_agent_one_generic_error(world: MakeWorld
         forbidden = await o.inject("curious", {"text": "forbidden"}, wait=True)
     assert missing.replies == forbidden.replies
     assert missing.replies[0]["text"].startswith("routing: ")
+
+
+PARCEL = '''
+from typing import Annotated
+from annotated_types import Ge
+
+@dataclass
+class Parcel:
+    """What is sent, and how heavy it is in grams."""
+
+    what: str
+    grams: Annotated[int, Ge(1)] = 100
+
+async def weigh(payload: Parcel, metadata: HandlerMetadata) -> HandlerResponse:
+    return HandlerResponse.respond(Told("light"))
+'''
+
+
+async def test_a_listener_is_offered_to_models_with_its_description_and_the_schema_of_its_payload(
+    world: MakeWorld,
+) -> None:
+    async with world(PARCEL, {"weigh": {"payload_class": "Parcel"}}).running(on_disk=False) as o:
+        (listener,), codec = o.organism.settings.listeners, o.organism.codec
+        spec = tool_spec(listener, codec)
+        assert (spec.name, spec.parameters["required"]) == ("weigh", ["what"])
+        assert spec.description == "Plays weigh\n\nWhat is sent, and how heavy it is in grams."
+        assert spec.parameters["properties"]["grams"]["minimum"] == 1
+        assert set(spec.parameters) == {"type", "properties", "required", "additionalProperties"}
+        payload = codec.draft("Parcel", call_json(listener, {"what": "tea"}))
+        assert (type(payload).__name__, vars(payload)) == ("Parcel", {"what": "tea", "grams": 100})
+        with pytest.raises(InvalidPayload) as refused:
+            codec.draft("Parcel", call_json(listener, {"grams": "many", "colour": 1}))
+        assert [fault.pointer for fault in refused.value.details] == ["/colour", "/what", "/grams"]

@@ -91,9 +91,7 @@ async def test_what_was_refused_is_not_kept(world: MakeWorld) -> None:
 
 
 @pytest.mark.parametrize("what", ["agent", "thread"])
-async def test_a_call_that_changed_nothing_is_kept_too_so_its_repetition_changes_nothing(
-    world: MakeWorld, what: str
-) -> None:
+async def test_a_call_that_changed_nothing_is_answered_again_too(world: MakeWorld, what: str) -> None:
     async with plain(world).running() as o:
         await o.do(PauseAgent(agent="worker"))
         thread = (await o.inject("worker", {"text": "x"})).thread_id

@@ -6,7 +6,7 @@ import pytest
 
 from organism.model.commands import PauseAgent, ResumeAgent
 from organism.model.events import Event
-from tests.flows.stage import PARTED, TurnedTime, at_gate, open_gate, play
+from tests.flows.stage import PARTED, at_gate, open_gate, play
 from tests.flows.world import MakeWorld
 
 COUNTER = """
@@ -149,42 +149,6 @@ async def test_a_waiting_handler_gives_back_its_slot_and_opens_its_line(world: M
         open_gate(o, "other line")
         assert await o.tenant.ended(other.thread_id, 10)
         assert (await o.thread(waits.thread_id))["status"] == "active"
-
-
-async def test_a_retry_that_is_due_waits_for_the_one_of_its_line_that_went_on(world: MakeWorld) -> None:
-    """The first waits in its ask while the second fails; its answer comes before the second is due again."""
-    time = TurnedTime()
-    made = world(
-        """
-        async def worker(payload: Ask, metadata: HandlerMetadata):
-            TRACE.append(f"{payload.text} begins")
-            if payload.text == "first":
-                await metadata.ask("echo", Ask("x"), timeout=1000)
-                await gate("first")
-            elif metadata.attempt == 1:
-                raise ValueError("not yet")
-            TRACE.append(f"{payload.text} ends")
-
-        async def echo(payload: Ask, metadata: HandlerMetadata):
-            await gate("echo")
-            return HandlerResponse.respond(Told("x"))
-        """,
-        {"worker": {"peers": ["echo"]}, "echo": {}},
-    )
-    async with made.running(on_disk=False, parts=time.parts()) as o:
-        thread = (await o.inject("worker", {"text": "first"})).thread_id
-        await at_gate(o, "echo")
-        await o.inject("worker", {"text": "second"}, thread_id=thread)
-        await o.until("message_retried")
-        open_gate(o, "echo")
-        await at_gate(o, "first")
-        await time.passes(o, 5)
-        open_gate(o, "first")
-        assert await o.tenant.ended(thread, 10)
-        handled = await o.until("message_handled", agent="worker", outcome="done")
-        again = await o.until("message_started", agent="worker", attempt=2)
-        assert play(o)["TRACE"] == ["first begins", "second begins", "first ends", "second begins", "second ends"]
-    assert again.position > handled.position
 
 
 async def test_agents_take_turns_for_the_slots_of_the_organism(world: MakeWorld) -> None:

@@ -72,9 +72,7 @@ async def mend(o: Running, disk: Disk) -> None:
 
 
 @FAULTS
-async def test_the_caller_is_told_that_it_is_unknown_and_the_same_key_does_it_once(
-    world: MakeWorld, fault: Fault
-) -> None:
+async def test_an_unknown_commit_is_told_and_the_same_key_does_it_once(world: MakeWorld, fault: Fault) -> None:
     disk = Disk()
     inject = Inject(to="worker", json={"text": "x"}, idempotency=ONCE)
     async with world(SOURCE, LISTENERS).running(parts=Parts(driver=disk)) as o:
@@ -214,9 +212,7 @@ async def _follow(o: Running, seen: list[tuple[int, str]]) -> None:
 
 
 @FAULTS
-async def test_a_disk_that_fails_again_at_the_first_commit_after_its_mending_is_survived_too(
-    world: MakeWorld, fault: Fault
-) -> None:
+async def test_a_disk_that_fails_again_after_its_mending_is_survived(world: MakeWorld, fault: Fault) -> None:
     disk = Disk()
     async with world(SOURCE, LISTENERS).running(parts=Parts(driver=disk)) as o:
         disk.fail(fault)
@@ -233,9 +229,7 @@ async def test_a_disk_that_fails_again_at_the_first_commit_after_its_mending_is_
 
 
 @FAULTS
-async def test_who_waits_for_the_end_of_a_thread_hears_of_it_though_the_commit_was_unknown(
-    world: MakeWorld, fault: Fault
-) -> None:
+async def test_who_waits_for_the_end_of_a_thread_hears_of_it(world: MakeWorld, fault: Fault) -> None:
     disk = Disk()
     async with world(SOURCE, LISTENERS).running(parts=Parts(driver=disk)) as o:
         waiting = asyncio.create_task(o.inject("echo2", {"text": "x"}, wait=True, seconds=20))

@@ -81,9 +81,7 @@ async def test_a_reload_meanwhile_is_refused_and_changes_nothing(world: MakeWorl
         assert (await o.inject("another", {"text": "here"}, wait=True)).replies == ({"text": "here"},)
 
 
-async def test_one_while_it_stops_begins_no_new_life_and_the_next_start_goes_on(
-    world: MakeWorld,
-) -> None:
+async def test_one_while_it_stops_begins_no_new_life(world: MakeWorld) -> None:
     source = """
 async def slow(payload: Ask, metadata: HandlerMetadata):
     await gate("slow")

@@ -91,9 +91,7 @@ async def fill(o: Running) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("is_clean", [True, False])
-async def test_the_log_from_its_beginning_gives_the_state_that_the_pump_decides_on_in_each_life(
-    world: MakeWorld, *, is_clean: bool
-) -> None:
+async def test_the_log_gives_the_state_that_the_pump_decides_on(world: MakeWorld, *, is_clean: bool) -> None:
     made = busy(world)
     async with made.running() as o:
         await fill(o)
@@ -109,9 +107,7 @@ async def test_the_log_from_its_beginning_gives_the_state_that_the_pump_decides_
 
 
 @pytest.mark.parametrize("is_clean", [True, False])
-async def test_everything_open_goes_on_after_a_restart_and_nothing_is_done_twice(
-    world: MakeWorld, *, is_clean: bool
-) -> None:
+async def test_all_that_is_open_goes_on_after_a_restart_once(world: MakeWorld, *, is_clean: bool) -> None:
     made = busy(world)
     async with made.running() as o:
         threads = await fill(o)
@@ -131,9 +127,7 @@ async def test_everything_open_goes_on_after_a_restart_and_nothing_is_done_twice
     assert ("stop" if is_clean else "death") in restarted
 
 
-async def test_a_reply_of_a_class_that_was_registered_when_first_used_is_read_again_after_a_restart(
-    world: MakeWorld,
-) -> None:
+async def test_a_reply_of_a_class_that_no_listener_names_outlives_a_restart(world: MakeWorld) -> None:
     made = world(BUSY + "\nasync def tail(payload: Ask, metadata):\n    told = await metadata.ask('held', payload)\n"
                  "    await gate('tail')\n    return HandlerResponse.respond(Told(type(told).__name__ + told.text))\n",
                  {"tail": {"peers": ["held"]}, "held": {}})  # fmt: skip
@@ -158,19 +152,6 @@ async def asker(payload: Ask, metadata: HandlerMetadata):
     TRACE.append("asker went on")
     await gate(payload.text)
 """
-
-
-async def test_a_message_that_ran_at_too_many_deaths_is_parked(world: MakeWorld) -> None:
-    made = world(WORKERS, {"worker": {}})
-    killer = await inject_and_crash_at(made, "killer", "worker", "killer")
-    for _ in range(2):
-        await crash_at(made, "killer")
-    async with made.running() as o:
-        dead = (await o.events("message_dead"))[0].data
-        assert (await o.thread(killer.thread_id))["status"] == "error"
-        assert play(o)["TRACE"] == []
-        assert len(await o.events("message_started")) == 3
-    assert (dead["code"], dead["attempts"]) == ("killed_process", 3)
 
 
 @pytest.mark.parametrize("texts", [("innocent", "killer"), ("killer", "innocent")])
@@ -275,7 +256,7 @@ async def _life(o: Running, time: TurnedTime, seconds: float) -> None:
 
 
 @pytest.mark.parametrize(("seconds", "is_paused"), [(1, True), (13, False)])
-async def test_a_server_that_dies_soon_after_its_start_five_times_starts_paused(
+async def test_a_server_that_dies_young_five_times_starts_paused(
     world: MakeWorld, seconds: float, *, is_paused: bool
 ) -> None:
     time = TurnedTime()
@@ -297,9 +278,7 @@ async def test_a_server_that_dies_soon_after_its_start_five_times_starts_paused(
         assert await o.tenant.ended(killer.thread_id, 10)
 
 
-async def test_a_life_that_handled_something_or_stopped_gracefully_is_no_part_of_a_crash_loop(
-    world: MakeWorld,
-) -> None:
+async def test_a_life_that_handled_something_or_stopped_is_no_crash_loop(world: MakeWorld) -> None:
     time = TurnedTime()
     made = world(WORKERS, CRASHING, retry={"attempts": 100})
     async with made.running(parts=time.parts()) as o:

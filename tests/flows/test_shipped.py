@@ -104,16 +104,6 @@ async def test_a_key_that_is_missing_is_told_by_its_variable(shipped: Path, monk
     assert "set the variable OPENAI_API_KEY" in dead.data["reason"]
 
 
-async def test_a_model_that_nobody_configured_is_not_called(shipped: Path) -> None:
-    async with running(shipped) as o:
-        outcome = await o.inject("summarizer", {"text": TEXT, "model": "gpt-9"}, wait=True)
-        (dead,) = await o.events("message_dead")
-        called = await o.events("model_called")
-    assert outcome.replies == ()
-    assert "gpt-9" in dead.data["reason"]
-    assert called == []
-
-
 async def test_a_new_agent_is_a_new_file_and_an_edit_of_one_is_served_after_a_reload(shipped: Path) -> None:
     folder = shipped.parent / "config" / "agents"
     clerk = (folder / "concise-de.yaml").read_text().replace("concise-de", "clerk")
@@ -188,46 +178,6 @@ async def test_every_message_is_ended_once(tmp_path: Path) -> None:
         ]
     assert len(sent) == 12
     assert sorted(sent) == sorted(ended)
-
-
-SCRIPT = """
-answers:
-  - when: {user: Dan, system: You are a friendly greeter.}
-    calls: [{name: shouter, arguments: {message: "Hello, Dan!", original_sender: console}}]
-  - when: {tool_result: no_reply}
-    text: I greeted Dan.
-"""
-
-
-def thinking_hello(folder: Path) -> Path:
-    """organism.yaml with a greeter without handler."""
-    for name in ("handlers", "config/agents"):
-        shutil.copytree(ROOT / name, folder / name)
-    (folder / "script.yaml").write_text(SCRIPT)
-    config = (ROOT / "organism.yaml").read_text()
-    handler = "    handler: handlers.hello.greet\n"
-    models = next(line for line in config.splitlines(keepends=True) if line.startswith("models:"))
-    assert handler in config
-    config = config.replace(handler, "    model: talker\n")
-    path = folder / "organism.yaml"
-    path.write_text(config.replace(models, f"{models}  talker: {{provider: scripted, script: script.yaml}}\n"))
-    return path
-
-
-async def test_a_greeter_without_a_handler_greets_by_its_model(tmp_path: Path) -> None:
-    async with running(thinking_hello(tmp_path)) as o:
-        outcome = await o.inject("greeter", {"name": "Dan"}, wait=True)
-        sent = [(event.data["from"], event.data["to"]) for event in await o.events("message_sent")]
-    assert sent == [
-        ("console", "greeter"),
-        ("greeter", "shouter"),
-        ("shouter", "response-handler"),
-        ("response-handler", "console"),
-        ("greeter", "console"),
-    ]
-    assert outcome.replies == ({"message": "HELLO, DAN!"}, {"text": "I greeted Dan.", "citations": []})
-    assert outcome.thread is not None
-    assert outcome.thread["status"] == "completed"
 
 
 PLAIN = "organism: {name: plain}\nlisteners: []\n"

@@ -88,9 +88,7 @@ async def test_what_runs_longer_than_its_grace_is_let_go_and_starts_again_in_the
     assert started == [None, *["stop"] * 5]
 
 
-async def test_the_stop_is_the_last_event_of_its_life_and_the_next_one_knows_that_it_was_graceful(
-    world: MakeWorld,
-) -> None:
+async def test_the_stop_is_the_last_event_and_the_next_life_knows_of_it(world: MakeWorld) -> None:
     made = world(SOURCE.format(then="pass"), LISTENERS)
     async with made.running():
         pass
@@ -106,9 +104,7 @@ async def test_the_stop_is_the_last_event_of_its_life_and_the_next_one_knows_tha
     assert [event.data["life"] for event in started] == [1, 2, 3]
 
 
-async def test_an_injection_that_was_accepted_just_before_the_stop_is_handled_in_the_next_life(
-    world: MakeWorld,
-) -> None:
+async def test_an_injection_accepted_before_the_stop_is_handled_afterwards(world: MakeWorld) -> None:
     made = world(SOURCE.format(then="pass"), LISTENERS)
     async with made.running() as o:
         injecting = [asyncio.create_task(o.inject("worker", {"text": f"{n}"})) for n in range(20)]

@@ -45,9 +45,7 @@ async def dead_letters(o: Running) -> list[dict[str, Any]]:
     return found
 
 
-async def test_an_injection_without_a_thread_begins_one_and_ends_it_in_the_unit_that_closed_the_last(
-    world: MakeWorld,
-) -> None:
+async def test_an_injection_begins_a_thread_and_its_last_end_ends_it(world: MakeWorld) -> None:
     async with world(SOURCE, {"worker": {}}).running() as o:
         first = await o.inject("worker", {"text": "a"}, wait=True)
         second = await o.inject("worker", {"text": "a"}, wait=True)

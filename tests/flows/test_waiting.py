@@ -10,7 +10,6 @@ import pytest
 from organism.errors import AlreadyResolved, NotFound
 from organism.model.commands import (
     Command,
-    KillThread,
     PauseAgent,
     PauseOrganism,
     PauseThread,
@@ -131,22 +130,6 @@ async def test_of_several_pauses_the_last_resume_lets_it_go_on(
     assert handled.position > resumed
 
 
-async def test_a_handler_that_a_pause_holds_at_its_step_can_be_killed(world: MakeWorld) -> None:
-    async with world(ASKING.format(body="await gate('first'); " + ASK), LISTENERS).running() as o:
-        thread = (await o.inject("asker", {"text": "x"})).thread_id
-        await at_gate(o, "first")
-        await o.do(PauseAgent(agent="asker"))
-        open_gate(o, "first")
-        await o.inject("slow", {"text": "meanwhile"})
-        await o.do(KillThread(thread_id=thread))
-        await o.do(ResumeAgent(agent="asker"))
-        other = await o.inject("asker", {"text": "other"})
-        open_gate(o, "slow")
-        assert await o.tenant.ended(other.thread_id, 10)
-        assert o.pump.state.boxes.running == 0
-        assert "ends x" not in play(o)["TRACE"]
-
-
 async def test_a_handler_whose_listener_is_removed_while_it_waits_goes_on_to_its_end(world: MakeWorld) -> None:
     made = world(ASKING.format(body=ASK), LISTENERS)
     async with made.running() as o:
@@ -168,9 +151,7 @@ async def approver(payload: Ask, metadata: HandlerMetadata):
 
 
 @pytest.mark.parametrize("decision", ["approve", "reject"])
-async def test_a_human_s_word_comes_once_reaches_the_handler_after_a_restart_and_in_a_pause_it_waits(
-    world: MakeWorld, decision: Any
-) -> None:
+async def test_a_human_s_word_counts_once_and_waits_for_a_restart_and_a_pause(world: MakeWorld, decision: Any) -> None:
     made = world(APPROVING, {"approver": {}})
     async with made.running() as o:
         thread = (await o.inject("approver", {"text": "x"})).thread_id
