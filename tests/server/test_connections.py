@@ -50,27 +50,6 @@ def test_a_token_may_have_a_thousand_sockets_and_each_tenant_counts_by_itself() 
     assert registry.count == 1001
 
 
-def test_a_token_may_send_as_many_commands_a_second_as_its_rate_says() -> None:
-    clock = Turned()
-    registry, who = registry_of(clock), Connected("ci", rate=3).who
-    for _ in range(3):
-        clock.now += 0.25
-        registry.note_command(who)
-    with pytest.raises(RateLimitExceeded, match="3 commands a second"):
-        registry.note_command(who)
-    clock.now += 0.5
-    registry.note_command(who)
-    with pytest.raises(RateLimitExceeded):
-        registry.note_command(who)
-
-
-def test_whoever_has_no_token_any_more_is_dismissed() -> None:
-    registry, guest = registry_of(Turned()), Connected("ci")
-    registry.add(guest)
-    registry.review()
-    assert guest.dismissed == 4401
-
-
 WANTED: Wanted = {
     "acme": {
         "ci": ["read"],

@@ -82,26 +82,22 @@ def looked(monkeypatch: pytest.MonkeyPatch) -> list[Event]:
     return found
 
 
-async def by_socket(server: Served, query: str) -> list[dict[str, Any]]:
-    """What a WebSocket is sent after a position of the past."""
+async def caught_up(server: Served, query: str) -> AsyncIterator[tuple[str, list[dict[str, Any]]]]:
+    """What a WebSocket and a stream are sent after a position of the past."""
     async with server.socket(f"?since=3&{query}") as socket:
-        return await Frames(socket).until("caught_up")
-
-
-async def by_stream(server: Served, query: str) -> list[dict[str, Any]]:
-    """The same by SSE."""
+        yield "socket", await Frames(socket).until("caught_up")
     async with listening(server, f"?since=3&{query}") as events:
-        return [frame for _, frame in await events.until("caught_up")]
+        yield "stream", [frame for _, frame in await events.until("caught_up")]
 
 
 async def read_for_nothing(server: Served, looked: list[Event]) -> AsyncIterator[tuple[str, int]]:
     """Each look that finds nothing, and how many events were read for it."""
     for query in FILTERS:
-        for way in (by_socket, by_stream):
-            looked.clear()
-            frames = await way(server, query)
+        looked.clear()
+        async for way, frames in caught_up(server, query):
             assert {frame["event"] for frame in frames} <= OWN
-            yield f"{way.__name__} {query}", len(looked)
+            yield f"{way} {query}", len(looked)
+            looked.clear()
     for query in LOOKS:
         looked.clear()
         assert (await server.get(f"/log?{query}"))["events"] == []

@@ -42,9 +42,8 @@ async def codes_of_all_acts(server: Served) -> dict[str, str]:
     return codes
 
 
-@pytest.mark.parametrize("on_disk", [False, True])
-async def test_who_asks_for_new_work_during_the_stop_is_told_that_it_stops(tmp_path: Path, *, on_disk: bool) -> None:
-    async with served(HELLO, tmp_path / "data" if on_disk else None) as server:
+async def test_who_asks_for_new_work_during_the_stop_is_told_that_it_stops(tmp_path: Path) -> None:
+    async with served(HELLO, tmp_path / "data") as server:
         with logged(level="warning") as log:
             await server.organism.stop()
             codes = await codes_of_all_acts(server)
