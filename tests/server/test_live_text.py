@@ -247,24 +247,16 @@ async def test_a_filter_that_shows_more_shows_what_is_not_in_the_log_yet(theatre
     ]
 
 
-async def test_a_batch_has_a_frame_for_each_piece(theatre: Theatre) -> None:
-    sink, _ = theatre.watch(0, Filter(form=as_array))
-    await sink.until("caught_up")
-    await theatre.begin()
-    await reached(sink, theatre)
-    theatre.speak("a")
-    last = sink.whole()[-1]
-    assert [frame["data"] for frame in last] == [{"id": "m1", "delta": "a", "offset": 0}]
-
-
-async def test_each_piece_is_encoded_once_for_all_viewers(theatre: Theatre) -> None:
+async def test_each_piece_is_encoded_once_for_all_viewers_and_a_frame_for_itself_in_a_batch(theatre: Theatre) -> None:
     sinks = [theatre.watch(0)[0] for _ in range(5)]
+    batch, _ = theatre.watch(0, Filter(form=as_array))
     await theatre.begin()
-    for sink in sinks:
+    for sink in (*sinks, batch):
         await reached(sink, theatre)
     theatre.speak("a")
     assert [text_of(sink.frames()) for sink in sinks] == ["a"] * 5
     assert len({id(sink.written[-1]) for sink in sinks}) == 1
+    assert [frame["data"] for frame in batch.whole()[-1]] == [{"id": "m1", "delta": "a", "offset": 0}]
 
 
 async def test_nobody_listens_once_nobody_watches(theatre: Theatre) -> None:

@@ -245,21 +245,3 @@ async def test_an_organism_calls_the_tools_of_another(
         message = "invalid_field: nothing can be divided by zero."
         assert refused.replies == ({"code": "upstream_error", "message": message},)
     assert (await shared.get("/threads?limit=1"))["threads"][0]["participants"] == ["console", "calculator"]
-
-
-async def test_a_server_that_takes_no_token_of_ours_is_told_to_who_calls(
-    shared: Served, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("FAR", "wrong")
-    config = tmp_path / "organism.yaml"
-    config.write_text(
-        "organism: {name: near}\n"
-        f"tools: {{mcp: {{far: {{url: '{shared.url}/mcp', token_env: FAR}}}}}}\n"
-        "listeners: [{name: far__calculator}]\n"
-    )
-    async with running(config) as near:
-        done = await near.inject("far__calculator", {"json": "{}"}, wait=True)
-        assert done.replies[0]["code"] == "upstream_error"
-        assert done.replies[0]["message"].startswith("The MCP server far cannot be reached: ")
-        assert "401" in done.replies[0]["message"]
-        assert TOKEN not in done.replies[0]["message"]

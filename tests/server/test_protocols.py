@@ -149,12 +149,6 @@ async def test_a_host_in_the_target_counts_and_the_headers_does_not(connection: 
     assert (await connection.answer()).startswith(b"HTTP/1.1 %d " % status)
 
 
-@pytest.mark.parametrize("coding", ["gzip, chunked", "gzip", "chunked, chunked", "identity", "xchunked"])
-async def test_a_body_of_another_coding_is_refused(connection: Raw, coding: str) -> None:
-    connection.send(f"{HEAD}Transfer-Encoding: {coding}\r\n\r\n0\r\n\r\n")
-    assert (await connection.rest()).startswith(b"HTTP/1.1 400")
-
-
 UPGRADE = (
     "Host: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
     "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n"
