@@ -261,8 +261,7 @@ def required(value: str | None, pointer: str, what: str) -> str:
 
 def caller_fields(call: Call) -> dict[str, Any]:
     """Keywords for an ``Inject``. Raises ``InvalidField``."""
-    keys = {name: name.lower().encode() for name in CALLER}
-    said = {name: call.header(key) for name, key in keys.items() if key in call.headers}
+    said = {name: call.header(key) for name in CALLER if (key := name.lower().encode()) in call.headers}
     fields: dict[str, Any] = {}
     if DEPTH in said:
         fields["caller_depth"] = whole_number(said[DEPTH], f"headers.{DEPTH.lower()}", 0, MOST_DEPTH)

@@ -53,7 +53,6 @@ class ConnectionRegistry:
         subscribers.add(subscriber)
 
     def remove(self, subscriber: Subscriber) -> None:
-        """The connection is over."""
         subscribers = self._subscribers[subscriber.who.credential]
         subscribers.discard(subscriber)
         if not subscribers:
@@ -64,7 +63,6 @@ class ConnectionRegistry:
         self._answers[answer] = who
 
     def remove_answer(self, answer: OpenAnswer) -> None:
-        """The answer is over."""
         self._answers.pop(answer, None)
 
     def note_command(self, who: Principal) -> None:
