@@ -1,7 +1,7 @@
-"""The actor: one message at a time → the handler's answer. The one place where a handler's exceptions end.
+"""The actor: one message → the handler's answer. The one place where a handler's exceptions end.
 
-What came back from a handler is made plain here: its own classes may lie and raise in every method, and inside a
-decision that would leave state and log different. Payloads are made plain by ``respond.seal``.
+What a handler returns is made plain here, since its own classes may raise in any method, and inside a decision that
+would leave state and log different. Payloads are made plain by ``respond.seal``.
 """
 
 from __future__ import annotations
@@ -30,10 +30,7 @@ class WrongReturn(TypeError):
 
 
 async def run(handling: Handling, finished: Callable[[Handling, Responses | Failure], None]) -> None:
-    """Run the handler and call ``finished``. Whatever the handler raises ends here, ``SystemExit`` too (G7).
-
-    A fault of the pump itself makes it fold its state again.
-    """
+    """Run the handler and call ``finished``. Whatever the handler raises ends here, ``SystemExit`` too (G7)."""
     if handling.dead:
         return
     outcome = await _outcome(handling)

@@ -141,10 +141,7 @@ async def _why_asked(handling: Handling, payload: Any) -> str:
 
 
 def _is_tainted(rules: Rules, message: Message) -> bool:
-    """Whether an agent sent it that had read the text of others, or listeners with code passed such an agent's text on.
-
-    An agent's own ``taint: allow`` lets it act on what it has read.
-    """
+    """Whether an agent that had read the text of others sent it, and does not say ``taint: allow``; or passed it on."""
     if len(message.authors) < 2:  # noqa: PLR2004 - the agent, and somebody else
         return False
     sender = rules.listeners.get(message.sender)

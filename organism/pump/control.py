@@ -1,8 +1,4 @@
-"""Control: what operators decide, as events. Each function makes one decision; the pump writes it.
-
-A decision that has nothing to do adds no event. What the decision needs from the log (a dead letter, an approval) is
-read before it and given here.
-"""
+"""Control: what operators decide, as events. A decision that has nothing to do adds no event."""
 
 from __future__ import annotations
 

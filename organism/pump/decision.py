@@ -1,8 +1,7 @@
 """A decision: a unit being made. Its events are folded as they are added; it says what follows once it is on disk.
 
-``State.decide`` begins one, ``Decision.add`` adds events, and ``Decision.close`` completes it: the starts that it makes
-possible and the end of its thread join the same unit. Decisions are made in the loop's thread without awaiting, so each
-one sees the state that the one before it left.
+``State.decide`` begins one, ``Decision.add`` adds events, ``Decision.close`` adds the starts that it makes possible and
+the end of its thread. Decisions are made without awaiting, so each sees the state that the one before it left.
 """
 
 from __future__ import annotations

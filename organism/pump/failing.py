@@ -13,10 +13,7 @@ DEAD_LETTER: Final = {"code": "dead_letter", "message": "The message became a de
 
 
 class Failure(NamedTuple):
-    """Why a handling failed: the ``code`` and the text of its dead letter, should it become one.
-
-    ``is_final``: no further attempt can succeed.
-    """
+    """Why a handling failed, as a dead letter says it. ``is_final``: no further attempt can succeed."""
 
     code: str
     text: str

@@ -1,8 +1,7 @@
 """The feed: text of blocks under way, heard before it is in the log. One for each tenant.
 
-Each piece names its block's start by position and how much of the block lies before it, so that a listener can put
-it between the events that the log gives (``Live``). Nothing is queued for anybody: who has missed a piece gets
-its text from the log, where it comes gathered.
+Each piece names its block's start by position and its offset in the block, so that a listener can put it between the
+events of the log (``Live``). Nothing is queued: a missed piece is read from the log, where it comes gathered.
 """
 
 from __future__ import annotations
@@ -16,10 +15,7 @@ from organism.model.run import BLOCKS, RunEntry
 
 
 class Delta(NamedTuple):
-    """A piece of a block's text.
-
-    ``start`` is the position of the block's start, ``offset`` counts the characters before it.
-    """
+    """A piece of a block's text: ``start`` is the block's position, ``offset`` counts the characters before it."""
 
     thread: str
     message: str

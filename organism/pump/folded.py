@@ -1,7 +1,4 @@
-"""What decisions rest on: open messages, what they have shown, what was spent, what is confirmed; and its snapshot.
-
-A snapshot is disposable: the log gives the same state, only later.
-"""
+"""What decisions rest on: open messages, what they have shown, what was spent, what is confirmed; and its snapshot."""
 
 from __future__ import annotations
 

@@ -38,10 +38,7 @@ class KeysInUse:
         look_up: Callable[[], Awaitable[T | None]],
         act: Callable[[], Coroutine[Any, Any, T]],
     ) -> T:
-        """What ``look_up`` finds was answered, else what ``act`` gives. Raises ``RequestInProgress`` and what they do.
-
-        A caller who goes away does not undo the act, nor free its key.
-        """
+        """What ``look_up`` finds, else what ``act`` gives, even if the caller leaves. Raises ``RequestInProgress``."""
         self._refuse(once)
         if (first := await look_up()) is not None:
             return first

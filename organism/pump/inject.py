@@ -42,8 +42,7 @@ def hold_room(state: State, name: str) -> None:
 def payload(rules: Rules, command: Inject, listener: Listener) -> object:
     """The command's payload as an object of the receiver's class.
 
-    Raises ``InvalidPayload`` with every fault, and ``SpoofAttempt`` for an envelope that claims another sender,
-    receiver or thread than the command's (S12).
+    Raises ``InvalidPayload`` with every fault; ``SpoofAttempt`` for an envelope of other ends or another thread (S12).
     """
     name = listener.payload_class.__name__
     terms = rules.terms(listener.name)

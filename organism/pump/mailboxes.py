@@ -2,8 +2,7 @@
 
 A *line* is the messages of one thread for one agent: one at a time, in order of position. A mailbox takes turns between
 its lines, so a thread with ten thousand messages waiting delays another by one handling. Handlers that waited in a step
-go on before anything new starts. Nothing here reads a clock, awaits or logs: the pump asks ``resumed()`` and
-``starts()`` at each decision and records what they answer.
+go on before anything new starts. The pump asks ``resumed()`` and ``starts()`` at each decision.
 """
 
 from __future__ import annotations
@@ -27,10 +26,9 @@ class Reserved(Struct, eq=False):
 
 
 class Line(Struct, eq=False):
-    """One thread's messages for one agent.
+    """One thread's messages for one agent; ``ready``: it is in its mailbox's ring.
 
-    ``busy`` is the message whose handler holds the line now; ``waiters`` counts the handlers that wait in a step and
-    come back to it. ``ready``: it is in its mailbox's ring.
+    ``busy`` is the message whose handler holds the line; ``waiters`` counts the handlers that wait in a step.
     """
 
     box: Mailbox
@@ -170,10 +168,7 @@ class Mailboxes(Struct, eq=False):
         return found
 
     def _next_of(self, box: Mailbox) -> Message | None:
-        """Start one message of the box, if it has a free slot and a ready line.
-
-        A line that can't start leaves the ring; whatever makes it ready again offers it again.
-        """
+        """Start one message of the box, if a slot is free and a line ready. Lines that can't start leave the ring."""
         ring = box.ring
         while ring and box.running < box.limit and not box.paused:
             line = ring.popleft()

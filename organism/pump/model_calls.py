@@ -1,8 +1,7 @@
 """A model's call as a step of a handling (adr/0027).
 
-The unit that begins the step reserves what the call may cost, the unit that records it settles what it did cost; the
-call itself runs between the two in a task of its own, and what the model says is shown as it comes. A call that died
-with the process is made again.
+The unit that begins the step reserves what the call may cost, the unit that records it settles what it did cost. The
+call runs between the two in a task of its own, shown as it comes. One that died with the process is made again.
 """
 
 from __future__ import annotations
@@ -264,10 +263,7 @@ class RunningCall:
 
 
 def _completion_json(completion: Completion, shown: str, *, whole: bool) -> bytes:
-    """The completion as its step records it. ``shown`` is the id of its block, if it has one.
-
-    A text that the block holds ``whole`` is not stored twice.
-    """
+    """The completion as its step records it; ``shown`` is its block, which may hold the text ``whole`` already."""
     body = {**asdict(completion), "cost_usd": str(completion.cost_usd)}
     if whole:
         del body["text"]

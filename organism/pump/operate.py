@@ -1,7 +1,4 @@
-"""Operate: carry out commands. Each is looked up, decided and written once.
-
-With an idempotency key its answer is kept.
-"""
+"""Operate: carry out commands. Each is decided and written once; with an idempotency key its answer is recorded."""
 
 from __future__ import annotations
 
@@ -121,10 +118,7 @@ class Operator:
         return None if row is None else row["body"]
 
     def answer(self, decision: Decision, once: c.Idempotency | None, body: dict[str, Any], back: int) -> None:
-        """Record the answer in the act's own unit; ``back`` is how far before this event the answer's position lies.
-
-        Negative: after it.
-        """
+        """Record the answer in the act's own unit; its position lies ``back`` before this event."""
         if once is not None:
             data = {
                 "key": once.key,
@@ -346,10 +340,7 @@ async def known_thread(pump: Pump, thread_id: str) -> Row:
 
 
 async def reopening(pump: Pump, command: c.Command, thread_id: str) -> dict[str, Any]:
-    """What a reopening of an ended thread records: its open dead letters, its pause, what outlived its end.
-
-    Raises ``ThreadKilled`` or ``StalePosition``.
-    """
+    """What reopening a thread records: dead letters, pause, what outlived its end. Raises ``ThreadKilled``."""
     row = await known_thread(pump, thread_id)
     if row["status"] == "killed":
         raise ThreadKilled(
@@ -369,10 +360,7 @@ async def reopening(pump: Pump, command: c.Command, thread_id: str) -> dict[str,
 
 
 async def indeterminate(pump: Pump, effect: str) -> Step:
-    """The step of an effect (``MESSAGE:STEP``) of which nobody knows what became of it.
-
-    Raises ``AlreadyResolved`` if that was so once, else ``NotFound``.
-    """
+    """The step of an indeterminate effect (``MESSAGE:STEP``). Raises ``AlreadyResolved`` or ``NotFound``."""
     message_id, _, number = effect.rpartition(":")
     if _NUMBER.fullmatch(number):
         step = pump.state.routing.step(message_id, int(number))

@@ -25,10 +25,9 @@ from organism.pump.runtime import Runtime
 
 
 class Pump:
-    """Runs one tenant's messages.
+    """Runs one tenant's messages. ``handlings`` are those whose end is not decided.
 
-    ``on_broken`` is called when state and log may differ: the state must be folded again. ``handlings`` are those whose
-    end is not decided.
+    ``on_broken`` is called when state and log may differ: the state must be folded again.
     """
 
     def __init__(self, log: Log, state: State, chance: Random, on_broken: Callable[[BaseException], None]) -> None:
@@ -162,10 +161,7 @@ class Pump:
         return any(handling.has_slot or handling.is_in_call() for handling in self.handlings)
 
     def drop_all(self) -> None:
-        """This pump's state was given up, or its tenant stops: what the handlers still do comes to nothing.
-
-        Units that reach the disk from now on start no handler.
-        """
+        """The state was given up, or the tenant stops: handlers do nothing more, and none starts from now on."""
         self._is_dropped = True
         for handling in self.handlings:
             handling.end()

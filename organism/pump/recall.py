@@ -22,10 +22,7 @@ class Unreadable(Exception):
 
 
 async def payload_of(log: Log, rules: Rules, message: Message) -> Any:
-    """A waiting message's payload, checked against today's schema.
-
-    Those behind it in its line get theirs on the same occasion.
-    """
+    """A waiting message's payload, checked against today's schema; those behind it in its line are read along."""
     waiting, follower = {message.position: message}, message.line.head
     while follower is not None and follower.payload is None and len(waiting) < READ_AHEAD:
         waiting[follower.position] = follower

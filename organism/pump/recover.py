@@ -30,10 +30,7 @@ SNAPSHOT_EVENTS: Final = 20_000
 
 @dataclass(frozen=True, slots=True)
 class Life:
-    """What a new life says of itself.
-
-    The organism's name, its configuration and listeners, as ``organism_started`` holds them.
-    """
+    """What ``organism_started`` says of a new life: the organism's name, its configuration and listeners."""
 
     name: str
     version: str
@@ -60,10 +57,7 @@ async def fold(log: Log) -> Folded:
 
 
 async def begin_life(pump: Pump, life: Life, *, clean: bool | None = None) -> None:
-    """Record the new life, lay out what is open, and start what may start.
-
-    ``clean`` overrides what the log says of the stop.
-    """
+    """Record the new life and start what may start. ``clean`` overrides what the log says of the stop."""
     state = pump.state
     removed = sorted(set(await _listeners_before(pump)) - {listener["name"] for listener in life.listeners})
     decision = state.decide(None)

@@ -1,7 +1,4 @@
-"""Replay.
-
-A dead letter is sent again, in its thread, in the call that it stood in, so that its answer finds the same caller.
-"""
+"""Replay: a dead letter is sent again, in its thread and its call, so that its answer finds the same caller."""
 
 from __future__ import annotations
 

@@ -57,10 +57,7 @@ def signed(handling: Handling, data: dict[str, Any], more: frozenset[str] = NOBO
 
 
 def send(decision: Decision, handling: Handling, to: str, payload: object, step: Step | None = None) -> Refused | None:
-    """Send a request to ``to``, to each of its group; with ``step``, as the request of that ask.
-
-    A ``Mended`` payload is one that a model wrote: what was done to its text is noted on the message.
-    """
+    """Send a request to ``to``, to each of its group; with ``step``, as that ask's. Notes what was ``Mended``."""
     message, (plain, _) = handling.message, unmended(payload)
     sender = Sender(handling.listener, message.depth + 1, message.thread.open)
     if to == SYSTEM_TODO:

@@ -1,7 +1,4 @@
-"""Route: may this payload go there, and who gets it.
-
-A refusal tells the sender little and the operator all.
-"""
+"""Route: may this payload go there, and who gets it. A refusal tells the sender little and the operator all."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The rules of one configuration: listeners, groups, codec; and a listener as a tool that a model may call.
-
-A reload makes new rules; a handling keeps those it began with.
-"""
+"""The rules of one configuration: a reload makes new ones; a handling goes on with those that it began with."""
 
 from __future__ import annotations
 
@@ -28,7 +25,7 @@ _NO_PARAMETER: Final = frozenset({"$schema", "title", "description"})
 class Rules:
     """``generation`` numbers a process's configurations, so that no payload decoded under one is used under another.
 
-    ``bound`` is the code of shipped tools, bound to the tenant; those on the shelf take messages like any listener.
+    ``bound`` is the code of shipped tools, bound to the tenant; shipped tools take messages like any listener.
     """
 
     __slots__ = ("_names", "_terms", "codec", "generation", "groups", "limits", "listeners", "retry", "settings")
@@ -81,10 +78,7 @@ class Rules:
 
 
 def payload_classes(settings: Settings) -> tuple[type, ...]:
-    """Every class that a configuration names.
-
-    What listeners take, the replies in their annotations, those that they are known to give, the organism's own.
-    """
+    """Every class that a configuration names: what listeners take and give, and the organism's own."""
     found: dict[type, None] = dict.fromkeys(OWN_PAYLOADS)
     for listener in (*settings.listeners, *settings.shelf):
         found[listener.payload_class] = None

@@ -1,8 +1,7 @@
 """Share: the slots of the process, divided fairly among the tenants that have work (S4).
 
 A free slot goes to the tenant that has work waiting and holds the fewest; among equals to the one whose turn is longest
-ago. So no tenant starves, each of them gets to an equal share as soon as others' handlings end, and no slot is idle
-while anybody could use it. A tenant alone has all slots and is never measured.
+ago. So no tenant starves and no slot is idle while anybody could use it. A tenant alone has all slots.
 """
 
 from __future__ import annotations
@@ -15,10 +14,9 @@ from organism.pump.runtime import Runtime
 
 
 class Share:
-    """Divides ``limit`` slots among the tenants that joined.
+    """Divides ``limit`` slots among the tenants that joined: each takes its slots in its own decisions.
 
-    A tenant takes slots in its own decisions, each of which is measured first. If others wait meanwhile, the share
-    looks at the end of the loop's turn what is free by then, and makes an empty decision in the name of who is next.
+    If others wait meanwhile, an empty decision for who is next is made at the end of the loop's turn.
     """
 
     def __init__(self, limit: int = 0) -> None:

@@ -1,8 +1,7 @@
 """Spend: what a model's call may cost, decided before it is made, and what it did cost, recorded with its answer.
 
-A call is made only if all that it may use fits into what is left of each budget over it, what others hold counted as
-used. So calls at once never spend more than there is. A call that names no length for its answer gets a share of what
-is left, so that calls made at the same time find something too.
+A call is made only if all that it may use fits into what is left of each budget, what others hold counted as used. One
+that names no length for its answer gets a share of what is left, so that calls at the same time find something too.
 """
 
 from __future__ import annotations
@@ -160,10 +159,7 @@ def settle(decision: Decision, call: ModelCall, outcome: Outcome) -> None:
 
 
 def settle_lost(decision: Decision, message: Message, step_number: int) -> None:
-    """A call died with its process, or was killed: what was reserved for it counts as spent.
-
-    Nothing is added if the step is no call or was settled: it may be called wherever a step is closed.
-    """
+    """A call died with its process, or was killed: what it had reserved counts as spent. Others are left alone."""
     held = decision.state.routing.spend.open.get(key_of({"message": message.id, "step": step_number}))
     if held is not None:
         _settle_lost(decision, held)

@@ -1,8 +1,7 @@
 """What a handling shows of itself while it runs: entries of its run, and text as it comes.
 
-An entry is known by its type and its ``id``: the first of them in a handling is the first in the log, whether this
-attempt wrote it or one before. So what the log holds is not shown again. Listeners of the feed hear each piece of a
-block's text as soon as the block's start is on disk; the log gets the text gathered, once a second and at its end.
+An entry is known by its type and its ``id``: what the log holds of it, from this attempt or one before, is not shown
+again. Listeners of the feed hear each piece of text as soon as its block's start is on disk; the log gets it gathered.
 """
 
 from __future__ import annotations
@@ -75,10 +74,9 @@ def _has_half(text: str) -> bool:
 
 
 class Block:
-    """A message or thought that is shown while its text comes.
+    """A message or thought that is shown while its text comes, until it ``is_over``: it has ended, or was cut.
 
-    ``length`` counts its characters; so many of them are ``appended`` to the log. Nothing more comes of one that
-    ``is_over``: it has ended, or was cut.
+    ``length`` counts its characters; so many of them are ``appended`` to the log.
     """
 
     __slots__ = (

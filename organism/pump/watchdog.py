@@ -24,8 +24,7 @@ IDLE: Final = ("/asyncio/runners.py", "/selectors.py")
 class Watchdog:
     """Looks from a thread of its own whether the loop still turns.
 
-    The stack goes to the server's log at once, and as the event ``loop_blocked`` into the organism's log when the
-    loop turns again.
+    The stack goes to the server's log at once, and as ``loop_blocked`` into the organism's when the loop turns again.
     """
 
     def __init__(self, writable: Callable[[], Runtime | None]) -> None:
