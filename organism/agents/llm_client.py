@@ -62,7 +62,7 @@ async def acall(
         model=model,
         cost_usd=exact(told) if told is not None and is_told else NOTHING,
         cost_source="upstream" if is_told else "zero",
-        served_by=_served_by(os.environ),
+        served_by="openai" if any(_configured()) else "offline",
     )
 
 
@@ -83,7 +83,8 @@ async def stream(
         max_tokens=max_tokens,
         timeout_s=TIMEOUT_S,
     )
-    provider = _provider(os.environ)
+    key, url = _configured()
+    provider: Provider = OpenAIProvider(url, key, API_KEY if key else None) if key or url else Offline()
     try:
         async with aclosing(provider.stream(request)) as parts:  # type: ignore[type-var]  # each provider's is a generator
             async for part in parts:
@@ -114,15 +115,10 @@ def _logger() -> Any:
     return structlog.get_logger("organism.llm_client")
 
 
-def _served_by(environment: Mapping[str, str]) -> str:
-    return "openai" if any(environment.get(name, "").strip() for name in (API_KEY, BASE_URL)) else "offline"
-
-
-def _provider(environment: Mapping[str, str]) -> Provider:
-    if _served_by(environment) == "offline":
-        return Offline()
-    key, url = (environment.get(name, "").strip() or None for name in (API_KEY, BASE_URL))
-    return OpenAIProvider(url, key, API_KEY if key else None)
+def _configured() -> tuple[str | None, str | None]:
+    """The key and the address that the environment gives; without both the offline model answers."""
+    key, url = (os.environ.get(name, "").strip() or None for name in (API_KEY, BASE_URL))
+    return key, url
 
 
 def _waited_for(answer: Coroutine[Any, Any, Result]) -> Result:

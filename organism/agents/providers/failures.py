@@ -8,6 +8,7 @@ from __future__ import annotations
 import email.utils
 import math
 import re
+import ssl
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -130,7 +131,7 @@ class Failures:
         if isinstance(cause, transport.Unreadable):
             return self.malformed(str(cause))
         if cause is not None:
-            return self._broken(transport.breakdown(cause), connect_s, has_begun=has_begun)
+            return self._broken(cause, connect_s, has_begun=has_begun)
         # Both SDKs call these alike. An error within an answer comes without a status, or with that of success.
         report = server_error(getattr(error, "body", None))
         if (status := getattr(error, "status_code", 0)) < LOWEST_REDIRECT:
@@ -163,14 +164,19 @@ class Failures:
     def malformed(self, what: str) -> ProviderError:
         return ProviderError("malformed", f"{self.access.host} answered {what}; is `base_url` that of such an API?")
 
-    def _broken(self, breakdown: str, connect_s: float, *, has_begun: bool) -> ProviderError:
-        if breakdown == "connect_timeout":
+    def _broken(self, error: BaseException, connect_s: float, *, has_begun: bool) -> ProviderError:
+        """The error for a connection that was not made, or that broke."""
+        import httpx2
+
+        if isinstance(error, httpx2.ConnectTimeout):
             return self.late("could not be connected to", connect_s)
-        if breakdown == "broken":
+        if not isinstance(error, httpx2.ConnectError | ssl.SSLError):
             hung_up = ProviderError("unavailable", f"{self.access.host} hung up before it answered.")
             return self.cut() if has_begun else hung_up
-        untrusted = breakdown == "untrusted"
-        why = "does not show a certificate that is trusted here" if untrusted else "cannot be reached"
+        cause: BaseException | None = error
+        while cause is not None and not isinstance(cause, ssl.SSLCertVerificationError):
+            cause = cause.__cause__ or cause.__context__
+        why = "cannot be reached" if cause is None else "does not show a certificate that is trusted here"
         return ProviderError("unavailable", f"{self.access.host} {why}; is it running, and is `base_url` right?")
 
     def _unauthorized(self, status: int) -> str:

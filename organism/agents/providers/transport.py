@@ -1,4 +1,4 @@
-"""The connections below a vendor's SDK: which headers go out, how much is read, what a broken one means.
+"""The connections below a vendor's SDK: which headers go out, and how much is read.
 
 Imported at the first call of a model, with the SDK.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 import ssl
 from collections.abc import AsyncIterator, Mapping
-from typing import Final, Literal
+from typing import Final
 
 import httpx2
 
@@ -34,8 +34,6 @@ SENT_HEADERS: Final = frozenset(
 
 ERRORS: Final = (httpx2.HTTPError, httpx2.StreamError, OSError)
 """What a connection raises where an SDK does not wrap it; a TLS record that cannot be read is an ``OSError``."""
-
-Breakdown = Literal["connect_timeout", "untrusted", "unreachable", "broken"]
 
 
 class Unreadable(httpx2.TransportError):
@@ -126,15 +124,3 @@ class _Beginning(_Bounded):
             left -= len(chunk)
             if left <= 0:
                 return
-
-
-def breakdown(error: BaseException) -> Breakdown:
-    """What an error of the connection means."""
-    if isinstance(error, httpx2.ConnectTimeout):
-        return "connect_timeout"
-    if not isinstance(error, httpx2.ConnectError | ssl.SSLError):
-        return "broken"
-    cause: BaseException | None = error
-    while cause is not None and not isinstance(cause, ssl.SSLCertVerificationError):
-        cause = cause.__cause__ or cause.__context__
-    return "unreachable" if cause is None else "untrusted"
