@@ -117,13 +117,6 @@ def test_the_organisms_own_events_have_frames_of_no_thread() -> None:
     assert reloaded == {"event": "reload", "added": ["a"], "removed": [], "updated": ["b"]}
 
 
-def test_a_start_after_a_pause_is_still_paused() -> None:
-    story = Story()
-    story.tell("organism_paused", by="operator")
-    story.starts("greeter")
-    assert shown(Folded(0).frames(story.events))[-1]["status"] == "paused"
-
-
 @pytest.mark.parametrize(
     ("wanted", "passes"),
     [

@@ -17,7 +17,6 @@ from websockets.exceptions import ConnectionClosed
 
 from organism import bootstrap
 from organism.errors import ConfigInvalid, LogDamaged
-from organism.server import live_tokens
 from organism.server.live_tokens import AGAIN_SECONDS, Changes
 from organism.tenants import Tenant
 from tests.server.served import Frames, Served, served
@@ -181,18 +180,6 @@ async def test_a_tenant_whose_log_does_not_open_keeps_out_nobody_else(
             await until_status(server, "globex", "ci", 200)
         assert [line["tenant"] for line in logs if line["event"] == "tenant_not_opened"] == ["broken"]
         assert "broken" not in server.organism.tenants
-
-
-async def test_a_fault_that_nobody_foresaw_does_not_end_the_looking(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with served(hello_with(tmp_path, READER)) as server:
-        with structlog.testing.capture_logs() as logs, monkeypatch.context() as patch:
-            patch.setattr(live_tokens, "read_tokens", lambda _: 1 / 0)
-            write_tokens(tmp_path, {"acme": {"web": ["read"]}})
-            await until_logged(server, logs, "tokens_not_taken")
-        write_tokens(tmp_path, {"acme": {"web": ["read"], "more": ["read"]}})
-        await until_status(server, "acme", "ci", 401)
 
 
 ONE, TWO = (1, 1, 1, 1), (2, 2, 2, 2)

@@ -224,15 +224,6 @@ async def test_a_quiet_filter_hears_checkpoints_while_it_catches_up(world: World
     assert [frame["event"] for frame in sink.frames() if frame["event"] != "agent_state"] == ["checkpoint", "caught_up"]
 
 
-async def test_a_changed_filter_holds_from_where_the_viewer_is(world: World) -> None:
-    sink, viewer = world.watch()
-    await sink.until("thread_updated", await world.say("t"))
-    seen = len(sink.positions())
-    viewer.want(Filter(events=frozenset({"thread_updated"})))
-    await sink.until("thread_updated", await world.say("t"))
-    assert len(sink.positions()) == seen + 1
-
-
 async def test_in_arrays_each_commit_is_one_frame(world: World) -> None:
     sink, viewer = world.watch(wanted=Filter(form=as_array))
     none, _ = world.watch(wanted=Filter(events=frozenset({"error"}), form=as_array))

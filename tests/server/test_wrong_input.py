@@ -103,7 +103,9 @@ async def test_what_there_is_not_is_not_found(shared: Served) -> None:
     }
     for route, name in itertools.product(NAMED, STRANGE):
         more: dict[str, Any] = {"json": bodies[route.path]} if route.path in bodies else {}
-        assert refused(await call(shared, route, name=name, **more), 404) == "not_found"
+        answer = await call(shared, route, name=name, **more)
+        assert refused(answer, 404) == "not_found"
+        assert answer.json()["error"]["param"] is None, "what stands in the path is no field"
 
 
 async def test_a_page_that_is_none_is_refused_by_the_name_of_its_parameter(shared: Served) -> None:
@@ -254,16 +256,6 @@ async def test_what_a_document_has_in_its_address_is_named_there(
 async def test_a_wait_in_the_address_is_a_plain_number(shared: Served, wait: str) -> None:
     answer = await shared.call("POST", f"/inject?to=greeter&wait={wait}", headers=AS_XML, content=GREETING)
     assert named(answer) == ["query.wait"]
-
-
-@pytest.mark.parametrize(
-    "path",
-    ["/threads/none/kill", "/threads/none/pause", "/agents/nobody/pause", "/agents/nobody/invoke"],
-)
-async def test_what_stands_in_the_path_is_no_field(shared: Served, path: str) -> None:
-    body = {"data": {"inputs": {"message": "Hi"}}} if path.endswith("invoke") else {}
-    answer = await shared.call("POST", path, json=body)
-    assert (answer.status_code, answer.json()["error"]["param"]) == (404, None)
 
 
 WRONG_COMMANDS: list[tuple[dict[str, Any], str, str]] = [
