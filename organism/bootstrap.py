@@ -32,11 +32,11 @@ from organism.log.log import Log
 from organism.log.memory import MemoryLog
 from organism.log.opening import Options
 from organism.log.sqlite import SqliteLog
-from organism.model.clock import LogClock
 from organism.model.commands import NOBODY, Idempotency, Reloaded
 from organism.model.events import EVENT_TYPES, Actor
 from organism.model.ids import DEFAULT_TENANT, folder_of
 from organism.model.redact import Redactor
+from organism.model.times import LogClock
 from organism.projections import READ_MODELS
 from organism.pump.models import Models
 from organism.pump.recover import Life

@@ -15,10 +15,10 @@ from typing import Any, Final
 from organism.config.settings import Changes
 from organism.errors import Fenced, LogUnavailable, Stopping, Unavailable
 from organism.log.log import Log
-from organism.model.clock import Clock
 from organism.model.commands import Command, Done, Idempotency, Injected
 from organism.model.events import ORGANISM_STREAM, Actor, Content
 from organism.model.ids import Ids
+from organism.model.times import LogClock
 from organism.pump import recover
 from organism.pump.decision import State
 from organism.pump.feed import Feed
@@ -41,7 +41,7 @@ class Tenant:
     ``keys`` are the idempotency keys of calls whose answers are kept whole.
     """
 
-    def __init__(self, tenant_id: str, log: Log, clock: Clock, chance: Random, share: Share) -> None:
+    def __init__(self, tenant_id: str, log: Log, clock: LogClock, chance: Random, share: Share) -> None:
         self.id = tenant_id
         self.log = log
         self.clock = clock

@@ -10,8 +10,8 @@ from typing import Any
 
 from lxml.etree import XMLSchema, _Element
 
-from organism.codec.lexical import LEXICAL, Unfit, length_fault, scalar_fault, uncarried
-from organism.codec.limits import MAX_DEPTH, MAX_FAULTS, XSI, Terms, invalid, shown
+from organism.codec.lexical import LEXICAL, Unfit, checker, length_checker, uncarried
+from organism.codec.limits import MAX_DEPTH, MAX_FAULTS, XSI, Terms, came, invalid, shown
 from organism.codec.shape import Items, Kind, Maybe, Nested, Options, Payload, Scalar, Shape, Table, Variant, inner
 from organism.errors import Fault, InvalidPayload
 
@@ -99,10 +99,10 @@ class _Walk:
     def _container(self, pointer: str, depth: int, shape: Items | Table, value: Any) -> Iterator[Fault]:
         wanted: type = list if isinstance(shape, Items) else dict
         if type(value) is not wanted:
-            yield Fault(pointer, f"expected a {wanted.__name__}, came {_came(value)}")
+            yield Fault(pointer, f"expected a {wanted.__name__}, came {came(value)}")
             return
         items: Any = value  # which mypy narrows to `object` by the comparison above
-        if message := length_fault(shape.facets, len(items), "items"):
+        if message := length_checker(shape.facets, "items")(len(items)):
             yield Fault(pointer, message)
         if isinstance(shape, Items):
             for at, item in enumerate(items):
@@ -114,7 +114,7 @@ class _Walk:
 
     def _record(self, pointer: str, depth: int, classes: tuple[type, ...], value: Any) -> Iterator[Fault]:
         if type(value) not in classes:
-            yield Fault(pointer, f"expected {' or '.join(cls.__name__ for cls in classes)}, came {_came(value)}")
+            yield Fault(pointer, f"expected {' or '.join(cls.__name__ for cls in classes)}, came {came(value)}")
             return
         for field in self._records[type(value)].fields:
             if not hasattr(value, field.name):
@@ -129,7 +129,7 @@ def _scalar(pointer: str, scalar: Scalar, value: Any) -> Iterator[Fault]:
     except Unfit as error:
         yield Fault(pointer, str(error))
         return
-    message = (carried_fault(text) if scalar.kind is Kind.STR else None) or scalar_fault(scalar, value)
+    message = (carried_fault(text) if scalar.kind is Kind.STR else None) or checker(scalar)(value)
     if message:
         yield Fault(pointer, message)
 
@@ -138,16 +138,9 @@ def _options(pointer: str, shape: Options, value: Any) -> Iterator[Fault]:
     wanted = shape.enum or type(shape.values[0])
     listed = ", ".join(map(shown, shape.values[:10])) + (", …" if len(shape.values) > 10 else "")  # noqa: PLR2004 - room for a line
     if type(value) is not wanted:
-        yield Fault(pointer, f"expected {wanted.__name__} ({listed}), came {_came(value)}")
+        yield Fault(pointer, f"expected {wanted.__name__} ({listed}), came {came(value)}")
     elif not isinstance(value, Enum) and value not in shape.values:
         yield Fault(pointer, f"expected one of {listed}, came {shown(value)}")
-
-
-def _came(value: object) -> str:
-    if value is None:
-        return "None"
-    kind = type(value).__name__
-    return f"{kind} {shown(value)}" if isinstance(value, str | int | float | bool) else f"a {kind}"
 
 
 # ── documents: libxml2's schema errors, and what it does not say ──────────────────────────────────────────────────────
@@ -192,7 +185,7 @@ def _misfits(pointer: str, shape: Shape, element: _Element) -> Iterator[Fault]:
         case _:
             return
     for place, scalar, text in texts:
-        if scalar.facets.pattern is not None and (message := scalar_fault(scalar, text)) is not None:
+        if scalar.facets.pattern is not None and (message := checker(scalar)(text)) is not None:
             yield Fault(place, message)
 
 

@@ -23,13 +23,13 @@ from organism.codec.lexical import (
     LEXICAL,
     Unfit,
     attribute,
+    checker,
     closing,
     escaped,
-    length_fault,
+    length_checker,
     opening,
-    scalar_fault,
 )
-from organism.codec.limits import MAX_FAULTS, XSI, shown
+from organism.codec.limits import MAX_FAULTS, XSI, came, shown
 from organism.codec.shape import (
     FREE,
     Items,
@@ -177,26 +177,27 @@ class _Forms:
         )
 
     def _variant(self, classes: tuple[type, ...]) -> Form:
-        tags = {cls: (opening(cls.__name__), closing(cls.__name__)) for cls in classes}
-        named = {cls.__name__: cls for cls in classes}
-        forms = self._by_class
+        forms = {cls: self.of(cls) for cls in classes}
+        named = {cls.__name__: form for cls, form in forms.items()}
+        elements = {cls: (f"{opening(cls.__name__)}%s{closing(cls.__name__)}", forms[cls].write) for cls in classes}
+        reads = {name: form.read for name, form in named.items()}
 
         def write(value: Any) -> str:
-            if type(value) not in tags:
+            if type(value) not in elements:
                 _not_a(" or ".join(named), value)
-            start, end = tags[type(value)]
-            return start + forms[type(value)].write(value) + end
+            element, content = elements[type(value)]
+            return element % content(value)
 
         def from_json(value: Any, at: Place, faults: list[Fault]) -> Any:
             name = next(iter(value)) if isinstance(value, dict) and len(value) == 1 else None
             if name not in named:
                 listed = " or ".join(f'{{"{name}": {{…}}}}' for name in named)
-                return _wrong(faults, at, f"expected {listed}, came {_came(value)}")
-            return forms[named[name]].from_json(value[name], (at, name), faults)
+                return _wrong(faults, at, f"expected {listed}, came {came(value)}")
+            return named[name].from_json(value[name], (at, name), faults)
 
         return Form(
             write,
-            lambda element: forms[named[element[0].tag]].read(element[0]),
+            lambda element: reads[element[0].tag](element[0]),
             lambda value: {type(value).__name__: forms[type(value)].to_json(value)},
             from_json,
         )
@@ -209,7 +210,7 @@ def _record_taker(record: Record, takes: list[Take]) -> Take:
 
     def from_json(value: Any, at: Place, faults: list[Fault]) -> Any:
         if not isinstance(value, dict):
-            return _wrong(faults, at, f"expected an object with the fields {listed}, came {_came(value)}")
+            return _wrong(faults, at, f"expected an object with the fields {listed}, came {came(value)}")
         before = len(faults)
         for name in islice((str(name) for name in value if name not in fields), MAX_FAULTS):
             _wrong(faults, (at, name), f"this field is not known; known are {listed}")
@@ -251,14 +252,14 @@ def _element(name: str, shape: Shape, form: Form, *, nil: bool) -> tuple[str, Wr
 
 def _scalar(shape: Scalar) -> Form:
     kind, is_text, is_free = shape.kind, shape.kind is Kind.STR, shape.facets == FREE
-    value_of, from_value = LEXICAL[kind].value, LEXICAL[kind].from_json
+    (_, value_of, from_value), check = LEXICAL[kind], checker(shape)
 
     def from_json(value: Any, at: Place, faults: list[Fault]) -> Any:
         try:
             taken = from_value(value)
         except Unfit as error:
             return _wrong(faults, at, str(error))
-        message = (carried_fault(taken) if is_text else None) or (None if is_free else scalar_fault(shape, taken))
+        message = (carried_fault(taken) if is_text else None) or (None if is_free else check(taken))
         return _wrong(faults, at, message) if message else taken
 
     return Form(
@@ -282,7 +283,7 @@ def _options(shape: Options) -> Form:
     def from_json(value: Any, at: Place, faults: list[Fault]) -> Any:
         if type(value) is json_type and value in members:
             return members[value]
-        return _wrong(faults, at, f"expected one of {', '.join(map(shown, members))}, came {_came(value)}")
+        return _wrong(faults, at, f"expected one of {', '.join(map(shown, members))}, came {came(value)}")
 
     return Form(
         write,
@@ -302,6 +303,7 @@ def _maybe(form: Form) -> Form:
 
 def _items(shape: Items, form: Form) -> Form:
     element, content, read = _element("item", shape.item, form, nil=True)
+    check_length = length_checker(shape.facets, "items")
 
     def write(items: Any) -> str:
         if type(items) is not list:
@@ -310,8 +312,8 @@ def _items(shape: Items, form: Form) -> Form:
 
     def from_json(value: Any, at: Place, faults: list[Fault]) -> Any:
         if not isinstance(value, list):
-            return _wrong(faults, at, f"expected a list, came {_came(value)}")
-        if message := length_fault(shape.facets, len(value), "items"):
+            return _wrong(faults, at, f"expected a list, came {came(value)}")
+        if message := check_length(len(value)):
             _wrong(faults, at, message)
         return [form.from_json(item, (at, index), faults) for index, item in enumerate(value)]
 
@@ -324,7 +326,7 @@ def _items(shape: Items, form: Form) -> Form:
 
 
 def _table(shape: Table, form: Form) -> Form:
-    is_optional = isinstance(shape.value, Maybe)
+    is_optional, check_length = isinstance(shape.value, Maybe), length_checker(shape.facets, "items")
     read_one, key_form, end = _element("item", shape.value, form, nil=True)[2], _scalar(shape.key), closing("item")
 
     def write(table: Any) -> str:
@@ -347,8 +349,8 @@ def _table(shape: Table, form: Form) -> Form:
 
     def from_json(value: Any, at: Place, faults: list[Fault]) -> Any:
         if not isinstance(value, dict):
-            return _wrong(faults, at, f"expected an object, came {_came(value)}")
-        if message := length_fault(shape.facets, len(value), "items"):
+            return _wrong(faults, at, f"expected an object, came {came(value)}")
+        if message := check_length(len(value)):
             _wrong(faults, at, message)
         return {
             key_form.from_json(key, (at, key), faults): form.from_json(item, (at, key), faults)
@@ -393,11 +395,3 @@ def _wrong(faults: list[Fault], at: Place, message: str) -> object:
 
 def _pointer(at: Place) -> str:
     return "" if at is None else step(_pointer(at[0]), at[1])
-
-
-def _came(value: object) -> str:
-    if value is None:
-        return "null"
-    if isinstance(value, dict):
-        return "an object with " + (", ".join(shown(str(name), 30) for name in list(value)[:5]) or "nothing in it")
-    return "a list" if isinstance(value, list) else shown(value)

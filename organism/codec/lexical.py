@@ -8,16 +8,15 @@ from __future__ import annotations
 import re
 from binascii import Error as Base64Error
 from binascii import a2b_base64, b2a_base64
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from math import isfinite
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
-from organism.codec.limits import UNCARRIED, shown
-from organism.codec.shape import Facets, Kind, Scalar
+from organism.codec.limits import UNCARRIED, came, shown
+from organism.codec.shape import LENGTHS, RANGES, Facets, Kind, Limit, Scalar
 
-Moment = TypeVar("Moment", date, datetime)
 LEAST_INT, MOST_INT = -(2**63), 2**63 - 1
 MOST_FLOAT = 1.7976931348623157e308
 DATE_PATTERN = "[0-9]{4}-[0-9]{2}-[0-9]{2}"
@@ -27,9 +26,8 @@ DECIMAL_PATTERN = r"[+\-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)"
 _MAX_DECIMAL_CHARS = 1_000_000
 _MAX_SHOWN_BITS = 200
 _MAX_OFFSET = timedelta(hours=14)
-_DECIMAL = re.compile(DECIMAL_PATTERN)
-_DATE = re.compile(DATE_PATTERN)
-_DATETIME = re.compile(DATETIME_PATTERN)
+_DECIMAL_LIKE = 'a decimal number as text like "12.50" (no exponent)'
+_DATETIME_LIKE = 'a date and time with offset like "2026-01-31T12:00:00+00:00"'
 
 
 class Unfit(ValueError):
@@ -130,10 +128,19 @@ def _checked_by(text_of: Callable[[Any], str]) -> Callable[[Any], Any]:
     return same
 
 
-def _json_decimal(value: object) -> Decimal:
-    if not isinstance(value, str) or not _DECIMAL.fullmatch(value):
-        raise Unfit(f'expected a decimal number as text like "12.50" (no exponent), came {_came(value)}')
-    return Decimal(value)
+def _matching(pattern: str, read: Callable[[str], Any], expected: str) -> Callable[[Any], Any]:
+    """For what JSON has a text for."""
+    compiled = re.compile(pattern)
+
+    def value_of(text: Any) -> Any:
+        if not isinstance(text, str) or not compiled.fullmatch(text):
+            raise Unfit(f"expected {expected}, came {came(text)}")
+        try:
+            return read(text)
+        except ValueError as error:
+            raise Unfit(f"expected a day of the calendar and a time of the day, came {shown(text)}: {error}") from error
+
+    return value_of
 
 
 def _json_bytes(value: object) -> bytes:
@@ -146,25 +153,6 @@ def _json_bytes(value: object) -> bytes:
     if b2a_base64(octets, newline=False).decode() != value:
         raise Unfit(f"expected base64 text in its one canonical form, came {shown(value)}")
     return octets
-
-
-def _json_date(value: object) -> date:
-    if not isinstance(value, str) or not _DATE.fullmatch(value):
-        raise _wrong(Kind.DATE, value)
-    return _calendar(date.fromisoformat, value)
-
-
-def _json_datetime(value: object) -> datetime:
-    if not isinstance(value, str) or not _DATETIME.fullmatch(value):
-        raise Unfit(f'expected a date and time with offset like "2026-01-31T12:00:00+00:00", came {_came(value)}')
-    return _calendar(datetime.fromisoformat, value)
-
-
-def _calendar(read: Callable[[str], Moment], text: str) -> Moment:
-    try:
-        return read(text)
-    except ValueError as error:
-        raise Unfit(f"expected a day of the calendar and a time of the day, came {shown(text)}: {error}") from error
 
 
 class Lexical(NamedTuple):
@@ -185,45 +173,66 @@ LEXICAL: dict[Kind, Lexical] = {
     Kind.INT: Lexical(_int_text, int, _checked_by(_int_text)),
     Kind.FLOAT: Lexical(_float_text, float, lambda value: float(_float_text(value))),
     Kind.BOOL: Lexical(_bool_text, lambda text: text.strip() in {"true", "1"}, _checked_by(_bool_text)),
-    Kind.DECIMAL: Lexical(_decimal_text, Decimal, _json_decimal),
+    Kind.DECIMAL: Lexical(_decimal_text, Decimal, _matching(DECIMAL_PATTERN, Decimal, _DECIMAL_LIKE)),
     Kind.BYTES: Lexical(_bytes_text, a2b_base64, _json_bytes),
-    Kind.DATE: Lexical(_date_text, lambda text: date.fromisoformat(text.strip()), _json_date),
-    Kind.DATETIME: Lexical(_datetime_text, lambda text: datetime.fromisoformat(text.strip()), _json_datetime),
+    Kind.DATE: Lexical(
+        _date_text,
+        lambda text: date.fromisoformat(text.strip()),
+        _matching(DATE_PATTERN, date.fromisoformat, Kind.DATE.value),
+    ),
+    Kind.DATETIME: Lexical(
+        _datetime_text,
+        lambda text: datetime.fromisoformat(text.strip()),
+        _matching(DATETIME_PATTERN, datetime.fromisoformat, _DATETIME_LIKE),
+    ),
 }
 
 
 # ── constraints ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def scalar_fault(scalar: Scalar, value: Any) -> str | None:
-    """What the facets of ``scalar`` have against ``value``, which is of its kind; None if nothing."""
-    facets = scalar.facets
-    if scalar.kind is Kind.STR and facets.pattern is not None and not facets.pattern.fits(value):
-        return f"expected text of the pattern {facets.pattern.source}, came {shown(value)}"
-    if scalar.kind in (Kind.STR, Kind.BYTES):
-        return length_fault(facets, len(value), "characters" if scalar.kind is Kind.STR else "bytes")
-    return _range_fault(facets, value)
+def checker(scalar: Scalar) -> Callable[[Any], str | None]:
+    """A function from a value of the scalar's kind to what its facets have against it; None if nothing."""
+    pattern = scalar.facets.pattern
+    if scalar.kind not in (Kind.STR, Kind.BYTES):
+        return _bounds(RANGES, scalar.facets)
+    counted = length_checker(scalar.facets, "characters" if scalar.kind is Kind.STR else "bytes")
+    if pattern is None:
+        return lambda value: counted(len(value))
+
+    def check(value: str) -> str | None:
+        if not pattern.fits(value):
+            return f"expected text of the pattern {pattern.source}, came {shown(value)}"
+        return counted(len(value))
+
+    return check
 
 
-def length_fault(facets: Facets, length: int, what: str) -> str | None:
-    """What the lengths of ``facets`` have against ``length``."""
-    if facets.min_length is not None and length < facets.min_length:
-        return f"expected at least {facets.min_length} {what}, came {length}"
-    if facets.max_length is not None and length > facets.max_length:
-        return f"expected at most {facets.max_length} {what}, came {length}"
-    return None
+def length_checker(facets: Facets, what: str) -> Callable[[int], str | None]:
+    """A function from a length to what the facets have against it; None if nothing."""
+    return _bounds(LENGTHS, facets, what)
 
 
-def _range_fault(facets: Facets, value: Any) -> str | None:
-    if facets.least is not None and value < facets.least:
-        return f"expected {facets.least} or more, came {value}"
-    if facets.above is not None and value <= facets.above:
-        return f"expected more than {facets.above}, came {value}"
-    if facets.most is not None and value > facets.most:
-        return f"expected {facets.most} or less, came {value}"
-    if facets.below is not None and value >= facets.below:
-        return f"expected less than {facets.below}, came {value}"
-    return None
+def _bounds(limits: Iterable[Limit], facets: Facets, what: str = "") -> Callable[[Any], str | None]:
+    given = [(limit.is_broken, limit.of(facets), limit.words) for limit in limits if limit.of(facets) is not None]
+
+    def check(value: Any) -> str | None:
+        for is_broken, bound, words in given:
+            if is_broken(value, bound):
+                return f"expected {words.format(bound, what)}, came {value}"
+        return None
+
+    return check
+
+
+def facet_words(facets: Facets, what: str) -> str:
+    """The constraints as a person says them; lengths count ``what``."""
+    pattern = [f"of the pattern {facets.pattern.text}"] if facets.pattern else []
+    lengths, ranges = (
+        [limit.words.format(limit.of(facets), what) for limit in limits if limit.of(facets) is not None]
+        for limits in (LENGTHS, RANGES)
+    )
+    return ", ".join((*lengths, *pattern, *ranges))
 
 
 def _finite(value: float) -> float:
@@ -247,19 +256,7 @@ def _big(value: int) -> str:
 
 
 def _wrong(kind: Kind, value: object) -> Unfit:
-    return Unfit(f"expected {kind.value}, came {_came(value)}")
-
-
-def _came(value: object) -> str:
-    if value is None:
-        return "nothing (null)"
-    if isinstance(value, dict | list):
-        return "an object" if isinstance(value, dict) else "a list"
-    return (
-        f"{type(value).__name__} {shown(value)}"
-        if isinstance(value, str | int | float | bytes)
-        else f"a {type(value).__name__}"
-    )
+    return Unfit(f"expected {kind.value}, came {came(value)}")
 
 
 # ── canonical XML as text ─────────────────────────────────────────────────────────────────────────────────────────────

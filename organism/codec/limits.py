@@ -86,3 +86,13 @@ def shown(value: object, most: int = 60) -> str:
     """``value`` as it may stand in an error text: short, on one line, never markup."""
     text = ascii(value) if not isinstance(value, str) or not value.isprintable() else repr(value)
     return text if len(text) <= most else text[: most - 1] + "…"
+
+
+def came(value: object) -> str:
+    """What came instead of what was expected."""
+    if value is None:
+        return "nothing (null)"
+    if isinstance(value, dict):
+        return "an object with " + (", ".join(shown(str(name), 30) for name in list(value)[:5]) or "nothing in it")
+    kind = type(value).__name__
+    return f"{kind} {shown(value)}" if isinstance(value, str | int | float | bytes) else f"a {kind}"

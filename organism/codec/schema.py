@@ -10,10 +10,9 @@ from typing import Any
 from lxml import etree
 from lxml.etree import XMLSchema, XMLSchemaParseError, _Element
 
-from organism.codec.example import example_of, usage_of
+from organism.codec.describe import example_of, json_schema_of, usage_of
 from organism.codec.faults import pattern_faults, schema_faults
 from organism.codec.forms import Give, Read, Take, Write, form_of, json_writer
-from organism.codec.json_schema import json_schema_of
 from organism.codec.lexical import closing, opening
 from organism.codec.limits import MAX_FAULTS, UnsupportedPayload
 from organism.codec.reflect import payload_of

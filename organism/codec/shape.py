@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
 from enum import Enum
+from operator import ge, gt, le, lt
+from typing import Any, NamedTuple
 
 from organism.codec.pattern import Pattern
 
@@ -44,6 +46,32 @@ class Facets:
 
 
 FREE = Facets()
+
+
+class Limit(NamedTuple):
+    """A facet that bounds a length or a value: what it is called, how it is said, and when it is broken."""
+
+    name: str
+    words: str
+    is_broken: Callable[[Any, Any], bool]
+    xsd: str
+    json: str
+
+    def of(self, facets: Facets) -> Any:
+        """The bound, or None."""
+        return getattr(facets, self.name)
+
+
+LENGTHS = (
+    Limit("min_length", "at least {} {}", lt, "minLength", "min"),
+    Limit("max_length", "at most {} {}", gt, "maxLength", "max"),
+)
+RANGES = (
+    Limit("least", "{} or more", lt, "minInclusive", "minimum"),
+    Limit("above", "more than {}", le, "minExclusive", "exclusiveMinimum"),
+    Limit("most", "{} or less", gt, "maxInclusive", "maximum"),
+    Limit("below", "less than {}", ge, "maxExclusive", "exclusiveMaximum"),
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,14 +10,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import orjson
 from lxml.etree import XMLSchema, _Element
 
-from organism.codec.envelope import MESSAGE, claims, enclosed, wrapper
 from organism.codec.faults import MAKING_FAULTS, refusal, refused_by_class, schema_faults
+from organism.codec.lexical import attribute, closing, escaped, opening
 from organism.codec.limits import (
+    ENVELOPE,
     PayloadOverLimit,
     SpoofAttempt,
     Terms,
@@ -33,6 +35,15 @@ from organism.codec.xsd import element_names, envelope_xsd
 from organism.errors import Fault, InvalidPayload
 
 _DEFAULT = Terms()
+_IN_ENVELOPE = f"{{{ENVELOPE}}}"
+_MESSAGE = _IN_ENVELOPE + "message"
+_META = _IN_ENVELOPE + "meta"
+_CLAIMS = ("from", "to", "thread", "tenant")
+_HEAD = "".join((opening("message", attribute("xmlns", ENVELOPE)), opening("meta"), opening("from")))
+_TO = closing("from") + opening("to")
+_THREAD = closing("to") + opening("thread")
+_BODY = closing("thread") + closing("meta")
+_TAIL = closing("message")
 _NATIVE_ONLY = orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_PASSTHROUGH_DATETIME
 """orjson ends the process where the code of such an object raises: a dataclass with an unset slot is enough."""
 _WRITING_FAULTS = (AttributeError, TypeError, ValueError, RecursionError)
@@ -93,7 +104,7 @@ class Codec:
             same = self._by_name.get(schema.name)
             first = same.schema if same else schema
             _hold_same(first, schema)
-            entry = _Entry(schema, wrapper(schema.name), first)
+            entry = _Entry(schema, _wrapper(schema.name), first)
             self._by_class[schema.cls] = entry
             self._by_name.setdefault(schema.name, entry)
         self.schemas = tuple(entry.schema for entry in self._by_name.values())
@@ -230,9 +241,9 @@ class Codec:
         A ``<tenant>`` raises ``SpoofAttempt`` even here: there is nothing that it could agree with.
         """
         root = parse_foreign(document, terms or self.terms, self._names)
-        if root.tag != MESSAGE:
+        if root.tag != _MESSAGE:
             return Decoded("", "", "", self._valid(root))
-        element, said = enclosed(root), claims(root)
+        element, said = _enclosed(root), _claims(root)
         if "tenant" in said:
             raise SpoofAttempt("tenant", said["tenant"], "")
         payload = self._valid(element)
@@ -272,3 +283,50 @@ def _made(schema: PayloadSchema, valid: _Element) -> Any:
         return schema.read(valid)
     except MAKING_FAULTS as error:
         raise invalid(f"The {schema.name} does not fit", [Fault("", refused_by_class(error))]) from error
+
+
+# ── the envelope: written as canonical text, read as elements ─────────────────────────────────────────────────────────
+
+
+def _wrapper(name: str) -> Callable[[str, str, str, str], str]:
+    """A function from sender, receiver, token and the content of an element ``name`` to the canonical envelope."""
+    before, after = _BODY + opening(name, attribute("xmlns", "")), closing(name) + _TAIL
+
+    def wrap(from_: str, to: str, token: str, content: str) -> str:
+        return "".join((_between(from_, to), escaped(token), before, content, after))
+
+    return wrap
+
+
+@lru_cache(maxsize=1024)
+def _between(from_: str, to: str) -> str:
+    """The envelope's begin: the same for all that one listener sends to another."""
+    return "".join((_HEAD, escaped(from_), _TO, escaped(to), _THREAD))
+
+
+def _claims(root: _Element) -> dict[str, str]:
+    """What an envelope from outside says of ``from``, ``to``, ``thread`` and ``tenant``, as far as it does."""
+    said: dict[str, str] = {}
+    for element in _meta(root):
+        space, _, name = str(element.tag).rpartition("}")
+        if space + "}" != _IN_ENVELOPE or name not in _CLAIMS or name in said or len(element):
+            message = f"expected at most one each of <from>, <to> and <thread>, came <{name}>"
+            raise invalid("The envelope does not fit", [Fault("/meta", message)])
+        said[name] = element.text or ""
+    return said
+
+
+def _enclosed(root: _Element) -> _Element:
+    """The payload's element in an envelope from outside, whose ``<meta>`` may be missing."""
+    payloads = [child for child in root if child.tag != _META]
+    if root.tag != _MESSAGE or len(payloads) != 1:
+        came = f"one with {len(payloads)}" if root.tag == _MESSAGE else shown(str(root.tag))
+        raise InvalidPayload(f"Expected an envelope, <message> of {ENVELOPE} with one payload, came {came}.")
+    return payloads[0]
+
+
+def _meta(root: _Element) -> list[_Element]:
+    metas = [child for child in root if child.tag == _META]
+    if len(metas) > 1:
+        raise InvalidPayload("The envelope does not fit: expected one <meta>, came more.")
+    return [child for meta in metas for child in meta]

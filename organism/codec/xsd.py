@@ -12,6 +12,8 @@ from organism.codec.lexical import BYTES_PATTERN, DATE_PATTERN, DATETIME_PATTERN
 from organism.codec.limits import ENVELOPE, XSD
 from organism.codec.shape import (
     FREE,
+    LENGTHS,
+    RANGES,
     Facets,
     Items,
     Kind,
@@ -65,9 +67,11 @@ def envelope_xsd(payloads: Iterable[Payload] | None = None) -> _Element:
     for name, kind in (("from", "name"), ("to", "name"), ("thread", "token")):
         _sub(meta, "element", name=name, type=f"e:{kind}", form="qualified")
     name_type = _sub(_sub(schema, "simpleType", name="name"), "restriction", base="xs:string")
-    _facets(name_type, maxLength=_MAX_NAME_CHARS, pattern=_NAME_PATTERN)
+    _facet(name_type, "maxLength", _MAX_NAME_CHARS)
+    _facet(name_type, "pattern", _NAME_PATTERN)
     token_type = _sub(_sub(schema, "simpleType", name="token"), "restriction", base="xs:string")
-    _facets(token_type, minLength=1, maxLength=_MAX_TOKEN_CHARS)
+    _facet(token_type, "minLength", 1)
+    _facet(token_type, "maxLength", _MAX_TOKEN_CHARS)
     content = _sub(_sub(schema, "element", name="message"), "complexType", "sequence")
     _sub(content, "element", name="meta", type="e:meta", form="qualified")
     if payloads is None:
@@ -177,7 +181,7 @@ class _Types:
         restriction = _sub(kind, "restriction", base=_base(shape))
         if isinstance(shape, Options):
             for option in shape.values:
-                _facets(restriction, enumeration=option)
+                _facet(restriction, "enumeration", option)
             return
         facets, text_of = shape.facets, LEXICAL[shape.kind].text
         pattern = facets.pattern.text if facets.pattern and not self._enforced else _PATTERNS.get(shape.kind)
@@ -187,14 +191,11 @@ class _Types:
                 least=-MOST_FLOAT if facets.least is facets.above is None else facets.least,
                 most=MOST_FLOAT if facets.most is facets.below is None else facets.most,
             )
-        bounds = {
-            "minInclusive": facets.least,
-            "minExclusive": facets.above,
-            "maxInclusive": facets.most,
-            "maxExclusive": facets.below,
-        }
-        _facets(restriction, minLength=facets.min_length, maxLength=facets.max_length, pattern=pattern)
-        _facets(restriction, **{name: None if bound is None else text_of(bound) for name, bound in bounds.items()})
+        for limit in (*LENGTHS, None, *RANGES):
+            if limit is None:
+                _facet(restriction, "pattern", pattern)
+            elif (bound := limit.of(facets)) is not None:
+                _facet(restriction, limit.xsd, bound if limit in LENGTHS else text_of(bound))
 
 
 def _is_bare(shape: Scalar | Options) -> bool:
@@ -207,10 +208,9 @@ def _base(shape: Scalar | Options) -> str:
     return "xs:long" if shape.numeric else "xs:string"
 
 
-def _facets(restriction: _Element, **facets: object) -> None:
-    for name, value in facets.items():
-        if value is not None:
-            _sub(restriction, name, value=str(value))
+def _facet(restriction: _Element, name: str, value: object) -> None:
+    if value is not None:
+        _sub(restriction, name, value=str(value))
 
 
 def _repeat(element: _Element, shape: Shape, facets: Facets) -> None:

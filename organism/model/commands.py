@@ -10,13 +10,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from msgspec import Struct
+
 from organism.model.events import Actor
 
 NOBODY = Actor()
 
 
-@dataclass(frozen=True, slots=True)
-class Idempotency:
+class Idempotency(Struct, frozen=True):
     """An idempotency key with what it is bound to; ``digest`` is that of the request's body."""
 
     key: str
@@ -30,8 +31,7 @@ class Idempotency:
         return f"{self.method} {self.path} {self.key}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Command:
+class Command(Struct, frozen=True, kw_only=True):
     """What all commands carry. ``if_position`` refuses the act (``StalePosition``) if the thread has moved on."""
 
     actor: Actor = NOBODY
@@ -39,8 +39,7 @@ class Command:
     if_position: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Inject(Command):
+class Inject(Command, frozen=True, kw_only=True):
     """Send a payload from ``console`` to a listener.
 
     ``json`` (parsed), or ``xml`` (a bare document or a whole envelope). ``caller_depth`` counts the runs of agents in
@@ -57,68 +56,58 @@ class Inject(Command):
     on_sent: Callable[[str, str], None] | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PauseAgent(Command):
+class PauseAgent(Command, frozen=True, kw_only=True):
     """Start nothing more of this agent."""
 
     agent: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ResumeAgent(Command):
+class ResumeAgent(Command, frozen=True, kw_only=True):
     """Go on with this agent."""
 
     agent: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PauseThread(Command):
+class PauseThread(Command, frozen=True, kw_only=True):
     """Start nothing more in this thread."""
 
     thread_id: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ResumeThread(Command):
+class ResumeThread(Command, frozen=True, kw_only=True):
     """Go on with this thread."""
 
     thread_id: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PauseOrganism(Command):
+class PauseOrganism(Command, frozen=True, kw_only=True):
     """Start nothing more at all."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ResumeOrganism(Command):
+class ResumeOrganism(Command, frozen=True, kw_only=True):
     """Go on."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KillThread(Command):
+class KillThread(Command, frozen=True, kw_only=True):
     """End the thread's whole tree at once."""
 
     thread_id: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReplayDeadLetter(Command):
+class ReplayDeadLetter(Command, frozen=True, kw_only=True):
     """Send a dead letter's payload again, edited if ``json`` is given."""
 
     message_id: str
     json: Any = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DiscardDeadLetter(Command):
+class DiscardDeadLetter(Command, frozen=True, kw_only=True):
     """Close a dead letter for good."""
 
     message_id: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ResolveIndeterminate(Command):
+class ResolveIndeterminate(Command, frozen=True, kw_only=True):
     """Say what became of an unsafe effect: ``id`` is ``MESSAGE:STEP``."""
 
     id: str
@@ -126,8 +115,7 @@ class ResolveIndeterminate(Command):
     result: Any = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ResolveApproval(Command):
+class ResolveApproval(Command, frozen=True, kw_only=True):
     """Decide an approval."""
 
     approval: str

@@ -11,10 +11,11 @@ from typing import Any, Final
 
 from msgspec import Struct
 
+from organism.model.run import REQUIRED as RUN_ENTRIES
+
 ORGANISM: Final = frozenset(
     {"organism_started", "organism_stopped", "organism_paused", "organism_resumed", "organism_reloaded"}
 )
-AGENT: Final = frozenset({"agent_paused", "agent_resumed"})
 THREAD: Final = frozenset(
     {
         "thread_created",
@@ -27,21 +28,6 @@ THREAD: Final = frozenset(
         "thread_forked",
     }
 )
-MESSAGE: Final = frozenset(
-    {
-        "message_sent",
-        "message_started",
-        "message_handled",
-        "message_retried",
-        "message_failed",
-        "message_dropped",
-        "message_dead",
-        "message_refused",
-        "message_replayed",
-        "message_discarded",
-    }
-)
-STEP: Final = frozenset({"step_started", "step_recorded", "step_resolved"})
 APPROVAL: Final = frozenset(
     {
         "approval_requested",
@@ -53,8 +39,24 @@ APPROVAL: Final = frozenset(
         "confirm_refused",
     }
 )
-SESSION: Final = frozenset(
+RUN: Final = frozenset(f"run_{entry}" for entry in RUN_ENTRIES)
+OTHER: Final = frozenset(
     {
+        "agent_paused",
+        "agent_resumed",
+        "message_sent",
+        "message_started",
+        "message_handled",
+        "message_retried",
+        "message_failed",
+        "message_dropped",
+        "message_dead",
+        "message_refused",
+        "message_replayed",
+        "message_discarded",
+        "step_started",
+        "step_recorded",
+        "step_resolved",
         "session_created",
         "turn_started",
         "turn_appended",
@@ -62,33 +64,12 @@ SESSION: Final = frozenset(
         "session_compacted",
         "session_uncompacted",
         "session_deleted",
-    }
-)
-RAG: Final = frozenset({"index_created", "documents_changed", "index_deleted"})
-SPEND: Final = frozenset({"budget_reserved", "budget_settled", "model_called"})
-RUN: Final = frozenset(
-    {
-        "run_message",
-        "run_message_start",
-        "run_message_delta",
-        "run_message_end",
-        "run_thought",
-        "run_thought_start",
-        "run_thought_delta",
-        "run_thought_end",
-        "run_tool_call",
-        "run_tool_result",
-        "run_interaction_request",
-        "run_interaction_response",
-        "run_data",
-        "run_file",
-        "run_usage",
-        "run_error",
-        "run_done",
-    }
-)
-OTHER: Final = frozenset(
-    {
+        "index_created",
+        "documents_changed",
+        "index_deleted",
+        "budget_reserved",
+        "budget_settled",
+        "model_called",
         "call_answered",
         "tenant_config_changed",
         "todo_registered",
@@ -100,7 +81,7 @@ OTHER: Final = frozenset(
         "loop_blocked",
     }
 )
-EVENT_TYPES: Final = ORGANISM | AGENT | THREAD | MESSAGE | STEP | APPROVAL | SESSION | RAG | SPEND | RUN | OTHER
+EVENT_TYPES: Final = ORGANISM | THREAD | APPROVAL | RUN | OTHER
 """Every type there is."""
 
 SCHEMA_VERSION: Final = 1

@@ -12,8 +12,8 @@ import orjson
 import pytest
 
 from organism.log.sqlite import SqliteLog
-from organism.model.clock import LogClock
 from organism.model.events import Content, Event, Unit
+from organism.model.times import LogClock
 from tests.faults.chain import chain_faults
 from tests.faults.client import Answer
 from tests.faults.follower import Follower

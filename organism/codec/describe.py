@@ -1,8 +1,12 @@
-"""Shapes → an example document, and the words that tell a model how to write one."""
+"""Shapes → what forms, tools and models are shown: JSON Schema (2020-12), an example document, and words.
+
+The JSON Schema is written here and not by pydantic, whose schema of a plain dataclass says other things than the codec
+reads: a union there has no name, a Decimal may be a number, a whole number has no bounds. Bounds of Decimals and dates
+stand in the description: JSON Schema has no word for them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from math import inf, nextafter
@@ -11,12 +15,25 @@ from typing import Any
 from lxml import etree
 from lxml.etree import _Element
 
-from organism.codec.lexical import LEXICAL, scalar_fault
+from organism.codec.lexical import (
+    DATE_PATTERN,
+    DATETIME_PATTERN,
+    DECIMAL_PATTERN,
+    LEAST_INT,
+    LEXICAL,
+    MOST_INT,
+    checker,
+    facet_words,
+)
 from organism.codec.shape import (
     FREE,
+    LENGTHS,
+    RANGES,
     Facets,
+    Field,
     Items,
     Kind,
+    Maybe,
     Nested,
     Options,
     Payload,
@@ -26,7 +43,23 @@ from organism.codec.shape import (
     Table,
     Variant,
     inner,
+    type_names,
 )
+
+_BASE64 = "^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/][AQgw]==|[A-Za-z0-9+/]{2}[AEIMQUYcgkosw048]=)?$"
+_TYPES: dict[Kind, dict[str, Any]] = {
+    Kind.STR: {"type": "string"},
+    Kind.INT: {"type": "integer", "minimum": LEAST_INT, "maximum": MOST_INT},
+    Kind.FLOAT: {"type": "number"},
+    Kind.BOOL: {"type": "boolean"},
+    Kind.DECIMAL: {"type": "string", "pattern": f"^({DECIMAL_PATTERN})$"},
+    Kind.BYTES: {"type": "string", "contentEncoding": "base64", "pattern": _BASE64},
+    Kind.DATE: {"type": "string", "format": "date", "pattern": f"^{DATE_PATTERN}$"},
+    Kind.DATETIME: {"type": "string", "format": "date-time", "pattern": f"^{DATETIME_PATTERN}$"},
+}
+
+References = dict[type, dict[str, Any]]
+
 
 _WORD = "text"
 _SAMPLES: dict[Kind, Any] = {
@@ -43,6 +76,74 @@ _UNITS: dict[Kind, Any] = {
     Kind.DATE: timedelta(days=1),
     Kind.DATETIME: timedelta(seconds=1),
 }
+
+
+def json_schema_of(payload: Payload) -> dict[str, Any]:
+    """The JSON Schema of a payload; other dataclasses in reach stand under ``$defs``."""
+    root, names = payload.root, type_names(payload)
+    references = {cls: {"$ref": "#" if cls is root.cls else f"#/$defs/{name}"} for cls, name in names.items()}
+    others = {names[cls]: _record(record, references) for cls, record in payload.records.items() if record is not root}
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": root.name,
+        **_record(root, references),
+        **({"$defs": others} if others else {}),
+    }
+
+
+def _record(record: Record, references: References) -> dict[str, Any]:
+    schema: dict[str, Any] = {"description": record.doc} if record.doc else {}
+    schema |= {"type": "object", "properties": {field.name: _field(field, references) for field in record.fields}}
+    required = [field.name for field in record.fields if field.absent is None]
+    return schema | ({"required": required} if required else {}) | {"additionalProperties": False}
+
+
+def _field(field: Field, references: References) -> dict[str, Any]:
+    schema = _shape(field.shape, references)
+    return {"description": field.doc} | schema if field.doc and "description" not in schema else schema
+
+
+def _shape(shape: Shape, references: References) -> dict[str, Any]:  # noqa: PLR0911 - one a shape
+    match shape:
+        case Scalar():
+            return _TYPES[shape.kind] | _facets(shape)
+        case Options(values):
+            return {"enum": list(values)}
+        case Maybe(inner):
+            return {"anyOf": [_shape(inner, references), {"type": "null"}]}
+        case Items(item, facets):
+            return {"type": "array", "items": _shape(item, references)} | _counts(facets, "Items")
+        case Table(key, value, facets):
+            names = {"propertyNames": _shape(key, references)} if _facets(key) else {}
+            schema = {"type": "object", "additionalProperties": _shape(value, references)}
+            return schema | names | _counts(facets, "Properties")
+        case Nested(cls):
+            return references[cls]
+        case Variant(classes):
+            return {"oneOf": [_tagged(cls.__name__, references[cls]) for cls in classes]}
+
+
+def _tagged(name: str, reference: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "object", "properties": {name: reference}, "required": [name], "additionalProperties": False}
+
+
+def _counts(facets: Facets, what: str) -> dict[str, Any]:
+    return {limit.json + what: limit.of(facets) for limit in LENGTHS if limit.of(facets) is not None}
+
+
+def _facets(scalar: Scalar) -> dict[str, Any]:
+    facets, kind = scalar.facets, scalar.kind
+    if kind is Kind.STR:
+        return _counts(facets, "Length") | ({"pattern": facets.pattern.anchored} if facets.pattern else {})
+    if kind is Kind.BYTES:  # as near as base64 comes to it: three bytes are four characters
+        return {name: -(-length // 3) * 4 for name, length in _counts(facets, "Length").items()}
+    if kind in (Kind.INT, Kind.FLOAT):
+        return {limit.json: limit.of(facets) for limit in RANGES if limit.of(facets) is not None}
+    words = facet_words(facets, "")
+    return {"description": words} if words else {}
+
+
+# ── an example, and how to write one ─────────────────────────────────────────────────────────────────────────────────
 
 
 def example_of(payload: Payload) -> _Element:
@@ -63,11 +164,6 @@ def usage_of(payload: Payload, example: str) -> str:
         doc = f" ({record.doc})" if record.doc else ""
         blocks.append(_fields(record, f"Fields of {record.name}{doc}"))
     return "\n".join(blocks) + "\n"
-
-
-def facet_words(facets: Facets, what: str) -> str:
-    """The constraints as a person says them; lengths count ``what``."""
-    return ", ".join(_facet_words(facets, what))
 
 
 class _Filler:
@@ -148,10 +244,7 @@ def _within(scalar: Scalar) -> Any:
     elif kind in _UNITS:
         values += [bound + step for bound in bounds for step in (_UNITS[kind], -_UNITS[kind])]
     values += [low + (high - low) / 2 for low in bounds[:1] for high in bounds[1:]]
-    return next((value for value in values if scalar_fault(scalar, value) is None), values[0])
-
-
-# ── words ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+    return next((value for value in values if checker(scalar)(value) is None), values[0])
 
 
 def _fields(record: Record, title: str) -> str:
@@ -182,20 +275,3 @@ def _words(shape: Shape) -> str:
             return cls.__name__
         case Variant(classes):
             return "one of the elements " + ", ".join(cls.__name__ for cls in classes)
-
-
-def _facet_words(facets: Facets, what: str) -> Iterator[str]:
-    if facets.min_length is not None:
-        yield f"at least {facets.min_length} {what}"
-    if facets.max_length is not None:
-        yield f"at most {facets.max_length} {what}"
-    if facets.pattern is not None:
-        yield f"of the pattern {facets.pattern.text}"
-    if facets.least is not None:
-        yield f"{facets.least} or more"
-    if facets.above is not None:
-        yield f"more than {facets.above}"
-    if facets.most is not None:
-        yield f"{facets.most} or less"
-    if facets.below is not None:
-        yield f"less than {facets.below}"
