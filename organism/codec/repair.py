@@ -31,8 +31,7 @@ _ELEMENTS_FOLLOW = re.compile(r"\s*(?:<|\Z)")
 _DOCTYPE = re.compile(r"<!\s*(?:DOCTYPE|ENTITY)", re.IGNORECASE)
 
 
-@dataclass(frozen=True, slots=True)
-class Repaired:
+class Repaired(NamedTuple):
     """A document to be parsed strictly, and what was done to get it; no notes: it was fine."""
 
     document: bytes
@@ -185,27 +184,18 @@ def _tokens(text: str, start: int) -> Iterator[_Token]:
     endless: set[str] = set()
     at = text.find("<", start)
     while at >= 0:
-        token = _tag(text, at) or _section(text, at, endless)
-        if token:
-            yield token
-        at = text.find("<", token.end if token else at + 1)
-
-
-def _tag(text: str, at: int) -> _Token | None:
-    found = _TAG.match(text, at)
-    return found and _Token(at, found.end(), found[0], found["name"], bool(found["slash"]), bool(found["empty"]))
-
-
-def _section(text: str, at: int, endless: set[str]) -> _Token | None:
-    kind = next((kind for kind in _SECTIONS if text.startswith(kind, at)), None)
-    if kind is None or kind in endless:
-        return None
-    end = text.find(_SECTIONS[kind], at + len(kind))
-    if end < 0:
-        endless.add(kind)
-        return None
-    end += len(_SECTIONS[kind])
-    return _Token(at, end, text[at:end])
+        end = at + 1
+        if tag := _TAG.match(text, at):
+            end = tag.end()
+            yield _Token(at, end, tag[0], tag["name"], bool(tag["slash"]), bool(tag["empty"]))
+        elif kind := next((kind for kind in _SECTIONS if text.startswith(kind, at) and kind not in endless), None):
+            close = text.find(_SECTIONS[kind], at + len(kind))
+            if close < 0:
+                endless.add(kind)
+            else:
+                end = close + len(_SECTIONS[kind])
+                yield _Token(at, end, text[at:end])
+        at = text.find("<", end)
 
 
 def _carried_references(text: str, notes: list[str]) -> str:

@@ -191,11 +191,12 @@ class _Types:
                 least=-MOST_FLOAT if facets.least is facets.above is None else facets.least,
                 most=MOST_FLOAT if facets.most is facets.below is None else facets.most,
             )
-        for limit in (*LENGTHS, None, *RANGES):
-            if limit is None:
-                _facet(restriction, "pattern", pattern)
-            elif (bound := limit.of(facets)) is not None:
-                _facet(restriction, limit.xsd, bound if limit in LENGTHS else text_of(bound))
+        for limit in LENGTHS:
+            _facet(restriction, limit.xsd, limit.of(facets))
+        _facet(restriction, "pattern", pattern)
+        for limit in RANGES:
+            bound = limit.of(facets)
+            _facet(restriction, limit.xsd, None if bound is None else text_of(bound))
 
 
 def _is_bare(shape: Scalar | Options) -> bool:
