@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from importlib.metadata import version as package_version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 import structlog
 
@@ -49,22 +49,13 @@ from organism.tools.web import Net
 
 if TYPE_CHECKING:
     from organism.tools.mcp.hub import Hub
+    from organism.tracing import Tracing
 
 COLLECT_AFTER_OBJECTS: Final = 10_000
 SWITCH_SECONDS: Final = 0.0002
 VERSION: Final = package_version("organism")
 TENANTS: Final = "tenants"
 PRIVATE_DIRECTORY: Final = 0o700
-
-
-class Tracing(Protocol):
-    """Who follows the logs and tells of them elsewhere."""
-
-    async def follow(self, tenant: str, log: Log, after: int) -> None:
-        """Follow one tenant's log until it closes."""
-
-    def close(self) -> None:
-        """Send what is left; may wait for the network."""
 
 
 def tracing_of(environment: Mapping[str, str], service: str) -> Tracing | None:
@@ -78,10 +69,7 @@ def tracing_of(environment: Mapping[str, str], service: str) -> Tracing | None:
         from organism import tracing
     except ImportError:
         return None
-    try:
-        processor = tracing.processor_of(environment)
-    except LookupError as error:
-        raise ConfigInvalid(str(error.args[0])) from error
+    processor = tracing.processor_of(environment)
     return None if processor is None else tracing.Tracing(processor, service)
 
 

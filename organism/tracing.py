@@ -20,6 +20,7 @@ from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor
 from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter
 from opentelemetry.trace import SpanContext, SpanKind, Status, StatusCode, TraceFlags
 
+from organism.errors import ConfigInvalid
 from organism.log.log import EventFilter, Log
 from organism.model.events import Event
 
@@ -55,7 +56,7 @@ class Handling:
 def processor_of(environment: Mapping[str, str]) -> SpanProcessor | None:
     """What takes the spans, as the ``OTEL_…`` variables have it; None if they ask for none.
 
-    Raises ``LookupError`` for an exporter that is not installed.
+    Raises ``ConfigInvalid`` for an exporter that is not installed.
     """
     is_off = environment.get("OTEL_SDK_DISABLED", "").lower() == "true"
     name = environment.get(ASKING[0], "otlp")
@@ -63,7 +64,8 @@ def processor_of(environment: Mapping[str, str]) -> SpanProcessor | None:
         return None
     found = next(iter(entry_points(group=EXPORTERS, name=OTLP.get(name, name))), None)
     if found is None:
-        raise LookupError(f"There is no exporter {name!r}; install its package, for otlp opentelemetry-exporter-otlp.")
+        advice = "install its package, for otlp opentelemetry-exporter-otlp"
+        raise ConfigInvalid(f"There is no exporter {name!r}; {advice}.")
     make: Callable[[], SpanExporter] = found.load()
     return BatchSpanProcessor(make())
 
