@@ -10,7 +10,8 @@ from importlib import import_module
 from pathlib import Path
 
 from organism.bootstrap import VERSION, payload_check
-from organism.codec import write_schemas
+from organism.codec import Codec
+from organism.codec.xsd import envelope_xsd, text_of
 from organism.config.load import load
 from organism.tools.toolbox import shipped
 
@@ -41,8 +42,12 @@ def main() -> None:
     classes.update(kind for kind in shipped_payloads(given.handlers) if kind.__name__ not in named)
     for stale in given.into.glob("*.xsd"):
         stale.unlink()
-    written = write_schemas(given.into, sorted(classes, key=lambda kind: kind.__name__))
-    print(f"{len(written)} schemas in {given.into}/")
+    texts = {"envelope.xsd": text_of(envelope_xsd())}
+    texts |= {f"{schema.name}.xsd": schema.xsd for schema in Codec.of(classes).schemas}
+    given.into.mkdir(parents=True, exist_ok=True)
+    for name, text in texts.items():
+        (given.into / name).write_text(text, encoding="utf-8")
+    print(f"{len(texts)} schemas in {given.into}/")
 
 
 if __name__ == "__main__":

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Annotated, Any
 
 import orjson
@@ -11,7 +10,7 @@ import pytest
 from annotated_types import Interval, MaxLen
 from pydantic import Field
 
-from organism.codec import Codec, PayloadOverLimit, SpoofAttempt, Terms, UnknownPayload, write_schemas
+from organism.codec import Codec, PayloadOverLimit, SpoofAttempt, Terms, UnknownPayload
 from organism.codec.limits import ENVELOPE, XSI
 from organism.errors import InvalidPayload
 
@@ -285,15 +284,6 @@ def test_what_is_no_envelope_is_refused(codec: Codec, document: bytes) -> None:
     with pytest.raises(InvalidPayload) as error:
         codec.parse_any(document)
     assert not isinstance(error.value, SpoofAttempt)
-
-
-# ── what ships ───────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def test_each_class_is_written_as_one_xsd(tmp_path: Path, codec: Codec) -> None:
-    written = write_schemas(tmp_path / "schemas", [Greeting, Order])
-    assert [path.name for path in written] == ["envelope.xsd", "Greeting.xsd", "Order.xsd"]
-    assert written[1].read_text(encoding="utf-8") == codec.schema("Greeting").xsd
 
 
 def test_json_is_compact_and_the_same_by_either_way(codec: Codec) -> None:
