@@ -37,16 +37,19 @@ _EXPECTED: Final = {
     "greater_than_equal": "at least {ge:g}",
     "less_than_equal": "at most {le:.0f}",
     "string_too_short": "text that is not empty",
+    "string_pattern_mismatch": "text that is not blank",
     "string_too_long": "at most {max_length} characters",
     "literal_error": "{expected}",
 }
 
 
-def matching(pattern: str, called: str) -> AfterValidator:
-    """Refuses a text that does not match as a whole."""
+def matching(pattern: str, called: str, most: int = 256) -> AfterValidator:
+    """Refuses a text of more characters, and one that does not match as a whole."""
     compiled = re.compile(pattern)
 
     def check(text: str) -> str:
+        if len(text) > most:
+            raise ValueError(f"expected at most {most} characters, came {came(text)}")
         if not compiled.fullmatch(text):
             raise ValueError(f"expected {called}; came {came(text)}")
         return text
@@ -79,7 +82,6 @@ def money(amount: float) -> Decimal:
     return Decimal(repr(amount))
 
 
-IS_NAME: Final = matching(r"[A-Za-z][A-Za-z0-9_.-]*", "a name: a letter, then letters, digits, `_`, `.` or `-`")
 _MODULE: Final = r"[^\W\d]\w*"
 
 Value = TypeVar("Value")
@@ -91,24 +93,15 @@ Money = Annotated[Decimal, Made(Amount, money)]
 Count = Annotated[int, Field(ge=1, le=1_000_000)]
 Seconds = Annotated[float, Field(gt=0, le=31_536_000)]
 PayloadBytes = Annotated[int, Field(ge=1, le=16 * 1024 * 1024)]
-Text = Annotated[str, Field(min_length=1), matching(r"(?s:.*\S.*)", "text that is not blank")]
-Name = Annotated[str, Field(max_length=128), IS_NAME]
-Title = Annotated[
-    str, Field(min_length=1, max_length=128), matching(r"[^\x00-\x1f\x7f\x85\u2028\u2029]*", "one line of text")
+Text = Annotated[str, Field(min_length=1, pattern=r"\S")]
+Name = Annotated[
+    str, matching(r"[A-Za-z][A-Za-z0-9_.-]*", "a name: a letter, then letters, digits, `_`, `.` or `-`", 128)
 ]
-DottedPath = Annotated[
-    str, Field(max_length=256), matching(rf"{_MODULE}(\.{_MODULE})+", "a dotted path such as `handlers.hello.greet`")
-]
-Prefix = Annotated[
-    str, Field(max_length=256), matching(rf"{_MODULE}(\.{_MODULE})*", "the name of a module such as `handlers`")
-]
-Variable = Annotated[
-    str,
-    Field(max_length=128),
-    matching(
-        r"[A-Za-z_][A-Za-z0-9_]*", "the name of an environment variable such as `SEARCH_TOKEN`, never a key itself"
-    ),
-]
+Title = Annotated[str, Field(min_length=1), matching(r"[^\x00-\x1f\x7f\x85\u2028\u2029]*", "one line of text", 128)]
+DottedPath = Annotated[str, matching(rf"{_MODULE}(\.{_MODULE})+", "a dotted path such as `handlers.hello.greet`")]
+Prefix = Annotated[str, matching(rf"{_MODULE}(\.{_MODULE})*", "the name of a module such as `handlers`")]
+_VARIABLE: Final = "the name of an environment variable such as `SEARCH_TOKEN`, never a key itself"
+Variable = Annotated[str, matching(r"[A-Za-z_][A-Za-z0-9_]*", _VARIABLE, 128)]
 InvokeMode = Literal["batch", "stream"]
 
 

@@ -6,8 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Annotated, Any, ClassVar, Final
 
-from pydantic import Field
-
 from organism.config.agents import (
     PROMPT_PATH,
     AgentFiles,
@@ -43,11 +41,7 @@ _OWN: Final = frozenset({"handler", "payload_class", "model", "prompt", "prompt_
 """A section with one of these keys that has a shipped tool's name puts a listener of its own in the tool's place."""
 
 
-PromptRef = Annotated[
-    str,
-    Field(max_length=256),
-    matching(r"[A-Za-z0-9_.-]+(@[A-Za-z0-9_.-]+)?", "a prompt such as `A2@v1`"),
-]
+PromptRef = Annotated[str, matching(r"[A-Za-z0-9_.-]+(@[A-Za-z0-9_.-]+)?", "a prompt such as `A2@v1`")]
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from inspect import cleandoc
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, NamedTuple
+from typing import Annotated, Any, ClassVar, Final, Literal, NamedTuple
 
 from pydantic import BeforeValidator, Field
 
@@ -34,11 +34,9 @@ from organism.config.prompts import PromptConfig, PromptKey
 from organism.config.tools import Tools
 from organism.model.ids import CONSOLE, SYSTEM_TODO, AgentName
 
-FileName = Annotated[str, Field(max_length=128), matching(r"[a-zA-Z0-9_-]+", "a name of letters, digits, `_` and `-`")]
-IndexName = Annotated[
-    str,
-    matching(r"[A-Za-z0-9._:-]{1,128}", "the name of an index: at most 128 letters, digits, `.`, `_`, `:` or `-`"),
-]
+FileName = Annotated[str, matching(r"[a-zA-Z0-9_-]+", "a name of letters, digits, `_` and `-`", 128)]
+_INDEX: Final = "the name of an index: at most 128 letters, digits, `.`, `_`, `:` or `-`"
+IndexName = Annotated[str, matching(r"[A-Za-z0-9._:-]{1,128}", _INDEX)]
 Provider = Literal["openai", "anthropic", "offline", "scripted", "replay", "local"]
 Taint = Literal["escalate", "allow"]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from decimal import Context, Decimal
+from decimal import Context, Decimal, Inexact
 from fractions import Fraction
 from typing import Annotated, Final
 
@@ -17,6 +17,7 @@ from organism.model.tool import ToolError
 SHOWN_DIGITS: Final = 30
 PLAIN_DIGITS: Final = 40
 """A rounded value with more places than this is written with an exponent."""
+_EXACT: Final = Context(prec=2 * MAX_DIGITS, traps=[Inexact])
 
 
 @dataclass
@@ -54,27 +55,14 @@ async def calculate(payload: Calculator, _metadata: HandlerMetadata) -> HandlerR
 def shown(value: Value) -> Calculated:
     """The value as text: all its digits if there are few enough, else rounded, with the fraction that it is."""
     number = value.number
-    places = _places(number.denominator)
-    if value.is_exact and places is not None:
-        return Calculated(_plain(number, places))
+    try:
+        exact = _EXACT.divide(Decimal(number.numerator), Decimal(number.denominator))
+    except Inexact:
+        exact = None
+    if value.is_exact and exact is not None:
+        return Calculated(f"{exact:f}")
     fraction = f"{number.numerator}/{number.denominator}" if value.is_exact else ""
     return Calculated(_rounded(number), exact=False, fraction=fraction)
-
-
-def _places(denominator: int) -> int | None:
-    """How many places behind the point show all of a fraction; None if no number does, or too many."""
-    twos = (denominator & -denominator).bit_length() - 1
-    rest, fives = denominator >> twos, 0
-    while rest % 5 == 0:
-        rest, fives = rest // 5, fives + 1
-    places = max(twos, fives)
-    return places if rest == 1 and places <= MAX_DIGITS else None
-
-
-def _plain(number: Fraction, places: int) -> str:
-    digits = str(abs(number.numerator) * 10**places // number.denominator).rjust(places + 1, "0")
-    sign = "-" if number < 0 else ""
-    return f"{sign}{digits[:-places]}.{digits[-places:]}" if places else f"{sign}{digits}"
 
 
 def _rounded(number: Fraction) -> str:

@@ -60,14 +60,9 @@ def told(now: datetime, zone: str) -> Now:
         time=whole.time().isoformat(),
         weekday=_DAYS[whole.weekday()],
         zone=zone,
-        utc_offset=_offset(whole),
+        utc_offset=whole.isoformat()[19:],
         unix=int(whole.timestamp()),
     )
-
-
-def _offset(moment: datetime) -> str:
-    text = f"{moment:%z}"
-    return f"{text[:3]}:{text[3:5]}"
 
 
 def zone_of(name: str) -> ZoneInfo | None:
