@@ -2,22 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+import hashlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from typing import Annotated, Any, ClassVar, Final
 
-from organism.config.agents import (
-    PROMPT_PATH,
-    AgentFiles,
-    Known,
-    Reference,
-    agent_listeners,
-    followed,
-    no_model,
-    referred,
-    version_of,
-    with_room,
-)
+from organism.config.agents import AgentEntry, AgentFiles
 from organism.config.check import (
     Count,
     DottedPath,
@@ -31,11 +22,14 @@ from organism.config.check import (
 )
 from organism.config.code import Code, Named
 from organism.config.faults import near, written
+from organism.config.prompts import prompt_path
 from organism.config.settings import Budget, Limits, Listener, Model, ShippedTool, is_reserved
-from organism.model.agent import Prompt
+from organism.model.agent import Answer, Prompt
 from organism.model.ids import CONSOLE, SYSTEM_TODO, AgentName
 
 ANYONE: Final = "*"
+PROMPT_PATH: Final = "organism.Prompt"
+_VERSION_DIGITS: Final = 16
 _CALLED: Final = {"peers": "listener", "tools": "tool"}
 _OWN: Final = frozenset({"handler", "payload_class", "model", "prompt", "prompt_ref"})
 """A section with one of these keys that has a shipped tool's name puts a listener of its own in the tool's place."""
@@ -121,6 +115,8 @@ class ListenerReader:
         code: Code,
     ) -> None:
         self._shipped = {tool.name: tool for tool in shipped}
+        self._off = {tool.name: tool.is_off for tool in shipped if tool.is_off}
+        self._names: Sequence[str] = ()
         self._files = files
         self._models = models
         self._limits = limits
@@ -130,21 +126,15 @@ class ListenerReader:
         """Those of the file in its order, without those whose code is at fault; all faults are noted."""
         entries = [self._entry(section) for section in root.mappings("listeners", listed=True)]
         taken = _check_names(entries)
-        agents = with_room(self._files, taken)
-        known = Known(
-            names=[*taken, *(each.agent.name for each in agents), *self._shipped],
-            off={tool.name: tool.is_off for tool in self._shipped.values() if tool.is_off},
-            models=self._models,
-        )
-        listeners = []
+        agents = self._with_room(taken)
+        self._names = [*taken, *(each.agent.name for each in agents), *self._shipped]
+        own = []
         for entry in entries:
-            _check_named(entry, known)
-            reference = self._reference(entry, known)
-            listener = self._listener(entry)
+            self._check_named(entry)
+            listener = self._followed(entry, self._listener(entry))
             if listener is not None:
-                listeners.append(followed(listener, reference) if reference is not None else listener)
-        thinking = agent_listeners(agents, listeners, self._limits, known)
-        return self._with_shipped((*listeners, *thinking), known.off)
+                own.append(listener)
+        return self._with_shipped((*own, *self._agent_listeners(agents, own)))
 
     def _entry(self, section: Section) -> _Entry:
         plain = section.node.plain()
@@ -154,16 +144,73 @@ class ListenerReader:
             return _Entry(section, section.record(ListenerSection))
         return _Entry(section, ListenerSection(**asdict(section.record(ShippedSection))), tool)
 
-    def _reference(self, entry: _Entry, known: Known) -> Reference | None:
-        """What the listener's ``prompt_ref`` leads to; None if there is none, or after a fault."""
-        ref = entry.said.prompt_ref
-        found = referred(ref, self._files) if ref else None
-        wrong = found if isinstance(found, str) else None
-        if isinstance(found, Reference) and not entry.said.model:
-            wrong = no_model(found.model, known)
-        if wrong:
-            entry.node.add(wrong, "prompt_ref")
-        return found if isinstance(found, Reference) else None
+    def _with_room(self, taken: Mapping[str, str]) -> list[AgentEntry]:
+        """The agents whose names are free; that one's is not is a fault of its file, but a bundled one gives way."""
+        free = []
+        for name, entry in self._files.agents.items():
+            if is_reserved(name):
+                entry.file.add(f"`{name}` is reserved for the organism itself; take another name", "name")
+            elif name not in taken:
+                free.append(entry)
+            elif not entry.is_bundled:
+                entry.file.add(f"`{name}` is taken: {taken[name]} has it already", "name")
+        return free
+
+    def _check_named(self, entry: _Entry) -> None:
+        """Note each peer, each tool and the model, if it is not there or cannot be used."""
+        peers = [*self._names, CONSOLE, SYSTEM_TODO, ANYONE]
+        self._check_names(entry.node, "peers", entry.said.peers, peers)
+        self._check_names(entry.node, "tools", entry.said.tools, self._names)
+        if entry.said.model:
+            self._check_model(entry.node, "model", entry.said.model)
+        if entry.tool is not None and entry.tool.is_off:
+            entry.node.add(f"`{entry.tool.name}` is off: {entry.tool.is_off}", "name")
+
+    def _check_names(self, section: Section, key: str, given: Sequence[str], known: Sequence[str]) -> None:
+        """Note each of the names that is not there. What is no name at all was noted already."""
+        items = section.at(key) if given else None
+        for at, item in items.node.items() if items is not None else ():
+            name = str(item.value)
+            if name in given and name not in known:
+                section.add(f"there is no {_CALLED[key]} `{name}`{near(name, known)}", key, at)
+            elif name in given and name in self._off:
+                section.add(f"`{name}` is off: {self._off[name]}", key, at)
+
+    def _check_model(self, section: Section, key: str, name: str) -> None:
+        if name not in self._models:
+            section.add(f"there is no model `{name}` in `models` of organism.yaml{near(name, self._models)}", key)
+
+    def _followed(self, entry: _Entry, listener: Listener | None) -> Listener | None:
+        """The listener with what it has by its ``prompt_ref``, where it says nothing of its own."""
+        ref, files = entry.said.prompt_ref, self._files
+        name, at, version = ref.partition("@")
+        prompt, file = files.prompts.get((name, version)), files.agents.get(name)
+        if at and prompt is not None:
+            model, said, agent = prompt.model_name, asdict(prompt), None
+        elif not at and file is not None:
+            model, said, agent = file.agent.model, file.file.node.plain(), file.agent
+        else:
+            if at:
+                known = [f"{one}@{other}" for one, other in files.prompts]
+                entry.node.add(f"there is no {prompt_path(name, version)}{near(ref, known)}", "prompt_ref")
+            elif ref:
+                how = "; a prompt is named with its version, as A2@v1"
+                entry.node.add(f"there is no agent `{name}`{near(name, files.agents)}{how}", "prompt_ref")
+            return listener
+        if not entry.said.model:
+            self._check_model(entry.node, "prompt_ref", model)
+        if listener is None:
+            return None
+        version = version_of([listener.version, said])
+        has_model = replace(listener, model=listener.model or model, version=version, agent=agent)
+        if agent is None:
+            return has_model
+        return replace(
+            has_model,
+            prompt=listener.prompt or agent.system_prompt,
+            tools=listener.tools or agent.tools,
+            budget=listener.budget if listener.budget != Budget() else agent.budget,
+        )
 
     def _listener(self, entry: _Entry) -> Listener | None:
         said, node, limits = entry.said, entry.node, self._limits
@@ -211,6 +258,42 @@ class ListenerReader:
             destroys=said.confirm,
         )
 
+    def _agent_listeners(self, entries: Sequence[AgentEntry], own: Sequence[Listener]) -> Iterator[Listener]:
+        """The agents as listeners. The bundled ones give way to own classes that are called as theirs are."""
+        classes = {kind for listener in own for kind in (listener.payload_class, *listener.accepts)}
+        names = {kind.__name__ for kind in classes - {Prompt, Answer}}
+        for entry in entries:
+            if not entry.is_bundled:
+                self._check_names(entry.file, "tools", entry.agent.tools, self._names)
+                if entry.agent.model:
+                    self._check_model(entry.file, "model", entry.agent.model)
+            if not entry.is_bundled or names.isdisjoint({"Prompt", "Answer"}):
+                yield self._agent_listener(entry)
+
+    def _agent_listener(self, entry: AgentEntry) -> Listener:
+        agent, plain = entry.agent, entry.file.node.plain()
+        if entry.is_bundled:  # it goes without tools that are not there
+            there = (tool for tool in agent.tools if tool in self._names and tool not in self._off)
+            agent = replace(agent, tools=tuple(there))
+        return Listener(
+            name=AgentName(agent.name),
+            description=agent.description,
+            is_agent=True,
+            payload_class=Prompt,
+            payload_class_path=PROMPT_PATH,
+            accepts=frozenset({Prompt}),
+            max_concurrent=self._limits.max_concurrent_per_agent,
+            timeout_s=self._limits.handler_timeout_s,
+            max_payload_bytes=self._limits.max_payload_bytes,
+            prompt=agent.system_prompt,
+            model=agent.model,
+            tools=agent.tools,
+            budget=agent.budget,
+            section=plain,
+            version=version_of(plain),
+            agent=agent,
+        )
+
     def _shipped_listener(self, tool: ShippedTool, said: ListenerSection, section: Mapping[str, Any]) -> Listener:
         """The tool as a listener, with what its section says, if it has one."""
         settings = asdict(tool.settings) if tool.settings is not None else None
@@ -235,7 +318,7 @@ class ListenerReader:
             is_shipped=True,
         )
 
-    def _with_shipped(self, own: tuple[Listener, ...], off: Mapping[str, str]) -> Listeners:
+    def _with_shipped(self, own: tuple[Listener, ...]) -> Listeners:
         """Own listeners go before shipped ones of their name; and what nobody names gives way to their classes, too."""
         names = {listener.name for listener in own}
         wanted = {name for listener in own for name in (*listener.peers, *listener.tools)}
@@ -247,8 +330,13 @@ class ListenerReader:
         return Listeners(
             named=(*own, *(tool for tool in tools if tool.name in wanted)),
             shelf=tuple(tool for tool in rest if classes.isdisjoint(_class_names(tool))),
-            off={name: why for name, why in off.items() if name not in names},
+            off={name: why for name, why in self._off.items() if name not in names},
         )
+
+
+def version_of(said: Any, code: bytes = b"") -> str:
+    """The version of a listener: it changes with what its files say, and with the digest of its code."""
+    return hashlib.sha256(json.dumps(said, sort_keys=True).encode() + b"\0" + code).hexdigest()[:_VERSION_DIGITS]
 
 
 def _class_names(tool: Listener) -> set[str]:
@@ -268,23 +356,6 @@ def _check_names(entries: Sequence[_Entry]) -> dict[str, str]:
         if name:
             first.setdefault(name, (written(entry.node.place), line))
     return {name: f"{where} of organism.yaml, line {line}," for name, (where, line) in first.items()}
-
-
-def _check_named(entry: _Entry, known: Known) -> None:
-    """Note each peer, each tool and the model, if it is not there or cannot be used."""
-    peers = [*known.names, CONSOLE, SYSTEM_TODO, ANYONE]
-    for key, given, names in (("peers", entry.said.peers, peers), ("tools", entry.said.tools, known.names)):
-        items = entry.node.at(key) if given else None
-        for at, item in items.node.items() if items is not None else ():
-            name = str(item.value)
-            if name in given and name not in names:
-                entry.node.add(f"there is no {_CALLED[key]} `{name}`{near(name, names)}", key, at)
-            elif name in given and name in known.off:
-                entry.node.add(f"`{name}` is off: {known.off[name]}", key, at)
-    if entry.said.model and (wrong := no_model(entry.said.model, known)):
-        entry.node.add(wrong, "model")
-    if entry.tool is not None and entry.tool.is_off:
-        entry.node.add(f"`{entry.tool.name}` is off: {entry.tool.is_off}", "name")
 
 
 def _check_presence(section: Section) -> None:

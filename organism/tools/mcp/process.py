@@ -20,6 +20,7 @@ import anyio
 from mcp.client.stdio import get_default_environment
 from mcp.shared.message import SessionMessage
 from mcp.types import jsonrpc_message_adapter
+from pydantic import ValidationError
 
 MOST_LINE_BYTES: Final = 4 * 1024 * 1024
 GRACE_SECONDS: Final = 2.0
@@ -91,25 +92,15 @@ async def spoken_to(program: Program, words: LastWords) -> AsyncIterator[Any]:
 
 
 async def _read(output: asyncio.StreamReader, tell: Any, words: LastWords) -> None:
+    """Pass on each message. What is no message is passed over: some servers greet."""
     with suppress(anyio.ClosedResourceError, anyio.BrokenResourceError):
         async with tell:
-            await _tell_each(output, tell, words)
-
-
-async def _tell_each(output: asyncio.StreamReader, tell: Any, words: LastWords) -> None:
-    """What is no message is passed over: some servers greet."""
-    while line := await _line(output, words):
-        with suppress(ValueError):
-            await tell.send(SessionMessage(jsonrpc_message_adapter.validate_json(line, by_name=False)))
-
-
-async def _line(output: asyncio.StreamReader, words: LastWords) -> bytes:
-    """The next line; empty at the end, and where one has no end."""
-    try:
-        return await output.readline()
-    except ValueError:  # beyond the limit
-        words.fault = TOO_LONG
-        return b""
+            try:
+                while line := await output.readline():
+                    with suppress(ValidationError):
+                        await tell.send(SessionMessage(jsonrpc_message_adapter.validate_json(line, by_name=False)))
+            except ValueError:  # a line beyond the limit
+                words.fault = TOO_LONG
 
 
 async def _write(input_: asyncio.StreamWriter, said: Any, tell: Any) -> None:
@@ -126,14 +117,13 @@ async def _write(input_: asyncio.StreamWriter, said: Any, tell: Any) -> None:
 async def _end(process: Process) -> None:
     for stronger in (signal.SIGTERM, signal.SIGKILL, None):
         with suppress(TimeoutError):
-            async with asyncio.timeout(GRACE_SECONDS):
-                await process.wait()
-                break
+            await asyncio.wait_for(process.wait(), GRACE_SECONDS)
+            break
         if stronger is not None:
-            _tell_group(process.pid, stronger)
-    _tell_group(process.pid, signal.SIGKILL)  # what it has left behind
+            _signal_group(process.pid, stronger)
+    _signal_group(process.pid, signal.SIGKILL)  # what it has left behind
 
 
-def _tell_group(leader: int, stronger: signal.Signals) -> None:
+def _signal_group(leader: int, stronger: signal.Signals) -> None:
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(leader, stronger)
