@@ -7,7 +7,7 @@ import inspect
 import types
 import typing
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from operator import attrgetter
 from types import FunctionType, SimpleNamespace
@@ -80,19 +80,19 @@ class Code:
         found = self._find(named)
         if found is None:
             return None
-        read = attempt(partial(read_signature, found, blocking=blocking))
-        if read.error is not None or read.result is None:
+        read = attempt(partial(accepted_by, found, blocking=blocking))
+        if isinstance(read.error, BadHandler):
+            for message in read.error.args:
+                named.add(message)
+        elif read.error is not None:
             named.add(f"its signature cannot be read: {self._in_short(read.error)}")
-            return None
-        wrong = list(read.result.wrong)
-        if not wrong and kind is not None and kind not in read.result.accepts:
-            names = ", ".join(sorted(each.__name__ for each in read.result.accepts))
-            wrong.append(f"expected an annotation that names the payload_class, `{kind.__name__}`; came {names}")
-        for message in wrong:
-            named.add(message)
-        accepts = read.result.accepts
+        accepts = read.result or frozenset()
         sound = [self._has_schema(named, each) for each in sorted(accepts, key=attrgetter("__name__"))]
-        return None if wrong or not all(sound) else (cast("Handler", found), accepts)
+        if accepts and kind is not None and kind not in accepts:
+            names = ", ".join(sorted(each.__name__ for each in accepts))
+            named.add(f"expected an annotation that names the payload_class, `{kind.__name__}`; came {names}")
+            return None
+        return (cast("Handler", found), accepts) if accepts and all(sound) else None
 
     def version(self, *named: Named) -> bytes:
         """The digest of the code behind these paths, with what it imports below the prefixes."""
@@ -169,70 +169,58 @@ class Code:
 # ── signatures of handlers ───────────────────────────────────────────────────────────────────────────────────────────
 
 
-@dataclass(slots=True)
-class Signature:
-    """The classes that a handler may receive, and what is wrong with it, in sentences."""
-
-    accepts: frozenset[type] = frozenset()
-    wrong: list[str] = field(default_factory=list)
+class BadHandler(TypeError):
+    """It cannot be a handler; the arguments say why, in sentences."""
 
 
-def read_signature(handler: object, *, blocking: bool) -> Signature:
-    """Check that ``handler`` is an ``async def (payload: …, metadata)``, or a plain ``def`` if ``blocking``.
+def accepted_by(handler: object, *, blocking: bool) -> frozenset[type]:
+    """The classes that the annotation of the handler's payload names: one dataclass or a union of dataclasses.
 
-    ``accepts`` are the classes that the first parameter's annotation names: one dataclass or a union of dataclasses.
+    Raises ``BadHandler`` if it is no ``async def (payload: …, metadata)``, or a plain ``def`` if ``blocking``.
     """
     if not isinstance(handler, FunctionType):
         wanted = "a plain `def`" if blocking else "an `async def`"
         kind = "a class" if isinstance(handler, type) else f"an object of the class {type(handler).__name__}"
-        return Signature(wrong=[f"expected {wanted}, came {kind}"])
-    wrong = [*_wrong_kind(handler, blocking), *_wrong_parameters(handler)]
+        raise BadHandler(f"expected {wanted}, came {kind}")
+    parameters = list(inspect.signature(handler).parameters.values())
+    wrong = [each for each in (_wrong_kind(handler, blocking), _wrong_parameters(handler, parameters)) if each]
     if wrong:
-        return Signature(wrong=wrong)
-    return _accepted(handler)
-
-
-def _wrong_kind(handler: FunctionType, blocking: bool) -> list[str]:  # noqa: FBT001 - told by its caller's keyword
-    name = handler.__name__
-    if inspect.isasyncgenfunction(handler) or inspect.isgeneratorfunction(handler):
-        return [f"`{name}` has a `yield` in it; a handler answers with `return`, once"]
-    is_async = inspect.iscoroutinefunction(handler)
-    if blocking and is_async:
-        return [f"expected a plain `def {name}` for `blocking: true`, came an `async def`; remove one of the two"]
-    if not blocking and not is_async:
-        how = f"write `async def {name}`, or set `blocking: true` to run it in a thread of its own"
-        return [f"expected an `async def`, came a plain `def`; {how}"]
-    return []
-
-
-def _wrong_parameters(handler: FunctionType) -> list[str]:
-    signature = inspect.signature(handler)
-    by_position = [
-        each
-        for each in signature.parameters.values()
-        if each.kind in (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    ]
-    takes_two = attempt(partial(signature.bind, None, None)).error is None and len(by_position) > 1
-    if takes_two:
-        return []
-    names = ", ".join(str(each).partition(":")[0].partition("=")[0].strip() for each in signature.parameters.values())
-    return [f"expected the parameters (payload, metadata), came `{handler.__name__}({names})`"]
-
-
-def _accepted(handler: FunctionType) -> Signature:
-    first = next(iter(inspect.signature(handler).parameters.values()))
+        raise BadHandler(*wrong)
+    first = parameters[0]
     if first.annotation is inspect.Parameter.empty:
         how = f"write `{first.name}: YourPayload`: the annotation says what it may receive"
-        return Signature(wrong=[f"the parameter `{first.name}` of `{handler.__name__}` has no annotation; {how}"])
+        raise BadHandler(f"the parameter `{first.name}` of `{handler.__name__}` has no annotation; {how}")
     names = SimpleNamespace(__annotations__={"payload": first.annotation})
-    scope = inspect.unwrap(handler).__globals__
-    resolved = attempt(partial(typing.get_type_hints, names, scope))
+    resolved = attempt(partial(typing.get_type_hints, names, inspect.unwrap(handler).__globals__))
     if resolved.result is None:
-        return Signature(wrong=[f"the annotation `{first}` does not resolve at run time: {resolved.error}"])
+        raise BadHandler(f"the annotation `{first}` does not resolve at run time: {resolved.error}")
     hint = resolved.result["payload"]
     members = typing.get_args(hint) if typing.get_origin(hint) in _UNIONS else (hint,)
-    wrong = [_no_payload(member, first.name) for member in members if not is_payload(member)]
-    return Signature(accepts=frozenset(member for member in members if is_payload(member)), wrong=wrong)
+    if wrong := [_no_payload(member, first.name) for member in members if not is_payload(member)]:
+        raise BadHandler(*wrong)
+    return frozenset(members)
+
+
+def _wrong_kind(handler: FunctionType, blocking: bool) -> str | None:  # noqa: FBT001 - told by its caller's keyword
+    name = handler.__name__
+    if inspect.isasyncgenfunction(handler) or inspect.isgeneratorfunction(handler):
+        return f"`{name}` has a `yield` in it; a handler answers with `return`, once"
+    is_async = inspect.iscoroutinefunction(handler)
+    if blocking and is_async:
+        return f"expected a plain `def {name}` for `blocking: true`, came an `async def`; remove one of the two"
+    if not blocking and not is_async:
+        how = f"write `async def {name}`, or set `blocking: true` to run it in a thread of its own"
+        return f"expected an `async def`, came a plain `def`; {how}"
+    return None
+
+
+def _wrong_parameters(handler: FunctionType, parameters: list[inspect.Parameter]) -> str | None:
+    by_position = [each for each in parameters if each.kind in (each.POSITIONAL_ONLY, each.POSITIONAL_OR_KEYWORD)]
+    takes_two = attempt(partial(inspect.signature(handler).bind, None, None)).error is None
+    if takes_two and len(by_position) > 1:
+        return None
+    names = ", ".join(str(each).partition(":")[0].partition("=")[0].strip() for each in parameters)
+    return f"expected the parameters (payload, metadata), came `{handler.__name__}({names})`"
 
 
 def is_payload(value: object) -> bool:

@@ -22,9 +22,8 @@ MOST_FAULTS: Final = 10
 MOST_WORK: Final = 16 * 1024 * 1024
 """Bytes of arguments times schemas within the schema; beyond it a fault says no place."""
 
-_LISTS_HERE: Final = ("allOf", "anyOf", "oneOf")
-_ONES_HERE: Final = ("not", "if", "then", "else")
-_MAPS_HERE: Final = ("dependentSchemas", "dependencies")
+_SEVERAL_HERE: Final = ("allOf", "anyOf", "oneOf", "dependentSchemas", "dependencies")
+_ONE_HERE: Final = ("not", "if", "then", "else")
 _REFERENCES: Final = ("$ref", "$dynamicRef", "$recursiveRef")
 _ANY_BELOW: Final = (
     "additionalProperties", "unevaluatedProperties", "propertyNames", "items", "additionalItems", "contains",
@@ -144,32 +143,25 @@ def _members_of(within: _Within, looks: Mapping[int, int]) -> Iterable[Counter[i
 
 
 def _same_place(within: _Within, schema: Schema) -> Iterator[Schema]:
-    for key in _LISTS_HERE:
+    for key in _SEVERAL_HERE:
         yield from _schemas(schema.get(key))
-    for key in _ONES_HERE:
-        yield from _schemas([schema.get(key)])
-    for key in _MAPS_HERE:
-        yield from _schemas(list(_map(schema.get(key)).values()))
+    yield from _schemas([schema.get(key) for key in _ONE_HERE])
     yield from _schemas([within.meant(schema[key]) for key in _REFERENCES if key in schema])
 
 
 def _members(schema: Schema) -> Iterator[tuple[Name, Schema]]:
-    for name, inner in _map(schema.get("properties")).items():
-        yield from ((name, each) for each in _schemas([inner]))
+    properties = schema.get("properties")
+    if isinstance(properties, Mapping):
+        yield from ((name, each) for name in properties for each in _schemas([properties[name]]))
     for key in ("prefixItems", "items"):
         in_order = schema.get(key)
-        yield from ((at, each) for at, each in enumerate(in_order if isinstance(in_order, list) else ()) if _is(each))
-    anything = [schema.get(key) for key in _ANY_BELOW] + list(_map(schema.get("patternProperties")).values())
-    yield from ((None, each) for each in _schemas(anything))
+        if isinstance(in_order, list):
+            yield from ((at, each) for at, item in enumerate(in_order) for each in _schemas([item]))
+    yield from ((None, each) for each in _schemas([schema.get(key) for key in _ANY_BELOW]))
+    yield from ((None, each) for each in _schemas(schema.get("patternProperties")))
 
 
 def _schemas(values: Any) -> Iterator[Schema]:
-    return (value for value in values if _is(value)) if isinstance(values, list) else iter(())
-
-
-def _is(value: object) -> bool:
-    return isinstance(value, Mapping)
-
-
-def _map(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}
+    """The schemas in a list or a mapping; none in anything else."""
+    items = values.values() if isinstance(values, Mapping) else values if isinstance(values, list) else ()
+    return (value for value in items if isinstance(value, Mapping))
