@@ -1,4 +1,4 @@
-"""The attempts of one call: retries while they may help, then the model's fallbacks; and the answer as it comes."""
+"""The attempts of one call: ``sent`` counts them, ``ran_us`` is their time, ``answering`` the model asked last."""
 
 from __future__ import annotations
 
@@ -69,10 +69,7 @@ class TooMany(ProviderError):
 
 
 class AnswerBuffer:
-    """The answer of the current attempt: ``told`` hears its parts as they come, without live secrets.
-
-    ``most_tokens`` were reserved for it; far beyond them it is cut off.
-    """
+    """The current attempt's answer: ``told`` hears its parts without secrets; far beyond ``most_tokens`` it is cut."""
 
     def __init__(self, redactor: Redactor, most_tokens: int, tell: Callable[[Told], None]) -> None:
         self._redactor = redactor

@@ -24,10 +24,7 @@ _FENCED: Final = re.compile(
 
 
 class Conversation:
-    """The messages as OpenAI-compatible servers take them: instructions, history, the message, and each round of calls.
-
-    ``secret`` makes the marks of this turn's fences.
-    """
+    """A turn's messages as OpenAI-compatible servers take them. ``secret`` makes the marks of its fences."""
 
     def __init__(self, instructions: Iterable[str], secret: str) -> None:
         self._secret = secret

@@ -200,10 +200,7 @@ def _hold_rate(chain: tuple[Served, ...], need: Need, now: int) -> None:
 
 
 class Gateways:
-    """Makes the gateways of all tenants, which share the models.
-
-    ``chance`` gives a number in [0, 1), ``entries`` the tokens' file as it is now.
-    """
+    """Makes the gateways of all tenants, which share the models. ``chance`` gives a number in [0, 1)."""
 
     def __init__(
         self,

@@ -1,7 +1,4 @@
-"""The models of the configuration in force, each with its provider, its limit of calls at once and its rate of tokens.
-
-All tenants share them: limits and rates are those of the process, and a provider keeps nothing of a call.
-"""
+"""The models of the configuration in force, with their providers and limits, which all tenants share."""
 
 from __future__ import annotations
 
@@ -35,10 +32,7 @@ PROVIDERS: Final[Mapping[str, Callable[[Model, str | None], Provider]]] = {
 
 
 def connected(name: str, model: Model, environment: Mapping[str, str]) -> Provider:
-    """The provider of the model of that name; its key comes from the environment. Raises ``ConfigInvalid``.
-
-    A missing key is an error of the first call: an organism starts without what it does not use.
-    """
+    """The provider of the model of that name. A missing key is an error of the first call. Raises ``ConfigInvalid``."""
     make = PROVIDERS.get(model.provider)
     if make is None:
         known = ", ".join(PROVIDERS)
@@ -47,10 +41,7 @@ def connected(name: str, model: Model, environment: Mapping[str, str]) -> Provid
 
 
 class Rate:
-    """A bucket of the tokens of one minute that fills as time goes by; with ``per_minute`` 0 nothing waits.
-
-    Times are in µs of a monotonic clock. A call that is larger than the bucket passes when it is full.
-    """
+    """A bucket of a minute's tokens that fills as time (monotonic, µs) goes by; with ``per_minute`` 0 nothing waits."""
 
     __slots__ = ("_at", "_left", "per_minute")
 

@@ -73,10 +73,7 @@ class Code:
         return cast("type", found) if self._has_schema(named, found) else None
 
     def handler(self, named: Named, kind: type | None, *, blocking: bool) -> tuple[Handler, frozenset[type]] | None:
-        """The function of that path and the classes that it accepts.
-
-        ``kind``, the listener's payload class, must be one of them; it is None if that one is in doubt.
-        """
+        """The function of that path and the classes that it accepts; ``kind`` (None: in doubt) must be one of them."""
         found = self._find(named)
         if found is None:
             return None

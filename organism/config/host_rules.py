@@ -57,10 +57,7 @@ def host_rule(text: str) -> HostRule:
 
 
 def canonical_host(text: str) -> str | None:
-    """A host of a URL in its one form: a name in small ASCII, an IPv4 address, an IPv6 address in brackets.
-
-    None if it is none of them; an IPv4 address that is written in another way than with four plain numbers is none.
-    """
+    """A host in its one form: ASCII in small letters, four plain numbers, or IPv6 in brackets; None if it is none."""
     if text.startswith("["):
         return _canonical_6(text)
     name = text.lower().removesuffix(".")
@@ -80,10 +77,7 @@ def _canonical_6(text: str) -> str | None:
 
 
 def wrong_address(url: str, example: str, remedy: str = API_KEY_ENV) -> str | None:
-    """What is wrong with an address; None if it is http or https, with a host and nothing that may be a credential.
-
-    The address itself is not told again: whoever reads the fault need not know what it carries.
-    """
+    """What is wrong with an address, which is not repeated; None for http(s) with a host and no credential."""
     expected = f"expected an address such as `{example}`"
     if not url.isprintable() or any(sign in url for sign in ' <>"\\'):
         return f"{expected}, came one with characters that no address has"

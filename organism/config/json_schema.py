@@ -26,10 +26,7 @@ MAX_MESSAGE: Final = 200
 
 
 class JsonSchema:
-    """A schema, compiled: it fetches nothing, and its patterns run on a linear engine.
-
-    Raises ``ValueError`` for a schema that cannot be used.
-    """
+    """A compiled schema that fetches nothing; its patterns run on a linear engine. Raises ``ValueError``."""
 
     def __init__(self, schema: Mapping[str, Any]) -> None:
         import jsonschema_rs  # at the first schema: the front door needs the standard library alone

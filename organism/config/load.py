@@ -134,10 +134,7 @@ def load(
 
 
 def foresee(path: Path, bundled: Path | None = None) -> tuple[Tools, frozenset[str]]:
-    """Of a file that names MCP servers: what it says of tools, and every name that it and the agents name.
-
-    That is known before all else is read. What is wrong is told by ``load``; where nothing can be read is nothing.
-    """
+    """Of a file that names MCP servers: what it says of tools, and every name in it. ``load`` tells what is wrong."""
     faults = Faults(path.name)
     try:
         if "mcp" not in path.read_text("utf-8", "replace"):  # most files: so they are not read twice

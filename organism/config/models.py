@@ -40,10 +40,7 @@ def read_models(root: Section, folder: Path) -> Mapping[str, Model]:
 
 
 def served_models(configured: Mapping[str, Model], files: AgentFiles) -> Mapping[str, Model]:
-    """The configured models. Without any, the offline model serves the usual names.
-
-    It also serves a bundled agent's model that is not configured.
-    """
+    """The configured models; without any, and for bundled agents, the offline model serves the usual names."""
     bundled = (entry.agent.model for entry in files.agents.values() if entry.is_bundled)
     missing = [name for name in (*bundled, *(() if configured else USUAL)) if name not in configured]
     return {**configured, **{name: Model(provider="offline", model=name) for name in sorted(missing)}}

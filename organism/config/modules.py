@@ -67,10 +67,7 @@ class ModuleSet:
         return outcome
 
     def complete(self, roots: Iterable[str]) -> Mapping[str, BaseException]:
-        """Run what the roots import inside functions, resolve annotations, and take what ``sys.modules`` now shows.
-
-        Gives the error of each module that failed, by name.
-        """
+        """Run what the roots import inside functions, resolve annotations; gives failed modules' errors by name."""
         for source in self.sources.closure(roots):
             self.load(source.name)
         self._modules = _shown(self.sources.tops)

@@ -1,7 +1,4 @@
-"""Prompts of AgentStack: ``config/agents/{name}/{version}.json`` → a checked record.
-
-JSON only. Each file is checked by itself, and all that is wrong with it is told at once, by JSON pointers.
-"""
+"""Prompts of AgentStack: ``config/agents/{name}/{version}.json`` → a checked record; faults by JSON pointers."""
 
 from __future__ import annotations
 

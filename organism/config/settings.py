@@ -257,10 +257,7 @@ Ship = Callable[[Tools], Sequence[ShippedTool]]
 
 @dataclass(frozen=True, slots=True)
 class Charter:
-    """What every prompt of the turn loop begins with: as ``organism.charter`` has it, and its text.
-
-    The text is None where the one that ships with the organism is meant.
-    """
+    """``organism.charter`` as written, and its text; None is the one that ships with the organism."""
 
     written: str | bool = True
     text: str | None = None

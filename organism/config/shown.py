@@ -41,10 +41,7 @@ BUDGET: Final = ("run", "day")
 
 
 def shown_settings(settings: Settings) -> dict[str, Any]:
-    """organism.yaml as it is in force, key by key, what was left out with its default.
-
-    Prompts are in it: it is for the operator.
-    """
+    """organism.yaml as it is in force, prompts and defaults included: it is for the operator."""
     return {
         "organism": {
             "name": settings.name,
@@ -157,10 +154,7 @@ _VARIABLE: Final = re.compile(r"(?i)(token|secret|password|passwd|passphrase|cre
 
 
 def live_secrets(settings: Settings, environment: Mapping[str, str]) -> frozenset[str]:
-    """The values of variables and fields that are named as secrets are, and the credentials in addresses.
-
-    A variable that an ``api_key_env`` or a ``token_env`` names is one, whatever it is called.
-    """
+    """The values of variables and fields that are named as secrets are, or by a key of ours, and of addresses."""
     sections = (settings.embeddings, settings.tools.section)
     variables = {name for section in sections for key in KEY_NAMES for name in _named(section, key)}
     variables |= {model.api_key_env for model in settings.models.values() if model.api_key_env is not None}

@@ -60,10 +60,7 @@ class NewToken:
 
 
 def added(text: str, token: NewToken) -> str:
-    """The text with the entry, and with its tenant's if there is none yet.
-
-    Raises ``Conflict`` if the tenant has a token of that name, ``ConfigInvalid`` if text or entry is not valid.
-    """
+    """The text with the entry, and with its tenant's if it is new. Raises ``Conflict`` or ``ConfigInvalid``."""
     before = parse_tokens(text)
     tokens = _tokens_of(before, token.tenant)
     if any(each.name == token.name for each in tokens):
@@ -182,10 +179,7 @@ def _replaced(lines: list[str], at: int, count: int, new: list[str]) -> str:
 
 
 def edit_tokens(path: Path, edit: Callable[[str], str]) -> None:
-    """Put ``edit(text)`` in the place of the file's text; a file that is not there begins with no tenant.
-
-    Raises ``ConfigInvalid`` if the file is not valid, and whatever ``edit`` raises: then nothing has changed.
-    """
+    """Write ``edit(text)`` in place of the text. Raises ``ConfigInvalid``, or what ``edit`` raises: no change."""
     with _alone(path.parent):
         read_tokens(path)
         _put(path, edit(path.read_text("utf-8-sig") if path.exists() else _HEAD))

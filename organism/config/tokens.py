@@ -1,7 +1,4 @@
-"""config/tokens.yaml: the tenants, and the tokens that open them (S1).
-
-A token is never in the file, only the SHA-256 of its text. All faults are told at once, each with its line and key.
-"""
+"""config/tokens.yaml: the tenants, and the SHA-256 of the tokens that open them (S1)."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""``tools`` of organism.yaml: what the shipped tools may reach, checked and frozen.
-
-No model and no caller can change any of it: the switches of security are never arguments (S21).
-"""
+"""``tools`` of organism.yaml: what the shipped tools may reach. No model and no caller can change it (S21)."""
 
 from __future__ import annotations
 

@@ -41,11 +41,7 @@ _NOT_FINITE: Final = re.compile(r"[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)")
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A value with the line where it stands (of its key, if it has one).
-
-    ``size`` counts it and all that is in it, ``depth`` the levels of lists and mappings; an alias counts as what it
-    stands for.
-    """
+    """A value with its line; ``size`` counts it and all in it, ``depth`` its levels; an alias counts as its target."""
 
     value: Scalar | tuple[Node, ...] | dict[str, Node]
     line: int
@@ -83,10 +79,7 @@ class _Refused(Exception):
 
 
 def read_yaml(text: str, faults: Faults, expected: str = ORGANISM) -> Node | None:
-    """The tree of the one document in ``text``; None after a fault that ends the reading.
-
-    A duplicate key or a number that cannot be represented is a fault too, but the tree goes on without it.
-    """
+    """The tree of the one document in ``text``; None after a fault that ends the reading."""
     try:
         root = _Reader(YAML(typ="safe", pure=True).parse(text), faults).document()
     except _Refused:

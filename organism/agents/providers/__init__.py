@@ -32,10 +32,7 @@ class Provider(Protocol):
     """One configured model. A provider makes one attempt a call; retries are the gateway's."""
 
     def stream(self, request: ModelRequest) -> AsyncIterator[Part]:
-        """The parts of the answer as they come, a ``Finish`` last. Raises ``ProviderError``.
-
-        Closing the iterator ends the call and its connection.
-        """
+        """The parts as they come, a ``Finish`` last. Closing it ends the call. Raises ``ProviderError``."""
 
     async def close(self) -> None:
         """Close the connections; nothing is asked afterwards."""

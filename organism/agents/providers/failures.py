@@ -1,7 +1,4 @@
-"""The errors of a call as ``ProviderError``: which fault it is, what came, and what to do.
-
-A server's own error text is passed on only if it shows neither the key nor anything of the prompt.
-"""
+"""The errors of a call as ``ProviderError``; a server's own text is passed on only if it shows no key and no prompt."""
 
 from __future__ import annotations
 

@@ -43,10 +43,7 @@ class Engine(Protocol):
     """What computes; called in one thread. The twin of ``Llama`` in the tests is ``PlayingEngine``."""
 
     def answer(self, body: str, hear: Callable[[str], bool]) -> None:
-        """Answer a request of the chat completions API, streamed: ``hear`` gets each chunk as JSON.
-
-        It ends early once ``hear`` gives true. Raises ``ValueError`` for a request that it does not take.
-        """
+        """Answer a streamed request: ``hear`` gets each chunk as JSON; true ends it. Raises ``ValueError``."""
 
     def close(self) -> None:
         """Free the weights."""
@@ -161,10 +158,7 @@ class Llama:
 
 
 def weights(found: Callable[[str], ModuleSpec | None] = find_spec) -> Path:
-    """The file of the weights. Raises ``ProviderError`` (``rejected``) if a package is missing, and says which.
-
-    Their package is not imported: that would load another llama.cpp.
-    """
+    """The file of the weights. Raises ``ProviderError`` (``rejected``) if a package is missing, and says which."""
     missing = [name.replace("_", "-") for name in (ENGINE, WEIGHTS) if found(name) is None]
     spec = found(WEIGHTS)
     folders = spec.submodule_search_locations if spec is not None and not missing else None

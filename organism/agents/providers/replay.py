@@ -23,19 +23,13 @@ Recorded = Mapping[str, Sequence[Completion]]
 
 
 def prompt_digest(request: ModelRequest) -> str:
-    """The digest of what a model is sent, as ``model_called`` records it: messages, tools, and the answer's schema.
-
-    In which order the keys of an object stand does not count.
-    """
+    """The digest of messages, tools and schema, whatever the order of their keys, as ``model_called`` records it."""
     said: list[Any] = [request.messages, [[tool.name, tool.description, tool.parameters] for tool in request.tools]]
     return hashlib.sha256(orjson.dumps([*said, request.response_format], option=orjson.OPT_SORT_KEYS)).hexdigest()[:32]
 
 
 class Replay:
-    """Answers each call as a call with the same prompt was answered.
-
-    What was asked several times is answered in that order; asked once more than then, it gets the last answer again.
-    """
+    """Answers each call as calls with the same prompt were answered, in that order; then the last answer again."""
 
     def __init__(self, recorded: Recorded) -> None:
         self._recorded = recorded

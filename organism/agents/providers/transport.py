@@ -1,7 +1,4 @@
-"""The connections below a vendor's SDK: which headers go out, and how much is read.
-
-Imported at the first call of a model, with the SDK.
-"""
+"""The connections below a vendor's SDK: which headers go out, how much is read, what a broken one means."""
 
 from __future__ import annotations
 
