@@ -243,7 +243,7 @@ class Codec:
         root = parse_foreign(document, terms or self.terms, self._names)
         if root.tag != _MESSAGE:
             return Decoded("", "", "", self._valid(root))
-        element, said = _enclosed(root), _claims(root)
+        element, said = _opened(root)
         if "tenant" in said:
             raise SpoofAttempt("tenant", said["tenant"], "")
         payload = self._valid(element)
@@ -304,29 +304,23 @@ def _between(from_: str, to: str) -> str:
     return "".join((_HEAD, escaped(from_), _TO, escaped(to), _THREAD))
 
 
-def _claims(root: _Element) -> dict[str, str]:
-    """What an envelope from outside says of ``from``, ``to``, ``thread`` and ``tenant``, as far as it does."""
+def _opened(root: _Element) -> tuple[_Element, dict[str, str]]:
+    """The payload's element in an envelope from outside, and what that claims in its ``<meta>``, which may be missing.
+
+    Claimed are ``from``, ``to``, ``thread`` and ``tenant``.
+    """
+    metas = [child for child in root if child.tag == _META]
+    payloads = [child for child in root if child.tag != _META]
+    if len(payloads) != 1:
+        wanted = f"<message> of {ENVELOPE} with one payload"
+        raise InvalidPayload(f"Expected an envelope, {wanted}, came one with {len(payloads)}.")
+    if len(metas) > 1:
+        raise InvalidPayload("The envelope does not fit: expected one <meta>, came more.")
     said: dict[str, str] = {}
-    for element in _meta(root):
+    for element in (child for meta in metas for child in meta):
         space, _, name = str(element.tag).rpartition("}")
         if space + "}" != _IN_ENVELOPE or name not in _CLAIMS or name in said or len(element):
             message = f"expected at most one each of <from>, <to> and <thread>, came <{name}>"
             raise invalid("The envelope does not fit", [Fault("/meta", message)])
         said[name] = element.text or ""
-    return said
-
-
-def _enclosed(root: _Element) -> _Element:
-    """The payload's element in an envelope from outside, whose ``<meta>`` may be missing."""
-    payloads = [child for child in root if child.tag != _META]
-    if root.tag != _MESSAGE or len(payloads) != 1:
-        came = f"one with {len(payloads)}" if root.tag == _MESSAGE else shown(str(root.tag))
-        raise InvalidPayload(f"Expected an envelope, <message> of {ENVELOPE} with one payload, came {came}.")
-    return payloads[0]
-
-
-def _meta(root: _Element) -> list[_Element]:
-    metas = [child for child in root if child.tag == _META]
-    if len(metas) > 1:
-        raise InvalidPayload("The envelope does not fit: expected one <meta>, came more.")
-    return [child for meta in metas for child in meta]
+    return payloads[0], said
