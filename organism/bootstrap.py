@@ -29,9 +29,7 @@ from organism.config.tokens import TOKENS_FILE, TenantEntry, read_tokens
 from organism.errors import ConfigInvalid, OrganismError
 from organism.log.driver import Pysqlite
 from organism.log.log import Log
-from organism.log.memory import MemoryLog
-from organism.log.opening import Options
-from organism.log.sqlite import SqliteLog
+from organism.log.sqlite import Options, SqliteLog
 from organism.model.commands import NOBODY, Idempotency, Reloaded
 from organism.model.events import EVENT_TYPES, Actor
 from organism.model.ids import DEFAULT_TENANT, folder_of
@@ -354,7 +352,7 @@ def key_path_of(given: Path | None, folder: str) -> Path | None:
 async def open_log(data: Path | None, tenant_id: str, clock: LogClock, parts: Parts) -> Log:
     """A tenant's log: below ``data/tenants/``, or in memory."""
     if data is None:
-        return await MemoryLog.open(READ_MODELS, random_bytes=parts.chance.randbytes)
+        return await SqliteLog.in_memory(READ_MODELS, Options(random_bytes=parts.chance.randbytes))
     options = Options(
         key_path=key_path_of(parts.key_path, folder_of(tenant_id)),
         tenant=folder_of(tenant_id),

@@ -1,23 +1,35 @@
-"""The writing side of the durable engine: the chain, the commit, the anchor, the WAL, and what follows a failure."""
+"""A log on a disk: the threads that read and write, the commit, the anchor, the WAL, and what follows a failure.
+
+Opening checks what was acknowledged and fences off any earlier writer. Nothing damaged is overwritten.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import closing, suppress
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple, TypeVar
 
-from organism.errors import LogUnavailable
+import orjson
+
+from organism.errors import Fenced, LogDamaged, LogUnavailable
 from organism.log.batch import Batch
-from organism.log.connect import Connector
-from organism.log.connections import Connections
-from organism.log.driver import Connection, Failure
-from organism.log.opening import Claimant, Truth
-from organism.log.place import Anchor
+from organism.log.chain import GENESIS, RandomBytes
+from organism.log.driver import Connection, ConnectionThread, Failure, LoopReader, TakesTime, statements
+from organism.log.encode import REMEDY
+from organism.log.log import ReadModel
+from organism.log.place import Anchor, Place
+from organism.log.snapshots import Snapshots
+from organism.log.tables import Commits
+from organism.log.verify import before_last_commit, defined_wrongly, meta_mac, of_another_time, walk
 
+T = TypeVar("T")
 Done = Callable[[Batch, Exception | None], None]
+Since = Callable[[Connection], int]
+"""Gives the position up to which a log was verified before."""
 ANCHOR_SECONDS: Final = 0.2
 FULL_WAL_BYTES: Final = 8 << 20
 """So much is written before the WAL is moved into the database while commits go on."""
@@ -28,43 +40,110 @@ IDLE_WAL_BYTES: Final = 1 << 20
 """So much is enough when nothing waits."""
 FIRST_RETRY_SECONDS: Final = 0.1
 LAST_RETRY_SECONDS: Final = 5.0
+MOST_APART: Final = 4
+"""So many reads may have a thread of their own at once; further ones wait."""
+SHOWN_DAMAGES: Final = 3
+_SQL: Final = statements("log.sql")
+
+
+class Truth(NamedTuple):
+    """What a fresh connection found: the last whole commit, under the epoch that was raised, and its time in µs."""
+
+    head: Anchor
+    at: int
 
 
 class Disk:
-    """Writes one batch at a time. ``head`` is the last commit that is known to be on the disk.
+    """The threads and files of one log. It writes one batch at a time.
 
-    ``done(batch, error)`` is called in the loop's thread; after an error nothing may be written until ``regain`` has
-    returned.
+    ``head`` is the last commit that is known to be on the disk. ``done(batch, error)`` is called in the loop's thread;
+    after an error nothing may be written until ``regain`` has returned. A cheap read needs no thread of its own.
     """
 
-    def __init__(self, connections: Connections, connector: Connector, key: bytes, truth: Truth) -> None:
+    def __init__(self, place: Place, models: Sequence[ReadModel]) -> None:
         self._loop = asyncio.get_running_loop()
-        self._connections = connections
-        self._connector = connector
-        self.key = key
+        self._place = place
+        self.name = place.directory.name
+        self.commits = Commits(models)
         self.done: Done | None = None
-        self.head = truth.head
-        self._passing: tuple[type[Exception], ...] = (*connector.driver.errors, OSError, LogUnavailable)
+        self.key = b""
+        self.head = Anchor(0, GENESIS, 0, "")
+        self._writer = ConnectionThread("log-writer", place.connect_to_write, place.explain)
+        self._reader = ConnectionThread("log-reader", place.connect_to_read, place.explain)
+        self._in_loop = LoopReader(place.connect_to_read, place.driver, place.explain)
+        self._passing: tuple[type[Exception], ...] = (*place.driver.errors, OSError, LogUnavailable)
+        self._apart = asyncio.Semaphore(MOST_APART)
+        self._is_readable = asyncio.Event()
+        self._is_readable.set()
+        self._is_open = False
         self._is_writing = False
         self._wal_bytes = 0
         self._wants_room = True
         self._timer: asyncio.TimerHandle | None = None
 
-    def write(self, batch: Batch) -> None:
+    async def open(self, random_bytes: RandomBytes) -> Truth:
+        """Make the log if there is none; check it, and take it for this process, which holds the place already."""
+        await self._writer.run(make_log, self._place, random_bytes)
+        self.key = self._place.read_key()
+        self.head = self._place.read_anchor(self.key)
+        truth = await self._take(Snapshots(self.key, self.head.timeline).newest, checkpoint=False)
+        self._is_open = True
+        return truth
+
+    async def read(self, work: Callable[..., T], *arguments: Any) -> T:
+        """Run ``work(connection, *arguments)`` in the reading thread."""
+        if not self._is_readable.is_set():
+            await self._is_readable.wait()
+        return await self._reader.submit(work, *arguments)
+
+    async def read_quickly(self, work: Callable[..., T], *arguments: Any) -> T:
+        """The same at once in the loop's thread, if it is over at once."""
+        if self._is_readable.is_set():
+            with suppress(TakesTime):
+                return self._in_loop.run_quickly(work, *arguments)
+        return await self.read(work, *arguments)
+
+    def read_now(self, work: Callable[..., T], *arguments: Any) -> T:
+        """The same however long it takes: for the few rows that a decision needs.
+
+        Raises ``LogUnavailable`` while every connection is closed.
+        """
+        if not self._is_readable.is_set():
+            raise LogUnavailable("The log reads its disk again.")
+        return self._in_loop.run(work, *arguments)
+
+    async def read_apart(self, work: Callable[..., T], *arguments: Any) -> T:
+        """The same over a connection and in a thread of its own."""
+        async with self._apart:
+            thread = ConnectionThread("log-apart", self._place.connect_to_read, self._place.explain)
+            try:
+                return await thread.submit(work, *arguments)
+            finally:
+                await thread.stop()
+
+    async def write(self, work: Callable[..., T], *arguments: Any) -> T:
+        """Run ``work(connection, *arguments)`` over the writing connection, between two commits."""
+        return await self._writer.submit(work, *arguments)
+
+    def post(self, work: Callable[..., object], *arguments: Any) -> None:
+        """``write`` as soon as the writing thread has time; the outcome is ignored."""
+        self._writer.post(lambda _, __: None, work, *arguments)
+
+    def commit(self, batch: Batch) -> None:
         self._is_writing = True
         chained = batch.hash(self.key, self.head.hash)
-        commit = self._connections.commits.make(self.head.epoch, batch, chained)
+        commit = self.commits.make(self.head.epoch, batch, chained)
         self._wal_bytes += commit.size
-        self._connections.writer.post(partial(self._wrote, batch, chained), self._connections.commits.write, commit)
+        self._writer.post(partial(self._wrote, batch, chained), self.commits.write, commit)
 
     def failure(self, error: Exception) -> Failure:
         """What kind of failure it is, or was before it was explained."""
         cause = error.__cause__
-        return self._connector.driver.failure(cause if isinstance(cause, Exception) else error)
+        return self._place.driver.failure(cause if isinstance(cause, Exception) else error)
 
     def describe(self, error: Exception) -> str:
         """The error in words that may reach a client: without the place of the log."""
-        return self._connector.place.without_paths(str(error))
+        return self._place.without_paths(str(error))
 
     async def regain(self, error: Exception) -> Truth:
         """Read the disk again until it can be written, and return what is on it; ``error`` is why.
@@ -75,31 +154,60 @@ class Disk:
         """
         delay = FIRST_RETRY_SECONDS
         while True:
-            is_broken = self.failure(error) is Failure.BROKEN
             try:
-                truth = await self._connections.renew(self._claim, entirely=is_broken)
+                truth = await self._renew(entirely=self.failure(error) is Failure.BROKEN)
             except self._passing as again:
                 error = again
                 await asyncio.sleep(delay)
                 delay = min(2 * delay, LAST_RETRY_SECONDS)
                 continue
-            self.head = truth.head
             self._wal_bytes = 0
             return truth
 
     def anchor(self, *, is_synced: bool = False) -> None:
-        self._connector.place.write_anchor(self.head, self.key, is_synced=is_synced)
+        self._place.write_anchor(self.head, self.key, is_synced=is_synced)
 
-    def close(self) -> None:
-        """Anchor the head for good: from now on another process may take the place."""
+    async def close(self) -> None:
+        """Anchor the head for good, end the threads: from now on another process may take the place."""
         if self._timer is not None:
             self._timer.cancel()
-        self.anchor(is_synced=True)
+        try:
+            if self._is_open:
+                self.anchor(is_synced=True)
+        finally:
+            self._in_loop.close()
+            await self._reader.stop()
+            await self._writer.stop()
+            self._place.release()
 
-    def _claim(self, connection: Connection) -> Truth:
-        return Claimant(self._connector, self.key, self.head, self.head.epoch).claim(
-            connection, lambda _: self.head.position
-        )
+    async def _renew(self, *, entirely: bool) -> Truth:
+        """Open the writing connection again, move the WAL into the database, ask what is true.
+
+        ``entirely`` closes all others too, for as long as it takes: only then SQLite reads the WAL from the disk and
+        believes nothing that it has in memory.
+        """
+        try:
+            if entirely:
+                self._is_readable.clear()
+                self._in_loop.close()
+                await self._reader.close_connection()
+            await self._writer.close_connection()
+            return await self._take(lambda _: self.head.position, checkpoint=True)
+        finally:
+            self._is_readable.set()
+
+    async def _take(self, since: Since, *, checkpoint: bool) -> Truth:
+        truth = await self._writer.submit(self._taken, since, checkpoint)
+        self.head = truth.head
+        return truth
+
+    def _taken(self, connection: Connection, since: Since, checkpoint: bool) -> Truth:  # noqa: FBT001 - as submitted
+        if checkpoint:
+            _move_wal(connection)
+        epoch = self.head.epoch if self._is_open else 0
+        truth = claim(connection, self.key, self.head, since, epoch)
+        self.commits.install(connection)
+        return truth
 
     def _wrote(self, batch: Batch, chained: bytes, _: Any, error: Exception | None) -> None:
         self._is_writing = False
@@ -109,7 +217,8 @@ class Disk:
         if self._wal_bytes > FULL_WAL_BYTES:
             self._checkpoint()
         elif self._wal_bytes > USED_WAL_BYTES and self._wants_room:
-            self._make_room()
+            self._wants_room = False  # if it fails, commits are slower, nothing else
+            self.post(_make_room, self._place.wal, FULL_WAL_BYTES + FULL_WAL_BYTES // 8)
         if self._timer is None:
             self._timer = self._loop.call_later(ANCHOR_SECONDS, self._pause)
 
@@ -124,15 +233,9 @@ class Disk:
         if not self._is_writing and self._wal_bytes > IDLE_WAL_BYTES:
             self._checkpoint()
 
-    def _make_room(self) -> None:
-        """Done once. If it fails, commits are slower, nothing else."""
-        self._wants_room = False
-        wal = self._connector.place.wal
-        self._connections.writer.post(lambda _, __: None, _make_room, wal, FULL_WAL_BYTES + FULL_WAL_BYTES // 8)
-
     def _checkpoint(self) -> None:
         self._wal_bytes = 0
-        self._connections.writer.post(self._checkpointed, self._connections.commits.checkpoint)
+        self._writer.post(self._checkpointed, self.commits.checkpoint)
 
     def _checkpointed(self, _: Any, error: Exception | None) -> None:
         """A checkpoint that found no room is tried again; one that broke puts in question all that it moved."""
@@ -140,7 +243,14 @@ class Disk:
             self._tell(Batch(), error)
 
 
-def _make_room(wal: Path, size: int) -> None:
+def _move_wal(connection: Connection) -> None:
+    """What the page cache shows after a failed fsync proves nothing; what a checkpoint could write and sync is true."""
+    is_busy = (connection.execute("PRAGMA main.wal_checkpoint(RESTART)").fetchone() or (1,))[0]
+    if is_busy:
+        raise LogUnavailable("The log cannot be moved into its file, since another process reads it.")
+
+
+def _make_room(_connection: Connection, wal: Path, size: int) -> None:
     """Lengthen the WAL's file by zeros, to ``size`` bytes, and sync it.
 
     A commit that writes over what is there needs half the time of one that makes the file longer, since the file
@@ -155,3 +265,83 @@ def _make_room(wal: Path, size: int) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+def make_log(place: Place, random_bytes: RandomBytes) -> None:
+    """Make a new log: first anchor and key, then all tables at once. One that was begun and not made is continued."""
+    if place.log.exists() and _has_tables(place):
+        return
+    timeline = _begin(place, random_bytes).timeline
+    place.make_private(place.log)
+    with closing(place.connect()) as connection:
+        connection.execute("PRAGMA journal_mode = WAL").fetchall()
+        connection.execute("BEGIN IMMEDIATE")
+        make_tables(connection)
+        connection.execute(_SQL["begin_meta"], (timeline, meta_mac(place.read_key(), 0, timeline)))
+        connection.execute("COMMIT")
+
+
+def make_tables(connection: Connection) -> None:
+    for statement in statements("schema.sql").values():
+        connection.execute(statement)
+
+
+def _has_tables(place: Place) -> bool:
+    with closing(place.connect()) as connection:
+        return connection.execute(_SQL["is_made"]).fetchone() != (0,)
+
+
+def _begin(place: Place, random_bytes: RandomBytes) -> Anchor:
+    """The first anchor of a log without tables. Raises ``LogDamaged`` if there was a log, or may have been one."""
+    if place.anchor_path.exists():
+        anchor = place.read_anchor(None)
+        if anchor.epoch:
+            raise LogDamaged(
+                f"{place.log} is missing or empty, and its anchor knows it up to position {anchor.position}. {REMEDY}"
+            )
+        if place.key_path.exists():
+            return place.read_anchor(place.read_key())
+    elif place.key_path.exists():  # it may be all that can tell whether another log is whole
+        raise LogDamaged(
+            f"{place.key_path} is there and {place.log} is new: it may be the key of another log, so it is not "
+            "overwritten. Put the log back that it belongs to, or move the file away, or name another: --key FILE."
+        )
+    return place.make_key(random_bytes)
+
+
+def claim(connection: Connection, key: bytes, anchor: Anchor, since: Since, epoch: int) -> Truth:
+    """Verify what lies after ``since``, then raise the epoch: from now on only this connection's commits are taken.
+
+    ``epoch`` is the one under which this process wrote before, 0 for a new one.
+    Raises ``LogDamaged`` with the positions, ``Fenced`` if another process took the log meanwhile.
+    """
+    connection.execute("BEGIN IMMEDIATE")  # a life that was killed may have left a commit under way
+    try:
+        truth = _claimed(connection, key, anchor, since, epoch)
+        connection.execute("COMMIT")
+    except BaseException:
+        with suppress(Exception):  # some failures have rolled back already
+            connection.execute("ROLLBACK")
+        raise
+    return truth
+
+
+def _claimed(connection: Connection, key: bytes, anchor: Anchor, since: Since, epoch: int) -> Truth:
+    if damage := defined_wrongly(connection):
+        raise LogDamaged(_damage_text(damage))
+    before, timeline, _ = connection.execute(_SQL["meta"]).fetchone() or (0, "", b"")
+    if epoch not in (0, before):
+        raise Fenced
+    state = walk(connection, key, before_last_commit(connection, since(connection)), anchor)
+    state.damage += of_another_time(connection, key, anchor)
+    if state.damage:
+        raise LogDamaged(_damage_text(state.damage))
+    connection.execute(_SQL["raise_epoch"], (before + 1, meta_mac(key, before + 1, timeline)))
+    last = connection.execute(_SQL["last_unit"]).fetchone()
+    return Truth(Anchor(state.head, state.hash, before + 1, timeline), 0 if last is None else orjson.loads(last[2])[2])
+
+
+def _damage_text(damage: list[str]) -> str:
+    shown = "; ".join(damage[:SHOWN_DAMAGES])
+    more = f"; and {len(damage) - SHOWN_DAMAGES} more" if len(damage) > SHOWN_DAMAGES else ""
+    return f"{shown}{more}. {REMEDY} Nothing was overwritten."

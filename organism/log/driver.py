@@ -1,22 +1,44 @@
-"""The seam to SQLite: connections, what their errors mean, and the statements of the ``.sql`` files.
+"""SQLite: connections, the threads that own them, what errors mean, and the statements of the ``.sql`` files.
 
-Tests put another driver in its place, with a file system of their own below it (power cuts, full disks).
+Tests put another driver in the place of ``Pysqlite``, with a file system of their own below it.
 """
 
 from __future__ import annotations
 
+import asyncio
 import re
+import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from enum import Enum
+from functools import cache
 from importlib.resources import files
-from typing import Any, Final, Protocol
+from queue import SimpleQueue
+from typing import Any, Final, Protocol, TypeVar
 
 from pysqlite3 import dbapi2
 
+T = TypeVar("T")
 Parameters = Sequence[Any]
+Done = Callable[[Any, Exception | None], None]
+Explain = Callable[[Exception], Exception]
+"""Gives the error that a caller of the log gets for one of the driver's."""
 SQLITE_VERSION: Final[str] = dbapi2.sqlite_version
 """That of the driver, not Python's."""
 _STATEMENT_HEAD: Final = re.compile(r"^-- (\w+): .*\n", re.MULTILINE)
+SETTINGS: Final = (
+    "PRAGMA trusted_schema = OFF",
+    "PRAGMA cell_size_check = ON",
+    "PRAGMA mmap_size = 0",
+    "PRAGMA wal_autocheckpoint = 0",
+)
+QUICK_SECONDS: Final = 0.002
+"""The processor time that a read in the loop's thread may take."""
+WAIT_SECONDS: Final = 0.01
+"""The time that it may take in all, waiting for the disk or the interpreter's lock included."""
+LOOK_STEPS: Final = 1000
+"""Steps of a statement, some ten microseconds, between two looks at the clock."""
+NEVER: Final = float("inf")
 
 
 class Cursor(Protocol):
@@ -35,7 +57,7 @@ class Connection(Protocol):
     def execute(self, sql: str, parameters: Parameters = (), /) -> Cursor: ...
 
     def set_progress_handler(self, handler: Callable[[], bool] | None, steps: int, /) -> None:
-        """Call the handler after each so many steps of a statement; it is broken off by one that gives True."""
+        """Call the handler every so many steps of a statement, which is interrupted when it returns True."""
 
     def close(self) -> None:
         """Close it; never raises."""
@@ -92,6 +114,20 @@ def failure_of(name: str, message: str) -> Failure:
     return Failure.BROKEN
 
 
+def in_memory() -> Connection:
+    """A connection to an empty database in memory."""
+    connection: Connection = dbapi2.connect(":memory:", isolation_level=None, check_same_thread=False)
+    set_up(connection)
+    return connection
+
+
+def set_up(connection: Connection, *more: str) -> Connection:
+    for setting in (*SETTINGS, *more):
+        connection.execute(setting)
+    return connection
+
+
+@cache
 def statements(file: str) -> dict[str, str]:
     """Name → statement, in the order of a ``.sql`` file here: each stands under ``-- name: what it does``."""
     text = files("organism.log").joinpath(file).read_text("utf-8")
@@ -102,3 +138,127 @@ def statements(file: str) -> dict[str, str]:
 def _bare(body: str) -> str:
     lines = [line for line in body.splitlines() if line and not line.startswith("--")]
     return "\n".join(lines).rstrip(";")
+
+
+class ConnectionThread:
+    """A thread that owns a connection, opened when it is needed, and does one piece of work after the other over it.
+
+    What work raises reaches its caller.
+    """
+
+    def __init__(self, name: str, connect: Callable[[], Connection], explain: Explain) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._jobs: SimpleQueue[tuple[Done, Callable[..., Any], tuple[Any, ...]] | None] = SimpleQueue()
+        self._connect = connect
+        self._explain = explain
+        self._connection: Connection | None = None
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+        self._thread.start()
+
+    def post(self, done: Done, work: Callable[..., Any], *arguments: Any) -> None:
+        """Run ``work(connection, *arguments)`` in the thread, then ``done(result, error)`` in the loop's."""
+        self._jobs.put((done, self._over_connection, (work, *arguments)))
+
+    def submit(self, work: Callable[..., T], *arguments: Any) -> asyncio.Future[T]:
+        """The same; the future has the result. Cancelling it leaves the work running."""
+        return self.run(self._over_connection, work, *arguments)
+
+    def run(self, work: Callable[..., T], *arguments: Any) -> asyncio.Future[T]:
+        """The same for work that needs no connection."""
+        outcome: asyncio.Future[T] = self._loop.create_future()
+
+        def done(result: T, error: Exception | None) -> None:
+            if outcome.done():
+                return
+            if error is None:
+                outcome.set_result(result)
+            else:
+                outcome.set_exception(self._explain(error))
+
+        self._jobs.put((done, work, arguments))
+        return outcome
+
+    def close_connection(self) -> asyncio.Future[None]:
+        """Close the connection; the next work opens another."""
+        return self.run(self._close)
+
+    async def stop(self) -> None:
+        """Finish the work, close the connection, end the thread."""
+        await self.close_connection()
+        self._jobs.put(None)
+        self._thread.join()
+
+    def _over_connection(self, work: Callable[..., T], *arguments: Any) -> T:
+        if self._connection is None:
+            self._connection = self._connect()
+        return work(self._connection, *arguments)
+
+    def _close(self) -> None:
+        if self._connection is not None:
+            connection, self._connection = self._connection, None
+            connection.close()
+
+    def _run(self) -> None:
+        while (job := self._jobs.get()) is not None:
+            done, work, arguments = job
+            result, error = None, None
+            try:
+                result = work(*arguments)
+            except Exception as failure:  # noqa: BLE001 - whatever it is, its caller hears of it
+                error = failure
+            self._loop.call_soon_threadsafe(done, result, error)
+
+
+class TakesTime(Exception):
+    """A read was interrupted: it is not one for the loop's thread."""
+
+
+class LoopReader:
+    """A connection of the loop's own thread, for reads that are over before another thread would have woken up.
+
+    A read in another thread waits for that thread, then for the interpreter's lock, then for the loop: with a busy
+    loop that is milliseconds, and a page of fifty rows takes a tenth of one. How long a read takes is not known
+    beforehand, so it is begun here and interrupted when its time is over; another thread then does it again.
+    """
+
+    def __init__(self, connect: Callable[[], Connection], driver: Pysqlite, explain: Explain) -> None:
+        self._connect = connect
+        self._errors = driver.errors
+        self._explain = explain
+        self._connection: Connection | None = None
+        self._work_end = self._end = NEVER
+        self._is_late = False
+
+    def run(self, work: Callable[..., T], *arguments: Any) -> T:
+        """``work(connection, *arguments)``, however long it takes."""
+        try:
+            return work(self._opened(), *arguments)
+        except self._errors as error:
+            if self._is_late:
+                raise TakesTime from error
+            raise self._explain(error) from error
+
+    def run_quickly(self, work: Callable[..., T], *arguments: Any) -> T:
+        """The same. Raises ``TakesTime`` if it is not over soon."""
+        self._work_end, self._end = time.thread_time() + QUICK_SECONDS, time.monotonic() + WAIT_SECONDS
+        try:
+            return self.run(work, *arguments)
+        finally:
+            self._work_end = self._end = NEVER
+            self._is_late = False
+
+    def close(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+        self._connection = None
+
+    def _opened(self) -> Connection:
+        if self._connection is None:
+            self._connection = self._connect()
+            self._connection.set_progress_handler(self._look, LOOK_STEPS)
+        return self._connection
+
+    def _look(self) -> bool:
+        """Whether to interrupt what runs."""
+        self._is_late = time.thread_time() > self._work_end or time.monotonic() > self._end
+        return self._is_late

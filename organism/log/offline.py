@@ -11,12 +11,11 @@ from typing import Final
 
 import orjson
 
-from organism.errors import LogDamaged, LogHeld, NotFound
-from organism.log.connect import Connector, looking
+from organism.errors import LogDamaged, LogHeld
+from organism.log.disk import make_tables
 from organism.log.driver import Connection, Pysqlite, statements
 from organism.log.encode import Upcaster
 from organism.log.log import ReadModel, Verification
-from organism.log.opening import make_tables
 from organism.log.place import Place
 from organism.log.rebuild import REBUILD, row_damage
 from organism.log.verify import BEFORE_ALL, rows_after, verify
@@ -41,7 +40,7 @@ def verify_directory(
     place = Place(directory, key_path, tenant)
     place.check_files()
     try:
-        with looking(place) as connection:
+        with place.looking() as connection:
             key = place.read_key()
             found = verify(connection, key, 0, place.read_anchor(key))
     except Pysqlite.errors as error:
@@ -61,21 +60,20 @@ def drop_rows(directory: Path, key_path: Path | None, tenant: str, now_us: Calla
     a while. Raises ``LogHeld`` if another process has the log, ``NotFound`` without one, ``LogDamaged`` if an event or
     a content cannot be read, ``LogUnavailable`` if the copy cannot be written. The log stays as it was then.
     """
-    place, driver = Place(directory, key_path, tenant), Pysqlite()
-    if not place.log.is_file():
-        raise NotFound(f"{place.directory} holds no log: {place.log.name} is missing.")
+    place = Place(directory, key_path, tenant)
+    place.check_exists()
     place.hold(now_us)
     copy = place.log.with_name(f"{place.log.name}.new")
     try:
         copy.unlink(missing_ok=True)
         place.make_private(copy)
-        with closing(driver.connect(str(copy))) as connection:
+        with closing(place.driver.connect(str(copy))) as connection:
             _copy_truth(connection, place)
         if place.wal.exists():  # SQLite leaves it where another process has the file open
             raise LogHeld(f"{place.directory} is read by another process: wait until it has ended.")
         place.exchange_log(copy)
-    except driver.errors as error:
-        raise Connector(driver, place).explain(error) from error
+    except place.driver.errors as error:
+        raise place.explain(error) from error
     finally:
         copy.unlink(missing_ok=True)
         place.release()
@@ -145,7 +143,7 @@ def last_at(directory: Path) -> int:
 def _reading(directory: Path, stats: Stats) -> Iterator[Connection]:
     place = Place(directory)
     try:
-        with looking(place) as connection:
+        with place.looking() as connection:
             yield connection
     except Pysqlite.errors as error:
         raise LogDamaged(f"{place.log.name} cannot be read after position {stats.position}: {error}.") from error

@@ -1,18 +1,18 @@
-"""Pages of a read model's rows: the statements that SQLite finds, completes and joins them by."""
+"""Pages of a read model's rows: the statements that find, complete and join them, and pages of live rows."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import operator
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import orjson
 
 from organism.log.driver import Connection, statements
-from organism.log.encode import Upcaster
-from organism.log.log import CHANGED, Among, Page, Query, ReadModel, Where
+from organism.log.log import CHANGED, Among, Page, Place, Query, ReadModel, Where
 from organism.log.tables import column_of, field_of, fill, of_model, table_of, text_of
 from organism.log.units import Units
-from organism.log.versions import FOREVER, VERSION_BITS, Version, first_version, folded_row
+from organism.log.versions import FOREVER, VERSION_BITS, Version, Written, first_version, folded_row
 
 Statement = tuple[str, list[Any]]
 """SQL and its parameters."""
@@ -22,7 +22,15 @@ NOW: Final = (FOREVER >> VERSION_BITS) - 1
 """A position after every event: what stands there stands now."""
 VERSION: Final = "r.version"
 """What rows in the order of their last change are sorted by."""
-COMPARISONS: Final = frozenset({"=", "<", "<=", ">", ">="})
+COMPARISONS: Final[Mapping[str, Callable[[Any, Any], bool]]] = {
+    "=": operator.eq,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+    "in": lambda value, given: value in given,
+    "has": lambda value, given: f"|{given}|" in value,
+}
 ERASED: Final = b'{"erased":true}'
 _SQL: Final = statements("tables.sql")
 
@@ -172,7 +180,7 @@ def _completed(connection: Connection, model: ReadModel, public: bytes, content_
 
 
 def _contents_at(connection: Connection, positions: Iterable[int]) -> dict[int, tuple[bytes, bytes]]:
-    return Units(Upcaster(), connection).contents_at(positions)
+    return Units(connection).contents_at(positions)
 
 
 def newest_version(connection: Connection, model: str, key: str) -> Version | None:
@@ -187,3 +195,37 @@ def newest_version(connection: Connection, model: str, key: str) -> Version | No
 def with_payload(public: bytes, payload: bytes | None) -> bytes:
     """The row completed by its content; None was erased."""
     return b'%b,"payload":%b}' % (public[:-1], ERASED if payload is None else payload)
+
+
+def live_page(model: ReadModel, rows: Iterable[tuple[str, Written]], query: Query) -> Page:
+    """A page of live rows, found and sorted as SQLite would. There is no search of texts or of other models here."""
+    names = list(model.columns)
+
+    def value(row: Written, name: str) -> Any:
+        return row[3][names.index(known_column(model, name))]
+
+    def fulfils(row: Written, where: Where) -> bool:
+        values = [value(row, name) for name in where.any_of or (where.column,)]
+        return any(each is not None and COMPARISONS[where.op](each, where.value) for each in values)
+
+    chosen = [
+        ((value(row, query.order_by) if query.order_by else "", key), row[0])
+        for key, row in rows
+        if all(fulfils(row, where) for where in query.where)
+    ]
+    chosen.sort(key=lambda row: _rank(row[0]), reverse=query.descending)
+    begin = query.offset
+    if query.after is not None:
+        after = _rank(query.after)
+        ranks = [_rank(place) for place, _ in chosen]
+        begin += sum(rank >= after if query.descending else rank <= after for rank in ranks)
+    shown = chosen[begin : begin + query.limit]
+    rows_json = b"[%b]" % b",".join(public for _, public in shown)
+    return Page(rows_json, len(shown), len(chosen), begin, shown[-1][0] if shown else None)
+
+
+def _rank(place: Place) -> tuple[Any, ...]:
+    """What sorts as SQLite sorts the place."""
+    value, key = place
+    kind = 0 if value is None else 2 if isinstance(value, str) else 1
+    return (kind, 0 if value is None else value, key.encode())

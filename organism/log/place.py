@@ -1,4 +1,4 @@
-"""The directory of a log: who holds it, the key of its chain, and the head as it is known outside the database.
+"""The directory of a log: who holds it, connections to its file, its key, and the head outside the database.
 
 Every file is made readable for its owner alone before anything is written to it.
 """
@@ -10,16 +10,17 @@ import hmac
 import os
 import re
 import stat
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 import orjson
 
-from organism.errors import LogDamaged, LogHeld
+from organism.errors import LogDamaged, LogHeld, LogUnavailable, NotFound, OrganismError
 from organism.log.chain import GENESIS, RandomBytes, chain_key, mac
+from organism.log.driver import Connection, Failure, Pysqlite, set_up
 from organism.model.ids import DEFAULT_TENANT
 from organism.model.times import spoken
 
@@ -32,6 +33,12 @@ TIMELINE_BYTES: Final = 16
 ANCHOR_BYTES: Final = 512
 """One sector, so that a power cut leaves the old anchor or the new one."""
 SQLITE_ENDINGS: Final = ("", "-wal", "-shm")
+CACHE_PRAGMA: Final = "PRAGMA cache_size = -2048"
+"""A log grows at its end: a larger cache would hold pages that are not asked for again."""
+ROWS_REMEDY: Final = (
+    "Run `organism log verify --data DIR`: if it names rows alone, stop and run `organism log rebuild`, "
+    "which makes them again from the events; else restore a backup."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,20 +59,69 @@ class Anchor:
 
 
 class Place:
-    """Where a log lies. ``log`` is the database, ``key`` may lie elsewhere.
+    """Where a log lies. ``log`` is the database, the key may lie elsewhere.
 
     ``tenant`` is the name of the directory that the tenant's log has in a data directory.
     """
 
-    def __init__(self, directory: Path, key_path: Path | None = None, tenant: str = DEFAULT_TENANT) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        key_path: Path | None = None,
+        tenant: str = DEFAULT_TENANT,
+        driver: Pysqlite | None = None,
+    ) -> None:
         self.directory = directory
         self.tenant = tenant
+        self.driver = driver or Pysqlite()
         self.log = directory / "log.sqlite"
         self.wal = directory / "log.sqlite-wal"
         self.anchor_path = directory / "anchor"
         self.lock_path = directory / "lock"
         self.key_path = key_path or directory / "key"
         self._lock: int | None = None
+
+    def connect_to_write(self) -> Connection:
+        """A connection for commits: a commit is on the disk when its statement returns."""
+        return self.connect("PRAGMA synchronous = FULL", CACHE_PRAGMA)
+
+    def connect_to_read(self) -> Connection:
+        return self.connect("PRAGMA query_only = ON", CACHE_PRAGMA)
+
+    def connect(self, *settings: str) -> Connection:
+        return set_up(self.driver.connect(str(self.log)), *settings)
+
+    @contextmanager
+    def looking(self) -> Iterator[Connection]:
+        """A connection that reads the log and writes nothing, also beside a running server. Raises ``NotFound``.
+
+        Of a log that was stopped it leaves no ``-wal`` and ``-shm`` behind: SQLite makes them for any reader, and
+        removes them only if that one could write too. One that was killed keeps its WAL as it is.
+        """
+        self.check_exists()
+        with closing(self.driver.connect(str(self.log), read_only=self.wal.exists())) as connection:
+            yield set_up(connection, "PRAGMA query_only = ON")
+
+    def check_exists(self) -> None:
+        """Raise ``NotFound`` if there is no log."""
+        if not self.log.is_file():
+            raise NotFound(f"{self.directory} holds no log: {self.log.name} is missing.")
+
+    def explain(self, error: Exception) -> Exception:
+        """What the driver's error means to a caller of the log; any other error is returned as it is.
+
+        It may reach a client, so it names no path; its cause does.
+        """
+        if not isinstance(error, self.driver.errors):
+            return error
+        log, said = self.directory.name, self.without_paths(str(error))
+        meaning: OrganismError
+        if self.driver.failure(error) is Failure.DAMAGED:
+            meaning = LogDamaged(f"A file of the log {log} cannot be read: {said}. {ROWS_REMEDY}")
+        else:
+            meaning = LogUnavailable(f"The log {log} cannot be used now: {said}.")
+        meaning.__cause__ = error
+        return meaning
 
     def hold(self, now_us: Callable[[], int]) -> None:
         """Make the directory and take it for this process; raises ``LogHeld``. The lock ends with the process.

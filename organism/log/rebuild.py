@@ -10,23 +10,22 @@ from typing import Final
 
 import orjson
 
-from organism.log.batch import Touched, TypeSpan, TypeSpans
-from organism.log.commits import Commits
-from organism.log.connect import looking
-from organism.log.driver import Connection, Pysqlite, statements
+from organism.log.batch import Batch, TypeSpans
+from organism.log.driver import Connection, statements
 from organism.log.encode import Upcaster, decode, heads_of
 from organism.log.log import ReadModel
-from organism.log.opening import Truth
 from organism.log.pages import newest_version
-from organism.log.place import Place
+from organism.log.place import Anchor, Place
 from organism.log.snapshots import CHECKPOINT_EVENTS, LiveRows, Snapshots
-from organism.log.tables import definition, fill, fingerprint, home_of, of_model, stored, table_of
+from organism.log.tables import Commits, definition, fill, fingerprint, home_of, of_model, stored, table_of
 from organism.log.units import END, Units
 from organism.log.verify import is_of_rows
-from organism.log.versions import Changes, RowVersions
+from organism.log.versions import RowVersions
 from organism.model.events import Event
 
 REBUILD: Final = "`organism log rebuild` has all rows made again"
+ANY_KEY: Final = "\U0010ffff"
+"""No key is above it, so every row is looked up."""
 _LOG: Final = statements("log.sql")
 
 
@@ -52,12 +51,12 @@ def _row_tables(connection: Connection) -> list[tuple[str, str]]:
     return [(name, kind) for name, kind in connection.execute(_LOG["tables"]).fetchall() if is_of_rows(kind, name)]
 
 
-def rebuild(commits: Commits, truth: Truth, upcaster: Upcaster, snapshots: Snapshots) -> None:
-    """Drop all rows, fold the log from its beginning, and write them again.
+def rebuild(connection: Connection, commits: Commits, head: Anchor, upcaster: Upcaster, snapshots: Snapshots) -> None:
+    """Drop all rows, fold the log from its beginning, and write them again, with checkpoints as a running log does.
 
     The models are noted last, so that a rebuild that is broken off begins again at the next start.
     """
-    connection, models = commits.connection, commits.models
+    models = commits.models
     connection.execute("BEGIN IMMEDIATE")
     for statement in ("doubt_models", "forget_streams", "forget_types", "forget_checkpoints"):
         connection.execute(_LOG[statement])
@@ -65,9 +64,16 @@ def rebuild(commits: Commits, truth: Truth, upcaster: Upcaster, snapshots: Snaps
         connection.execute(fill("drop", type=kind, table=name))
     _make_tables(connection, models)
     connection.execute("COMMIT")
-    units = Units(upcaster, connection)
-    checkpoints = _Checkpoints(models, snapshots, connection)
-    _fill_tables(commits, units, truth.epoch, truth.position, checkpoints.take)
+    live, kept = LiveRows(models), 0
+
+    def keep_checkpoints(events: Sequence[Event]) -> None:
+        nonlocal kept
+        live.take(events)
+        if live.position >= kept + CHECKPOINT_EVENTS:
+            kept = live.position
+            snapshots.save(connection, live.checkpoint(), keeps_all=True)
+
+    _fill_tables(commits, Units(connection, upcaster), head.epoch, head.position, keep_checkpoints)
     for model in models:
         connection.execute(_LOG["note_model"], (model.name, fingerprint(model)))
 
@@ -78,23 +84,6 @@ def _make_tables(connection: Connection, models: Sequence[ReadModel]) -> None:
             connection.execute(statement)
 
 
-class _Checkpoints:
-    """Keeps checkpoints of the live rows, as a running log does."""
-
-    def __init__(self, models: Sequence[ReadModel], snapshots: Snapshots, connection: Connection) -> None:
-        self._live = LiveRows(models)
-        self._snapshots = snapshots
-        self._connection = connection
-        self._kept = 0
-
-    def take(self, events: Sequence[Event]) -> None:
-        live = self._live
-        live.take(events)
-        if live.position >= self._kept + CHECKPOINT_EVENTS:
-            self._kept = live.position
-            self._snapshots.save(self._connection, live.checkpoint(), keeps_all=True)
-
-
 def _fill_tables(
     commits: Commits,
     units: Units,
@@ -103,21 +92,19 @@ def _fill_tables(
     also: Callable[[Sequence[Event]], None] = lambda _: None,
 ) -> None:
     """Fold the units, and write what the commits wrote beside them. Each unit is handed to ``also``."""
-    versions = RowVersions(commits.models, lambda model, key: newest_version(commits.connection, model, key))
+    versions = RowVersions(commits.models, lambda model, key: newest_version(units.connection, model, key))
     for current in versions.current.values():
         current.greatest = ANY_KEY
     spans = TypeSpans()
     while portion := units.raw(versions.committed, until):
-        changes: dict[str, Changes] = {}
-        streams: list[Touched] = []
-        types: list[TypeSpan] = []
+        batch = Batch()
         for first, body in portion:
             events = decode(orjson.loads(body), units.upcaster)
-            versions.take(first, events, changes)
+            versions.take(first, events, batch.changes)
             also(events)
-            spans.take(events, types)
-            streams += [(stream, first, last) for stream, last in heads_of(events).items()]
-        commits.write_again(epoch, changes, streams, types)
+            spans.take(events, batch.types)
+            batch.streams += [(stream, first, last) for stream, last in heads_of(events).items()]
+        commits.write_again(units.connection, epoch, batch)
         versions.committed = portion[-1][0]
 
 
@@ -126,7 +113,7 @@ def row_damage(place: Place, models: Sequence[ReadModel], upcaster: Upcaster) ->
 
     Reads only, also beside a running server. Rows of other models are not looked at: a start makes them again.
     """
-    with looking(place) as connection:
+    with place.looking() as connection:
         if not are_made(connection, models):
             return []
     with TemporaryDirectory() as folder, closing(_beside(place, Path(folder) / "rows.sqlite")) as connection:
@@ -135,9 +122,9 @@ def row_damage(place: Place, models: Sequence[ReadModel], upcaster: Upcaster) ->
             connection.execute(statement)
         _make_tables(connection, models)
         commits = Commits(models)
-        commits.use(connection, only_rows=True)
+        commits.install(connection, only_rows=True)
         connection.execute("BEGIN")  # from here on the log is seen as it is now
-        _fill_tables(commits, Units(upcaster, connection), 0, END)
+        _fill_tables(commits, Units(connection, upcaster), 0, END)
         tables = ["streams", "types", *(home_of(model) for model in stored(models))]
         return [
             f"table {table}: it does not hold what the events make of it; {REBUILD}"
@@ -150,16 +137,13 @@ def _beside(place: Place, path: Path) -> Connection:
     """A connection to a new file, which sees the units of the log beside it."""
     path.touch()
     was_stopped = not place.wal.exists()
-    connection = Pysqlite().connect(str(path))
+    connection = place.driver.connect(str(path))
     connection.execute(_LOG["attach"], (f"file:{place.log}?mode={'rw' if was_stopped else 'ro'}",))
     return connection
 
 
-ANY_KEY: Final = "\U0010ffff"
-"""No key is above it, so every row is looked up."""
-
-
 def greatest_keys(connection: Connection, models: Sequence[ReadModel]) -> dict[str, str]:
+    """Of each model that has versions the greatest key: one above it was never written."""
     found = {
         model.name: connection.execute(of_model("greatest", model.name)).fetchone()
         for model in stored(models)

@@ -16,6 +16,7 @@ import orjson
 
 from organism.log.chain import mac
 from organism.log.driver import Connection, statements
+from organism.log.encode import Upcaster
 from organism.log.log import EventFilter, ReadModel, Row
 from organism.log.units import Span, Units
 from organism.log.versions import Rows, Written, hold_whole, write
@@ -91,10 +92,10 @@ class LiveRows:
         self.position = events[-1].position
         self.is_whole = True
 
-    def rows(self, model: ReadModel) -> Iterator[tuple[str, Written, int]]:
-        """Each row of a model: its key, the row, and 0, since no version of it is stored."""
+    def rows(self, model: ReadModel) -> Iterator[tuple[str, Written]]:
+        """Each row of a model, with its key."""
         hold_whole(self.is_whole)
-        return ((key, write(model, row), 0) for key, row in self._rows[model.name].items() if row is not None)
+        return ((key, write(model, row)) for key, row in self._rows[model.name].items() if row is not None)
 
     def row(self, model: ReadModel, key: str) -> Row | None:
         hold_whole(self.is_whole)
@@ -109,10 +110,12 @@ class LiveRows:
         self.position = checkpoint.position
 
 
-def look_back(units: Units, snapshots: Snapshots, models: Sequence[ReadModel], position: int) -> LiveRows:
+def look_back(
+    connection: Connection, upcaster: Upcaster, snapshots: Snapshots, models: Sequence[ReadModel], position: int
+) -> LiveRows:
     """The live rows as they stood at a position of the log: the checkpoint before it, and the events since."""
-    live = LiveRows(models)
-    checkpoint = snapshots.load(units.connection, CHECKPOINT, position)
+    live, units = LiveRows(models), Units(connection, upcaster)
+    checkpoint = snapshots.load(connection, CHECKPOINT, position)
     if checkpoint is not None:
         live.load(checkpoint)
     while events := units.read(Span(live.position, position, CHECKPOINT_EVENTS), EventFilter()):

@@ -1,4 +1,4 @@
-"""The durable engine: SQLite in WAL mode with ``synchronous=FULL``, one writing thread, group commit.
+"""The engine: SQLite in WAL mode with ``synchronous=FULL``, one writing thread, group commit; or the same in memory.
 
 Why it is so stands in docs/topics/commit.md.
 Three threads share nothing but queues. The loop's prepares: it encodes, chains and folds, and it reads what is read
@@ -8,70 +8,88 @@ quickly. The writing thread executes one statement a commit, the reading one doe
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 
 import orjson
 import structlog
 
 from organism.errors import CommitUnknown, Fenced, LogDamaged, LogUnavailable
 from organism.log.batch import Batch, Heads, Intake
-from organism.log.chain import Salts
-from organism.log.connect import Connector
-from organism.log.connections import Connections
-from organism.log.disk import Disk
-from organism.log.driver import Connection, Failure, statements
+from organism.log.chain import RandomBytes, Salts
+from organism.log.disk import Disk, Truth
+from organism.log.driver import Connection, Failure, Pysqlite, statements
 from organism.log.encode import Upcaster, decode
 from organism.log.journal import Journal
 from organism.log.log import EventFilter, Page, Query, ReadModel, Row, Verification
-from organism.log.opening import Claimant, Clock, Options, Truth, doubt_rows, make_log
-from organism.log.pages import StoredRow, newest_version, page_statement, read_page, read_row
+from organism.log.memory import Memory
+from organism.log.pages import StoredRow, live_page, newest_version, page_statement, read_page, read_row
 from organism.log.place import Place
 from organism.log.rebuild import are_made, greatest_keys, rebuild, unknown_tables
-from organism.log.select import select_page
 from organism.log.snapshots import CHECKPOINT_EVENTS, LiveRows, Snapshot, Snapshots, look_back
 from organism.log.units import END, Span, Units
 from organism.log.verify import verify
 from organism.log.versions import RowVersions, folded_row, hold_whole, write
 from organism.model.events import Event
+from organism.model.ids import DEFAULT_TENANT
 
 T = TypeVar("T")
 LOOK_AGAIN_SECONDS: Final = 0.1
 WITHOUT_CONTENT: Final = EventFilter()
+_SQL: Final = statements("log.sql")
 _log = structlog.get_logger("organism")
 
 
+class Clock(Protocol):
+    """The log's time."""
+
+    def now_us(self) -> int:
+        """UTC in microseconds since 1970."""
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What is given to a log but its models: where its key lies, where chance comes from, what it stands on.
+
+    ``tenant`` is the name of the directory that the tenant's log has in a data directory; the chain is bound to it. A
+    commit that is under way for ``stalled_after_s`` has stalled.
+    """
+
+    key_path: Path | None = None
+    tenant: str = DEFAULT_TENANT
+    random_bytes: RandomBytes = os.urandom
+    driver: Pysqlite = field(default_factory=Pysqlite)
+    upcaster: Upcaster = field(default_factory=Upcaster)
+    stalled_after_s: float = 5.0
+
+
 class SqliteLog(Journal):
-    """One tenant's log on one machine's disk. Made by ``open``."""
+    """One tenant's log. Made by ``open`` on a machine's disk, by ``in_memory`` without one."""
 
     def __init__(  # noqa: PLR0913 - what ``open`` has opened
         self,
         *,
-        connections: Connections,
-        disk: Disk,
-        snapshots: Snapshots,
+        store: Disk | Memory,
+        truth: Truth,
         intake: Intake,
         live: LiveRows,
-        truth: Truth,
-        options: Options,
         models: Sequence[ReadModel],
-        stack: AsyncExitStack,
+        options: Options,
     ) -> None:
-        super().__init__(intake, live, truth.timeline, truth.at)
-        self._connections = connections
-        self._disk = disk
-        self._disk.done = self._wrote
-        self._snapshots = snapshots
+        super().__init__(intake, live, truth.head.timeline, truth.at)
+        self._store = store
+        self._store.done = self._wrote
+        self._snapshots = Snapshots(store.key, truth.head.timeline)
         self._options = options
         self._models = {model.name: model for model in models}
-        self._stack = stack
         self._recovering: asyncio.Task[None] | None = None
         self._alarm: asyncio.TimerHandle | None = None
-        self._checkpoint = truth.position
+        self._checkpoint = truth.head.position
         self._is_whole = True
 
     @classmethod
@@ -84,37 +102,44 @@ class SqliteLog(Journal):
         acknowledged is not there as it was written.
         """
         options = options or Options()
-        place = Place(directory, options.key_path, options.tenant)
-        connector = Connector(options.driver, place)
+        place = Place(directory, options.key_path, options.tenant, options.driver)
         async with AsyncExitStack() as stack:
             stack.callback(place.release)
             place.hold(clock.now_us)
-            connections = Connections(connector, options, models)
-            stack.push_async_callback(connections.close)
-            await connections.writer.run(make_log, connector, options)
-            key = place.read_key()
-            anchor = place.read_anchor(key)
-            claimant, snapshots = Claimant(connector, key, anchor), Snapshots(key, anchor.timeline)
-            truth = await connections.open(lambda connection: claimant.claim(connection, snapshots.newest))
-            if not await connections.write(are_made, models):
-                if truth.position:
-                    dropped = await connections.write(unknown_tables, models)
-                    _log.warning("rows_made_again", log=directory.name, events=truth.position, dropped=dropped)
-                await connections.writer.run(rebuild, connections.commits, truth, options.upcaster, snapshots)
-            intake = await _intake(connections, truth, options, models)
-            live = await connections.reader.run(look_back, connections.units, snapshots, models, truth.position)
-            disk = Disk(connections, connector, key, truth)
-            return cls(
-                connections=connections,
-                disk=disk,
-                snapshots=snapshots,
-                intake=intake,
-                live=live,
-                truth=truth,
-                options=options,
-                models=models,
-                stack=stack.pop_all(),
-            )
+            disk = Disk(place, models)
+            stack.push_async_callback(disk.close)
+            truth = await disk.open(options.random_bytes)
+            log = await cls._over(disk, truth, models, options)
+            stack.pop_all()
+        return log
+
+    @classmethod
+    async def in_memory(cls, models: Sequence[ReadModel] = (), options: Options | None = None) -> SqliteLog:
+        """A new log that is gone with its process."""
+        options = options or Options()
+        memory = Memory(models, options.random_bytes)
+        return await cls._over(memory, memory.truth, models, options)
+
+    @classmethod
+    async def _over(
+        cls, store: Disk | Memory, truth: Truth, models: Sequence[ReadModel], options: Options
+    ) -> SqliteLog:
+        """The log over these tables. Its rows are made again if they were not made by these models."""
+        position, snapshots = truth.head.position, Snapshots(store.key, truth.head.timeline)
+        if not await store.write(are_made, models):
+            if position:
+                dropped = await store.write(unknown_tables, models)
+                _log.warning("rows_made_again", log=store.name, events=position, dropped=dropped)
+            await store.write(rebuild, store.commits, truth.head, options.upcaster, snapshots)
+        heads = Heads(partial(store.read_now, _head_of, options.upcaster))
+        versions = RowVersions(models, partial(store.read_now, newest_version))
+        heads.committed = versions.committed = position
+        heads.greatest = await store.write(_greatest_stream)
+        for name, greatest in (await store.write(greatest_keys, models)).items():
+            versions.current[name].greatest = greatest
+        intake = Intake(heads, versions, Salts(options.random_bytes), position)
+        live = await store.read(look_back, options.upcaster, snapshots, models, position)
+        return cls(store=store, truth=truth, intake=intake, live=live, models=models, options=options)
 
     async def read(
         self,
@@ -142,10 +167,11 @@ class SqliteLog(Journal):
     async def rows(self, model: str, query: Query) -> Page:
         kind = self._models[model]
         if kind.is_live:
-            return select_page(kind, (await self._live_at(query.at)).rows(kind), query)
+            return live_page(kind, (await self._live_at(query.at)).rows(kind), query)
         hold_whole(self._intake.versions.is_whole)
         statement = page_statement(kind, replace(query, at=self._bounded(query.at)), self._models)
-        return await self._connections.read(read_page, statement, is_long=bool(query.text))
+        read = self._store.read if query.text else self._store.read_quickly
+        return await read(read_page, statement)
 
     async def type_spans(self, types: Sequence[str], low: int, high: int, limit: int) -> list[int]:
         return await self._read_units(Units.type_spans, types, low, high, limit)
@@ -171,38 +197,38 @@ class SqliteLog(Journal):
     async def save_snapshot(self, name: str, position: int, body: bytes) -> None:
         redactor = self._intake.redactor
         snapshot = Snapshot(name, position, body if redactor is None else redactor.kept(body))
-        await self._connections.write(self._snapshots.save, snapshot)
+        await self._store.write(self._snapshots.save, snapshot)
 
     async def load_snapshot(self, name: str) -> tuple[int, bytes] | None:
-        found = await self._connections.read(self._snapshots.load, name, self.head)
+        found = await self._store.read_quickly(self._snapshots.load, name, self.head)
         return None if found is None else (found.position, found.body)
 
     async def verify(self, after: int = 0) -> Verification:
-        return await self._connections.read_apart(verify, self._disk.key, after, self._disk.head)
+        return await self._store.read_apart(verify, self._store.key, after, self._store.head)
 
     async def close(self) -> None:
         """Write what is queued, anchor the head, release the place, which is done whatever fails before it."""
         if self._tail.is_closed:
             return
-        async with self._stack:
+        try:
             await self._drain()
             if self._recovering is not None:
                 self._recovering.cancel()
                 await asyncio.wait([self._recovering])
             self._keep_checkpoint(least_events=1)
             self._tail.close()
-            self._disk.close()
+        finally:
+            await self._store.close()
 
     async def _read_units(self, work: Callable[..., T], *arguments: Any) -> T:
-        connections = self._connections
-        return await connections.reader.run(work, connections.units, *arguments)
+        return await self._store.read(_over_units, self._options.upcaster, work, *arguments)
 
     async def _row(self, model: ReadModel, key: str, at: int | None) -> StoredRow | None:
         if model.is_live:
             row = (await self._live_at(at)).row(model, key)
             return None if row is None else write(model, row)[:2]
         hold_whole(self._intake.versions.is_whole)
-        return await self._connections.read(read_row, model, key, self._bounded(at))
+        return await self._store.read_quickly(read_row, model, key, self._bounded(at))
 
     def _bounded(self, at: int | None) -> int:
         """The position, or the log's last one: a commit that is not told yet is not shown either."""
@@ -213,25 +239,24 @@ class SqliteLog(Journal):
         return self._live if at is None or at >= self.head else await self._look_back(at)
 
     async def _look_back(self, position: int) -> LiveRows:
-        connections, models = self._connections, list(self._models.values())
-        return await connections.reader.run(look_back, connections.units, self._snapshots, models, position)
+        models = list(self._models.values())
+        return await self._store.read(look_back, self._options.upcaster, self._snapshots, models, position)
 
     async def _portions(self, after: int) -> AsyncIterator[list[tuple[int, bytes]]]:
         """The units from the one that holds ``after`` + 1; the next ones are read while these are folded."""
-        reader, units, head = self._connections.reader, self._connections.units, self.head
-        begin = await reader.run(units.begin_of, after + 1)
-        portion = reader.submit(units.raw, begin - 1, head)
+        begin = await self._read_units(Units.begin_of, after + 1)
+        portion = asyncio.ensure_future(self._read_units(Units.raw, begin - 1, self.head))
         while rows := await portion:
-            portion = reader.submit(units.raw, rows[-1][0], head)
+            portion = asyncio.ensure_future(self._read_units(Units.raw, rows[-1][0], self.head))
             yield rows
 
     def _write(self, batch: Batch) -> None:
         """Begin to write the batch; ``_wrote`` is called in the loop's thread once it is known how it went."""
         if self._is_whole and not self._intake.versions.is_whole:
             self._is_whole = False
-            self._connections.post(doubt_rows)
+            self._store.post(_doubt_rows)
         self._alarm = self._loop.call_later(self._options.stalled_after_s, self._suspect)
-        self._disk.write(batch)
+        self._store.commit(batch)
 
     def _suspect(self) -> None:
         """The commit seems to have stalled. It may be the loop that stood still: then the end of it is told first."""
@@ -245,10 +270,10 @@ class SqliteLog(Journal):
         if error is None:
             self._committed(batch)
             self._keep_checkpoint()
-        elif self._disk.failure(error) is Failure.FENCED:
+        elif self._store.failure(error) is Failure.FENCED:
             self._refuse(Fenced, batch, Fenced())
         else:
-            said = self._disk.describe(error)
+            said = self._store.describe(error)
             unknown = CommitUnknown(f"{CommitUnknown()} The disk said: {said}.")
             unknown.__cause__ = error
             self._refuse(partial(LogUnavailable, f"The log takes no writes now: {said}."), batch, unknown)
@@ -260,39 +285,37 @@ class SqliteLog(Journal):
         live = self._live
         if live.is_whole and live.position >= self._checkpoint + least_events:
             self._checkpoint = live.position
-            self._connections.post(partial(self._snapshots.save, keeps_all=True), live.checkpoint())
+            self._store.post(partial(self._snapshots.save, keeps_all=True), live.checkpoint())
 
     async def _recover(self, error: Exception) -> None:
         """Wait until the disk can be written again, take in what turned out to be written, go on."""
         while True:
             try:
-                truth = await self._disk.regain(error)
-                self._live = await self._look_back(truth.position)
+                truth = await self._store.regain(error)
+                self._live = await self._look_back(truth.head.position)
             except LogUnavailable as again:
                 error = again
                 continue
             except (Fenced, LogDamaged) as final:
-                self._refusal = partial(type(final), self._disk.describe(final))
+                self._refusal = partial(type(final), self._store.describe(final))
                 return
-            self._admit(truth.position, truth.at)
+            self._admit(truth.head.position, truth.at)
             return
 
 
-async def _intake(connections: Connections, truth: Truth, options: Options, models: Sequence[ReadModel]) -> Intake:
-    """What takes units in after ``truth``: it looks up what it does not remember."""
-    heads = Heads(partial(connections.read_now, _head_of, options.upcaster))
-    versions = RowVersions(models, partial(connections.read_now, newest_version))
-    heads.committed = versions.committed = truth.position
-    heads.greatest = await connections.write(_greatest_stream)
-    for name, greatest in (await connections.write(greatest_keys, models)).items():
-        versions.current[name].greatest = greatest
-    return Intake(heads, versions, Salts(options.random_bytes), truth.position)
+def _over_units(connection: Connection, upcaster: Upcaster, work: Callable[..., T], *arguments: Any) -> T:
+    return work(Units(connection, upcaster), *arguments)
+
+
+def _doubt_rows(connection: Connection) -> None:
+    """Have the next start make the rows of all read models again."""
+    connection.execute(_SQL["doubt_models"])
 
 
 def _head_of(connection: Connection, upcaster: Upcaster, stream: str) -> int:
-    return Units(upcaster, connection).head_of(stream)
+    return Units(connection, upcaster).head_of(stream)
 
 
 def _greatest_stream(connection: Connection) -> str:
-    found = connection.execute(statements("log.sql")["greatest_stream"]).fetchone()
+    found = connection.execute(_SQL["greatest_stream"]).fetchone()
     return (found[0] if found else None) or ""

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import orjson
 
-from organism.errors import LogDamaged, LogUnavailable
+from organism.errors import LogDamaged
 from organism.log.driver import Connection, statements
 from organism.log.encode import REMEDY, SEAL, Upcaster, check, content_of, decode, hold_order, parse
 from organism.log.log import EventFilter, wants
@@ -37,26 +37,11 @@ class Span:
 
 
 class Units:
-    """Reads over one connection, in whatever thread owns it."""
+    """Reads over one connection."""
 
-    def __init__(self, upcaster: Upcaster, connection: Connection | None = None) -> None:
-        self.upcaster = upcaster
-        self._connection = connection
-
-    @property
-    def connection(self) -> Connection:
-        """The connection; raises ``LogUnavailable`` if there is none just now."""
-        if self._connection is None:
-            raise LogUnavailable
-        return self._connection
-
-    def use(self, connection: Connection) -> None:
-        self._connection = connection
-
-    def close(self) -> None:
-        if self._connection is not None:
-            connection, self._connection = self._connection, None
-            connection.close()
+    def __init__(self, connection: Connection, upcaster: Upcaster | None = None) -> None:
+        self.connection = connection
+        self.upcaster = upcaster or Upcaster()
 
     def read(self, span: Span, wanted: EventFilter) -> list[Event]:
         """The events of the span that are wanted, newest first if it is reverse."""

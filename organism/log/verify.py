@@ -12,7 +12,7 @@ import orjson
 from organism.errors import LogDamaged
 from organism.log.chain import GENESIS, digest, link, mac
 from organism.log.driver import Connection, statements
-from organism.log.encode import MISSING, SEAL, Upcaster, fault, hold_order, parse
+from organism.log.encode import MISSING, SEAL, fault, hold_order, parse
 from organism.log.log import Verification
 from organism.log.place import Anchor
 from organism.log.units import Units
@@ -176,7 +176,7 @@ def content_damage(connection: Connection, after: int) -> Iterator[str]:
     unit = connection.execute(_SQL["unit_at"], (after + 1,)).fetchone() if after else None
     begin = BEFORE_ALL if unit is None else unit[0]
     last = begin - 1 if unit is not None else BEFORE_ALL
-    units = Units(Upcaster(), connection)
+    units = Units(connection)
     for rows in rows_after(connection, last):
         sealed = _sealed(rows)
         last, _, body, _ = rows[-1]

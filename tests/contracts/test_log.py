@@ -12,16 +12,17 @@ import pytest
 
 from organism.errors import LogDamaged, LogUnavailable, StalePosition
 from organism.log.log import Among, EventFilter, Log, Query, Where
+from organism.log.sqlite import SqliteLog
 from organism.log.units import PORTION_UNITS
 from organism.model.events import ORGANISM_STREAM, Actor, Event, Unit
 from tests.log.apsw_driver import ApswDriver
-from tests.log.engines import as_tuples, created, handled, open_durable, open_twin, sent, unit
+from tests.log.engines import MODELS, as_tuples, created, handled, open_durable, sent, unit
 
 Open = Callable[[Path], Awaitable[Log]]
 ENGINES: dict[str, Open] = {
     "sqlite": open_durable,
     "sqlite-apsw": lambda place: open_durable(place, ApswDriver()),
-    "memory": lambda _: open_twin(),
+    "memory": lambda _: SqliteLog.in_memory(MODELS),
 }
 
 
@@ -280,6 +281,23 @@ async def test_l4_a_page_begins_behind_a_place(filled: Log, query: Query, expect
     rows = orjson.loads(page.rows)
     value = rows[-1][query.order_by] if rows and query.order_by else ""
     assert page.last == ((value, rows[-1]["id"]) if rows else None)
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        (Query(text="WORD"), ["thr-1"]),
+        (Query(text="r"), ["thr-1"]),
+        (Query(text="o"), ["thr-1", "thr-2"]),
+        (Query(text='"quoted" ü'), ["thr-2"]),
+        (Query(text="%"), []),
+        (Query(text="third", at=4), []),
+        (Query(text="third", at=5), ["thr-1"]),
+    ],
+)
+async def test_l4_a_thread_is_found_by_the_text_of_its_messages(filled: Log, query: Query, expected: list[str]) -> None:
+    page = await filled.rows("threads", query)
+    assert (ids(page.rows), page.total) == (expected, len(expected))
 
 
 async def test_l4_who_walks_through_rows_while_they_change_skips_none_and_gets_none_twice(log: Log) -> None:

@@ -9,12 +9,11 @@ from typing import Any
 
 import orjson
 
+from organism.log.disk import Disk
 from organism.log.driver import Pysqlite
 from organism.log.encode import Upcaster
 from organism.log.log import KEY, ColumnRow, ReadModel, Row, Shown, fold_each
-from organism.log.memory import MemoryLog
-from organism.log.opening import Options
-from organism.log.sqlite import SqliteLog
+from organism.log.sqlite import Options, SqliteLog
 from organism.model.events import Content, Event, Unit
 
 START_US = 1_763_768_000_000_000
@@ -126,14 +125,11 @@ async def open_durable(
     return await SqliteLog.open(place, models, FixedClock(), options)
 
 
-async def open_twin() -> MemoryLog:
-    """A log in memory."""
-    return await MemoryLog.open(MODELS)
-
-
 def anchor(log: SqliteLog) -> None:
     """Write the anchor now; the log does it by itself five times a second."""
-    log._disk.anchor()  # noqa: SLF001 - no test waits by the clock
+    disk = log._store  # noqa: SLF001 - no test waits by the clock
+    assert isinstance(disk, Disk)
+    disk.anchor()
 
 
 async def found_out(log: SqliteLog) -> None:

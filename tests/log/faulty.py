@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,7 +14,10 @@ from organism.log.driver import Connection, Parameters, Pysqlite
 
 @dataclass(slots=True)
 class Plan:
-    """What goes wrong. ``commits`` counts them; ``opens`` how often a connection was made."""
+    """What goes wrong. ``commits`` counts them; ``opens`` how often a connection was made.
+
+    What follows a failed commit waits for ``renewal``, if there is one.
+    """
 
     fail_commits: dict[int, str] = field(default_factory=dict)
     is_written_first: bool = False
@@ -21,6 +25,7 @@ class Plan:
     is_unreadable: str = ""
     commits: int = 0
     opens: int = 0
+    renewal: threading.Event | None = None
 
 
 def failure(code: str) -> Exception:
@@ -40,6 +45,8 @@ class FaultyConnection:
     def execute(self, sql: str, parameters: Parameters = (), /) -> Any:
         plan = self._plan
         writes = sql.startswith(("INSERT INTO commits", "UPDATE meta", "PRAGMA main.wal_checkpoint(RESTART)"))
+        if plan.renewal is not None and sql.startswith("PRAGMA main.wal_checkpoint(RESTART)"):
+            plan.renewal.wait()
         if plan.is_broken and writes:
             raise failure(plan.is_broken)
         if plan.is_unreadable and sql.lstrip().startswith(("SELECT", "WITH")):

@@ -16,9 +16,8 @@ import pytest
 from organism.errors import LogDamaged, LogHeld, OrganismError
 from organism.log.driver import Pysqlite
 from organism.log.log import Query, ReadModel, fold_each
-from organism.log.opening import Options
 from organism.log.place import Place
-from organism.log.sqlite import SqliteLog
+from organism.log.sqlite import Options, SqliteLog
 from organism.model.events import Event
 from tests.log.engines import (
     AGENT_KEYS,

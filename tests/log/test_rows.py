@@ -12,8 +12,7 @@ import orjson
 import pytest
 
 from organism.errors import CommitUnknown
-from organism.log import connections, sqlite
-from organism.log.connections import Connections
+from organism.log import driver, sqlite
 from organism.log.driver import Connection
 from organism.log.log import Page, Query
 from organism.log.offline import verify_directory
@@ -24,7 +23,7 @@ from tests.flows.disk import Disk
 from tests.log.engines import MODELS, created, open_durable, sent, turn, unit
 from tests.log.faulty import FaultyDriver, Plan
 
-READ_PAGE, RENEW_WRITER = "read_page", "_renew_writer"
+READ_PAGE = "read_page"
 IN_THE_LOOP = "MainThread"
 
 
@@ -67,8 +66,8 @@ async def test_a_page_is_read_at_once(log: SqliteLog, readers: list[str]) -> Non
 async def test_a_page_that_takes_time_is_read_in_another_thread(
     log: SqliteLog, readers: list[str], monkeypatch: pytest.MonkeyPatch, limit: str
 ) -> None:
-    monkeypatch.setattr(connections, limit, -1.0)
-    monkeypatch.setattr(connections, "LOOK_STEPS", 1)
+    monkeypatch.setattr(driver, limit, -1.0)
+    monkeypatch.setattr(driver, "LOOK_STEPS", 1)
     await log.commit(unit("thr-1", created(), sent("msg-1")))
     assert ids(await log.rows("messages", Query())) == ["msg-1"]
     assert readers == [IN_THE_LOOP, "log-reader"]
@@ -82,30 +81,19 @@ async def test_a_search_of_texts_never_holds_up_the_loop(log: SqliteLog, readers
     assert readers == ["log-reader", "log-reader"]
 
 
-async def test_l8_a_read_waits_while_every_connection_is_closed(
-    log: SqliteLog, plan: Plan, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_l8_a_read_waits_while_every_connection_is_closed(log: SqliteLog, plan: Plan) -> None:
     await log.commit(unit("thr-1", created(), sent("msg-1")))
-    loop, gate, renew = asyncio.get_running_loop(), threading.Event(), getattr(Connections, RENEW_WRITER)
-    begun = asyncio.Event()
-
-    def held(*arguments: Any) -> Any:
-        loop.call_soon_threadsafe(begun.set)
-        gate.wait()
-        return renew(*arguments)
-
-    monkeypatch.setattr(Connections, RENEW_WRITER, held)
-    plan.fail_commits = {2: "SQLITE_IOERR"}
-    back: asyncio.Future[int] = loop.create_future()
+    plan.fail_commits, plan.renewal = {2: "SQLITE_IOERR"}, threading.Event()
+    back: asyncio.Future[int] = asyncio.get_running_loop().create_future()
     log.on_lost = back.set_result
     with pytest.raises(CommitUnknown):
         await log.commit(unit("thr-1", sent("msg-2")))
-    await begun.wait()
+    await turn()
     reading = asyncio.ensure_future(log.rows("messages", Query()))
     for _ in range(10):
         await turn()
     assert not reading.done()
-    gate.set()
+    plan.renewal.set()
     assert ids(await reading) == ["msg-1"]
     assert await back == 2
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from organism.log.opening import Options
-from organism.log.sqlite import SqliteLog
+from organism.log.sqlite import Options, SqliteLog
 from tests.flows.disk import Disk
 from tests.log.engines import MODELS, FixedClock, created, sent, unit
 

@@ -11,11 +11,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from organism.log.commits import Commits
-from organism.log.connect import SETTINGS
-from organism.log.driver import Connection, Pysqlite, statements
+from organism.log.batch import Batch
+from organism.log.driver import Connection, in_memory, statements
 from organism.log.log import ReadModel
-from organism.log.tables import LAYOUT, definition, stored
+from organism.log.tables import LAYOUT, Commits, definition, stored
 from organism.log.versions import Changes, shown_rows
 from organism.model.events import Event
 from organism.model.times import iso
@@ -27,9 +26,7 @@ names = st.text(st.characters(exclude_categories=["Cs"]))
 
 def opened(models: Sequence[ReadModel]) -> Connection:
     """A connection to empty tables in memory, set up as those to files are."""
-    connection = Pysqlite().connect(":memory:")
-    for setting in SETTINGS:
-        connection.execute(setting).fetchall()
+    connection = in_memory()
     for statement in (*statements("schema.sql").values(), *(s for model in stored(models) for s in definition(model))):
         connection.execute(statement)
     connection.execute(statements("log.sql")["begin_meta"], ("", b""))
@@ -58,8 +55,10 @@ def test_a_row_composed_by_sqlite_is_that_composed_in_memory(tables: Connection,
     (row,) = shown_rows(MESSAGES, [event])
     tables.execute("SAVEPOINT before")
     commits = Commits(MODELS)
-    commits.use(tables)
-    commits.write_again(0, {"messages": Changes(shown=[row])}, [], [])
+    commits.install(tables)
+    batch = Batch()
+    batch.changes = {"messages": Changes(shown=[row])}
+    commits.write_again(tables, 0, batch)
     found = tables.execute("SELECT public, content_at FROM rows_messages").fetchall()
     tables.execute("ROLLBACK TO before")
     shown = MESSAGES.show(row)

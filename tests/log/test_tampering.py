@@ -18,12 +18,11 @@ from structlog.testing import capture_logs
 from organism.cli.log import verify
 from organism.cli.options import Offline
 from organism.errors import ContentDamaged, LogDamaged
-from organism.log.commits import PAGE_BYTES
 from organism.log.driver import Pysqlite
 from organism.log.log import EventFilter
 from organism.log.offline import drop_rows, verify_directory
-from organism.log.opening import Options
-from organism.log.sqlite import SqliteLog
+from organism.log.sqlite import Options, SqliteLog
+from organism.log.tables import PAGE_BYTES
 from organism.model.events import Event
 from organism.model.ids import folder_of
 from tests.log.engines import MODELS, FixedClock, created, open_durable, sent, unit

@@ -11,8 +11,7 @@ import pytest
 
 from organism.errors import LogDamaged
 from organism.log.encode import Upcaster
-from organism.log.memory import MemoryLog
-from tests.log.engines import created, open_durable, sent, unit
+from tests.log.engines import open_durable, sent, unit
 from tests.log.golden import GOLDEN, answers
 
 ROOT = Path(__file__).parents[2]
@@ -59,12 +58,3 @@ async def test_old_data_is_lifted_step_by_step_when_it_is_read(kept: Path) -> No
 async def test_a_log_of_a_newer_version_is_refused(kept: Path) -> None:
     with pytest.raises(LogDamaged, match="run the newer program"):
         await open_durable(kept, upcaster=Upcaster(present=0))
-
-
-async def test_the_twin_lifts_too() -> None:
-    log = await MemoryLog.open(
-        upcaster=Upcaster({1: {"thread_created": lambda data: {**data, "lifted": True}}}, present=2)
-    )
-    await log.commit(unit("thr-1", created()))
-    assert (await log.read())[0].data == {"lifted": True}
-    await log.close()

@@ -10,7 +10,7 @@ from typing import Any
 import orjson
 import pytest
 
-from organism.log.memory import MemoryLog
+from organism.log.sqlite import SqliteLog
 from organism.model.events import Content, Event, Unit
 from organism.projections import READ_MODELS
 from organism.projections.run import fold
@@ -36,7 +36,7 @@ class Said:
 class Theatre(World):
     """A log and a feed that are told by hand what a run says, and viewers of both."""
 
-    def __init__(self, log: MemoryLog) -> None:
+    def __init__(self, log: SqliteLog) -> None:
         super().__init__(log)
         self.blocks: dict[str, Said] = {}
 
@@ -99,7 +99,7 @@ def text_of(frames: list[dict[str, Any]]) -> str:
 @pytest.fixture
 async def theatre() -> AsyncIterator[Theatre]:
     """A log and a feed."""
-    made = Theatre(await MemoryLog.open(READ_MODELS))
+    made = Theatre(await SqliteLog.in_memory(READ_MODELS))
     yield made
     await made.close()
 

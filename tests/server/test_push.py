@@ -14,7 +14,7 @@ from websockets.frames import Frame as WireFrame
 from websockets.protocol import Protocol, Side
 from websockets.protocol import State as WireState
 
-from organism.log.memory import MemoryLog
+from organism.log.sqlite import SqliteLog
 from organism.model.events import Content, Event, Unit
 from organism.projections import READ_MODELS
 from organism.pump.feed import Feed
@@ -83,7 +83,7 @@ class Sink:
 class World:
     """A log that is written to by hand, and a tail of it."""
 
-    def __init__(self, log: MemoryLog, window_bytes: int = 1 << 20) -> None:
+    def __init__(self, log: SqliteLog, window_bytes: int = 1 << 20) -> None:
         self.log = log
         self.feed = Feed()
         self.tail = Tail(log, window_bytes, self.feed)
@@ -131,7 +131,7 @@ class World:
 @pytest.fixture
 async def world() -> AsyncIterator[World]:
     """A log with its tail."""
-    made = World(await MemoryLog.open(READ_MODELS))
+    made = World(await SqliteLog.in_memory(READ_MODELS))
     yield made
     await made.close()
 
@@ -144,7 +144,7 @@ def turn() -> asyncio.Future[None]:
     return turned
 
 
-async def truth(log: MemoryLog) -> list[int]:
+async def truth(log: SqliteLog) -> list[int]:
     """The positions of all events, each of which has a frame here."""
     return [event.position for event in await log.read(limit=100_000)]
 
@@ -279,7 +279,7 @@ Moves = st.lists(st.sampled_from(["say", "say3", "block", "unblock", "turn", "ag
 @given(moves=Moves, window_bytes=st.sampled_from([1_000, 10_000, 1 << 20]))
 def test_whatever_the_socket_does_the_union_is_the_log(moves: Sequence[str], window_bytes: int) -> None:
     async def play() -> None:
-        log = await MemoryLog.open(READ_MODELS)
+        log = await SqliteLog.in_memory(READ_MODELS)
         world = World(log, window_bytes)
         sink, viewer = world.watch(since=0)
         for move in moves:

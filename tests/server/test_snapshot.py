@@ -11,7 +11,7 @@ import pytest
 
 from organism.errors import LogUnavailable
 from organism.log.log import EventFilter
-from organism.log.memory import MemoryLog
+from organism.log.sqlite import SqliteLog
 from organism.model.events import Event, Unit
 from organism.projections import READ_MODELS
 from organism.server.snapshot import AgentStates, SnapshotReader
@@ -87,7 +87,7 @@ def counts(view: dict[str, Any]) -> dict[str, int]:
 class Readings:
     """Counts how often the organism of a log is read. Each reading waits for ``gate``, and fails while ``broken``."""
 
-    def __init__(self, log: MemoryLog, monkeypatch: pytest.MonkeyPatch) -> None:
+    def __init__(self, log: SqliteLog, monkeypatch: pytest.MonkeyPatch) -> None:
         self.reader = SnapshotReader(log, AgentStates(log, lambda _frames, _version: None))
         self.log = log
         self.count = 0
@@ -118,7 +118,7 @@ class Readings:
 
 @pytest.fixture
 async def readings(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Readings]:
-    log = await MemoryLog.open(READ_MODELS)
+    log = await SqliteLog.in_memory(READ_MODELS)
     started = {"name": "o", "version": "1", "listeners": [], "life": 1, "clean": True}
     await log.commit(Unit(None, [Event("organism_started", started)], 1_000_000, {}))
     yield Readings(log, monkeypatch)
