@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import os
 from collections.abc import Callable, Sequence
-from contextlib import closing, suppress
+from contextlib import ExitStack, closing, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeVar
@@ -68,8 +68,8 @@ class Disk:
         self.done: Done | None = None
         self.key = b""
         self.head = Anchor(0, GENESIS, 0, "")
-        self._writer = ConnectionThread("log-writer", place.connect_to_write, place.explain)
-        self._reader = ConnectionThread("log-reader", place.connect_to_read, place.explain)
+        self._writer = ConnectionThread("log-writer", place.connect_to_write, place.driver, place.explain)
+        self._reader = ConnectionThread("log-reader", place.connect_to_read, place.driver, place.explain)
         self._in_loop = LoopReader(place.connect_to_read, place.driver, place.explain)
         self._passing: tuple[type[Exception], ...] = (*place.driver.errors, OSError, LogUnavailable)
         self._apart = asyncio.Semaphore(MOST_APART)
@@ -114,8 +114,9 @@ class Disk:
 
     async def read_apart(self, work: Callable[..., T], *arguments: Any) -> T:
         """The same over a connection and in a thread of its own."""
+        place = self._place
         async with self._apart:
-            thread = ConnectionThread("log-apart", self._place.connect_to_read, self._place.explain)
+            thread = ConnectionThread("log-apart", place.connect_to_read, place.driver, place.explain)
             try:
                 return await thread.submit(work, *arguments)
             finally:
@@ -205,9 +206,16 @@ class Disk:
         if checkpoint:
             _move_wal(connection)
         epoch = self.head.epoch if self._is_open else 0
-        truth = claim(connection, self.key, self.head, since, epoch)
+        with ExitStack() as failing:
+            failing.callback(self._roll_back, connection)
+            truth = claim(connection, self.key, self.head, since, epoch)
+            failing.pop_all()
         self.commits.install(connection)
         return truth
+
+    def _roll_back(self, connection: Connection) -> None:
+        with suppress(*self._place.driver.errors):  # some failures have done it
+            connection.execute("ROLLBACK")
 
     def _wrote(self, batch: Batch, chained: bytes, _: Any, error: Exception | None) -> None:
         self._is_writing = False
@@ -313,20 +321,10 @@ def claim(connection: Connection, key: bytes, anchor: Anchor, since: Since, epoc
     """Verify what lies after ``since``, then raise the epoch: from now on only this connection's commits are taken.
 
     ``epoch`` is the one under which this process wrote before, 0 for a new one.
-    Raises ``LogDamaged`` with the positions, ``Fenced`` if another process took the log meanwhile.
+    Raises ``LogDamaged`` with the positions, ``Fenced`` if another process took the log meanwhile; the transaction is
+    open then.
     """
     connection.execute("BEGIN IMMEDIATE")  # a life that was killed may have left a commit under way
-    try:
-        truth = _claimed(connection, key, anchor, since, epoch)
-        connection.execute("COMMIT")
-    except BaseException:
-        with suppress(Exception):  # some failures have rolled back already
-            connection.execute("ROLLBACK")
-        raise
-    return truth
-
-
-def _claimed(connection: Connection, key: bytes, anchor: Anchor, since: Since, epoch: int) -> Truth:
     if damage := defined_wrongly(connection):
         raise LogDamaged(_damage_text(damage))
     before, timeline, _ = connection.execute(_SQL["meta"]).fetchone() or (0, "", b"")
@@ -338,6 +336,7 @@ def _claimed(connection: Connection, key: bytes, anchor: Anchor, since: Since, e
         raise LogDamaged(_damage_text(state.damage))
     connection.execute(_SQL["raise_epoch"], (before + 1, meta_mac(key, before + 1, timeline)))
     last = connection.execute(_SQL["last_unit"]).fetchone()
+    connection.execute("COMMIT")
     return Truth(Anchor(state.head, state.hash, before + 1, timeline), 0 if last is None else orjson.loads(last[2])[2])
 
 

@@ -18,6 +18,8 @@ from typing import Any, Final, Protocol, TypeVar
 
 from pysqlite3 import dbapi2
 
+from organism.errors import OrganismError
+
 T = TypeVar("T")
 Parameters = Sequence[Any]
 Done = Callable[[Any, Exception | None], None]
@@ -143,17 +145,19 @@ def _bare(body: str) -> str:
 class ConnectionThread:
     """A thread that owns a connection, opened when it is needed, and does one piece of work after the other over it.
 
-    What work raises reaches its caller.
+    Errors of the driver, of files and of the organism reach the work's caller. Any other is a fault of ours: it ends
+    the thread, which reports it, and the next work runs in a new one.
     """
 
-    def __init__(self, name: str, connect: Callable[[], Connection], explain: Explain) -> None:
+    def __init__(self, name: str, connect: Callable[[], Connection], driver: Pysqlite, explain: Explain) -> None:
         self._loop = asyncio.get_running_loop()
         self._jobs: SimpleQueue[tuple[Done, Callable[..., Any], tuple[Any, ...]] | None] = SimpleQueue()
+        self._name = name
         self._connect = connect
+        self._expected: tuple[type[Exception], ...] = (*driver.errors, OSError, OrganismError)
         self._explain = explain
         self._connection: Connection | None = None
-        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
-        self._thread.start()
+        self._thread = self._start()
 
     def post(self, done: Done, work: Callable[..., Any], *arguments: Any) -> None:
         """Run ``work(connection, *arguments)`` in the thread, then ``done(result, error)`` in the loop's."""
@@ -198,14 +202,30 @@ class ConnectionThread:
             connection, self._connection = self._connection, None
             connection.close()
 
+    def _start(self) -> threading.Thread:
+        thread = threading.Thread(target=self._run, name=self._name, daemon=True)
+        thread.start()
+        return thread
+
     def _run(self) -> None:
-        while (job := self._jobs.get()) is not None:
-            done, work, arguments = job
-            result, error = None, None
-            try:
-                result = work(*arguments)
-            except Exception as failure:  # noqa: BLE001 - whatever it is, its caller hears of it
-                error = failure
+        job = None
+        try:
+            while (job := self._jobs.get()) is not None:
+                self._do(*job)
+        finally:
+            if job is not None:
+                self._thread = self._start()
+
+    def _do(self, done: Done, work: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
+        result: Any = None
+        error: Exception | None = OrganismError(
+            "A thread of the log failed by a fault of its own; its report has the place."
+        )
+        try:
+            result, error = work(*arguments), None
+        except self._expected as failure:
+            error = failure
+        finally:
             self._loop.call_soon_threadsafe(done, result, error)
 
 

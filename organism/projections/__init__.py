@@ -1,6 +1,6 @@
 """Folds of the log, blind to each other: ``routing`` is what the pump decides by, the rest are rows for people.
 
-Each read model's file makes one JSON shape of the API, the same for a live row, a rebuilt one and one of the past.
+Each read model makes one JSON shape of the API, the same for a live row, a rebuilt one and one of the past.
 """
 
 from __future__ import annotations
@@ -8,32 +8,25 @@ from __future__ import annotations
 from typing import Final
 
 from organism.log.log import ReadModel
-from organism.projections import (
-    agents,
-    answers,
-    approvals,
-    dead_letters,
-    indeterminate,
-    marks,
-    messages,
-    organism,
-    threads,
-    usage,
-    values,
-)
+from organism.projections.approvals import APPROVALS
+from organism.projections.dead_letters import CLOSED_LETTERS, DEAD_LETTERS, INDETERMINATE
+from organism.projections.keyed import ANSWERS, VALUES
+from organism.projections.organism import AGENTS, ORGANISM
+from organism.projections.spend import USAGE
+from organism.projections.threads import MARKED, MESSAGES, THREADS
 
 READ_MODELS: Final[tuple[ReadModel, ...]] = (
-    messages.MODEL,
-    threads.MODEL,
-    agents.MODEL,
-    organism.MODEL,
-    dead_letters.MODEL,
-    dead_letters.CLOSED_MODEL,
-    approvals.MODEL,
-    indeterminate.MODEL,
-    answers.MODEL,
-    values.MODEL,
-    usage.MODEL,
-    marks.MODEL,
+    MESSAGES,
+    THREADS,
+    AGENTS,
+    ORGANISM,
+    DEAD_LETTERS,
+    CLOSED_LETTERS,
+    APPROVALS,
+    INDETERMINATE,
+    ANSWERS,
+    VALUES,
+    USAGE,
+    MARKED,
 )
 """Every read model that the engine keeps."""

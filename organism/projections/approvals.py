@@ -1,32 +1,34 @@
-"""The approvals: what waits for a human's word, and what was said. The preview is the content of the request."""
+"""What a person agrees to: approvals, which wait for a word, and tokens that confirm a call."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Final
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
 
 from organism.log.log import Keys, ReadModel, Row, fold_each
 from organism.model.events import Event
 from organism.model.times import iso
 
-DECIDED: Final[Mapping[str, str]] = {"approve": "approved", "reject": "rejected"}
-
-
-def keys(event: Event) -> Sequence[str]:
-    return (event.data["approval"],)
+ENDS: Final[Mapping[str, str]] = {
+    "approve": "approved",
+    "reject": "rejected",
+    "approval_expired": "expired",
+    "approval_cancelled": "cancelled",
+}
+"""The status that a decision, or an event without one, gives to an approval."""
 
 
 def apply(_key: str, row: Row | None, event: Event) -> Row | None:
     """The approval; ``status`` is ``pending``, then for good ``approved``, ``rejected``, ``expired`` or ``cancelled``.
 
-    ``position`` stays that of the request, where the preview lies; ``digest`` is that of the edits, once there are any.
+    ``position`` stays that of the request, whose content is the preview; ``digest`` is that of the edits, if any.
     ``payload_type`` is the class of the payload that is previewed; None where a handler asks and shows what it likes.
     ``why`` says why a tainted run's call needs a person; None where a person is always asked.
     """
     if event.type == "approval_requested":
         return _requested(event)
     if row is not None and row["status"] == "pending":
-        row["status"] = _end(event)
+        row["status"] = ENDS[event.data.get("decision", event.type)]
         if "digest" in event.data:
             row["digest"] = event.data["digest"]
     return row
@@ -50,21 +52,16 @@ def _requested(event: Event) -> Row:
     }
 
 
-def _end(event: Event) -> str:
-    if event.type == "approval_resolved":
-        return DECIDED[event.data["decision"]]
-    return "expired" if event.type == "approval_expired" else "cancelled"
-
-
-KEYS: Final[Mapping[str, Keys]] = dict.fromkeys(
-    ("approval_requested", "approval_resolved", "approval_expired", "approval_cancelled"), keys
+_KEYS: Final[Mapping[str, Keys]] = dict.fromkeys(
+    ("approval_requested", "approval_resolved", "approval_expired", "approval_cancelled"),
+    lambda event: (event.data["approval"],),
 )
 
-MODEL = ReadModel(
+APPROVALS = ReadModel(
     name="approvals",
     version=4,
-    types=KEYS,
-    fold=fold_each(KEYS, apply),
+    types=_KEYS,
+    fold=fold_each(_KEYS, apply),
     columns={
         "position": "INTEGER",
         "status": "TEXT",
@@ -75,3 +72,54 @@ MODEL = ReadModel(
     indexes=(("position",), ("status", "position"), ("thread_id", "position")),
     with_content=True,
 )
+
+# Confirmations (S22). A token is known by its hash alone. One that has ended is kept for a while, so that a late use
+# hears why.
+
+MOST_OPEN: Final = 16
+"""So many may be open in a thread; one more makes the oldest worth nothing."""
+KEPT_US: Final = 600_000_000
+"""So long after its end it is told what became of it."""
+
+
+class Confirmation(NamedTuple):
+    """What a token confirms. ``used_by`` is the message that it was used in, if it was."""
+
+    thread: str
+    digest: str
+    expires: int
+    used_by: str = ""
+
+    def is_open(self, at: int) -> bool:
+        return not self.used_by and at < self.expires
+
+
+class Confirms:
+    """All of a tenant, by the hash of the token, oldest first."""
+
+    __slots__ = ("by_token",)
+
+    def __init__(self, known: Mapping[str, Confirmation] | None = None) -> None:
+        self.by_token: dict[str, Confirmation] = dict(known or {})
+
+    def requested(self, event: Event) -> None:
+        thread = event.thread or ""
+        kept = {token: each for token, each in self.by_token.items() if event.at < each.expires + KEPT_US}
+        open_here = [token for token, each in kept.items() if each.thread == thread and each.is_open(event.at)]
+        for token in open_here[: max(0, len(open_here) + 1 - MOST_OPEN)]:
+            kept[token] = kept[token]._replace(expires=event.at)
+        kept[event.data["token"]] = Confirmation(thread, event.data["digest"], event.data["expires_at"])
+        self.by_token = kept
+
+    def redeemed(self, event: Event) -> None:
+        token = event.data["token"]
+        if token in self.by_token:
+            self.by_token[token] = self.by_token[token]._replace(used_by=event.data["message"])
+
+
+def dump_confirms(confirms: Confirms) -> dict[str, Any]:
+    return {token: list(each) for token, each in confirms.by_token.items()}
+
+
+def load_confirms(dumped: Mapping[str, Any]) -> Confirms:
+    return Confirms({token: Confirmation(*each) for token, each in dumped.items()})

@@ -6,7 +6,7 @@ those of ``model/run.py``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from typing import Any, Final
 
 import orjson
@@ -48,13 +48,31 @@ class Fold:
         self._requests: dict[Any, dict[str, Any]] = {}
 
     def add(self, entry: RunEntry) -> None:
-        """Take the next entry. One whose type or id is no text or number is left out."""
-        kind, found = entry.get("type"), entry.get("data")
+        """Take the next entry. One that is not known, or whose id is no text or number, is left out."""
+        found = entry.get("data")
         data = found if isinstance(found, dict) else {}
-        take = _TAKES.get(kind) if isinstance(kind, str) else None
-        named = data.get("id")
-        if take is not None and (isinstance(named, str) or isinstance(named, Hashable)):  # noqa: SIM101 - text costs less
-            take(self, data)
+        name = data.get("id")
+        if not (isinstance(name, str) or isinstance(name, Hashable)):  # noqa: SIM101 - text costs less
+            return
+        match entry.get("type"):
+            case "message_delta":
+                self._say(name, data)
+            case "message_start":
+                self._begin(name)
+            case "message_end":
+                self._end(name)
+            case "message":
+                self.messages.append({"role": "assistant", "content": data.get("text", "")})
+            case "tool_call":
+                self._call(name, data)
+            case "tool_result":
+                result = {"role": "tool", "content": data.get("output", ""), "tool_call_id": name}
+                self.messages.append({**result, "is_error": bool(data.get("isError"))})
+            case "interaction_request" | "interaction_response" as kind:
+                self._requests.pop(name, None)
+                self._requests.update({name: data} if kind == "interaction_request" else {})
+            case "done":
+                self._finish(data.get("stopReason"))
 
     def result(self, stop_reason: str | None = None) -> dict[str, Any]:
         """``messages``, ``stop_reason``, ``pending_interaction``; a reason given here stands above the entries'."""
@@ -66,12 +84,8 @@ class Fold:
             pending = {**pending, "tool": pending.get("tool", _tool_of(pending.get("payload")))}
         return {"messages": self.messages, "stop_reason": reason, "pending_interaction": pending}
 
-    def _message(self, data: dict[str, Any]) -> None:
-        self.messages.append({"role": "assistant", "content": data.get("text", "")})
-
-    def _message_start(self, data: dict[str, Any]) -> None:
+    def _begin(self, name: Any) -> None:
         """A block begins; one that begins again, since its model call is made again, keeps its place."""
-        name = data.get("id")
         begun = self._open.get(name)
         if begun is None:
             message = {"role": "assistant", "content": ""}
@@ -80,25 +94,26 @@ class Fold:
             message = begun.message
         self._open[name] = _Block(message)
 
-    def _message_delta(self, data: dict[str, Any]) -> None:
-        block = self._open.get(data.get("id"))
-        if block is None:
-            return
+    def _say(self, name: Any, data: dict[str, Any]) -> None:
+        block = self._open.get(name)
         delta, offset = data.get("delta"), data.get("offset")
-        if not isinstance(delta, str):
+        if block is None or not isinstance(delta, str):
             return
         if isinstance(offset, int) and 0 <= offset < block.length:
             delta = delta[block.length - offset :]
         block.parts.append(delta)
         block.length += len(delta)
 
-    def _message_end(self, data: dict[str, Any]) -> None:
-        block = self._open.pop(data.get("id"), None)
+    def _end(self, name: Any) -> None:
+        block = self._open.pop(name, None)
         if block is not None:
             block.write()
 
-    def _tool_call(self, data: dict[str, Any]) -> None:
-        name, raw = data.get("id"), data.get("rawInput")
+    def _finish(self, reason: Any) -> None:
+        self.stop_reason = reason if reason is not None else self.stop_reason
+
+    def _call(self, name: Any, data: dict[str, Any]) -> None:
+        raw = data.get("rawInput")
         given = raw if raw is not None else data.get("input")
         known = self._calls.get(name)
         if known is not None:
@@ -108,44 +123,12 @@ class Fold:
         self._calls[name] = call
         self.messages.append(call)
 
-    def _tool_result(self, data: dict[str, Any]) -> None:
-        result = {"role": "tool", "content": data.get("output", ""), "tool_call_id": data.get("id")}
-        result["is_error"] = bool(data.get("isError"))
-        self.messages.append(result)
-
-    def _interaction_request(self, data: dict[str, Any]) -> None:
-        name = data.get("id")
-        self._requests.pop(name, None)
-        self._requests[name] = data
-
-    def _interaction_response(self, data: dict[str, Any]) -> None:
-        self._requests.pop(data.get("id"), None)
-
-    def _done(self, data: dict[str, Any]) -> None:
-        reason = data.get("stopReason")
-        self.stop_reason = reason if reason is not None else self.stop_reason
-
-
-_TAKES: Final[dict[str | None, Callable[[Fold, dict[str, Any]], None]]] = {
-    "message": Fold._message,  # noqa: SLF001 - the fold's own table
-    "message_start": Fold._message_start,  # noqa: SLF001 - the fold's own table
-    "message_delta": Fold._message_delta,  # noqa: SLF001 - the fold's own table
-    "message_end": Fold._message_end,  # noqa: SLF001 - the fold's own table
-    "tool_call": Fold._tool_call,  # noqa: SLF001 - the fold's own table
-    "tool_result": Fold._tool_result,  # noqa: SLF001 - the fold's own table
-    "interaction_request": Fold._interaction_request,  # noqa: SLF001 - the fold's own table
-    "interaction_response": Fold._interaction_response,  # noqa: SLF001 - the fold's own table
-    "done": Fold._done,  # noqa: SLF001 - the fold's own table
-}
-"""Thoughts, data, files, usage, errors and what is not known make no message."""
-
 
 def fold(events: Iterable[RunEntry], stop_reason: str | None = None) -> dict[str, Any]:
     """``{messages, stop_reason, pending_interaction}`` of a whole run, with the terminal result's reason, if known."""
     run = Fold()
-    add = run.add
     for event in events:
-        add(event)
+        run.add(event)
     return run.result(stop_reason)
 
 

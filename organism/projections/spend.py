@@ -1,4 +1,4 @@
-"""The fold of what models cost: what is reserved, and what was spent by each run, thread, agent and the tenant.
+"""What models cost: the budgets that calls are held to, and the accounts that people read.
 
 A call is reserved before it is made (``budget_reserved``) and settled when it is over (``budget_settled``); in between
 its reservation counts like money spent, whichever day it is. A day is one of UTC; what is settled belongs to the day on
@@ -7,12 +7,14 @@ which it was settled. Of runs and threads that are over nothing need be kept: se
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Callable, Container, Mapping, Sequence
 from decimal import Decimal
 from typing import Any, Final, NamedTuple
 
+from organism.log.log import Keys, ReadModel, Row, fold_each
 from organism.model.events import Event
 from organism.model.money import NOTHING, plain
+from organism.model.times import iso
 
 DAY_US: Final = 86_400_000_000
 ROOM: Final = 256
@@ -200,3 +202,74 @@ def _loaded(accounts: Mapping[str, Any]) -> dict[str, Account]:
         key: Account(*(Amount(tokens, Decimal(usd), calls, duration) for tokens, usd, calls, duration in account))
         for key, account in accounts.items()
     }
+
+
+# Usage: calls, tokens, money and time, of the tenant, each agent, each thread and each day (of UTC). The calls
+# themselves say it (``model_called``), those included that failed or died: what they used is spent. ``models`` divides
+# the same by the model that answered and the provider that served it. ``model_seconds`` is the time of the calls.
+
+TOTAL: Final = "total"
+DAY_CHARS: Final = len("2026-01-15")
+
+
+def _accounts(event: Event) -> Sequence[str]:
+    """A kind and a name, which has no space before it."""
+    data = event.data
+    return (TOTAL, f"agent {data['agent']}", f"thread {event.thread}", f"day {iso(event.at)[:DAY_CHARS]}")
+
+
+def empty_usage() -> dict[str, Any]:
+    return {
+        "calls": 0,
+        "failed_calls": 0,
+        "input_tokens": 0,
+        "output_tokens": 0,
+        "tokens": 0,
+        "cost_usd": "0",
+        "model_seconds": 0.0,
+        "last_called": None,
+        "models": [],
+    }
+
+
+def _used(key: str, row: Row | None, event: Event) -> Row:
+    if row is None:
+        kind, _, name = key.partition(" ")
+        row = {"kind": kind, "name": name, **empty_usage(), "_us": 0}
+    data = event.data
+    _count(row, data)
+    row["failed_calls"] += "error" in data
+    row["_us"] += data["duration"]
+    row["model_seconds"] = row["_us"] / 1_000_000
+    row["last_called"] = iso(event.at)
+    _count(_of_model(row["models"], data["model"], data["provider"]), data)
+    return row
+
+
+def _of_model(models: list[dict[str, Any]], model: str, served_by: str) -> dict[str, Any]:
+    for each in models:
+        if each["model"] == model and each["served_by"] == served_by:
+            return each
+    counts = {"calls": 0, "input_tokens": 0, "output_tokens": 0, "tokens": 0, "cost_usd": "0"}
+    models.append({"model": model, "served_by": served_by, **counts})
+    return models[-1]
+
+
+def _count(counted: dict[str, Any], data: dict[str, Any]) -> None:
+    counted["calls"] += 1
+    counted["input_tokens"] += data["input_tokens"]
+    counted["output_tokens"] += data["output_tokens"]
+    counted["tokens"] += data["input_tokens"] + data["output_tokens"]
+    counted["cost_usd"] = plain(Decimal(counted["cost_usd"]) + Decimal(data["cost_usd"]))
+
+
+_USAGE_KEYS: Final[Mapping[str, Keys]] = {"model_called": _accounts}
+
+USAGE = ReadModel(
+    name="usage",
+    version=2,
+    types=_USAGE_KEYS,
+    fold=fold_each(_USAGE_KEYS, _used),
+    columns={"kind": "TEXT", "name": "TEXT"},
+    indexes=(("kind", "name"),),
+)

@@ -27,7 +27,7 @@ from organism.model.events import Content
 from organism.model.handler import Approval, HandlerResponse
 from organism.model.thread import CONSENT, Message, Step
 from organism.model.tool import CONFIRM_TOKEN, ConfirmRequired, ToolArguments, ToolError, ToolErrorCode
-from organism.projections.confirms import Confirmation
+from organism.projections.approvals import Confirmation
 from organism.pump import runs
 from organism.pump.control import canonical
 from organism.pump.handling import Handling

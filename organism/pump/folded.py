@@ -9,8 +9,8 @@ import orjson
 
 from organism.model.events import Event
 from organism.model.thread import Call, Message, Root, Step, Thread
-from organism.projections import confirms, routing, spend
-from organism.projections.confirms import Confirms
+from organism.projections import approvals, routing, spend
+from organism.projections.approvals import Confirms
 from organism.projections.routing import Routing
 from organism.projections.spend import Spend
 
@@ -94,7 +94,7 @@ def dump(state: Folded) -> bytes:
         "messages": [_dump_message(message, calls) for message in state.messages.values()],
         "calls": calls,
         "spend": spend.dump(state.spend),
-        "confirms": confirms.dump(state.confirms),
+        "confirms": approvals.dump_confirms(state.confirms),
     }
     return orjson.dumps(body)
 
@@ -160,7 +160,7 @@ def load(body: bytes) -> Folded:
     state.paused_agents = set(dumped["paused_agents"])
     state.failures_in_row = dumped["failures_in_row"]
     state.spend = spend.load(dumped["spend"])
-    state.confirms = confirms.load(dumped.get("confirms", {}))
+    state.confirms = approvals.load_confirms(dumped.get("confirms", {}))
     for thread_id, fields in dumped["threads"].items():
         state.threads[thread_id] = thread = Thread(thread_id)
         _set(thread, fields)

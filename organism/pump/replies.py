@@ -11,7 +11,7 @@ from organism.log.log import Row
 from organism.log.pages import with_payload
 from organism.model.events import Event
 from organism.model.ids import CONSOLE
-from organism.projections import messages, threads
+from organism.projections import threads
 
 ENDS: Final = ("thread_completed", "thread_failed", "thread_killed")
 
@@ -48,7 +48,7 @@ class ReplyCollector:
                 self._is_sent = self._is_sent or event.data["message"] == self.message_id
                 if event.data["to"] == CONSOLE and event.correlation == self.message_id:
                     payload = None if event.content is None else event.content.json
-                    self.replies.append(with_payload(orjson.dumps(messages.head(event)), payload))
+                    self.replies.append(with_payload(orjson.dumps(threads.message_head(event)), payload))
             elif event.type in ENDS and self._is_sent:  # an end before it may still have been on its way to the disk
                 row = self._rows[self.thread_id]
                 self.thread = None if row is None else orjson.dumps(row)

@@ -18,7 +18,7 @@ from organism.log.log import EventFilter, Row
 from organism.log.pages import ERASED, with_payload
 from organism.model.events import RUN, THREAD, Event
 from organism.model.times import iso
-from organism.projections import approvals, dead_letters, messages, threads
+from organism.projections import approvals, dead_letters, threads
 from organism.projections.run import data_of, kind_of
 from organism.pump.feed import Delta
 from organism.server.wire import splice
@@ -245,7 +245,7 @@ def _message(event: Event) -> Frame:
     """The frame of a message: the most frequent one, so it has a path of its own."""
     content = event.content
     payload = None if content is None or content.erased else content.json
-    message = with_payload(orjson.dumps(messages.head(event)), payload)
+    message = with_payload(orjson.dumps(threads.message_head(event)), payload)
     wire = websocket_frame(b'{"event":"message","position":%d,"message":%b}' % (event.position, message))
     return Frame(event.position, "message", event.thread, frozenset((event.data["from"], event.data["to"])), wire)
 

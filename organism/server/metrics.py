@@ -16,7 +16,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.exposition import choose_encoder
 
 from organism.log.log import EventFilter, History, Log, Query, Where
-from organism.projections.usage import TOTAL
+from organism.projections.spend import TOTAL
 from organism.tenants import Tenant
 
 OUTCOMES: Final = ("message_handled", "message_retried", "message_dropped", "message_dead", "message_refused")

@@ -17,7 +17,7 @@ import orjson
 from organism.log.log import SPAN_EVENTS, EventFilter, Log, Query, Row, Where, span_of
 from organism.model.events import ORGANISM, ORGANISM_STREAM, Event
 from organism.projections import threads
-from organism.projections.marks import MARKS
+from organism.projections.threads import MARKS
 from organism.server.frames import FOLDED, NAMELESS, PAUSES, WITH_CONTENT, Chunk, Filter, Folded, types_of
 
 STEP_SPANS: Final = 8

@@ -22,7 +22,7 @@ import structlog
 
 from organism.log.log import Log
 from organism.model.events import RUN, Event
-from organism.projections.agents import KEYS as AGENT_KEYS
+from organism.projections.organism import KEYS as AGENT_KEYS
 from organism.pump.feed import Delta, Feed, Live
 from organism.server.frames import WITH_CONTENT, Chunk, Filter, Folded, Frame, as_array, frame_of, make_frame, singly
 from organism.server.past import PAGE_BYTES, Past, load_threads

@@ -1,36 +1,27 @@
-"""The approvals."""
+"""Approvals, and the tokens that confirm a call."""
 
 from __future__ import annotations
 
 from typing import Any
 
-import pytest
+import orjson
 from hypothesis import given
 
 from organism.model.events import Event
-from organism.projections import approvals
-from tests.projections.folding import AT, Story, fold, kept
+from organism.projections.approvals import APPROVALS, KEPT_US, MOST_OPEN, Confirms, dump_confirms, load_confirms
+from tests.projections.folding import AT, Story, kept
 from tests.projections.moves import lawful_logs
 
+MINUTE_US = 60_000_000
+STATUS = {"approve": "approved", "reject": "rejected"}
 
-def requested() -> Story:
+
+def test_an_approval_has_the_fields_of_the_api_and_its_first_end_is_for_good() -> None:
     story = Story()
     story.sends("m", "greeter")
     asked: dict[str, Any] = {"message": "m", "agent": "greeter", "step": 1, "digest": "abc", "expires_at": AT}
     story.tell("approval_requested", "t", approval="apr-1", **asked)
-    return story
-
-
-def status_after(*ends: tuple[str, dict[str, Any]]) -> str:
-    story = requested()
-    for kind, more in ends:
-        story.tell(kind, "t", approval="apr-1", **more)
-    status: str = story.rows("approvals")["apr-1"]["status"]
-    return status
-
-
-def test_an_approval_has_the_fields_of_the_api_its_preview_being_the_content_of_its_request() -> None:
-    assert list(requested().rows("approvals")["apr-1"].items()) == [
+    assert list(story.rows("approvals")["apr-1"].items()) == [
         ("id", "apr-1"),
         ("thread_id", "t"),
         ("message_id", "m"),
@@ -43,45 +34,71 @@ def test_an_approval_has_the_fields_of_the_api_its_preview_being_the_content_of_
         ("expires_at", "2026-01-11T21:47:47.000000Z"),
         ("position", 2),
     ]
-    assert approvals.MODEL.with_content
-
-
-@pytest.mark.parametrize(
-    ("kind", "more", "status"),
-    [
-        ("approval_resolved", {"decision": "approve"}, "approved"),
-        ("approval_resolved", {"decision": "reject"}, "rejected"),
-        ("approval_expired", {}, "expired"),
-        ("approval_cancelled", {}, "cancelled"),
-    ],
-)
-def test_an_approval_ends_in_one_of_four_ways(kind: str, more: dict[str, Any], status: str) -> None:
-    assert status_after((kind, more)) == status
-
-
-def test_the_first_end_of_an_approval_is_for_good() -> None:
-    assert status_after(("approval_resolved", {"decision": "reject"}), ("approval_cancelled", {})) == "rejected"
-
-
-def test_a_resolved_approval_still_points_at_its_preview() -> None:
-    story = requested()
-    story.tell("approval_resolved", "t", approval="apr-1", decision="approve", by="me")
-    assert story.rows("approvals")["apr-1"]["position"] == 2
+    story.tell("approval_resolved", "t", approval="apr-1", decision="reject", by="me")
+    story.tell("approval_cancelled", "t", approval="apr-1")
+    row = story.rows("approvals")["apr-1"]
+    assert (row["status"], row["position"]) == ("rejected", 2)
 
 
 @given(lawful_logs)
-def test_the_fold_equals_a_recount_of_the_whole_log(events: list[Event]) -> None:
-    words = {"approve": "approved", "reject": "rejected"}
-    expected = {event.data["approval"]: "pending" for event in events if event.type == "approval_requested"}
+def test_the_approvals_equal_a_recount_of_the_whole_log(events: list[Event]) -> None:
+    expected = {
+        event.data["approval"]: (event.data["agent"], event.at, "pending")
+        for event in events
+        if event.type == "approval_requested"
+    }
     for event in events:
         if event.type in {"approval_resolved", "approval_expired", "approval_cancelled"}:
             decision = event.data.get("decision")
-            expected[event.data["approval"]] = words[decision] if decision else event.type.removeprefix("approval_")
-    assert {key: row["status"] for key, row in fold(approvals.MODEL, events).items()} == expected
+            status = STATUS[decision] if decision else event.type.removeprefix("approval_")
+            expected[event.data["approval"]] = (*expected[event.data["approval"]][:2], status)
+    rows = kept(APPROVALS, events)
+    assert {key: (row["agent"], row["_asked_at"], row["status"]) for key, row in rows.items()} == expected
 
 
-@given(lawful_logs)
-def test_each_is_found_by_its_agent_and_by_when_it_was_asked(events: list[Event]) -> None:
-    asked = {e.data["approval"]: (e.data["agent"], e.at) for e in events if e.type == "approval_requested"}
-    rows = kept(approvals.MODEL, events)
-    assert {key: (row["agent"], row["_asked_at"]) for key, row in rows.items()} == asked
+def requested(token: str, at: int = 0, thread: str = "t") -> Event:
+    """A token is given."""
+    event = Event("confirm_requested", {"token": token, "digest": "d", "expires_at": at + MINUTE_US}, thread=thread)
+    event.at = at
+    return event
+
+
+def redeemed(token: str) -> Event:
+    """A token is used."""
+    return Event("confirm_redeemed", {"token": token, "message": "m"}, thread="t")
+
+
+def test_a_token_is_open_for_its_time_and_until_it_is_used() -> None:
+    confirms = Confirms()
+    confirms.requested(requested("a"))
+    assert confirms.by_token["a"].is_open(MINUTE_US - 1)
+    assert not confirms.by_token["a"].is_open(MINUTE_US)
+    confirms.redeemed(redeemed("a"))
+    assert not confirms.by_token["a"].is_open(0)
+    assert confirms.by_token["a"].used_by == "m"
+
+
+def test_one_more_than_may_be_open_in_a_thread_closes_the_oldest_of_that_thread() -> None:
+    confirms = Confirms()
+    confirms.requested(requested("elsewhere", thread="other"))
+    for number in range(MOST_OPEN + 1):
+        confirms.requested(requested(str(number), at=number))
+    still = [token for token, each in confirms.by_token.items() if each.is_open(MOST_OPEN)]
+    assert still == ["elsewhere", *map(str, range(1, MOST_OPEN + 1))]
+
+
+def test_what_is_long_over_is_forgotten_when_another_is_given() -> None:
+    confirms = Confirms()
+    confirms.requested(requested("a"))
+    confirms.requested(requested("b", at=MINUTE_US + KEPT_US - 1))
+    assert list(confirms.by_token) == ["a", "b"]
+    confirms.requested(requested("c", at=MINUTE_US + KEPT_US))
+    assert list(confirms.by_token) == ["b", "c"]
+
+
+def test_it_is_the_same_when_it_was_put_down_and_taken_up() -> None:
+    confirms = Confirms()
+    confirms.requested(requested("a"))
+    confirms.requested(requested("b"))
+    confirms.redeemed(redeemed("a"))
+    assert load_confirms(orjson.loads(orjson.dumps(dump_confirms(confirms)))).by_token == confirms.by_token

@@ -1,33 +1,23 @@
-"""The dead letters."""
+"""What waits for an operator: dead letters, and effects of which nobody knows whether they happened."""
 
 from __future__ import annotations
+
+from typing import Any
 
 from hypothesis import given
 
 from organism.model.events import Event
-from organism.projections import dead_letters
+from organism.projections.dead_letters import CLOSED_LETTERS, DEAD_LETTERS, INDETERMINATE
 from tests.projections.folding import Story, fold, kept
 from tests.projections.moves import lawful_logs
 
 
-def with_a_dead_message() -> Story:
+def test_a_message_whose_handling_failed_for_good_is_one_with_the_payload_of_its_sending() -> None:
     story = Story()
     story.sends("m", "greeter")
     died = {"message": "m", "agent": "greeter", "code": "handler_error", "reason": "ValueError: boom", "attempts": 3}
     story.tell("message_dead", "t", **died, sender="console", type="Greeting", sent=1)
-    return story
-
-
-def with_a_refused_send() -> Story:
-    story = Story()
-    story.starts("greeter")
-    refused = {"code": "routing", "why": "not_a_peer", "reason": "greeter has no peer 'vault'."}
-    story.tell("message_refused", "t", message="r", sender="greeter", to="vault", type="Greeting", **refused)
-    return story
-
-
-def test_a_message_whose_handling_failed_for_good_is_one_with_the_payload_of_its_sending() -> None:
-    assert list(with_a_dead_message().rows("dead_letters")["m"].items()) == [
+    assert list(story.rows("dead_letters")["m"].items()) == [
         ("id", "m"),
         ("thread_id", "t"),
         ("agent", "greeter"),
@@ -43,50 +33,61 @@ def test_a_message_whose_handling_failed_for_good_is_one_with_the_payload_of_its
 
 
 def test_a_refused_send_is_one_of_the_agent_that_wanted_to_send_it() -> None:
-    assert list(with_a_refused_send().rows("dead_letters")["r"].items()) == [
-        ("id", "r"),
+    story = Story()
+    refused = {"code": "routing", "why": "not_a_peer", "reason": "greeter has no peer 'vault'."}
+    story.tell("message_refused", "t", message="r", sender="greeter", to="vault", type="Greeting", **refused)
+    row = story.rows("dead_letters")["r"]
+    fields = ("agent", "from", "to", "code", "reason", "attempts", "position")
+    assert [row[field] for field in fields] == ["greeter", "greeter", "vault", "routing", refused["reason"], 0, 1]
+
+
+@given(lawful_logs)
+def test_the_dead_letters_equal_a_recount_of_the_whole_log(events: list[Event]) -> None:
+    made = {event.data["message"]: event for event in events if event.type in {"message_dead", "message_refused"}}
+    closed = {
+        event.data["dead" if event.type == "message_replayed" else "message"]: {"status": event.type[8:]}
+        for event in events
+        if event.type in {"message_replayed", "message_discarded"}
+    }
+    rows = kept(DEAD_LETTERS, events)
+    assert set(rows) == made.keys() - closed.keys()
+    assert fold(CLOSED_LETTERS, events) == closed
+    for message, row in rows.items():
+        end, told = made[message], events[row["position"] - 1]
+        assert (told.data["message"], told.type in {"message_sent", "message_refused"}) == (message, True)
+        assert (row["from"], row["to"], row["thread_id"]) == (told.data["from"], told.data["to"], told.thread)
+        agent = end.data["agent" if end.type == "message_dead" else "from"]
+        assert (row["agent"], row["_died_at"]) == (agent, end.at)
+
+
+def test_an_effect_found_started_and_not_finished_is_indeterminate() -> None:
+    story = Story()
+    effect: dict[str, Any] = {"message": "m", "agent": "greeter", "step": 2, "kind": "effect", "key": "pay-7"}
+    story.tell("step_started", "t", **effect)
+    assert story.rows("indeterminate") == {}
+    for _ in range(2):  # finding it again changes nothing
+        story.tell("step_started", "t", **effect, unknown=True)
+    assert list(story.rows("indeterminate")["m:2"].items()) == [
+        ("id", "m:2"),
         ("thread_id", "t"),
+        ("message_id", "m"),
         ("agent", "greeter"),
-        ("from", "greeter"),
-        ("to", "vault"),
-        ("payload_type", "Greeting"),
-        ("code", "routing"),
-        ("reason", "greeter has no peer 'vault'."),
-        ("attempts", 0),
-        ("timestamp", "2026-01-11T21:47:49.000000Z"),
+        ("step", 2),
+        ("key", "pay-7"),
+        ("since", "2026-01-11T21:47:49.000000Z"),
         ("position", 2),
     ]
 
 
 @given(lawful_logs)
-def test_the_fold_equals_a_recount_of_the_whole_log(events: list[Event]) -> None:
-    made = {event.data["message"] for event in events if event.type in {"message_dead", "message_refused"}}
-    replayed = {event.data["dead"] for event in events if event.type == "message_replayed"}
-    discarded = {event.data["message"] for event in events if event.type == "message_discarded"}
-    rows = fold(dead_letters.MODEL, events)
-    assert set(rows) == made - replayed - discarded
-    for message, row in rows.items():
-        told = events[row["position"] - 1]
-        assert (told.data["message"], told.type in {"message_sent", "message_refused"}) == (message, True)
-        assert (row["from"], row["to"], row["thread_id"]) == (told.data["from"], told.data["to"], told.thread)
-
-
-@given(lawful_logs)
-def test_each_is_found_by_its_agent_and_by_when_it_died(events: list[Event]) -> None:
-    died = {e.data["message"]: e for e in events if e.type in {"message_dead", "message_refused"}}
-    rows = kept(dead_letters.MODEL, events)
-    for message, row in rows.items():
-        agent = "agent" if died[message].type == "message_dead" else "from"
-        assert (row["agent"], row["_died_at"]) == (died[message].data[agent], died[message].at)
-
-
-@given(lawful_logs)
-def test_each_dead_letter_is_either_open_or_closed_and_says_how(events: list[Event]) -> None:
-    made = {event.data["message"] for event in events if event.type in {"message_dead", "message_refused"}}
-    replayed = {event.data["dead"]: {"status": "replayed"} for event in events if event.type == "message_replayed"}
-    discarded = {
-        event.data["message"]: {"status": "discarded"} for event in events if event.type == "message_discarded"
-    }
-    closed = fold(dead_letters.CLOSED_MODEL, events)
-    assert closed == replayed | discarded
-    assert set(closed) == made - set(fold(dead_letters.MODEL, events))
+def test_the_indeterminate_effects_equal_a_recount_of_the_whole_log(events: list[Event]) -> None:
+    found: dict[str, tuple[str, int]] = {}
+    for event in events:
+        if event.type.startswith("step_"):
+            key = f"{event.data['message']}:{event.data['step']}"
+            if event.type != "step_started":
+                found.pop(key, None)
+            elif "unknown" in event.data:
+                found.setdefault(key, (event.data["agent"], event.at))
+    rows = kept(INDETERMINATE, events)
+    assert {key: (row["agent"], row["_found_at"]) for key, row in rows.items()} == found

@@ -9,7 +9,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from organism.projections.usage import MODEL, TOTAL
+from organism.projections.spend import TOTAL, USAGE
 from tests.projections.folding import Story, fold
 
 FIELDS = [
@@ -64,7 +64,7 @@ def test_the_accounts_of_a_kind_add_up_to_the_total(calls: list[tuple[str, str, 
     story = Story()
     for agent, thread, model, tokens, usd in calls:
         called(story, agent=agent, thread=thread, model=model, input_tokens=tokens, cost_usd=f"{usd:f}")
-    rows = fold(MODEL, story.events)
+    rows = fold(USAGE, story.events)
     count: Counter[str] = Counter()
     cost: dict[str, Decimal] = {}
     for row in rows.values():

@@ -10,11 +10,11 @@ from typing import Any
 from organism.log.log import EventFilter, Log
 from organism.log.sqlite import SqliteLog
 from organism.model.events import Content, Event, Unit
-from organism.projections import marks, messages, threads
+from organism.projections.threads import MARKED, MESSAGES, THREADS
 from organism.server.frames import Filter, Folded, Frame
 from tests.log.engines import START_US, FixedClock
 
-MODELS = (messages.MODEL, threads.MODEL, marks.MODEL)
+MODELS = (MESSAGES, THREADS, MARKED)
 NAMES = ("ann", "bob", "cid", "dan")
 ALL_OF_IT = 1 << 20
 

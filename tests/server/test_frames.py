@@ -12,7 +12,7 @@ from websockets.protocol import Protocol, Side
 from websockets.protocol import State as WireState
 
 from organism.model.events import ORGANISM, THREAD, Content
-from organism.projections.marks import MARKS
+from organism.projections.threads import MARKS
 from organism.server.frames import MAKERS, NAMELESS, Filter, Folded, Frame
 from tests.projections.folding import Story
 

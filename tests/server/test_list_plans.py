@@ -11,7 +11,7 @@ from organism.log.driver import Connection, Pysqlite, statements
 from organism.log.log import CHANGED, Query, ReadModel, Where
 from organism.log.pages import page_statement
 from organism.log.tables import definition
-from organism.projections import messages, threads
+from organism.projections import threads
 from organism.server.lists import MESSAGES
 
 THEN = 1000
@@ -25,7 +25,7 @@ moments = pytest.mark.parametrize("at", [None, THEN], ids=["now", "then"])
 def tables() -> Iterator[Connection]:
     """The tables, empty: SQLite plans without knowing how long they are."""
     with closing(Pysqlite().connect(":memory:")) as connection:
-        models = (messages.MODEL, threads.MODEL)
+        models = (threads.MESSAGES, threads.THREADS)
         for statement in (*statements("schema.sql").values(), *(s for model in models for s in definition(model))):
             connection.execute(statement)
         yield connection
@@ -45,21 +45,21 @@ def of_messages(*where: Where, at: int | None, text: str = "") -> Query:
 @moments
 def test_each_list_is_a_walk_along_an_index_that_counts_it_too(tables: Connection, at: int | None) -> None:
     for where in (OF_THREAD, BY, TO):
-        steps = plan(tables, messages.MODEL, of_messages(where, at=at))
+        steps = plan(tables, threads.MESSAGES, of_messages(where, at=at))
         assert any(step.startswith("SEARCH kept_messages USING INDEX kept_messages_") for step in steps), where
         assert any(step.startswith("SEARCH kept_messages USING COVERING INDEX kept_messages_") for step in steps), where
         assert not any("B-TREE" in step for step in steps), where
-    steps = plan(tables, messages.MODEL, of_messages(OF_AGENT, at=at))
+    steps = plan(tables, threads.MESSAGES, of_messages(OF_AGENT, at=at))
     assert not [step for step in steps if step.startswith("SCAN kept")]
-    steps = plan(tables, threads.MODEL, Query((Where("status", "=", "active"),), CHANGED, descending=True, at=at))
+    steps = plan(tables, threads.THREADS, Query((Where("status", "=", "active"),), CHANGED, descending=True, at=at))
     assert any("USING INDEX rows_threads_0" in step for step in steps)
     assert any("USING COVERING INDEX rows_threads_0" in step for step in steps)
 
 
 @moments
 def test_lists_of_all_are_counted_without_reading_rows_and_need_no_sorting(tables: Connection, at: int | None) -> None:
-    steps = plan(tables, threads.MODEL, Query((), CHANGED, descending=True, at=at))
+    steps = plan(tables, threads.THREADS, Query((), CHANGED, descending=True, at=at))
     assert any(step.startswith("SCAN r USING COVERING INDEX rows_threads_0") for step in steps)
     for text in ("", "needle"):
-        steps += plan(tables, messages.MODEL, of_messages(at=at, text=text))
+        steps += plan(tables, threads.MESSAGES, of_messages(at=at, text=text))
     assert not any("B-TREE" in step for step in steps)

@@ -12,7 +12,7 @@ from organism.config.check import money
 from organism.errors import NotFound
 from organism.log.log import Query, Row, Where
 from organism.model.money import exact, plain
-from organism.projections.usage import TOTAL, empty
+from organism.projections.spend import TOTAL, empty_usage
 from organism.server.call import Answer, Call, Route, answer
 from organism.server.contract import gives
 from organism.server.lists import AT, MAX_LIMIT, moment
@@ -31,7 +31,7 @@ async def usage(call: Call) -> Answer:
     row = await call.tenant.log.row("usage", TOTAL, at)
     agents = await _rows(call, Query((Where("kind", "=", "agent"),), "name", limit=MAX_LIMIT, at=at))
     days = await _rows(call, Query((Where("kind", "=", "day"),), "name", descending=True, limit=DAYS_SHOWN, at=at))
-    total = empty() if row is None else orjson.loads(row)
+    total = empty_usage() if row is None else orjson.loads(row)
     return answer(encoded({"total": _shown(call, total), "agents": agents, "days": days}))
 
 
@@ -52,7 +52,7 @@ async def _one(call: Call, kind: str, name: str) -> Answer:
     row = await call.tenant.log.row("usage", f"{kind} {name}", at)
     if row is None:
         await call.row(f"{kind}s", name, at)
-    said = {"kind": kind, "name": name, **empty()} if row is None else orjson.loads(row)
+    said = {"kind": kind, "name": name, **empty_usage()} if row is None else orjson.loads(row)
     return answer(encoded(_shown(call, said)))
 
 
