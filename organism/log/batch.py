@@ -9,8 +9,7 @@ from typing import Any, Final
 import orjson
 
 from organism.errors import StalePosition
-from organism.log.chain import Salts, link
-from organism.log.encode import SealedContent, encode
+from organism.log.encode import Salts, SealedContent, encode, link
 from organism.log.log import span_of
 from organism.log.versions import Changes, RowVersions
 from organism.model.events import Content, Event, Unit

@@ -1,4 +1,4 @@
-"""A log on a disk: the threads that read and write, the commit, the anchor, the WAL, and what follows a failure.
+"""Where a log's tables lie: on a disk, with the threads, the anchor, the WAL and what follows a failure; or in memory.
 
 Opening checks what was acknowledged and fences off any earlier writer. Nothing damaged is overwritten.
 """
@@ -11,15 +11,14 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack, closing, suppress
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple, NoReturn, TypeVar
 
 import orjson
 
 from organism.errors import Fenced, LogDamaged, LogUnavailable
 from organism.log.batch import Batch
-from organism.log.chain import GENESIS, RandomBytes
-from organism.log.driver import Connection, ConnectionThread, Failure, LoopReader, TakesTime, statements
-from organism.log.encode import REMEDY
+from organism.log.driver import Connection, ConnectionThread, Failure, LoopReader, TakesTime, in_memory, statements
+from organism.log.encode import GENESIS, REMEDY, RandomBytes
 from organism.log.log import ReadModel
 from organism.log.place import Anchor, Place
 from organism.log.snapshots import Snapshots
@@ -249,6 +248,55 @@ class Disk:
         """A checkpoint that found no room is tried again; one that broke puts in question all that it moved."""
         if error is not None and self.failure(error) is Failure.BROKEN:
             self._tell(Batch(), error)
+
+
+class Memory:
+    """The same for a log that is gone with its process: by the same SQL, at once, in the loop's thread."""
+
+    def __init__(self, models: Sequence[ReadModel], random_bytes: RandomBytes) -> None:
+        self.name = "memory"
+        self.commits = Commits(models)
+        self.done: Done | None = None
+        self.key = random_bytes(32)
+        self._connection = in_memory()
+        timeline = random_bytes(16).hex()
+        make_tables(self._connection)
+        self._connection.execute(statements("log.sql")["begin_meta"], (timeline, meta_mac(self.key, 0, timeline)))
+        begin = Anchor(0, GENESIS, 0, timeline)
+        self.truth = claim(self._connection, self.key, begin, lambda _: 0, 0)
+        self.head = self.truth.head
+        self.commits.install(self._connection)
+
+    async def read(self, work: Callable[..., T], *arguments: Any) -> T:
+        return work(self._connection, *arguments)
+
+    read_quickly = read_apart = write = read
+
+    def read_now(self, work: Callable[..., T], *arguments: Any) -> T:
+        return work(self._connection, *arguments)
+
+    def post(self, work: Callable[..., object], *arguments: Any) -> None:
+        work(self._connection, *arguments)
+
+    def commit(self, batch: Batch) -> None:
+        """``done`` is called in a later iteration, as it is with a disk."""
+        chained = batch.hash(self.key, self.head.hash)
+        self.commits.write(self._connection, self.commits.make(self.head.epoch, batch, chained))
+        self.head = Anchor(batch.last, chained, self.head.epoch, self.head.timeline)
+        if self.done is not None:
+            asyncio.get_running_loop().call_soon(self.done, batch, None)
+
+    def failure(self, _error: Exception) -> Failure:
+        return Failure.BROKEN
+
+    def describe(self, error: Exception) -> str:
+        return str(error)
+
+    async def regain(self, error: Exception) -> NoReturn:
+        raise error
+
+    async def close(self) -> None:
+        self._connection.close()
 
 
 def _move_wal(connection: Connection) -> None:

@@ -1,4 +1,4 @@
-"""Units and contents as they are stored, and back.
+"""Units and contents as they are stored, and back; and the chain that protects them.
 
 A unit is one row of JSON: ``[first, version, at, thread, cause, correlation, actor, [[type, data], …]]``. The first
 position stands in the row itself, so that its digest also covers where it lies. The actor is ``[tenant, user, request
@@ -8,20 +8,33 @@ thread, cause, correlation]``.
 Content is a row beside it, sealed by a digest in its event that covers the text and its owner. It is empty only where
 the chain says so: the row then names the position of a ``content_erased`` event, which comes after its own event and
 names the same owner.
+
+The chain: a commit's hash is HMAC-SHA-256(key, previous hash ‖ first position ‖ digests of its units in order), so a
+changed, missing or swapped unit is found without trusting the database, and nobody without the key can write a log that
+verifies. The epoch and the timeline, the anchored head and the snapshots are no part of a commit and carry a MAC of
+their own under the same key. The key is derived from the key file and the tenant, so a log that is copied into another
+tenant's directory does not verify there.
 """
 
 from __future__ import annotations
 
+import hmac
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from types import MappingProxyType
+from hashlib import sha256
 from typing import Any, Final
 
 import orjson
 
 from organism.errors import ContentDamaged, LogDamaged
-from organism.log.chain import Salts, digest, seal
 from organism.model.events import ORGANISM_STREAM, SCHEMA_VERSION, Actor, Content, Event, Unit
 
+GENESIS: Final = bytes(32)
+"""The hash before the first commit."""
+DIGEST_BYTES: Final = 32
+SALT_BYTES: Final = 16
+
+RandomBytes = Callable[[int], bytes]
+"""So many random bytes; ``os.urandom`` but in tests."""
 UNIT_FIELDS: Final = 8
 SHARED_FIELDS: Final = 2
 """So many fields has an event that shares all else with its unit."""
@@ -43,36 +56,68 @@ MISSING: Final = "is missing, and no event says that it was erased"
 Data = dict[str, Any]
 UpcastSteps = Mapping[int, Mapping[str, Callable[[Data], Data]]]
 """``steps[n]`` lifts each type's data from version n to n + 1; a type that is not named there did not change."""
-STEPS: Final[UpcastSteps] = MappingProxyType({})
+STEPS: Final[UpcastSteps] = {}
 """Version 1 is the first: there is nothing to lift yet."""
 
 
-class Upcaster:
-    """Lifts data written by an older version of the events when it is read, so an old log always opens.
+def chain_key(secret: bytes, tenant: str) -> bytes:
+    """The key of a tenant's chain; ``secret`` is what its key file holds, ``tenant`` the name of its directory."""
+    return hmac.digest(secret, b"organism\0" + tenant.encode(), "sha256")
 
-    What is on disk is never rewritten, since the audit chain covers it.
+
+def digest(body: bytes) -> bytes:
+    return sha256(body).digest()
+
+
+def link(key: bytes, previous: bytes, first: int, digests: Iterable[bytes]) -> bytes:
+    return hmac.digest(key, b"".join((previous, first.to_bytes(8, "big", signed=True), *digests)), "sha256")
+
+
+def mac(key: bytes, *fields: str | int) -> bytes:
+    """The MAC of something that is trusted beside the commits; the first field says what it is."""
+    return hmac.digest(key, orjson.dumps(fields), "sha256")
+
+
+def seal(owner: str, salt: bytes, json: bytes, xml: bytes) -> str:
+    """What stands in an event for its content: nothing can be guessed from it once salt and text are erased."""
+    return sha256(b"".join((salt, owner.encode(), b"\0", json, b"\0", xml))).hexdigest()
+
+
+class Salts:
+    """Random salts, taken in blocks, since one system call a salt costs more than the digest."""
+
+    __slots__ = ("_at", "_block", "_random_bytes")
+
+    _BLOCK_BYTES: Final = 256 * SALT_BYTES
+
+    def __init__(self, random_bytes: RandomBytes) -> None:
+        self._random_bytes = random_bytes
+        self._block = b""
+        self._at = 0
+
+    def next(self) -> bytes:
+        at = self._at
+        if at >= len(self._block):
+            self._block = self._random_bytes(self._BLOCK_BYTES)
+            at = 0
+        self._at = at + SALT_BYTES
+        return self._block[at : self._at]
+
+
+def lift(version: int, kind: str, data: Data, steps: UpcastSteps = STEPS, present: int = SCHEMA_VERSION) -> Data:
+    """Data written by an older version, as it would be written today: what is on disk is never rewritten.
+
+    Raises ``LogDamaged`` if a newer program wrote it: to guess what it means would be worse than to stop.
     """
-
-    __slots__ = ("_steps", "present")
-
-    def __init__(self, steps: UpcastSteps = STEPS, present: int = SCHEMA_VERSION) -> None:
-        self._steps = steps
-        self.present = present
-
-    def lift(self, version: int, kind: str, data: Data) -> Data:
-        """The data as it would be written today.
-
-        Raises ``LogDamaged`` if a newer program wrote it: to guess what it means would be worse than to stop.
-        """
-        if version > self.present:
-            raise LogDamaged(
-                f"The log holds events of version {version}, this program knows them up to {self.present}: "
-                "run the newer program that wrote them."
-            )
-        for number in range(version, self.present):
-            step = self._steps.get(number, {}).get(kind)
-            data = data if step is None else step(data)
-        return data
+    if version > present:
+        raise LogDamaged(
+            f"The log holds events of version {version}, this program knows them up to {present}: "
+            "run the newer program that wrote them."
+        )
+    for number in range(version, present):
+        step = steps.get(number, {}).get(kind)
+        data = data if step is None else step(data)
+    return data
 
 
 def encode(unit: Unit, first: int, salts: Salts) -> tuple[bytes, list[SealedContent], dict[str, int]]:
@@ -145,15 +190,15 @@ def parse(first: int, sealed: Any, body: Any) -> list[Any]:
     return fields
 
 
-def decode(fields: Sequence[Any], upcaster: Upcaster) -> list[Event]:
+def decode(fields: Sequence[Any]) -> list[Event]:
     """The events of one parsed row, lifted to the present version, without content."""
     position, version, at, thread, cause, correlation, who, listed = fields
     actor = None if who is None else Actor(*who)
-    is_present = version == upcaster.present
+    is_present = version == SCHEMA_VERSION
     events: list[Event] = []
     for own in listed:
         kind, data = own[0], own[1]
-        event = Event(kind, data if is_present else upcaster.lift(version, kind, data))
+        event = Event(kind, data if is_present else lift(version, kind, data))
         event.position = position
         event.at = at
         event.actor = actor

@@ -14,7 +14,6 @@ import orjson
 from organism.errors import LogDamaged, LogHeld
 from organism.log.disk import make_tables
 from organism.log.driver import Connection, Pysqlite, statements
-from organism.log.encode import Upcaster
 from organism.log.log import ReadModel, Verification
 from organism.log.place import Place
 from organism.log.rebuild import REBUILD, row_damage
@@ -48,7 +47,7 @@ def verify_directory(
     if not models or found.damage:
         return found
     try:
-        return replace(found, damage=tuple(row_damage(place, models, Upcaster())))
+        return replace(found, damage=tuple(row_damage(place, models)))
     except Pysqlite.errors as error:  # events and contents were read just now
         return replace(found, damage=(f"the rows cannot be read: {error}; {REBUILD}",))
 

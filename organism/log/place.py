@@ -19,8 +19,8 @@ from typing import Final
 import orjson
 
 from organism.errors import LogDamaged, LogHeld, LogUnavailable, NotFound, OrganismError
-from organism.log.chain import GENESIS, RandomBytes, chain_key, mac
 from organism.log.driver import Connection, Failure, Pysqlite, set_up
+from organism.log.encode import GENESIS, RandomBytes, chain_key, mac
 from organism.model.ids import DEFAULT_TENANT
 from organism.model.times import spoken
 

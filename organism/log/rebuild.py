@@ -12,7 +12,7 @@ import orjson
 
 from organism.log.batch import Batch, TypeSpans
 from organism.log.driver import Connection, statements
-from organism.log.encode import Upcaster, decode, heads_of
+from organism.log.encode import decode, heads_of
 from organism.log.log import ReadModel
 from organism.log.pages import newest_version
 from organism.log.place import Anchor, Place
@@ -51,7 +51,7 @@ def _row_tables(connection: Connection) -> list[tuple[str, str]]:
     return [(name, kind) for name, kind in connection.execute(_LOG["tables"]).fetchall() if is_of_rows(kind, name)]
 
 
-def rebuild(connection: Connection, commits: Commits, head: Anchor, upcaster: Upcaster, snapshots: Snapshots) -> None:
+def rebuild(connection: Connection, commits: Commits, head: Anchor, snapshots: Snapshots) -> None:
     """Drop all rows, fold the log from its beginning, and write them again, with checkpoints as a running log does.
 
     The models are noted last, so that a rebuild that is broken off begins again at the next start.
@@ -73,7 +73,7 @@ def rebuild(connection: Connection, commits: Commits, head: Anchor, upcaster: Up
             kept = live.position
             snapshots.save(connection, live.checkpoint(), keeps_all=True)
 
-    _fill_tables(commits, Units(connection, upcaster), head.epoch, head.position, keep_checkpoints)
+    _fill_tables(commits, Units(connection), head.epoch, head.position, keep_checkpoints)
     for model in models:
         connection.execute(_LOG["note_model"], (model.name, fingerprint(model)))
 
@@ -99,7 +99,7 @@ def _fill_tables(
     while portion := units.raw(versions.committed, until):
         batch = Batch()
         for first, body in portion:
-            events = decode(orjson.loads(body), units.upcaster)
+            events = decode(orjson.loads(body))
             versions.take(first, events, batch.changes)
             also(events)
             spans.take(events, batch.types)
@@ -108,7 +108,7 @@ def _fill_tables(
         versions.committed = portion[-1][0]
 
 
-def row_damage(place: Place, models: Sequence[ReadModel], upcaster: Upcaster) -> list[str]:
+def row_damage(place: Place, models: Sequence[ReadModel]) -> list[str]:
     """Which tables do not hold what the events make of them: all of it is made once more, in a file of its own.
 
     Reads only, also beside a running server. Rows of other models are not looked at: a start makes them again.
@@ -124,7 +124,7 @@ def row_damage(place: Place, models: Sequence[ReadModel], upcaster: Upcaster) ->
         commits = Commits(models)
         commits.install(connection, only_rows=True)
         connection.execute("BEGIN")  # from here on the log is seen as it is now
-        _fill_tables(commits, Units(connection, upcaster), 0, END)
+        _fill_tables(commits, Units(connection), 0, END)
         tables = ["streams", "types", *(home_of(model) for model in stored(models))]
         return [
             f"table {table}: it does not hold what the events make of it; {REBUILD}"

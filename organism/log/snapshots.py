@@ -14,9 +14,8 @@ from typing import Final
 
 import orjson
 
-from organism.log.chain import mac
 from organism.log.driver import Connection, statements
-from organism.log.encode import Upcaster
+from organism.log.encode import mac
 from organism.log.log import EventFilter, ReadModel, Row
 from organism.log.units import Span, Units
 from organism.log.versions import Rows, Written, hold_whole, write
@@ -110,11 +109,9 @@ class LiveRows:
         self.position = checkpoint.position
 
 
-def look_back(
-    connection: Connection, upcaster: Upcaster, snapshots: Snapshots, models: Sequence[ReadModel], position: int
-) -> LiveRows:
+def look_back(connection: Connection, snapshots: Snapshots, models: Sequence[ReadModel], position: int) -> LiveRows:
     """The live rows as they stood at a position of the log: the checkpoint before it, and the events since."""
-    live, units = LiveRows(models), Units(connection, upcaster)
+    live, units = LiveRows(models), Units(connection)
     checkpoint = snapshots.load(connection, CHECKPOINT, position)
     if checkpoint is not None:
         live.load(checkpoint)

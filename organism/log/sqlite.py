@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -19,26 +19,29 @@ from typing import Any, Final, Protocol, TypeVar
 import orjson
 import structlog
 
-from organism.errors import CommitUnknown, Fenced, LogDamaged, LogUnavailable
+from organism.errors import CommitUnknown, Fenced, LogDamaged, LogUnavailable, OrganismError
 from organism.log.batch import Batch, Heads, Intake
-from organism.log.chain import RandomBytes, Salts
-from organism.log.disk import Disk, Truth
+from organism.log.disk import Disk, Memory, Truth
 from organism.log.driver import Connection, Failure, Pysqlite, statements
-from organism.log.encode import Upcaster, decode
-from organism.log.journal import Journal
+from organism.log.encode import RandomBytes, Salts, decode
 from organism.log.log import EventFilter, Page, Query, ReadModel, Row, Verification
-from organism.log.memory import Memory
 from organism.log.pages import StoredRow, live_page, newest_version, page_statement, read_page, read_row
 from organism.log.place import Place
 from organism.log.rebuild import are_made, greatest_keys, rebuild, unknown_tables
 from organism.log.snapshots import CHECKPOINT_EVENTS, LiveRows, Snapshot, Snapshots, look_back
+from organism.log.tail import Tail
 from organism.log.units import END, Span, Units
 from organism.log.verify import verify
 from organism.log.versions import RowVersions, folded_row, hold_whole, write
-from organism.model.events import Event
+from organism.model.events import Event, Unit
 from organism.model.ids import DEFAULT_TENANT
+from organism.model.redact import Redactor
 
 T = TypeVar("T")
+Refusal = Callable[[], OrganismError]
+"""Makes the error that a refused unit gets."""
+EARLY_UNITS: Final = 32
+"""So many units do not wait for the end of the loop's iteration: the disk works on them while the rest is made."""
 LOOK_AGAIN_SECONDS: Final = 0.1
 WITHOUT_CONTENT: Final = EventFilter()
 _SQL: Final = statements("log.sql")
@@ -64,12 +67,16 @@ class Options:
     tenant: str = DEFAULT_TENANT
     random_bytes: RandomBytes = os.urandom
     driver: Pysqlite = field(default_factory=Pysqlite)
-    upcaster: Upcaster = field(default_factory=Upcaster)
     stalled_after_s: float = 5.0
 
 
-class SqliteLog(Journal):
-    """One tenant's log. Made by ``open`` on a machine's disk, by ``in_memory`` without one."""
+class SqliteLog:
+    """One tenant's log. Made by ``open`` on a machine's disk, by ``in_memory`` without one.
+
+    A commit begins at the end of the loop's iteration after the one in which the first unit was appended, so that it
+    has what follows from that at once, or as soon as the one before it has ended; it takes all that was appended until
+    then. A commit that takes too long makes the log unavailable until it has ended; what waits for it goes on waiting.
+    """
 
     def __init__(  # noqa: PLR0913 - what ``open`` has opened
         self,
@@ -81,7 +88,19 @@ class SqliteLog(Journal):
         models: Sequence[ReadModel],
         options: Options,
     ) -> None:
-        super().__init__(intake, live, truth.head.timeline, truth.at)
+        self.on_lost: Callable[[int], None] | None = None
+        self.on_stalled: Callable[[], None] | None = None
+        self._loop = asyncio.get_running_loop()
+        self._intake = intake
+        self._live = live
+        self._tail = Tail(intake.last)
+        self._timeline = truth.head.timeline
+        self._last_at = truth.at
+        self._refusal: Refusal | None = None
+        self._is_due = False
+        self._is_writing = False
+        self._is_stalled = False
+        self._drained: asyncio.Future[None] | None = None
         self._store = store
         self._store.done = self._wrote
         self._snapshots = Snapshots(store.key, truth.head.timeline)
@@ -130,16 +149,61 @@ class SqliteLog(Journal):
             if position:
                 dropped = await store.write(unknown_tables, models)
                 _log.warning("rows_made_again", log=store.name, events=position, dropped=dropped)
-            await store.write(rebuild, store.commits, truth.head, options.upcaster, snapshots)
-        heads = Heads(partial(store.read_now, _head_of, options.upcaster))
+            await store.write(rebuild, store.commits, truth.head, snapshots)
+        heads = Heads(partial(store.read_now, _head_of))
         versions = RowVersions(models, partial(store.read_now, newest_version))
         heads.committed = versions.committed = position
         heads.greatest = await store.write(_greatest_stream)
         for name, greatest in (await store.write(greatest_keys, models)).items():
             versions.current[name].greatest = greatest
         intake = Intake(heads, versions, Salts(options.random_bytes), position)
-        live = await store.read(look_back, options.upcaster, snapshots, models, position)
+        live = await store.read(look_back, snapshots, models, position)
         return cls(store=store, truth=truth, intake=intake, live=live, models=models, options=options)
+
+    @property
+    def head(self) -> int:
+        return self._tail.head
+
+    @property
+    def last_at(self) -> int:
+        return self._last_at
+
+    @property
+    def timeline(self) -> str:
+        return self._timeline
+
+    @property
+    def available(self) -> bool:
+        return self._refusal is None and not self._is_stalled
+
+    def conceal(self, redactor: Redactor) -> None:
+        self._intake.redactor = redactor
+
+    def append(self, unit: Unit) -> None:
+        if self._refusal is not None:
+            raise self._refusal()
+        self._intake.take(unit)
+        if not self._is_writing:
+            if not self._is_due:
+                self._is_due = True
+                self._loop.call_soon(self._loop.call_soon, self._begin)
+            elif len(self._intake.batch.units) >= EARLY_UNITS:
+                self._begin()
+
+    async def commit(self, unit: Unit) -> int:
+        outcome: asyncio.Future[int] = self._loop.create_future()
+
+        def tell(done: Unit, error: Exception | None) -> None:
+            if outcome.cancelled():
+                return
+            if error is None:
+                outcome.set_result(done.last)
+            else:
+                outcome.set_exception(error)
+
+        unit.then = tell
+        self.append(unit)
+        return await outcome
 
     async def read(
         self,
@@ -187,10 +251,9 @@ class SqliteLog(Journal):
         return await self._read_units(Units.contents, digests)
 
     async def fold(self, after: int, apply: Callable[[Event], object]) -> None:
-        upcaster = self._options.upcaster
         async for rows in self._portions(after):
             for _, body in rows:
-                for event in decode(orjson.loads(body), upcaster):
+                for event in decode(orjson.loads(body)):
                     if event.position > after:
                         apply(event)
 
@@ -221,7 +284,7 @@ class SqliteLog(Journal):
             await self._store.close()
 
     async def _read_units(self, work: Callable[..., T], *arguments: Any) -> T:
-        return await self._store.read(_over_units, self._options.upcaster, work, *arguments)
+        return await self._store.read(_over_units, work, *arguments)
 
     async def _row(self, model: ReadModel, key: str, at: int | None) -> StoredRow | None:
         if model.is_live:
@@ -240,7 +303,7 @@ class SqliteLog(Journal):
 
     async def _look_back(self, position: int) -> LiveRows:
         models = list(self._models.values())
-        return await self._store.read(look_back, self._options.upcaster, self._snapshots, models, position)
+        return await self._store.read(look_back, self._snapshots, models, position)
 
     async def _portions(self, after: int) -> AsyncIterator[list[tuple[int, bytes]]]:
         """The units from the one that holds ``after`` + 1; the next ones are read while these are folded."""
@@ -250,8 +313,19 @@ class SqliteLog(Journal):
             portion = asyncio.ensure_future(self._read_units(Units.raw, rows[-1][0], self.head))
             yield rows
 
+    def _begin(self) -> None:
+        """A commit begins with all that was appended until now, unless one is under way."""
+        self._is_due = False
+        if self._is_writing:
+            return
+        if self._refusal is None and self._intake.batch.units:
+            self._write(self._intake.swap())
+        elif self._drained is not None and not self._drained.done():
+            self._drained.set_result(None)
+
     def _write(self, batch: Batch) -> None:
         """Begin to write the batch; ``_wrote`` is called in the loop's thread once it is known how it went."""
+        self._is_writing = True
         if self._is_whole and not self._intake.versions.is_whole:
             self._is_whole = False
             self._store.post(_doubt_rows)
@@ -261,6 +335,11 @@ class SqliteLog(Journal):
     def _suspect(self) -> None:
         """The commit seems to have stalled. It may be the loop that stood still: then the end of it is told first."""
         self._alarm = self._loop.call_later(LOOK_AGAIN_SECONDS, self._stall)
+
+    def _stall(self) -> None:
+        self._is_stalled = True
+        if self.on_stalled is not None:
+            self.on_stalled()
 
     def _wrote(self, batch: Batch, error: Exception | None) -> None:
         """The batch is on the disk, or that is unknown: then the disk is read again."""
@@ -279,6 +358,38 @@ class SqliteLog(Journal):
             self._refuse(partial(LogUnavailable, f"The log takes no writes now: {said}."), batch, unknown)
             if self._recovering is None or self._recovering.done():  # a checkpoint may fail with the commit beside it
                 self._recovering = self._loop.create_task(self._recover(error))
+
+    def _committed(self, batch: Batch) -> None:
+        """The batch is on disk: what waits goes at once, then everyone hears of this one."""
+        self._is_writing = False
+        self._begin()
+        self._last_at = batch.units[-1].events[-1].at
+        events = batch.events()
+        self._intake.commit(batch.last)
+        self._tail.keep(events, batch.size)
+        try:
+            _tell(iter(batch.units), None)
+        finally:
+            self._tail.wake()
+            self._live.take(events)  # last: so a fold that raises keeps no one waiting
+
+    def _refuse(self, refusal: Refusal, failed: Batch, error: OrganismError) -> None:
+        """No more writes until ``_admit``. The units of ``failed`` hear ``error``, those that wait the refusal."""
+        self._refusal = refusal
+        waiting = self._intake.swap()
+        self._intake.void(waiting, failed)
+        self._is_writing = False
+        self._begin()
+        _tell(iter(failed.units), error)
+        _tell(iter(waiting.units), refusal())
+
+    async def _drain(self) -> None:
+        """Return once nothing waits for the disk; nothing more is taken then."""
+        while self._is_due or self._is_writing:
+            self._drained = self._drained or self._loop.create_future()
+            await asyncio.shield(self._drained)
+            self._drained = None
+        self._refusal = self._refusal or partial(LogUnavailable, "The log is closed.")
 
     def _keep_checkpoint(self, least_events: int = CHECKPOINT_EVENTS) -> None:
         """Keep the live rows now and then. One that cannot be written only makes a look into the past longer."""
@@ -302,9 +413,19 @@ class SqliteLog(Journal):
             self._admit(truth.head.position, truth.at)
             return
 
+    def _admit(self, head: int, last_at: int) -> None:
+        """Writes go on after ``head``, the truth that was read from the disk; some of it may be news here."""
+        self._last_at = last_at
+        self._intake.last = head
+        self._intake.commit(head)
+        self._tail.skip_to(head)
+        self._refusal = None
+        if self.on_lost is not None:
+            self.on_lost(head)
 
-def _over_units(connection: Connection, upcaster: Upcaster, work: Callable[..., T], *arguments: Any) -> T:
-    return work(Units(connection, upcaster), *arguments)
+
+def _over_units(connection: Connection, work: Callable[..., T], *arguments: Any) -> T:
+    return work(Units(connection), *arguments)
 
 
 def _doubt_rows(connection: Connection) -> None:
@@ -312,10 +433,22 @@ def _doubt_rows(connection: Connection) -> None:
     connection.execute(_SQL["doubt_models"])
 
 
-def _head_of(connection: Connection, upcaster: Upcaster, stream: str) -> int:
-    return Units(connection, upcaster).head_of(stream)
+def _head_of(connection: Connection, stream: str) -> int:
+    return Units(connection).head_of(stream)
 
 
 def _greatest_stream(connection: Connection) -> str:
     found = connection.execute(_SQL["greatest_stream"]).fetchone()
     return (found[0] if found else None) or ""
+
+
+def _tell(units: Iterator[Unit], error: OrganismError | None) -> None:
+    """Call each unit's ``then`` in order. One that raises does not keep the others from being called."""
+    try:
+        for unit in units:
+            if unit.then is not None:
+                unit.then(unit, error)
+    finally:
+        rest = list(units)
+        if rest:
+            asyncio.get_running_loop().call_soon(_tell, iter(rest), error)

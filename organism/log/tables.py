@@ -12,8 +12,8 @@ from typing import Any, Final
 import orjson
 
 from organism.log.batch import Batch
-from organism.log.chain import DIGEST_BYTES, SALT_BYTES
 from organism.log.driver import Connection, Parameters, statements
+from organism.log.encode import DIGEST_BYTES, SALT_BYTES
 from organism.log.log import KEY, ReadModel, Shown
 from organism.log.versions import Changes
 

@@ -12,7 +12,7 @@ import orjson
 
 from organism.errors import LogDamaged
 from organism.log.driver import Connection, statements
-from organism.log.encode import REMEDY, SEAL, Upcaster, check, content_of, decode, hold_order, parse
+from organism.log.encode import REMEDY, SEAL, check, content_of, decode, hold_order, parse
 from organism.log.log import EventFilter, wants
 from organism.model.events import Content, Event
 
@@ -39,9 +39,8 @@ class Span:
 class Units:
     """Reads over one connection."""
 
-    def __init__(self, connection: Connection, upcaster: Upcaster | None = None) -> None:
+    def __init__(self, connection: Connection) -> None:
         self.connection = connection
-        self.upcaster = upcaster or Upcaster()
 
     def read(self, span: Span, wanted: EventFilter) -> list[Event]:
         """The events of the span that are wanted, newest first if it is reverse."""
@@ -155,7 +154,7 @@ class Units:
     def _decode(self, rows: Sequence[tuple[Any, ...]]) -> list[Event]:
         events: list[Event] = []
         for first, sealed, body, *_ in rows:
-            events += decode(parse(first, sealed, body), self.upcaster)
+            events += decode(parse(first, sealed, body))
         return events
 
     def _fill(self, events: Sequence[Event]) -> None:

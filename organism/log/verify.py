@@ -10,9 +10,8 @@ from typing import Any, Final
 import orjson
 
 from organism.errors import LogDamaged
-from organism.log.chain import GENESIS, digest, link, mac
 from organism.log.driver import Connection, statements
-from organism.log.encode import MISSING, SEAL, fault, hold_order, parse
+from organism.log.encode import GENESIS, MISSING, SEAL, digest, fault, hold_order, link, mac, parse
 from organism.log.log import Verification
 from organism.log.place import Anchor
 from organism.log.units import Units

@@ -11,7 +11,6 @@ import orjson
 
 from organism.log.disk import Disk
 from organism.log.driver import Pysqlite
-from organism.log.encode import Upcaster
 from organism.log.log import KEY, ColumnRow, ReadModel, Row, Shown, fold_each
 from organism.log.sqlite import Options, SqliteLog
 from organism.model.events import Content, Event, Unit
@@ -117,12 +116,9 @@ def _plain(data: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in data.items() if name != "content"}
 
 
-async def open_durable(
-    place: Path, driver: Pysqlite | None = None, models: Sequence[ReadModel] = MODELS, upcaster: Upcaster | None = None
-) -> SqliteLog:
+async def open_durable(place: Path, driver: Pysqlite | None = None, models: Sequence[ReadModel] = MODELS) -> SqliteLog:
     """A log on the disk."""
-    options = Options(driver=driver or Pysqlite(), upcaster=upcaster or Upcaster())
-    return await SqliteLog.open(place, models, FixedClock(), options)
+    return await SqliteLog.open(place, models, FixedClock(), Options(driver=driver or Pysqlite()))
 
 
 def anchor(log: SqliteLog) -> None:

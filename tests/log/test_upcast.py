@@ -10,8 +10,9 @@ import orjson
 import pytest
 
 from organism.errors import LogDamaged
-from organism.log.encode import Upcaster
-from tests.log.engines import open_durable, sent, unit
+from organism.log.encode import decode, lift
+from organism.model.events import SCHEMA_VERSION
+from tests.log.engines import START_US, open_durable, sent, unit
 from tests.log.golden import GOLDEN, answers
 
 ROOT = Path(__file__).parents[2]
@@ -44,17 +45,13 @@ def count(data: dict[str, Any]) -> dict[str, Any]:
     return {**data, "times": 1}
 
 
-async def test_old_data_is_lifted_step_by_step_when_it_is_read(kept: Path) -> None:
-    upcaster = Upcaster({1: {"organism_paused": rename}, 2: {"organism_paused": count}}, present=3)
-    log = await open_durable(kept, upcaster=upcaster)
-    assert (await log.read(4, 5))[0].data == {"cause": "operator", "times": 1}
-    folded: list[object] = []
-    await log.fold(4, lambda event: folded.append(event.data))
-    assert folded[0] == {"cause": "operator", "times": 1}
-    assert (await log.verify()).damage == ()
-    await log.close()
+def test_old_data_is_lifted_step_by_step() -> None:
+    steps = {1: {"organism_paused": rename}, 2: {"organism_paused": count, "thread_killed": count}}
+    assert lift(1, "organism_paused", {"by": "operator"}, steps, 3) == {"cause": "operator", "times": 1}
+    assert lift(2, "organism_paused", {"cause": "operator"}, steps, 3) == {"cause": "operator", "times": 1}
+    assert lift(1, "thread_created", {}, steps, 3) == {}
 
 
-async def test_a_log_of_a_newer_version_is_refused(kept: Path) -> None:
+def test_a_unit_of_a_newer_version_is_refused() -> None:
     with pytest.raises(LogDamaged, match="run the newer program"):
-        await open_durable(kept, upcaster=Upcaster(present=0))
+        decode([1, SCHEMA_VERSION + 1, START_US, "thr-1", None, None, None, [["thread_created", {}]]])

@@ -1,0 +1,87 @@
+"""The newest commits in memory, and who follows them: past and present without a gap (L5)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import AsyncIterator, Awaitable, Callable
+from itertools import takewhile
+from typing import Final
+
+from organism.log.log import EventFilter, wants
+from organism.model.events import Event
+
+TAIL_BYTES: Final = 1 << 16
+"""Who follows reads a commit at once; more would push what is needed out of the processor's cache."""
+CATCH_UP_EVENTS: Final = 1000
+
+ReadPast = Callable[[int, int, EventFilter | None, int], Awaitable[list[Event]]]
+"""(after, until, wanted, limit) → events, from the disk."""
+
+
+class Tail:
+    """Commits of the last ``TAIL_BYTES``; followers of what is older read it from the disk."""
+
+    __slots__ = ("_bytes", "_commits", "_news", "head", "is_closed")
+
+    def __init__(self, head: int) -> None:
+        self.head = head
+        self._commits: deque[tuple[list[Event], int]] = deque()
+        self._bytes = 0
+        self._news = asyncio.Event()
+        self.is_closed = False
+
+    def keep(self, events: list[Event], size: int) -> None:
+        """A commit is on disk; ``wake`` lets the followers know."""
+        self._commits.append((events, size))
+        self._bytes += size
+        while self._bytes > TAIL_BYTES and len(self._commits) > 1:
+            self._bytes -= self._commits.popleft()[1]
+        self.head = events[-1].position
+
+    def skip_to(self, head: int) -> None:
+        """What lies before ``head`` is on disk but not here."""
+        self._commits.clear()
+        self._bytes = 0
+        self.head = head
+        self.wake()
+
+    def wake(self) -> None:
+        news, self._news = self._news, asyncio.Event()
+        news.set()
+
+    def close(self) -> None:
+        """Every follower ends once it has given what is here."""
+        self.is_closed = True
+        self.wake()
+
+    async def follow(self, after: int, wanted: EventFilter | None, read: ReadPast) -> AsyncIterator[list[Event]]:
+        """Every event after ``after``, once and in order; lists are shared by all followers and must not be changed."""
+        is_wanted = None if wanted is None or not (wanted.threads or wanted.types) else wants(wanted)
+        position = after
+        while True:
+            if position >= self.head:
+                if self.is_closed:
+                    return
+                await self._news.wait()
+                continue
+            commits = self._after(position)
+            if commits is None:
+                head = self.head
+                events = await read(position, head, wanted, CATCH_UP_EVENTS)
+                position = events[-1].position if len(events) == CATCH_UP_EVENTS else head
+                yield events
+                continue
+            for events in commits:
+                position = events[-1].position
+                yield events if is_wanted is None else [event for event in events if is_wanted(event)]
+
+    def _after(self, position: int) -> list[list[Event]] | None:
+        """The commits after ``position``, oldest first; None if some of it is not here any more."""
+        newest_first = takewhile(lambda events: events[-1].position > position, (c[0] for c in reversed(self._commits)))
+        commits = list(newest_first)[::-1]
+        if not commits or commits[0][0].position > position + 1:
+            return None
+        if commits[0][0].position <= position:
+            commits[0] = [event for event in commits[0] if event.position > position]
+        return commits
