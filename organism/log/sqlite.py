@@ -307,10 +307,11 @@ class SqliteLog:
 
     async def _portions(self, after: int) -> AsyncIterator[list[tuple[int, bytes]]]:
         """The units from the one that holds ``after`` + 1; the next ones are read while these are folded."""
+        head = self.head
         begin = await self._read_units(Units.begin_of, after + 1)
-        portion = asyncio.ensure_future(self._read_units(Units.raw, begin - 1, self.head))
+        portion = asyncio.ensure_future(self._read_units(Units.raw, begin - 1, head))
         while rows := await portion:
-            portion = asyncio.ensure_future(self._read_units(Units.raw, rows[-1][0], self.head))
+            portion = asyncio.ensure_future(self._read_units(Units.raw, rows[-1][0], head))
             yield rows
 
     def _begin(self) -> None:

@@ -124,11 +124,6 @@ async def test_l2_one_that_raises_keeps_no_row_and_no_follower_from_the_unit(log
     assert await log.row("agents", "greeter") is not None
 
 
-async def test_l2_the_time_of_the_last_event_is_known(log: Log) -> None:
-    await log.commit(unit("thr-1", created(), at=77))
-    assert log.last_at == 77
-
-
 # L3 - expect
 
 
@@ -196,15 +191,6 @@ async def test_l4_then_sees_the_unit_its_content_and_its_rows(log: Log) -> None:
         "last": 2,
         "_seen": ["thread_created", "message_sent"],
     }
-
-
-async def test_l4_a_row_that_was_missed_before_it_was_made_is_found(log: Log) -> None:
-    assert await log.row("messages", "msg-1") is None
-    assert await log.private_row("threads", "thr-1") is None
-    await log.commit(unit("thr-1", created(), sent("msg-1")))
-    assert (await log.rows("messages", Query())).count == 1
-    assert await log.row("messages", "msg-1") is not None
-    assert await log.private_row("threads", "thr-1") is not None
 
 
 async def test_l4_a_row_can_end(log: Log) -> None:

@@ -195,13 +195,6 @@ async def test_any_call_can_be_cancelled_and_the_next_one_is_whole(each: Told) -
     assert (await ask(provider, "What is 2*21?")).finish == "stop"
 
 
-async def test_any_number_of_calls_at_once_end_each_for_itself(each: Told) -> None:
-    provider = await each.answers(Answer(text="Forty-two it is.", times=0))
-    came = await asyncio.gather(*(ask(provider, f"What is {number}*21?") for number in range(16)))
-    assert [one.finish for one in came] == ["stop"] * 16
-    assert all(one.text for one in came)
-
-
 async def test_the_parts_come_in_order_and_the_end_comes_once_and_last(told: Told) -> None:
     calls = (Called("search", {"words": "a"}, "c1"), Called("search", {"words": "b"}, "c2"))
     provider = await told.answers(Answer(thought="Let me see.", text="I look it up.", calls=calls))

@@ -66,14 +66,6 @@ def test_a_row_composed_by_sqlite_is_that_composed_in_memory(tables: Connection,
     assert found == [(orjson.dumps(shown), event.position)]
 
 
-def test_a_table_by_position_keeps_no_json() -> None:
-    with closing(opened([MESSAGES])) as connection:
-        columns = [row[1] for row in connection.execute("PRAGMA table_xinfo(kept_messages)")]
-        indexes = [row[1] for row in connection.execute("PRAGMA index_list(kept_messages)")]
-    assert columns == ["content_at", "key", "f_to", "f_names", "f_thread", "f_at"]
-    assert sorted(indexes) == ["kept_messages_1", "sqlite_autoindex_kept_messages_1"]
-
-
 def test_who_changes_what_is_made_of_a_model_changes_the_layout() -> None:
     """Else a file of before would be taken for one of now."""
     made = [statement for model in stored(MODELS) for statement in definition(model)]

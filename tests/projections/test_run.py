@@ -48,14 +48,6 @@ def test_a_turn_of_text_is_one_message() -> None:
     }
 
 
-def test_nothing_folds_to_nothing() -> None:
-    assert fold([]) == {"messages": [], "stop_reason": None, "pending_interaction": None}
-
-
-def test_a_whole_message_stands_as_it_is() -> None:
-    assert texts(entry("message", text="hi")) == ["hi"]
-
-
 def test_a_message_keeps_the_place_of_its_start() -> None:
     late = [entry("message_start", id="m1"), CALL, entry("message_delta", id="m1", delta="text", offset=0)]
     assert [message["content"] for message in fold(late)["messages"]] == ["text", ""]
@@ -95,11 +87,6 @@ def test_a_tool_run_is_its_call_and_its_result_in_order() -> None:
         {"role": "tool", "content": "", "tool_call_id": "t1", "tool_name": "search", "input": {"q": "x"}},
         {"role": "tool", "content": "42", "tool_call_id": "t1", "is_error": False},
     ]
-
-
-def test_the_result_of_a_call_that_was_not_seen_stands_too() -> None:
-    messages = fold([entry("tool_result", id="t9", output="boom", isError=True)])["messages"]
-    assert messages == [{"role": "tool", "content": "boom", "tool_call_id": "t9", "is_error": True}]
 
 
 def test_a_call_that_is_told_again_has_its_new_input_its_first_name_and_its_place() -> None:
@@ -146,10 +133,6 @@ def test_of_several_requests_the_last_unanswered_one_is_pending() -> None:
     assert fold([ASKED, other, answer, done("paused")])["pending_interaction"]["id"] == "a1"
 
 
-def test_nothing_is_pending_in_a_run_that_is_not_paused() -> None:
-    assert fold([ASKED, done("stop")])["pending_interaction"] is None
-
-
 def test_an_error_keeps_the_text_so_far() -> None:
     cut = [entry("message_start", id="m1"), entry("message_delta", id="m1", delta="work", offset=0)]
     run = [*cut, entry("error", code="upstream_error", message="boom"), done("error")]
@@ -182,38 +165,12 @@ def test_an_offset_that_cannot_be_one_says_nothing(offset: Any) -> None:
     assert texts(entry("message_start", id="m1"), entry("message_delta", id="m1", delta="ab", offset=offset)) == ["ab"]
 
 
-def test_folding_in_two_parts_is_folding_at_once() -> None:
-    run = [*block("m1", "a", "b"), CALL, *block("m2", "c")]
-    assert fold(iter(run)) == fold(run)
-
-
-NAMES = st.sampled_from(["m1", "m2", "t1"])
-ENTRIES = st.one_of(
-    st.builds(lambda n: entry("message_start", id=n), NAMES),
-    st.builds(lambda n, d: entry("message_delta", id=n, delta=d), NAMES, st.text(max_size=5)),
-    st.builds(lambda n: entry("message_end", id=n), NAMES),
-    st.builds(lambda t: entry("message", text=t), st.text(max_size=5)),
-    st.builds(lambda n, i: entry("tool_call", id=n, name="f", input=i), NAMES, st.integers()),
-    st.builds(lambda n, o: entry("tool_result", id=n, output=o, isError=False), NAMES, st.text(max_size=3)),
-)
-
-
 @given(st.lists(st.lists(st.text(max_size=4), max_size=5), max_size=4), st.data())
 def test_a_stream_that_is_heard_again_from_any_point_folds_to_the_same(blocks: list[list[str]], data: Any) -> None:
     run = [each for number, deltas in enumerate(blocks) for each in block(f"m{number}", *deltas)[:-1]]
     at = data.draw(st.integers(0, len(run)))
     again = [each for each in run[:at] if each["type"] == "message_delta"]
     assert fold([*run[:at], *again, *run[at:]]) == fold(run)
-
-
-@given(st.lists(ENTRIES, max_size=30))
-def test_the_trailing_unit_is_the_end_of_the_messages_and_holds_its_beginning(run: list[Entry]) -> None:
-    messages = fold(run)["messages"]
-    unit = trim_to_trailing_unit(messages)
-    assert unit == messages[len(messages) - len(unit) :]
-    assert bool(unit) == bool(messages)
-    assert all(message["role"] == "tool" for message in unit[1:])
-    assert len(unit) == len(messages) or len(unit) == 0 or unit[0]["role"] == "assistant"
 
 
 @pytest.mark.parametrize(
