@@ -21,6 +21,7 @@ from __future__ import annotations
 import hmac
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from hashlib import sha256
+from types import MappingProxyType
 from typing import Any, Final
 
 import orjson
@@ -56,7 +57,7 @@ MISSING: Final = "is missing, and no event says that it was erased"
 Data = dict[str, Any]
 UpcastSteps = Mapping[int, Mapping[str, Callable[[Data], Data]]]
 """``steps[n]`` lifts each type's data from version n to n + 1; a type that is not named there did not change."""
-STEPS: Final[UpcastSteps] = {}
+STEPS: Final[UpcastSteps] = MappingProxyType({})
 """Version 1 is the first: there is nothing to lift yet."""
 
 

@@ -94,8 +94,8 @@ class SqliteLog:
         self._intake = intake
         self._live = live
         self._tail = Tail(intake.last)
-        self._timeline = truth.head.timeline
-        self._last_at = truth.at
+        self.timeline = truth.head.timeline
+        self.last_at = truth.at
         self._refusal: Refusal | None = None
         self._is_due = False
         self._is_writing = False
@@ -163,14 +163,6 @@ class SqliteLog:
     @property
     def head(self) -> int:
         return self._tail.head
-
-    @property
-    def last_at(self) -> int:
-        return self._last_at
-
-    @property
-    def timeline(self) -> str:
-        return self._timeline
 
     @property
     def available(self) -> bool:
@@ -364,7 +356,7 @@ class SqliteLog:
         """The batch is on disk: what waits goes at once, then everyone hears of this one."""
         self._is_writing = False
         self._begin()
-        self._last_at = batch.units[-1].events[-1].at
+        self.last_at = batch.units[-1].events[-1].at
         events = batch.events()
         self._intake.commit(batch.last)
         self._tail.keep(events, batch.size)
@@ -416,7 +408,7 @@ class SqliteLog:
 
     def _admit(self, head: int, last_at: int) -> None:
         """Writes go on after ``head``, the truth that was read from the disk; some of it may be news here."""
-        self._last_at = last_at
+        self.last_at = last_at
         self._intake.last = head
         self._intake.commit(head)
         self._tail.skip_to(head)
