@@ -296,7 +296,7 @@ class Memory:
         raise error
 
     async def close(self) -> None:
-        self._connection.close()
+        """Nothing to do: the tables are there for as long as somebody may read them."""
 
 
 def _move_wal(connection: Connection) -> None:
