@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 import orjson
@@ -37,13 +37,12 @@ MOST_CALLS: Final = 32
 
 @dataclass(frozen=True, slots=True)
 class Agent:
-    """A listener that a model runs. ``replies`` are the classes of replies so far."""
+    """A listener that a model runs."""
 
     listener: Listener
     functions: Functions
     codec: Codec
     charter: str
-    replies: dict[type, PayloadSchema] = field(default_factory=dict)
 
     def options(self, block: str) -> CompleteOptions:
         described = self.listener.agent
@@ -64,12 +63,6 @@ class Agent:
         if isinstance(payload, Prompt) and (sender == CONSOLE or not payload.history):
             return payload.message
         return self.codec.json(payload).decode()
-
-    def json(self, reply: object) -> str:
-        kind = type(reply)
-        if kind not in self.replies:
-            self.replies[kind] = PayloadSchema.of(kind)
-        return self.replies[kind].to_json_text(reply).decode()
 
 
 class Result(NamedTuple):
@@ -210,7 +203,7 @@ class Turn:
             return _failure(error.code, error.message)
         if isinstance(reply, SystemErrorPayload | ToolError):
             return _failure(reply.code, reply.message)
-        return Result(self._agent.json(reply))
+        return Result(PayloadSchema.of(type(reply)).to_json_text(reply).decode())
 
 
 def _failure(code: str, message: str, details: Sequence[Mapping[str, str]] = ()) -> Result:

@@ -157,24 +157,6 @@ async def talker(payload: Ask, metadata: HandlerMetadata):
     assert speaker.calls == []
 
 
-async def test_calls_may_overlap_each_other(world: MakeWorld) -> None:
-    source = """
-    async def talker(payload: Ask, metadata: HandlerMetadata):
-        words = ("@one One", "@two Two")
-        both = await asyncio.gather(*(metadata.complete([{"role": "user", "content": each}]) for each in words))
-        return HandlerResponse.respond(Told(" ".join(each.text for each in both)))
-    """
-    made, speaker = world(source, {"talker": {}}), Speaker()
-    async with made.running(parts=speaker.parts()) as o:
-        injected = await o.inject("talker", {"text": ""})
-        await speaker.at("one")
-        await speaker.at("two")
-        speaker.open("two")
-        await o.until("step_recorded", step=2)
-        speaker.open("one")
-        assert await answers(o, injected.thread_id) == ["One Two"]
-
-
 async def test_models_that_break_are_an_error_of_the_call(world: MakeWorld) -> None:
     class Broken(Speaker):
         async def call(self, call: ModelCall, tell: Tell) -> Outcome:

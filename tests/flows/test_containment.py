@@ -110,10 +110,6 @@ async def touch(key: str):
 
 async def break_down(key: str):
     raise ValueError(chr(0xd800))
-
-async def plain(payload: Ask, metadata: HandlerMetadata):
-    return None
-
 """
 BODIES = {
     "an error with a lone surrogate in its text": "raise ValueError(chr(0xd800))",

@@ -11,7 +11,7 @@ from organism.bootstrap import Parts
 from organism.model.commands import KillThread, PauseAgent, PauseThread
 from organism.testing import Running
 from tests.flows.disk import Disk
-from tests.flows.stage import at_gate, decided, open_gate, pairs, pass_gate, play, until
+from tests.flows.stage import at_gate, decided, open_gate, pairs, pass_gate, play
 from tests.flows.world import MakeWorld
 
 SOURCE = """
@@ -157,23 +157,3 @@ async def test_a_command_is_answered_once_it_is_on_disk(world: MakeWorld, what: 
         assert not commanding.done()
         disk.release()
         assert (await commanding).position <= o.log.head
-
-
-QUICK = "async def quick(payload: Ask, metadata: HandlerMetadata):\n    return None\n"
-
-
-async def test_what_was_decided_later_is_not_waited_for(world: MakeWorld) -> None:
-    disk = Disk()
-    async with world(QUICK, {"quick": {}}).running(parts=Parts(driver=disk)) as o:
-        disk.hold()
-        first = asyncio.create_task(o.inject("quick", {"text": "1"}))
-        await decided(o)
-        waiting = asyncio.create_task(o.pump.settled())
-        later = asyncio.create_task(o.inject("quick", {"text": "2"}))
-        await until(lambda: o.pump.runtime.pending > 1)
-        disk.let_one()
-        await first
-        await asyncio.wait_for(waiting, 5)
-        assert not later.done()
-        disk.release()
-        await later

@@ -174,25 +174,6 @@ async def test_a_class_that_the_annotation_names_as_a_reply_cannot_be_sent_as_a_
     assert "front takes Ask; Told came" in refused["reason"]
 
 
-async def test_a_list_fans_out_in_order_and_none_ends_the_branch(world: MakeWorld) -> None:
-    made = world(
-        """
-        async def fan(payload: Ask, metadata: HandlerMetadata):
-            return [HandlerResponse(Ask("1"), to="sink"), HandlerResponse.respond(Told("2")),
-                    HandlerResponse(Ask("3"), to="sink")]
-
-        async def sink(payload: Ask, metadata: HandlerMetadata):
-            return None
-        """,
-        {"fan": {"peers": ["sink"]}, "sink": {}},
-    )
-    async with made.running(on_disk=False) as o:
-        outcome = await o.inject("fan", {"text": "x"}, wait=True)
-        sent = [(event.data["to"], event.data["from"]) for event in await o.events("message_sent")]
-    assert sent == [("fan", "console"), ("sink", "fan"), ("console", "fan"), ("sink", "fan")]
-    assert outcome.replies == ({"text": "2"},)
-
-
 ADDRESSED: list[tuple[list[str], str, str | None]] = [
     ([], "other", "not_a_peer"),
     ([], "console", "not_a_peer"),

@@ -153,35 +153,6 @@ async def test_nothing_comes_after_it_though_the_handler_swallows_its_cancellati
     assert events[-1].position == position
 
 
-async def test_nothing_comes_after_it_though_the_handler_blocks_in_its_own_thread(world: MakeWorld) -> None:
-    made = world(
-        """
-        import threading
-        BEGUN, GO, DONE = threading.Event(), threading.Event(), threading.Event()
-
-        def blocker(payload: Ask, metadata: HandlerMetadata):
-            BEGUN.set()
-            GO.wait(20)
-            DONE.set()
-            return HandlerResponse.respond(Told("too late"))
-
-        async def quick(payload: Ask, metadata: HandlerMetadata):
-            return HandlerResponse.respond(Told("on time"))
-        """,
-        {"blocker": {"blocking": True}, "quick": {}},
-    )
-    async with made.running() as o:
-        thread = (await o.inject("blocker", {"text": "x"})).thread_id
-        assert await asyncio.to_thread(play(o)["BEGUN"].wait, 10)
-        position = await kill(o, thread)
-        play(o)["GO"].set()
-        assert await asyncio.to_thread(play(o)["DONE"].wait, 10)
-        quick = await o.inject("quick", {"text": "x"}, wait=True)
-        events = await o.events(thread=thread)
-    assert events[-1].position == position
-    assert quick.replies == ({"text": "on time"},)
-
-
 @pytest.mark.parametrize("text", ["fine", "fails"])
 async def test_a_thread_that_has_ended_becomes_killed_too(world: MakeWorld, text: str) -> None:
     made = world(

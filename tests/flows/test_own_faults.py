@@ -5,8 +5,6 @@ from __future__ import annotations
 import pytest
 
 from organism.errors import LogUnavailable, StalePosition, Unavailable
-from organism.model.commands import PauseAgent
-from organism.pump import control
 from organism.pump.decision import Decision
 from organism.testing import Running
 from tests.flows.stage import at_gate, open_gate, stopping, until
@@ -49,22 +47,6 @@ async def test_it_counts_as_a_death_unless_it_was_the_log_s(world: MakeWorld, er
         o.tenant.broken(error)
         await until_begun_anew(o, life)
         assert o.pump.state.routing.messages[injected.message_id].deaths == deaths
-
-
-async def test_no_command_meanwhile_is_answered_by_the_state_that_was_given_up(world: MakeWorld) -> None:
-    async with world(ECHO, {"echo": {}}).running() as o:
-        life = o.pump.state.routing.life
-        decision = o.pump.state.decide(None)
-        control.pause_agent(decision, "echo")
-        o.pump.runtime.is_over = True  # so the pause comes not to the log
-        o.pump.write(decision)
-        assert o.tenant.recovering
-        with pytest.raises(LogUnavailable):
-            await o.do(PauseAgent(agent="echo"))
-        await until_begun_anew(o, life)
-        assert o.pump.state.routing.paused_agents == set()
-        await o.do(PauseAgent(agent="echo"))
-        assert len(await o.events("agent_paused")) == 1
 
 
 async def test_a_reload_meanwhile_is_refused_and_changes_nothing(world: MakeWorld) -> None:
