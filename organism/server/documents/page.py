@@ -47,8 +47,14 @@ def page(document: Schema) -> bytes:
         element("h1", f"{info['title']}: the API"),
         element("p", info["summary"]),
         element("p", *_marked(info["description"])),
-        element("p", *_links()),
-        element("nav", *(_entry(name, said) for name, said in operations)),
+        element("p", "For programs: ", _link("/openapi.json"), ", and for the socket ", _link("/asyncapi.json"), "."),
+        element(
+            "nav",
+            *(
+                element("div", _link(f"#{said['operationId']}", name), " ", *_marked(said["summary"]))
+                for name, said in operations
+            ),
+        ),
         *(_operation(name, said) for name, said in operations),
         element("h2", "Shapes"),
         *(_shape(name, schema) for name, schema in document["components"]["schemas"].items()),
@@ -62,12 +68,8 @@ def _operations(document: Schema) -> Iterator[tuple[str, Schema]]:
             yield f"{method.upper()} {path}", said
 
 
-def _links() -> Iterator[str]:
-    yield "For programs: "
-    yield element("a", "/openapi.json", href="/openapi.json")
-    yield ", and for the socket "
-    yield element("a", "/asyncapi.json", href="/asyncapi.json")
-    yield "."
+def _link(to: str, text: str = "") -> Html:
+    return element("a", text or to, href=to)
 
 
 def _marked(text: str) -> Iterator[str]:
@@ -76,36 +78,25 @@ def _marked(text: str) -> Iterator[str]:
         yield element("code", part) if at % 2 else part
 
 
-def _entry(name: str, said: Schema) -> Html:
-    return element("div", element("a", name, href=f"#{said['operationId']}"), " ", *_marked(said["summary"]))
-
-
 def _operation(name: str, said: Schema) -> Html:
     return element(
         "section",
         element("h2", name),
         element("p", *_marked(f"{said['summary']}. {said['description']}")),
-        *_table(_parameters(said)),
+        *_table(
+            (each["name"], each["in"], type_of(each["schema"]), each["description"]) for each in said["parameters"]
+        ),
         *_forms("Takes", said.get("requestBody", {})),
         *_answers(said["responses"]),
         id=said["operationId"],
     )
 
 
-def _parameters(said: Schema) -> Iterator[tuple[str, ...]]:
-    for parameter in said["parameters"]:
-        yield parameter["name"], parameter["in"], type_of(parameter["schema"]), parameter["description"]
-
-
 def _answers(responses: Schema) -> Iterator[Html]:
     """What is given with its example, then what is refused."""
-    refused = []
     for status, answer in responses.items():
-        if status < "400":
-            yield from _forms(status, answer)
-        else:
-            refused.append((status, answer["description"]))
-    yield from _table(refused)
+        yield from _forms(status, answer) if status < "400" else ()
+    yield from _table((status, answer["description"]) for status, answer in responses.items() if status >= "400")
 
 
 def _forms(title: str, answer: Schema) -> Iterator[Html]:

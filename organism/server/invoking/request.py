@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, Final, Literal, TypeVar
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import ConfigDict, Field, Strict, with_config
 from pydantic.config import JsonDict
@@ -43,7 +43,6 @@ _SAID_BY_USER: Final[JsonDict] = {"required": ["role"], "properties": {"role": {
 _TALK: Final = Field(min_length=1, max_length=MAX_MESSAGES, json_schema_extra={"contains": _SAID_BY_USER})
 
 Flag = Annotated[bool, Strict()] | None
-Value = TypeVar("Value")
 
 
 @with_config(_OPEN)
@@ -204,8 +203,8 @@ def _parsed(named: str | None, body: Any, *, is_ui: bool) -> InvokeBody | TurnBo
 
 def _flags(given: FlagsBody, accepted: str | None, headers: Mapping[bytes, bytes]) -> Flags:
     stream = None if accepted is None else accepted != JSON
-    trim = _of(headers, TRANSCRIPT, {"full": False, "last": True})
-    force = _of(headers, CONTROL, {"force": True})
+    trim = {"full": False, "last": True}.get(_header(headers, TRANSCRIPT).lower())
+    force = {"force": True}.get(_header(headers, CONTROL).lower())
     return Flags(
         stream=stream if given.stream is None else given.stream,
         trim=trim if given.trim is None else given.trim,
@@ -234,10 +233,6 @@ def _weight(said: str) -> float:
 
 def _header(headers: Mapping[bytes, bytes], name: bytes) -> str:
     return headers.get(name, b"").decode("latin-1").strip()
-
-
-def _of(headers: Mapping[bytes, bytes], name: bytes, values: Mapping[str, Value]) -> Value | None:
-    return values.get(_header(headers, name).lower())
 
 
 def _inputs(inputs: Inputs) -> tuple[str, dict[str, Any] | None, str, tuple[Said, ...]]:
