@@ -17,8 +17,7 @@ from organism.model.redact import Redactor
 
 Touched = tuple[str, int, int]
 """A stream, the first position of a unit that holds events of it, and the position of the last of them."""
-TypeSpan = tuple[str, int]
-"""A type of events, and a span that holds some."""
+TypeSpan = tuple[str, int]  # A type of events, and a span that holds some
 GENERATION_STREAMS: Final = 4096
 SAFE_FIELDS: Final = frozenset({"outcome", "kind", "effect", "why", "status", "type", "decision"})
 """Fields whose values are words of this program: they are never masked."""
@@ -31,9 +30,8 @@ TEXTLESS: Final = frozenset(
 class Heads:
     """Stream → position of its last event, those on their way to the disk included.
 
-    Two generations of at most ``GENERATION_STREAMS`` each bound the memory: what was not touched while the younger
-    one filled up is forgotten, unless it is not yet on the disk, where ``look_up(stream)`` finds it. A stream above
-    ``greatest`` was never written: ids rise with time, so most new threads need no look-up.
+    Two generations bound the memory: a stream that was not touched while the younger one filled up is forgotten once
+    it is on the disk, where ``look_up`` finds it. One above ``greatest`` was never written: ids rise with time.
     """
 
     __slots__ = ("_look_up", "_old", "_young", "committed", "greatest")
@@ -43,8 +41,7 @@ class Heads:
         self._young: dict[str, int] = {}
         self._old: dict[str, int] = {}
         self.greatest = ""
-        self.committed = 0
-        """Every event up to this position is on the disk, where it can be looked up."""
+        self.committed = 0  # the last position on the disk, where streams can be looked up
 
     def check(self, expect: Mapping[str, int | Unit]) -> None:
         """Raise ``StalePosition`` if any stream has moved on since."""

@@ -27,20 +27,15 @@ from organism.log.verify import before_last_commit, defined_wrongly, meta_mac, o
 
 T = TypeVar("T")
 Done = Callable[[Batch, Exception | None], None]
-Since = Callable[[Connection], int]
-"""Gives the position up to which a log was verified before."""
+Since = Callable[[Connection], int]  # Gives the position up to which a log was verified before
 ANCHOR_SECONDS: Final = 0.2
-FULL_WAL_BYTES: Final = 8 << 20
-"""So much is written before the WAL is moved into the database while commits go on."""
-USED_WAL_BYTES: Final = 256 << 10
-"""A log that has written so much gets room for the rest."""
+FULL_WAL_BYTES: Final = 8 << 20  # then the WAL is moved into the database while commits go on
+USED_WAL_BYTES: Final = 256 << 10  # then the WAL gets room for the rest
 ROOM_PORTION_BYTES: Final = 1 << 20
-IDLE_WAL_BYTES: Final = 1 << 20
-"""So much is enough when nothing waits."""
+IDLE_WAL_BYTES: Final = 1 << 20  # as FULL_WAL_BYTES, when nothing waits
 FIRST_RETRY_SECONDS: Final = 0.1
 LAST_RETRY_SECONDS: Final = 5.0
-MOST_APART: Final = 4
-"""So many reads may have a thread of their own at once; further ones wait."""
+MOST_APART: Final = 4  # reads at once in threads of their own
 SHOWN_DAMAGES: Final = 3
 _SQL: Final = statements("log.sql")
 

@@ -23,10 +23,8 @@ from organism.errors import OrganismError
 T = TypeVar("T")
 Parameters = Sequence[Any]
 Done = Callable[[Any, Exception | None], None]
-Explain = Callable[[Exception], Exception]
-"""Gives the error that a caller of the log gets for one of the driver's."""
-SQLITE_VERSION: Final[str] = dbapi2.sqlite_version
-"""That of the driver, not Python's."""
+Explain = Callable[[Exception], Exception]  # Gives the error that a caller of the log gets for one of the driver's
+SQLITE_VERSION: Final[str] = dbapi2.sqlite_version  # That of the driver, not Python's
 _STATEMENT_HEAD: Final = re.compile(r"^-- (\w+): .*\n", re.MULTILINE)
 SETTINGS: Final = (
     "PRAGMA trusted_schema = OFF",
@@ -34,12 +32,10 @@ SETTINGS: Final = (
     "PRAGMA mmap_size = 0",
     "PRAGMA wal_autocheckpoint = 0",
 )
-QUICK_SECONDS: Final = 0.002
-"""The processor time that a read in the loop's thread may take."""
+QUICK_SECONDS: Final = 0.002  # The processor time that a read in the loop's thread may take
 WAIT_SECONDS: Final = 0.01
 """The time that it may take in all, waiting for the disk or the interpreter's lock included."""
-LOOK_STEPS: Final = 1000
-"""Steps of a statement, some ten microseconds, between two looks at the clock."""
+LOOK_STEPS: Final = 1000  # Steps of a statement, some ten microseconds, between two looks at the clock
 NEVER: Final = float("inf")
 
 
@@ -236,9 +232,8 @@ class TakesTime(Exception):
 class LoopReader:
     """A connection of the loop's own thread, for reads that are over before another thread would have woken up.
 
-    A read in another thread waits for that thread, then for the interpreter's lock, then for the loop: with a busy
-    loop that is milliseconds, and a page of fifty rows takes a tenth of one. How long a read takes is not known
-    beforehand, so it is begun here and interrupted when its time is over; another thread then does it again.
+    With a busy loop a read in another thread takes milliseconds, a page of fifty rows here a tenth of one. How long it
+    takes is not known beforehand: a read that is interrupted here is done again by another thread.
     """
 
     def __init__(self, connect: Callable[[], Connection], driver: Pysqlite, explain: Explain) -> None:

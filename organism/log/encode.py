@@ -29,36 +29,27 @@ import orjson
 from organism.errors import ContentDamaged, LogDamaged
 from organism.model.events import ORGANISM_STREAM, SCHEMA_VERSION, Actor, Content, Event, Unit
 
-GENESIS: Final = bytes(32)
-"""The hash before the first commit."""
+GENESIS: Final = bytes(32)  # The hash before the first commit
 DIGEST_BYTES: Final = 32
 SALT_BYTES: Final = 16
 
-RandomBytes = Callable[[int], bytes]
-"""So many random bytes; ``os.urandom`` but in tests."""
+RandomBytes = Callable[[int], bytes]  # `os.urandom`, but in tests
 UNIT_FIELDS: Final = 8
-SHARED_FIELDS: Final = 2
-"""So many fields has an event that shares all else with its unit."""
-SEAL: Final = "content"
-"""The field of an event's data that holds the digest of its content."""
-OWNER: Final = "content_owner"
-"""The field that names the content's owner, where it is not the event's thread."""
+SHARED_FIELDS: Final = 2  # of an event that shares all else with its unit
+SEAL: Final = "content"  # The field of an event's data that holds the digest of its content
+OWNER: Final = "content_owner"  # The field that names the content's owner, where it is not the event's thread
 REMEDY: Final = "Run `organism log verify --data DIR` to see how far it is whole, then restore a backup."
-SealedContent = tuple[int, str, bytes, bytes, bytes]
-"""Position, owner, salt, JSON, XML."""
-ContentRow = Sequence[Any]
-"""Owner, salt, JSON, XML, and the position of the event that says it was erased, else None."""
+SealedContent = tuple[int, str, bytes, bytes, bytes]  # Position, owner, salt, JSON, XML
+ContentRow = Sequence[Any]  # Owner, salt, JSON, XML, and the position of the event that says it was erased, else None
 EventAt = Callable[[int], Event | None]
 """The event at a position, checked against its unit's digest; None if there is none."""
-ERASURE: Final = "content_erased"
-"""The event that says whose content was erased, by its field ``owner``."""
+ERASURE: Final = "content_erased"  # The event that says whose content was erased, by its field `owner`
 MISSING: Final = "is missing, and no event says that it was erased"
 
 Data = dict[str, Any]
 UpcastSteps = Mapping[int, Mapping[str, Callable[[Data], Data]]]
 """``steps[n]`` lifts each type's data from version n to n + 1; a type that is not named there did not change."""
-STEPS: Final[UpcastSteps] = MappingProxyType({})
-"""Version 1 is the first: there is nothing to lift yet."""
+STEPS: Final[UpcastSteps] = MappingProxyType({})  # Version 1 is the first: there is nothing to lift yet
 
 
 def chain_key(secret: bytes, tenant: str) -> bytes:
@@ -122,10 +113,9 @@ def lift(version: int, kind: str, data: Data, steps: UpcastSteps = STEPS, presen
 
 
 def encode(unit: Unit, first: int, salts: Salts) -> tuple[bytes, list[SealedContent], dict[str, int]]:
-    """Give the unit's events their positions and what they share with it, and seal their contents.
+    """Give the unit's events their positions and what they share with it, and seal their contents, in one walk.
 
-    Gives the row, the contents, and each stream that the unit touches with the position of its last event there.
-    One walk over the events does it all, since each message pays for it.
+    Returns the row, the contents, and each stream that the unit touches with the position of its last event there.
     """
     thread, cause, correlation = unit.thread_id, unit.cause, unit.correlation
     contents: list[SealedContent] = []

@@ -32,14 +32,10 @@ ColumnRow = tuple[Any, ...]
 Fold = Callable[[dict[str, Any], Sequence[Event]], None]
 """Changes rows as the events of a unit say. ``rows[key]`` is the row before, or None for one that is not there; it may
 be changed in place or set. Rows of a model that is ``shown`` are only set, to a ``ColumnRow``."""
-Keys = Callable[[Event], Sequence[str]]
-"""The keys of the rows that an event touches."""
-KEY: Final = "key"
-"""The column of ``Shown`` that is the row's key."""
-CHANGED: Final = "changed"
-"""``Query.order_by`` for rows in the order of their last change."""
-SPAN_EVENTS: Final = 1024
-"""The index of types says of spans of so many positions which types of events they hold."""
+Keys = Callable[[Event], Sequence[str]]  # The keys of the rows that an event touches
+KEY: Final = "key"  # The column of `Shown` that is the row's key
+CHANGED: Final = "changed"  # `Query.order_by` for rows in the order of their last change
+SPAN_EVENTS: Final = 1024  # the index of types says which types a span of positions holds
 
 
 def span_of(position: int) -> int:
@@ -73,13 +69,10 @@ class ReadModel:
 
     ``types`` are those of the events that ``fold`` looks at. A new ``version`` has all rows made again from the log.
     ``columns`` names the fields to search or sort by, with their SQL type; ``indexes`` lists tuples of columns.
-    ``text_in`` names another model and its column that holds this model's keys: a text is found in a row if it is in
-    the content of one of those rows.
-    ``with_content`` completes each public row by ``"payload"``: the content JSON of the event at ``row["position"]``,
-    ``{"erased": true}`` after its erasure.
-    ``is_live``: there are few rows and nearly every event changes one, so the engine keeps all of them in memory.
-    ``shown``, of a model with content whose rows never change: the public row is made of its key and columns alone.
-    The engine stores only these, at the row's ``"position"``, and makes the JSON when it is read.
+    ``text_in``: (model, column) of rows whose content is searched for a text; the column holds this model's keys.
+    ``with_content`` adds ``"payload"``: the content JSON of the event at ``row["position"]``, or ``{"erased": true}``.
+    ``is_live``: all rows, which are few and changed by nearly every event, are kept in memory.
+    ``shown``, of a model with content whose rows never change: only key and columns are stored, JSON is made of them.
     """
 
     name: str
@@ -103,12 +96,10 @@ class ReadModel:
 
 @dataclass(frozen=True, slots=True)
 class Where:
-    """One condition on a column.
+    """One condition on a column, or on one of the columns ``any_of``.
 
-    ``op`` is ``=``, ``<``, ``<=``, ``>``, ``>=``, ``in`` (a list) or ``has`` (a name in a list column).
-
-    A *list column* holds names joined and enclosed by ``|``, as ``|console|greeter|``. ``any_of`` makes the condition
-    hold if it holds for one of these columns instead of ``column``.
+    ``op`` is ``=``, ``<``, ``<=``, ``>``, ``>=``, ``in`` (a list) or ``has`` (a name in a list column, which holds
+    names joined and enclosed by ``|``, as ``|console|greeter|``).
     """
 
     column: str
@@ -134,9 +125,8 @@ Place = tuple[Any, str]
 class Query:
     """A page of a read model's rows, ``at`` a position if one is given (L10).
 
-    Rows whose value of ``order_by`` is the same stand in the order of their keys. The page begins behind the place
-    ``after``, whether a row stands there or not, and passes over ``offset`` rows.
-    ``text`` finds a text in the content of ``with_content`` models, and of those that a model names by ``text_in``.
+    Ties of ``order_by`` are broken by the key. The page begins behind the place ``after``, whether a row is there or
+    not, and skips ``offset`` rows. ``text`` is searched for in contents (``with_content``, ``text_in``).
     """
 
     where: tuple[Where, ...] = ()
@@ -152,10 +142,9 @@ class Query:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """``rows`` is one JSON array of ``count`` finished rows, as bytes.
+    """``rows`` is one JSON array of ``count`` of the ``total`` rows that match, ``before`` of which come before it.
 
-    ``total`` rows match, and ``before`` of them stand before the page; ``last`` is the place of its last row, None if
-    it is empty.
+    ``last`` is the place of its last row, None if it is empty.
     """
 
     rows: bytes
@@ -224,11 +213,9 @@ class History(Protocol):
         """Events with after < position ≤ until, in order (or newest first); at most ``limit``."""
 
     def follow(self, after: int, wanted: EventFilter | None = None) -> AsyncIterator[list[Event]]:
-        """Lists of events after ``after``: the past first, then each commit's as it becomes known.
+        """Lists of events after ``after``: the past first, then each commit's, until the log closes.
 
-        Ends when the log closes.
-
-        A list may be empty: it says that the positions up to the head passed the filter by.
+        An empty list says that no event up to the head passes the filter.
         """
 
     async def row(self, model: str, key: str, at: int | None = None) -> bytes | None:
@@ -252,7 +239,7 @@ class History(Protocol):
     async def contents(self, digests: Mapping[int, str]) -> dict[int, tuple[bytes, bytes]]:
         """(json, xml) by position; what was erased is missing. ``digests`` are what the events carry as ``content``.
 
-        ``content`` has to read the event's whole unit to learn its digest, which may hold ten thousand events.
+        Cheaper than ``content``, which reads the event's whole unit for its digest.
         """
 
     async def fold(self, after: int, apply: Callable[[Event], object]) -> None:

@@ -20,8 +20,7 @@ from organism.log.rebuild import REBUILD, row_damage
 from organism.log.verify import BEFORE_ALL, rows_after, verify
 from organism.model.ids import DEFAULT_TENANT
 
-TRUTH: Final = ("meta", "units", "content")
-"""The tables that nothing else could be made of again."""
+TRUTH: Final = ("meta", "units", "content")  # The tables that nothing else could be made of again
 _SQL: Final = statements("log.sql")
 
 

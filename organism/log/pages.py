@@ -14,14 +14,10 @@ from organism.log.tables import column_of, field_of, fill, of_model, table_of, t
 from organism.log.units import Units
 from organism.log.versions import FOREVER, VERSION_BITS, Version, Written, first_version, folded_row
 
-Statement = tuple[str, list[Any]]
-"""SQL and its parameters."""
-StoredRow = tuple[bytes, bytes]
-"""The public JSON of a row, completed by its payload, and the private JSON."""
-NOW: Final = (FOREVER >> VERSION_BITS) - 1
-"""A position after every event: what stands there stands now."""
-VERSION: Final = "r.version"
-"""What rows in the order of their last change are sorted by."""
+Statement = tuple[str, list[Any]]  # SQL and its parameters
+StoredRow = tuple[bytes, bytes]  # The public JSON of a row, completed by its payload, and the private JSON
+NOW: Final = (FOREVER >> VERSION_BITS) - 1  # A position after every event: what stands there stands now
+VERSION: Final = "r.version"  # What rows in the order of their last change are sorted by
 COMPARISONS: Final[Mapping[str, Callable[[Any, Any], bool]]] = {
     "=": operator.eq,
     "<": operator.lt,

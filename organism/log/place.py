@@ -30,8 +30,7 @@ OPEN_TO_OTHERS: Final = stat.S_IWGRP | stat.S_IRWXO
 """A key file must not have these: a group may read it, as it does where an orchestrator mounts secrets."""
 KEY_BYTES: Final = 32
 TIMELINE_BYTES: Final = 16
-ANCHOR_BYTES: Final = 512
-"""One sector, so that a power cut leaves the old anchor or the new one."""
+ANCHOR_BYTES: Final = 512  # One sector, so that a power cut leaves the old anchor or the new one
 SQLITE_ENDINGS: Final = ("", "-wal", "-shm")
 CACHE_PRAGMA: Final = "PRAGMA cache_size = -2048"
 """A log grows at its end: a larger cache would hold pages that are not asked for again."""

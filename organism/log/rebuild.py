@@ -24,8 +24,7 @@ from organism.log.versions import RowVersions
 from organism.model.events import Event
 
 REBUILD: Final = "`organism log rebuild` has all rows made again"
-ANY_KEY: Final = "\U0010ffff"
-"""No key is above it, so every row is looked up."""
+ANY_KEY: Final = "\U0010ffff"  # No key is above it, so every row is looked up
 _LOG: Final = statements("log.sql")
 
 

@@ -23,8 +23,7 @@ from organism.model.events import Event
 
 SNAPSHOTS_KEPT: Final = 2
 _SQL: Final = statements("log.sql")
-CHECKPOINT: Final = "live"
-"""The name of the checkpoints among the snapshots."""
+CHECKPOINT: Final = "live"  # The name of the checkpoints among the snapshots
 CHECKPOINT_EVENTS: Final = 4096
 """From one checkpoint to the next: about so many events at most are folded to see the rows as of any position."""
 

@@ -38,8 +38,7 @@ from organism.model.ids import DEFAULT_TENANT
 from organism.model.redact import Redactor
 
 T = TypeVar("T")
-Refusal = Callable[[], OrganismError]
-"""Makes the error that a refused unit gets."""
+Refusal = Callable[[], OrganismError]  # Makes the error that a refused unit gets
 EARLY_UNITS: Final = 32
 """So many units do not wait for the end of the loop's iteration: the disk works on them while the rest is made."""
 LOOK_AGAIN_SECONDS: Final = 0.1

@@ -17,12 +17,9 @@ from organism.log.encode import DIGEST_BYTES, SALT_BYTES
 from organism.log.log import KEY, ReadModel, Shown
 from organism.log.versions import Changes
 
-LAYOUT: Final = 7
-"""Changes with what this file and tables.sql make of a model."""
-POSITION: Final = "position"
-"""The column by which the rows of a model lie that says how they are shown."""
-FIELDS_BEGIN: Final = 7
-"""The place of the first declared field in a version of a commit."""
+LAYOUT: Final = 7  # Changes with what this file and tables.sql make of a model
+POSITION: Final = "position"  # The column by which the rows of a model lie that says how they are shown
+FIELDS_BEGIN: Final = 7  # The place of the first declared field in a version of a commit
 PAGE_BYTES: Final = 4096
 PAGES_OF_A_COMMIT: Final = 3
 """What a commit writes beside its own bytes: the pages that it shares with its neighbours."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Final
@@ -20,10 +20,6 @@ END: Final = (1 << 63) - 1
 PORTION_UNITS: Final = 512
 FOLD_UNITS: Final = 2048
 _SQL: Final = statements("log.sql")
-
-
-Fetch = Callable[[int, int], list[tuple[Any, ...]]]
-"""(low, high) → the next portion of units that hold positions from low to high."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,12 +119,9 @@ class Units:
         return [(first, body) for first, _, body in rows]
 
     def _portions(self, span: Span, wanted: EventFilter) -> Iterator[list[Event]]:
-        fetch = self._of_streams(span, wanted) if wanted.threads else self._of_all(span)
         low, high = span.after + 1, span.until
         while low <= high:
-            rows = fetch(low, high)
-            if wanted.threads and wanted.types:
-                rows = _naming(rows, wanted.types)
+            rows = self._rows(span, wanted, low, high)
             events = self._decode(rows[::-1] if span.is_reverse else rows)
             if not wanted.threads:
                 _check_dense(events, low, high, is_reverse=span.is_reverse)
@@ -140,16 +133,15 @@ class Units:
             else:
                 low = events[-1].position + 1
 
-    def _of_all(self, span: Span) -> Fetch:
-        sql = _SQL["units_down" if span.is_reverse else "units_up"]
-        portion = min(span.limit, PORTION_UNITS)
-        return lambda low, high: self.connection.execute(sql, (low, high, portion)).fetchall()
-
-    def _of_streams(self, span: Span, wanted: EventFilter) -> Fetch:
-        sql = _SQL["streams_down" if span.is_reverse else "streams_up"]
-        portion = PORTION_UNITS if wanted.types else min(span.limit, PORTION_UNITS)
+    def _rows(self, span: Span, wanted: EventFilter, low: int, high: int) -> list[tuple[Any, ...]]:
+        """The next portion of units that hold positions from low to high."""
+        direction, portion = "down" if span.is_reverse else "up", min(span.limit, PORTION_UNITS)
+        if not wanted.threads:
+            return self.connection.execute(_SQL[f"units_{direction}"], (low, high, portion)).fetchall()
         names = orjson.dumps(wanted.threads).decode()
-        return lambda low, high: self.connection.execute(sql, (names, low, high, portion)).fetchall()
+        values = (names, low, high, PORTION_UNITS if wanted.types else portion)
+        rows = self.connection.execute(_SQL[f"streams_{direction}"], values).fetchall()
+        return _naming(rows, wanted.types) if wanted.types else rows
 
     def _decode(self, rows: Sequence[tuple[Any, ...]]) -> list[Event]:
         events: list[Event] = []
@@ -188,15 +180,10 @@ def _naming(rows: list[tuple[Any, ...]], types: Sequence[str]) -> list[tuple[Any
 
 def _check_dense(events: Sequence[Event], low: int, high: int, *, is_reverse: bool) -> None:
     """Raise ``LogDamaged`` if a unit is missing between, or where the portion has to begin."""
-    wanted = high if is_reverse else low
-    missing = None
-    if not events:
-        missing = (low, high)
-    elif is_reverse and events[-1].position < wanted:
-        missing = (events[-1].position + 1, wanted)
-    elif not is_reverse and events[0].position > wanted:
-        missing = (wanted, events[0].position - 1)
-    elif events[-1].position - events[0].position + 1 != len(events):
-        missing = next((a.position + 1, b.position - 1) for a, b in pairwise(events) if b.position != a.position + 1)
-    if missing is not None:
+    found = [event.position for event in events]
+    begin = low if not (events and is_reverse) else found[0]
+    end = high if not events or is_reverse else found[-1]
+    begin, end = min([begin, *found[:1]]), max([end, *found[-1:]])
+    if end - begin + 1 != len(found):
+        missing = next((a + 1, b - 1) for a, b in pairwise([begin - 1, *found, end + 1]) if b != a + 1)
         raise LogDamaged(f"The positions {missing[0]} to {missing[1]} are missing. {REMEDY}")

@@ -16,8 +16,7 @@ from organism.log.log import Verification
 from organism.log.place import Anchor
 from organism.log.units import Units
 
-LAYOUT: Final = 2
-"""The layout of the tables in schema.sql."""
+LAYOUT: Final = 2  # The layout of the tables in schema.sql
 PORTION_UNITS: Final = 2048
 BEFORE_ALL: Final = -(1 << 63)
 _SQL: Final = statements("log.sql")

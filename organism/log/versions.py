@@ -17,8 +17,7 @@ from organism.errors import OrganismError
 from organism.log.log import ColumnRow, ReadModel, Row
 from organism.model.events import Event
 
-FOREVER: Final = (1 << 63) - 1
-"""``until`` of a version that stands."""
+FOREVER: Final = (1 << 63) - 1  # `until` of a version that stands
 VERSION_BITS: Final = 20
 """A version's number is the position from which on it stands, and behind that so many bits that tell apart what one
 unit makes. So versions in order of their numbers are rows in order of their last change."""
@@ -27,8 +26,7 @@ GENERATION_ROWS: Final = 512
 Written = tuple[bytes, bytes, int, Sequence[Any]]
 """A row as it is stored: its public JSON; its private JSON (empty if there is none); the position of the event whose
 content completes it (0 for a model without content); the values of its declared columns."""
-Version = tuple[int, Row | None]
-"""The number of the newest version of a row, and the row; None: it ended."""
+Version = tuple[int, Row | None]  # The number of the newest version of a row, and the row; None: it ended
 LoadVersion = Callable[[str, str], Version | None]
 """(model, key) → the newest committed version, or None if there never was one."""
 
@@ -37,11 +35,9 @@ LoadVersion = Callable[[str, str], Version | None]
 class Changes:
     """What a batch adds to one model: versions of rows, rows of a model that is ``shown``, and what they end."""
 
-    versions: list[tuple[int, str, Written]] = field(default_factory=list)
-    """(number, key, row) of new versions."""
+    versions: list[tuple[int, str, Written]] = field(default_factory=list)  # (number, key, row) of new versions
     shown: list[ColumnRow] = field(default_factory=list)
-    ended: list[tuple[int, int]] = field(default_factory=list)
-    """(number, until) of versions that stand no more."""
+    ended: list[tuple[int, int]] = field(default_factory=list)  # (number, until) of versions that stand no more
 
 
 class Rows(dict[str, Any]):
@@ -68,11 +64,7 @@ class _TouchedRows(dict[str, Any]):
 
 
 class CurrentRows:
-    """The rows of one model touched lately, as of the last unit taken in; others are loaded.
-
-    Two generations bound the memory. What is not committed yet is never forgotten, since it could not be loaded.
-    A key above ``greatest`` was never written: ids rise with time, so most new rows need no look-up.
-    """
+    """The rows of one model touched lately, as of the last unit taken in; others are loaded (as ``batch.Heads``)."""
 
     __slots__ = ("_load", "_old", "_young", "greatest", "model")
 

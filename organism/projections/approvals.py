@@ -76,10 +76,8 @@ APPROVALS = ReadModel(
 # Confirmations (S22). A token is known by its hash alone. One that has ended is kept for a while, so that a late use
 # hears why.
 
-MOST_OPEN: Final = 16
-"""So many may be open in a thread; one more makes the oldest worth nothing."""
-KEPT_US: Final = 600_000_000
-"""So long after its end it is told what became of it."""
+MOST_OPEN: Final = 16  # in a thread; one more makes the oldest worthless
+KEPT_US: Final = 600_000_000  # after its end, to say what became of it
 
 
 class Confirmation(NamedTuple):

@@ -203,28 +203,22 @@ def _thread_created(state: Routing, event: Event) -> None:
 
 
 def _thread_reopened(state: Routing, event: Event) -> None:
-    thread = Thread(event.thread or "")
-    thread.failed = event.data.get("failed", 0)
-    thread.reason = event.data.get("reason", "")
-    thread.paused = event.data.get("paused", False)
-    thread.parent = event.data.get("parent")
-    thread.todos = {name: dict(todo) for name, todo in event.data.get("todos", {}).items()} or None
-    state.threads[thread.id] = thread
+    _thread_created(state, event)
+    thread, data = state.threads[event.thread or ""], event.data
+    thread.failed = data.get("failed", 0)
+    thread.reason = data.get("reason", "")
+    thread.paused = data.get("paused", False)
+    thread.todos = {name: dict(todo) for name, todo in data.get("todos", {}).items()} or None
 
 
 def _thread_ended(state: Routing, event: Event) -> None:
     state.threads.pop(event.thread or "", None)
 
 
-def _thread_paused(state: Routing, event: Event) -> None:
-    state.threads[event.thread or ""].paused = True
-    state.hold(event.at)
-
-
-def _thread_resumed(state: Routing, event: Event) -> None:
+def _thread_paused_or_resumed(state: Routing, event: Event) -> None:
     thread = state.threads.get(event.thread or "")
     if thread is not None:
-        thread.paused = False
+        thread.paused = event.type == "thread_paused"
         state.hold(event.at)
 
 
@@ -239,14 +233,10 @@ def _agent_resumed(state: Routing, event: Event) -> None:
     state.hold(event.at)
 
 
-def _organism_paused(state: Routing, event: Event) -> None:
-    state.paused = True
-    state.hold(event.at)
-
-
-def _organism_resumed(state: Routing, event: Event) -> None:
-    state.paused = False
-    state.short_lives = 0
+def _organism_paused_or_resumed(state: Routing, event: Event) -> None:
+    state.paused = event.type == "organism_paused"
+    if not state.paused:
+        state.short_lives = 0
     state.hold(event.at)
 
 
@@ -279,7 +269,8 @@ def _step_started(state: Routing, event: Event) -> None:
     data = event.data
     message = state.messages[data["message"]]
     if "unknown" in data:
-        _mark_unknown(message, data["step"])
+        if message.steps is not None:
+            message.steps[data["step"]].unknown = True
         return
     step = Step(message, data["step"], data["kind"], data["input"])
     step.effect = data.get("effect", "")
@@ -291,11 +282,6 @@ def _step_started(state: Routing, event: Event) -> None:
     message.steps[step.number] = step
     if step.number == CONSENT:
         state.hold(event.at)
-
-
-def _mark_unknown(message: Message, number: int) -> None:
-    if message.steps is not None:
-        message.steps[number].unknown = True
 
 
 def _step_recorded(state: Routing, event: Event) -> None:
@@ -365,12 +351,12 @@ FOLDS: Final[dict[str, Callable[[Routing, Event], None]]] = {
     "thread_completed": _thread_ended,
     "thread_failed": _thread_ended,
     "thread_killed": _thread_ended,
-    "thread_paused": _thread_paused,
-    "thread_resumed": _thread_resumed,
+    "thread_paused": _thread_paused_or_resumed,
+    "thread_resumed": _thread_paused_or_resumed,
     "agent_paused": _agent_paused,
     "agent_resumed": _agent_resumed,
-    "organism_paused": _organism_paused,
-    "organism_resumed": _organism_resumed,
+    "organism_paused": _organism_paused_or_resumed,
+    "organism_resumed": _organism_paused_or_resumed,
     "organism_started": _organism_started,
     "organism_stopped": _organism_stopped,
     "step_started": _step_started,

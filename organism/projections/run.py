@@ -16,8 +16,7 @@ from organism.model.run import RunEntry
 
 Message = dict[str, Any]
 EVENT_PREFIX: Final = "run_"
-OWN_FIELDS: Final = ("id", "stopReason")
-"""What an entry says without content."""
+OWN_FIELDS: Final = ("id", "stopReason")  # What an entry says without content
 ERASED: Final = b'{"erased":true}'
 
 

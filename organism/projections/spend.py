@@ -17,8 +17,7 @@ from organism.model.money import NOTHING, plain
 from organism.model.times import iso
 
 DAY_US: Final = 86_400_000_000
-ROOM: Final = 256
-"""So many runs and threads are kept before those that are over are looked for."""
+ROOM: Final = 256  # So many runs and threads are kept before those that are over are looked for
 
 
 class Amount(NamedTuple):
