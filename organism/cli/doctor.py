@@ -144,7 +144,7 @@ def _numbers(version: str) -> tuple[int, ...]:
 def _config(options: Doctor) -> Finding:
     try:
         with redirect_stdout(sys.stderr):  # handlers are imported, and may print
-            ship = unasked(VERSION, options.config)
+            ship = unasked(VERSION)
             settings = load(options.config, check_payload=payload_check(), ship=ship, bundled=BUNDLED_AGENTS)
     except ConfigInvalid as error:
         return Finding(str(options.config), _config_faults(error))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Final, TypeVar
@@ -22,7 +22,7 @@ from organism.config.listeners import ListenerReader, names_used
 from organism.config.models import read_models, served_models
 from organism.config.modules import Importer
 from organism.config.settings import Charter, Limits, Retry, Settings, Ship
-from organism.config.tools import Tools, read_tools
+from organism.config.tools import McpServer, read_tools
 from organism.config.yaml import read_yaml
 from organism.errors import ConfigInvalid
 
@@ -82,7 +82,7 @@ def load(
     *,
     check_payload: CheckPayload,
     imports: Importer | None = None,
-    ship: Ship = lambda _: (),
+    ship: Ship = lambda *_: (),
     bundled: Path | None = None,
 ) -> Settings:
     """Read the file and the files of agents, and import what they name.
@@ -108,7 +108,7 @@ def load(
     models = served_models(read_models(root, folder), files)
     with importer.fresh(folder, prefixes or ()) as modules:
         code = Code(modules, prefixes, check_payload)
-        listeners = ListenerReader(ship(tools), files, models, limits, code).read(root)
+        listeners = ListenerReader(ship(tools, names_used(root, files)), files, models, limits, code).read(root)
         code.complete()
         faults.refuse_if_any()
     read = (text.encode(), b"\0", code.digest(), files.digest, (charter.text or "").encode())
@@ -133,17 +133,15 @@ def load(
     )
 
 
-def foresee(path: Path, bundled: Path | None = None) -> tuple[Tools, frozenset[str]]:
-    """Of a file that names MCP servers: what it says of tools, and every name in it. ``load`` tells what is wrong."""
+def mcp_servers(path: Path) -> Mapping[str, McpServer]:
+    """The MCP servers that a file names: they are asked before all else is read. What is wrong is told by ``load``."""
     faults = Faults(path.name)
     try:
         if "mcp" not in path.read_text("utf-8", "replace"):  # most files: so they are not read twice
-            return Tools(), frozenset()
-        _, root = _read(path, faults)
+            return {}
+        return read_tools(_read(path, faults)[1]).mcp
     except (ConfigInvalid, OSError):
-        return Tools(), frozenset()
-    files = read_agent_files(path.parent.resolve(), bundled, faults)
-    return read_tools(root), names_used(root, files)
+        return {}
 
 
 def _read(path: Path, faults: Faults) -> tuple[str, Section]:

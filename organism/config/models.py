@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from typing import Final
 
@@ -76,19 +77,14 @@ def _wrong_script(model: Model, folder: Path, *, is_given: bool) -> str | None:
 
 
 def _circles(ways: Mapping[str, Sequence[str]]) -> Iterator[list[str]]:
-    """Each way whose last step leads back to its first; walked without recursion, each step once."""
-    done: set[str] = set()
-    for start in ways:
-        ahead = {} if start in done else {start: iter(ways[start])}  # where we stand, with the steps that are left
-        done.add(start)
-        while ahead:
-            here = next(reversed(ahead))
-            step = next(ahead[here], None)
-            if step is None:
-                del ahead[here]
-            elif step in ahead:
-                way = list(ahead)
-                yield way[way.index(step) :]
-            elif step not in done:
-                done.add(step)
-                ahead[step] = iter(ways[step])
+    """Ways whose last step leads back to their first: one for each circle that has to be cut."""
+    left = {name: list(others) for name, others in ways.items()}
+    while True:
+        try:
+            TopologicalSorter(left).prepare()
+        except CycleError as error:
+            way: list[str] = error.args[1][:0:-1]
+            yield way
+            left[way[-1]].remove(way[0])
+        else:
+            return

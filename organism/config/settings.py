@@ -6,7 +6,7 @@ fields are the ones that ``load`` enforces; ``REQUIRED`` names the keys that mus
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from inspect import cleandoc
@@ -251,8 +251,8 @@ class ShippedTool:
         return self.says or cleandoc(self.payload_class.__doc__ or "")
 
 
-Ship = Callable[[Tools], Sequence[ShippedTool]]
-"""Gives the shipped tools, as ``tools`` of an organism.yaml sets them."""
+Ship = Callable[[Tools, Collection[str]], Sequence[ShippedTool]]
+"""Gives the shipped tools, as ``tools`` of an organism.yaml sets them and for every name that it uses."""
 
 
 @dataclass(frozen=True, slots=True)

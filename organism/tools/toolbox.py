@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from organism.config.load import foresee
+from organism.config.load import mcp_servers
 from organism.config.settings import Handler, Settings, Ship, ShippedTool
 from organism.config.tools import McpServer, Tools
 from organism.errors import ConfigInvalid
@@ -23,32 +23,25 @@ if TYPE_CHECKING:
     from organism.tools.mcp.hub import Hub
 
 
-def shipped(release: str) -> Ship:
-    """Gives the shipped tools of this release, as ``tools`` of an organism.yaml sets them."""
+def _own(release: str, tools: Tools) -> list[ShippedTool]:
+    table = (
+        calculator.TOOL,
+        current_datetime.TOOL,
+        *wikipedia.tools(tools),
+        http_fetch.tool(tools),
+        *key_value.TOOLS,
+    )
+    return [replace(tool, release=release) for tool in table]
 
-    def ship(tools: Tools) -> Sequence[ShippedTool]:
-        table = (
-            calculator.TOOL,
-            current_datetime.TOOL,
-            *wikipedia.tools(tools),
-            http_fetch.tool(tools),
-            *key_value.TOOLS,
-        )
-        return [replace(tool, release=release) for tool in table]
+
+def unasked(release: str) -> Ship:
+    """Gives the shipped tools of this release, and those of MCP servers without asking any server."""
+
+    def ship(tools: Tools, named: Collection[str]) -> Sequence[ShippedTool]:
+        served = (tool for name, server in tools.mcp.items() for tool in guessed(name, server, named))
+        return [*_own(release, tools), *served]
 
     return ship
-
-
-def unasked(release: str, config: Path) -> Ship:
-    """The same with the tools of MCP servers that a file names, without asking any server."""
-    _, named = foresee(config)
-    ship = shipped(release)
-
-    def ship_all(tools: Tools) -> Sequence[ShippedTool]:
-        served = (tool for name, server in tools.mcp.items() for tool in guessed(name, server, named))
-        return [*ship(tools), *served]
-
-    return ship_all
 
 
 def _bound(tools: Tools, net: Net, log: History) -> Mapping[str, Handler]:
@@ -74,11 +67,10 @@ class Toolbox:
     """
 
     def __init__(self, release: str, net: Net, make_hub: Callable[[], Hub]) -> None:
-        self._shipped = shipped(release)
+        self._release = release
         self._net = net
         self._make_hub = make_hub
         self._hub: Hub | None = None
-        self._named: frozenset[str] = frozenset()
         self._in_force: Mapping[str, McpServer] = {}
 
     async def prepare(self, config: Path) -> None:
@@ -86,10 +78,9 @@ class Toolbox:
 
         Raises ``ConfigInvalid`` if it names some and the extra is not installed.
         """
-        tools, self._named = foresee(config)
-        if tools.mcp:
+        if servers := mcp_servers(config):
             self._hub = self._hub or self._made_hub()
-            await self._hub.meet(tools.mcp)
+            await self._hub.meet(servers)
 
     def _made_hub(self) -> Hub:
         try:
@@ -97,20 +88,18 @@ class Toolbox:
         except ImportError as error:
             raise ConfigInvalid("`tools.mcp` needs the extra `mcp`: pip install 'organism[mcp]'.") from error
 
-    def ship(self, tools: Tools) -> Sequence[ShippedTool]:
-        return [*self._shipped(tools), *self._served(tools)]
-
-    def _served(self, tools: Tools) -> list[ShippedTool]:
-        return self._hub.tools(tools.mcp, self._named) if self._hub is not None and tools.mcp else []
+    def ship(self, tools: Tools, named: Collection[str]) -> Sequence[ShippedTool]:
+        """All tools, as ``tools`` of an organism.yaml sets them; ``named`` is every name in the configuration."""
+        served = self._hub.tools(tools.mcp, named) if self._hub is not None else ()
+        return [*_own(self._release, tools), *served]
 
     def bound(self, settings: Settings, log: History) -> Mapping[str, Handler]:
         """The handlers of all tools of the settings, for the tenant of this log."""
         own = _bound(settings.tools, self._net, log)
         if self._hub is None:
             return own
-        listeners = {listener.name for listener in (*settings.listeners, *settings.shelf) if listener.is_shipped}
-        served = [tool for tool in self._served(settings.tools) if tool.name in listeners]
-        return {**own, **self._hub.handlers(settings.tools.mcp, served)}
+        shipped = (listener.name for listener in (*settings.listeners, *settings.shelf) if listener.is_shipped)
+        return {**own, **self._hub.handlers(settings.tools.mcp, (name for name in shipped if name not in own))}
 
     async def keep(self, tools: Tools) -> None:
         """A configuration is in force: leave all other servers."""

@@ -86,7 +86,7 @@ class Place:
         self.folder = folder
         self.importer = Importer()
         self.check_payload = takes_all
-        self.ship: Ship = lambda _: ()
+        self.ship: Ship = lambda *_: ()
         self.write("handlers/__init__.py", "")
         self.write("handlers/hello.py", HELLO)
         self.yaml(HEAD + GREETER)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -36,7 +36,7 @@ class Sum:
     a: int
 
 
-def ship(tools: Tools) -> Sequence[ShippedTool]:
+def ship(tools: Tools, _named: Collection[str]) -> Sequence[ShippedTool]:
     off = "" if tools.http_fetch else "list hosts"
     adder = ShippedTool(name="adder", payload_class=Sum, replies=())
     return (adder, ShippedTool(name="fetcher", payload_class=Sum, replies=(), is_off=off))
@@ -212,7 +212,7 @@ def test_bundled_agents_give_way_to_classes_that_are_called_as_theirs(place: Pla
 
 
 def test_a_bundled_agent_goes_without_tools_that_are_not_there(place: Place) -> None:
-    def calculators(_tools: Tools) -> Sequence[ShippedTool]:
+    def calculators(_tools: Tools, _named: Collection[str]) -> Sequence[ShippedTool]:
         return (ShippedTool(name="calculator", payload_class=Sum, replies=()),)
 
     researcher = bundled(place).listener("researcher")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 import pytest
@@ -45,7 +45,7 @@ FETCHER = ShippedTool(name="fetcher", payload_class=Fetcher, replies=(Page,), br
 SHOUTER = GREETER.replace("greeter", "shouter")
 
 
-def ship(tools: Tools) -> Sequence[ShippedTool]:
+def ship(tools: Tools, _named: Collection[str]) -> Sequence[ShippedTool]:
     is_off = "" if tools.http_fetch else "list hosts under tools.http_fetch.hosts"
     return (ADDER, replace(FETCHER, is_off=is_off, settings=tools.http_fetch))
 
@@ -146,5 +146,5 @@ def test_a_reload_that_names_it_adds_it_and_other_settings_or_another_release_up
     shop.yaml(f"{head.replace('a.example', 'b.example')}{GREETER}    tools: [fetcher, adder]\n")
     third = shop.load()
     assert diff(second, third).updated == ("fetcher",)
-    shop.ship = lambda tools: [replace(tool, release="2") for tool in ship(tools)]
+    shop.ship = lambda *given: [replace(tool, release="2") for tool in ship(*given)]
     assert diff(third, shop.load()).updated == ("adder", "fetcher")

@@ -98,9 +98,9 @@ class Hub:
                 found.update({each: _shipped(each, server, offered) for each, offered in met.offered.items()})
         return list(found.values())
 
-    def handlers(self, servers: Mapping[str, McpServer], tools: Iterable[ShippedTool]) -> Mapping[str, Handler]:
-        """The handlers of these tools."""
-        return {tool.name: self._handler(servers, tool.name) for tool in tools}
+    def handlers(self, servers: Mapping[str, McpServer], listeners: Iterable[str]) -> Mapping[str, Handler]:
+        """The handlers of these listeners."""
+        return {listener: self._handler(servers, listener) for listener in listeners}
 
     def _handler(self, servers: Mapping[str, McpServer], listener: str) -> Handler:
         name = listener.partition(BETWEEN)[0]

@@ -24,7 +24,7 @@ async def test_of_tools_with_one_listener_s_name_the_first_with_a_usable_schema_
         await hub.meet(servers)
         tools = hub.tools(servers, ())
         assert [tool.name for tool in tools] == ["far__a_b"]
-        call = cast("Any", hub.handlers(servers, tools)["far__a_b"])
+        call = cast("Any", hub.handlers(servers, ["far__a_b"])["far__a_b"])
         assert (await call(ToolArguments("{}"), Steps())).payload.text == "done"
         assert server.done[0]["params"]["name"] == "a:b"
         await hub.keep({})
