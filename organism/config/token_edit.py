@@ -11,8 +11,8 @@ import fcntl
 import io
 import json
 import os
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -20,10 +20,9 @@ from typing import Any, Final
 from ruamel.yaml import YAML
 
 from organism.config.faults import Faults
-from organism.config.tokens import EVERY_MODEL, TOKENS_FILE, TenantEntry, parse_tokens, read_tokens
+from organism.config.tokens import EVERY_MODEL, TOKENS_FILE, parse_tokens, read_tokens
 from organism.config.yaml import Node, read_yaml
 from organism.errors import ConfigInvalid, Conflict, NotFound
-from organism.model.principal import Principal
 
 _DASH: Final = "- "
 _PRIVATE: Final = 0o600
@@ -60,109 +59,91 @@ class NewToken:
 
 
 def added(text: str, token: NewToken) -> str:
-    """The text with the entry, and with its tenant's if it is new. Raises ``Conflict`` or ``ConfigInvalid``."""
-    before = parse_tokens(text)
-    tokens = _tokens_of(before, token.tenant)
-    if any(each.name == token.name for each in tokens):
+    """The text with the entry, and with its tenant's if there is none yet.
+
+    Raises ``Conflict`` if the tenant has a token of that name, ``ConfigInvalid`` if text or entry is not valid.
+    """
+    if token.name in _names_of(text, token.tenant):
         raise Conflict(
             f"The tenant {token.tenant!r} has a token named {token.name!r}; revoke it or choose another name."
         )
-    entry = token.fields()
-
-    def by_document(root: Any) -> None:
-        tenant = next((each for each in root["tenants"] if each["id"] == token.tenant), None)
-        if tenant is None:
-            root["tenants"] = [*root["tenants"], {"id": token.tenant, "tokens": [entry]}]
-        else:
-            tenant["tokens"] = [*(tenant.get("tokens") or []), entry]
-
-    whole = _rewritten(text, by_document)
-    return _by_lines(lambda: _with_entry(text, token), parse_tokens(whole)) or whole
+    whole = _rewritten(text, token.tenant, lambda tokens: [*tokens, token.fields()])
+    return _better(_with_entry(text, token), whole)
 
 
 def removed(text: str, tenant_id: str, name: str) -> str:
     """The text without the entry. Raises ``NotFound`` if there is none, ``ConfigInvalid`` if the text is not valid."""
-    before = parse_tokens(text)
-    names = [each.name for each in _tokens_of(before, tenant_id)]
+    names = _names_of(text, tenant_id)
     if name not in names:
         raise NotFound(f"The tenant {tenant_id!r} has no token named {name!r}.")
     at = names.index(name)
-
-    def by_document(root: Any) -> None:
-        tenant = next(each for each in root["tenants"] if each["id"] == tenant_id)
-        del tenant["tokens"][at]
-
-    whole = _rewritten(text, by_document)
-    return _by_lines(lambda: _without_entry(text, tenant_id, at), parse_tokens(whole)) or whole
+    whole = _rewritten(text, tenant_id, lambda tokens: [*tokens[:at], *tokens[at + 1 :]])
+    return _better(_without_entry(text, tenant_id, at), whole)
 
 
-def _tokens_of(tenants: tuple[TenantEntry, ...], tenant_id: str) -> tuple[Principal, ...]:
-    return next((each.tokens for each in tenants if each.id == tenant_id), ())
+def _names_of(text: str, tenant_id: str) -> list[str]:
+    return [token.name for tenant in parse_tokens(text) if tenant.id == tenant_id for token in tenant.tokens]
 
 
-def _rewritten(text: str, change: Callable[[Any], None]) -> str:
+def _rewritten(text: str, tenant_id: str, change: Callable[[list[Any]], list[Any]]) -> str:
+    """The document with other tokens of the tenant, which is added if there is none."""
     yaml = YAML()
     yaml.preserve_quotes = True
     yaml.width = 10_000
     yaml.indent(mapping=2, sequence=4, offset=2)
     root = yaml.load(text)
-    change(root)
+    tenant = next((each for each in root["tenants"] if each["id"] == tenant_id), None)
+    if tenant is None:
+        tenant = {"id": tenant_id}
+        root["tenants"] = [*root["tenants"], tenant]
+    tenant["tokens"] = change(list(tenant.get("tokens") or []))
     written = io.StringIO()
     yaml.dump(root, written)
     return written.getvalue()
 
 
-def _by_lines(edit: Callable[[], str | None], wanted: tuple[TenantEntry, ...]) -> str | None:
-    """The text as edited by lines, if it says exactly what was wanted."""
-    text = edit()
-    try:
-        return text if text is not None and parse_tokens(text) == wanted else None
-    except ConfigInvalid:
-        return None
+def _better(by_lines: str | None, whole: str) -> str:
+    """The text as edited by lines, if it says exactly what the document says that was written as a whole."""
+    wanted = parse_tokens(whole)
+    with suppress(ConfigInvalid):
+        if by_lines is not None and parse_tokens(by_lines) == wanted:
+            return by_lines
+    return whole
 
 
 def _with_entry(text: str, token: NewToken) -> str | None:
-    lines = text.splitlines()
-    entries = _entries(text, token.tenant)
+    lines, tenants = text.splitlines(), _tenants(text)
+    entries = _entries(tenants, token.tenant)
     if entries:
         return _replaced(lines, _last_line(entries[-1]), 0, token.lines(_indent(lines, entries[-1])))
-    tenants = [node for _, node in _tenants(text)]
-    if not tenants or any(tenant_id == token.tenant for tenant_id, _ in _tenants(text)):
+    if not tenants or token.tenant in tenants:
         return None
-    indent = _indent(lines, tenants[-1])
+    last = list(tenants.values())[-1]
+    indent = _indent(lines, last)
     head = [" " * indent + f"- id: {json.dumps(token.tenant)}", " " * indent + "  tokens:"]
-    return _replaced(lines, _last_line(tenants[-1]), 0, [*head, *token.lines(indent + 4)])
+    return _replaced(lines, _last_line(last), 0, [*head, *token.lines(indent + 4)])
 
 
-def _without_entry(text: str, tenant_id: str, at: int) -> str | None:
-    lines = text.splitlines()
-    entries = _entries(text, tenant_id)
+def _without_entry(text: str, tenant_id: str, at: int) -> str:
+    lines, entries = text.splitlines(), _entries(_tenants(text), tenant_id)
     first = entries[at].line
     rest = [] if len(entries) > 1 else [" " * _indent(lines, entries[at]) + "[]"]
     return _replaced(lines, first - 1, _last_line(entries[at]) - first + 1, rest)
 
 
-def _tenants(text: str) -> list[tuple[str, Node]]:
-    root = read_yaml(text, Faults(TOKENS_FILE.name))
-    tenants = dict(root.items())["tenants"] if root is not None else Node((), 1)
-    return [(str(dict(node.items())["id"].value), node) for _, node in tenants.items()]
+def _tenants(text: str) -> dict[str, Node]:
+    root = read_yaml(text, Faults(TOKENS_FILE.name)) or Node({}, 1)
+    return {str(node.nearest(("id",)).value): node for _, node in root.nearest(("tenants",)).items()}
 
 
-def _entries(text: str, tenant_id: str) -> list[Node]:
+def _entries(tenants: Mapping[str, Node], tenant_id: str) -> list[Node]:
     """The nodes of a tenant's tokens."""
-    tenant = next((node for each, node in _tenants(text) if each == tenant_id), None)
-    tokens = dict(tenant.items()).get("tokens") if tenant is not None else None
+    tokens = dict(tenants[tenant_id].items()).get("tokens") if tenant_id in tenants else None
     return [node for _, node in tokens.items()] if tokens is not None else []
 
 
 def _last_line(node: Node) -> int:
-    return max(each.line for each in _all(node))
-
-
-def _all(node: Node) -> Iterator[Node]:
-    yield node
-    for _, inner in node.items():  # noqa: PERF102 - a node is no dict
-        yield from _all(inner)
+    return max([node.line, *map(_last_line, dict(node.items()).values())])
 
 
 def _indent(lines: list[str], node: Node) -> int:

@@ -19,7 +19,7 @@ from pydantic import ValidationError
 
 from organism.config.tools import McpServer
 from organism.tools.mcp.address import asked_at
-from organism.tools.mcp.process import LastWords, Program, spoken_to
+from organism.tools.mcp.process import LastWords, spoken_to
 from organism.tools.web import NoAnswer, in_short
 
 CONNECT_SECONDS: Final = 20.0
@@ -90,7 +90,7 @@ class Connection:
         server, environment = self.server, self._environment
         if server.command:
             inherited = {name: environment[name] for name in server.inherit if name in environment}
-            return spoken_to(Program(server.command, self._folder, {**inherited, **server.env}), words)
+            return spoken_to(server.command, self._folder, {**inherited, **server.env}, words)
         token = environment.get(server.token_env, "") if server.token_env else ""
         return asked_at(server.url, token, CONNECT_SECONDS, server.timeout_s)
 

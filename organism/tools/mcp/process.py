@@ -12,7 +12,6 @@ import signal
 from asyncio.subprocess import PIPE, Process, SubprocessStreamProtocol
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -29,15 +28,6 @@ KEPT_BYTES: Final = 2_000
 MOST_SHOWN: Final = 300
 TOO_LONG: Final = f"it wrote a line of more than {MOST_LINE_BYTES} bytes"
 _READ_BYTES: Final = 65_536
-
-
-@dataclass(frozen=True, slots=True)
-class Program:
-    """A command, its folder, and its variables besides the usual ones of a login."""
-
-    command: tuple[str, ...]
-    folder: Path
-    variables: Mapping[str, str]
 
 
 class LastWords:
@@ -59,17 +49,22 @@ class LastWords:
 
 
 @asynccontextmanager
-async def spoken_to(program: Program, words: LastWords) -> AsyncIterator[Any]:
-    """Run it; gives the two streams of its messages, from it and to it. The first ends when it does."""
+async def spoken_to(
+    command: tuple[str, ...], folder: Path, variables: Mapping[str, str], words: LastWords
+) -> AsyncIterator[Any]:
+    """Run the command in the folder, with these variables besides the usual ones of a login.
+
+    Gives the two streams of its messages, from it and to it. The first ends when it does.
+    """
     loop = asyncio.get_running_loop()
     transport, protocol = await loop.subprocess_exec(
         lambda: SubprocessStreamProtocol(limit=MOST_LINE_BYTES, loop=loop),
-        *program.command,
+        *command,
         stdin=PIPE,
         stdout=PIPE,
         stderr=PIPE,
-        cwd=program.folder,
-        env={**get_default_environment(), **program.variables},
+        cwd=folder,
+        env={**get_default_environment(), **variables},
         start_new_session=True,
     )
     process = Process(transport, protocol, loop)
