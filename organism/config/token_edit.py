@@ -59,10 +59,7 @@ class NewToken:
 
 
 def added(text: str, token: NewToken) -> str:
-    """The text with the entry, and with its tenant's if there is none yet.
-
-    Raises ``Conflict`` if the tenant has a token of that name, ``ConfigInvalid`` if text or entry is not valid.
-    """
+    """The text with the entry, and with its tenant's if it is new. Raises ``Conflict`` or ``ConfigInvalid``."""
     if token.name in _names_of(text, token.tenant):
         raise Conflict(
             f"The tenant {token.tenant!r} has a token named {token.name!r}; revoke it or choose another name."
