@@ -51,10 +51,10 @@ def read_json(text: str) -> Any:
         raise NotJson([Fault("", reason)]) from None
     except RecursionError:
         raise NotJson([_too_deep("")]) from None
-    walk = _Walk()
-    value = walk.plain(raw, "", 0)
-    if walk.faults:
-        raise NotJson(walk.faults)
+    faults: list[Fault] = []
+    value = _plain(raw, "", 0, faults)
+    if faults:
+        raise NotJson(faults)
     return value
 
 
@@ -78,8 +78,9 @@ def found_in(text: str) -> Iterator[Found | Fault]:
         except RecursionError:
             raise NotJson([_too_deep("")]) from None
         else:
-            walk = _Walk()
-            yield Found(walk.plain(raw, "", 0), tuple(walk.faults))
+            faults: list[Fault] = []
+            value = _plain(raw, "", 0, faults)
+            yield Found(value, tuple(faults))
 
 
 def pointer(place: str, step: str | int) -> str:
@@ -135,42 +136,34 @@ def _too_deep(place: str) -> Fault:
     return Fault(place, f"nested deeper than {MAX_DEPTH} levels")
 
 
-class _Walk:
-    """Makes plain values of what was read, and notes what is wrong with them."""
+def _plain(raw: Any, place: str, depth: int, faults: list[Fault]) -> Any:
+    """Plain values of what was read; what is wrong with them is noted, up to a bound."""
+    if isinstance(raw, _NoNumber):
+        return _noted(faults, place, raw.reason)
+    if isinstance(raw, str):
+        return _text(raw, place, faults)
+    if not isinstance(raw, list):
+        return raw
+    if depth >= MAX_DEPTH:
+        return _noted(faults, place, _too_deep(place).message)
+    if not isinstance(raw, _Pairs):
+        return [_plain(item, pointer(place, at), depth + 1, faults) for at, item in enumerate(raw)]
+    entries: dict[str, Any] = {}
+    for key, value in raw:
+        inner = pointer(place, _text(key, place, faults)[:MAX_SHOWN])
+        if key in entries:
+            _noted(faults, inner, "this key stands here twice")
+        entries[key] = _plain(value, inner, depth + 1, faults)
+    return entries
 
-    def __init__(self) -> None:
-        self.faults: list[Fault] = []
 
-    def plain(self, raw: Any, place: str, depth: int) -> Any:
-        if isinstance(raw, _NoNumber):
-            self._add(place, raw.reason)
-            return None
-        if isinstance(raw, str):
-            return self._text(raw, place)
-        if not isinstance(raw, list):
-            return raw
-        if depth >= MAX_DEPTH:
-            self._add(place, _too_deep(place).message)
-            return None
-        if isinstance(raw, _Pairs):
-            return self._object(raw, place, depth)
-        return [self.plain(item, pointer(place, at), depth + 1) for at, item in enumerate(raw)]
+def _text(text: str, place: str, faults: list[Fault]) -> str:
+    if text.isascii() or not _SURROGATE.search(text):
+        return text
+    _noted(faults, place, "expected characters, came half of a surrogate pair")
+    return _SURROGATE.sub("\ufffd", text)
 
-    def _object(self, pairs: _Pairs, place: str, depth: int) -> dict[str, Any]:
-        entries: dict[str, Any] = {}
-        for key, raw in pairs:
-            inner = pointer(place, self._text(key, place)[:MAX_SHOWN])
-            if key in entries:
-                self._add(inner, "this key stands here twice")
-            entries[key] = self.plain(raw, inner, depth + 1)
-        return entries
 
-    def _text(self, text: str, place: str) -> str:
-        if text.isascii() or not _SURROGATE.search(text):
-            return text
-        self._add(place, "expected characters, came half of a surrogate pair")
-        return _SURROGATE.sub("\ufffd", text)
-
-    def _add(self, place: str, message: str) -> None:
-        if len(self.faults) < MAX_FAULTS:
-            self.faults.append(Fault(place, message))
+def _noted(faults: list[Fault], place: str, message: str) -> None:
+    if len(faults) < MAX_FAULTS:
+        faults.append(Fault(place, message))

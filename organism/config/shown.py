@@ -155,32 +155,24 @@ _VARIABLE: Final = re.compile(r"(?i)(token|secret|password|passwd|passphrase|cre
 
 def live_secrets(settings: Settings, environment: Mapping[str, str]) -> frozenset[str]:
     """The values of variables and fields that are named as secrets are, or by a key of ours, and of addresses."""
-    sections = (settings.embeddings, settings.tools.section)
-    variables = {name for section in sections for key in KEY_NAMES for name in _named(section, key)}
+    fields = [*_texts(settings.embeddings), *_texts(settings.tools.section)]
+    variables = {text for key, text in fields if key in KEY_NAMES}
     variables |= {model.api_key_env for model in settings.models.values() if model.api_key_env is not None}
     held = {value.strip() for name, value in environment.items() if name in variables or _VARIABLE.search(name)}
-    return frozenset(held.union(*map(_secrets, sections)) - {""})
+    held.update(secret for key, text in fields for secret in ([text] if NAMED.search(key) else _credentials(text)))
+    return frozenset(held - {""})
 
 
-def _named(value: Any, name: str) -> Iterator[str]:
-    for key, inner in _fields(value):
-        if key == name and isinstance(inner, str):
-            yield inner
-        yield from _named(inner, name)
-
-
-def _secrets(value: Any) -> Iterator[str]:
-    for key, inner in _fields(value):
-        if isinstance(inner, str):
-            yield from (inner,) if NAMED.search(key) else _credentials(inner)
-        yield from _secrets(inner)
-
-
-def _fields(value: Any) -> Iterator[tuple[str, Any]]:
-    if isinstance(value, Mapping):
-        yield from ((str(key), inner) for key, inner in value.items())
+def _texts(value: Any, key: str = "") -> Iterator[tuple[str, str]]:
+    """Every text within, with its key; in a list it has none."""
+    if isinstance(value, str):
+        yield key, value
+    elif isinstance(value, Mapping):
+        for name, inner in value.items():
+            yield from _texts(inner, str(name))
     elif isinstance(value, list | tuple):
-        yield from (("", inner) for inner in value)
+        for inner in value:
+            yield from _texts(inner)
 
 
 def _credentials(text: str) -> Iterator[str]:

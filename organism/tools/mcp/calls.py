@@ -9,7 +9,7 @@ from typing import Any, Final, cast
 
 import orjson
 from anyio import ClosedResourceError
-from mcp import Client, MCPError
+from mcp import MCPError
 from mcp.types import (
     CONNECTION_CLOSED,
     PARSE_ERROR,
@@ -111,20 +111,17 @@ async def _asked(connection: Connection, name: str, arguments: dict[str, Any], k
 
 async def _called(connection: Connection, name: str, arguments: dict[str, Any], key: str) -> dict[str, Any]:
     """Call it; again if it is known that nothing was done, as when the server was restarted."""
-    client = await connection.client()
     try:
-        return await _once(connection, client, name, arguments, key)
+        return await _once(connection, name, arguments, key)
     except MCPError as error:
         if error.code != NOTHING_DONE:
             raise
     await connection.drop()
-    return await _once(connection, await connection.client(), name, arguments, key)
+    return await _once(connection, name, arguments, key)
 
 
-async def _once(
-    connection: Connection, client: Client, name: str, arguments: dict[str, Any], key: str
-) -> dict[str, Any]:
-    heard = connection.heard
+async def _once(connection: Connection, name: str, arguments: dict[str, Any], key: str) -> dict[str, Any]:
+    client, heard = await connection.client(), connection.heard
     try:
         async with asyncio.timeout(connection.server.timeout_s):
             return _told(await client.call_tool(name, arguments, meta=cast("RequestParamsMeta", {KEY: key})))
