@@ -38,7 +38,7 @@ from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, SourceFileLoader
 from importlib.util import resolve_name, spec_from_file_location
 from pathlib import Path
-from types import ModuleType
+from types import CodeType, ModuleType
 from typing import Any, Final
 
 from organism.config.foreign import Outcome, attempt
@@ -47,7 +47,7 @@ PROGRAM: Final = "organism"
 """Organism's own package: never reloaded, since its classes are the program's."""
 
 
-class ModuleSet:
+class ModuleSet(MetaPathFinder):
     """The modules of one load, below the top names of the prefixes. Once it is complete, nothing in it changes."""
 
     def __init__(self, folder: Path, prefixes: Iterable[str]) -> None:
@@ -75,6 +75,20 @@ class ModuleSet:
             _resolve_annotations(module)
         self._is_complete = True
         return self._failures
+
+    def find_spec(self, fullname: str, *_: object) -> ModuleSpec | None:
+        """Give the import system the set's sources while the set is being loaded."""
+        source = self.sources.find(fullname)
+        if source is None:
+            return None
+        if source.file is None:
+            folder = ModuleSpec(fullname, None, is_package=True)
+            folder.submodule_search_locations = list(source.folders)
+            return folder
+        loader = _Loader(source, self.builtins)
+        return spec_from_file_location(
+            fullname, source.file, loader=loader, submodule_search_locations=list(source.folders) or None
+        )
 
     def loaded(self, name: str) -> ModuleType | None:
         """The set's module of that name; None if it was not loaded. Nothing is imported for it."""
@@ -142,15 +156,14 @@ class Importer:
         modules = ModuleSet(folder, prefixes)
         tops = modules.sources.tops | (self.current.sources.tops if self.current else frozenset())
         before = _shown(tops)
-        finder = _Finder(modules)
         _replace(tops, {})
-        sys.meta_path.insert(0, finder)
+        sys.meta_path.insert(0, modules)
         shown_after = before
         try:
             yield modules
             shown_after = _shown(tops)
         finally:
-            sys.meta_path.remove(finder)
+            sys.meta_path.remove(modules)
             _replace(tops, shown_after)
         self.current = modules
         if self.allowed is None:
@@ -174,26 +187,6 @@ def is_below(name: str, prefix: str) -> bool:
     return name == prefix or name.startswith(f"{prefix}.")
 
 
-class _Finder(MetaPathFinder):
-    """Gives the import system the set's sources while the set is being loaded."""
-
-    def __init__(self, modules: ModuleSet) -> None:
-        self._modules = modules
-
-    def find_spec(self, fullname: str, *_: object) -> ModuleSpec | None:
-        source = self._modules.sources.find(fullname)
-        if source is None:
-            return None
-        if source.file is None:
-            folder = ModuleSpec(fullname, None, is_package=True)
-            folder.submodule_search_locations = list(source.folders)
-            return folder
-        loader = _Loader(source, self._modules.builtins)
-        return spec_from_file_location(
-            fullname, source.file, loader=loader, submodule_search_locations=list(source.folders) or None
-        )
-
-
 class _Loader(SourceFileLoader):
     """Runs a module from the text that was read, never from a compiled file."""
 
@@ -206,15 +199,11 @@ class _Loader(SourceFileLoader):
         module.__dict__["__builtins__"] = self._builtins()
         super().exec_module(module)
 
-    def get_data(self, path: str) -> bytes:
-        if path != self.path:
-            return super().get_data(path)
+    def get_code(self, fullname: str) -> CodeType:  # noqa: ARG002 - the loader's own signature
         if isinstance(self._source.error, OSError):
             raise self._source.error
-        return self._source.text
-
-    def path_stats(self, path: str) -> Mapping[str, Any]:  # noqa: ARG002 - the loader's own signature
-        raise OSError("a compiled file is neither read nor written")
+        code: CodeType = self.source_to_code(self._source.text, self.path)
+        return code
 
 
 def _shown(tops: frozenset[str]) -> dict[str, ModuleType]:
