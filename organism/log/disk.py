@@ -48,10 +48,10 @@ class Truth(NamedTuple):
 
 
 class Disk:
-    """The threads and files of one log. It writes one batch at a time.
+    """The threads and files of one log. It writes one batch at a time; ``head`` is the last commit known to be on disk.
 
-    ``head`` is the last commit that is known to be on the disk. ``done(batch, error)`` is called in the loop's thread;
-    after an error nothing may be written until ``regain`` has returned. A cheap read needs no thread of its own.
+    ``done(batch, error)`` is called in the loop's thread; after an error nothing may be written until ``regain`` has
+    returned.
     """
 
     def __init__(self, place: Place, models: Sequence[ReadModel]) -> None:
@@ -302,12 +302,7 @@ def _move_wal(connection: Connection) -> None:
 
 
 def _make_room(_connection: Connection, wal: Path, size: int) -> None:
-    """Lengthen the WAL's file by zeros, to ``size`` bytes, and sync it.
-
-    A commit that writes over what is there needs half the time of one that makes the file longer, since the file
-    system has nothing to note. SQLite ends its reading at the first frame whose checksum does not fit, so that zeros
-    are the end.
-    """
+    """Lengthen the WAL's file by zeros, to ``size`` bytes, and sync it: docs/topics/commit.md says why."""
     handle = os.open(wal, os.O_WRONLY | os.O_CLOEXEC)
     try:
         begin = os.fstat(handle).st_size

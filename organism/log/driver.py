@@ -62,11 +62,10 @@ class Connection(Protocol):
 
 
 class Failure(Enum):
-    """Why a statement failed, as far as it decides what to do."""
+    """Why a statement failed, as far as it decides what to do. What is ``PASSING`` leaves what was read intact."""
 
     FENCED = "fenced"
-    FULL = "full"
-    BUSY = "busy"
+    PASSING = "full or busy"
     DAMAGED = "damaged"
     BROKEN = "broken"
 
@@ -95,21 +94,13 @@ class Pysqlite:
 
 
 def failure_of(name: str, message: str) -> Failure:
+    """What an error means by its name (``SQLITE_…``) and message."""
     if name.startswith("SQLITE_CONSTRAINT") and message.endswith("fenced"):
         return Failure.FENCED
-    if message.startswith("Could not decode to UTF-8"):
+    # SQLITE_ERROR: our statements fit our schema, so the file's is another one
+    if name.startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB", "SQLITE_ERROR")) or message.startswith("Could not decode"):
         return Failure.DAMAGED
-    for start, failure in (
-        ("SQLITE_FULL", Failure.FULL),
-        ("SQLITE_BUSY", Failure.BUSY),
-        ("SQLITE_LOCKED", Failure.BUSY),
-        ("SQLITE_CORRUPT", Failure.DAMAGED),
-        ("SQLITE_NOTADB", Failure.DAMAGED),
-        ("SQLITE_ERROR", Failure.DAMAGED),  # our statements fit our schema: the file's is another one
-    ):
-        if name.startswith(start):
-            return failure
-    return Failure.BROKEN
+    return Failure.PASSING if name.startswith(("SQLITE_FULL", "SQLITE_BUSY", "SQLITE_LOCKED")) else Failure.BROKEN
 
 
 def in_memory() -> Connection:

@@ -94,8 +94,8 @@ class Place:
     def looking(self) -> Iterator[Connection]:
         """A connection that reads the log and writes nothing, also beside a running server. Raises ``NotFound``.
 
-        Of a log that was stopped it leaves no ``-wal`` and ``-shm`` behind: SQLite makes them for any reader, and
-        removes them only if that one could write too. One that was killed keeps its WAL as it is.
+        SQLite removes the ``-wal`` and ``-shm`` that it makes for a reader of a stopped log only if that one could
+        write too. A log that was killed keeps its WAL as it is.
         """
         self.check_exists()
         with closing(self.driver.connect(str(self.log), read_only=self.wal.exists())) as connection:
@@ -188,10 +188,9 @@ class Place:
                 )
 
     def make_key(self, random_bytes: RandomBytes) -> Anchor:
-        """The key and the first anchor of a new log, which it gives, on the disk before the first commit is.
+        """Make the key and the first anchor of a new log, and return the anchor.
 
-        The anchor comes first, so a key is there only with the anchor that was written under it. A key that is there
-        is never overwritten.
+        The anchor comes first, so a key is there only with the anchor that was written under it.
         """
         secret, timeline = random_bytes(KEY_BYTES), random_bytes(TIMELINE_BYTES).hex()
         anchor = Anchor(0, GENESIS, 0, timeline)
@@ -213,10 +212,7 @@ class Place:
         return chain_key(bytes.fromhex(text), self.tenant)
 
     def read_anchor(self, key: bytes | None) -> Anchor:
-        """The anchored head; raises ``LogDamaged`` if it is missing, unreadable, or was not written under the key.
-
-        Without a key it is given as it stands, whoever wrote it.
-        """
+        """The anchored head; raises ``LogDamaged`` if it is missing, unreadable, or not under ``key``, if any."""
         try:
             fields = orjson.loads(self.anchor_path.read_bytes())
             anchor = Anchor(
@@ -237,10 +233,9 @@ class Place:
         return anchor
 
     def write_anchor(self, anchor: Anchor, key: bytes, *, is_synced: bool = False) -> None:
-        """Write the head outside the database; ``is_synced`` waits for the disk.
+        """Write the head outside the database, in place and within one sector; ``is_synced`` waits for the disk.
 
-        It is written over in place, within one sector, so that a power cut leaves the old one or the new one. An
-        anchor that is older than the log is no damage, so it need not be synced while commits are.
+        An anchor that is older than the log is no damage, so it need not be synced while commits are.
         """
         handle = os.open(self.anchor_path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, PRIVATE_FILE)
         try:

@@ -98,28 +98,26 @@ def start(connection: Connection, key: bytes, after: int) -> tuple[Walk, int]:
     return state, first
 
 
-def walk(connection: Connection, key: bytes, after: int, anchor: Anchor | None) -> Walk:
+def walk(connection: Connection, key: bytes, after: int, anchor: Anchor) -> Walk:
     """Walk from the commit that holds ``after`` + 1 to the end, and compare with the anchored head."""
     state, begin = start(connection, key, after)
-    is_met = anchor is None or anchor.position <= state.head
+    is_met = anchor.position <= state.head
     for rows in rows_after(connection, begin):
         for row in rows:
             state.step(*row)
-            if anchor is not None and not is_met and state.head >= anchor.position and row[3] is not None:
+            if not is_met and state.head >= anchor.position and row[3] is not None:
                 is_met = True
-                _compare(state, anchor)
+                if state.head != anchor.position or state.hash != anchor.hash:
+                    state.damage.append(
+                        f"position {anchor.position}: the anchor names another commit here, the log was exchanged"
+                    )
     state.finish()
-    if not is_met and anchor is not None:
+    if not is_met:
         state.damage.append(
             f"position {state.head + 1}: the log ends here, and its anchor knows it up to {anchor.position}: "
             "the end was cut, or a -wal file is missing"
         )
     return state
-
-
-def _compare(state: Walk, anchor: Anchor) -> None:
-    if state.head != anchor.position or state.hash != anchor.hash:
-        state.damage.append(f"position {anchor.position}: the anchor names another commit here, the log was exchanged")
 
 
 def before_last_commit(connection: Connection, position: int) -> int:
@@ -158,13 +156,13 @@ def meta_mac(key: bytes, epoch: int, timeline: str) -> bytes:
     return mac(key, "meta", epoch, timeline)
 
 
-def of_another_time(connection: Connection, key: bytes, anchor: Anchor | None) -> list[str]:
+def of_another_time(connection: Connection, key: bytes, anchor: Anchor) -> list[str]:
     """What is wrong with the epoch and the timeline."""
     rows = connection.execute(_SQL["meta"]).fetchall()
     if len(rows) != 1 or rows[0][2] != meta_mac(key, *rows[0][:2]):
         return ["table meta: the epoch or the timeline was changed"]
     epoch, timeline, _ = rows[0]
-    if anchor is not None and (timeline != anchor.timeline or epoch < anchor.epoch):
+    if timeline != anchor.timeline or epoch < anchor.epoch:
         return ["table meta: the epoch or the timeline is not the one that the anchor knows, the log was exchanged"]
     return []
 
@@ -208,7 +206,7 @@ def _sealed(rows: Sequence[tuple[Any, ...]]) -> dict[int, str]:
     return sealed
 
 
-def verify(connection: Connection, key: bytes, after: int, anchor: Anchor | None) -> Verification:
+def verify(connection: Connection, key: bytes, after: int, anchor: Anchor) -> Verification:
     """Check the tables, every commit's hash, every event's digest and every content after ``after``."""
     damage = defined_wrongly(connection)
     if damage:  # what is asked of such tables proves nothing

@@ -45,11 +45,11 @@ class Rows(dict[str, Any]):
 
     __slots__ = ()
 
-    def __missing__(self, key: str) -> None:
+    def __missing__(self, key: str) -> Row | None:
         return None
 
 
-class _TouchedRows(dict[str, Any]):
+class _TouchedRows(Rows):
     """The rows that a unit touches. One that is asked for is about to change, and is found as it stood before."""
 
     __slots__ = ("_before",)
