@@ -220,6 +220,7 @@ def test_a_file_in_the_folders_place_is_refused(tmp_path: Path) -> None:
     assert refused(tmp_path) == {"config/agents:1": "expected a folder with the files of agents, came a file"}
 
 
+@pytest.mark.thorough
 def test_there_may_be_a_thousand_files_and_no_more(tmp_path: Path) -> None:
     for at in range(MAX_FILES + 1):
         put(tmp_path, ADA.replace("ada", f"a{at:04}"), f"a{at:04}.yaml")

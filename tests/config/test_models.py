@@ -141,6 +141,7 @@ def test_each_circle_of_fallbacks_is_told_once(place: Place) -> None:
     assert faults == {"5:models.c.fallback": "this leads in a circle: c → b → c"}
 
 
+@pytest.mark.thorough
 def test_a_long_way_of_fallbacks_is_walked_in_no_time(place: Place) -> None:
     ways = "".join(f"  m{at}: {{provider: offline, fallback: [m{at + 1}]}}\n" for at in range(3000))
     assert len(loaded(place, f"{ways}  m3000: {{provider: offline}}")) == 3001

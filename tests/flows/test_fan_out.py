@@ -28,6 +28,7 @@ async def work_of(o: Running, messages: int) -> float:
     return time.process_time() - begun
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("on_disk", [False, True])
 async def test_the_work_of_a_fan_out_grows_with_its_messages_and_no_faster(world: MakeWorld, *, on_disk: bool) -> None:
     async with world(SOURCE, {"fan": {"peers": ["sink"], "timeout_s": 120}, "sink": {}}).running(on_disk=on_disk) as o:

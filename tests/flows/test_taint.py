@@ -469,6 +469,7 @@ def _outcome(**said: Any) -> Outcome:
     return Outcome(Completion("obedient", **said), None, 1, 0)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("says_it", [False, True], ids=["calls", "writes"])
 async def test_an_obedient_model_does_nothing_of_what_a_page_tells_it(world: MakeWorld, *, says_it: bool) -> None:
     play = made(world)

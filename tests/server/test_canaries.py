@@ -251,6 +251,7 @@ async def say_on_the_command_line(heard: Heard, canaries: list[str]) -> None:
     await asyncio.gather(*map(run, verbs, canaries))
 
 
+@pytest.mark.thorough
 async def test_no_live_secret_is_in_any_answer_frame_log_line_or_file(heard: Heard) -> None:
     assert len(ALL) == len(set(ALL)) == 30
     await heard.call("GET", "/organism", headers={"Authorization": f"Bearer {IN_TOKENS[0]}"})

@@ -214,6 +214,7 @@ async def test_who_takes_nothing_is_written_nothing_and_then_misses_nothing(hell
     assert b'"event":"fell_behind"' in b"".join(sent)
 
 
+@pytest.mark.thorough
 async def test_who_reads_nothing_is_given_up_by_the_kernel(hello: Served) -> None:
     """It is the kernel that gives up: see ``TCP_USER_TIMEOUT`` in ``serve.listen``."""
     with socket.socket() as client:
