@@ -61,7 +61,7 @@ class Connection:
         stands = asyncio.Event()
         owner = asyncio.create_task(self._own(stands, self._words), name=f"mcp-{self.name}")
         self._owner = owner
-        owner.add_done_callback(self._ended)
+        owner.add_done_callback(lambda task: task.cancelled() or task.exception())  # retrieved: ``_why`` tells it
         waiting = asyncio.ensure_future(stands.wait())
         await asyncio.wait({owner, waiting}, timeout=CONNECT_SECONDS, return_when=asyncio.FIRST_COMPLETED)
         waiting.cancel()
@@ -79,11 +79,14 @@ class Connection:
                 self._client = None
             leave.set()
 
-        async with Client(self._watched(self._transport(words), ended), client_info=_ABOUT_US, cache=None) as client:
-            if not leave.is_set():
-                self._client = client
-            stands.set()
-            await leave.wait()
+        watched = self._watched(self._transport(words), ended)
+        try:
+            async with Client(watched, client_info=_ABOUT_US, cache=None) as client:
+                if not leave.is_set():
+                    self._client = client
+                stands.set()
+                await leave.wait()
+        finally:
             ended()
 
     def _transport(self, words: LastWords) -> AbstractAsyncContextManager[Any]:
@@ -114,12 +117,6 @@ class Connection:
                 group.start_soon(pass_on)
                 yield receive, write
                 group.cancel_scope.cancel()
-
-    def _ended(self, owner: asyncio.Task[None]) -> None:
-        if owner is self._owner:
-            self._client = None
-        if not owner.cancelled():
-            owner.exception()  # the task that waited for it has it
 
     def _why(self, owner: asyncio.Task[None]) -> str:
         if not owner.done():
