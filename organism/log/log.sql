@@ -42,9 +42,6 @@ SELECT position FROM content WHERE position >= ?;
 -- meta: who may write, and to which timeline
 SELECT epoch, timeline, mac FROM meta;
 
--- epoch: who may write
-SELECT epoch FROM meta;
-
 -- raise_epoch: fence off earlier writers
 UPDATE meta SET epoch = ?, mac = ?;
 

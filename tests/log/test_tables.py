@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import closing
-from hashlib import sha256
 
 import orjson
 import pytest
@@ -14,7 +13,7 @@ from hypothesis import strategies as st
 from organism.log.batch import Batch
 from organism.log.driver import Connection, in_memory, statements
 from organism.log.log import ReadModel
-from organism.log.tables import LAYOUT, Commits, definition, stored
+from organism.log.tables import Commits, definition, stored
 from organism.log.versions import Changes, shown_rows
 from organism.model.events import Event
 from organism.model.times import iso
@@ -64,9 +63,3 @@ def test_a_row_composed_by_sqlite_is_that_composed_in_memory(tables: Connection,
     shown = MESSAGES.show(row)
     assert shown["sent_at"] == iso(event.at)
     assert found == [(orjson.dumps(shown), event.position)]
-
-
-def test_who_changes_what_is_made_of_a_model_changes_the_layout() -> None:
-    """Else a file of before would be taken for one of now."""
-    made = [statement for model in stored(MODELS) for statement in definition(model)]
-    assert (LAYOUT, sha256("\n".join(made).encode()).hexdigest()[:16]) == (7, "90597f1333f5c1ca")
