@@ -41,7 +41,7 @@ POINTS: Final[dict[str, Point]] = {
     "delivery": Point("organism.pump.pump:Pump._act", "the loop knows, nothing was started or told"),
     "delivered": Point("organism.pump.pump:Pump._act", "handlers were started, callers told", is_after=True),
     # a handling and its steps
-    "handling": Point("organism.pump.actor:HandlerMetadata", "a handler is about to be called"),
+    "handling": Point("organism.pump.actor:Steps", "a handler is about to be called"),
     "handled": Point("organism.pump.pump:Pump._finished", "it has answered, nothing is decided"),
     "failed": Point("organism.pump.pump:Pump._failed", "it has raised, nothing is decided"),
     "asked": Point("organism.pump.runtime:Runtime.expire_when_due", "an ask is decided, not on disk", is_after=True),
