@@ -36,8 +36,8 @@ _START: Final = re.compile(
 _TAG_ENDS: Final = re.compile(r"</tool_call>|(?=<tool_call>)")
 _FUNCTION_ENDS: Final = re.compile(r"</function>")
 _NEXT: Final = re.compile(r"[ \t]*[;,]?[ \t]*")
-_LINE_ENDS: Final = re.compile(r"[ \t]*[;,]?[ \t]*(?:\n|\Z|```)")
-_LIST_ENDS: Final = re.compile(r"\s*,?\s*\]")
+_LINE_ENDS: Final = re.compile(r"[ \t]*+(?:[;,][ \t]*+)?(?:\n|\Z|```)")
+_LIST_ENDS: Final = re.compile(r"\s*+(?:,\s*+)?\]")
 _NAMED: Final = re.compile(r"[\"']name[\"']\s*:\s*[\"']([\w.\-]+)[\"']")
 _BEGUN: Final = re.compile(
     r"[\s\[]*\{\s*(?:[\"'](?:id|type)[\"']\s*:\s*[\"'][^\"']*[\"']\s*,\s*)*[\"']name[\"']\s*:\s*[\"']([\w.\-]+)[\"']"

@@ -25,6 +25,8 @@ TRIED_ONCE: Final = frozenset(
     {
         "organism.agents.conversation:_FENCED",
         "organism.agents.written_calls:_BEGUN",
+        "organism.agents.written_calls:_LINE_ENDS",
+        "organism.agents.written_calls:_LIST_ENDS",
         "organism.agents.written_calls:_TOKEN",
         "organism.cli.doctor:_REQUIREMENT",
         "organism.config.host_rules:_IS_NUMBER",
