@@ -177,10 +177,7 @@ class _Mender:
 
 
 def _tokens(text: str, start: int) -> Iterator[_Token]:
-    """The tags and sections of ``text`` from ``start`` on; what only looks like one is passed over.
-
-    Linear: a section that nothing ends is looked for once, not again for each of its kind.
-    """
+    """The tags and sections of ``text`` from ``start`` on, in linear time; what only looks like one is passed over."""
     endless: set[str] = set()
     at = text.find("<", start)
     while at >= 0:

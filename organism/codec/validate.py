@@ -60,10 +60,7 @@ class Decoded(NamedTuple):
 
 @dataclass(slots=True)
 class Sealed:
-    """A message as it is stored and delivered: canonical XML, compact JSON, and the payload decoded from that XML.
-
-    ``notes`` says what was mended in a model's text before, if anything.
-    """
+    """A message as stored and delivered: canonical XML, compact JSON, the payload read from it, what was mended."""
 
     xml: bytes
     json: bytes
@@ -214,10 +211,7 @@ class Codec:
     # ── what comes from outside ──────────────────────────────────────────────────────────────────────────────────────
 
     def from_json(self, name: str, value: Any, terms: Terms | None = None) -> Any:
-        """The payload ``name`` from its JSON value, strictly; raises ``InvalidPayload`` with every fault's pointer.
-
-        It is sealed to hold it to the limits of a document.
-        """
+        """The payload ``name`` from JSON, within a document's limits. Raises ``InvalidPayload`` with all faults."""
         return self.seal("from", "to", "token", self.draft(name, value), terms).payload
 
     def draft(self, name: str, value: Any) -> Any:
@@ -236,10 +230,7 @@ class Codec:
         return self._valid(root)
 
     def parse_any(self, document: bytes, terms: Terms | None = None) -> Decoded:
-        """What is in a document, with an envelope or without: its names are claims, not facts.
-
-        A ``<tenant>`` raises ``SpoofAttempt`` even here: there is nothing that it could agree with.
-        """
+        """What is in a document; its envelope's names are claims, and a ``<tenant>`` is a ``SpoofAttempt``."""
         root = parse_foreign(document, terms or self.terms, self._names)
         if root.tag != _MESSAGE:
             return Decoded("", "", "", self._valid(root))
@@ -305,10 +296,7 @@ def _between(from_: str, to: str) -> str:
 
 
 def _opened(root: _Element) -> tuple[_Element, dict[str, str]]:
-    """The payload's element in an envelope from outside, and what that claims in its ``<meta>``, which may be missing.
-
-    Claimed are ``from``, ``to``, ``thread`` and ``tenant``.
-    """
+    """The payload's element in an envelope from outside, and that one's claims (``from``, ``to``, …), if any."""
     metas = [child for child in root if child.tag == _META]
     payloads = [child for child in root if child.tag != _META]
     if len(payloads) != 1:

@@ -46,10 +46,7 @@ _MAX_TOKEN_CHARS = 256
 
 
 def payload_xsd(payload: Payload, *, enforced: bool = False) -> _Element:
-    """The schema of one class, standing alone: no namespace, root element = class name.
-
-    The ``enforced`` one has no patterns of the class: libxml2 may take for ever to match them (adr/0051).
-    """
+    """The schema of one class, standing alone; ``enforced``: without patterns, which may never end (adr/0051)."""
     schema = _schema({"xs": XSD})
     _Types(schema, payload, prefix="", scope="", enforced=enforced).declare(schema)
     return schema
@@ -95,10 +92,7 @@ def element_names(schema: _Element) -> frozenset[str]:
 
 
 class _Types:
-    """Writes the types of one payload into a schema, each record one named type.
-
-    ``prefix`` qualifies references, ``scope`` keeps the type names of several payloads in one schema apart.
-    """
+    """Writes the types of one payload, one a record; ``prefix`` qualifies references, ``scope`` keeps names apart."""
 
     def __init__(self, schema: _Element, payload: Payload, *, prefix: str, scope: str, enforced: bool) -> None:
         self._schema = schema

@@ -133,10 +133,7 @@ class Batch:
 
 
 class Intake:
-    """Takes units in: checks what they expect, gives positions, encodes, folds. ``last`` is the last position given.
-
-    ``redactor`` knows what must not be written; None: nothing is secret here.
-    """
+    """Takes units in: checks what they expect, gives positions up to ``last``, encodes, redacts, folds."""
 
     __slots__ = ("_salts", "batch", "heads", "last", "redactor", "types", "versions")
 
@@ -211,10 +208,7 @@ def is_held(redactor: Redactor, unit: Unit, row: bytes, contents: Sequence[Seale
 
 
 def _holds(redactor: Redactor, finished: bytes) -> bool:
-    """Each message pays for this: the marks are looked for here, and next to none is found.
-
-    By ``find``, as ``in`` takes bytes for a number first, and makes the error that they are none.
-    """
+    """Each message pays for this: most hold no mark. By ``find``: ``in`` first takes bytes for a number, and fails."""
     for mark in redactor.marks:
         if finished.find(mark) >= 0:
             return redactor.holds(finished) or redactor.holds_token(finished)

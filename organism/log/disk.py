@@ -98,10 +98,7 @@ class Disk:
         return await self.read(work, *arguments)
 
     def read_now(self, work: Callable[..., T], *arguments: Any) -> T:
-        """The same however long it takes: for the few rows that a decision needs.
-
-        Raises ``LogUnavailable`` while every connection is closed.
-        """
+        """The same however long it takes: for the few rows that a decision needs. Raises ``LogUnavailable``."""
         if not self._is_readable.is_set():
             raise LogUnavailable("The log reads its disk again.")
         return self._in_loop.run(work, *arguments)

@@ -1,7 +1,4 @@
-"""SQLite: connections, the threads that own them, what errors mean, and the statements of the ``.sql`` files.
-
-Tests put another driver in the place of ``Pysqlite``, with a file system of their own below it.
-"""
+"""SQLite: connections, the threads that own them, what errors mean, and the statements of the ``.sql`` files."""
 
 from __future__ import annotations
 

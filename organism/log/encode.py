@@ -97,10 +97,7 @@ class Salts:
 
 
 def lift(version: int, kind: str, data: Data, steps: UpcastSteps = STEPS, present: int = SCHEMA_VERSION) -> Data:
-    """Data written by an older version, as it would be written today: what is on disk is never rewritten.
-
-    Raises ``LogDamaged`` if a newer program wrote it: to guess what it means would be worse than to stop.
-    """
+    """Data written by an older version, as it would be written today. Raises ``LogDamaged`` for a newer one's."""
     if version > present:
         raise LogDamaged(
             f"The log holds events of version {version}, this program knows them up to {present}: "

@@ -142,10 +142,7 @@ class Query:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """``rows`` is one JSON array of ``count`` of the ``total`` rows that match, ``before`` of which come before it.
-
-    ``last`` is the place of its last row, None if it is empty.
-    """
+    """``rows``: a JSON array of ``count`` of ``total`` rows, ``before`` of them before it; ``last`` is its last place."""
 
     rows: bytes
     count: int
@@ -175,10 +172,7 @@ def wants(wanted: EventFilter) -> Callable[[Event], bool]:
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """What ``verify`` found: how many events and commits were checked up to ``position``.
-
-    ``damage`` says what and where.
-    """
+    """What ``verify`` found up to ``position``: events and commits checked; ``damage`` says what and where."""
 
     position: int
     events: int
@@ -213,10 +207,7 @@ class History(Protocol):
         """Events with after < position ≤ until, in order (or newest first); at most ``limit``."""
 
     def follow(self, after: int, wanted: EventFilter | None = None) -> AsyncIterator[list[Event]]:
-        """Lists of events after ``after``: the past first, then each commit's, until the log closes.
-
-        An empty list says that no event up to the head passes the filter.
-        """
+        """Lists of events after ``after`` until the log closes; an empty one says that none up to the head passes."""
 
     async def row(self, model: str, key: str, at: int | None = None) -> bytes | None:
         """The public JSON of one row, or None; ``at`` a position if one is given (L10)."""
@@ -237,10 +228,7 @@ class History(Protocol):
         """(json, xml) of the content of the event at ``position``; None if there is none or it was erased."""
 
     async def contents(self, digests: Mapping[int, str]) -> dict[int, tuple[bytes, bytes]]:
-        """(json, xml) by position; what was erased is missing. ``digests`` are what the events carry as ``content``.
-
-        Cheaper than ``content``, which reads the event's whole unit for its digest.
-        """
+        """(json, xml) by position, but for what was erased; ``digests`` are the events' ``content``."""
 
     async def fold(self, after: int, apply: Callable[[Event], object]) -> None:
         """Hand every event after ``after`` to ``apply``, in order and without content."""

@@ -1,7 +1,4 @@
-"""The directory of a log: who holds it, connections to its file, its key, and the head outside the database.
-
-Every file is made readable for its owner alone before anything is written to it.
-"""
+"""The directory of a log: who holds it, connections to its file, its key, and the head outside the database."""
 
 from __future__ import annotations
 
@@ -42,10 +39,7 @@ ROWS_REMEDY: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Anchor:
-    """The head of the log as it was written outside the database, and the hash of the commit that ended there.
-
-    ``epoch`` is that of the life that wrote it; ``timeline`` is the log's.
-    """
+    """The head as written outside the database, its commit's hash, the writer's ``epoch``, the ``timeline``."""
 
     position: int
     hash: bytes
@@ -58,10 +52,7 @@ class Anchor:
 
 
 class Place:
-    """Where a log lies. ``log`` is the database, the key may lie elsewhere.
-
-    ``tenant`` is the name of the directory that the tenant's log has in a data directory.
-    """
+    """Where a log lies: ``log`` is the database; ``tenant`` names its directory in a data directory."""
 
     def __init__(
         self,
@@ -107,10 +98,7 @@ class Place:
             raise NotFound(f"{self.directory} holds no log: {self.log.name} is missing.")
 
     def explain(self, error: Exception) -> Exception:
-        """What the driver's error means to a caller of the log; any other error is returned as it is.
-
-        It may reach a client, so it names no path; its cause does.
-        """
+        """What the driver's error means to a caller, without a path; any other error is returned as it is."""
         if not isinstance(error, self.driver.errors):
             return error
         log, said = self.directory.name, self.without_paths(str(error))
@@ -123,10 +111,7 @@ class Place:
         return meaning
 
     def hold(self, now_us: Callable[[], int]) -> None:
-        """Make the directory and take it for this process; raises ``LogHeld``. The lock ends with the process.
-
-        Raises ``LogDamaged`` if something that is no file lies where one of the log's files belongs.
-        """
+        """Make the directory and take it for this process. Raises ``LogHeld``; ``LogDamaged`` for what is no file."""
         self.directory.mkdir(mode=PRIVATE_DIRECTORY, parents=True, exist_ok=True)
         self.check_files()
         handle = os.open(self.lock_path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, PRIVATE_FILE)
@@ -165,10 +150,7 @@ class Place:
         _sync_directory(self.directory)
 
     def check_files(self) -> None:
-        """Raise ``LogDamaged`` if a link or a directory lies where a file belongs, or the key is open to others.
-
-        A key that lies elsewhere may be a link, as mounted secrets are.
-        """
+        """Raise ``LogDamaged`` for what is no file (but a link to a key elsewhere), and for a key open to others."""
         databases = (self.log.with_name(self.log.name + end) for end in SQLITE_ENDINGS)
         for path in (*databases, self.anchor_path, self.lock_path, self.directory / "key"):
             try:
@@ -188,10 +170,7 @@ class Place:
                 )
 
     def make_key(self, random_bytes: RandomBytes) -> Anchor:
-        """Make the key and the first anchor of a new log, and return the anchor.
-
-        The anchor comes first, so a key is there only with the anchor that was written under it.
-        """
+        """Make the first anchor of a new log, then the key, so that no key is there without an anchor."""
         secret, timeline = random_bytes(KEY_BYTES), random_bytes(TIMELINE_BYTES).hex()
         anchor = Anchor(0, GENESIS, 0, timeline)
         _put(self.anchor_path, _written(anchor, chain_key(secret, self.tenant)))
@@ -233,10 +212,7 @@ class Place:
         return anchor
 
     def write_anchor(self, anchor: Anchor, key: bytes, *, is_synced: bool = False) -> None:
-        """Write the head outside the database, in place and within one sector; ``is_synced`` waits for the disk.
-
-        An anchor that is older than the log is no damage, so it need not be synced while commits are.
-        """
+        """Write the head outside the database, within one sector; ``is_synced`` waits for the disk."""
         handle = os.open(self.anchor_path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, PRIVATE_FILE)
         try:
             os.pwrite(handle, _written(anchor, key), 0)

@@ -51,10 +51,7 @@ def _row_tables(connection: Connection) -> list[tuple[str, str]]:
 
 
 def rebuild(connection: Connection, commits: Commits, head: Anchor, snapshots: Snapshots) -> None:
-    """Drop all rows, fold the log from its beginning, and write them again, with checkpoints as a running log does.
-
-    The models are noted last, so that a rebuild that is broken off begins again at the next start.
-    """
+    """Drop all rows and make them again; the models are noted last, so a broken rebuild begins again."""
     models = commits.models
     connection.execute("BEGIN IMMEDIATE")
     for statement in ("doubt_models", "forget_streams", "forget_types", "forget_checkpoints"):
@@ -108,10 +105,7 @@ def _fill_tables(
 
 
 def row_damage(place: Place, models: Sequence[ReadModel]) -> list[str]:
-    """Which tables do not hold what the events make of them: all of it is made once more, in a file of its own.
-
-    Reads only, also beside a running server. Rows of other models are not looked at: a start makes them again.
-    """
+    """Which tables do not hold what the events make of them, found by making all of it again in another file."""
     with place.looking() as connection:
         if not are_made(connection, models):
             return []

@@ -78,10 +78,7 @@ class ThoughtDelta:
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """A call that the model asks for. ``input`` is its arguments as JSON.
-
-    Where the arguments were no JSON object, ``input`` is None and ``raw`` is their text.
-    """
+    """A call that the model asks for; ``input`` is None where its arguments, ``raw``, were no JSON object."""
 
     id: str
     name: str
@@ -110,10 +107,7 @@ Part = TextDelta | ThoughtDelta | ToolCall | Usage | Finish
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """What a model answered. ``model`` is the name in ``models`` that answered in the end, after fallbacks.
-
-    ``served_by`` is the provider behind that name.
-    """
+    """What a model answered: ``model`` is its name after fallbacks, ``served_by`` the provider behind it."""
 
     model: str
     text: str = ""

@@ -92,10 +92,7 @@ ORGANISM_STREAM: Final = "organism"
 
 
 class Actor(Struct, frozen=True):
-    """Who caused it: the tenant, the user if one is named, the id of the request, and the name of the principal.
-
-    The principal is who holds the token by which it was asked. Absent fields are None.
-    """
+    """Who caused it. ``principal`` is the holder of the token by which it was asked; absent fields are None."""
 
     tenant: str = "default"
     user: str | None = None

@@ -1,7 +1,4 @@
-"""What a handler gets and gives: the front door for authors of handlers.
-
-A handler is ``async def handle(payload, metadata)``. It answers with a ``HandlerResponse``, a list of them, or None.
-"""
+"""What a handler, ``async def handle(payload, metadata)``, gets and gives: the front door for its authors."""
 
 from __future__ import annotations
 
@@ -60,10 +57,7 @@ class TodoComplete:
 
 @dataclass(frozen=True, slots=True)
 class HandlerResponse:
-    """A message to send. ``to`` names a peer.
-
-    Without it the message answers the caller (``respond`` says so plainly).
-    """
+    """A message to send to the peer ``to``; without it, the answer to the caller (``respond`` says so plainly)."""
 
     payload: object
     to: str | None = None
@@ -93,10 +87,7 @@ class Recorded(HandlerResponse):
 
 @dataclass(frozen=True, slots=True)
 class Approval:
-    """What a human decided: ``decision`` is ``approve``, ``reject`` or ``expired``.
-
-    ``edits`` is what they changed, if anything.
-    """
+    """What a human decided: ``decision`` is ``approve``, ``reject`` or ``expired``, ``edits`` what they changed."""
 
     decision: Literal["approve", "reject", "expired"]
     edits: Any = None
@@ -125,10 +116,7 @@ class EffectUnknown(Exception):
 
 
 class EffectFailed(EffectError):
-    """An outside effect failed for good, by an operator's word or since its result cannot be kept.
-
-    It is not tried again.
-    """
+    """An outside effect failed for good: an operator said so, or its result cannot be stored. It is not tried again."""
 
 
 class HandlerMetadata(ABC):
