@@ -142,7 +142,7 @@ class Query:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """``rows``: a JSON array of ``count`` of ``total`` rows, ``before`` of them before it; ``last`` is its last place."""
+    """``rows``: a JSON array of ``count`` of ``total`` rows, ``before`` of them before it; ``last``: its last place."""
 
     rows: bytes
     count: int
