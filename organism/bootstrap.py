@@ -57,10 +57,7 @@ PRIVATE_DIRECTORY: Final = 0o700
 
 
 def tracing_of(environment: Mapping[str, str], service: str) -> Tracing | None:
-    """Spans for OpenTelemetry, if the environment asks for them and the extra ``otel`` is installed.
-
-    Raises ``ConfigInvalid`` if they are asked for and cannot be had.
-    """
+    """Spans, if the environment asks for OpenTelemetry and the extra ``otel`` is there. Raises ``ConfigInvalid``."""
     if not any(name.startswith("OTEL_") for name in environment):
         return None
     try:
@@ -87,17 +84,14 @@ class Parts:
 
 
 class Organism:
-    """The whole process: the configuration and its tenants. ``status`` is starting, running, paused or stopping.
-
-    ``closed`` is set when it has stopped.
-    """
+    """The process: its configuration and tenants. ``status`` is starting, running, paused or stopping."""
 
     def __init__(self, config_path: Path, parts: Parts) -> None:
         self.config_path = config_path
         self.parts = parts
         self.tokens_path = config_path.parent / TOKENS_FILE
         self.tenants: dict[str, Tenant] = {}
-        self.closed = asyncio.Event()
+        self.closed = asyncio.Event()  # set once it has stopped
         self.settings: Settings
         self.entries: tuple[TenantEntry, ...]
         self._importer = Importer()
@@ -148,10 +142,7 @@ class Organism:
         self._stage = "running"
 
     async def open_tenants(self, ids: Iterable[str]) -> None:
-        """Open those of the tenants that are not open yet, and take up what is open in them.
-
-        Raises ``LogHeld``, ``LogDamaged``; those before it are open then.
-        """
+        """Open those that are not open yet. Raises ``LogHeld`` or ``LogDamaged``; those before it stay open."""
         async with self._changing:
             for tenant_id in ids:
                 if tenant_id not in self.tenants and self._stage != "stopping":
@@ -284,12 +275,7 @@ def report_untraced(follower: asyncio.Task[None]) -> None:
 
 
 def tune_interpreter() -> None:
-    """Collect reference cycles rarely, never look at what stays for the process's life, and switch threads soon.
-
-    A hop leaves no cycles behind; with Python's own thresholds a fifth of its time went into looking for them.
-    After a commit the writing thread wants the interpreter's lock back from a busy loop; at Python's own interval it
-    waits up to five milliseconds for it.
-    """
+    """Collect cycles rarely, since hops leave none; switch threads soon, since the log's writer waits for the lock."""
     sys.setswitchinterval(SWITCH_SECONDS)
     gc.collect()
     gc.freeze()
@@ -365,10 +351,7 @@ async def open_log(data: Path | None, tenant_id: str, clock: LogClock, parts: Pa
 
 
 async def start(config: Path, data: Path | None, parts: Parts | None = None) -> Organism:
-    """Start the organism of ``config`` on ``data`` (None: in memory).
-
-    Raises ``ConfigInvalid``, ``LogHeld``, ``LogDamaged``.
-    """
+    """Start it on ``data`` (None: in memory). Raises ``ConfigInvalid``, ``LogHeld``, ``LogDamaged``."""
     organism = Organism(config, parts or Parts())
     await organism.start(data)
     return organism

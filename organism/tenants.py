@@ -1,7 +1,4 @@
-"""A tenant: its log, pump and commands, opened and closed together.
-
-Nothing is shared with another tenant but config, code and the slots of the process.
-"""
+"""A tenant: its log, pump and commands. Tenants share nothing but config, code and the slots of the process."""
 
 from __future__ import annotations
 
@@ -35,11 +32,7 @@ POLL_SECONDS: Final = 0.02
 
 
 class Tenant:
-    """One tenant. ``on_broken`` is called with the reason when its state has to be folded again.
-
-    ``models`` calls models for its handlers; it is set before ``start``.
-    ``keys`` are the idempotency keys of calls whose answers are kept whole.
-    """
+    """One tenant."""
 
     def __init__(self, tenant_id: str, log: Log, clock: LogClock, chance: Random, share: Share) -> None:
         self.id = tenant_id
@@ -48,9 +41,9 @@ class Tenant:
         self.chance = chance
         self._share = share
         self.ids = Ids(chance.randbytes, lambda: clock.now_us() // 1000)
-        self.models: Models
+        self.models: Models  # set before ``start``
         self.feed = Feed()
-        self.keys = KeysInUse()
+        self.keys = KeysInUse()  # of calls whose answers are recorded whole
         self.recovering = False
         self.on_broken: Callable[[BaseException], None] | None = None
         self._recovery: asyncio.Task[None] | None = None
@@ -113,10 +106,7 @@ class Tenant:
         await self.operator.patiently(self.pump.commit(decision))
 
     async def ended(self, thread_id: str, seconds: float, *others: asyncio.Future[Any]) -> bool:
-        """Wait until the thread is not active any more, at most ``seconds`` and until one of the others is done.
-
-        Gives whether it is so.
-        """
+        """Wait until the thread ends, ``seconds`` are over or one of the others is done; gives whether it ended."""
         pump = self.pump
         if thread_id not in pump.state.routing.threads:
             await pump.settled()
@@ -138,10 +128,7 @@ class Tenant:
     async def reload(
         self, rules: Rules, life: Life, changes: Changes, actor: Actor, once: Idempotency | None = None
     ) -> int:
-        """Take over new rules: what runs ends by the old ones, what starts from here on takes the new.
-
-        ``once`` is answered in the same unit. Gives the event's position.
-        """
+        """Take over new rules for what starts from now on, and answer ``once``. Gives the event's position."""
         self._life, self._rules = life, rules
         pump = self.pump
         pump.state.rules = rules
@@ -170,10 +157,7 @@ class Tenant:
         self._recovery = asyncio.get_running_loop().create_task(self._recover(counts_as_death=is_ours))
 
     async def _recover(self, *, counts_as_death: bool) -> None:
-        """Begin a new life once the log takes writes again, and once more if it fails meanwhile.
-
-        A log's failure is no message's fault.
-        """
+        """Begin a new life once the log takes writes, and again if it fails meanwhile. That is no message's fault."""
         while self.recovering:
             while not self.log.available:  # noqa: ASYNC110 - the port has no word for "available again": it is rare
                 await asyncio.sleep(POLL_SECONDS)

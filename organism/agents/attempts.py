@@ -1,4 +1,4 @@
-"""The attempts of one call: ``sent`` counts them, ``ran_us`` is their time, ``answering`` the model asked last."""
+"""The attempts of one call: retries, fallbacks, waiting for a turn; and the answer as it comes."""
 
 from __future__ import annotations
 
@@ -158,10 +158,7 @@ class AnswerBuffer:
 
 
 class Attempts:
-    """The attempts of one call: ``sent`` counts them, ``ran_us`` is their time without waiting for a turn.
-
-    ``answering`` is the model whose answer is in the buffer.
-    """
+    """The attempts of one call: ``sent`` counts them, ``ran_us`` is their time without waiting for a turn."""
 
     def __init__(self, plan: Plan, answer: AnswerBuffer, pace: Pace) -> None:
         self._plan = plan
@@ -169,13 +166,10 @@ class Attempts:
         self._pace = pace
         self._left_us = int(plan.need.seconds * SECOND_US)
         self.sent = self.ran_us = 0
-        self.answering: Served | None = None
+        self.answering: Served | None = None  # whose answer is in the buffer
 
     async def answered(self) -> Served:
-        """The model that answered; its answer is in the buffer. Raises ``ProviderError`` if none did.
-
-        The next model is asked after any failure: it may have credit, its package, a larger context.
-        """
+        """The model that answered: after any failure the next is asked. Raises ``ProviderError`` if none did."""
         failures: list[str] = []
         for served in self._plan.chain:
             try:

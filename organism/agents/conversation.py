@@ -1,8 +1,6 @@
 """The messages of one turn, and the fences around text of others in them (S20).
 
-Text of others is labelled and stands between two marks that it cannot contain, so its author can neither end the fence
-nor begin another. The mark is a digest over a secret of the turn: the same after a restart, and not predictable from
-the text.
+A fence's mark is a digest over a secret of the turn: not in the text, not predictable, the same after a restart.
 """
 
 from __future__ import annotations

@@ -1,9 +1,6 @@
 """The gateway: the one way to a model. It implements ``pump.models.Models`` for one tenant.
 
- allow-list ─▶ depth ─▶ leak check ─▶ rate ─▶ budget ─▶ (on disk) ─▶ provider ─▶ leak check ─▶ cost ─▶ (on disk)
-
-What stands before the first "on disk" is decided in the unit that begins the step and refuses the call as a whole; what
-follows it may be tried again, or elsewhere.
+allow-list ─▶ depth ─▶ leak check ─▶ rate ─▶ budget ─▶ (on disk) ─▶ provider ─▶ leak check ─▶ cost ─▶ (on disk)
 """
 
 from __future__ import annotations
@@ -40,11 +37,7 @@ MOST_RUNS: Final = 3
 
 
 class Gateway:
-    """One tenant's gateway. Its rights are asked again at each call.
-
-    ``principal`` gives the token of that name, None if it is not valid any more; ``budget`` bounds the runs and days of
-    all agents.
-    """
+    """One tenant's gateway. Its rights are asked again at each call."""
 
     def __init__(
         self,
@@ -110,11 +103,7 @@ class Gateway:
         return request
 
     def _refuse_leaks(self, *parts: Any) -> None:
-        """Raise ``CompleteError`` (``leak_refused``) if a live secret is left in what is sent (S23, S30, adr/0035).
-
-        A schema without a part of it would be another schema, so the call is refused. The error does not say which
-        secret it was.
-        """
+        """Raise ``CompleteError`` (``leak_refused``) if a live secret is left (S23, S30, adr/0035); never say which."""
         for part in parts:
             sent = orjson.dumps(part)
             if self._redactor.holds(sent) or self._redactor.holds_token(sent):
@@ -152,11 +141,7 @@ def _not_allowed(message: str) -> CompleteError:
 
 
 def hold_depth(message: Message, listeners: Mapping[str, Listener]) -> None:
-    """Raise ``CompleteError`` (``recursion_depth_exceeded``) if no further run may begin here.
-
-    Counted are the runs around the injection that the handling follows from, and those that wait for it in an ask. A
-    handling is a run if its listener is an agent or it called a model; a tool in between is none.
-    """
+    """Raise ``CompleteError`` (``recursion_depth_exceeded``) if ``MOST_RUNS`` runs are nested around the handling."""
     depth, ask = message.root.depth, message.ask
     while ask is not None:
         asker = ask.message

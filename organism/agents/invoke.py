@@ -1,8 +1,4 @@
-"""Invoke: what a handler delivers, and what a caller gets of it.
-
-The flags of a call are resolved here and nowhere else. A batch answer is the fold of the very stream that a streaming
-caller gets; there is no second way to make one.
-"""
+"""Invoke: what a handler delivers, and what a caller gets. A batch is the fold of what a streaming caller gets."""
 
 from __future__ import annotations
 
@@ -38,10 +34,7 @@ class Shape:
 
 
 def delivers(listener: Listener) -> tuple[InvokeMode, ...]:
-    """What the handler delivers: what it declares, else both for the turn loop, batches for any other.
-
-    Who refers to a prompt by its version, as ``A2@v1``, is asked once; who refers to an agent is run by the turn loop.
-    """
+    """What it declares, else batches; of the turn loop, which runs no prompt's version (``A2@v1``), both."""
     if listener.invoke:
         return listener.invoke
     return (BATCH, STREAM) if is_turn(listener) else (BATCH,)
@@ -53,10 +46,7 @@ def is_turn(listener: Listener) -> bool:
 
 
 def resolved(flags: Flags, modes: tuple[InvokeMode, ...]) -> Shape:
-    """What the handler makes of the flags. A caller who says nothing gets the handler's own shape.
-
-    Raises ``NotAcceptable`` or ``ForceNotSupported`` for what it cannot deliver.
-    """
+    """What the flags get, by default the handler's own shape. Raises ``NotAcceptable`` or ``ForceNotSupported``."""
     if flags.force:
         raise ForceNotSupported(param="/flags/force", requested="force", supported=modes)
     if flags.stream is None:

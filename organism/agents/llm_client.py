@@ -1,10 +1,7 @@
-"""The lowest way to a model, for programs outside of organisms. It knows nothing of agents.
+"""The lowest way to a model, for programs outside of organisms; handlers call ``metadata.complete`` instead.
 
-Which model answers, the environment says: with ``OPENAI_API_KEY`` or ``OPENAI_BASE_URL`` it is OpenAI, or whatever
-server speaks its chat completions API; else the offline model, which needs neither network nor key. A model's name
-goes to the provider as it is, that of a fine-tuned one too. Each call is one attempt, and nothing is kept between two.
-
-In an organism handlers call ``metadata.complete`` instead: there a call has budgets, retries and a record.
+With ``OPENAI_API_KEY`` or ``OPENAI_BASE_URL`` OpenAI answers, or a compatible server; else the offline model. A model's
+name goes to the provider as it is. Each call is one attempt, and nothing is kept between two.
 """
 
 from __future__ import annotations
@@ -38,10 +35,9 @@ def call(
     temperature: float = 0.0,
     max_tokens: int | None = None,
 ) -> Completion:
-    """What the model answers, as it came; its JSON is not decoded.
+    """What the model answers, as it came; in an event loop use ``acall``.
 
-    ``response_format`` is a JSON Schema, or what the API has for it. It waits for the answer; where an event loop runs
-    it holds that up, so there is ``acall``. Raises ``ProviderError``, and ``ValueError`` for what is no call.
+    ``response_format`` is a JSON Schema, or the API's own. Raises ``ProviderError``, or ``ValueError`` for no call.
     """
     return _waited_for(acall(model, messages, response_format, temperature, max_tokens))
 

@@ -1,8 +1,4 @@
-"""AgentStack: from a name and a version to a prompt, and the prompt's two functions between an agent and a model.
-
-A prompt holds nothing but its configuration: one pattern for every agent, nothing of one call kept for the next.
-Whoever calls the model stands between ``compose`` and ``parse_and_validate``.
-"""
+"""AgentStack: from a name and a version to a prompt; its two functions stand before and after the call of the model."""
 
 from __future__ import annotations
 
@@ -84,11 +80,7 @@ class AgentPrompt:
     max_output_tokens: int | None = None
 
     def compose(self, input_payload: Mapping[str, Any]) -> tuple[list[dict[str, str]], dict[str, Any]]:
-        """The messages for the model, SYSTEM and USER, and the schema of the answer as ``response_format``.
-
-        The schema is a JSON Schema as such; what a provider wraps it in is the client's business. Raises
-        ``AgentPromptInputError`` if the payload is no mapping with names as keys.
-        """
+        """The messages, SYSTEM and USER, and the answer's plain JSON Schema. Raises ``AgentPromptInputError``."""
         lines = _lines(input_payload)
         system = (
             self.system_text,
@@ -146,11 +138,9 @@ class AgentFactory:
 
     @classmethod
     def create(cls, agent_name: str, version: str, input_payload: Mapping[str, Any]) -> AgentPrompt:
-        """The prompt, once the payload has what it expects.
+        """The prompt, its payload checked: of its organism's files, elsewhere of the working directory's.
 
-        In a handler the files are those that its organism has loaded; elsewhere they are looked for below the working
-        directory. Raises ``UnknownAgentConfigError``; ``ConfigInvalid`` with all that is wrong with the file;
-        ``AgentPromptInputError``.
+        Raises ``UnknownAgentConfigError``, ``ConfigInvalid`` with every fault of it, or ``AgentPromptInputError``.
         """
         if not is_prompt_name(agent_name) or not is_prompt_name(version):
             expected = "expected names of letters, digits, `_`, `.` and `-`, such as A2 and v1"

@@ -22,15 +22,12 @@ _SPACE: Final = re.compile(r"\s+")
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A call that the model asks for. ``call`` is as it goes back to the model; ``notes`` say what was mended.
+    """A call that the model asks for."""
 
-    ``function`` is None where there is none of that name; ``said`` is the name as the model wrote it.
-    """
-
-    call: ToolCall
-    said: str
-    function: Function | None
-    notes: tuple[str, ...] = ()
+    call: ToolCall  # as it goes back to the model
+    said: str  # the name as the model wrote it
+    function: Function | None  # None: there is none of that name
+    notes: tuple[str, ...] = ()  # what was mended
 
     @property
     def shown(self) -> str:
@@ -45,10 +42,7 @@ class Spoken(NamedTuple):
 
 
 class CallReader:
-    """Reads the answers of one run. Ids of calls are the same in each replay.
-
-    It knows the texts of others that the run has read: a call that repeats their words is not the model's own (S20).
-    """
+    """Reads one run's answers, with the same ids in each replay. A call in others' words is not the model's (S20)."""
 
     def __init__(self, functions: Functions, codec: Codec) -> None:
         self._functions = functions
@@ -81,10 +75,7 @@ class CallReader:
         return (text, (), ()) if call is None else ("", (call,), notes)
 
     def _document(self, text: str) -> tuple[ToolCall | None, tuple[str, ...]]:
-        """The call in a text that is a payload's XML, mended, if one function alone takes that class.
-
-        If it cannot be read, the call's ``raw`` is the text.
-        """
+        """The call in a payload's XML, mended, if one function alone takes its class; ``raw`` if it is unreadable."""
         named = {name: function for name, function in self._functions.taking().items() if f"<{name}" in text}
         if not named:
             return None, ()

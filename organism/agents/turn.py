@@ -1,9 +1,4 @@
-"""The turn loop, which runs each listener without a handler; one with an AgentStack prompt makes a single call.
-
-A turn is one handling. The model gets the instructions and the message and is offered the agent's functions; its calls
-become asks of the listeners, round by round, until it answers in words. Everything is a step, so after a restart the
-turn continues where it stood: no model is called again for an answer that is recorded, no tool for its result.
-"""
+"""The turn loop, which runs listeners without a handler. All it does are steps: a restart goes on where it stood."""
 
 from __future__ import annotations
 
@@ -56,10 +51,7 @@ class Agent:
         return options
 
     def text_of(self, payload: object, sender: str) -> str:
-        """The message in words: a prompt's own, of any other payload its JSON.
-
-        What others say was said before is part of what they say; only the outside remembers for the agent.
-        """
+        """A prompt's text, other payloads' JSON. Only the outside gives a history; others' is part of what they say."""
         if isinstance(payload, Prompt) and (sender == CONSOLE or not payload.history):
             return payload.message
         return self.codec.json(payload).decode()
@@ -229,11 +221,7 @@ def _answered(text: str, notes: tuple[str, ...]) -> HandlerResponse:
 
 
 def prompted_turn_of(listener: Listener, config: PromptConfig, codec: Codec) -> Handler:
-    """The handler of a listener whose ``prompt_ref`` names this prompt: one call, and its checked answer.
-
-    The payload's fields are the input of the prompt, the answer's text is the object as JSON. An answer that does not
-    fit is the run's error and a dead letter, both naming every field.
-    """
+    """The handler of a ``prompt_ref``: one call, its answer checked; a misfit is a dead letter naming every field."""
     prompt = AgentFactory.prompt_of(config)
     fields: Callable[[object], Any] = codec.schema(listener.payload_class.__name__).to_json
 

@@ -72,10 +72,7 @@ Offered = Mapping[str, Sequence[str]]
 
 
 def written_calls(text: str, offered: Offered, is_quoted: Callable[[str], bool]) -> tuple[tuple[ToolCall, ...], str]:
-    """The calls in a text, in their order, and what else it says.
-
-    A call that ``is_quoted`` from text of others stays text.
-    """
+    """The calls in a text, in order, and what else it says. What ``is_quoted`` from text of others stays text."""
     if not any(name in text for name in offered):
         return (), text
     calls: list[ToolCall] = []
@@ -238,10 +235,7 @@ class NotLiteral(ValueError):
 
 
 class _Literals:
-    """Reads literals of Python and JSON, and calls whose arguments are such, as ``f(a=1, b=["x"])``.
-
-    ``at`` is behind what was read. Each method raises ``NotLiteral``.
-    """
+    """Reads literals of Python and JSON, and calls with them, up to ``at``. Each method raises ``NotLiteral``."""
 
     def __init__(self, text: str, at: int) -> None:
         self._text = text

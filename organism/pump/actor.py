@@ -1,8 +1,4 @@
-"""The actor: one message → the handler's answer. The one place where a handler's exceptions end.
-
-What a handler returns is made plain here, since its own classes may raise in any method, and inside a decision that
-would leave state and log different. Payloads are made plain by ``respond.seal``.
-"""
+"""The actor: one message → the handler's answer. The one place where a handler's exceptions end."""
 
 from __future__ import annotations
 
@@ -105,7 +101,7 @@ async def outcome_of(effect: Awaitable[Any]) -> tuple[Any, Exception | None]:
 
 
 def _plain(answer: object) -> Responses:
-    """A handler's answer as responses. Raises ``WrongReturn``, and whatever the answer's own code raises."""
+    """The answer in our own classes, since its own may raise anywhere. Raises ``WrongReturn``, and what they raise."""
     if answer is None:
         return ()
     if isinstance(answer, list):

@@ -1,12 +1,9 @@
 """What must be agreed to before it is done: by a person (an approval), or by the caller itself (a confirmed call).
 
-- A handler asks a person by ``approve``, as a step like any other.
-- Each call to a listener with ``approval: true``, and of a tainted run each call that cannot be undone, waits for a
-  person before its handler runs (S20). It is step 0 of the handling, so it outlives a restart, is asked for once, and
-  holds for further attempts. The person sees the payload; the approval is bound to the digest of its canonical bytes.
-- A call to a listener with ``confirm: true`` is answered with a preview and a token, and acts when it comes again with
-  that token, which is bound to the payload, the listener and who began it all. It is used once, and that is on disk
-  before the handler runs; a further attempt of the same message goes on with it.
+A person's consent to a call, to a listener with ``approval: true`` or from a tainted run (S20), is step 0 of the
+handling: it outlives a restart, is asked for once, holds for further attempts, and is bound to the payload's digest.
+A call to be confirmed (``confirm: true``) is answered with a preview and a token. The token is bound to payload,
+listener and principal, and used once, which is on disk before the handler runs.
 """
 
 from __future__ import annotations

@@ -1,8 +1,4 @@
-"""A decision: a unit being made. Its events are folded as they are added; it says what follows once it is on disk.
-
-``State.decide`` begins one, ``Decision.add`` adds events, ``Decision.close`` adds the starts that it makes possible and
-the end of its thread. Decisions are made without awaiting, so each sees the state that the one before it left.
-"""
+"""A decision: a unit in the making. It is made without awaiting, so each sees the state that the one before it left."""
 
 from __future__ import annotations
 
@@ -52,25 +48,20 @@ Tell = Callable[["Decision"], None]
 
 
 class Decision(Unit, kw_only=True, eq=False):
-    """``sent`` are its new open messages, ``ended`` those that it closed, ``recorded`` the steps that it ended.
-
-    ``results`` are those of the steps that have a result, with the event that holds it; ``ends`` the threads that it
-    ended. Once it is on disk, ``stops`` are called, ``resumed`` go on, ``starts`` begin, and ``tell`` is called;
-    ``failed`` says why it never will be.
-    """
+    """A unit, and what follows once it is on disk."""
 
     state: State
     thread: Thread | None
-    sent: list[tuple[Message, Event]] = field(default_factory=list)
-    ended: list[Message] = field(default_factory=list)
-    stops: Sequence[Callable[[], object]] = ()
-    starts: Sequence[Message] = ()
-    resumed: Sequence[Message] = ()
-    recorded: Sequence[Step] = ()
-    results: Sequence[tuple[Step, Event]] = ()
-    ends: Sequence[str] = ()
-    tell: Tell | None = None
-    failed: Exception | None = None
+    sent: list[tuple[Message, Event]] = field(default_factory=list)  # its new open messages
+    ended: list[Message] = field(default_factory=list)  # those that it closed
+    stops: Sequence[Callable[[], object]] = ()  # to call once it is on disk, first
+    starts: Sequence[Message] = ()  # to begin then
+    resumed: Sequence[Message] = ()  # to go on then
+    recorded: Sequence[Step] = ()  # steps that it ended
+    results: Sequence[tuple[Step, Event]] = ()  # those that have a result, with the event that holds it
+    ends: Sequence[str] = ()  # threads that it ended
+    tell: Tell | None = None  # to call last
+    failed: Exception | None = None  # why it never will be on disk
 
     def add(self, kind: str, data: dict[str, Any], content: Content | None = None, thread: str | None = None) -> Event:
         """Add an event and fold it; the log gives it its position."""

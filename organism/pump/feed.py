@@ -1,8 +1,4 @@
-"""The feed: text of blocks under way, heard before it is in the log. One for each tenant.
-
-Each piece names its block's start by position and its offset in the block, so that a listener can put it between the
-events of the log (``Live``). Nothing is queued: a missed piece is read from the log, where it comes gathered.
-"""
+"""The feed: text of open blocks, heard before it is in the log. A missed piece is read from the log."""
 
 from __future__ import annotations
 
@@ -85,11 +81,7 @@ class Feed:
 
 
 class Live:
-    """The pieces of the feed in their places between the events that somebody reads from the log.
-
-    ``position`` is how far was read; the feed may be ahead of it. A piece whose block's start was not read yet waits
-    for it; one that leaves a gap is left out, its text will be read.
-    """
+    """The feed's pieces between events read up to ``position``: early ones wait, those after a gap are left out."""
 
     def __init__(self, position: int) -> None:
         self.position = position

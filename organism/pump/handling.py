@@ -1,8 +1,4 @@
-"""A handling while it runs: its clock, its slot, its steps, and the answers that it waits for.
-
-While a handler waits for an answer its slot is free and its line is open; it goes on when the answer is on disk and it
-has both again. While it waits for a model its line stays shut: one turn at a time for each agent and thread.
-"""
+"""A handling while it runs. While it waits, its slot is free and its line open; but shut while it waits for a model."""
 
 from __future__ import annotations
 
@@ -27,11 +23,7 @@ class ReplayDiverged(BaseException):
 
 
 class Handling(Struct, eq=False):
-    """One run of a handler. ``left_us`` is the running time it still has when it last got its slot, at ``ran_at``.
-
-    ``pending`` counts the answers it waits for; ``stream`` is what it has shown of itself, if anything. A ``dead`` one
-    is over, whatever its code still does.
-    """
+    """One run of a handler."""
 
     runtime: Runtime
     message: Message
@@ -39,15 +31,15 @@ class Handling(Struct, eq=False):
     started_at: int
     rules: Rules
     attempt: int
-    left_us: int
-    ran_at: int
+    left_us: int  # of its running time, when it last got its slot
+    ran_at: int  # when that was
     number: int = 0
-    pending: int = 0
+    pending: int = 0  # answers that it waits for
     has_slot: bool = True
-    dead: bool = False
+    dead: bool = False  # it is over, whatever its code still does
     diverged: str = ""
     task: asyncio.Task[None] | None = None
-    stream: RunStream | None = None
+    stream: RunStream | None = None  # what it has shown of itself
     _turn: asyncio.Future[None] | None = None
     _waiters: dict[int, asyncio.Future[None]] = {}
     _answered: list[Step] = []

@@ -40,10 +40,7 @@ def hold_room(state: State, name: str) -> None:
 
 
 def payload(rules: Rules, command: Inject, listener: Listener) -> object:
-    """The command's payload as an object of the receiver's class.
-
-    Raises ``InvalidPayload`` with every fault; ``SpoofAttempt`` for an envelope of other ends or another thread (S12).
-    """
+    """The command's payload as the receiver's class. Raises ``InvalidPayload``; ``SpoofAttempt`` (S12)."""
     name = listener.payload_class.__name__
     terms = rules.terms(listener.name)
     if command.xml is None:

@@ -1,9 +1,4 @@
-"""Mailboxes: who may start next. Only this process knows them; after a restart they are made again from the fold.
-
-A *line* is the messages of one thread for one agent: one at a time, in order of position. A mailbox takes turns between
-its lines, so a thread with ten thousand messages waiting delays another by one handling. Handlers that waited in a step
-go on before anything new starts. The pump asks ``resumed()`` and ``starts()`` at each decision.
-"""
+"""Mailboxes: who may start next, as ``resumed()`` and ``starts()`` say at each decision. The fold makes them."""
 
 from __future__ import annotations
 
@@ -26,18 +21,15 @@ class Reserved(Struct, eq=False):
 
 
 class Line(Struct, eq=False):
-    """One thread's messages for one agent; ``ready``: it is in its mailbox's ring.
-
-    ``busy`` is the message whose handler holds the line; ``waiters`` counts the handlers that wait in a step.
-    """
+    """One thread's messages for one agent, handled one at a time in the order of their positions."""
 
     box: Mailbox
     thread: Thread
     head: Message | None = None
     tail: Message | None = None
-    busy: Message | Reserved | None = None
-    waiters: int = 0
-    ready: bool = False
+    busy: Message | Reserved | None = None  # whose handler holds the line
+    waiters: int = 0  # handlers that wait in a step
+    ready: bool = False  # it is in its mailbox's ring
 
     def may_start(self) -> bool:
         """Whether its head could start if there were a slot."""
@@ -95,21 +87,17 @@ class Line(Struct, eq=False):
 
 
 class Mailbox(Struct, eq=False):
-    """An agent's lines. ``waiting`` counts messages that wait for a start, ``running`` the slots taken.
-
-    ``ring`` holds the lines that may be ready, ``resuming`` the messages whose handlers want to go on; ``listed``: it
-    is in the list of mailboxes that may have something to do.
-    """
+    """An agent's lines, which take turns."""
 
     name: str
     limit: int
     paused: bool
-    waiting: int = 0
-    running: int = 0
+    waiting: int = 0  # messages that wait for a start
+    running: int = 0  # slots that are taken
     lines: dict[str, Line] = {}
-    ring: deque[Line] = field(default_factory=deque)
-    resuming: deque[Message] = field(default_factory=deque)
-    listed: bool = False
+    ring: deque[Line] = field(default_factory=deque)  # those that may be ready
+    resuming: deque[Message] = field(default_factory=deque)  # whose handlers want to go on
+    listed: bool = False  # it is among the ``ready``
 
     def line(self, thread: Thread) -> Line:
         """The thread's line, made on first use."""
@@ -120,23 +108,18 @@ class Mailbox(Struct, eq=False):
 
 
 class Mailboxes(Struct, eq=False):
-    """All mailboxes of a tenant, and the slots that their handlers share.
-
-    ``suspect`` is the one suspect that runs now; ``resuming`` counts the handlers that want to go on. While other
-    tenants share the slots, ``fair_share`` sets ``limit`` at each decision; ``served`` is its note of when the tenant
-    last got one. ``is_leaving``: no more slots are given, but to handlers whose line is reserved.
-    """
+    """All mailboxes of a tenant, and the slots that their handlers share."""
 
     limit: int
     boxes: dict[str, Mailbox] = {}
     running: int = 0
-    resuming: int = 0
+    resuming: int = 0  # handlers that want to go on, which they do before anything new starts
     paused: bool = False
-    suspect: Message | None = None
-    ready: deque[Mailbox] = field(default_factory=deque)
-    fair_share: Callable[[Mailboxes], None] | None = None
-    is_leaving: bool = False
-    served: int = 0
+    suspect: Message | None = None  # the one that runs now
+    ready: deque[Mailbox] = field(default_factory=deque)  # those that may have something to do
+    fair_share: Callable[[Mailboxes], None] | None = None  # sets ``limit`` at each decision, if tenants share the slots
+    is_leaving: bool = False  # only handlers whose line is reserved get a slot
+    served: int = 0  # the turn in which the tenant last got a slot
 
     def box(self, name: str, limit: int = 1, *, paused: bool = False) -> Mailbox:
         """The agent's mailbox, made on first use."""

@@ -1,8 +1,4 @@
-"""A model's call as a step of a handling (adr/0027).
-
-The unit that begins the step reserves what the call may cost, the unit that records it settles what it did cost. The
-call runs between the two in a task of its own, shown as it comes. One that died with the process is made again.
-"""
+"""A model's call as a step: reserved in the unit that begins it, settled in the one that records it (adr/0027)."""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""The port by which the pump calls models; the gateway of ``organism/agents`` implements it.
-
-A model call is two decisions with the call between them. The first reserves what the call may cost at most, in the unit
-that begins its step; the second settles what it did cost, in the unit that records its step. So what is spent is never
-known later than what was answered, and a call that dies in between is found by its reservation.
-"""
+"""The port by which the pump calls models; the gateway of ``organism/agents`` implements it."""
 
 from __future__ import annotations
 
@@ -20,10 +15,7 @@ from organism.pump.decision import Decision
 
 @dataclass(slots=True)
 class ModelCall:
-    """One ``complete`` of a handling: step ``step`` of ``message``, for ``listener`` under the rules it began with.
-
-    ``plan`` is what the implementation of ``Models`` prepared when the call was reserved.
-    """
+    """One ``complete``: step ``step`` of ``message``. ``plan`` is what ``Models.reserve`` has prepared."""
 
     message: Message
     listener: Listener
@@ -53,10 +45,7 @@ class Cost:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How a call ended: the ``completion``, or the error that it is recorded as. ``attempts`` counts what was sent.
-
-    Without ``cost`` nothing was spent.
-    """
+    """How a call ended: by a completion or an error, after ``attempts``. Without ``cost`` nothing was spent."""
 
     completion: Completion | None
     error: dict[str, str] | None
@@ -78,13 +67,7 @@ class Models(Protocol):
     """Calls models. ``reserve`` decides and never waits; ``call`` waits and decides nothing."""
 
     def reserve(self, decision: Decision, call: ModelCall) -> None:
-        """Add ``budget_reserved`` to the decision that begins the step.
-
-        Raises ``CompleteError`` if the call is refused (allow-list, depth, rate, budget, leak); nothing was added then.
-        """
+        """Add ``budget_reserved``, or raise ``CompleteError`` (rights, depth, rate, budget, leak) and add nothing."""
 
     async def call(self, call: ModelCall, tell: Callable[[Told], None]) -> Outcome:
-        """Make the call, with its retries and fallbacks; ``tell`` hears its parts as they come, in the loop's thread.
-
-        What it hears is shown to people at once: it went through the leak check. Raises nothing but ``CancelledError``.
-        """
+        """Call, retry, fall back; ``tell`` hears leak-checked parts in the loop. Raises only ``CancelledError``."""

@@ -25,10 +25,7 @@ from organism.pump.runtime import Runtime
 
 
 class Pump:
-    """Runs one tenant's messages. ``handlings`` are those whose end is not decided.
-
-    ``on_broken`` is called when state and log may differ: the state must be folded again.
-    """
+    """Runs one tenant's messages. ``handlings`` are under way. ``on_broken``: the state must be folded again."""
 
     def __init__(self, log: Log, state: State, chance: Random, on_broken: Callable[[BaseException], None]) -> None:
         self.runtime = runtime = Runtime(log, state, chance, on_broken)

@@ -1,8 +1,4 @@
-"""Recover: fold the log into a state, and begin a new life on it. Used at start, and again when a commit was lost.
-
-Whatever was sent and not handled waits again. What ran at a death counts it; what died with the process too often is
-parked, and what may have touched the outside waits for an operator (G8).
-"""
+"""Recover: fold the log into a state and begin a new life on it (G8), at start and after a lost commit."""
 
 from __future__ import annotations
 
@@ -99,7 +95,7 @@ async def _listeners_before(pump: Pump) -> list[str]:
 
 
 def _lay_out(pump: Pump, decision: Decision, message: Message) -> None:
-    """One open message: parked, or in its line again; what of it is due later is due again."""
+    """One open message: a dead letter if it died with the process too often, else in its line again."""
     state = pump.state
     for step in (message.steps or {}).values():
         if step.ok is None and step.expires:

@@ -22,11 +22,7 @@ REFUSED_CODES: Final = frozenset({"routing", "validation"})
 
 @dataclass(frozen=True, slots=True)
 class Letter:
-    """An open dead letter. ``calls`` is the call that it stood in, innermost first: request id and caller of each.
-
-    ``root`` is the injection that it follows from: who replays it lends it no right of his own. ``authors`` are whose
-    text it may hold, also where a person has edited it.
-    """
+    """An open dead letter."""
 
     message_id: str
     thread_id: str
@@ -36,9 +32,9 @@ class Letter:
     json: bytes
     correlation: str | None
     was_refused: bool
-    calls: tuple[tuple[str, str], ...]
-    root: Root
-    authors: list[str]
+    calls: tuple[tuple[str, str], ...]  # request and caller of each call that it stood in, innermost first
+    root: Root  # the injection that it follows from: a replay lends it no other rights
+    authors: list[str]  # whose text it may hold, also if a person has edited it
 
 
 @dataclass(frozen=True, slots=True)

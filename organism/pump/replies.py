@@ -17,11 +17,7 @@ ENDS: Final = ("thread_completed", "thread_failed", "thread_killed")
 
 
 class ReplyCollector:
-    """Collects the messages to ``console`` that one injection causes, up to the first end of its thread after it.
-
-    ``end`` is the position of that end, 0 until it is on disk. ``thread`` is the thread's row then, as JSON; it is
-    None if the thread is older than the injection, since its row then rests on events that were not collected.
-    """
+    """Collects the messages to ``console`` that one injection causes, up to the first end of its thread after it."""
 
     __slots__ = ("_is_sent", "_rows", "end", "message_id", "replies", "thread", "thread_id")
 

@@ -23,10 +23,7 @@ _NO_PARAMETER: Final = frozenset({"$schema", "title", "description"})
 
 
 class Rules:
-    """``generation`` numbers a process's configurations, so that no payload decoded under one is used under another.
-
-    ``bound`` is the code of shipped tools, bound to the tenant; shipped tools take messages like any listener.
-    """
+    """One configuration's rules; no payload decoded under one ``generation`` is used under another."""
 
     __slots__ = ("_names", "_terms", "codec", "generation", "groups", "limits", "listeners", "retry", "settings")
 

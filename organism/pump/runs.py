@@ -1,7 +1,4 @@
-"""Runs, as decisions: what a person is asked, and the end of a run.
-
-``done`` is the last entry of every run and only there: it is in the unit that ends the message, whatever ended it.
-"""
+"""Runs, as decisions: what a person is asked, and the end. ``done`` is last, in the unit that ends the message."""
 
 from __future__ import annotations
 

@@ -26,10 +26,7 @@ OutcomeOf = Callable[[Awaitable[Any]], Coroutine[Any, Any, tuple[Any, Exception 
 
 
 class Timers:
-    """A heap of what is due when (µs of the log's time).
-
-    It ticks while something is due or ``on_tick(now, passed)``, called after what was due, wants another tick.
-    """
+    """What is due when (µs of the log's time). It ticks while something is, or ``on_tick(now, passed)`` wants it."""
 
     __slots__ = ("_heap", "_last", "_now", "_number", "_scheduled", "_stopped", "on_tick")
 
@@ -95,24 +92,20 @@ class Signal:
 
 
 class Runtime:
-    """Writes decisions; the pump sets ``on_disk``, which acts on each once it is on disk.
-
-    ``on_broken`` is called when state and log may differ: the state must be folded again. ``resumes`` fires when a
-    pause ends, ``rests`` when a handling ends or gives up its slot.
-    """
+    """Writes decisions; calls the pump's ``on_disk`` with each once it is on disk."""
 
     def __init__(self, log: Log, state: State, chance: Random, on_broken: Callable[[BaseException], None]) -> None:
         self.log = log
         self.state = state
         self.chance = chance
-        self.on_broken = on_broken
+        self.on_broken = on_broken  # state and log may differ: fold again
         self.on_disk: Callable[[Decision], None]
         self.outcome_of: OutcomeOf
         self.models: Models
         self.feed = Feed()
         self.timers = Timers(state.now)
-        self.resumes = Signal()
-        self.rests = Signal()
+        self.resumes = Signal()  # a pause ends
+        self.rests = Signal()  # a handling ends or gives up its slot
         self.is_over = False
         self._loop = asyncio.get_running_loop()
         self._written = self._settled = 0

@@ -1,8 +1,4 @@
-"""Share: the slots of the process, divided fairly among the tenants that have work (S4).
-
-A free slot goes to the tenant that has work waiting and holds the fewest; among equals to the one whose turn is longest
-ago. So no tenant starves and no slot is idle while anybody could use it. A tenant alone has all slots.
-"""
+"""Share: the process's slots, divided fairly: the next goes to who holds the fewest, then waits longest (S4)."""
 
 from __future__ import annotations
 
@@ -14,10 +10,7 @@ from organism.pump.runtime import Runtime
 
 
 class Share:
-    """Divides ``limit`` slots among the tenants that joined: each takes its slots in its own decisions.
-
-    If others wait meanwhile, an empty decision for who is next is made at the end of the loop's turn.
-    """
+    """Divides ``limit`` slots among the tenants that joined: each takes its slots in its own decisions."""
 
     def __init__(self, limit: int = 0) -> None:
         self._limit = limit

@@ -1,8 +1,4 @@
-"""Spend: what a model's call may cost, decided before it is made, and what it did cost, recorded with its answer.
-
-A call is made only if all that it may use fits into what is left of each budget, what others hold counted as used. One
-that names no length for its answer gets a share of what is left, so that calls at the same time find something too.
-"""
+"""Spend: what a model's call may cost, which must fit into what each budget has left, and what it did cost."""
 
 from __future__ import annotations
 
@@ -32,10 +28,7 @@ _MILLION: Final = Decimal(1_000_000)
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """What a call may use at most, whichever of its models answers; ``price`` is that of the dearest.
-
-    ``is_asked`` says that the caller named the length of the answer: then it is not cut to what is left.
-    """
+    """What a call may use at most, ``price`` being its dearest model's; a length that ``is_asked`` for is not cut."""
 
     model: str
     provider: str

@@ -1,7 +1,4 @@
-"""Steps: what a running handler may do besides answering, each recorded as it happens.
-
-A step that the log already holds gives its recorded result; one that does not fit its record stops the handling.
-"""
+"""Steps: what a running handler may do besides answering, each recorded as it happens and replayed from its record."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""What a handling shows of itself while it runs: entries of its run, and text as it comes.
-
-An entry is known by its type and its ``id``: what the log holds of it, from this attempt or one before, is not shown
-again. Listeners of the feed hear each piece of text as soon as its block's start is on disk; the log gets it gathered.
-"""
+"""What a handling shows while it runs: entries, each once across attempts, and text: heard at once, logged gathered."""
 
 from __future__ import annotations
 
@@ -33,11 +29,7 @@ MOST_AHEAD: Final = 32
 
 
 class SecretFilter:
-    """Lets text pass as it comes, but no live secret and no half of a character (S30).
-
-    What may become a secret, or is the first half of a character, is held back until what follows has come. What
-    passes is what the log will hold, so that both count the same characters.
-    """
+    """Lets text pass, but no live secret or half of a character (S30): what may become one waits for the rest."""
 
     __slots__ = ("_held", "_redactor")
 
@@ -74,10 +66,7 @@ def _has_half(text: str) -> bool:
 
 
 class Block:
-    """A message or thought that is shown while its text comes, until it ``is_over``: it has ended, or was cut.
-
-    ``length`` counts its characters; so many of them are ``appended`` to the log.
-    """
+    """A message or thought that is shown while its text comes."""
 
     __slots__ = (
         "_begun", "_filter", "_is_due", "_known", "_message", "_runtime", "_text", "appended", "id", "is_over", "kind",
@@ -182,11 +171,7 @@ class Block:
 
 
 class RunStream:
-    """What one attempt at a handling shows.
-
-    ``blocks`` are open; None stands for one that the log holds whole. ``stop_reason`` is why the handler says that the
-    run is over; ``calls`` are model calls whose answers may still come, each with what stops it.
-    """
+    """What one attempt at a handling shows."""
 
     __slots__ = (
         "_ahead", "_is_closed", "_message", "_most_bytes", "_runtime", "_used", "blocks", "calls", "stop_reason",

@@ -22,10 +22,7 @@ IDLE: Final = ("/asyncio/runners.py", "/selectors.py")
 
 
 class Watchdog:
-    """Looks from a thread of its own whether the loop still turns.
-
-    The stack goes to the server's log at once, and as ``loop_blocked`` into the organism's when the loop turns again.
-    """
+    """Checks from its own thread that the loop turns. A blocked loop's stack goes to both logs."""
 
     def __init__(self, writable: Callable[[], Runtime | None]) -> None:
         """``writable`` gives the tenant's runtime if it takes an event now, or None."""

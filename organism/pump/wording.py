@@ -38,10 +38,7 @@ def _said(say: Callable[[], str]) -> str:
 
 
 def json_of(value: object, option: int = 0) -> bytes:
-    """JSON of a value of a handler's making. Raises ``TypeError``.
-
-    orjson ends the process where a dataclass or a time raises when it is read, so these are read by Python.
-    """
+    """A handler's value as JSON, or ``TypeError``. Python reads dataclasses and times: orjson aborts if they raise."""
     return orjson.dumps(value, _native, option | _BY_PYTHON)
 
 

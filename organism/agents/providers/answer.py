@@ -1,7 +1,4 @@
-"""Reads an answer in the words of the chat completions API, as servers really give it: whole or in events.
-
-Compatible servers leave out fields, add others, and number tool calls as they like.
-"""
+"""Reads an answer of the chat completions API as servers really give it: whole or in events, by the letter or not."""
 
 from __future__ import annotations
 
@@ -46,11 +43,7 @@ Translate = Callable[[Mapping[str, Any]], Iterable[Mapping[str, Any]]]
 
 
 class AnswerReader:
-    """Reads one answer. Each method raises ``ProviderError`` for what it cannot understand.
-
-    ``is_finished`` once the model has said why it stopped; only the usage may follow. ``body`` is the key that a whole
-    answer must have, ``prefix`` begins the ids of calls that have none, ``cost_usd`` is what a header says of the cost.
-    """
+    """Reads one answer, whole or in events. Each method raises ``ProviderError`` for what it cannot understand."""
 
     def __init__(
         self,

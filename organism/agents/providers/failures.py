@@ -52,11 +52,7 @@ _NAME: Final = re.compile(r"[\w.\[\]-]{1,80}")
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """The address of a server, and the key to it.
-
-    ``key_env`` is the variable that the key was read from, for error texts. Without a ``key`` none is sent; but one
-    that ``key_env`` names, or that ``needs_key`` demands, must be there.
-    """
+    """The address of a server, and its key: without one none is sent, unless ``key_env`` or ``needs_key`` wants it."""
 
     base_url: str
     key: str | None = field(default=None, repr=False)

@@ -1,8 +1,4 @@
-"""A real small model in this process: SmolLM2-135M through llama.cpp (extra ``local``; adr/0039).
-
-The engine works in a thread of its own, one call at a time; other calls wait in line. Its answer comes in chunks as the
-chat completions API has them. A call that is given up ends with the engine's next token.
-"""
+"""A small model in this process: SmolLM2-135M by llama.cpp, one call at a time in a thread (``local``; adr/0039)."""
 
 from __future__ import annotations
 
@@ -126,11 +122,7 @@ def local(context_window: int) -> Local:
 
 
 class Llama:
-    """The engine.
-
-    That it serves HTTP too cannot be turned off: it does so on a ``socket`` in a folder of this user alone, under a key
-    that is not kept.
-    """
+    """The engine. Its HTTP server cannot be turned off: it gets a private ``socket`` and a key that nobody keeps."""
 
     def __init__(self, weights: Path, context_window: int) -> None:
         import xllamacpp

@@ -1,8 +1,4 @@
-"""What providers read in the messages of a request: their texts, whose turn it is, and how many tokens they are.
-
-Without a tokenizer a token counts as four characters, and each message as four tokens more (its role and borders): too
-many for plain English, too few for code and for scripts without spaces.
-"""
+"""Texts and tokens of a request's messages. Tokens are estimated: four characters are one, a message has four more."""
 
 from __future__ import annotations
 

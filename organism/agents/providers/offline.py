@@ -1,8 +1,6 @@
-"""The offline model: a stand-in without network, key or weights, so that everything runs without a configured one.
+"""The offline model: a stand-in without network, key or weights. The first rule that fits gives the answer.
 
-It calls tools, fills the JSON that is asked for, tells what the tools said, summarises, quotes, or says that it is a
-stand-in: the first rule that fits gives the answer. Arguments come from the user's own words: neither instructions nor
-results of tools put anything into a call.
+Arguments come from the user's own words: neither instructions nor results of tools put anything into a call.
 """
 
 from __future__ import annotations

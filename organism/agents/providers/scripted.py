@@ -59,11 +59,7 @@ def _pattern(source: object) -> Linear:
 
 
 class _Said:
-    """The newest text of the user and what has come since.
-
-    ``turn`` counts the user's messages, ``round`` the model's answers since the newest of them, ``results`` are those
-    of tools that the model has not answered yet.
-    """
+    """The newest text of the user, its number, the model's answers since, and the tool results not answered yet."""
 
     def __init__(self, messages: Sequence[ChatMessage]) -> None:
         self.system = self.user = ""
@@ -99,11 +95,7 @@ class Text:
 
 @dataclass(frozen=True, slots=True)
 class When:
-    """Which calls an answer is for; None (or empty) asks nothing.
-
-    ``user`` is the newest text of the user. Without ``tool_result`` it fits only while no tool result is unanswered;
-    with it, one of the unanswered ones must fit.
-    """
+    """Which calls an answer is for; None asks nothing, but without ``tool_result`` no result may be unanswered."""
 
     user: Text | None = None
     tool_result: Text | None = None
@@ -175,11 +167,7 @@ class Answer:
 
 
 class Scripted:
-    """Answers each call with the first answer of the script that fits and is not used up.
-
-    The error of a call without an answer shows the beginning of what the user said: a script is for tests.
-    ``sleep`` waits out the delays.
-    """
+    """Answers with the script's first answer that fits and is not used up. Its errors show what the user said."""
 
     def __init__(self, answers: Sequence[Answer], name: str = "the script", sleep: Sleep = asyncio.sleep) -> None:
         self._answers = tuple(answers)

@@ -1,8 +1,4 @@
-"""A provider that asks a server through its vendor's SDK: what `openai` and `anthropic` share.
-
-The SDK sends the request, cuts the answer into events and decodes their JSON. A reader makes parts of that JSON as it
-came, not as the SDK's types: compatible servers leave out fields, add others, and number tool calls as they like.
-"""
+"""A provider that asks a server through its vendor's SDK: what `openai` and `anthropic` share."""
 
 from __future__ import annotations
 
@@ -46,31 +42,22 @@ class Sdk(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Api:
-    """What differs between two vendors.
-
-    ``optional`` are the parameters that are left out where a server does not know them. ``connect`` imports the SDK,
-    which it gives the key and the HTTP client; ``headers`` are those that carry the key. ``version_path`` is added to
-    the address by the SDK, and stands in most addresses, too.
-    """
+    """What differs between two vendors."""
 
     name: str
     base_url: str
     path: str
-    optional: tuple[str, ...]
+    optional: tuple[str, ...]  # parameters to leave out where a server does not know them
     headers: Callable[[str], Mapping[str, str]]
     connect: Callable[[Access, str, httpx2.AsyncClient], Sdk]
     body: Callable[[ModelRequest, frozenset[str]], Mapping[str, Any]]
     reader: Callable[[Failures, Mapping[str, str]], AnswerReader]
-    version_path: str = ""
+    version_path: str = ""  # the SDK adds it to the address, which mostly ends with it already
 
 
 @dataclass(frozen=True, slots=True)
 class Waits:
-    """How long a call waits: to be connected, for the first event, for the next one, and for what follows the end.
-
-    The first and the next event as shares of the time that the whole call may take: a large prompt on a small machine
-    is silent for long.
-    """
+    """How long a call waits; for events as shares of its whole time, since a small machine is silent for long."""
 
     connect_s: float = 10.0
     first_share: float = 0.75
@@ -79,12 +66,7 @@ class Waits:
 
 
 class Server:
-    """One model. See ``Provider``.
-
-    ``key`` was read from the variable ``api_key_env``; servers at a ``base_url`` of their own may want none. Neither
-    this nor the SDK reads anything from the environment. ``now`` gives seconds since 1970, for a `Retry-After` that is
-    a date.
-    """
+    """One model; see ``Provider``. Nothing is read from the environment. ``now`` gives seconds since 1970."""
 
     api: ClassVar[Api]
 

@@ -38,11 +38,7 @@ class Unreadable(httpx2.TransportError):
 
 
 def http_client(base_url: str, credentials: Mapping[str, str], connect_s: float) -> httpx2.AsyncClient:
-    """The client below an SDK. It reads no variables and follows no redirect: a prompt goes where it was sent to.
-
-    It bounds only how long connecting takes; the caller bounds everything else. There is no limit to connections:
-    a model's ``max_concurrent`` is the one bound on calls.
-    """
+    """The SDK's client: no variables, no redirects, no limit of connections; it bounds only the time to connect."""
     return httpx2.AsyncClient(
         transport=_Transport(base_url, credentials),
         trust_env=False,
