@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any, Final
 
 import orjson
+from msgspec import Struct
 
 from organism.agents.attempts import SECOND_US, AnswerBuffer, Attempts, Pace, Plan, TooMany
 from organism.agents.providers import ProviderError
@@ -36,22 +37,14 @@ MOST_RUNS: Final = 3
 """How many runs may be nested, the outermost counted."""
 
 
-class Gateway:
+class Gateway(Struct, eq=False):
     """One tenant's gateway. Its rights are asked again at each call."""
 
-    def __init__(
-        self,
-        roster: Roster,
-        redactor: Redactor,
-        pace: Pace,
-        principal: Callable[[str], Principal | None],
-        budget: Callable[[], Budget],
-    ) -> None:
-        self._roster = roster
-        self._redactor = redactor
-        self._pace = pace
-        self._principal = principal
-        self._budget = budget
+    _roster: Roster
+    _redactor: Redactor
+    _pace: Pace
+    _principal: Callable[[str], Principal | None]  # the token of that name; None if it is not valid any more
+    _budget: Callable[[], Budget]  # bounds the runs and days of all agents
 
     def reserve(self, decision: Decision, call: ModelCall) -> None:
         rules = decision.state.rules

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 import orjson
+from msgspec import Struct
 
 from organism.agents.functions import Function, Functions, wire_name
 from organism.agents.written_calls import written_calls
@@ -41,14 +42,13 @@ class Spoken(NamedTuple):
     asked: tuple[Asked, ...]
 
 
-class CallReader:
+class CallReader(Struct, eq=False):
     """Reads one run's answers, with the same ids in each replay. A call in others' words is not the model's (S20)."""
 
-    def __init__(self, functions: Functions, codec: Codec) -> None:
-        self._functions = functions
-        self._codec = codec
-        self._outside: list[str] = []
-        self._ids: set[str] = set()
+    _functions: Functions
+    _codec: Codec
+    _outside: list[str] = []
+    _ids: set[str] = set()
 
     def add_outside(self, text: str) -> None:
         """The run reads this text of others; of JSON each text in it, too."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
+from msgspec import Struct, field
+
 from organism.model.events import Event
 from organism.model.redact import Redactor
 from organism.model.run import BLOCKS, RunEntry
@@ -46,13 +48,12 @@ class Delta(NamedTuple):
 Hear = Callable[[Delta], None]
 
 
-class Feed:
+class Feed(Struct, eq=False):
     """The open blocks and who listens. ``redactor`` knows what must not be heard."""
 
-    def __init__(self, redactor: Redactor | None = None) -> None:
-        self.redactor = redactor or Redactor()
-        self._blocks: dict[object, Callable[[], Delta]] = {}
-        self._listeners: dict[Hear, None] = {}
+    redactor: Redactor = field(default_factory=Redactor)
+    _blocks: dict[object, Callable[[], Delta]] = {}
+    _listeners: dict[Hear, None] = {}
 
     def join(self, hear: Hear) -> None:
         """Hear each piece from now on."""
@@ -80,13 +81,12 @@ class Feed:
         return [delta for unlogged in self._blocks.values() if (delta := unlogged()).text]
 
 
-class Live:
+class Live(Struct, eq=False):
     """The feed's pieces between events read up to ``position``: early ones wait, those after a gap are left out."""
 
-    def __init__(self, position: int) -> None:
-        self.position = position
-        self._blocks: dict[tuple[str, str, str], Delta] = {}
-        self._early: list[Delta] = []
+    position: int
+    _blocks: dict[tuple[str, str, str], Delta] = {}
+    _early: list[Delta] = []
 
     def __bool__(self) -> bool:
         """Whether what is read matters to it."""

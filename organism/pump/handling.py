@@ -15,7 +15,7 @@ from organism.pump import recall
 from organism.pump.decision import Decision
 from organism.pump.rules import Rules
 from organism.pump.runtime import Runtime
-from organism.pump.stream import RunStream
+from organism.pump.stream import PAYLOADS_AN_ENTRY, RunStream
 
 
 class ReplayDiverged(BaseException):
@@ -55,7 +55,8 @@ class Handling(Struct, eq=False):
         if self.dead:
             raise asyncio.CancelledError
         if self.stream is None:
-            self.stream = RunStream(self.runtime, self.message, self.rules.limits.max_payload_bytes)
+            most_bytes = PAYLOADS_AN_ENTRY * self.rules.limits.max_payload_bytes
+            self.stream = RunStream(self.runtime, self.message, most_bytes)
         return self.stream
 
     def end(self) -> None:

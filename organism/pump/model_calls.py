@@ -10,6 +10,7 @@ from decimal import Decimal
 from typing import Any, Final
 
 import orjson
+from msgspec import Struct
 
 from organism.log.log import EventFilter, Log
 from organism.model.completion import (
@@ -104,30 +105,28 @@ def _begin(handling: Handling, call: ModelCall, digest: str) -> Step:
         decision.record(step, {"code": refused.code, "message": refused.message})
         handling.runtime.write(decision)
     else:
-        handling.runtime.write(decision, RunningCall(handling, handling.open_stream(), call, step).on_disk)
+        running = RunningCall(handling, handling.open_stream(), call, step, call.options.get("block", ""))
+        handling.runtime.write(decision, running.on_disk)
     return step
 
 
-class RunningCall:
+class RunningCall(Struct, eq=False):
     """One call of a model, from its making to its record; nothing more comes of it once its handling is over."""
 
-    __slots__ = (
-        "_block", "_call", "_due", "_handling", "_said", "_step", "_stream", "_task", "_text", "_thought", "_thoughts",
-    )  # fmt: skip
+    _handling: Handling
+    _stream: RunStream
+    _call: ModelCall
+    _step: Step
+    _block: str
+    _task: asyncio.Task[None] | None = None
+    _text: Block | None = None
+    _due: asyncio.TimerHandle | None = None
+    _thought: Block | None = None
+    _thoughts: int = 0
+    _said: list[str] = []
 
-    def __init__(self, handling: Handling, stream: RunStream, call: ModelCall, step: Step) -> None:
-        self._handling = handling
-        self._stream = stream
-        self._call = call
-        self._step = step
-        self._task: asyncio.Task[None] | None = None
-        self._block = call.options.get("block", "")
-        self._text: Block | None = None
-        self._due: asyncio.TimerHandle | None = None
-        self._thought: Block | None = None
-        self._thoughts = 0
-        self._said: list[str] = []
-        stream.calls[self] = self._stop
+    def __post_init__(self) -> None:
+        self._stream.calls[self] = self._stop
 
     def on_disk(self, unit: Decision) -> None:
         """Its reservation is on disk: make the call."""

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 import orjson
+from msgspec import Struct
 
 from organism.log.log import Row
 from organism.log.pages import with_payload
@@ -16,18 +17,16 @@ from organism.projections import threads
 ENDS: Final = ("thread_completed", "thread_failed", "thread_killed")
 
 
-class ReplyCollector:
+class ReplyCollector(Struct, eq=False):
     """Collects the messages to ``console`` that one injection causes, up to the first end of its thread after it."""
 
-    __slots__ = ("_is_sent", "_rows", "end", "message_id", "replies", "thread", "thread_id")
-
-    def __init__(self) -> None:
-        self.thread_id = self.message_id = ""
-        self.replies: list[bytes] = []
-        self.end = 0
-        self._is_sent = False
-        self.thread: bytes | None = None
-        self._rows: dict[str, Row | None] = {}
+    thread_id: str = ""
+    message_id: str = ""
+    replies: list[bytes] = []
+    end: int = 0  # its position, once it is on disk
+    thread: bytes | None = None  # the thread's row then, as JSON; None if the thread is older than the injection
+    _is_sent: bool = False
+    _rows: dict[str, Row | None] = {}
 
     def begin(self, thread_id: str, message_id: str) -> None:
         """The injection is about to be written."""

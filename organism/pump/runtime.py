@@ -10,6 +10,8 @@ from itertools import count
 from random import Random
 from typing import Any, Final
 
+from msgspec import Struct, field
+
 from organism.errors import LogUnavailable, OrganismError
 from organism.log.log import Log
 from organism.model.events import Unit
@@ -25,19 +27,16 @@ OnTick = Callable[[int, int], bool]
 OutcomeOf = Callable[[Awaitable[Any]], Coroutine[Any, Any, tuple[Any, Exception | None]]]
 
 
-class Timers:
+class Timers(Struct, eq=False):
     """What is due when (µs of the log's time). It ticks while something is, or ``on_tick(now, passed)`` wants it."""
 
-    __slots__ = ("_heap", "_last", "_now", "_number", "_scheduled", "_stopped", "on_tick")
-
-    def __init__(self, now: Callable[[], int]) -> None:
-        self._heap: list[tuple[int, int, Callable[[], None]]] = []
-        self._number = count()
-        self._now = now
-        self._last = 0
-        self._scheduled: asyncio.TimerHandle | None = None
-        self._stopped = False
-        self.on_tick: OnTick = lambda _now, _passed: False
+    _now: Callable[[], int]
+    on_tick: OnTick = lambda _now, _passed: False
+    _heap: list[tuple[int, int, Callable[[], None]]] = []
+    _number: count[int] = field(default_factory=count)
+    _last: int = 0
+    _scheduled: asyncio.TimerHandle | None = None
+    _stopped: bool = False
 
     def add(self, due_us: int, act: Callable[[], None]) -> None:
         """Call ``act`` then; it looks itself whether there is still something to do."""
@@ -68,13 +67,10 @@ class Timers:
             self._scheduled = None
 
 
-class Signal:
+class Signal(Struct, eq=False):
     """Those who wait when it is fired are woken, once; nothing is kept for those who come later."""
 
-    __slots__ = ("_waiters",)
-
-    def __init__(self) -> None:
-        self._waiters: list[asyncio.Future[None]] = []
+    _waiters: list[asyncio.Future[None]] = []
 
     async def wait(self) -> None:
         """Wait for the next time that it is fired."""

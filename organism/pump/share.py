@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from itertools import count
+
+from msgspec import Struct, field
 
 from organism.pump.mailboxes import Mailboxes
 from organism.pump.runtime import Runtime
 
 
-class Share:
+class Share(Struct, eq=False):
     """Divides ``limit`` slots among the tenants that joined: each takes its slots in its own decisions."""
 
-    def __init__(self, limit: int = 0) -> None:
-        self._limit = limit
-        self._tenants: list[Runtime] = []
-        self._turns = count(1)
-        self._will_look = False
+    _limit: int = 0
+    _tenants: list[Runtime] = []
+    _turns: count[int] = field(default_factory=partial(count, 1))
+    _will_look: bool = False
 
     def join(self, tenant: Runtime) -> None:
         """The tenant takes its slots from here, from its next decision on."""

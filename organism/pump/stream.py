@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any, Final
 
 import orjson
+from msgspec import Struct, field
 
 from organism.model.events import Content, Event
 from organism.model.redact import Redactor
@@ -28,14 +29,11 @@ MOST_AHEAD: Final = 32
 """So many entries of a handling may be on their way to the disk."""
 
 
-class SecretFilter:
+class SecretFilter(Struct):
     """Lets text pass, but no live secret or half of a character (S30): what may become one waits for the rest."""
 
-    __slots__ = ("_held", "_redactor")
-
-    def __init__(self, redactor: Redactor) -> None:
-        self._redactor = redactor
-        self._held = ""
+    _redactor: Redactor
+    _held: str = ""
 
     def take(self, text: str) -> str:
         """The next piece: what may be shown now."""
@@ -65,25 +63,22 @@ def _has_half(text: str) -> bool:
     return False
 
 
-class Block:
+class Block(Struct, eq=False):
     """A message or thought that is shown while its text comes."""
 
-    __slots__ = (
-        "_begun", "_filter", "_is_due", "_known", "_message", "_runtime", "_text", "appended", "id", "is_over", "kind",
-        "length", "start",
-    )  # fmt: skip
-
-    def __init__(self, runtime: Runtime, message: Message, kind: str, block_id: str) -> None:
-        self._runtime = runtime
-        self._message = message
-        self.kind = kind
-        self.id = block_id
-        self.start = 0
-        self.length = self.appended = self._known = 0
-        self._text = ""
-        self._filter = SecretFilter(runtime.feed.redactor)
-        self._begun: Event | None = None
-        self._is_due = self.is_over = False
+    _runtime: Runtime
+    _message: Message
+    _filter: SecretFilter
+    kind: str
+    id: str
+    start: int = 0
+    length: int = 0  # its characters so far
+    appended: int = 0  # how many of them went to the log
+    is_over: bool = False  # it has ended, or was cut
+    _known: int = 0
+    _text: str = ""
+    _begun: Event | None = None
+    _is_due: bool = False
 
     def begin(self, decision: Decision, content: Content | None = None) -> None:
         """It begins with this decision; call ``on_disk`` when that is on disk."""
@@ -170,23 +165,18 @@ class Block:
         return decision.add(f"run_{self.kind}_{part}", data, content, message.thread.id)
 
 
-class RunStream:
+class RunStream(Struct, eq=False):
     """What one attempt at a handling shows."""
 
-    __slots__ = (
-        "_ahead", "_is_closed", "_message", "_most_bytes", "_runtime", "_used", "blocks", "calls", "stop_reason",
-    )  # fmt: skip
-
-    def __init__(self, runtime: Runtime, message: Message, max_payload_bytes: int) -> None:
-        self._runtime = runtime
-        self._message = message
-        self._most_bytes = PAYLOADS_AN_ENTRY * max_payload_bytes
-        self._used: Counter[str] = Counter()
-        self._ahead = 0
-        self._is_closed = False
-        self.blocks: dict[tuple[str, str], Block | None] = {}
-        self.calls: dict[object, Callable[[], None]] = {}
-        self.stop_reason = ""
+    _runtime: Runtime
+    _message: Message
+    _most_bytes: int
+    blocks: dict[tuple[str, str], Block | None] = {}  # the open ones; None if the log holds it whole
+    calls: dict[object, Callable[[], None]] = {}  # model calls whose answers may still come, with what stops them
+    stop_reason: str = ""  # why the handler says that the run is over
+    _used: Counter[str] = field(default_factory=Counter)
+    _ahead: int = 0
+    _is_closed: bool = False
 
     async def emit(self, kind: str, data: Mapping[str, Any]) -> None:
         """See ``HandlerMetadata.emit``."""
@@ -309,7 +299,8 @@ class RunStream:
 
     def begin(self, kind: str, block_id: str, decision: Decision, content: Content | None = None) -> Block:
         """A block begins with the decision."""
-        block = self.blocks[kind, block_id] = Block(self._runtime, self._message, kind, block_id)
+        secrets = SecretFilter(self._runtime.feed.redactor)
+        block = self.blocks[kind, block_id] = Block(self._runtime, self._message, secrets, kind, block_id)
         block.begin(decision, content)
         return block
 

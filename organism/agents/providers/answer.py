@@ -10,6 +10,7 @@ from typing import Any, Final
 from uuid import uuid4
 
 import orjson
+from msgspec import Struct
 
 from organism.agents.providers.failures import Failures, server_error
 from organism.model.completion import (
@@ -42,34 +43,26 @@ Translate = Callable[[Mapping[str, Any]], Iterable[Mapping[str, Any]]]
 """Gives an event of another API, or its whole answer, as chunks of this one."""
 
 
-class AnswerReader:
+class AnswerReader(Struct, eq=False):
     """Reads one answer, whole or in events. Each method raises ``ProviderError`` for what it cannot understand."""
 
-    def __init__(
-        self,
-        failures: Failures,
-        translate: Translate | None = None,
-        body: str = "choices",
-        prefix: str = "call",
-        cost_usd: Decimal | None = None,
-    ) -> None:
-        self._failures = failures
-        self._translate = translate
-        self._body = body
-        self._prefix = prefix
-        self._cost_usd = cost_usd
-        self._calls: list[CallInPieces] = []
-        self._by_index: dict[int, CallInPieces] = {}
-        self._usage: Usage | None = None
-        self._finish = ""
-        self._has_refused = False
-        self.is_finished = False
+    failures: Failures
+    translate: Translate | None = None
+    body: str = "choices"  # the key that a whole answer must have
+    prefix: str = "call"  # of the ids of calls that have none
+    cost_usd: Decimal | None = None  # what a header says of the cost
+    is_finished: bool = False  # the model has said why it stopped: only the usage may follow
+    _calls: list[CallInPieces] = []
+    _by_index: dict[int, CallInPieces] = {}
+    _usage: Usage | None = None
+    _finish: str = ""
+    _has_refused: bool = False
 
     def event(self, event: Mapping[str, Any]) -> Iterator[Part]:
         """The parts that the JSON of an event completes."""
-        for chunk in (event,) if self._translate is None else self._translate(event):
+        for chunk in (event,) if self.translate is None else self.translate(event):
             if chunk.get("error"):
-                raise self._failures.reported(server_error(chunk))
+                raise self.failures.reported(server_error(chunk))
             self._count(chunk.get("usage"))
             choices = chunk.get("choices")
             for choice in choices if isinstance(choices, list) else ():
@@ -80,17 +73,17 @@ class AnswerReader:
     def whole(self, answer: Mapping[str, Any]) -> Iterator[Part]:
         """The parts of an answer that is no stream."""
         yield from self.event(answer)
-        if not isinstance(answer.get(self._body), list):
-            raise self._failures.malformed(f"with JSON that has no `{self._body}`")
-        self.is_finished = self.is_finished or bool(answer[self._body])
+        if not isinstance(answer.get(self.body), list):
+            raise self.failures.malformed(f"with JSON that has no `{self.body}`")
+        self.is_finished = self.is_finished or bool(answer[self.body])
 
     def end(self) -> Iterator[Part]:
         """The last parts."""
         if not self.is_finished:
-            raise self._failures.cut()
+            raise self.failures.cut()
         calls = list(self._whole_calls())
         if not all(call.name for call in calls):
-            raise self._failures.malformed("with a tool call that names no tool")
+            raise self.failures.malformed("with a tool call that names no tool")
         yield from calls
         if self._usage is not None:
             yield self._usage
@@ -101,7 +94,7 @@ class AnswerReader:
         seen: set[str] = set()
         for call in self._calls:
             text, id_ = whole_characters(call.text), whole_characters(call.id)
-            id_ = id_ if id_ and id_ not in seen else f"{self._prefix}_{uuid4().hex}"
+            id_ = id_ if id_ and id_ not in seen else f"{self.prefix}_{uuid4().hex}"
             seen.add(id_)
             given = arguments_of(text) if text.strip() not in {"", "null"} else {}
             yield ToolCall(id_, whole_characters(call.name), given, text if given is None else None)
@@ -110,7 +103,7 @@ class AnswerReader:
         if not isinstance(finish, str) or not finish:
             return
         if finish.lower() in BROKEN_OFF:
-            raise self._failures.cut()
+            raise self.failures.cut()
         self._finish = finish.lower()
         self.is_finished = True
 
@@ -126,7 +119,7 @@ class AnswerReader:
             text += refusal
         for piece in _pieces(delta):
             if not isinstance(piece, dict):
-                raise self._failures.malformed("with a tool call that is no object")
+                raise self.failures.malformed("with a tool call that is no object")
             self._take(piece)
         if thought := thought + inner if isinstance(thought, str) else inner:
             yield ThoughtDelta(thought)
@@ -142,8 +135,8 @@ class AnswerReader:
         if written is None and given is not None and all_ is not None and all_ >= given:
             written = all_ - given
         usage = usage_of(counts, given, written)
-        if usage is not None and usage.cost_usd is None and self._cost_usd:
-            usage = Usage(usage.input_tokens, usage.output_tokens, self._cost_usd)
+        if usage is not None and usage.cost_usd is None and self.cost_usd:
+            usage = Usage(usage.input_tokens, usage.output_tokens, self.cost_usd)
         self._usage = usage or self._usage
 
     def _take(self, piece: dict[str, Any]) -> None:
