@@ -16,10 +16,7 @@ from organism.pump.decision import Decision, State
 from organism.pump.wording import json_of
 
 KILLED: Final = {"code": "killed", "message": "The thread was killed."}
-UNKNOWN_AFTER_KILL: Final = {
-    "code": "unknown",
-    "message": "The thread was killed while this effect was under way.",
-}
+UNKNOWN_AFTER_KILL: Final = {"code": "unknown", "message": "The thread was killed while this effect was under way."}
 
 
 def pause_agent(decision: Decision, agent: str, by: str = "operator") -> None:
@@ -37,19 +34,6 @@ def resume_agent(decision: Decision, agent: str) -> None:
         boxes.boxes[agent].paused = False
         decision.add("agent_resumed", {"agent": agent, "by": "operator"})
         boxes.wake_agent(agent)
-
-
-def pause_thread(decision: Decision, thread: Thread) -> None:
-    """Nothing in the thread starts any more."""
-    if not thread.paused:
-        decision.add("thread_paused", {})
-
-
-def resume_thread(decision: Decision, thread: Thread) -> None:
-    """The thread goes on."""
-    if thread.paused:
-        decision.add("thread_resumed", {})
-        decision.state.boxes.wake_thread(thread)
 
 
 def pause_organism(decision: Decision, by: str = "operator") -> None:
@@ -153,7 +137,7 @@ def expire(decision: Decision, step: Step) -> None:
 
 def _answer_approval(decision: Decision, step: Step, answer: dict[str, Any]) -> None:
     if step.number == CONSENT:
-        runs.show_response(decision, step.message, answer["decision"])
+        runs.show_to_caller(decision, step.message, "interaction_response", {"decision": answer["decision"]})
     decision.record(step, None, Content(step.message.thread.id, orjson.dumps(answer)))
 
 

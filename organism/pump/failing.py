@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any, Final, NamedTuple
 
-from organism.config.settings import Retry
 from organism.model.thread import Message
 from organism.pump import control, runs
 from organism.pump.decision import Decision
@@ -20,15 +19,10 @@ class Failure(NamedTuple):
     is_final: bool = False
 
 
-def delay_us(retry: Retry, failures: int) -> int:
-    """How long to wait before the attempt after ``failures`` failures: doubling, bounded."""
-    seconds = min(retry.base_delay_s * 2 ** (failures - 1), retry.max_delay_s)
-    return int(seconds * 1_000_000)
-
-
 def retry(decision: Decision, message: Message, failure: Failure) -> None:
-    """A new attempt follows later."""
-    next_at = decision.at + delay_us(decision.state.rules.retry, message.failures + 1)
+    """A new attempt follows later: after a delay that doubles, within a bound."""
+    rule = decision.state.rules.retry
+    next_at = decision.at + int(min(rule.base_delay_s * 2**message.failures, rule.max_delay_s) * 1_000_000)
     data = {
         "message": message.id,
         "agent": message.to,

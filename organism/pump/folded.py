@@ -40,18 +40,6 @@ def _reserved(state: Folded, event: Event) -> None:
     state.spend.reserved(event)
 
 
-def _settled(state: Folded, event: Event) -> None:
-    state.spend.settled(event)
-
-
-def _confirm_requested(state: Folded, event: Event) -> None:
-    state.confirms.requested(event)
-
-
-def _confirm_redeemed(state: Folded, event: Event) -> None:
-    state.confirms.redeemed(event)
-
-
 def _thread_reopened(state: Folded, event: Event) -> None:
     routing.FOLDS["thread_reopened"](state, event)
     state.spend.thread_reopened(event)
@@ -60,9 +48,9 @@ def _thread_reopened(state: Folded, event: Event) -> None:
 FOLDS: Final[dict[str, Callable[[Any, Event], None]]] = {
     **routing.FOLDS,
     "budget_reserved": _reserved,
-    "budget_settled": _settled,
-    "confirm_requested": _confirm_requested,
-    "confirm_redeemed": _confirm_redeemed,
+    "budget_settled": lambda state, event: state.spend.settled(event),
+    "confirm_requested": lambda state, event: state.confirms.requested(event),
+    "confirm_redeemed": lambda state, event: state.confirms.redeemed(event),
     "thread_reopened": _thread_reopened,
 }
 """The fold of each type that changes the state, as ``Decision.add`` applies it to a ``Folded``."""

@@ -227,17 +227,18 @@ class Operator:
     async def _pause_thread(self, command: c.PauseThread) -> c.Done:
         thread = await self._thread_to_control(command)
         decision = self.pump.state.decide(thread, None, command.actor)
-        if thread is not None:
-            control.pause_thread(decision, thread)
+        if thread is not None and not thread.paused:
+            decision.add("thread_paused", {})
         return await self._finish(decision, command)
 
     async def _resume_thread(self, command: c.ResumeThread) -> c.Done:
         """A thread that ended while it was paused would be paused again when it is reopened: it can be resumed too."""
         thread = await self._thread_to_control(command)
         decision = self.pump.state.decide(thread, None, command.actor)
-        if thread is not None:
-            control.resume_thread(decision, thread)
-        elif (await known_thread(self.pump, command.thread_id))["paused"]:
+        if thread is not None and thread.paused:
+            decision.add("thread_resumed", {})
+            decision.state.boxes.wake_thread(thread)
+        elif thread is None and (await known_thread(self.pump, command.thread_id))["paused"]:
             decision.thread_id = command.thread_id
             decision.add("thread_resumed", {})
         return await self._finish(decision, command)
@@ -377,9 +378,5 @@ async def _was_indeterminate(log: Log, message_id: str, number: int) -> bool:
         return False
     wanted = EventFilter((orjson.loads(message)["thread_id"],), ("step_started", "step_recorded"))
     found = (event.data for event in await log.read(wanted=wanted, limit=_HISTORY))
-    return any(_is_in_doubt(data) and (data["message"], data["step"]) == (message_id, number) for data in found)
-
-
-def _is_in_doubt(data: dict[str, Any]) -> bool:
-    """Found so after a death, or by the kill that came while the effect was under way."""
-    return "unknown" in data or data.get("error", {}).get("code") == "unknown"
+    own = (data for data in found if (data["message"], data["step"]) == (message_id, number))
+    return any("unknown" in data or data.get("error", {}).get("code") == "unknown" for data in own)

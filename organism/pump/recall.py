@@ -45,8 +45,11 @@ async def answer_of(log: Log, rules: Rules, step: Step) -> Any:
     if step.content_at == 0:
         raise Unreadable("The answer's position is not known.")
     event = (await log.read(step.content_at - 1, step.content_at, limit=1))[0]
-    if "class" in event.data:
-        learn(rules, event.data["class"])
+    if "class" in event.data:  # if a module of the configuration still has it
+        module_name, _, name = event.data["class"].partition(":")
+        found = getattr(rules.settings.modules.loaded(module_name), name, None)
+        if isinstance(found, type):
+            rules.learn(found)
     return _decoded(rules, await log.content(step.content_at), step.message.to)
 
 
@@ -65,12 +68,3 @@ def _decoded(rules: Rules, content: tuple[bytes, bytes] | None, receiver: str) -
         return rules.codec.decode(content[1], rules.terms(receiver)).payload
     except InvalidPayload as error:
         raise Unreadable(f"The recorded message does not fit today's schema: {error}") from error
-
-
-def learn(rules: Rules, path: str) -> None:
-    """Register the class of a recorded reply, if a module of the configuration still has it."""
-    module_name, _, name = path.partition(":")
-    module = rules.settings.modules.loaded(module_name)
-    found = getattr(module, name, None)
-    if isinstance(found, type):
-        rules.learn(found)

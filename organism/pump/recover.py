@@ -55,7 +55,8 @@ async def fold(log: Log) -> Folded:
 async def begin_life(pump: Pump, life: Life, *, clean: bool | None = None) -> None:
     """Record the new life and start what may start. ``clean`` overrides what the log says of the stop."""
     state = pump.state
-    removed = sorted(set(await _listeners_before(pump)) - {listener["name"] for listener in life.listeners})
+    before = await pump.log.rows("agents", Query(limit=MANY))  # the listeners of earlier lives
+    removed = sorted({row["name"] for row in orjson.loads(before.rows)} - {each["name"] for each in life.listeners})
     decision = state.decide(None)
     decision.add(
         "organism_started",
@@ -86,12 +87,6 @@ def forget_pauses(decision: Decision, removed: Iterable[str]) -> None:
             decision.state.boxes.box(name).paused = False
             decision.add("agent_resumed", {"agent": name, "by": "removal"})
             decision.state.boxes.wake_agent(name)
-
-
-async def _listeners_before(pump: Pump) -> list[str]:
-    """The listeners that have a row from an earlier life."""
-    page = await pump.log.rows("agents", Query(limit=MANY))
-    return [row["name"] for row in orjson.loads(page.rows)]
 
 
 def _lay_out(pump: Pump, decision: Decision, message: Message) -> None:

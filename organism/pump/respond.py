@@ -10,11 +10,10 @@ from organism.codec import Mended, Sealed, UnsupportedPayload
 from organism.config.settings import Listener
 from organism.errors import InvalidPayload
 from organism.model.events import Content, Event
-from organism.model.handler import FACTS, HandlerResponse, Recorded
+from organism.model.handler import FACTS, HandlerResponse, Recorded, TodoComplete, TodoRegistered, TodoUntil
 from organism.model.handler import SystemError as SystemErrorPayload
 from organism.model.ids import CONSOLE, SYSTEM_TODO, token_of
 from organism.model.thread import NOBODY, Call, Step
-from organism.pump import todo
 from organism.pump.decision import Decision, message_data
 from organism.pump.handling import Handling
 from organism.pump.route import GENERIC, Refused, Sender, receivers, within_limits
@@ -75,17 +74,64 @@ def send(decision: Decision, handling: Handling, to: str, payload: object, step:
 
 def _to_todo(decision: Decision, handling: Handling, payload: object, step: Step | None) -> Refused | None:
     """``system.todo`` is no listener: what is sent to it is done in the unit that sends it."""
-    sealed = seal(handling, SYSTEM_TODO, token_of(handling.message.id), payload)
-    found = sealed if isinstance(sealed, Refused) else todo.refusal(sealed.payload)
-    if found is not None:
-        _refuse(decision, handling, SYSTEM_TODO, payload, found)
-        return found
-    assert isinstance(sealed, Sealed)  # noqa: S101 - narrows the type
-    answer = todo.take(decision, handling.message, sealed, step, signed(handling, {}))
+    message = handling.message
+    sealed = seal(handling, SYSTEM_TODO, token_of(message.id), payload)
+    if isinstance(sealed, Sealed) and not isinstance(sealed.payload, TodoUntil | TodoComplete):
+        reason = f"{SYSTEM_TODO} takes TodoUntil or TodoComplete; {type(sealed.payload).__name__} came."
+        sealed = Refused("validation", "schema", reason)
+    if isinstance(sealed, Refused):
+        _refuse(decision, handling, SYSTEM_TODO, payload, sealed)
+        return sealed
+    answer = _take_todo(decision, handling, sealed, step)
     if answer is not None:
-        seal_answer = handling.rules.codec.seal(SYSTEM_TODO, handling.message.to, token_of(handling.message.id), answer)
-        todo.answer(decision, handling.message, seal_answer, step)
+        _answer_todo(decision, handling, answer, step)
     return None
+
+
+def _take_todo(decision: Decision, handling: Handling, sealed: Sealed, step: Step | None) -> TodoRegistered | None:
+    """Record the message and the reminder that it makes or closes; gives the answer to a ``TodoUntil``."""
+    message, authors = handling.message, signed(handling, {})
+    request = decision.state.ids.message()
+    ends = (message.to, SYSTEM_TODO)
+    data = message_data(request, ends, sealed.type_name, message.depth + 1, token_of(request)) | authors
+    if step is not None:
+        data["step"] = [step.message.id, step.number]
+    decision.add("message_sent", data, Content(message.thread.id, sealed.json, sealed.xml))
+    decision.handled(decision.state.routing.messages[request], "done")
+    payload = sealed.payload
+    if isinstance(payload, TodoUntil):
+        todo_id = decision.state.ids.bare()
+        registered = {
+            "todo": todo_id,
+            "agent": message.to,
+            "wait_for": payload.wait_for,
+            "from_listener": payload.from_listener,
+            "description": payload.description,
+            **authors,
+        }
+        decision.add("todo_registered", registered)
+        return TodoRegistered(todo_id)
+    known = message.thread.todos or {}
+    if payload.id in known and known[payload.id]["agent"] == message.to:
+        decision.add("todo_closed", {"todo": payload.id, "agent": message.to})
+    return None
+
+
+def _answer_todo(decision: Decision, handling: Handling, answer: TodoRegistered, step: Step | None) -> None:
+    """The answer goes to the ask that waits for it; without one it is recorded and ends unread."""
+    message = handling.message
+    token = token_of(message.id)
+    sealed = handling.rules.codec.seal(SYSTEM_TODO, message.to, token, answer)
+    reply_id = decision.state.ids.message()
+    data = message_data(reply_id, (SYSTEM_TODO, message.to), sealed.type_name, message.depth + 1, token)
+    data |= {"call": message.call.id if message.call is not None else message.id, "reply": True}
+    if step is not None:
+        data["answers"] = [step.message.id, step.number]
+    event = decision.add("message_sent", data, Content(message.thread.id, sealed.json, sealed.xml))
+    if step is None:
+        decision.handled(decision.state.routing.messages[reply_id], "unread")
+    else:
+        decision.answer(step, event, sealed.payload)
 
 
 def unmended(payload: object) -> tuple[Any, tuple[str, ...]]:
@@ -167,7 +213,8 @@ def _send_reply(decision: Decision, handling: Handling, sealed: Sealed, token: s
     data = message_data(message_id, (message.to, call.caller), sealed.type_name, message.depth + 1, token)
     data["call"] = call.parent.id if call.parent is not None else call.id
     data["reply"] = True
-    data["class"] = class_path(type(sealed.payload))
+    cls = type(sealed.payload)
+    data["class"] = f"{cls.__module__}:{cls.__qualname__}"  # where it is found again after a restart
     if sealed.notes:
         data["notes"] = list(sealed.notes)
     step = call.step
@@ -197,11 +244,6 @@ def _put_or_unread(decision: Decision, event: Event, call: Call, sealed: Sealed,
 def accepts(listener: Listener, type_name: str) -> bool:
     """Whether the handler's annotation names a class of this name."""
     return any(cls.__name__ == type_name for cls in listener.accepts)
-
-
-def class_path(cls: type) -> str:
-    """Where a class is found again after a restart."""
-    return f"{cls.__module__}:{cls.__qualname__}"
 
 
 def _refuse(decision: Decision, handling: Handling, to: str, payload: object, refused: Refused) -> None:

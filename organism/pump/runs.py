@@ -25,19 +25,14 @@ def show_request(decision: Decision, message: Message, arguments: Any, why: str)
     """The run that made this call shows that a person is asked about it."""
     called = {"id": _call_id(message), "name": message.to, "input": visible(arguments)}
     payload = {"toolName": message.to, "toolCall": called, **({"why": why} if why else {})}
-    _show_to_caller(decision, message, "interaction_request", {"kind": "approval", "payload": payload})
-
-
-def show_response(decision: Decision, message: Message, said: str) -> None:
-    """The run that made this call shows what the person decided."""
-    _show_to_caller(decision, message, "interaction_response", {"decision": said})
+    show_to_caller(decision, message, "interaction_request", {"kind": "approval", "payload": payload})
 
 
 def _call_id(message: Message) -> str:
     return message.step.key if message.step is not None else ""
 
 
-def _show_to_caller(decision: Decision, message: Message, kind: str, data: dict[str, Any]) -> None:
+def show_to_caller(decision: Decision, message: Message, kind: str, data: dict[str, Any]) -> None:
     """An entry of the run whose call the message is, under the call's id, if that run shows the call and goes on."""
     step, call_id = message.step, _call_id(message)
     if step is None or not call_id or step.message.id not in decision.state.routing.messages:

@@ -71,15 +71,12 @@ class Share(Struct, eq=False):
     def _look(self) -> None:
         """Give away what is free. Whoever is next takes a slot, or finds that it had no use for one."""
         self._will_look = False
-        while self._free() > 0:
+        while self._limit > sum(each.state.boxes.running for each in self._tenants):
             waiting = [each for each in self._tenants if wants_slots(each.state.boxes)]
             if not waiting:
                 return
             tenant = min(waiting, key=lambda each: _turn(each.state.boxes))
             tenant.write(tenant.state.decide(None))
-
-    def _free(self) -> int:
-        return self._limit - sum(each.state.boxes.running for each in self._tenants)
 
 
 def wants_slots(boxes: Mailboxes) -> bool:

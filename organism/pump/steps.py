@@ -22,7 +22,7 @@ from organism.model.handler import (
 )
 from organism.model.ids import token_of
 from organism.model.thread import Step
-from organism.pump import model_calls, recall, todo
+from organism.pump import model_calls, recall
 from organism.pump.approvals import Question, approved
 from organism.pump.control import canonical
 from organism.pump.handling import Handling, step_digest
@@ -73,7 +73,13 @@ class Steps(HandlerMetadata):
 
     @property
     def todo_nudge(self) -> str:
-        return todo.nudge(self._handling.message)
+        message, known = self._handling.message, self._handling.message.thread.todos or {}
+        met = [todo for todo in known.values() if todo["agent"] == message.to and todo["met"]]
+        lines = [
+            f"{todo['description'] or todo['wait_for']} (it came; send TodoComplete(id={todo['todo']!r}) when done)"
+            for todo in met
+        ]
+        return "\n".join(lines)
 
     @property
     def attempt(self) -> int:

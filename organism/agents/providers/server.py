@@ -15,10 +15,7 @@ import orjson
 from organism.agents.providers import ProviderError
 from organism.agents.providers.answer import AnswerReader
 from organism.agents.providers.failures import Access, Failures, Refused, ServerError
-from organism.model.completion import (
-    ModelRequest,
-    Part,
-)
+from organism.model.completion import ModelRequest, Part
 
 if TYPE_CHECKING:
     import httpx2

@@ -17,15 +17,7 @@ BLANK_LINES: Final = (b"\n\n", b"\r\r", b"\n\r\n")
 KEPT_CONNECTIONS: Final = 32
 KEPT_S: Final = 60.0
 SENT_HEADERS: Final = frozenset(
-    {
-        "accept",
-        "anthropic-version",
-        "connection",
-        "content-length",
-        "content-type",
-        "host",
-        "user-agent",
-    }
+    ["accept", "anthropic-version", "connection", "content-length", "content-type", "host", "user-agent"]
 )
 """Sent besides the key. The SDKs would add what machine this is, and headers from their variables."""
 
