@@ -1,13 +1,9 @@
 """Authentication: tokens and one-use tickets; guesses are counted and slowed down (S2, S6).
 
-There are three kinds of tokens. Those of *config/tokens.yaml* open the tenant under which they stand. The *operator's*
-is ``ORGANISM_TOKEN``, or was made at the first start and is kept in the data directory. The *page's* is made at each
-start for the link on the terminal: it carries its own end and a MAC under the directory's key, so it outlives a restart
-and nothing about it is stored. These two are admin of ``default``.
-
-After ten failures in a minute from an address, or for a token's prefix, there is only 429; a valid token is never
-refused for it. A ticket is the only credential that may stand in a URL: a browser cannot send a header with its
-handshake.
+*config/tokens.yaml* has tokens for each tenant. The *operator's* is ``ORGANISM_TOKEN`` or lies in the data directory;
+the *page's*, made at each start, carries its own end and a MAC under the directory's key, so it outlives a restart and
+is not stored. These two are admin of ``default``. A ticket is the only credential that may stand in a URL: a browser
+cannot send a header with its handshake. Guessing ends in 429, which never refuses a valid token.
 """
 
 from __future__ import annotations
@@ -47,15 +43,11 @@ TICKET: Final = "ticket"
 _PREFIX: Final = "org_"
 _PAGE_PREFIX: Final = "page_"
 _SECRET_BYTES: Final = 32
-_END_DIGITS: Final = 16
-"""More than any time has; reading a number of any length would be costly."""
+_END_DIGITS: Final = 16  # more than any time has; reading a number of any length would be costly
 
 
 class Tokens:
-    """The tokens that this server takes. ``now`` gives seconds since 1970; a clock that goes back revives no token.
-
-    They are found by a MAC of their digest under the server's key, so the time of a look-up tells a guesser nothing.
-    """
+    """The tokens that this server takes, found in constant time. ``now`` gives seconds since 1970, and may go back."""
 
     def __init__(self, operator: str, key: bytes, now: Callable[[], float]) -> None:
         self._key = key
@@ -94,6 +86,7 @@ class Tokens:
         return self._page_token(int(self._now()) + PAGE_LIFE_SECONDS)
 
     def _mark(self, digest: bytes) -> bytes:
+        """What a token is looked up by: the time that takes tells a guesser nothing."""
         return hmac.digest(self._key, b"token " + digest, "sha256")
 
     def _has_ended(self, who: Principal) -> bool:
@@ -304,11 +297,15 @@ def kept_secret(path: Path, make: Callable[[], str]) -> str:
             raise ConfigInvalid(f"{path} is not secret: {wrong}")
         return secret
     secret = make()
+    replace_private(path, secret.encode() + b"\n")
+    return secret
+
+
+def replace_private(path: Path, content: bytes) -> None:
+    """Replace the file, for its owner alone, by one that is on disk."""
     draft = path.with_name(path.name + ".new")
-    handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
-    with os.fdopen(handle, "w", encoding="ascii") as file:
-        file.write(secret + "\n")
+    with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600), "wb") as file:
+        file.write(content)
         file.flush()
         os.fsync(file.fileno())
     draft.replace(path)
-    return secret

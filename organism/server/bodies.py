@@ -122,15 +122,14 @@ def parsed(kind: type[Body], value: Any) -> Body:
 
 def refusal(errors: Sequence[ErrorDetails]) -> InvalidRequest:
     """The error that names the first faults, and says how many more there are; its class is that of the first."""
-    faults = tuple(Fault(_pointer(error["loc"]), _said(error)) for error in errors[:MOST_DETAILS])
+    faults = tuple(
+        Fault("".join(f"/{str(part).replace('~', '~0').replace('/', '~1')}" for part in error["loc"]), _said(error))
+        for error in errors[:MOST_DETAILS]
+    )
     raised = _KINDS.get(errors[0]["type"], InvalidField)
     listed = "; ".join(f"{fault.pointer or '/'}: {fault.message}" for fault in faults)
     more = f"; and {len(errors) - len(faults)} more" if len(errors) > len(faults) else ""
     return raised(f"{listed}{more}.", details=faults)
-
-
-def _pointer(loc: tuple[int | str, ...]) -> str:
-    return "".join(f"/{str(part).replace('~', '~0').replace('/', '~1')}" for part in loc)
 
 
 def _said(error: ErrorDetails) -> str:

@@ -1,7 +1,4 @@
-"""What an endpoint gets and gives, and a line of the route table.
-
-An endpoint is ``async def (call) -> Answer``, and raises an ``OrganismError`` to refuse.
-"""
+"""What an endpoint gets and gives, and a line of the route table. An endpoint refuses by an ``OrganismError``."""
 
 from __future__ import annotations
 
@@ -10,17 +7,17 @@ import hashlib
 import re
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from organism.bootstrap import Organism
-from organism.errors import InvalidField, MissingField, NotFound, UnsupportedMediaType
+from organism.errors import InvalidField, NotFound, UnsupportedMediaType
 from organism.model.commands import Command, Done, Idempotency, Injected
 from organism.model.events import Actor
 from organism.model.principal import Principal
 from organism.model.redact import Redactor
 from organism.server.auth import Authenticator, Tokens
 from organism.server.bodies import Body, Places, named_in, parsed, payload_at, refuse_unknown
-from organism.server.connections import ConnectionRegistry
+from organism.server.connections import ConnectionRegistry, Receive, Streaming
 from organism.server.contract import Contract
 from organism.server.headers import JSON, Header
 from organism.server.metrics import Metrics
@@ -39,9 +36,6 @@ PARENT: Final = "SPASS-Parent-Request-Id"
 CALLER: Final = (DEPTH, PARENT)
 MOST_DEPTH: Final = 1_000_000
 
-Receive = Callable[[], Awaitable[dict[str, Any]]]
-Send = Callable[[dict[str, Any]], Awaitable[None]]
-
 
 @dataclass(frozen=True, slots=True)
 class Answer:
@@ -56,16 +50,6 @@ class Answer:
 
     def also(self, headers: tuple[Header, ...]) -> Answer:
         return Answer(self.body, self.status, self.kind, (*self.headers, *headers), self.stream) if headers else self
-
-
-class Streaming(Protocol):
-    """An answer that goes on."""
-
-    async def run(self, receive: Receive, send: Send) -> None:
-        """Send until the end, then end the response."""
-
-    def end(self) -> None:
-        """Come to an end."""
 
 
 def answer(value: Any, status: int = 200, *, position: int | None = None) -> Answer:
@@ -88,7 +72,6 @@ class Process:
         self.redactor = organism.parts.redactor
         self.cursors = Cursors(key)
         self.authenticator = Authenticator(tokens, self._seconds, self.redactor.learn)
-        self.tickets = self.authenticator.tickets
         self.connections = ConnectionRegistry(tokens, self._seconds)
         self.metrics = Metrics()
         self.stopping: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -164,10 +147,9 @@ class Call:
 
     def command_fields(self, *, of_thread: bool = True) -> dict[str, Any]:
         """What every command takes from the request's headers. ``If-Match`` is refused unless it guards a thread."""
-        position = self._if_position()
         if not of_thread:
             self.refuse_if_match()
-        return {"actor": self.actor, "idempotency": self.idempotency(), "if_position": position}
+        return {"actor": self.actor, "idempotency": self.idempotency(), "if_position": self._if_position()}
 
     def refuse_if_match(self) -> None:
         """Raise ``InvalidField`` for an If-Match."""
@@ -250,13 +232,6 @@ def refuse_secret(redactor: Redactor, key: str, pointer: str) -> None:
     """Raise ``InvalidField`` for a key or an id that holds a live secret: it would be stored."""
     if redactor.holds(key.encode()) or redactor.holds_token(key.encode()):
         raise InvalidField("A token or key of this server stands here; make one by chance.", param=pointer)
-
-
-def required(value: str | None, pointer: str, what: str) -> str:
-    """The value; raises ``MissingField`` if it is missing or empty."""
-    if not value:
-        raise MissingField(f"{what} is missing.", param=pointer)
-    return value
 
 
 def caller_fields(call: Call) -> dict[str, Any]:

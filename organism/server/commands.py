@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from hashlib import sha256
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, ClassVar, Final, Literal
 
 import orjson
 from pydantic import Field, Strict
@@ -28,13 +27,12 @@ from organism.server.auth import TICKET
 from organism.server.bodies import Faults, Name, Names, NoBody, Position, body, parsed, refuse_unknown
 from organism.server.frames import FRAMES, Filter, as_array, singly
 from organism.server.rights import Right, right_of
+from organism.server.wire import MAX_POSITION
 
 LISTS: Final = ("threads", "agents", "events")
 IN_QUERY: Final = ("since", "log", *LISTS, "batch", TICKET)
 IN_ADDRESS: Final = {"/since": "query.since", "/log": "query.log"}
 """Where the fields of ``subscribe`` are if they come in the address."""
-LONGEST_POSITION: Final = 19
-MAX_POSITION: Final = (1 << 63) - 1
 
 
 @body
@@ -112,36 +110,30 @@ class Pause:
     agent: Name | None = None
     thread_id: Name | None = None
 
+    OF_AGENT: ClassVar[type[PauseAgent | ResumeAgent]] = PauseAgent
+    OF_THREAD: ClassVar[type[PauseThread | ResumeThread]] = PauseThread
+
     def command(self, actor: Actor) -> Command:
         """Raises ``MissingField`` or ``InvalidField`` unless one of the two is named."""
         if self.agent and self.thread_id:
             raise InvalidField("Name an `agent` or a `thread_id`, not both.", param="/thread_id")
         if self.thread_id:
-            return self.of_thread(self.thread_id, actor)
+            return self.OF_THREAD(thread_id=self.thread_id, actor=actor)
         if self.agent:
-            return self.of_agent(self.agent, actor)
+            return self.OF_AGENT(agent=self.agent, actor=actor)
         raise MissingField(
             "Name an `agent` or a `thread_id`; the whole organism is paused and resumed by "
             "POST /api/v1/organism/pause and /resume.",
             param="/agent",
         )
 
-    def of_agent(self, agent: str, actor: Actor) -> Command:
-        return PauseAgent(agent=agent, actor=actor)
-
-    def of_thread(self, thread_id: str, actor: Actor) -> Command:
-        return PauseThread(thread_id=thread_id, actor=actor)
-
 
 @body
 class Resume(Pause):
     """Resume an agent or a thread: one of them is named."""
 
-    def of_agent(self, agent: str, actor: Actor) -> Command:
-        return ResumeAgent(agent=agent, actor=actor)
-
-    def of_thread(self, thread_id: str, actor: Actor) -> Command:
-        return ResumeThread(thread_id=thread_id, actor=actor)
+    OF_AGENT = ResumeAgent
+    OF_THREAD = ResumeThread
 
 
 @body
@@ -166,15 +158,7 @@ class Auth:
     token: Annotated[Name, Field(examples=["org_9f86d081"])]
 
 
-@dataclass(frozen=True, slots=True)
-class Kind:
-    """A command: its body, and what its token needs."""
-
-    body: type[Any]
-    right: Right
-
-
-BODIES: Final[Mapping[str, type[Any]]] = {
+COMMANDS: Final[Mapping[str, type[Any]]] = {
     "subscribe": Subscribe,
     "inject": InjectCommand,
     "kill": Kill,
@@ -184,9 +168,8 @@ BODIES: Final[Mapping[str, type[Any]]] = {
     "auth": Auth,
     "ping": NoBody,
 }
-COMMANDS: Final[Mapping[str, Kind]] = {
-    name: Kind(record, right_of(rights.COMMANDS, name)) for name, record in BODIES.items()
-}
+"""The bodies of the commands, by name."""
+RIGHTS: Final[Mapping[str, Right]] = {name: right_of(rights.COMMANDS, name) for name in COMMANDS}
 
 
 def opening_of(query: Mapping[str, str], allowed: Sequence[str] = IN_QUERY) -> Subscribe:
@@ -225,6 +208,6 @@ def position_in(text: str, place: str) -> int:
     if not (text.isascii() and text.isdigit()):
         name = place.rpartition(".")[2]
         raise InvalidField(f"`{name}` is a position, a whole number; came {text[:40]!r}.", param=place)
-    if len(text) > LONGEST_POSITION or int(text) > MAX_POSITION:
+    if len(text) > len(str(MAX_POSITION)) or int(text) > MAX_POSITION:
         raise BadPosition(f"The position {text[:40]} is ahead of any log.", param=place)
     return int(text)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Final, Protocol
+from collections.abc import Awaitable, Callable
+from typing import Any, Final, Protocol
 
 from organism.errors import Forbidden, InvalidAuthorization, RateLimitExceeded
 from organism.model.principal import Principal
@@ -13,6 +13,9 @@ from organism.server.rights import SOCKET
 MAX_SOCKETS: Final = 1000
 NOT_AUTHENTICATED: Final = 4401
 NOT_ALLOWED: Final = 4403
+
+Receive = Callable[[], Awaitable[dict[str, Any]]]
+Send = Callable[[dict[str, Any]], Awaitable[None]]
 
 
 class Subscriber(Protocol):
@@ -24,10 +27,14 @@ class Subscriber(Protocol):
         """Close the connection with this code."""
 
 
-class OpenAnswer(Protocol):
+class Streaming(Protocol):
     """An HTTP answer that goes on."""
 
-    def end(self) -> None: ...
+    async def run(self, receive: Receive, send: Send) -> None:
+        """Send until the end, then end the response."""
+
+    def end(self) -> None:
+        """Come to an end."""
 
 
 class ConnectionRegistry:
@@ -38,7 +45,8 @@ class ConnectionRegistry:
         self._now = now
         self._subscribers: dict[bytes, set[Subscriber]] = {}
         self._rates: dict[bytes, RateLimiter] = {}
-        self._answers: dict[OpenAnswer, Principal] = {}
+        self.answers: dict[Streaming, Principal] = {}
+        """To whom each answer goes on, until it ends by itself or the token does."""
 
     @property
     def count(self) -> int:
@@ -58,13 +66,6 @@ class ConnectionRegistry:
         if not subscribers:
             del self._subscribers[subscriber.who.credential]
 
-    def add_answer(self, who: Principal, answer: OpenAnswer) -> None:
-        """An answer to ``who`` goes on until it ends by itself or the token does."""
-        self._answers[answer] = who
-
-    def remove_answer(self, answer: OpenAnswer) -> None:
-        self._answers.pop(answer, None)
-
     def note_command(self, who: Principal) -> None:
         """Count a command. Raises ``RateLimitExceeded`` if its token has sent too many within a second."""
         if who.rate is None:
@@ -80,21 +81,18 @@ class ConnectionRegistry:
     def review(self) -> None:
         """Tokens have changed or ended: each connection gets its token's rights of now, or ends."""
         for subscribers in [tuple(subscribers) for subscribers in self._subscribers.values()]:
-            self._review(subscribers)
-        for answer, who in tuple(self._answers.items()):
+            try:
+                who = self._tokens.current(subscribers[0].who)
+                SOCKET.check(who)
+            except (InvalidAuthorization, Forbidden) as error:
+                code = NOT_ALLOWED if isinstance(error, Forbidden) else NOT_AUTHENTICATED
+                for subscriber in subscribers:
+                    subscriber.dismiss(code)
+                continue
+            for subscriber in subscribers:
+                subscriber.who = who
+        for answer, who in tuple(self.answers.items()):
             try:
                 self._tokens.current(who)
             except InvalidAuthorization:
                 answer.end()
-
-    def _review(self, subscribers: tuple[Subscriber, ...]) -> None:
-        try:
-            who = self._tokens.current(subscribers[0].who)
-            SOCKET.check(who)
-        except (InvalidAuthorization, Forbidden) as error:
-            code = NOT_ALLOWED if isinstance(error, Forbidden) else NOT_AUTHENTICATED
-            for subscriber in subscribers:
-                subscriber.dismiss(code)
-            return
-        for subscriber in subscribers:
-            subscriber.who = who

@@ -1,7 +1,4 @@
-"""What a route promises: the parameters and the body that it takes, what it gives, what it may refuse.
-
-A line of the route table is such a contract; ``documents`` makes OpenAPI of them.
-"""
+"""What a route takes, gives and may refuse: a line of the route table, of which ``documents`` makes OpenAPI."""
 
 from __future__ import annotations
 

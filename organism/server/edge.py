@@ -1,8 +1,6 @@
 """The server's edge for HTTP: every request comes in here, and every answer leaves here in one shape.
 
-In this order: the Host is one of ours, no credential stands in the URL, the route is known, the token is valid and
-allows it, the body is small enough (counted while it streams). Then the endpoint runs. Whatever goes wrong becomes a
-problem with the request's id; an unexpected error is logged with its trace and shown without it.
+Checked in this order: Host, no credential in the URL, route, token, right, size of the body. Then the endpoint runs.
 """
 
 from __future__ import annotations
@@ -38,7 +36,8 @@ from organism.pump.idempotency import recorded
 from organism.server import headers as fixed
 from organism.server import problems
 from organism.server.auth import refuse_credentials, token_in
-from organism.server.call import Answer, Call, Endpoint, Process, Receive, Route, Send, until_left
+from organism.server.call import Answer, Call, Endpoint, Process, Route, until_left
+from organism.server.connections import Receive, Send
 from organism.server.headers import Hosts
 from organism.server.logs import Access
 from organism.server.rights import OPEN
@@ -83,7 +82,7 @@ class Edge:
                 await given.stream.run(receive, send)
         finally:
             if given.stream is not None:
-                self._process.connections.remove_answer(given.stream)
+                self._process.connections.answers.pop(given.stream, None)
             access.end(given.status)
 
     async def _given(self, scope: Scope, receive: Receive, access: Access) -> Answer:
@@ -142,7 +141,7 @@ class Edge:
         once = call.idempotency() if route.is_kept else None
         given = await (route.endpoint(call) if once is None else answered_once(call, once, route.endpoint))
         if given.stream is not None:
-            self._process.connections.add_answer(who, given.stream)
+            self._process.connections.answers[given.stream] = who
         if route.is_kept and route.is_tagged:  # an act that is answered by a thread: the tag is its position
             head = ((b"etag", b'"%d"' % orjson.loads(given.body)["position"]),)
         whole = given.also(head)
@@ -246,10 +245,9 @@ def _head(given: Answer, request_id: str) -> dict[str, Any]:
 async def answered_once(call: Call, once: Idempotency, endpoint: Endpoint) -> Answer:
     """The endpoint's answer, or the recorded one of this key, byte for byte (G5). What it raises is not recorded.
 
-    An act that is answered by the ids of what it made needs none of this. One that is answered by an object *as it then
-    stands* cannot be answered again by looking at the object. Its own unit records the key, so it is never done twice;
-    the body follows as a ``call_answered``, and goes to the client once that is on disk. A crash in between leaves a
-    key without a body: no client ever saw one, so the repetition's is the first.
+    The act's own unit records the key, so it is never done twice; the body, an object *as it then stands*, follows as a
+    ``call_answered``, and goes to the client once that is on disk. A crash in between leaves a key without a body: no
+    client ever saw one, so the repetition's is the first.
     """
 
     async def act() -> Answer:
@@ -270,8 +268,6 @@ async def _recorded(call: Call, once: Idempotency) -> Answer | None:
 
 # -- routes
 
-
-_NO_PARAMS: Final[Mapping[str, str]] = {}
 
 ByMethod = dict[str, Route]
 
@@ -300,7 +296,7 @@ class Table:
 
     def _methods(self, path: str) -> tuple[ByMethod, Mapping[str, str]]:
         if (plain := self._plain.get(path)) is not None:
-            return plain, _NO_PARAMS
+            return plain, {}
         for pattern, methods in self._patterns:
             if match := pattern.match(path):
                 return methods, match.groupdict()

@@ -16,11 +16,9 @@ from organism.log.log import Among, Page, Query, Where
 from organism.model.times import iso
 from organism.server.bodies import Faults
 from organism.server.call import Answer, Call
-from organism.server.wire import encoded, microseconds, splice, whole_number
+from organism.server.wire import MAX_POSITION, encoded, microseconds, splice, whole_number
 
 AT: Final = "at"
-_LONGEST: Final = 19
-"""The digits of the greatest position."""
 
 
 async def moment(call: Call) -> int | None:
@@ -31,7 +29,7 @@ async def moment(call: Call) -> int | None:
     log = call.tenant.log
     if not (said.isascii() and said.isdigit()):
         at = await log.position_at(microseconds(said, "query.at"))
-    elif len(said) > _LONGEST or int(said) > log.head:
+    elif len(said) > len(str(MAX_POSITION)) or int(said) > log.head:
         raise BadPosition(f"The position {said[:40]} is ahead of the log; its head is {log.head}.", param="query.at")
     else:
         at = int(said)
@@ -40,7 +38,6 @@ async def moment(call: Call) -> int | None:
 
 DEFAULT_LIMIT: Final = 50
 MAX_LIMIT: Final = 500
-MAX_POSITION: Final = (1 << 63) - 1
 LAST_US: Final = 253_402_300_799_999_999
 """The end of the year 9999: later times do not sort as text."""
 _MAX_OFFSET: Final = 1 << 40
@@ -172,11 +169,6 @@ def flag(call: Call, name: str) -> bool:
     if said not in {"true", "false"}:
         raise InvalidField(f"`{name}` is true or false; came {said[:40]!r}.", param=f"query.{name}")
     return said == "true"
-
-
-def choice(call: Call, name: str, allowed: Sequence[str]) -> str:
-    """One of few words from the query, the first of them if none is said. Raises ``InvalidField``."""
-    return allowed_word(name, call.query.get(name, allowed[0]), allowed)
 
 
 def allowed_word(name: str, said: str, allowed: Sequence[str]) -> str:

@@ -26,7 +26,7 @@ import uvloop
 from organism.bootstrap import Organism
 from organism.model.ids import DEFAULT_TENANT
 from organism.server.app import App
-from organism.server.auth import Tokens, operator_token, server_key
+from organism.server.auth import Tokens, operator_token, replace_private, server_key
 from organism.server.headers import Hosts
 from organism.server.protocols import FrameProtocol, StrictHttpProtocol
 
@@ -212,11 +212,7 @@ def run(main: Coroutine[Any, Any, Result]) -> Result:
 def announced(data: Path, url: str, certificate: str | None = None) -> Iterator[None]:
     """Meanwhile the data directory tells the command line the address, the process and the certificate (PEM)."""
     notice = data / NOTICE_FILE
-    draft = notice.with_suffix(".new")
-    handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
-    with os.fdopen(handle, "wb") as file:
-        file.write(orjson.dumps({"url": url, "pid": os.getpid(), "certificate": certificate}))
-    draft.replace(notice)
+    replace_private(notice, orjson.dumps({"url": url, "pid": os.getpid(), "certificate": certificate}))
     try:
         yield
     finally:

@@ -36,7 +36,7 @@ from organism.server import problems
 from organism.server.auth import TICKET, token_in
 from organism.server.bodies import named_in, parsed, payload_at
 from organism.server.call import Answer, Process, refuse_secret
-from organism.server.commands import COMMANDS, IN_ADDRESS, Auth, InjectCommand, Kind, Subscribe, opening_of
+from organism.server.commands import COMMANDS, IN_ADDRESS, RIGHTS, Auth, InjectCommand, Subscribe, opening_of
 from organism.server.connections import NOT_ALLOWED, NOT_AUTHENTICATED
 from organism.server.edge import address_of, headers_of, problem, query_of, refuse_empty
 from organism.server.frames import encode, websocket_frame
@@ -258,7 +258,7 @@ class Session:
         return None
 
     def _check_right(self, name: str, body: Any) -> None:
-        right = COMMANDS[name].right
+        right = RIGHTS[name]
         right.check(self.who, {field: getattr(body, field, None) for field in right.objects})
         if isinstance(body, InjectCommand):
             for receiver in self._tenant.receivers(body.to):
@@ -344,10 +344,9 @@ def _command(said: Any) -> tuple[str, Any]:
         raise InvalidField(f"An `id` has at most {MAX_ID_BYTES} bytes of JSON; a longer one came.", param="/id")
     if name is None:
         raise MissingField(f"`cmd` is missing; it is one of {', '.join(COMMANDS)}.", param="/cmd")
-    kind: Kind | None = COMMANDS.get(name) if isinstance(name, str) else None
-    if kind is None:
+    if not isinstance(name, str) or name not in COMMANDS:
         raise InvalidField(f"There is no command {str(name)[:40]!r}; there are {', '.join(COMMANDS)}.", param="/cmd")
-    return str(name), parsed(kind.body, {key: value for key, value in said.items() if key not in {"cmd", "id"}})
+    return name, parsed(COMMANDS[name], {key: value for key, value in said.items() if key not in {"cmd", "id"}})
 
 
 def _id_of(said: Any) -> Any:

@@ -11,8 +11,8 @@ from dataclasses import replace
 from typing import Final
 
 from organism.model.principal import Principal
-from organism.server.call import Receive, Send, until_left
-from organism.server.connections import ConnectionRegistry
+from organism.server.call import until_left
+from organism.server.connections import ConnectionRegistry, Receive, Send
 from organism.server.frames import Filter, as_events
 from organism.server.snapshot import Start
 from organism.server.viewer import Tail, Viewer

@@ -16,6 +16,7 @@ import orjson
 from organism.errors import Fault, InvalidField, InvalidJson
 
 MAX_DEPTH: Final = 64
+MAX_POSITION: Final = (1 << 63) - 1
 _STRINGS: Final = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
 _BRACKETS: Final = re.compile(rb"[\[\]{}]")
 _STEP: Final = {b"[": 1, b"{": 1, b"]": -1, b"}": -1}

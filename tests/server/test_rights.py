@@ -17,7 +17,7 @@ from organism.model.principal import KINDS, SCOPES, Principal, is_grant
 from organism.server import rights
 from organism.server.app import ROUTES
 from organism.server.call import Answer, Call, Route
-from organism.server.commands import BODIES, COMMANDS
+from organism.server.commands import COMMANDS, RIGHTS
 from organism.server.contract import gives
 from organism.server.rights import OPEN, right_of
 from organism.server.shapes.words import Object
@@ -36,7 +36,7 @@ def test_a_route_without_a_line_in_the_table_cannot_be_made() -> None:
 
 
 def test_a_command_without_a_line_in_the_table_cannot_be_made() -> None:
-    assert set(BODIES) == set(COMMANDS)
+    assert set(rights.COMMANDS) == set(COMMANDS)
     with pytest.raises(LookupError, match="'dance'"):
         right_of(rights.COMMANDS, "dance")
 
@@ -183,11 +183,11 @@ async def test_a_command_is_taken_with_its_scope_and_with_admin_alone(shared_sco
     async with shared_scopes.socket(headers=bearer(DEFAULT_TENANT, f"ws-{named(scope)}")) as socket:
         frames = Frames(socket)
         await frames.until("connected")
-        for name, kind in COMMANDS.items():
+        for name, right in RIGHTS.items():
             answer = await frames.ask(name, **COMMAND_FIELDS[name])
             assert (name, answer.get("code") != "forbidden") == (
                 name,
-                kind.right.scope in {"read", scope} or scope == "admin",
+                right.scope in {"read", scope} or scope == "admin",
             )
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import orjson
 
-from organism.server.commands import BODIES
+from organism.server.commands import COMMANDS
 from organism.server.connections import NOT_ALLOWED, NOT_AUTHENTICATED
 from organism.server.frames import FRAMES
 from organism.server.socket import POLICY, RESTART
@@ -79,8 +79,8 @@ def test_every_frame_is_told_and_no_other() -> None:
 
 def test_every_command_is_told_with_each_of_its_fields() -> None:
     told = rows("command")
-    assert told.keys() == BODIES.keys()
-    for name, body in BODIES.items():
+    assert told.keys() == COMMANDS.keys()
+    for name, body in COMMANDS.items():
         missing = [field.name for field in dataclasses.fields(body) if f"`{field.name}" not in told[name]]
         assert [field for field in missing if not re.search(rf"\b{field}\b", told[name])] == []
 

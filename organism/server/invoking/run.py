@@ -22,7 +22,8 @@ from organism.model.run import RunEntry
 from organism.projections.run import entry_of
 from organism.pump.feed import Delta, Live
 from organism.server import problems
-from organism.server.call import Receive, Send, until_left
+from organism.server.call import until_left
+from organism.server.connections import Receive, Send
 from organism.server.invoking.request import EVENTS
 from organism.server.stream import HEARTBEAT_SECONDS
 from organism.tenants import Tenant

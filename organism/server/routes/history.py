@@ -19,7 +19,7 @@ from organism.server.contract import gives
 from organism.server.past import read_events
 from organism.server.shapes.objects import Events, Message, MessageList, Why
 from organism.server.shapes.words import ThreadStatus
-from organism.server.wire import splice
+from organism.server.wire import MAX_POSITION, splice
 
 TAKES: Final = ("after", "until", "thread", "type", "limit", "content")
 
@@ -61,9 +61,9 @@ async def events(call: Call) -> Answer:
     with faults:
         limit = lists.whole(call, "limit", lists.DEFAULT_LIMIT, 1, lists.MAX_LIMIT)
     with faults:
-        after = lists.whole(call, "after", 0, 0, lists.MAX_POSITION)
+        after = lists.whole(call, "after", 0, 0, MAX_POSITION)
     with faults:
-        until = lists.whole(call, "until", head, 0, lists.MAX_POSITION)
+        until = lists.whole(call, "until", head, 0, MAX_POSITION)
     with faults:
         kinds = _kinds(call)
     with faults:

@@ -6,10 +6,10 @@ import re
 from typing import Final
 
 from organism.agents.invoke import is_turn
-from organism.errors import BudgetExhausted, InvalidField, UnsupportedMediaType
+from organism.errors import BudgetExhausted, InvalidField, MissingField, UnsupportedMediaType
 from organism.model.commands import Inject
 from organism.server.bodies import MAX_WAIT_SECONDS, Faults, InjectBody
-from organism.server.call import CALLER, Answer, Call, Route, answer, caller_fields, required
+from organism.server.call import CALLER, Answer, Call, Route, answer, caller_fields
 from organism.server.contract import ACT_ON_THREAD, SENDING_REFUSED, Gives, gives
 from organism.server.shapes.objects import Injected as Sent
 from organism.server.shapes.objects import InjectedAndEnded
@@ -60,7 +60,9 @@ def _from_query(call: Call) -> InjectBody:
     with faults:
         call.allow_query(*OF_XML)
     with faults:
-        to = required(call.query.get("to"), "query.to", "The receiver (?to=NAME)")
+        to = call.query.get("to", "")
+        if not to:
+            raise MissingField("The receiver (?to=NAME) is missing.", param="query.to")
     with faults:
         seconds = _wait(call.query.get("wait"))
     faults.tell()

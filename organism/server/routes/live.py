@@ -48,7 +48,7 @@ async def _start(call: Call, asked: Subscribe, tail: Tail) -> Start:
 async def ticket(call: Call) -> Answer:
     """A ticket for ``/ws?ticket=…``: good for 30 seconds, once, with the rights of the token that asks."""
     call.body_as(NoBody)
-    return answer({"ticket": call.process.tickets.issue(call.who), "expires_in_seconds": LIFE_SECONDS})
+    return answer({"ticket": call.process.authenticator.tickets.issue(call.who), "expires_in_seconds": LIFE_SECONDS})
 
 
 ROUTES: Final = (

@@ -16,7 +16,7 @@ from organism.model.ids import CONSOLE
 from organism.server.bodies import NoBody
 from organism.server.call import Answer, Call, Route, answer
 from organism.server.contract import ACT, ACT_REFUSED, Gives, gives
-from organism.server.lists import AT, choice, moment
+from organism.server.lists import AT, allowed_word, moment
 from organism.server.shapes.objects import Configuration, Graph, Organism, Reloaded, StopBegun
 from organism.server.snapshot import organism_row
 
@@ -89,7 +89,7 @@ async def graph(call: Call) -> Answer:
     As ``mermaid`` it is the text of a flowchart, which many viewers of Markdown draw.
     """
     call.allow_query("format")
-    drawn = choice(call, "format", FORMATS)
+    drawn = allowed_word("format", call.query.get("format", FORMATS[0]), FORMATS)
     settings = call.process.organism.settings
     nodes, edges = _nodes(settings), _edges(settings)
     if drawn == "json":
