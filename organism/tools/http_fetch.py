@@ -1,7 +1,7 @@
 """``http_fetch``: a page of a listed host, and of nothing else (S21).
 
-For each step on the way, the first and each redirect: the URL is read strictly, its host stands in the list, it is
-resolved once, every address must be public, and one of these very addresses is connected to.
+For the first URL and each redirect: it is read strictly, its host must be listed, it is resolved once, every address
+must be public, and one of these very addresses is connected to.
 """
 
 from __future__ import annotations

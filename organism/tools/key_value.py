@@ -1,7 +1,6 @@
 """``key_value_get``, ``_set``, ``_list``, ``_delete``: texts that outlive a thread, kept for a tenant under keys.
 
-A value is an event of the log (``value_set``): it is set in the very unit in which the tool answers, so once, whatever
-happens, and every moment of the past is still there. Reading one is a step: a repetition reads the same.
+A value is an event (``value_set``) in the unit of the tool's answer, so it is set exactly once. Reading one is a step.
 """
 
 from __future__ import annotations

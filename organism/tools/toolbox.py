@@ -61,10 +61,7 @@ def _bound(tools: Tools, net: Net, log: History) -> Mapping[str, Handler]:
 
 
 class Toolbox:
-    """``release`` is the version of the shipped tools.
-
-    ``make_hub`` is called once, if a configuration names MCP servers; it raises ``ImportError`` without the extra.
-    """
+    """``make_hub`` is called once, if MCP servers are named; it raises ``ImportError`` without the extra."""
 
     def __init__(self, release: str, net: Net, make_hub: Callable[[], Hub]) -> None:
         self._release = release
@@ -74,19 +71,13 @@ class Toolbox:
         self._in_force: Mapping[str, McpServer] = {}
 
     async def prepare(self, config: Path) -> None:
-        """Ask the MCP servers that the file names for their tools, before the rest of it is loaded.
-
-        Raises ``ConfigInvalid`` if it names some and the extra is not installed.
-        """
+        """Ask the MCP servers that the file names for their tools. Raises ``ConfigInvalid`` without the extra."""
         if servers := mcp_servers(config):
-            self._hub = self._hub or self._made_hub()
+            try:
+                self._hub = self._hub or self._make_hub()
+            except ImportError as error:
+                raise ConfigInvalid("`tools.mcp` needs the extra `mcp`: pip install 'organism[mcp]'.") from error
             await self._hub.meet(servers)
-
-    def _made_hub(self) -> Hub:
-        try:
-            return self._make_hub()
-        except ImportError as error:
-            raise ConfigInvalid("`tools.mcp` needs the extra `mcp`: pip install 'organism[mcp]'.") from error
 
     def ship(self, tools: Tools, named: Collection[str]) -> Sequence[ShippedTool]:
         """All tools, as ``tools`` of an organism.yaml sets them; ``named`` is every name in the configuration."""

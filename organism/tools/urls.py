@@ -1,7 +1,7 @@
 """URLs that may be asked: read strictly, by one reading that everything after it goes by (S21).
 
-Whoever checks a URL by one parser and asks by another is tricked by what the two read differently. So here is a
-grammar of its own, narrower than any: what it does not know is refused, and what it gives is connected to as it stands.
+Two parsers that read a URL differently can be tricked, so this grammar is narrower than any, and what it gives is
+connected to as it stands.
 """
 
 from __future__ import annotations

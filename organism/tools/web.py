@@ -1,7 +1,7 @@
 """Asking the web: one GET over one connection, bounded in time and size, with nothing of the environment in it.
 
-No proxy, no cookies, no netrc, no redirects by themselves, no compression (a few bytes can inflate to gigabytes). What
-comes is made fit for a payload: decoded, without what XML cannot carry, cut to a length.
+No proxy, cookies, netrc, automatic redirects or compression (a few bytes can inflate to gigabytes). What comes is
+decoded, freed of what XML cannot carry, and cut to a length.
 """
 
 from __future__ import annotations
@@ -126,10 +126,7 @@ async def asked(
     seconds: float,
     reply: Callable[..., object],
 ) -> HandlerResponse:
-    """Ask once, as a step: a repetition of the handling gets the recorded answer.
-
-    ``ask`` gives the fields of the ``reply``; what it raises as ``NoAnswer`` becomes a ``ToolError``.
-    """
+    """Ask once, as a step: ``ask`` gives the fields of the ``reply``; its ``NoAnswer`` becomes a ``ToolError``."""
 
     async def fields(_key: str) -> dict[str, Any]:
         try:

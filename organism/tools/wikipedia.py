@@ -1,13 +1,9 @@
-"""``wikipedia_search`` and ``wikipedia_summary``, for any wiki that speaks Wikipedia's API.
-
-The address is the operator's choice, so it may be private; what comes from there is foreign text all the same, and its
-shape is checked.
-"""
+"""``wikipedia_search`` and ``wikipedia_summary``, for any wiki that speaks Wikipedia's API, be its address private."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import unescape
 from typing import Annotated, Any, Final
 from urllib.parse import quote, urlencode
@@ -78,20 +74,16 @@ class WikipediaExtract:
 
 
 def tools(settings: Tools) -> tuple[ShippedTool, ShippedTool]:
-    return (
-        _shipped("wikipedia_search", WikipediaSearch, WikipediaArticles, settings),
-        _shipped("wikipedia_summary", WikipediaSummary, WikipediaExtract, settings),
-    )
-
-
-def _shipped(name: str, payload_class: type, reply: type, settings: Tools) -> ShippedTool:
-    return ShippedTool(
-        name=name,
-        payload_class=payload_class,
-        replies=(reply,),
+    search = ShippedTool(
+        name="wikipedia_search",
+        payload_class=WikipediaSearch,
+        replies=(WikipediaArticles,),
         brings_outside_text=True,
         timeout_s=settings.wikipedia.timeout_s + SECONDS_MORE,
         settings=settings.wikipedia,
+    )
+    return search, replace(
+        search, name="wikipedia_summary", payload_class=WikipediaSummary, replies=(WikipediaExtract,)
     )
 
 
@@ -150,22 +142,19 @@ class Wiki:
         return found
 
     async def _answer(self, path: str) -> Got:
+        """The answer, redirects followed within the wiki: articles are moved, wikis are not."""
         try:
-            return await self._followed(path)
+            root = target = target_of(f"{self._root}{path}", MOST_URL)
+            for _ in range(MOST_REDIRECTS + 1):
+                answer = await got(self._net, target, target.host.strip("[]"), "application/json", MOST_BYTES)
+                location = answer.headers.get("location")
+                if answer.status not in REDIRECTS or location is None:
+                    return answer
+                target = followed(target, location)
+                if target[:3] != root[:3]:
+                    raise NoAnswer("upstream_error", f"{self._root} led on to another place.")
         except Refused as error:
             raise NoAnswer("upstream_error", f"{self._root} led to what is no address.") from error
-
-    async def _followed(self, path: str) -> Got:
-        """The answer, redirects followed within the wiki: articles are moved, wikis are not."""
-        root = target = target_of(f"{self._root}{path}", MOST_URL)
-        for _ in range(MOST_REDIRECTS + 1):
-            answer = await got(self._net, target, target.host.strip("[]"), "application/json", MOST_BYTES)
-            location = answer.headers.get("location")
-            if answer.status not in REDIRECTS or location is None:
-                return answer
-            target = followed(target, location)
-            if target[:3] != root[:3]:
-                raise NoAnswer("upstream_error", f"{self._root} led on to another place.")
         raise NoAnswer("upstream_error", f"{self._root} led on more than {MOST_REDIRECTS} times.")
 
 

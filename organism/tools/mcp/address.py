@@ -1,7 +1,6 @@
-"""An MCP server at an address: asked over HTTP, with bounds, and so that what happened is known as well as it can be.
+"""An MCP server at an address, asked over HTTP within bounds.
 
-The protocol's client tells every failure alike. Here, where the answers come in, they are told apart: nothing was sent,
-it was heard and refused, or nobody knows.
+The protocol's client reports all failures alike; the transport tells apart: nothing sent, refused, outcome unknown.
 """
 
 from __future__ import annotations
@@ -101,7 +100,7 @@ def _bounded(answer: httpx2.Response) -> httpx2.Response:
 
 
 class _Bounded(httpx2.AsyncByteStream):
-    """A body whose end is its own."""
+    """A body that fails where it is too large or breaks off."""
 
     def __init__(self, stream: httpx2.AsyncByteStream) -> None:
         self._stream = stream

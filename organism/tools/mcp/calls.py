@@ -103,7 +103,7 @@ async def _asked(connection: Connection, name: str, arguments: dict[str, Any], k
         code = CONNECTION_CLOSED if isinstance(error, ClosedResourceError) else getattr(error, "code", PARSE_ERROR)
         if code in _UNCERTAIN:
             raise EffectUnknown(
-                f"{server} was lost in the midst of the call: {connection.last_words or why}."
+                f"{server} was lost in the midst of the call: {connection.words.said or why}."
             ) from error
         did = "was asked, and its answer cannot be read" if code == PARSE_ERROR else "refused the call"
         return {"code": "upstream_error", "message": f"{server} {did}: {why}"}

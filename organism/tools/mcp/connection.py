@@ -1,7 +1,6 @@
-"""The connection to one MCP server: made when it is needed, and made again after it broke.
+"""The connection to one MCP server: made when it is needed, and again once the server's stream has ended.
 
-A connection lives in a task of its own, since what it opens has to be closed where it was opened. A broken connection
-is noticed when the server's stream ends, so that no call goes into it.
+It lives in a task of its own, since what it opens has to be closed where it was opened.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ class Connection:
         self._owner: asyncio.Task[None] | None = None
         self._leave = asyncio.Event()
         self._making = asyncio.Lock()
-        self._words = LastWords()
+        self.words = LastWords()
         self.heard = 0
         """How many messages have come from it."""
 
@@ -57,9 +56,9 @@ class Connection:
 
     async def _make(self) -> None:
         self._leave = asyncio.Event()
-        self._words = LastWords()
+        self.words = LastWords()
         stands = asyncio.Event()
-        owner = asyncio.create_task(self._own(stands, self._words), name=f"mcp-{self.name}")
+        owner = asyncio.create_task(self._own(stands, self.words), name=f"mcp-{self.name}")
         self._owner = owner
         owner.add_done_callback(lambda task: task.cancelled() or task.exception())  # retrieved: ``_why`` tells it
         waiting = asyncio.ensure_future(stands.wait())
@@ -122,12 +121,7 @@ class Connection:
         if not owner.done():
             return f"it did not answer within {CONNECT_SECONDS:g} seconds"
         error = None if owner.cancelled() else owner.exception()
-        return "; ".join(filter(None, (_told(error) if error is not None else "it ended", self._words.said)))
-
-    @property
-    def last_words(self) -> str:
-        """What is known of why the process of this server died."""
-        return self._words.said
+        return "; ".join(filter(None, (_told(error) if error is not None else "it ended", self.words.said)))
 
     async def tools(self) -> list[Tool]:
         """Every tool that the server has and that is wanted. Raises ``NoAnswer``."""
@@ -163,7 +157,6 @@ class Connection:
 
 
 async def _listed(client: Client) -> list[Tool]:
-    """Page after page, as far as they are asked for."""
     found: list[Tool] = []
     cursor: str | None = None
     for _ in range(MOST_PAGES):
@@ -176,10 +169,7 @@ async def _listed(client: Client) -> list[Tool]:
 
 
 def _without_promises(message: Any) -> Any:
-    """The message; a list of tools without what they promise of their answers.
-
-    The library would check answers against it in the loop's thread, with patterns that may backtrack without end.
-    """
+    """The message, without the output schemas of tools: the library would run their patterns in the loop's thread."""
     said = getattr(message, "message", None)
     tools = said.result.get("tools") if isinstance(said, JSONRPCResponse) else None
     for tool in tools if isinstance(tools, list) else ():

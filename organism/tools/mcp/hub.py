@@ -1,8 +1,7 @@
 """All MCP servers of an organism: which tools they have, and the handlers that call them.
 
-The servers are asked for their tools at a start and at a reload, when listeners are made. One that does not answer then
-does not prevent the start: those of its tools that are named somewhere are there, and a call of one says why the server
-cannot be reached, until it can.
+They are asked at a start and at a reload. One that does not answer prevents neither: those of its tools that are named
+somewhere become listeners, and a call of one says why the server cannot be reached, until it can.
 """
 
 from __future__ import annotations
@@ -66,20 +65,15 @@ class Hub:
         """The tools that can be listeners: each with a schema that can be used, and a name of its own."""
         offered: dict[str, _Offered] = {}
         for tool in tools:
-            listener = listener_name(server, tool.name)
+            listener, reason = listener_name(server, tool.name), "another tool has its name"
             try:
                 found = _Offered(tool, ArgumentsSchema(tool.input_schema))
+                if offered.setdefault(listener, found) is found:
+                    continue
             except ValueError as error:
-                self._left_out(server, listener, str(error))
-                continue
-            if listener in offered:
-                self._left_out(server, listener, "another tool has its name")
-            else:
-                offered[listener] = found
+                reason = str(error)
+            self._logger.warning("mcp_tool_left_out", server=server, tool=listener, reason=reason)
         return offered
-
-    def _left_out(self, server: str, tool: str, reason: str) -> None:
-        self._logger.warning("mcp_tool_left_out", server=server, tool=tool, reason=reason)
 
     async def keep(self, servers: Mapping[str, McpServer]) -> None:
         """Leave all other servers."""

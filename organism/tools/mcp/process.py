@@ -1,7 +1,6 @@
-"""An MCP server that is run here: a process that is spoken to in lines of JSON, on its standard input and output.
+"""An MCP server that is run here: a process that reads and writes lines of JSON, of bounded length.
 
-Its lines are bounded, and so is what is kept of its standard error. At the end its input is closed; if it does not end
-by itself, it is terminated, then killed, with the processes that it has started.
+At the end its input is closed; if it goes on, it is terminated, then killed, with the processes that it has started.
 """
 
 from __future__ import annotations
@@ -52,10 +51,7 @@ class LastWords:
 async def spoken_to(
     command: tuple[str, ...], folder: Path, variables: Mapping[str, str], words: LastWords
 ) -> AsyncIterator[Any]:
-    """Run the command in the folder, with these variables besides the usual ones of a login.
-
-    Gives the two streams of its messages, from it and to it. The first ends when it does.
-    """
+    """Run it with these variables besides a login's; gives the streams from it, which ends when it does, and to it."""
     loop = asyncio.get_running_loop()
     transport, protocol = await loop.subprocess_exec(
         lambda: SubprocessStreamProtocol(limit=MOST_LINE_BYTES, loop=loop),

@@ -1,8 +1,7 @@
-"""The JSON Schema of a foreign tool: checked before it is used, and evaluated within bounds.
+"""The JSON Schema of a foreign tool, evaluated within bounds.
 
-A foreign schema can be large, fetch from the network by its references, look at the same place of the arguments
-exponentially often, or hold a pattern that backtracks without end. Here its size is bounded, it is offline, its looks
-at one place are counted, and its patterns run on a linear engine.
+Its size is bounded, no reference is fetched, its patterns run on a linear engine, and a schema that could look at one
+place of the arguments exponentially often is refused.
 """
 
 from __future__ import annotations
@@ -66,8 +65,7 @@ class ArgumentsSchema:
 def count_schemas(schema: Schema) -> int:
     """How many schemas the schema holds. Raises ``ValueError`` if it may look at one place far more often than that.
 
-    With references to others or to themselves, few schemas can look at the same place twice, at what lies in it four
-    times, and so on. Here the looks are counted level by level; each state (which schemas look, how often) once.
+    References can double the looks with each level: they are counted level by level, each state of a level once.
     """
     within = _Within(schema)
     waiting = [within.looks({id(schema): 1})]
