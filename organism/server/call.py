@@ -94,10 +94,7 @@ class Process:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One request, authenticated, its body read. ``headers`` have lower-case names; ``params`` are of the path.
-
-    ``until_left`` waits until the client is gone.
-    """
+    """One request, authenticated, its body read. ``headers`` have lower-case names; ``params`` are of the path."""
 
     process: Process
     right: Right

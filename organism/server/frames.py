@@ -1,7 +1,6 @@
 """Events → frames → bytes. Pure: the same events give the same frames, live or read again years later.
 
-An event makes at most one frame with a position; text that is not in the log yet makes one without. What a frame says
-of a thread comes from the fold behind the REST rows, as of the event. ``agent_state`` is made in ``snapshot``.
+An event makes at most one frame with a position; text that is not in the log yet makes one without.
 """
 
 from __future__ import annotations
@@ -170,10 +169,7 @@ Make = Callable[[Event, Context], Mapping[str, Any] | None]
 
 
 class Folded:
-    """The threads that frames speak of, as they stand at ``position``: the newest few thousand that were touched.
-
-    ``is_paused`` says whether the whole organism is; None while unknown.
-    """
+    """The threads that were touched last, at ``position``; ``is_paused`` is of the organism, None while unknown."""
 
     def __init__(self, position: int) -> None:
         self.position = position
@@ -189,10 +185,7 @@ class Folded:
         return [thread for thread, event in first.items() if event.type != "thread_created"]
 
     def frames(self, events: Sequence[Event]) -> list[Frame]:
-        """The frames of events that follow ``position``, whose threads are known.
-
-        Between them only such events may be missing as neither make a frame nor change one (see ``types_of``).
-        """
+        """The frames of the next events, whose threads are known; ``types_of`` says which may be missing."""
         made: list[Frame] = []
         for at, event in enumerate(events, 1):
             row = self._fold(event) if event.type in FOLDED else None

@@ -1,8 +1,7 @@
 """Headers: those of every answer, the names (Host) and pages (Origin) that are served, and what ``Accept`` chooses.
 
-A page of any other site can make a browser ask a server on this machine, and read the answer by rebinding a name of its
-own. So the Host must be a name that was meant, and an Origin that opens a socket the page's own server (S15). A page of
-another server reads answers only if ``--allowed-origin`` lists it. No header names the server or its version (S31).
+Against DNS rebinding the Host must be a served name, and the Origin that opens a socket our own (S15) or one listed by
+``--allowed-origin``, which may read answers too. No header names the server or its version (S31).
 """
 
 from __future__ import annotations
@@ -65,11 +64,7 @@ LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
 class Hosts:
-    """The names that are served: the loopback ones, that of ``--host``, and those of ``--allowed-host``.
-
-    Pages of the listed ``origins`` may read answers and open the socket. They send a token in a header, so credentials
-    (cookies) are never allowed along.
-    """
+    """The names that are served, loopback ones always; the origins whose pages may read answers, never with cookies."""
 
     def __init__(self, names: Iterable[str], origins: Iterable[str] = ()) -> None:
         self._names = LOOPBACK | {name.lower() for name in names}

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from typing import Final
 
 import orjson
 
@@ -50,8 +50,7 @@ Filter = Callable[[str], Where | Among]
 class Listing:
     """What a list route shows: the read model, its order, and the filters that its query takes, by name.
 
-    ``moves``: rows change places, so a walk through the list is through the rows as they stood when it began.
-    ``reshape`` turns the array of rows into the one that is shown, where they differ.
+    ``moves``: rows change places, so pages are of the rows as of the first page. ``reshape`` makes the shown array.
     """
 
     name: str
@@ -124,10 +123,14 @@ async def _query(call: Call, listing: Listing, fixed: tuple[Where, ...]) -> tupl
     after = None
     with faults:
         if "cursor" in call.query:
-            value, key, kept = _opened(call)
-            at, after = kept if at is None else at, (value, key)
+            if "offset" in call.query:
+                raise InvalidField(
+                    "`cursor` and `offset` both say where to begin; send one of them.", param="query.offset"
+                )
+            value, key, recorded = call.process.cursors.open(_listing_id(call), call.query["cursor"])
+            at, after = recorded if at is None else at, (value, key)
     with faults:
-        is_xml = listing.has_xml and wants_xml(call)
+        is_xml = listing.has_xml and flag(call, "xml")
     faults.tell()
     query = Query(
         tuple(each for each in conditions if isinstance(each, Where)),
@@ -141,14 +144,6 @@ async def _query(call: Call, listing: Listing, fixed: tuple[Where, ...]) -> tupl
         tuple(each for each in conditions if isinstance(each, Among)),
     )
     return query, is_xml
-
-
-def _opened(call: Call) -> tuple[Any, str, int | None]:
-    """The place behind which the cursor goes on, and the position that its rows are read at."""
-    if "offset" in call.query:
-        raise InvalidField("`cursor` and `offset` both say where to begin; send one of them.", param="query.offset")
-    value, key, at = call.process.cursors.open(_listing_id(call), call.query["cursor"])
-    return value, key, at
 
 
 def _listing_id(call: Call, path: str = "") -> str:
@@ -208,11 +203,6 @@ MESSAGES: Final = Listing(
     has_xml=True,
 )
 """All messages, and those of a thread."""
-
-
-def wants_xml(call: Call) -> bool:
-    """Whether messages shall carry their recorded envelopes."""
-    return "xml" in call.query and flag(call, "xml")
 
 
 async def with_xml(call: Call, rows: bytes) -> bytes:

@@ -1,7 +1,7 @@
 """config/tokens.yaml while the server runs: an edit acts within a second, a bad one changes nothing (S1).
 
-In the middle of an edit there may be no file, or half of one. So a change is taken once it has stayed the same from one
-look to the next. Tenants are opened in a task of their own, so that revocations never wait for that.
+A change counts once it is the same at two looks, since an edit may leave half a file for a moment. Tenants are opened
+in a task of their own, so that revocations never wait for that.
 """
 
 from __future__ import annotations
@@ -135,7 +135,6 @@ class LiveTokens:
 
 
 def _report(looking: asyncio.Task[None]) -> None:
-    """Nobody foresaw that it could end so: say what no longer holds."""
     if not looking.cancelled() and (error := looking.exception()) is not None:
         _log.error("tokens_not_watched", exc_info=error, remedy="restart the server: it obeys no revocation any more")
 

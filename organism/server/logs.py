@@ -1,7 +1,7 @@
 """The server's own log: one JSON object a line, or on a terminal a line for people. Nobody can forge one (S31).
 
-Whatever could end a line or move a cursor is escaped, and each entry passes the redactor first, those of libraries too.
-A request is named by its route, never by its path, which holds whatever a client wrote there.
+Whatever could end a line or move a cursor is escaped; every entry, those of libraries too, passes the redactor first.
+A request is named by its route, never by its path, which a client wrote.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""The organism as an MCP server, by the protocol's own library: requests are stateless and answered as JSON.
-
-The edge has checked the token; each call is checked again, by its tool. A refused call is a result that is an error.
-"""
+"""The organism as an MCP server, by the protocol's own library: requests are stateless and answered as JSON."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Metrics for Prometheus, read when they are asked for.
-
-Gauges are read from the pump and the rows. What became of messages is counted along the log, from the first scrape on.
-"""
+"""Metrics for Prometheus: gauges are read when asked for, outcomes counted along the log from the first scrape on."""
 
 from __future__ import annotations
 

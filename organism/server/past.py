@@ -1,9 +1,7 @@
 """The past as one viewer wants it: read page by page, and no more of it than may pass the filter.
 
-The naive way reads every event and filters the frames: who looks for one thread among a million events waits for all
-of them. Here the filter goes down to the log (``planned``): there are indexes of the events of a thread, the threads of
-an agent, the threads of rare kinds of events, and the spans of the log that have a type. What is left out makes no
-frame that passes. What frames say of a thread before the page costs a handful of look-ups (``thread_at``).
+The filter goes down to the log (``planned``), which has indexes of the events of a thread, the threads of an agent, the
+threads of rare events, and the spans that have a type. A thread's state before the page is looked up (``thread_at``).
 """
 
 from __future__ import annotations
@@ -135,10 +133,7 @@ async def planned(log: Log, wanted: Filter, after: int) -> Plan:
 
 
 async def _chosen(log: Log, agents: frozenset[str] | None, types: frozenset[str], after: int) -> frozenset[str] | None:
-    """The threads with something after the position that may pass; None: too many to name, or nobody knows them.
-
-    Rare events are marked. Others name an agent, who takes part in their thread, or none.
-    """
+    """The threads with something after the position that may pass; None: too many to name, or unknown."""
     moved = Where("position", ">", after)
 
     def marked(kinds: frozenset[str]) -> tuple[str, tuple[Where, ...], str]:

@@ -1,15 +1,9 @@
 """uvicorn's HTTP and WebSocket protocols, extended where its settings do not reach.
 
-This is the one file that uses uvicorn's and websockets' internals, so uvicorn is pinned to its minor version. There is
-no setting for the size of a head or the time that a request may take, and an application is called only once a head
-was parsed. Of HTTP, what cannot be read in one way only, is too long or too slow is refused. Of WebSockets:
-
-- Finished frames go straight to the transport: a frame from a server is not masked, so it is encoded once for all
-  viewers, and a commit's frames leave in one write.
-- A peer that takes nothing is cut off, and pings of one that does not read are not answered: uvicorn never frees
-  such a client (S15).
-- A refused handshake is answered in the shape of every other error (S31); uvicorn answers in plain text.
-- Frames are held to RFC 6455 where websockets is lenient.
+This is the one file that uses uvicorn's and websockets' internals, so uvicorn is pinned to its minor version. Of HTTP,
+what cannot be read in one way only, is too long or too slow is refused; uvicorn has no settings for that. WebSocket
+frames go straight to the transport, encoded once for all viewers; a peer that takes nothing is cut off (S15); a refused
+handshake is answered as every other error is (S31); frames are held to RFC 6455 where websockets is lenient.
 """
 
 from __future__ import annotations

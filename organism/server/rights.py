@@ -1,7 +1,4 @@
-"""The one table of rights: what each route and each WebSocket command needs (S3).
-
-A route or command that has no line here is refused when the server starts, so that none is ever open by oversight.
-"""
+"""What each route and each WebSocket command needs (S3). The server does not start if one has no line here."""
 
 from __future__ import annotations
 
@@ -20,9 +17,8 @@ _NOTHING: Final[Mapping[str, str]] = {}
 
 @dataclass(frozen=True, slots=True)
 class Right:
-    """What an operation needs: a ``scope``, or None where no token is needed.
+    """What an operation needs: a ``scope`` (None: no token), which a token may narrow to ``objects`` (field → kind).
 
-    ``objects`` maps the fields that name what it acts on to their kinds; by these the scope may be narrowed.
     ``in_body``: they come with the body, so the endpoint checks them. ``of_process``: for the tenant ``default`` alone.
     """
 

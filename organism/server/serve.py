@@ -1,7 +1,7 @@
 """Serving: the socket, uvicorn around the application, and the graceful stop (G13).
 
-On a signal the organism stops first, while the server still answers: new work gets 503 ``stopping``, handlers their
-grace, viewers the last events. Then the sockets close with 1012. The process ends whatever a handler does.
+On a signal the organism stops first, while the server still answers; then the sockets close with 1012. The process
+ends whatever a handler does.
 """
 
 from __future__ import annotations
@@ -63,10 +63,7 @@ class Address:
 
 
 def listen(address: Address) -> socket.socket:
-    """The listening socket. Raises ``OSError`` if the address is taken or not this machine's.
-
-    Each connection inherits ``TCP_USER_TIMEOUT``: a peer that takes nothing for eight seconds is gone (S15).
-    """
+    """The listening socket, whose connections time out (S15). Raises ``OSError`` if the address cannot be taken."""
     family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
     listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)  # named: else asyncio leaves Nagle on
     try:
@@ -153,7 +150,25 @@ class Serving:
         self.app = App(running, secrets.tokens, secrets.key, hosts)
         self._end_within = end_within
         self._was_signalled = False
-        self._config = _config(self.app, address)
+        self._config = uvicorn.Config(
+            self.app,
+            http=StrictHttpProtocol,
+            ws=FrameProtocol,
+            ws_max_size=MAX_FRAME_BYTES,
+            ws_ping_interval=PING_SECONDS,
+            ws_ping_timeout=PING_SECONDS,
+            ws_per_message_deflate=False,
+            lifespan="off",
+            interface="asgi3",
+            log_config=None,
+            log_level="warning",
+            access_log=False,
+            proxy_headers=False,
+            server_header=False,
+            timeout_graceful_shutdown=SHUTDOWN_SECONDS,
+            ssl_certfile=address.tls_cert,
+            ssl_keyfile=address.tls_key,
+        )
 
     async def run(self, ready: Callable[[], None] = lambda: None) -> None:
         """Serve until a signal or ``POST /organism/stop``; ``ready`` is called once requests are answered."""
@@ -179,28 +194,6 @@ class Serving:
         self._was_signalled = True
         self._end_within(STOP_SECONDS)  # a handler may block the loop, which then never hears of the stop
         self._loop.call_soon_threadsafe(self.app.request_stop)
-
-
-def _config(app: App, address: Address) -> uvicorn.Config:
-    return uvicorn.Config(
-        app,
-        http=StrictHttpProtocol,
-        ws=FrameProtocol,
-        ws_max_size=MAX_FRAME_BYTES,
-        ws_ping_interval=PING_SECONDS,
-        ws_ping_timeout=PING_SECONDS,
-        ws_per_message_deflate=False,
-        lifespan="off",
-        interface="asgi3",
-        log_config=None,
-        log_level="warning",
-        access_log=False,
-        proxy_headers=False,
-        server_header=False,
-        timeout_graceful_shutdown=SHUTDOWN_SECONDS,
-        ssl_certfile=address.tls_cert,
-        ssl_keyfile=address.tls_key,
-    )
 
 
 def run(main: Coroutine[Any, Any, Result]) -> Result:

@@ -100,7 +100,8 @@ class WebSockets:
             except OrganismError as error:
                 status = error.status
                 connection.refuse(connection.first_id if access.tenant is None else None, error)
-                await connection.close(_close_code(error, access.tenant))
+                refused = NOT_ALLOWED if isinstance(error, Forbidden) else POLICY
+                await connection.close(NOT_AUTHENTICATED if access.tenant is None else refused)
             finally:
                 access.end(status)
 
@@ -320,13 +321,6 @@ def _principal(process: Process, body: Auth, address: str) -> Principal:
     """Whose token an ``auth`` names. Raises ``InvalidAuthorization``."""
     with named_in({"headers.authorization": "/token"}):
         return process.authenticator.by_token(body.token.encode(), address)
-
-
-def _close_code(error: OrganismError, tenant: str | None) -> int:
-    """The code of a connection that is refused before its session: not authenticated, not allowed, one too many."""
-    if tenant is None:
-        return NOT_AUTHENTICATED
-    return NOT_ALLOWED if isinstance(error, Forbidden) else POLICY
 
 
 def _json_of(text: str | None) -> Any:

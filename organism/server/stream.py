@@ -1,8 +1,4 @@
-"""Server-Sent Events, the twin of the WebSocket: an HTTP response that a viewer writes to (``GET /events``).
-
-What waits to be sent is bounded as a socket's buffer is: above the mark the viewer stops writing, and reads the log at
-the client's pace.
-"""
+"""Server-Sent Events (``GET /events``): an HTTP response that a viewer writes to, its buffer bounded as a socket's."""
 
 from __future__ import annotations
 
@@ -42,7 +38,6 @@ class Stream:
         connections.add(self)
 
     async def run(self, receive: Receive, send: Send) -> None:
-        """Send until the end, then end the response."""
         leaving = asyncio.ensure_future(self._until_left(receive))
         try:
             if not self._is_over:
@@ -89,18 +84,15 @@ class Stream:
 
     @property
     def is_blocked(self) -> bool:
-        """Whether there is no room now."""
         return self._size >= HIGH_BYTES
 
     def write_frames(self, frames: bytes) -> None:
-        """Take finished events, to be sent."""
         if frames and not self._is_over:
             self._waiting.append(frames)
             self._size += len(frames)
             self._news.set()
 
     async def drained(self) -> bool:
-        """Wait for room; False if the stream is over."""
         while self.is_blocked and not self._is_over:
             self._room.clear()
             await self._room.wait()

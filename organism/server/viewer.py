@@ -1,14 +1,8 @@
 """Push: one tail of the log for all viewers of a tenant, and a cursor for each viewer; no queue for any.
 
-The tail makes a commit's frames once and writes them to every viewer whose connection has room. A viewer that is behind
-keeps only its position:
-
-    catching up ──────▶ live ──(its connection has no room)──▶ catching up
-        │  from the tail's window if that still reaches back, else from the log
-        └─ a client that takes nothing is cut off (``FrameProtocol.drained``)
-
-Text of a run under way comes from the feed, ahead of the log. Live viewers get it at once; any other gets what is in
-the log, and once it is up to date the rest.
+The tail makes a commit's frames once and writes them to every live viewer. One whose connection has no room falls back
+to its position, catches up from the tail's window or from the log, and is live again; one that takes nothing is cut off
+(``FrameProtocol.drained``). Text of a run under way comes from the feed, ahead of the log, and goes to live viewers.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Sending a message and waiting for what comes of it: the end of its thread, and the replies to ``console``.
 
-The replies are collected in memory, from the units as they reach the log. The log itself is asked only where that is
-not possible: for a repetition under an idempotency key, after a failed commit, and for the row of an older thread.
+The replies are collected from the units as they reach the log, which is asked only for a repetition under an
+idempotency key, after a failed commit, and for the row of an older thread.
 """
 
 from __future__ import annotations
@@ -54,7 +54,6 @@ async def send_and_wait(
 
 
 async def _ending(call: Call, sent: Injected, collector: ReplyCollector, seconds: float) -> Ending | None:
-    """A repetition is answered as the first was, though the thread may have gone on since."""
     log = call.tenant.log
     end = 0 if collector.message_id else await _end_in_log(log, sent)
     if not end and await _ended(call, sent.thread_id, seconds):

@@ -24,11 +24,7 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def parse_json(body: bytes) -> Any:
-    """The value of a JSON text from outside.
-
-    Raises ``InvalidJson`` for what is no strict UTF-8 JSON, is nested more than 64 deep, or names a key twice in one
-    object (S14): of two values of one name nobody can say which was meant.
-    """
+    """The value. Raises ``InvalidJson`` if it is not strict UTF-8 JSON, is over 64 deep or repeats a key (S14)."""
     try:
         value = orjson.loads(body)
     except orjson.JSONDecodeError as error:

@@ -33,7 +33,7 @@ async def message(call: Call) -> Answer:
     """One message; with ``?xml=true`` its recorded envelope too."""
     call.allow_query("xml")
     row = await call.row("messages", call.params["id"])
-    return answer(await lists.message_with_xml(call, row) if lists.wants_xml(call) else row)
+    return answer(await lists.message_with_xml(call, row) if lists.flag(call, "xml") else row)
 
 
 async def why(call: Call) -> Answer:
@@ -48,7 +48,7 @@ async def why(call: Call) -> Answer:
         found.append(await call.row("messages", wanted))
         wanted = orjson.loads(found[-1])["cause"]
     rows = b"[" + b",".join(found) + b"]"
-    shown = await lists.with_xml(call, rows) if lists.wants_xml(call) else rows
+    shown = await lists.with_xml(call, rows) if lists.flag(call, "xml") else rows
     return answer(splice(b"{}", {"messages": shown, "count": len(found), "next": wanted}))
 
 

@@ -43,7 +43,7 @@ async def thread(call: Call) -> Answer:
     with faults:
         call.allow_query("xml", lists.AT)
     with faults:
-        is_xml = lists.wants_xml(call)
+        is_xml = lists.flag(call, "xml")
     with faults:
         at = await lists.moment(call)
     faults.tell()
