@@ -12,11 +12,11 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import redirect_stdout
+from contextlib import redirect_stdout, suppress
 from importlib import metadata
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import httpx2
 from rich.text import Text
@@ -69,16 +69,15 @@ def doctor(options: Doctor) -> None:
     found = {name: check(options) for name, check in CHECKS.items()}
     count = sum(len(finding.faults) for finding in found.values())
     if options.json:
-        print_json({"ok": not count, "checks": [_shown(name, finding) for name, finding in found.items()]})
+        checks = [
+            {"check": name, "ok": not faults, "said": said, "faults": [fault._asdict() for fault in faults]}
+            for name, (said, faults) in found.items()
+        ]
+        print_json({"ok": not count, "checks": checks})
     else:
         _show(found, count)
     if count:
         end(Exit.FAILED)
-
-
-def _shown(name: str, finding: Finding) -> dict[str, Any]:
-    faults = [fault._asdict() for fault in finding.faults]
-    return {"check": name, "ok": not faults, "said": finding.said, "faults": faults}
 
 
 def _show(found: Mapping[str, Finding], count: int) -> None:
@@ -91,23 +90,24 @@ def _show(found: Mapping[str, Finding], count: int) -> None:
     out().print("\nAll is well." if not count else f"\n{count} {'fault' if count == 1 else 'faults'}.")
 
 
-def python(version: Sequence[int]) -> Finding:
+def _found(said: str, *tried: tuple[bool, str, str]) -> Finding:
+    """A fault and its remedy for each of what was tried that is wrong."""
+    return Finding(said, [Fault(fault, remedy) for is_wrong, fault, remedy in tried if is_wrong])
+
+
+def python(version: tuple[int, ...]) -> Finding:
     """Whether this Python is new enough."""
     said, wanted = (".".join(map(str, each)) for each in (version, PYTHON))
-    fault = Fault(f"Python {said} is too old.", f"Install Python {wanted} or newer, and Organism in it.")
-    return Finding(said, () if tuple(version) >= PYTHON else (fault,))
+    remedy = f"Install Python {wanted} or newer, and Organism in it."
+    return _found(said, (version < PYTHON, f"Python {said} is too old.", remedy))
 
 
 def _dependencies(_: Doctor) -> Finding:
-    least = floors(metadata.requires("organism") or ())
-    return dependencies(least, {name: _installed(name) for name in least})
-
-
-def _installed(name: str) -> str | None:
-    try:
-        return metadata.version(name)
-    except metadata.PackageNotFoundError:
-        return None
+    least, installed = floors(metadata.requires("organism") or ()), {}
+    for name in least:
+        with suppress(metadata.PackageNotFoundError):
+            installed[name] = metadata.version(name)
+    return dependencies(least, installed)
 
 
 def floors(requirements: Iterable[str]) -> dict[str, str]:
@@ -116,23 +116,23 @@ def floors(requirements: Iterable[str]) -> dict[str, str]:
     return dict(sorted(asked.items()))
 
 
-def dependencies(least: Mapping[str, str], installed: Mapping[str, str | None]) -> Finding:
+def dependencies(least: Mapping[str, str], installed: Mapping[str, str]) -> Finding:
     """Whether each dependency is there, and not below its floor."""
     faults = [
         Fault(
-            f"{name} {installed.get(name)} is installed." if installed.get(name) else f"{name} is not installed.",
+            f"{name} {installed[name]} is installed." if name in installed else f"{name} is not installed.",
             f"Install it anew: pip install '{name}>={floor}'",
         )
         for name, floor in least.items()
-        if _numbers(installed.get(name) or "0") < _numbers(floor)
+        if _numbers(installed.get(name, "0")) < _numbers(floor)
     ]
     return Finding(f"{len(least)} packages", faults)
 
 
 def sqlite(version: str) -> Finding:
     """Whether the log's SQLite is free of the fault that damages files."""
-    fault = Fault(f"SQLite {version} can damage a log.", f"pip install --upgrade pysqlite3; {SQLITE} is the least.")
-    return Finding(version, () if _numbers(version) >= _numbers(SQLITE) else (fault,))
+    remedy = f"pip install --upgrade pysqlite3; {SQLITE} is the least."
+    return _found(version, (_numbers(version) < _numbers(SQLITE), f"SQLite {version} can damage a log.", remedy))
 
 
 def _numbers(version: str) -> tuple[int, ...]:
@@ -141,45 +141,40 @@ def _numbers(version: str) -> tuple[int, ...]:
     return (*found, *(0 for _ in range(4 - len(found))))
 
 
-def _config(options: Doctor) -> Finding:
+def _read(path: Path, said: Callable[[Path], str]) -> Finding:
+    """What a file that people write holds, or every fault of it."""
     try:
         with redirect_stdout(sys.stderr):  # handlers are imported, and may print
-            ship = unasked(VERSION)
-            settings = load(options.config, check_payload=payload_check(), ship=ship, bundled=BUNDLED_AGENTS)
+            return Finding(said(path))
     except ConfigInvalid as error:
-        return Finding(str(options.config), _config_faults(error))
-    return Finding(f"{options.config}: {settings.name}, listeners: {len(settings.listeners)}")
+        remedy = "Correct it, then ask the doctor again."
+        return Finding(str(path), [Fault(f"{fault.pointer}: {fault.message}.", remedy) for fault in error.details])
 
 
-def _config_faults(error: ConfigInvalid) -> list[Fault]:
-    remedy = "Correct it, then ask the doctor again."
-    return [Fault(f"{fault.pointer}: {fault.message}.", remedy) for fault in error.details]
+def _config(path: Path) -> str:
+    settings = load(path, check_payload=payload_check(), ship=unasked(VERSION), bundled=BUNDLED_AGENTS)
+    return f"{path}: {settings.name}, listeners: {len(settings.listeners)}"
 
 
-def _tokens(options: Doctor) -> Finding:
-    path = options.config.parent / TOKENS_FILE
+def _tokens(path: Path) -> str:
     if not path.exists():
-        return Finding("the operator's alone")
-    try:
-        entries = read_tokens(path)
-    except ConfigInvalid as error:
-        return Finding(str(path), _config_faults(error))
-    return Finding(f"{path}: tokens: {sum(len(entry.tokens) for entry in entries)}, tenants: {len(entries)}")
+        return "the operator's alone"
+    entries = read_tokens(path)
+    return f"{path}: tokens: {sum(len(entry.tokens) for entry in entries)}, tenants: {len(entries)}"
 
 
 def _directory(options: Doctor) -> Finding:
     """Whether the data directory is there and can be written, or can be made."""
     data, ground = options.data, _ground(options.data)
     said = f"{data}" if data.is_dir() else f"{data}, to be made at the first start"
-    if not ground.is_dir():
-        fault = Fault(f"{ground} is a file, where a directory is wanted.", "Name another one: --data DIR.")
-        return Finding(said, (fault,))
     try:
         with tempfile.TemporaryFile(dir=ground):
             return Finding(said)
+    except NotADirectoryError:
+        fault = Fault(f"{ground} is a file, where a directory is wanted.", "Name another one: --data DIR.")
     except OSError as error:
         fault = Fault(f"{ground} cannot be written: {error.strerror}.", "Run as its owner, or name another --data DIR.")
-        return Finding(said, (fault,))
+    return Finding(said, (fault,))
 
 
 def _ground(data: Path) -> Path:
@@ -189,11 +184,9 @@ def _ground(data: Path) -> Path:
 
 def disk(free_bytes: int, where: Path) -> Finding:
     """Whether there is room for a log."""
-    fault = Fault(
-        f"Only {free_bytes / 1e6:.0f} MB are free on the disk of {where}: a full disk stops all writing.",
-        "Make room, or serve another --data directory.",
-    )
-    return Finding(f"{free_bytes / 1e9:.1f} GB free", () if free_bytes >= FREE_BYTES else (fault,))
+    fault = f"Only {free_bytes / 1e6:.0f} MB are free on the disk of {where}: a full disk stops all writing."
+    remedy = "Make room, or serve another --data directory."
+    return _found(f"{free_bytes / 1e9:.1f} GB free", (free_bytes < FREE_BYTES, fault, remedy))
 
 
 def permissions(paths: Sequence[Path], user: int) -> Finding:
@@ -245,24 +238,18 @@ def _opened(log: TenantLog) -> Finding:
 def clock(samples_us: Sequence[int], last_event_us: int) -> Finding:
     """Whether the wall clock is set, runs forward, and is not behind the log."""
     now = samples_us[-1]
-    said = spoken(now)
-    faults = []
-    if now < CLOCK_WAS_SET_US:
-        faults.append(Fault(f"The clock says {said}: it was never set.", "Set it, or start the time service (NTP)."))
+    said, behind_us = spoken(now), last_event_us - now
     back = max((before - after for before, after in pairwise(samples_us)), default=0)
-    if back > 0:
-        faults.append(
-            Fault(f"The clock went back by {back} µs while it was watched.", "Look at the time service (NTP).")
-        )
-    behind_us = last_event_us - now
-    if behind_us > TOLERANCE_US:
-        faults.append(
-            Fault(
-                f"The clock is {behind_us / 1e6:,.0f} s behind the last event of the log, whose time never goes back.",
-                "Set it. If it is right, it was wrong before: new events carry the later time until it has come.",
-            )
-        )
-    return Finding(said, faults)
+    never = f"The clock says {said}: it was never set."
+    went_back = f"The clock went back by {back} µs while it was watched."
+    behind = f"The clock is {behind_us / 1e6:,.0f} s behind the last event of the log, whose time never goes back."
+    set_it = "Set it. If it is right, it was wrong before: new events carry the later time until it has come."
+    return _found(
+        said,
+        (now < CLOCK_WAS_SET_US, never, "Set it, or start the time service (NTP)."),
+        (back > 0, went_back, "Look at the time service (NTP)."),
+        (behind_us > TOLERANCE_US, behind, set_it),
+    )
 
 
 def _last_at(log: TenantLog) -> int:
@@ -286,11 +273,8 @@ def _server(options: Doctor) -> Finding:
         said = str(error) or type(error).__name__
     if not said:
         return Finding(f"{who} serves {options.data} at {where.url}")
-    fault = Fault(
-        f"{who} holds {options.data}, and takes no work at {where.url}: {said}",
-        "Look at what it said on its standard error; stop it if it hangs.",
-    )
-    return Finding(who, (fault,))
+    fault = f"{who} holds {options.data}, and takes no work at {where.url}: {said}"
+    return Finding(who, (Fault(fault, "Look at what it said on its standard error; stop it if it hangs."),))
 
 
 def _port(options: Doctor) -> Finding:
@@ -315,8 +299,8 @@ CHECKS: Final[Mapping[str, Callable[[Doctor], Finding]]] = {
     "python": lambda _: python(sys.version_info[:3]),
     "dependencies": _dependencies,
     "sqlite": lambda _: sqlite(SQLITE_VERSION),
-    "config": _config,
-    "tokens": _tokens,
+    "config": lambda options: _read(options.config, _config),
+    "tokens": lambda options: _read(options.config.parent / TOKENS_FILE, _tokens),
     "data": _directory,
     "disk": lambda options: disk(shutil.disk_usage(_ground(options.data)).free, options.data),
     "permissions": lambda options: permissions([*_private(options)], os.geteuid()),
