@@ -5,20 +5,18 @@ from __future__ import annotations
 import inspect
 import os
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import MISSING, dataclass, fields
+from collections.abc import Callable
+from dataclasses import MISSING, fields
 from importlib import import_module, metadata
-from typing import Annotated, Any, Final, get_type_hints
+from typing import Annotated, Any, Final, NamedTuple, get_type_hints
 
 import typer
 
 from organism.cli import options as take
-from organism.cli.exits import MEANINGS, Exit, end
+from organism.cli.exits import Exit, end
 
 
-@dataclass(frozen=True, slots=True)
-class Verb:
+class Verb(NamedTuple):
     """A line of the table: its words, the record of its options, ``file:function`` in this folder, and its help."""
 
     words: str
@@ -83,7 +81,7 @@ def made() -> typer.Typer:
     app = _group(
         "Durable actors that talk by typed XML, watched and steered live.",
         name="organism",
-        epilog="\b\nExit codes:\n" + "\n".join(f"  {code:<4d} {meaning}" for code, meaning in MEANINGS.items()),
+        epilog="\b\nExit codes:\n" + "\n".join(f"  {code:<4d} {code.meaning}" for code in Exit),
     )
     app.callback()(_above)
     places = {"": app, **{name: _group(text) for name, text in GROUPS.items()}}
@@ -124,9 +122,17 @@ def _command(verb: Verb) -> Callable[..., None]:
     """The verb as a function that takes each option by itself, as typer reads options off a signature."""
 
     def called(**given: Any) -> None:
-        _refuse_broken_text(given)
-        with _ended_cleanly():
+        for name, value in given.items():
+            try:
+                str(value).encode()
+            except UnicodeEncodeError:  # what a shell hands over need not be text
+                raise typer.BadParameter("it is no valid UTF-8.", param_hint=name.upper()) from None
+        try:
             function_of(verb)(verb.takes(**given))
+            sys.stdout.flush()
+        except BrokenPipeError:  # a reader that is gone, such as `head`, ends the command without a word
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            end(Exit.PIPE_CLOSED)
 
     described: Any = called
     described.__signature__ = inspect.Signature(_parameters(verb.takes))
@@ -152,26 +158,6 @@ def _parameters(kind: Any) -> list[inspect.Parameter]:
         )
         for field in sorted(fields(kind), key=lambda field: field.name not in own)
     ]
-
-
-def _refuse_broken_text(given: dict[str, Any]) -> None:
-    """What a shell hands over need not be text: bytes that are no UTF-8 go no further."""
-    for name, value in given.items():
-        try:
-            str(value).encode()
-        except UnicodeEncodeError:
-            raise typer.BadParameter("it is no valid UTF-8.", param_hint=name.upper()) from None
-
-
-@contextmanager
-def _ended_cleanly() -> Iterator[None]:
-    """Write out what was printed. A reader that is gone, such as ``head``, ends the command without a word."""
-    try:
-        yield
-        sys.stdout.flush()
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        end(Exit.PIPE_CLOSED)
 
 
 def main() -> None:

@@ -4,38 +4,33 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import IntEnum
-from typing import Final, NoReturn
+from typing import Final, NoReturn, Self
 
 import typer
 
 
 class Exit(IntEnum):
-    """The exit codes. What each means stands in ``MEANINGS``."""
+    """The exit codes, each with its ``meaning``."""
 
-    DONE = 0
-    FAILED = 1
-    USAGE = 2
-    NO_SERVER = 3
-    NOT_ALLOWED = 4
-    NOT_FOUND = 5
-    CONFLICT = 6
-    NOT_NOW = 7
-    INTERRUPTED = 130
-    PIPE_CLOSED = 141
+    meaning: str
 
+    def __new__(cls, code: int, meaning: str) -> Self:
+        """One code and what it means."""
+        made = int.__new__(cls, code)
+        made._value_, made.meaning = code, meaning
+        return made
 
-MEANINGS: Final[Mapping[Exit, str]] = {
-    Exit.DONE: "done",
-    Exit.FAILED: "refused, failed, or a check found a fault",
-    Exit.USAGE: "wrong usage",
-    Exit.NO_SERVER: "no server answers",
-    Exit.NOT_ALLOWED: "the token is missing, not taken, or does not allow it",
-    Exit.NOT_FOUND: "what was named does not exist",
-    Exit.CONFLICT: "it does not fit the present state",
-    Exit.NOT_NOW: "not now: the same again, later",
-    Exit.INTERRUPTED: "Ctrl-C",
-    Exit.PIPE_CLOSED: "nobody reads the output any more",
-}
+    DONE = 0, "done"
+    FAILED = 1, "refused, failed, or a check found a fault"
+    USAGE = 2, "wrong usage"
+    NO_SERVER = 3, "no server answers"
+    NOT_ALLOWED = 4, "the token is missing, not taken, or does not allow it"
+    NOT_FOUND = 5, "what was named does not exist"
+    CONFLICT = 6, "it does not fit the present state"
+    NOT_NOW = 7, "not now: the same again, later"
+    INTERRUPTED = 130, "Ctrl-C"
+    PIPE_CLOSED = 141, "nobody reads the output any more"
+
 
 OF_STATUS: Final[Mapping[int, Exit]] = {
     401: Exit.NOT_ALLOWED,

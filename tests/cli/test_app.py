@@ -9,7 +9,7 @@ import sys
 from importlib import metadata
 
 from organism.cli.app import VERBS, function_of
-from organism.cli.exits import MEANINGS
+from organism.cli.exits import Exit
 from tests.cli.command import REPOSITORY, begun, environment, on_terminal, organism
 from tests.server.served import TOKEN, Frames, Served
 
@@ -40,9 +40,9 @@ def test_help_imports_nothing_heavy() -> None:
 async def test_the_exit_codes_stand_in_the_help_and_in_the_operations_page() -> None:
     help_text = (await organism("--help", COLUMNS="80")).out
     page = (REPOSITORY / "docs" / "operations.md").read_text()
-    for code, meaning in MEANINGS.items():
-        assert f"  {code:<4d} {meaning}\n" in help_text
-        assert f"| {code:d} | {meaning} |" in page
+    for code in Exit:
+        assert f"  {code:<4d} {code.meaning}\n" in help_text
+        assert f"| {code:d} | {code.meaning} |" in page
 
 
 async def test_every_verb_does_something_and_stands_in_the_operations_page() -> None:
