@@ -10,9 +10,9 @@ import asyncio
 import os
 import tempfile
 import time
-from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from statistics import median_low
 from typing import Final
 
 from rich.progress import BarColumn, Progress, TextColumn
@@ -51,7 +51,7 @@ def bench(options: Bench) -> None:
     try:
         with tempfile.TemporaryDirectory(dir=place, prefix="organism-bench-") as folder:
             sync_ms = _sync_ms(Path(folder))
-            measured = _measured(Path(folder), options)
+            measured = run(_measured(Path(folder), options.seconds))
     except OSError as error:
         refuse(Exit.FAILED, f"{place} cannot be measured: {error.strerror or error}.", "Name another one: --dir DIR.")
     if options.json:
@@ -76,38 +76,28 @@ def _sync_ms(folder: Path) -> float:
             file.write(PAGE)
             os.fdatasync(file.fileno())
             taken.append(time.perf_counter() - began)
-    return percentile(taken, 50) * 1000
+    return median_low(taken) * 1000
 
 
-def percentile(values: Sequence[float], percent: int) -> float:
-    """The nearest rank."""
-    ordered = sorted(values)
-    return ordered[(len(ordered) - 1) * percent // 100]
-
-
-def _measured(folder: Path, options: Bench) -> list[Measured]:
+async def _measured(folder: Path, seconds: float) -> list[Measured]:
     write_starter(folder)
     columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:>3.0f} %"))
     console = Plain(stderr=True)
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
-        bar = progress.add_task("measuring", total=options.seconds * len(IN_FLIGHT))
-        return run(_loads(folder, options.seconds, lambda: progress.advance(bar, TICK_SECONDS)))
+        progress.add_task("measuring", total=seconds * len(IN_FLIGHT))
+        organism = await bootstrap.start(folder / "organism.yaml", folder / "data")
+        ticking = asyncio.create_task(_ticking(progress))
+        try:
+            return [await _load(organism.tenants[DEFAULT_TENANT], in_flight, seconds) for in_flight in IN_FLIGHT]
+        finally:
+            ticking.cancel()
+            await organism.stop()
 
 
-async def _loads(folder: Path, seconds: float, tick: Callable[[], None]) -> list[Measured]:
-    organism = await bootstrap.start(folder / "organism.yaml", folder / "data")
-    ticking = asyncio.create_task(_ticking(tick))
-    try:
-        return [await _load(organism.tenants[DEFAULT_TENANT], in_flight, seconds) for in_flight in IN_FLIGHT]
-    finally:
-        ticking.cancel()
-        await organism.stop()
-
-
-async def _ticking(tick: Callable[[], None]) -> None:
+async def _ticking(progress: Progress) -> None:
     while True:
         await asyncio.sleep(TICK_SECONDS)
-        tick()
+        progress.advance(progress.task_ids[0], TICK_SECONDS)
 
 
 async def _load(tenant: Tenant, in_flight: int, seconds: float) -> Measured:
@@ -116,11 +106,8 @@ async def _load(tenant: Tenant, in_flight: int, seconds: float) -> Measured:
     began = time.perf_counter()
     await asyncio.gather(*(_slot(tenant, began + seconds, taken) for _ in range(in_flight)))
     rate = len(taken) * MESSAGES_A_THREAD / (time.perf_counter() - began)
-    return Measured(in_flight, round(rate, 1), _ms(percentile(taken, 50)), _ms(percentile(taken, 99)))
-
-
-def _ms(seconds: float) -> float:
-    return round(seconds * 1000, 3)
+    slowest = sorted(taken)[(len(taken) - 1) * 99 // 100]
+    return Measured(in_flight, round(rate, 1), round(median_low(taken) * 1000, 3), round(slowest * 1000, 3))
 
 
 async def _slot(tenant: Tenant, until: float, taken: list[float]) -> None:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from contextlib import suppress
+from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from rich.filesize import decimal
 from rich.text import Text
@@ -29,15 +30,11 @@ from organism.projections import READ_MODELS
 RESTORE: Final = (
     "Stop the server, keep the directory as it is, and restore a backup, unless it says above what else helps."
 )
-_MICROSECONDS: Final = 1_000_000
 LEAST_TIME: Final = 10**15
 """In 2001, in µs; below it a number is a position or a count."""
-NAME_IT: Final = "Name the directory that `organism serve` was given: --data DIR."
-NAME_HIM: Final = "`organism token list` names the tenants; each has a log from its first start on."
 
 
-@dataclass(frozen=True, slots=True)
-class TenantLog:
+class TenantLog(NamedTuple):
     """A tenant's log. ``tenant`` is its id; of one that config/tokens.yaml does not name, the name of its directory."""
 
     tenant: str
@@ -57,7 +54,10 @@ def logs_in(options: Offline) -> list[TenantLog]:
     """
     tenants = options.data / TENANTS
     there = {path.name for path in tenants.glob("*") if path.is_dir()}
-    names = {folder_of(tenant): tenant for tenant in (DEFAULT_TENANT, *_listed(options.config))}
+    listed: list[str] = [DEFAULT_TENANT]
+    with suppress(ConfigInvalid):  # without the tokens' file they go by their directories
+        listed += [entry.id for entry in read_tokens(options.config.parent / TOKENS_FILE)]
+    names = {folder_of(tenant): tenant for tenant in listed}
     folders = [DEFAULT_TENANT, *sorted(there - {DEFAULT_TENANT})] if there else []
     if options.tenant is not None:
         only = folder_of(options.tenant)
@@ -71,18 +71,12 @@ def logs_to_read(options: Offline) -> list[TenantLog]:
     """The same; ends the command if there is none."""
     found = logs_in(options)
     if not found and options.tenant is not None:
-        refuse(Exit.NOT_FOUND, f"Tenant {options.tenant} has no log in {options.data}.", NAME_HIM)
+        remedy = "`organism token list` names the tenants; each has a log from its first start on."
+        refuse(Exit.NOT_FOUND, f"Tenant {options.tenant} has no log in {options.data}.", remedy)
     if not found:
-        refuse(Exit.NOT_FOUND, f"{options.data} holds no log.", NAME_IT)
+        remedy = "Name the directory that `organism serve` was given: --data DIR."
+        refuse(Exit.NOT_FOUND, f"{options.data} holds no log.", remedy)
     return found
-
-
-def _listed(config: Path) -> list[str]:
-    """The tenants of the tokens' file, as far as it can be read: without it they go by their directories."""
-    try:
-        return [entry.id for entry in read_tokens(config.parent / TOKENS_FILE)]
-    except ConfigInvalid:
-        return []
 
 
 def verify(options: Offline) -> None:
@@ -142,17 +136,14 @@ def _stats(log: TenantLog) -> Stats:
 
 
 def _counted(found: Stats) -> dict[str, Any]:
-    shown = {"first_at": _iso(found.first_at), "last_at": _iso(found.last_at), "events": _by_number(found)}
+    events = dict(found.events.most_common())
+    shown = {"first_at": _iso(found.first_at), "last_at": _iso(found.last_at), "events": events}
     names = ("position", "units", "commits", "threads", *shown, "file_bytes")
     return {name: shown.get(name, getattr(found, name)) for name in names}
 
 
-def _by_number(found: Stats) -> dict[str, int]:
-    return dict(found.events.most_common())
-
-
 def _iso(at: int) -> str | None:
-    return datetime.fromtimestamp(at / _MICROSECONDS, UTC).isoformat() if at else None
+    return datetime.fromtimestamp(at / 1_000_000, UTC).isoformat() if at else None
 
 
 def _show(found: Stats) -> None:
@@ -166,7 +157,7 @@ def _show(found: Stats) -> None:
         }
     )
     out().print()
-    table(("EVENT", "COUNT"), ((kind, str(number)) for kind, number in _by_number(found).items()), "no event yet")
+    table(("EVENT", "COUNT"), ((kind, str(number)) for kind, number in found.events.most_common()), "no event yet")
     out().print()
     table(("FILE", "SIZE"), ((name, decimal(size)) for name, size in found.file_bytes.items()), "no file")
 
@@ -179,24 +170,21 @@ def events(options: Events) -> None:
     while left > 0:
         found = client.get("/log", {**query, "after": after, "limit": min(left, PAGE_ROWS)})
         for event in found["events"]:
-            _show_event(event, options)
+            if options.json:
+                print_json(event)
+            else:
+                _show_event(event)
         left -= len(found["events"])
         if found["next"] is None:
             return
         after = found["next"]
 
 
-def _readable(name: str, value: Any) -> Any:
-    """Times stand in events as µs since 1970."""
-    is_time = name.endswith("_at") and isinstance(value, int) and value >= LEAST_TIME
-    return spoken(value) if is_time else value
-
-
-def _show_event(event: Mapping[str, Any], options: Events) -> None:
-    if options.json:
-        print_json(event)
-        return
-    said = {name: _readable(name, value) for name, value in event["data"].items()}
+def _show_event(event: Mapping[str, Any]) -> None:
+    said = dict(event["data"])
+    for name, value in said.items():
+        if name.endswith("_at") and isinstance(value, int) and value >= LEAST_TIME:
+            said[name] = spoken(value)  # times stand in events as µs since 1970
     if "content" in event:
         said["content"] = event["content"]
     line = Text.assemble(moment(event["at"]), " ", (event["type"], "bold"), " ", (compact(said), "dim"))

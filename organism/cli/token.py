@@ -23,7 +23,6 @@ from organism.model.principal import Principal
 
 PREFIX: Final = "org_"
 SECRET_BYTES: Final = 32
-COLUMNS: Final = ("TENANT", "TOKEN", "EXPIRES", "MODELS", "SCOPES")
 _SPAN: Final = re.compile(r"(\d{1,5})([dhm])")
 _UNITS: Final[Mapping[str, str]] = {"d": "days", "h": "hours", "m": "minutes"}
 
@@ -43,8 +42,7 @@ def create(options: CreateToken) -> None:
         expires=_end(options.expires) if options.expires else "",
         rate=options.rate,
     )
-    path = _tokens_of(options.config)
-    with _refused(path):
+    with _file_of(options) as path:
         edit_tokens(path, lambda text: added(text, new))
     say(options, {"token": token, "tenant": new.tenant, "name": new.name, "expires": new.expires or None}, token)
     if not options.json:
@@ -53,8 +51,7 @@ def create(options: CreateToken) -> None:
 
 def revoke(options: RevokeToken) -> None:
     """Take the entry out; whoever holds the token is refused from then on."""
-    path = _tokens_of(options.config)
-    with _refused(path):
+    with _file_of(options) as path:
         edit_tokens(path, lambda text: removed(text, options.tenant, options.name))
     said = {"tenant": options.tenant, "name": options.name, "revoked": True}
     say(options, said, f"revoked {options.name} of {options.tenant}")
@@ -62,13 +59,12 @@ def revoke(options: RevokeToken) -> None:
 
 def listed(options: Tokens) -> None:
     """Every token of the file, by tenant."""
-    path = _tokens_of(options.config)
-    with _refused(path):
+    with _file_of(options) as path:
         tokens = [who for tenant in read_tokens(path) for who in tenant.tokens]
     if options.json:
         print_json([_shown(who) for who in tokens])
-        return
-    table(COLUMNS, map(_row, tokens), "no tokens but the operator's")
+    else:
+        table(("TENANT", "TOKEN", "EXPIRES", "MODELS", "SCOPES"), map(_row, tokens), "no tokens but the operator's")
 
 
 def _shown(who: Principal) -> dict[str, Any]:
@@ -106,18 +102,14 @@ def _end(said: str) -> str:
     return end.isoformat().replace("+00:00", "Z")
 
 
-def _tokens_of(config: Path) -> Path:
-    """Where the tokens stand: beside the configuration, which must be there."""
-    if not config.is_file():
-        refuse(Exit.NOT_FOUND, f"There is no {config}.", "Name the organism's configuration: --config FILE.")
-    return config.parent / TOKENS_FILE
-
-
 @contextmanager
-def _refused(path: Path) -> Iterator[None]:
-    """End the command if the file cannot be read, written or changed so."""
+def _file_of(options: Tokens) -> Iterator[Path]:
+    """The file beside the configuration; ends the command if it cannot be read, written or changed so."""
+    if not options.config.is_file():
+        refuse(Exit.NOT_FOUND, f"There is no {options.config}.", "Name the organism's configuration: --config FILE.")
+    path = options.config.parent / TOKENS_FILE
     try:
-        yield
+        yield path
     except OSError as error:
         refuse(Exit.FAILED, f"{path} cannot be read or written: {error.strerror}.", "Its owner can.")
     except ConfigInvalid as error:
