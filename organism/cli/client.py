@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ssl
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from http import HTTPStatus
 from ipaddress import ip_address
@@ -34,7 +34,6 @@ PAGE_ROWS: Final = 500
 DEFAULT_URL: Final = "http://127.0.0.1:8080"
 NOTICE_FILE: Final = "server.json"
 TOKEN_FILE: Final = "token"  # noqa: S105 - where it is kept, not what it is
-SCHEMES: Final = frozenset({"http", "https"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,12 +82,6 @@ class Place:
             return "Give its token with --token or ORGANISM_TOKEN, or name its data directory with --data DIR."
         return f"No token was sent: {self.data / TOKEN_FILE} has none for it. Give one with --token or ORGANISM_TOKEN."
 
-    def server_remedy(self) -> str:
-        """What to do if nobody answers."""
-        if self.certificate is None and not (self.data / NOTICE_FILE).exists():
-            return "Start one with `organism serve`, or name it with --url, or its data directory with --data DIR."
-        return "Start one with `organism serve`, or name it with --url."
-
 
 def place(options: Remote) -> Place:
     """What was given, else what the data directory knows of the local server."""
@@ -96,9 +89,13 @@ def place(options: Remote) -> Place:
     local = notice.get("url")
     url = _address(options.url) if options.url else str(local or DEFAULT_URL)
     is_local = url == local
-    token = _sendable(options.token) if options.token else ""
+    token = options.token or ""
+    if not (token.isascii() and token.strip().isprintable()):
+        raise typer.BadParameter("a token is printable ASCII.", param_hint="--token")
+    token = token.strip()
     if not token and (is_local or is_loopback(urlsplit(url).hostname or "")):
-        token = _kept_token(options.data)
+        with suppress(OSError, UnicodeDecodeError):
+            token = (options.data / TOKEN_FILE).read_text("ascii").strip()
     return Place(url, token, options.data, notice.get("certificate") if is_local else None)
 
 
@@ -115,19 +112,12 @@ def _address(said: str) -> str:
     """The address without a slash at its end."""
     try:
         parts = urlsplit(said)
-        is_whole = parts.scheme in SCHEMES and bool(parts.hostname) and (parts.port is None or parts.port > 0)
+        is_whole = parts.scheme in {"http", "https"} and bool(parts.hostname) and (parts.port is None or parts.port > 0)
     except ValueError:
         is_whole = False
     if not is_whole:
         raise typer.BadParameter(f"expected an address as http://HOST:PORT; came {said!r}.", param_hint="--url")
     return said.rstrip("/")
-
-
-def _sendable(said: str) -> str:
-    """The token, as a header takes it."""
-    if not (said.isascii() and said.strip().isprintable()):
-        raise typer.BadParameter("a token is printable ASCII.", param_hint="--token")
-    return said.strip()
 
 
 def is_loopback(host: str) -> bool:
@@ -136,13 +126,6 @@ def is_loopback(host: str) -> bool:
         return ip_address(host).is_loopback
     except ValueError:
         return host == "localhost"
-
-
-def _kept_token(data: Path) -> str:
-    try:
-        return (data / TOKEN_FILE).read_text("ascii").strip()
-    except (OSError, UnicodeDecodeError):
-        return ""
 
 
 class Client:
@@ -259,7 +242,10 @@ def given(query: Mapping[str, Any]) -> dict[str, Any]:
 def no_server(where: Place, error: Exception) -> NoReturn:
     """End the command: nobody answers there."""
     reason = str(error) or type(error).__name__
-    refuse(Exit.NO_SERVER, f"No server answers at {where.url} ({reason}).", where.server_remedy())
+    has_data = where.certificate is not None or (where.data / NOTICE_FILE).exists()
+    other = "with --url" if has_data else "with --url, or its data directory with --data DIR"
+    remedy = f"Start one with `organism serve`, or name it {other}."
+    refuse(Exit.NO_SERVER, f"No server answers at {where.url} ({reason}).", remedy)
 
 
 def remedy_of(code: str) -> str:

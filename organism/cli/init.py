@@ -24,9 +24,14 @@ FILES: Final[Mapping[str, str]] = {
 
 
 def init(options: Init) -> None:
-    """Write all files, or none if one of them is there already."""
-    directory = options.directory
-    _refuse_if_in_the_way(directory)
+    """Write all files, or none if one is in the way: a ``handlers`` folder of one's own is nothing to add to either."""
+    directory, remedy = options.directory, "Name a new directory, or an empty one."
+    if directory.exists() and not directory.is_dir():
+        refuse(Exit.CONFLICT, f"{directory} is a file.", remedy)
+    tops = dict.fromkeys(name.partition("/")[0] for name in FILES.values())
+    present = [str(directory / top) for top in tops if os.path.lexists(directory / top)]
+    if present:
+        refuse(Exit.CONFLICT, f"Nothing was written, as this would be in the way: {', '.join(present)}.", remedy)
     try:
         write_starter(directory)
     except OSError as error:
@@ -35,17 +40,6 @@ def init(options: Init) -> None:
     wrote = "".join(f"wrote {directory / name}\n" for name in FILES.values())
     told = f"{wrote}\nNext: {enter}organism serve\nThen, in a second terminal there, what README.md says."
     say(options, {"directory": str(directory.resolve()), "files": list(FILES.values())}, told)
-
-
-def _refuse_if_in_the_way(directory: Path) -> None:
-    """Nothing that is there is written over; a ``handlers`` folder of one's own is nothing to add to either."""
-    remedy = "Name a new directory, or an empty one."
-    if directory.exists() and not directory.is_dir():
-        refuse(Exit.CONFLICT, f"{directory} is a file.", remedy)
-    tops = dict.fromkeys(name.partition("/")[0] for name in FILES.values())
-    present = [str(directory / top) for top in tops if os.path.lexists(directory / top)]
-    if present:
-        refuse(Exit.CONFLICT, f"Nothing was written, as this would be in the way: {', '.join(present)}.", remedy)
 
 
 def write_starter(directory: Path) -> None:

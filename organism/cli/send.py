@@ -17,34 +17,24 @@ import typer
 from organism.cli.client import Client, given, path_of
 from organism.cli.exits import Exit, end
 from organism.cli.options import Chat, Inject
-from organism.cli.show import compact, fail, ids_text, message_line, note, out, print_json, state
+from organism.cli.show import compact, fail, ids_text, message_line, note, out, print_json, state_of
 
-PAYLOAD: Final = "PAYLOAD"
-MESSAGE: Final = "MESSAGE"
 FORMS: Final = ("application/x-ndjson", "application/json")
 """A stream, or what an agent gives that has none."""
 
 
 def text_of(said: str, hint: str) -> str:
     """The text itself. ``hint`` names the argument in an error."""
-    if said == "-":
-        return _typed(hint)
-    if not said.startswith("@"):
-        return said
-    try:
-        return Path(said[1:]).read_text("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else error
-        raise typer.BadParameter(f"{said[1:]} cannot be read: {reason}.", param_hint=hint) from error
-
-
-def _typed(hint: str) -> str:
-    if sys.stdin.isatty():
+    if said == "-" and sys.stdin.isatty():
         note(f"Reading {hint} from the terminal; Ctrl-D ends it.")
     try:
-        return sys.stdin.buffer.read().decode()
-    except UnicodeDecodeError as error:
-        raise typer.BadParameter(f"standard input is no UTF-8: {error}.", param_hint=hint) from error
+        if said == "-":
+            return sys.stdin.buffer.read().decode()
+        return Path(said[1:]).read_text("utf-8") if said.startswith("@") else said
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        wrong = f"standard input is no UTF-8: {error}" if said == "-" else f"{said[1:]} cannot be read: {reason}"
+        raise typer.BadParameter(f"{wrong}.", param_hint=hint) from error
 
 
 def json_of(said: str | None, hint: str) -> Any:
@@ -62,14 +52,14 @@ def parsed(text: str, hint: str, expected: str = "JSON") -> Any:
 
 def inject(options: Inject) -> None:
     """Send it; with ``--wait``, show the replies. A thread that ended in an error ends the command with 1."""
-    text = text_of(options.payload, PAYLOAD)
+    text = text_of(options.payload, "PAYLOAD")
     where = given({"to": options.to, "thread_id": options.thread, "wait": options.wait or None})
     client = Client(options)
     if text.lstrip().startswith("<"):
         xml = {"Content-Type": "application/xml"}
         said = client.post("/inject", key=options.key, params=where, content=text.encode(), headers=xml)
     else:
-        payload = parsed(text, PAYLOAD, "JSON or XML")
+        payload = parsed(text, "PAYLOAD", "JSON or XML")
         said = client.post("/inject", {**where, "payload": payload}, options.key)
     if options.json:
         print_json(said)
@@ -85,7 +75,7 @@ def _show_sent(said: Mapping[str, Any], *, waited: bool) -> None:
     for reply in said.get("replies", ()):
         console.print(message_line(reply))
     if "thread" in said:
-        console.print(state(said["thread"]["status"]))
+        console.print(state_of({"status": said["thread"]["status"]}))
         if said["thread"]["error"]:
             fail(said["thread"]["error"])
     elif waited:
@@ -96,7 +86,7 @@ def chat(options: Chat) -> None:
     """One turn for the words that are given, else a talk that ends with the input."""
     client = Client(options)
     if options.message is not None:
-        said = {"message": text_of(options.message, MESSAGE)}
+        said = {"message": text_of(options.message, "MESSAGE")}
         reason = _whole(client, options, said) if options.json else _shown(client, options, said)[1]
         if reason in {"error", "killed"}:
             end(Exit.FAILED)
@@ -109,16 +99,15 @@ def chat(options: Chat) -> None:
 
 
 def _lines() -> Iterator[str]:
-    if sys.stdin.isatty():
+    is_typed = sys.stdin.isatty()
+    if is_typed:
         note("Say something; an empty line or Ctrl-D ends the talk.")
-    while line := _asked():
+    while True:
+        if is_typed:
+            out().print("> ", end="")
+        if not (line := sys.stdin.readline().strip()):
+            return
         yield line
-
-
-def _asked() -> str:
-    if sys.stdin.isatty():
-        out().print("> ", end="")
-    return sys.stdin.readline().strip()
 
 
 def _body(options: Chat, inputs: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -138,17 +127,15 @@ def _shown(client: Client, options: Chat, inputs: Mapping[str, Any]) -> tuple[st
     body = _body(options, inputs)
     for line in client.lines(path_of("agents", options.agent, "invoke"), body, FORMS, options.key):
         entry = orjson.loads(line)
-        for each in _entries_of(entry) if "data" in entry and "outputs" in entry["data"] else (entry,):
-            screen.show(each["type"], each["data"])
+        if "outputs" not in entry.get("data", {}):
+            screen.show(entry["type"], entry["data"])
+            continue
+        outputs = entry["data"]["outputs"]
+        for message in outputs["messages"]:
+            screen.show("message", {"text": message["content"]})
+        screen.show("done", {"stopReason": outputs["stop_reason"]})
     screen.close()
     return screen.text, screen.reason
-
-
-def _entries_of(batch: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    outputs = batch["data"]["outputs"]
-    for message in outputs["messages"]:
-        yield {"type": "message", "data": {"text": message["content"]}}
-    yield {"type": "done", "data": {"stopReason": outputs["stop_reason"]}}
 
 
 class _Screen:
@@ -167,7 +154,9 @@ class _Screen:
         if kind in {"message", "message_delta"}:
             said = data["text"] if kind == "message" else data["delta"]
             self.text += said
-            self._write(said)
+            self._is_open = True
+            out().print(said, end="")
+            sys.stdout.flush()
         elif kind == "tool_call":
             self._line()
             note(f"{data['name']} {compact(data['input'])}")
@@ -183,11 +172,6 @@ class _Screen:
         if not self.reason:
             fail("The stream was cut before the turn was done.", "`organism threads` shows whether it goes on.")
             end(Exit.NOT_NOW)
-
-    def _write(self, said: str) -> None:
-        self._is_open = True
-        out().print(said, end="")
-        sys.stdout.flush()
 
     def _line(self) -> None:
         if self._is_open:

@@ -44,9 +44,7 @@ def serve(options: Serve) -> None:
     if (who := holder(options.data)) is not None:  # the server's own hold, later, is the one that counts
         remedy = "Stop it with `organism stop`, or serve another directory: --data DIR."
         refuse(Exit.FAILED, f"{options.data} is held by {who}.", remedy)
-    _refuse_the_open(options)
-    if options.key is not None:
-        _refuse_key(options.key, options.data)
+    _refuse_the_unsafe(options)
     hosts, origins = tuple(options.allowed_host or ()), tuple(options.allowed_origin or ())
     address = Address(options.host, options.port, options.tls_cert, options.tls_key, hosts, origins)
     certificate = _certificate(address)
@@ -59,30 +57,24 @@ def serve(options: Serve) -> None:
         refuse(Exit.FAILED, error.message, error.remediation, faults)
 
 
-def _refuse_the_open(options: Serve) -> None:
-    """Beyond this machine nothing is said in the clear."""
+def _refuse_the_unsafe(options: Serve) -> None:
+    """Beyond this machine nothing is said in the clear, and no log takes the key of another."""
     if bool(options.tls_cert) != bool(options.tls_key):
         raise typer.BadParameter("--tls-cert and --tls-key belong together.")
-    if is_loopback(options.host) or options.tls_cert or options.behind_proxy:
+    if not (is_loopback(options.host) or options.tls_cert or options.behind_proxy):
+        fault = f"{options.host} can be reached from other machines, and there is no TLS."
+        remedy = "Give --tls-cert and --tls-key, or --behind-proxy if a proxy in front of it does TLS."
+        refuse(Exit.FAILED, fault, remedy)
+    if (key := options.key) is None:
         return
-    refuse(
-        Exit.FAILED,
-        f"{options.host} can be reached from other machines, and there is no TLS.",
-        "Give --tls-cert and --tls-key, or --behind-proxy if a proxy in front of it does TLS.",
-    )
-
-
-def _refuse_key(key: Path, data: Path) -> None:
-    """A new log makes a new key: it must have room, and must not take that of another log."""
-    log = Place(data / "tenants" / DEFAULT_TENANT).log
     if not key.parent.is_dir():
-        refuse(
-            Exit.FAILED, f"{key.parent}, where the key is to lie, is no directory.", f"Make it: mkdir -p {key.parent}"
-        )
-    if key.exists() and not log.exists():
+        fault = f"{key.parent}, where the key is to lie, is no directory."
+        refuse(Exit.FAILED, fault, f"Make it: mkdir -p {key.parent}")
+    if key.exists() and not Place(options.data / "tenants" / DEFAULT_TENANT).log.exists():
         refuse(
             Exit.FAILED,
-            f"{key} exists, and {data} holds no log yet: a new log would put its own key in the place of that one.",
+            f"{key} exists, and {options.data} holds no log yet: "
+            "a new log would put its own key in the place of that one.",
             "Name a file that is not there yet, or the --data directory that this key belongs to.",
         )
 
@@ -149,18 +141,12 @@ def _listen(address: Address, data: Path) -> socket.socket:
         if error.errno != errno.EADDRINUSE:
             reason = error.strerror or str(error)
             refuse(Exit.FAILED, f"{where} cannot be listened on: {reason}.", "Choose another --host or --port.")
-        taken = f"{where} is taken{_by_whom(data)}."
-        refuse(Exit.FAILED, taken, "Stop what listens there, or choose another --port (0: any).")
-
-
-def _by_whom(data: Path) -> str:
-    """If it is the server of this very data directory, say so: that is the more useful half of the truth."""
-    notice = notice_of(data)
-    try:
-        os.kill(notice["pid"], 0)
-    except (OSError, KeyError):
-        return ""
-    return f": process {notice['pid']} serves {data} at {notice['url']}"
+        notice, whose = notice_of(data), ""
+        with suppress(OSError, KeyError):  # the server of this very directory is the more useful half of the truth
+            os.kill(notice["pid"], 0)
+            whose = f": process {notice['pid']} serves {data} at {notice['url']}"
+        remedy = "Stop what listens there, or choose another --port (0: any)."
+        refuse(Exit.FAILED, f"{where} is taken{whose}.", remedy)
 
 
 def _greet(organism: Organism, data: Path, url: str, page_token: str) -> None:

@@ -10,9 +10,8 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final, NoReturn
+from typing import Any, Final, NamedTuple, NoReturn
 
 import orjson
 from rich.console import Console
@@ -22,18 +21,11 @@ from organism.cli.exits import Exit, end
 from organism.cli.options import Remote
 
 TONES: Final = {
-    "processing": "cyan",
+    **dict.fromkeys(("processing", "active"), "cyan"),
+    **dict.fromkeys(("paused", "pending", "stopping"), "yellow"),
+    **dict.fromkeys(("error", "killed", "rejected"), "red"),
+    **dict.fromkeys(("completed", "approved", "running"), "green"),
     "waiting": "magenta",
-    "paused": "yellow",
-    "pending": "yellow",
-    "error": "red",
-    "killed": "red",
-    "rejected": "red",
-    "active": "cyan",
-    "completed": "green",
-    "approved": "green",
-    "running": "green",
-    "stopping": "yellow",
 }
 GAP: Final = "  "
 NOTE_LEAST: Final = 28
@@ -48,8 +40,7 @@ Columns = Mapping[str, str | Callable[[Any], Cell]]
 """The columns of a table: by its title the name of the field that it shows, or what makes the cell of a row."""
 
 
-@dataclass(frozen=True, slots=True)
-class Rows:
+class Rows(NamedTuple):
     """What came of a list, and how many there are in all."""
 
     rows: list[Any]
@@ -66,24 +57,24 @@ class Plain(Console):
 
     def print(self, *objects: Any, **how: Any) -> None:
         """Print; in a text, each character that would steer the terminal appears as U+FFFD."""
-        super().print(*(_harmless(each) if isinstance(each, str | Text) else each for each in objects), **how)
+        harmless = (_replaced(each, _STEERING, "\ufffd") if isinstance(each, str | Text) else each for each in objects)
+        super().print(*harmless, **how)
 
     def on_broken_pipe(self) -> None:
         """Let it through: whoever runs the verbs ends them all alike."""
         raise BrokenPipeError
 
 
-def _harmless(said: Cell) -> Text:
+def _replaced(said: Cell, pattern: re.Pattern[str], by: str) -> Text:
+    """The text with one character for each that the pattern finds: the colours stay where they are."""
     text = said if isinstance(said, Text) else Text(said)
-    text.plain = _STEERING.sub("\ufffd", text.plain)  # of equal length: the colours stay where they are
+    text.plain = pattern.sub(by, text.plain)
     return text
 
 
 def _one_line(said: Cell) -> Text:
     """The same without its line breaks: a text from outside cannot look like a line of ours."""
-    text = said if isinstance(said, Text) else Text(said)
-    text.plain = _BREAKS.sub(" ", text.plain)
-    return text
+    return _replaced(said, _BREAKS, " ")
 
 
 def out() -> Console:
@@ -143,7 +134,7 @@ def _escaped(document: bytes) -> str:
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[Cell]], empty: str) -> None:
     """A table; its last column takes what is left of a terminal's line. ``empty`` is said if there are no rows."""
-    lines = [[_text(cell) for cell in row] for row in rows]
+    lines = [[cell if isinstance(cell, Text) else Text(" ".join(cell.split())) for cell in row] for row in rows]
     console = out()
     if not lines:
         console.print(empty)
@@ -152,21 +143,15 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[Cell]], empty: str) ->
     widths = [max(line[at].cell_len for line in lines) for at in range(len(columns) - 1)]
     taken = sum(widths) + len(GAP) * len(widths)
     is_apart = console.is_terminal and console.width - taken < NOTE_LEAST
-    for line in lines:
-        for text in _laid_out(line, widths, is_apart=is_apart):
-            print_line(text)
-
-
-def _laid_out(line: Sequence[Text], widths: Sequence[int], *, is_apart: bool) -> Iterable[Text]:
-    *cells, note = line
-    for cell, width in zip(cells, widths, strict=True):
-        cell.pad_right(width - cell.cell_len)
-    if not is_apart:
-        yield Text(GAP).join([*cells, note])
-        return
-    yield Text(GAP).join(cells)
-    if note.plain:
-        yield Text.assemble(GAP, note)
+    for *firsts, last in lines:
+        for cell, width in zip(firsts, widths, strict=True):
+            cell.pad_right(width - cell.cell_len)
+        if not is_apart:
+            print_line(Text(GAP).join([*firsts, last]))
+            continue
+        print_line(Text(GAP).join(firsts))
+        if last.plain:
+            print_line(Text.assemble(GAP, last))
 
 
 def print_line(text: Text) -> None:
@@ -176,11 +161,6 @@ def print_line(text: Text) -> None:
     if console.is_terminal:
         text.truncate(console.width, overflow="ellipsis")
     console.print(text)
-
-
-def _text(cell: Cell) -> Text:
-    """One line of text, whatever it holds."""
-    return cell if isinstance(cell, Text) else Text(" ".join(cell.split()))
 
 
 def fields(named: Mapping[str, Cell | None]) -> None:
@@ -215,15 +195,10 @@ def show_one(options: Remote, value: Any, named: Mapping[str, Cell | None]) -> N
         fields(named)
 
 
-def state(name: str, *, paused: bool = False) -> Text:
-    """A state in its colour; the word says it too."""
-    said = f"{name} (paused)" if paused and name != "paused" else name
-    return Text(said, TONES.get(name, ""))
-
-
 def state_of(row: Mapping[str, Any]) -> Text:
-    """That of an agent, a thread, an approval or the organism."""
-    return state(row.get("state") or row.get("status") or "", paused=bool(row.get("paused")))
+    """The state of an agent, a thread, an approval or the organism in its colour; the word says it too."""
+    name = row.get("state") or row.get("status") or ""
+    return Text(f"{name} (paused)" if row.get("paused") and name != "paused" else name, TONES.get(name, ""))
 
 
 def moment(at: str | None) -> str:

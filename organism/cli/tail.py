@@ -87,13 +87,12 @@ def _connected(asked: Watch, *, is_first: bool) -> ClientConnection | None:
             proxy=None,
             max_size=None,  # the server is trusted, and a payload's JSON can be large
         )
-    except InvalidStatus as error:
-        if is_first:
-            refuse_answer(asked.place, error.response.status_code, bytes(error.response.body or b""))
     except (OSError, InvalidHandshake, InvalidURI) as error:
-        if is_first:
-            no_server(asked.place, error)
-    return None
+        if not is_first:
+            return None
+        if isinstance(error, InvalidStatus):
+            refuse_answer(asked.place, error.response.status_code, bytes(error.response.body or b""))
+        no_server(asked.place, error)
 
 
 def _follow(asked: Watch, socket: ClientConnection) -> None:
@@ -159,11 +158,6 @@ def _approval(frame: Mapping[str, Any]) -> Text:
     return Text.assemble("approval ", asked["id"], " ", state_of(asked), (preview, "dim"))
 
 
-def _indeterminate(frame: Mapping[str, Any]) -> Text:
-    asked = frame["indeterminate"]
-    return Text.assemble("effect in doubt ", asked["id"], " ", asked["status"])
-
-
 def _other(frame: Mapping[str, Any]) -> Text:
     said = {name: value for name, value in frame.items() if name not in {"event", "position"}}
     return Text.assemble(frame["event"], " ", (compact(said), "dim"))
@@ -179,7 +173,7 @@ LINES: Final[Mapping[str, Callable[[Mapping[str, Any]], Text]]] = {
     "organism_state": _other,
     "reload": _other,
     "approval": _approval,
-    "indeterminate": _indeterminate,
+    "indeterminate": lambda frame: Text("effect in doubt {id} {status}".format_map(frame["indeterminate"])),
     "run": lambda frame: Text.assemble(frame["agent"], " ", frame["type"], " ", (compact(frame["data"]), "dim")),
     "caught_up": lambda _: Text("up to date", "dim"),
 }

@@ -10,7 +10,7 @@ import typer
 
 from organism.cli import options as take
 from organism.cli import show
-from organism.cli.client import Client, path_of
+from organism.cli.client import Client, given, path_of
 from organism.cli.exits import Exit
 
 JSON_SCHEMA: Final = {"Accept": "application/schema+json"}
@@ -131,15 +131,12 @@ THREADS: Final[show.Columns] = {
 def threads(options: take.Threads) -> None:
     """The newest of them, or one with its messages."""
     client = Client(options)
-    if options.thread is not None:
-        _thread(client.get(path_of("threads", options.thread)), options)
+    if options.thread is None:
+        query = {"status": options.status, "agent": options.agent, "since": options.since}
+        found = client.rows("threads", query, options.limit)
+        show.show_list(options, found, THREADS, "there are no such threads" if any(query.values()) else "no thread yet")
         return
-    query = {"status": options.status, "agent": options.agent, "since": options.since}
-    found = client.rows("threads", query, options.limit)
-    show.show_list(options, found, THREADS, "there are no such threads" if any(query.values()) else "no thread yet")
-
-
-def _thread(thread: Mapping[str, Any], options: take.Threads) -> None:
+    thread = client.get(path_of("threads", options.thread))
     named = {
         "thread": thread["id"],
         "status": show.state_of(thread),
@@ -231,13 +228,10 @@ USAGE: Final[show.Columns] = {
 
 def usage(options: take.Usage) -> None:
     """Of all, by agent; or of one thread or agent, by model."""
-    if options.thread is not None and options.agent is not None:
+    accounts = given({"threads": options.thread, "agents": options.agent})
+    if len(accounts) > 1:
         raise typer.BadParameter("--thread and --agent are two accounts: ask for one of them.")
-    path = "/usage"
-    if options.thread is not None:
-        path = path_of("usage", "threads", options.thread)
-    elif options.agent is not None:
-        path = path_of("usage", "agents", options.agent)
+    path = next((path_of("usage", *each) for each in accounts.items()), "/usage")
     found = Client(options).get(path, {"at": options.at})
     if "total" not in found:
         _usage(found, options)
