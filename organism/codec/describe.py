@@ -1,8 +1,7 @@
 """Shapes → what forms, tools and models are shown: JSON Schema (2020-12), an example document, and words.
 
-The JSON Schema is written here and not by pydantic, whose schema of a plain dataclass says other things than the codec
-reads: a union there has no name, a Decimal may be a number, a whole number has no bounds. Bounds of Decimals and dates
-stand in the description: JSON Schema has no word for them.
+Pydantic's schema of a dataclass is not what the codec reads: unions have no names, whole numbers no bounds. Bounds of
+Decimals and dates stand in the description: JSON Schema has no word for them.
 """
 
 from __future__ import annotations
@@ -60,7 +59,6 @@ _TYPES: dict[Kind, dict[str, Any]] = {
 
 References = dict[type, dict[str, Any]]
 
-
 _WORD = "text"
 _SAMPLES: dict[Kind, Any] = {
     Kind.INT: 1,
@@ -70,12 +68,8 @@ _SAMPLES: dict[Kind, Any] = {
     Kind.DATE: date(2026, 1, 31),
     Kind.DATETIME: datetime(2026, 1, 31, 12, tzinfo=UTC),
 }
-_UNITS: dict[Kind, Any] = {
-    Kind.INT: 1,
-    Kind.DECIMAL: 1,
-    Kind.DATE: timedelta(days=1),
-    Kind.DATETIME: timedelta(seconds=1),
-}
+_DAY, _SECOND = timedelta(days=1), timedelta(seconds=1)
+_UNITS: dict[Kind, Any] = {Kind.INT: 1, Kind.DECIMAL: 1, Kind.DATE: _DAY, Kind.DATETIME: _SECOND}
 
 
 def json_schema_of(payload: Payload) -> dict[str, Any]:
@@ -120,11 +114,9 @@ def _shape(shape: Shape, references: References) -> dict[str, Any]:  # noqa: PLR
         case Nested(cls):
             return references[cls]
         case Variant(classes):
-            return {"oneOf": [_tagged(cls.__name__, references[cls]) for cls in classes]}
-
-
-def _tagged(name: str, reference: dict[str, Any]) -> dict[str, Any]:
-    return {"type": "object", "properties": {name: reference}, "required": [name], "additionalProperties": False}
+            closed = {"type": "object", "additionalProperties": False}
+            tagged = ((cls.__name__, references[cls]) for cls in classes)
+            return {"oneOf": [closed | {"properties": {name: of}, "required": [name]} for name, of in tagged]}
 
 
 def _counts(facets: Facets, what: str) -> dict[str, Any]:
@@ -208,16 +200,12 @@ class _Filler:
                     self._fill(etree.SubElement(element, "item"), item)
             case Table(key, value, facets):
                 for number in range(self._times(value, facets)):
-                    self._fill(etree.SubElement(element, "item", key=_key(key, number)), value)
+                    name = "name" if key.facets == FREE else _text(key)
+                    self._fill(etree.SubElement(element, "item", key=f"{name}{number or ''}"), value)
 
     def _times(self, shape: Shape, facets: Facets) -> int:
         usual = 0 if self._returns(shape) or facets.max_length == 0 else 1
         return max(usual, facets.min_length or 0)
-
-
-def _key(key: Scalar, number: int) -> str:
-    text = "name" if key.facets == FREE else _text(key)
-    return text + str(number) if number else text
 
 
 def _text(scalar: Scalar) -> str:

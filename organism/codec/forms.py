@@ -151,7 +151,10 @@ class _Forms:
         template = "".join(element for element, _, _ in elements)
         writes, reads = [write for _, write, _ in elements], [read for _, _, read in elements]
         gives = [form.to_json for form in forms]
-        values_of, make = _getter(names), _maker(record)
+        make = _maker(record)
+        values_of: Give = (
+            attrgetter(*names) if len(names) > 1 else lambda value: tuple([getattr(value, name) for name in names])
+        )
 
         def write(value: Any) -> str:
             if type(value) is not cls:
@@ -358,13 +361,6 @@ def _table(shape: Table, form: Form) -> Form:
         }
 
     return Form(write, read, lambda value: {key: form.to_json(each) for key, each in value.items()}, from_json)
-
-
-def _getter(names: list[str]) -> Callable[[Any], tuple[Any, ...]]:
-    """A function from an object to the values of all its fields, in order."""
-    if len(names) > 1:
-        return attrgetter(*names)
-    return lambda value: tuple([getattr(value, name) for name in names])
 
 
 def _maker(record: Record) -> Callable[..., Any]:

@@ -267,12 +267,6 @@ def escaped(text: str) -> str:
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace("\r", "&#xD;")
 
 
-def escaped_in_attribute(text: str) -> str:
-    """``text`` as canonical XML writes it in an attribute."""
-    text = text.replace("&", "&amp;").replace("<", "&lt;").replace('"', "&quot;")
-    return text.replace("\t", "&#x9;").replace("\n", "&#xA;").replace("\r", "&#xD;")
-
-
 def opening(name: str, attributes: str = "") -> str:
     """The start tag."""
     return "<" + name + attributes + ">"
@@ -280,7 +274,9 @@ def opening(name: str, attributes: str = "") -> str:
 
 def attribute(name: str, value: str) -> str:
     """An attribute, or the declaration of a namespace, as a start tag holds it."""
-    return " " + name + '="' + escaped_in_attribute(value) + '"'
+    value = value.replace("&", "&amp;").replace("<", "&lt;").replace('"', "&quot;")
+    value = value.replace("\t", "&#x9;").replace("\n", "&#xA;").replace("\r", "&#xD;")
+    return " " + name + '="' + value + '"'
 
 
 def closing(name: str) -> str:

@@ -50,10 +50,7 @@ class PatternRefused(ValueError):
 
 
 class _Part(NamedTuple):
-    """A part of a pattern: its text, and a function to a value that fits.
-
-    The value has at least as many characters as are asked for, if the part can grow so far.
-    """
+    """A part of a pattern, and a function to a value that fits, of so many characters if it can grow so far."""
 
     text: str
     sample: Callable[[int], str]
@@ -75,7 +72,9 @@ class Pattern:
         """Read ``source``; raises ``PatternRefused``, which says what is wrong with which part."""
         if len(source) > MAX_PATTERN_CHARS:
             raise PatternRefused(f"expected at most {MAX_PATTERN_CHARS} characters, came {len(source)}")
-        part = _Reader(_without_anchors(source)).whole()
+        bare = source.removeprefix("^")
+        escapes = len(bare[:-1]) - len(bare[:-1].rstrip("\\"))
+        part = _Reader(bare[:-1] if bare.endswith("$") and escapes % 2 == 0 else bare).whole()
         try:
             compiled = linear(part.text)
         except ValueError as error:
@@ -94,12 +93,6 @@ class Pattern:
     def example(self, least_chars: int = 0) -> str:
         """A value that fits, of at least ``least_chars`` characters if the pattern can grow so far."""
         return self._part.sample(least_chars)
-
-
-def _without_anchors(source: str) -> str:
-    source = source.removeprefix("^")
-    escapes = len(source[:-1]) - len(source[:-1].rstrip("\\"))
-    return source[:-1] if source.endswith("$") and escapes % 2 == 0 else source
 
 
 class _Reader:

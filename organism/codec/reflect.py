@@ -153,13 +153,15 @@ class _Reader:
         if origin in (Union, UnionType):
             return self._union(get_args(hint))
         if origin is Literal:
-            return _literal(get_args(hint))
+            values = tuple(value for value in get_args(hint) if value is not None)
+            options = _options(values, "Literal", None)
+            return options if len(values) == len(get_args(hint)) else Maybe(options)
         if origin in (list, dict):
             return self._container(hint, origin)
         if isinstance(hint, type) and hint in _SCALARS:
             return Scalar(_SCALARS[hint])
         if isinstance(hint, type) and issubclass(hint, Enum):
-            return _enum(hint)
+            return _options(tuple(member.value for member in hint), hint.__name__, hint)
         if _is_dataclass(hint):
             if hint not in self._classes:
                 self._classes.append(hint)
@@ -213,19 +215,9 @@ def _absent(field: dataclasses.Field[Any], shape: Shape) -> Callable[[], object]
     return None if default is MISSING else lambda: default
 
 
-def _literal(values: tuple[Any, ...]) -> Shape:
-    given = tuple(value for value in values if value is not None)
-    options = _options(given, "Literal", None)
-    return options if len(given) == len(values) else Maybe(options)
-
-
-def _enum(cls: type[Enum]) -> Options:
-    if issubclass(cls, Flag):
-        raise _Refused(f"{cls.__name__} is a Flag, which is not allowed; write list[…] of an Enum")
-    return _options(tuple(member.value for member in cls), cls.__name__, cls)
-
-
 def _options(values: tuple[Any, ...], what: str, enum: type[Enum] | None) -> Options:
+    if enum is not None and issubclass(enum, Flag):
+        raise _Refused(f"{what} is a Flag, which is not allowed; write list[…] of an Enum")
     kinds = {type(value) for value in values}
     if kinds not in ({str}, {int}):
         listed = ", ".join(map(shown, values))

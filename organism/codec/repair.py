@@ -104,7 +104,11 @@ class _Mender:
             if not self.open:
                 break
         if self.open:
-            pieces += (self._plain(self._without_cut_tag(text[end:])), self._close_all(len(self.open), "at the end"))
+            rest = text[end:]
+            if cut := _CUT_OFF.search(rest):
+                self.notes.append(f"left out {shown(cut[0], 40)}, a tag that was cut off")
+                rest = rest[: cut.start()]
+            pieces += (self._plain(rest), self._close_all(len(self.open), "at the end"))
             end = len(text)
         self._note_prose(text[:start], text[end:])
         return Repaired("".join(pieces).encode(), tuple(self.notes[:MAX_NOTES]))
@@ -156,13 +160,6 @@ class _Mender:
         if not tag:
             mended = mended.replace("<", "&lt;").replace("]]>", "]]&gt;")
         return _carried_references(mended, self.notes)
-
-    def _without_cut_tag(self, text: str) -> str:
-        cut = _CUT_OFF.search(text)
-        if not cut:
-            return text
-        self.notes.append(f"left out {shown(cut[0], 40)}, a tag that was cut off")
-        return text[: cut.start()]
 
     def _note_prose(self, before: str, after: str) -> None:
         if any(self._begins(token, after) for token in _tokens(after, 0)):

@@ -30,7 +30,7 @@ from organism.codec.limits import (
     too_deep,
 )
 from organism.codec.schema import PayloadSchema
-from organism.codec.xml import is_large, over_bytes, parse, parse_foreign, streamed_faults
+from organism.codec.xml import hold_bytes, is_large, parse, parse_foreign, streamed_faults
 from organism.codec.xsd import element_names, envelope_xsd
 from organism.errors import Fault, InvalidPayload
 
@@ -100,7 +100,12 @@ class Codec:
         for schema in schemas:
             same = self._by_name.get(schema.name)
             first = same.schema if same else schema
-            _hold_same(first, schema)
+            if first.digest != schema.digest:
+                raise UnsupportedPayload(
+                    f"Two payload classes are called {schema.name} and their schemas differ: {_place(first.cls)} and "
+                    f"{_place(schema.cls)}. Rename one of them.",
+                    details=(Fault(schema.name, "the name is taken by a class with another schema"),),
+                )
             entry = _Entry(schema, _wrapper(schema.name), first)
             self._by_class[schema.cls] = entry
             self._by_name.setdefault(schema.name, entry)
@@ -167,7 +172,7 @@ class Codec:
             content = schema.write(payload)
             xml = wrap(from_, to, token, content).encode()
             if len(xml) > terms.payload_bytes:
-                _hold_size(schema, content, terms)
+                hold_bytes(len(schema.document(content).encode()), terms.payload_bytes)
             root = parse(xml, terms)
         except PayloadOverLimit:
             raise
@@ -249,23 +254,8 @@ class Codec:
         return _made(schema, element)
 
 
-def _hold_same(known: PayloadSchema, schema: PayloadSchema) -> None:
-    if known.digest != schema.digest:
-        raise UnsupportedPayload(
-            f"Two payload classes are called {schema.name} and their schemas differ: {_place(known.cls)} and "
-            f"{_place(schema.cls)}. Rename one of them.",
-            details=(Fault(schema.name, "the name is taken by a class with another schema"),),
-        )
-
-
 def _place(cls: type) -> str:
     return f"{cls.__module__}.{cls.__qualname__}"
-
-
-def _hold_size(schema: PayloadSchema, content: str, terms: Terms) -> None:
-    size_bytes = len(schema.document(content).encode())
-    if size_bytes > terms.payload_bytes:
-        raise over_bytes(size_bytes, terms.payload_bytes)
 
 
 def _made(schema: PayloadSchema, valid: _Element) -> Any:

@@ -63,13 +63,13 @@ _IS_TOO_DEEP = etree.XPath("boolean(/*/*/*/*/*/*/*/*/*/*/*/*/*/*/*/*/*/*/*/*/*/*
 
 def parse(document: bytes, terms: Terms, overhead_bytes: int = ENVELOPE_BYTES) -> _Element:
     """The root of ``document``, within the caps and with no DOCTYPE; raises ``InvalidPayload``."""
-    _hold_bytes(document, terms.payload_bytes + overhead_bytes)
+    _hold_text(document, terms.payload_bytes + overhead_bytes)
     try:
         root = etree.fromstring(document, _PARSER)
     except etree.XMLSyntaxError as error:
         raise _malformed(str(error)) from error
     if b"DOCTYPE" in document and root.getroottree().docinfo.internalDTD is not None:
-        raise _doctype()
+        _refuse_doctype()
     most = document.count(b"<") - document.count(b"</")  # at least as many as there are elements
     if most > terms.elements and float(_ELEMENTS(root)) > terms.elements:  # type: ignore[arg-type]  # a count is a number
         raise _too_many_elements(terms)
@@ -82,7 +82,7 @@ def parse_foreign(
     document: bytes, terms: Terms, names: Collection[str], overhead_bytes: int = ENVELOPE_BYTES
 ) -> _Element:
     """As ``parse``, for a document from outside: elements may only be called by one of ``names``."""
-    _hold_bytes(document, terms.payload_bytes + overhead_bytes)
+    _hold_text(document, terms.payload_bytes + overhead_bytes)
     _Gate(terms, names).hold(document)
     return parse(document, terms, overhead_bytes)
 
@@ -107,14 +107,14 @@ def streamed_faults(element: _Element, schema: etree.XMLSchema) -> list[str]:
     return []
 
 
-def over_bytes(came: int, limit: int) -> PayloadOverLimit:
-    """The refusal of a document that is too long."""
-    return PayloadOverLimit(f"The payload is too large: expected at most {limit:,} bytes of XML, came {came:,}.")
+def hold_bytes(came: int, most: int) -> None:
+    """Refuse a document that is too long."""
+    if came > most:
+        raise PayloadOverLimit(f"The payload is too large: expected at most {most:,} bytes of XML, came {came:,}.")
 
 
-def _hold_bytes(document: bytes, most: int) -> None:
-    if len(document) > most:
-        raise over_bytes(len(document), most)
+def _hold_text(document: bytes, most: int) -> None:
+    hold_bytes(len(document), most)
     try:
         document.decode()
     except UnicodeDecodeError as error:
@@ -136,7 +136,7 @@ class _Gate:
 
     def hold(self, document: bytes) -> None:
         gate = pyexpat.ParserCreate("utf-8")  # whatever the document declares
-        gate.StartDoctypeDeclHandler = _raise_doctype
+        gate.StartDoctypeDeclHandler = _refuse_doctype
         gate.StartElementHandler = self._open
         gate.EndElementHandler = self._close
         try:
@@ -194,12 +194,8 @@ def _too_many_elements(terms: Terms) -> PayloadOverLimit:
     return PayloadOverLimit(f"The payload has too many elements: expected at most {terms.elements:,}, came more.")
 
 
-def _raise_doctype(*_declaration: object) -> None:
-    raise _doctype()
-
-
-def _doctype() -> InvalidPayload:
-    return InvalidPayload("The document has a DOCTYPE, which is never allowed: leave it out.")
+def _refuse_doctype(*_declaration: object) -> None:
+    raise InvalidPayload("The document has a DOCTYPE, which is never allowed: leave it out.")
 
 
 def _malformed(reason: str) -> InvalidPayload:

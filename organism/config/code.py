@@ -193,7 +193,9 @@ def accepted_by(handler: object, *, blocking: bool) -> frozenset[type]:
         raise BadHandler(f"the annotation `{first}` does not resolve at run time: {resolved.error}")
     hint = resolved.result["payload"]
     members = typing.get_args(hint) if typing.get_origin(hint) in _UNIONS else (hint,)
-    if wrong := [_no_payload(member, first.name) for member in members if not is_payload(member)]:
+    named = (each.__name__ if isinstance(each, type) else str(each) for each in members if not is_payload(each))
+    how = "expected dataclasses, such as `Greeting | SystemError`"
+    if wrong := [f"the annotation of `{first.name}` names {each}; {how}" for each in named]:
         raise BadHandler(*wrong)
     return frozenset(members)
 
@@ -223,8 +225,3 @@ def _wrong_parameters(handler: FunctionType, parameters: list[inspect.Parameter]
 def is_payload(value: object) -> bool:
     """Whether it is a dataclass (not an instance of one)."""
     return isinstance(value, type) and dataclasses.is_dataclass(value)
-
-
-def _no_payload(member: Any, parameter: str) -> str:
-    name = member.__name__ if isinstance(member, type) else str(member)
-    return f"the annotation of `{parameter}` names {name}; expected dataclasses, such as `Greeting | SystemError`"

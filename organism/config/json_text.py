@@ -1,7 +1,6 @@
 """JSON as it is read here: nothing twice, nothing JSON has no word for, nothing too deep; every fault has its place.
 
-Python's own reader is lenient: it takes the last of two equal keys, and knows ``NaN``. Here it reads each object as the
-pairs that stand there, and what it read is then walked once, so that each fault is told with its JSON pointer.
+Python's reader takes the last of two equal keys, and ``NaN``; here what it read, as pairs, is walked once for faults.
 """
 
 from __future__ import annotations
@@ -61,8 +60,7 @@ def read_json(text: str) -> Any:
 def found_in(text: str) -> Iterator[Found | Fault]:
     """The objects and lists that stand in a text, those within others left out; a ``Fault`` for one that breaks off.
 
-    Where one breaks off the search goes on, so that no character is read anew again and again. Python counts the lines
-    up to each such place, so their number has a bound. Raises ``NotJson`` where the rest is not looked at.
+    Where one breaks off the search goes on, a bounded number of times; then it raises ``NotJson``.
     """
     decoder = _decoder(strict=False)  # line breaks inside texts are forgiven: models write them
     at = count = 0
@@ -122,10 +120,8 @@ def _integer(text: str) -> int | _NoNumber:
 
 
 def _float(text: str) -> float | _NoNumber:
-    number = float(text)
-    return (
-        number if math.isfinite(number) else _NoNumber(f"expected a number that can be held, came {text[:MAX_DIGITS]}")
-    )
+    wrong = _NoNumber(f"expected a number that can be held, came {text[:MAX_DIGITS]}")
+    return number if math.isfinite(number := float(text)) else wrong
 
 
 def _constant(text: str) -> _NoNumber:

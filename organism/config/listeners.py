@@ -329,7 +329,11 @@ class ListenerReader:
         rest = [tool for tool in tools if tool.name not in wanted]
         return Listeners(
             named=(*own, *(tool for tool in tools if tool.name in wanted)),
-            shelf=tuple(tool for tool in rest if classes.isdisjoint(_class_names(tool))),
+            shelf=tuple(
+                tool
+                for tool in rest
+                if classes.isdisjoint(kind.__name__ for kind in (tool.payload_class, *tool.replies))
+            ),
             off={name: why for name, why in self._off.items() if name not in names},
         )
 
@@ -337,10 +341,6 @@ class ListenerReader:
 def version_of(said: Any, code: bytes = b"") -> str:
     """The version of a listener: it changes with what its files say, and with the digest of its code."""
     return hashlib.sha256(json.dumps(said, sort_keys=True).encode() + b"\0" + code).hexdigest()[:_VERSION_DIGITS]
-
-
-def _class_names(tool: Listener) -> set[str]:
-    return {kind.__name__ for kind in (tool.payload_class, *tool.replies)}
 
 
 def _check_names(entries: Sequence[_Entry]) -> dict[str, str]:

@@ -1,8 +1,6 @@
-"""organism.yaml → settings: all of it is checked, and all that is wrong is told at once.
+"""organism.yaml → settings: all of it is checked, and all that is wrong is told at once (S16).
 
-The way: read the text (S16), hold each section against its table, import the modules that it names as one new set,
-check the code. Settings are made only if nothing was wrong anywhere; else ``ConfigInvalid`` carries every fault with
-its line and key, and what was loaded before stays as it was (G12).
+If anything is wrong, ``ConfigInvalid`` carries every fault, and what was loaded before stays as it was (G12).
 """
 
 from __future__ import annotations
@@ -196,11 +194,7 @@ def _retry(root: Section) -> Retry:
 
 
 def _charter(written: Any, root: Section, folder: Path) -> Charter:
-    """What every prompt of the turn loop begins with.
-
-    ``true``, the default, is ``prompts/charter.md`` beside organism.yaml, else the one that ships with the organism;
-    ``false`` is none; a path is that file.
-    """
+    """What every prompt begins with: ``true`` is ``CHARTER_FILE`` if it is there, else the shipped one."""
     if written is False:
         return Charter(written=False, text="")
     name = CHARTER_FILE if written is True else written
@@ -210,17 +204,13 @@ def _charter(written: Any, root: Section, folder: Path) -> Charter:
     elif not lies_within(folder / name, folder):
         wrong = f"expected a file beside organism.yaml or below; `{name}` leads elsewhere"
     elif (folder / name).is_file():
-        return Charter(written=written, text=_charter_text(folder, name, root.faults))
+        own = root.faults.of(name)
+        text = read_text(folder / name, own, if_missing="see that it may be read", if_large="shorten it")
+        if own.are_none and not text.strip():
+            own.add(1, (), "the file is empty; write what every prompt begins with, or set `organism.charter: false`")
+        return Charter(written=written, text=text)
     elif written is not True:
         wrong = f"there is no file `{name}` beside organism.yaml"
     if wrong is not None:
         root.add(wrong, "organism", "charter")
     return Charter()
-
-
-def _charter_text(folder: Path, name: str, faults: Faults) -> str:
-    own = faults.of(name)
-    text = read_text(folder / name, own, if_missing="see that it may be read", if_large="shorten it")
-    if own.are_none and not text.strip():
-        own.add(1, (), "the file is empty; write what every prompt begins with, or set `organism.charter: false`")
-    return text

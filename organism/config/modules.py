@@ -1,22 +1,17 @@
 """Handler modules, imported as one set that never changes after it was loaded.
 
-``importlib.reload`` changes modules in place: a handling that runs would wake up in other code, and one fault in the
-third module leaves two new ones. Here each load makes fresh module objects for everything below the top names of the
-prefixes (``a`` for the prefix ``a.b``), and these rules hold:
+``importlib.reload`` changes modules in place, under handlings that run. Here each load makes new module objects for all
+that lies below the top names of the prefixes (``a`` for the prefix ``a.b``), and these rules hold:
 
-* A module is found beside organism.yaml first, and keeps its own dotted name. Its source is read once and compiled
-  from what was read; compiled files (``.pyc``) are neither used nor written, since two edits within one second look
-  alike to them.
-* While a load runs, and after it succeeded, ``sys.modules`` shows the new set and nothing else below its top names.
-  If it fails, ``sys.modules`` shows again what it showed before. Two loads must not run at the same time in two
-  threads.
+* A module is found beside organism.yaml first, and keeps its own dotted name. Its source is read once; compiled files
+  (``.pyc``) are neither used nor written, since two edits within one second look alike to them.
+* From then on ``sys.modules`` shows the new set and nothing else below its top names; if the load fails, what it showed
+  before. Two loads must not run at the same time in two threads.
 * All that the modules import below the top names belongs to the set and runs at load, what is imported inside
   functions too: code comes in at a start or by a reload, never in between (S16). A module that is only imported
   inside a function or a ``try`` may fail; its error is raised where it is imported.
-* An import statement of a loaded module, whenever it runs, gives modules of its own set. So a handling that outlives
-  a reload stays in the code with which it began, and two organisms with a package ``handlers`` each never mix, though
-  ``sys.modules`` has room for one. (Only ``importlib.import_module``, called while a handler runs, sees what
-  ``sys.modules`` shows.)
+* An import statement of a loaded module, whenever it runs, gives modules of its own set: a handling that outlives a
+  reload stays in its code, and two organisms never mix. (Only ``importlib.import_module`` sees ``sys.modules``.)
 * Annotations of dataclasses that stand as text are resolved at load: later they would be looked up in ``sys.modules``.
 * The package ``organism`` itself, and what lies outside the top names, is imported as ever and never reloaded.
 """
@@ -218,19 +213,15 @@ def _replace(tops: frozenset[str], modules: Mapping[str, ModuleType]) -> None:
 
 
 def _resolve_annotations(module: ModuleType) -> None:
+    """Put the types where texts stand; what cannot be resolved is told when its schema is made."""
     for kind in list(vars(module).values()):
         if isinstance(kind, type) and kind.__module__ == module.__name__ and dataclasses.is_dataclass(kind):
-            hints = attempt(partial(typing.get_type_hints, kind, include_extras=True)).result
-            _settle(kind, hints or {})
-
-
-def _settle(kind: type[Any], hints: Mapping[str, Any]) -> None:
-    """Put the resolved types where the texts stood; what could not be resolved is told when its schema is made."""
-    own = vars(kind).get("__annotations__", {})
-    own.update({name: hints[name] for name, hint in own.items() if isinstance(hint, str) and name in hints})
-    for each in dataclasses.fields(kind):
-        if isinstance(each.type, str) and each.name in hints:
-            each.type = hints[each.name]
+            hints = attempt(partial(typing.get_type_hints, kind, include_extras=True)).result or {}
+            own = vars(kind).get("__annotations__", {})
+            own.update({name: hints[name] for name, hint in own.items() if isinstance(hint, str) and name in hints})
+            for each in dataclasses.fields(kind):
+                if isinstance(each.type, str) and each.name in hints:
+                    each.type = hints[each.name]
 
 
 # ── the sources ──────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -96,11 +96,6 @@ class Price:
     output_usd_per_million: Money = Decimal(0)
 
 
-def _today(provider: object) -> object:
-    """`offline` was called `builtin` once; files may still say so."""
-    return "offline" if provider == "builtin" else provider
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Model:
     """One of ``models``.
@@ -114,7 +109,8 @@ class Model:
 
     REQUIRED: ClassVar = ("provider",)
 
-    provider: Annotated[Provider, BeforeValidator(_today)] = "offline"
+    provider: Annotated[Provider, BeforeValidator(lambda said: "offline" if said == "builtin" else said)] = "offline"
+    """Once ``offline`` was called ``builtin``; files may still say so."""
     model: Text = ""
     base_url: Given[Text] = None
     api_key_env: Given[Text] = None
@@ -327,5 +323,5 @@ def is_reserved(name: str) -> bool:
 def _is_updated(before: Listener | None, after: Listener, old: Settings, new: Settings) -> bool:
     """The charter is part of who is run by the turn loop."""
     has_charter = after.handler_path is None and not after.is_shipped and "@" not in (after.prompt_ref or "")
-    is_other = before is not None and before.version != after.version
-    return is_other or (before is not None and has_charter and old.charter.text != new.charter.text)
+    is_other = has_charter and old.charter.text != new.charter.text
+    return before is not None and (is_other or before.version != after.version)

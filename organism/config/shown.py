@@ -1,9 +1,7 @@
 """What of the configuration is shown, and what of it is secret (S30).
 
-Shown is what an allow-list names, so that a key nobody thought of is gone, not masked.
-
-Each section has its list of keys. What is not listed stays here, and so do the parts of an address that may carry a
-credential.
+Shown are the keys that each section's list names, so that a key nobody thought of is gone, not masked; and of an
+address no part that may carry a credential.
 """
 
 from __future__ import annotations
@@ -26,6 +24,10 @@ LISTENER: Final = (
     "name", "payload_class", "handler", "description", "agent", "peers", "prompt", "prompt_ref", "model", "tools",
     "budget", "max_concurrent", "timeout_s", "max_payload_bytes", "broadcast", "blocking", "confirm", "approval",
     "invoke", "brings_outside_text",
+)  # fmt: skip
+_IN_FORCE: Final = (
+    "max_concurrent", "timeout_s", "max_payload_bytes", "broadcast", "blocking", "confirm", "approval",
+    "brings_outside_text",
 )  # fmt: skip
 MODEL: Final = (
     "provider", "model", "base_url", "api_key_env", "context_window", "price", "max_concurrent", "rate_limit_tpm",
@@ -78,21 +80,10 @@ def _is_file(listener: Listener) -> bool:
 
 def _in_force(listener: Listener) -> dict[str, Any]:
     """The section with what the limits and the defaults add to it."""
-    effective = {
-        "agent": listener.is_agent,
-        "peers": list(listener.peers),
-        "payload_class": listener.payload_class_path,
-        "max_concurrent": listener.max_concurrent,
-        "timeout_s": listener.timeout_s,
-        "max_payload_bytes": listener.max_payload_bytes,
-        "broadcast": listener.broadcast,
-        "blocking": listener.blocking,
-        "confirm": listener.confirm,
-        "approval": listener.approval,
-        "brings_outside_text": listener.brings_outside_text,
-        "invoke": list(listener.invoke),
-    }
-    return _listed({**shown_section(listener, with_prompt=True), **effective}, LISTENER)
+    lists = {"peers": list(listener.peers), "invoke": list(listener.invoke)}
+    named = {"agent": listener.is_agent, "payload_class": listener.payload_class_path, **lists}
+    effective = {key: getattr(listener, key) for key in _IN_FORCE}
+    return _listed({**shown_section(listener, with_prompt=True), **named, **effective}, LISTENER)
 
 
 def _listed(section: Mapping[str, Any], keys: tuple[str, ...]) -> dict[str, Any]:
@@ -115,9 +106,7 @@ def _model(model: Model, folder: Path) -> dict[str, Any]:
 
 def _embedding(section: Mapping[str, Any]) -> dict[str, Any]:
     shown = _listed(section, EMBEDDING)
-    if "base_url" in shown:
-        shown["base_url"] = _address(shown["base_url"])
-    return shown
+    return shown | ({"base_url": _address(shown["base_url"])} if "base_url" in shown else {})
 
 
 def _address(url: str) -> str:

@@ -1,8 +1,7 @@
 """Edits of config/tokens.yaml: one entry more or less, every other line as it was; one edit at a time, whole or not.
 
-The naive way loads the document, changes it and writes it anew; a comment then goes where ruamel.yaml has attached it,
-away with the entry before it. So lines are put in or taken out; only where entries share a line (``tokens: [{…}]``) the
-document is written anew, which keeps the comments, if not their places.
+ruamel.yaml would take a comment away with the entry before it, so lines are put in or taken out; only where entries
+share a line (``tokens: [{…}]``) is the document written again as a whole.
 """
 
 from __future__ import annotations

@@ -91,17 +91,12 @@ def _http_fetch(section: Section) -> HttpFetch:
     if hosts is not None and hosts.node.value == ():
         hosts.add("expected at least one host; leave `http_fetch` out to turn it off")
     for index, host in hosts.node.items() if hosts is not None else ():
-        if isinstance(host.value, str) and (wrong := _wrong_host(host.value)):
-            section.add(wrong, "hosts", index)
+        try:
+            if isinstance(host.value, str):
+                host_rule(host.value)
+        except ValueError as wrong:
+            section.add(str(wrong), "hosts", index)
     return section.record(HttpFetch)
-
-
-def _wrong_host(text: str) -> str | None:
-    try:
-        host_rule(text)
-    except ValueError as wrong:
-        return str(wrong)
-    return None
 
 
 def _mcp(section: Section) -> dict[str, McpServer]:

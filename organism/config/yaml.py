@@ -123,7 +123,13 @@ class _Reader:
         """The value that begins with the event; ``depth`` counts the lists and mappings around it."""
         line = _line(event)
         if isinstance(event, seen.AliasEvent):
-            return self._alias(event.anchor, line, place)
+            self._aliases += 1
+            if self._aliases > MAX_ALIASES:
+                self._refuse(line, place, f"more than {MAX_ALIASES} aliases; write the values out")
+            if event.anchor not in self._anchors:
+                message = f"the alias *{event.anchor} has no anchor &{event.anchor} that is complete before it"
+                self._refuse(line, place, message)
+            return self._anchors[event.anchor]
         if event.tag is not None:
             self._refuse(line, place, f"tags are not taken here, came {event.tag}; write the value without it")
         if isinstance(event, seen.ScalarEvent):
@@ -193,15 +199,6 @@ class _Reader:
             return float(text) if _FLOAT.fullmatch(text) else text
         self._faults.add(line, place, wrong)
         return None
-
-    def _alias(self, anchor: str, line: int, place: Place) -> Node:
-        self._aliases += 1
-        if self._aliases > MAX_ALIASES:
-            self._refuse(line, place, f"more than {MAX_ALIASES} aliases; write the values out")
-        if anchor not in self._anchors:
-            message = f"the alias *{anchor} has no anchor &{anchor} that is complete before it"
-            self._refuse(line, place, message)
-        return self._anchors[anchor]
 
     def _refuse(self, line: int, place: Place, message: str) -> NoReturn:
         self._faults.add(line, place, message)

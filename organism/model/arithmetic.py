@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Callable, Mapping
-from decimal import Context, Decimal, Overflow, Underflow
+from decimal import Context, Overflow, Underflow
 from fractions import Fraction
 from math import ceil, floor, isqrt, log2
 from typing import Final, NamedTuple
@@ -111,8 +111,12 @@ def _literal(text: str) -> Fraction:
     return Fraction(digits) * Fraction(10) ** int(exponent or "0")
 
 
+def _bits(number: Fraction) -> int:
+    return max(number.numerator.bit_length(), number.denominator.bit_length())
+
+
 def _bounded(number: Fraction) -> Fraction:
-    if max(number.numerator.bit_length(), number.denominator.bit_length()) > MAX_BITS:
+    if _bits(number) > MAX_BITS:
         raise Unfit(f"an intermediate value has more than {MAX_DIGITS} digits")
     return number
 
@@ -147,7 +151,7 @@ def power(base: Value, exponent: Value) -> Value:
         return Value(Fraction(int(exponent.number == 0)), is_exact)
     if base.number == 1:
         return Value(base.number, is_exact)
-    if base.number != -1 and _bits(base.number) * abs(exponent.number) > MAX_BITS:
+    if base.number != -1 and (_bits(base.number) - 1) * abs(exponent.number) > MAX_BITS:
         raise Unfit(f"the power has more than {MAX_DIGITS} digits")
     whole, root = exponent.number.numerator, exponent.number.denominator
     if root == 1:
@@ -159,10 +163,6 @@ def power(base: Value, exponent: Value) -> Value:
     if found is not None:
         return Value(_bounded(sign * found**whole), is_exact)
     return Value(sign * _rounded_power(abs(base.number), exponent.number), is_exact=False)
-
-
-def _bits(number: Fraction) -> int:
-    return max(number.numerator.bit_length(), number.denominator.bit_length()) - 1
 
 
 def _root(number: Fraction, degree: int) -> Fraction | None:
@@ -188,14 +188,10 @@ def _whole_root(number: int, degree: int) -> int:
 
 def _rounded_power(number: Fraction, exponent: Fraction) -> Fraction:
     try:
-        root = _CONTEXT.power(_decimal(number), _decimal(exponent))
+        root = _CONTEXT.power(*(_CONTEXT.divide(each.numerator, each.denominator) for each in (number, exponent)))
     except (Overflow, Underflow) as error:
         raise Unfit(f"the power has more than {MAX_DIGITS} digits") from error
     return _bounded(Fraction(Context(prec=ROOT_DIGITS).plus(root)))
-
-
-def _decimal(number: Fraction) -> Decimal:
-    return _CONTEXT.divide(Decimal(number.numerator), Decimal(number.denominator))
 
 
 def _of_one(apply: Callable[[Fraction], Fraction | int]) -> Callable[[Value], Value]:

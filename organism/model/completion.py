@@ -16,14 +16,9 @@ from organism.model.tool import ToolSpec
 FinishReason = Literal["stop", "length", "tool_calls", "content_filter"]
 CostSource = Literal["upstream", "price", "zero"]
 CompleteCode = Literal[
-    "model_not_in_allowlist",
-    "recursion_depth_exceeded",
-    "rate_limit_exceeded",
-    "budget_exhausted",
-    "leak_refused",
-    "upstream_error",
-    "upstream_timeout",
-]
+    "model_not_in_allowlist", "recursion_depth_exceeded", "rate_limit_exceeded", "budget_exhausted", "leak_refused",
+    "upstream_error", "upstream_timeout",
+]  # fmt: skip
 
 ChatMessage = Mapping[str, Any]
 """A message as OpenAI-compatible servers take it: ``role``, ``content``, ``tool_calls``, ``tool_call_id``."""

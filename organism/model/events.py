@@ -1,7 +1,7 @@
 """Events: facts in the past tense, and the unit in which they are written.
 
-The list of types is closed. An event is made once, at the decision, and the same object goes to the log, to the folds
-and to the followers; nobody changes it after it was appended but the log, which gives it its position.
+An event is made once, at the decision, and the same object goes to the log, the folds and the followers; after it was
+appended only the log changes it: it gives it its position.
 """
 
 from __future__ import annotations
@@ -16,71 +16,23 @@ from organism.model.run import REQUIRED as RUN_ENTRIES
 ORGANISM: Final = frozenset(
     {"organism_started", "organism_stopped", "organism_paused", "organism_resumed", "organism_reloaded"}
 )
-THREAD: Final = frozenset(
-    {
-        "thread_created",
-        "thread_reopened",
-        "thread_paused",
-        "thread_resumed",
-        "thread_completed",
-        "thread_failed",
-        "thread_killed",
-        "thread_forked",
-    }
-)
-APPROVAL: Final = frozenset(
-    {
-        "approval_requested",
-        "approval_resolved",
-        "approval_expired",
-        "approval_cancelled",
-        "confirm_requested",
-        "confirm_redeemed",
-        "confirm_refused",
-    }
-)
+THREAD: Final = frozenset({
+    "thread_created", "thread_reopened", "thread_paused", "thread_resumed", "thread_completed", "thread_failed",
+    "thread_killed", "thread_forked",
+})  # fmt: skip
+APPROVAL: Final = frozenset({
+    "approval_requested", "approval_resolved", "approval_expired", "approval_cancelled", "confirm_requested",
+    "confirm_redeemed", "confirm_refused",
+})  # fmt: skip
 RUN: Final = frozenset(f"run_{entry}" for entry in RUN_ENTRIES)
-OTHER: Final = frozenset(
-    {
-        "agent_paused",
-        "agent_resumed",
-        "message_sent",
-        "message_started",
-        "message_handled",
-        "message_retried",
-        "message_failed",
-        "message_dropped",
-        "message_dead",
-        "message_refused",
-        "message_replayed",
-        "message_discarded",
-        "step_started",
-        "step_recorded",
-        "step_resolved",
-        "session_created",
-        "turn_started",
-        "turn_appended",
-        "turn_ended",
-        "session_compacted",
-        "session_uncompacted",
-        "session_deleted",
-        "index_created",
-        "documents_changed",
-        "index_deleted",
-        "budget_reserved",
-        "budget_settled",
-        "model_called",
-        "call_answered",
-        "tenant_config_changed",
-        "todo_registered",
-        "todo_closed",
-        "value_set",
-        "spoof_attempt",
-        "content_erased",
-        "damage_found",
-        "loop_blocked",
-    }
-)
+OTHER: Final = frozenset({
+    "agent_paused", "agent_resumed", "message_sent", "message_started", "message_handled", "message_retried",
+    "message_failed", "message_dropped", "message_dead", "message_refused", "message_replayed", "message_discarded",
+    "step_started", "step_recorded", "step_resolved", "session_created", "turn_started", "turn_appended", "turn_ended",
+    "session_compacted", "session_uncompacted", "session_deleted", "index_created", "documents_changed",
+    "index_deleted", "budget_reserved", "budget_settled", "model_called", "call_answered", "tenant_config_changed",
+    "todo_registered", "todo_closed", "value_set", "spoof_attempt", "content_erased", "damage_found", "loop_blocked",
+})  # fmt: skip
 EVENT_TYPES: Final = ORGANISM | THREAD | APPROVAL | RUN | OTHER
 """Every type there is."""
 
@@ -103,9 +55,8 @@ class Actor(Struct, frozen=True):
 class Content(Struct, eq=False):
     """Text that is stored apart from its event, so that it can be erased: the payload's JSON and the recorded envelope.
 
-    ``owner`` is the session or thread that it belongs to and is erased with. Both parts are UTF-8 bytes; ``xml`` is
-    empty where there is no envelope. ``erased`` is true when it was read after its erasure (both parts are then
-    empty).
+    ``owner`` is the session or thread that it is erased with. Both parts are UTF-8; ``xml`` is empty where there is no
+    envelope, both are in what was read after its erasure (``erased``).
     """
 
     owner: str

@@ -1,8 +1,4 @@
-"""Ids, and where they come from.
-
-Three ids are never mixed: a *session* is a user's conversation, a *thread* is one tree of messages, a *call token* is
-what a handler sees. Each has a type of its own and a prefix that tells them apart in a log.
-"""
+"""Ids: a *session* is a user's conversation, a *thread* one tree of messages, a *call token* what a handler sees."""
 
 from __future__ import annotations
 
@@ -43,9 +39,7 @@ _RANDOM_DIGITS = 16
 class Ids:
     """Makes ids that rise and cannot be guessed.
 
-    48 bits of milliseconds, 16 bits of a count and 64 random bits, as hex. ``random_bytes(n)`` and ``milliseconds()``
-    are given, so that a test can make every id known. Both are asked once a block, since two calls an id would cost
-    more than the rest of it.
+    48 bits of milliseconds, 16 bits of a count and 64 random bits, as hex; time and chance are asked once a block.
     """
 
     __slots__ = ("_block", "_milliseconds", "_random_bytes")
@@ -70,13 +64,9 @@ class Ids:
     def bare(self) -> str:
         """32 hex digits with no prefix."""
         if not self._block:
-            self._fill()
+            time = f"{self._milliseconds():012x}"
+            chance = self._random_bytes(_BLOCK_IDS * _RANDOM_DIGITS // 2).hex()
+            begins = range(0, len(chance), _RANDOM_DIGITS)
+            ids = [time + count + chance[at : at + _RANDOM_DIGITS] for count, at in zip(_COUNTS, begins, strict=True)]
+            self._block = ids[::-1]
         return self._block.pop()
-
-    def _fill(self) -> None:
-        time = f"{self._milliseconds():012x}"
-        chance = self._random_bytes(_BLOCK_IDS * _RANDOM_DIGITS // 2).hex()
-        begins = range(0, len(chance), _RANDOM_DIGITS)
-        ids = [time + count + chance[at : at + _RANDOM_DIGITS] for count, at in zip(_COUNTS, begins, strict=True)]
-        ids.reverse()
-        self._block = ids

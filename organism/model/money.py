@@ -23,9 +23,7 @@ def exact(amount: Decimal) -> Decimal:
 
 def priced(tokens: int, usd_per_million: Decimal) -> Decimal:
     """What so many tokens cost."""
-    if not usd_per_million:
-        return NOTHING
-    return exact(tokens * usd_per_million / _MILLION)
+    return exact(tokens * usd_per_million / _MILLION) if usd_per_million else NOTHING
 
 
 def is_amount(amount: Decimal) -> bool:

@@ -15,30 +15,12 @@ from organism.model.ids import TenantId
 
 ADMIN: Final = "admin"
 SCOPES: Final = (
-    "read",
-    "inject",
-    "control",
-    "agents:chat",
-    "rag:read",
-    "rag:write",
-    "tools:execute",
-    "tenant_config:read",
-    "tenant_config:write",
-    "act-as",
-    ADMIN,
-)
+    "read", "inject", "control", "agents:chat", "rag:read", "rag:write", "tools:execute", "tenant_config:read",
+    "tenant_config:write", "act-as", ADMIN,
+)  # fmt: skip
 KINDS: Final = (
-    "agent",
-    "thread",
-    "message",
-    "dead_letter",
-    "approval",
-    "indeterminate",
-    "session",
-    "index",
-    "tool",
-    "user",
-)
+    "agent", "thread", "message", "dead_letter", "approval", "indeterminate", "session", "index", "tool", "user",
+)  # fmt: skip
 """What a scope can be narrowed to."""
 COMMANDS_PER_SECOND: Final = 20
 OPERATOR: Final = "operator"
@@ -76,11 +58,9 @@ class Principal:
 
     def may(self, scope: str, objects: Iterable[Object] = ()) -> bool:
         """Whether this one may do what needs ``scope`` and acts on ``objects``; one that is granted is enough."""
-        if ADMIN in self.grants or scope in self.grants:
-            return True
-        return any(f"{each}:{kind}:{name}" in self.grants for kind, name in objects for each in (scope, ADMIN))
+        narrowed = (f"{each}:{kind}:{name}" for kind, name in objects for each in (scope, ADMIN))
+        return ADMIN in self.grants or scope in self.grants or any(each in self.grants for each in narrowed)
 
     def may_some(self, scope: str) -> bool:
         """Whether there is anything at all, of whatever narrow kind, that ``scope`` lets this one do."""
-        whole = (scope, ADMIN)
-        return any(grant in whole or grant.startswith((f"{scope}:", f"{ADMIN}:")) for grant in self.grants)
+        return any(grant.startswith((f"{scope}:", f"{ADMIN}:")) for grant in (f"{each}:" for each in self.grants))

@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping
-from functools import partial
 from json import dumps
 from typing import Any, Final, NamedTuple
 
@@ -37,10 +36,6 @@ _NO_WORD: Final = r"[A-Za-z._~+/-]*(?:[0-9=]|[a-z][A-Z][A-Za-z._~+/-]*[a-z][A-Z]
 """What words are not made of: prompts speak of basic understanding, of bearer certificates and basic JavaScript."""
 
 
-def _nothing(_: bytes) -> int:
-    return 0
-
-
 class _Look(NamedTuple):
     """A kind of credential. One of the ``traces``, in lower case, is in whatever looks like it.
 
@@ -50,9 +45,15 @@ class _Look(NamedTuple):
 
     traces: tuple[bytes, ...]
     pattern: Linear
-    keep: Callable[[bytes], int] = _nothing
+    keep: Callable[[bytes], int] = lambda _: 0
     after: bytes = b""
     least: int = 0
+
+    def masked(self, found: Found[bytes]) -> bytes:
+        """The mask, behind what of the finding is no secret and says what it was."""
+        said = found[0]
+        kept = self.keep(said)
+        return said if len(said) - kept < self.least else said[:kept] + _MASK + self.after
 
 
 _LOOKS: Final = (
@@ -84,10 +85,7 @@ _LOOKS: Final = (
     _Look((b"ghp_", b"gho_", b"ghu_", b"ghs_", b"ghr_"), linear(r"\bgh[pousr]_[A-Za-z0-9]{36,}")),
     _Look((b"xox",), linear(r"\bxox[abeoprs]-[A-Za-z0-9-]{10,}")),
 )
-"""Each is looked for by itself: no search reads beyond the match that it finds, so that all of them are linear.
-
-None has a group: RE2 would find its place by its slowest engine.
-"""
+"""No search reads beyond its match, so that all are linear; none has a group, which RE2's slowest engine would find."""
 
 
 class Redactor:
@@ -144,12 +142,11 @@ class Redactor:
         return _decoded(self._without_tokens(searchable(text)))
 
     def _without_tokens(self, finished: bytes) -> bytes:
-        return _TOKEN.sub(self._unless_live, finished) if self.holds_token(finished) else finished
+        def unless_live(found: Found[bytes]) -> bytes:
+            at = self._live_at(found[0])
+            return found[0] if at < 0 else found[0][:at] + _MASK
 
-    def _unless_live(self, found: Found[bytes]) -> bytes:
-        said = found[0]
-        at = self._live_at(said)
-        return said if at < 0 else said[:at] + _MASK
+        return _TOKEN.sub(unless_live, finished) if self.holds_token(finished) else finished
 
     def _live_at(self, said: bytes) -> int:
         """Where the live token begins that ``said`` ends with; -1 if none does."""
@@ -222,16 +219,9 @@ def _without_looks(finished: bytes) -> bytes:
     for look in _LOOKS:
         for trace in look.traces:
             if trace in lowered:
-                finished = look.pattern.sub(partial(_masked, look), finished)
+                finished = look.pattern.sub(look.masked, finished)
                 break
     return finished
-
-
-def _masked(look: _Look, found: Found[bytes]) -> bytes:
-    """The mask, behind what of the finding is no secret and says what it was."""
-    said = found[0]
-    kept = look.keep(said)
-    return said if len(said) - kept < look.least else said[:kept] + _MASK + look.after
 
 
 def _decoded(text: bytes) -> str:

@@ -1,7 +1,4 @@
-"""An active thread in memory: its open messages, the calls that they stand in, the steps of their handlings.
-
-These are the objects that ``projections/routing.py`` folds; nothing else makes them.
-"""
+"""An active thread in memory, as ``projections/routing.py`` folds it: open messages, their calls, their steps."""
 
 from __future__ import annotations
 
@@ -36,11 +33,7 @@ NOBODY: Final[frozenset[str]] = frozenset()
 
 
 class Thread(Struct, eq=False):
-    """A thread that is active. ``open`` counts its open messages.
-
-    ``failed`` its open dead letters of failed handlings. ``roots`` are its injections, by correlation, but for those
-    of the host program.
-    """
+    """A thread that is active. ``open`` counts its open messages, ``failed`` the dead letters of failed handlings."""
 
     id: str
     open: int = 0
@@ -51,6 +44,7 @@ class Thread(Struct, eq=False):
     parent: str | None = None
     todos: dict[str, dict[str, Any]] | None = None
     roots: dict[str, Root] | None = None
+    """Its injections, by correlation, but for those of the host program."""
 
     def begin_chain(self, correlation: str | None, root: Root, open_messages: Iterable[Message]) -> None:
         """A message was injected: what follows from it follows from this root."""
@@ -187,8 +181,7 @@ class Message(Struct, eq=False):
 
     def shows(self) -> Shown:
         """What the log holds of its run, from the first entry on."""
-        if self.shown is None:
-            self.shown = Shown()
+        self.shown = self.shown or Shown()
         return self.shown
 
     def is_indeterminate(self) -> bool:

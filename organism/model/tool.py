@@ -17,16 +17,9 @@ class ToolSpec:
 
 
 ToolErrorCode = Literal[
-    "invalid_field",
-    "not_found",
-    "forbidden",
-    "preview_stale",
-    "confirm_mismatch",
-    "confirm_expired",
-    "confirm_used",
-    "upstream_error",
-    "upstream_timeout",
-]
+    "invalid_field", "not_found", "forbidden", "preview_stale", "confirm_mismatch", "confirm_expired", "confirm_used",
+    "upstream_error", "upstream_timeout",
+]  # fmt: skip
 """Codes of the API's error list that a tool may answer with."""
 
 
