@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
+
+from msgspec import Struct
 
 from organism.log.log import Keys, ReadModel, Row, fold_each
 from organism.model.events import Event
@@ -25,31 +27,27 @@ def apply(_key: str, row: Row | None, event: Event) -> Row | None:
     ``payload_type`` is the class of the payload that is previewed; None where a handler asks and shows what it likes.
     ``why`` says why a tainted run's call needs a person; None where a person is always asked.
     """
-    if event.type == "approval_requested":
-        return _requested(event)
-    if row is not None and row["status"] == "pending":
-        row["status"] = ENDS[event.data.get("decision", event.type)]
-        if "digest" in event.data:
-            row["digest"] = event.data["digest"]
-    return row
-
-
-def _requested(event: Event) -> Row:
     data = event.data
-    return {
-        "id": data["approval"],
-        "thread_id": event.thread,
-        "message_id": data["message"],
-        "agent": data["agent"],
-        "payload_type": data.get("type"),
-        "why": data.get("why"),
-        "digest": data["digest"],
-        "status": "pending",
-        "requested_at": iso(event.at),
-        "expires_at": iso(data["expires_at"]),
-        "position": event.position,
-        "_asked_at": event.at,
-    }
+    if event.type == "approval_requested":
+        return {
+            "id": data["approval"],
+            "thread_id": event.thread,
+            "message_id": data["message"],
+            "agent": data["agent"],
+            "payload_type": data.get("type"),
+            "why": data.get("why"),
+            "digest": data["digest"],
+            "status": "pending",
+            "requested_at": iso(event.at),
+            "expires_at": iso(data["expires_at"]),
+            "position": event.position,
+            "_asked_at": event.at,
+        }
+    if row is not None and row["status"] == "pending":
+        row["status"] = ENDS[data.get("decision", event.type)]
+        if "digest" in data:
+            row["digest"] = data["digest"]
+    return row
 
 
 _KEYS: Final[Mapping[str, Keys]] = dict.fromkeys(
@@ -92,13 +90,10 @@ class Confirmation(NamedTuple):
         return not self.used_by and at < self.expires
 
 
-class Confirms:
+class Confirms(Struct, eq=False):
     """All of a tenant, by the hash of the token, oldest first."""
 
-    __slots__ = ("by_token",)
-
-    def __init__(self, known: Mapping[str, Confirmation] | None = None) -> None:
-        self.by_token: dict[str, Confirmation] = dict(known or {})
+    by_token: dict[str, Confirmation] = {}
 
     def requested(self, event: Event) -> None:
         thread = event.thread or ""
@@ -113,11 +108,3 @@ class Confirms:
         token = event.data["token"]
         if token in self.by_token:
             self.by_token[token] = self.by_token[token]._replace(used_by=event.data["message"])
-
-
-def dump_confirms(confirms: Confirms) -> dict[str, Any]:
-    return {token: list(each) for token, each in confirms.by_token.items()}
-
-
-def load_confirms(dumped: Mapping[str, Any]) -> Confirms:
-    return Confirms({token: Confirmation(*each) for token, each in dumped.items()})

@@ -18,11 +18,6 @@ def _own_id(event: Event) -> Sequence[str]:
     return (event.data["message"],)
 
 
-def _replayed_id(event: Event) -> Sequence[str]:
-    """The dead letter that was sent again, under a new id."""
-    return (event.data["dead"],)
-
-
 def apply(_key: str, _row: Row | None, event: Event) -> Row | None:
     """The dead letter, or None once it is closed.
 
@@ -49,7 +44,10 @@ def apply(_key: str, _row: Row | None, event: Event) -> Row | None:
     }
 
 
-_CLOSING: Final[Mapping[str, Keys]] = {"message_replayed": _replayed_id, "message_discarded": _own_id}
+_CLOSING: Final[Mapping[str, Keys]] = {
+    "message_replayed": lambda event: (event.data["dead"],),
+    "message_discarded": _own_id,
+}
 _KEYS: Final[Mapping[str, Keys]] = {"message_dead": _own_id, "message_refused": _own_id, **_CLOSING}
 
 DEAD_LETTERS = ReadModel(

@@ -31,7 +31,17 @@ def fold(rows: dict[str, Row | None], events: Sequence[Event]) -> None:
     for event in events:
         kind = event.type
         if kind == "organism_started":
-            row = _new_life(row or {}, event)
+            before = row or {}  # counts and a pause outlive the process
+            row = {
+                "name": event.data["name"],
+                "status": before.get("status", "running"),
+                "agent_count": len(event.data["listeners"]),
+                "active_threads": before.get("active_threads", 0),
+                "total_messages": before.get("total_messages", 0),
+                "version": event.data["version"],
+                "position": event.position,
+                "started_at": event.at,
+            }
         elif row is None:
             continue
         elif kind in COUNTED:
@@ -45,21 +55,6 @@ def fold(rows: dict[str, Row | None], events: Sequence[Event]) -> None:
     if row is not None:
         row["position"] = events[-1].position
     rows["organism"] = row
-
-
-def _new_life(before: Row, event: Event) -> Row:
-    """Counts and a pause outlive the process; name, version and agents are those of the new life."""
-    data = event.data
-    return {
-        "name": data["name"],
-        "status": before.get("status", "running"),
-        "agent_count": len(data["listeners"]),
-        "active_threads": before.get("active_threads", 0),
-        "total_messages": before.get("total_messages", 0),
-        "version": data["version"],
-        "position": event.position,
-        "started_at": event.at,
-    }
 
 
 ORGANISM = ReadModel(name="organism", version=1, types=EVENT_TYPES, fold=fold, is_live=True)
@@ -77,19 +72,12 @@ WAITING_KINDS: Final = frozenset({"ask", "approve", "complete"})
 LISTED: Final = ("description", "is_agent", "peers", "payload_class", "model", "version")
 
 
-def receiver(event: Event) -> Sequence[str]:
-    """Whom a message was sent to, unless it is the outside."""
-    name = event.data["to"]
-    return (name,) if name != CONSOLE else ()
+def _named(field: str) -> Keys:
+    """The listener that this field names; the outside is none."""
+    return lambda event: (name,) if (name := event.data[field]) != CONSOLE else ()
 
 
-def handling_agent(event: Event) -> Sequence[str]:
-    """Whose handling it is, unless the outside took the message."""
-    name = event.data["agent"]
-    return (name,) if name != CONSOLE else ()
-
-
-def listeners(event: Event) -> Sequence[str]:
+def _listeners(event: Event) -> Sequence[str]:
     """Every listener that there is from now on, and those that there were until now."""
     return (*(listener["name"] for listener in event.data["listeners"]), *event.data.get("removed", ()))
 
@@ -210,15 +198,12 @@ def _end(row: Row, message: str) -> None:
         row["_parked"].pop(message, None)
 
 
-def _message_dropped(row: Row, event: Event) -> None:
+def _message_lost(row: Row, event: Event) -> None:
+    """It died, or was dropped with its thread, which is no failure of the handler's."""
     _end(row, event.data["message"])
-    _settle(row)
-
-
-def _message_dead(row: Row, event: Event) -> None:
-    _end(row, event.data["message"])
-    row["_failed"] = True
-    row["last_activity"] = iso(event.at)
+    if event.type == "message_dead":
+        row["_failed"] = True
+        row["last_activity"] = iso(event.at)
     _settle(row)
 
 
@@ -267,8 +252,8 @@ FOLDS: Final[Mapping[str, Callable[[Row, Event], None]]] = {
     "message_sent": _message_sent,
     "message_started": _message_started,
     "message_handled": _message_handled,
-    "message_dropped": _message_dropped,
-    "message_dead": _message_dead,
+    "message_dropped": _message_lost,
+    "message_dead": _message_lost,
     "message_retried": _message_retried,
     "step_started": _step_started,
     "step_recorded": _step_ended,
@@ -278,9 +263,9 @@ FOLDS: Final[Mapping[str, Callable[[Row, Event], None]]] = {
 }
 
 KEYS: Final[Mapping[str, Keys]] = {
-    **dict.fromkeys(LISTING, listeners),
-    **dict.fromkeys(FOLDS, handling_agent),
-    "message_sent": receiver,
+    **dict.fromkeys(LISTING, _listeners),
+    **dict.fromkeys(FOLDS, _named("agent")),
+    "message_sent": _named("to"),
 }
 OPENING: Final = frozenset({"message_sent", "message_started"})
 """With these something of the listener is open, so its row stays."""

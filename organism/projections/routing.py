@@ -1,15 +1,16 @@
 """The fold that routes: which messages are open, in which calls, with which steps; which threads and agents are paused.
 
 The running pump applies it to every event that it makes, at the decision, so that the next decision rests on it; a
-start applies it to the log. What a process alone knows (slots, tasks, decoded payloads) is not here but in
-``pump/mailboxes.py``; ``Message.payload``, ``.generation``, ``.next``, ``.line`` and ``.handling`` are the pump's own
-room on the object and are never folded.
+start applies it to the log. ``Message.payload``, ``.generation``, ``.next``, ``.line`` and ``.handling`` are the pump's
+own and never folded.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
+
+from msgspec import Struct
 
 from organism.model.events import RUN, Event
 from organism.model.ids import CONSOLE
@@ -19,39 +20,22 @@ SHORT_LIFE_US: Final = 12_000_000
 """A life that ended sooner, with something started and nothing ended, counts towards a crash loop (G8)."""
 
 
-class Routing:
+class Routing(Struct, eq=False):
     """The state. Only ``FOLDS`` and the pump's decisions change it."""
 
-    __slots__ = (
-        "clean",
-        "failures_in_row",
-        "last_at",
-        "life",
-        "life_at",
-        "life_ended",
-        "life_started",
-        "messages",
-        "paused",
-        "paused_agents",
-        "position",
-        "short_lives",
-        "threads",
-    )
-
-    def __init__(self) -> None:
-        self.threads: dict[str, Thread] = {}
-        self.messages: dict[str, Message] = {}
-        self.paused = False
-        self.paused_agents: set[str] = set()
-        self.failures_in_row: dict[str, int] = {}
-        self.position = 0
-        self.last_at = 0
-        self.life = 0
-        self.life_at = 0
-        self.life_started = False
-        self.life_ended = False
-        self.clean = True
-        self.short_lives = 0
+    threads: dict[str, Thread] = {}
+    messages: dict[str, Message] = {}
+    paused: bool = False
+    paused_agents: set[str] = set()
+    failures_in_row: dict[str, int] = {}
+    position: int = 0
+    last_at: int = 0
+    life: int = 0
+    life_at: int = 0
+    life_started: bool = False
+    life_ended: bool = False
+    clean: bool = True
+    short_lives: int = 0
 
     def step(self, message_id: str, number: int) -> Step | None:
         message = self.messages.get(message_id)
@@ -83,8 +67,9 @@ class Routing:
 def _message_sent(state: Routing, event: Event) -> None:
     data = event.data
     thread = state.threads[event.thread or ""]
-    if thread.todos is not None:
-        _meet_todos(thread.todos, data)
+    for todo in (thread.todos or {}).values():
+        if todo["wait_for"] == data["type"] and todo["from_listener"] in {"", data["from"]}:
+            todo["met"] = True
     if "answers" in data:
         step = state.step(*data["answers"])
         if step is not None:
@@ -127,12 +112,6 @@ def _place_in_call(state: Routing, message: Message, event: Event) -> None:
         message.thread.begin_chain(event.correlation, root, state.messages.values())
 
 
-def _meet_todos(todos: dict[str, dict[str, Any]], sent: dict[str, Any]) -> None:
-    for todo in todos.values():
-        if todo["wait_for"] == sent["type"] and todo["from_listener"] in {"", sent["from"]}:
-            todo["met"] = True
-
-
 def _message_started(state: Routing, event: Event) -> None:
     message = state.messages[event.data["message"]]
     message.starts += 1
@@ -155,28 +134,20 @@ def _message_handled(state: Routing, event: Event) -> None:
         del state.failures_in_row[data["agent"]]
 
 
-def _message_dropped(state: Routing, event: Event) -> None:
-    state.end(event.data["message"])
-
-
 def _message_retried(state: Routing, event: Event) -> None:
+    """The new attempt gives back what succeeded and runs the rest again; what failed for good stays so."""
     message = state.messages[event.data["message"]]
     message.running = False
     message.failures += 1
     message.after = "retry"
     message.next_at = event.data["next_at"]
-    _keep_successes(message)
-
-
-def _keep_successes(message: Message) -> None:
-    """A new attempt gives back what succeeded and runs the rest again; what failed for good stays so."""
-    kept: dict[int, Step] = {}
-    for number, step in (message.steps or {}).items():
+    steps, message.steps = message.steps or {}, {}
+    for number, step in steps.items():
         if step.ok or step.unknown or (step.error is not None and step.error["code"] == "effect_failed"):
-            kept[number] = step
+            message.steps[number] = step
         else:
             step.ok = False
-    message.steps = kept or None
+    message.steps = message.steps or None
 
 
 def _message_dead(state: Routing, event: Event) -> None:
@@ -247,18 +218,13 @@ def _organism_started(state: Routing, event: Event) -> None:
     state.short_lives = state.short_lives + 1 if short else 0
     for message in state.messages.values():
         if message.running:
-            _lay_down(message, was_death=not clean)
+            message.running = False
+            message.after = "stop" if clean else "death"
+            message.deaths += not clean and not message.is_waiting_in_step()
     state.life = event.data["life"]
     state.life_at = event.at
     state.life_started = state.life_ended = False
     state.clean = False
-
-
-def _lay_down(message: Message, *, was_death: bool) -> None:
-    message.running = False
-    message.after = "death" if was_death else "stop"
-    if was_death and not message.is_waiting_in_step():
-        message.deaths += 1
 
 
 def _organism_stopped(state: Routing, _event: Event) -> None:
@@ -341,7 +307,7 @@ FOLDS: Final[dict[str, Callable[[Routing, Event], None]]] = {
     "message_sent": _message_sent,
     "message_started": _message_started,
     "message_handled": _message_handled,
-    "message_dropped": _message_dropped,
+    "message_dropped": lambda state, event: state.end(event.data["message"]),
     "message_retried": _message_retried,
     "message_dead": _message_dead,
     "message_replayed": _dead_letter_closed,

@@ -10,41 +10,34 @@ from collections.abc import Hashable, Iterable, Sequence
 from typing import Any, Final
 
 import orjson
+from msgspec import Struct
 
 from organism.model.events import Event
 from organism.model.run import RunEntry
 
 Message = dict[str, Any]
-EVENT_PREFIX: Final = "run_"
-OWN_FIELDS: Final = ("id", "stopReason")  # What an entry says without content
 ERASED: Final = b'{"erased":true}'
 
 
-class _Block:
+class _Block(Struct, eq=False):
     """A message while its text comes: joined once, since adding to a text again and again is quadratic."""
 
-    __slots__ = ("length", "message", "parts")
-
-    def __init__(self, message: Message) -> None:
-        self.message = message
-        self.parts: list[str] = []
-        self.length = 0
+    message: Message
+    parts: list[str] = []
+    length: int = 0
 
     def write(self) -> None:
         self.message["content"] = "".join(self.parts)
 
 
-class Fold:
+class Fold(Struct, eq=False):
     """A run so far; ``add`` takes its next entry, ``result`` gives what it has become."""
 
-    __slots__ = ("_calls", "_open", "_requests", "messages", "stop_reason")
-
-    def __init__(self) -> None:
-        self.messages: list[Message] = []
-        self.stop_reason: str | None = None
-        self._open: dict[Any, _Block] = {}
-        self._calls: dict[Any, Message] = {}
-        self._requests: dict[Any, dict[str, Any]] = {}
+    messages: list[Message] = []
+    stop_reason: str | None = None
+    _open: dict[Any, _Block] = {}
+    _calls: dict[Any, Message] = {}
+    _requests: dict[Any, dict[str, Any]] = {}
 
     def add(self, entry: RunEntry) -> None:
         """Take the next entry. One that is not known, or whose id is no text or number, is left out."""
@@ -59,7 +52,7 @@ class Fold:
             case "message_start":
                 self._begin(name)
             case "message_end":
-                self._end(name)
+                self._open.pop(name, _Block({})).write()
             case "message":
                 self.messages.append({"role": "assistant", "content": data.get("text", "")})
             case "tool_call":
@@ -70,8 +63,8 @@ class Fold:
             case "interaction_request" | "interaction_response" as kind:
                 self._requests.pop(name, None)
                 self._requests.update({name: data} if kind == "interaction_request" else {})
-            case "done":
-                self._finish(data.get("stopReason"))
+            case "done" if data.get("stopReason") is not None:
+                self.stop_reason = data["stopReason"]
 
     def result(self, stop_reason: str | None = None) -> dict[str, Any]:
         """``messages``, ``stop_reason``, ``pending_interaction``; a reason given here stands above the entries'."""
@@ -102,14 +95,6 @@ class Fold:
             delta = delta[block.length - offset :]
         block.parts.append(delta)
         block.length += len(delta)
-
-    def _end(self, name: Any) -> None:
-        block = self._open.pop(name, None)
-        if block is not None:
-            block.write()
-
-    def _finish(self, reason: Any) -> None:
-        self.stop_reason = reason if reason is not None else self.stop_reason
 
     def _call(self, name: Any, data: dict[str, Any]) -> None:
         raw = data.get("rawInput")
@@ -151,14 +136,14 @@ def _tool_of(payload: Any) -> str | None:
 
 
 def kind_of(event: Event) -> str:
-    return event.type.removeprefix(EVENT_PREFIX)
+    return event.type.removeprefix("run_")
 
 
 def data_of(event: Event) -> bytes:
     """The entry's data as JSON. What was said is the event's content, so it can be erased; it was read with it."""
     content = event.content
     if content is None:
-        return orjson.dumps({name: event.data[name] for name in OWN_FIELDS if name in event.data})
+        return orjson.dumps({name: event.data[name] for name in ("id", "stopReason") if name in event.data})
     return ERASED if content.erased else content.json
 
 

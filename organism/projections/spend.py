@@ -7,9 +7,11 @@ which it was settled. Of runs and threads that are over nothing need be kept: se
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from decimal import Decimal
 from typing import Any, Final, NamedTuple
+
+from msgspec import Struct
 
 from organism.log.log import Keys, ReadModel, Row, fold_each
 from organism.model.events import Event
@@ -71,28 +73,16 @@ def key_of(data: Mapping[str, Any]) -> str:
     return f"{data['message']}/{data['step']}"
 
 
-class Spend:
-    """The state. Only ``apply`` and ``forget`` change it.
+class Spend(Struct, eq=False):
+    """The state. ``agents`` and ``tenant`` hold what was spent on ``day``, a number of days since 1970."""
 
-    ``agents`` and ``tenant`` hold what was spent on ``day``, a number of days since 1970.
-    """
-
-    __slots__ = ("agents", "day", "open", "room", "runs", "tenant", "threads")
-
-    def __init__(self) -> None:
-        self.open: dict[str, Held] = {}
-        self.runs: dict[str, Account] = {}
-        self.threads: dict[str, Account] = {}
-        self.agents: dict[str, Account] = {}
-        self.tenant = EMPTY
-        self.day = 0
-        self.room = ROOM
-
-    def apply(self, event: Event) -> None:
-        """Take one event; types that cost nothing change nothing."""
-        fold = FOLDS.get(event.type)
-        if fold is not None:
-            fold(self, event)
+    open: dict[str, Held] = {}
+    runs: dict[str, Account] = {}
+    threads: dict[str, Account] = {}
+    agents: dict[str, Account] = {}
+    tenant: Account = EMPTY
+    day: int = 0
+    room: int = ROOM
 
     def run(self, message: str) -> Account:
         """The account of a message's handling, all its attempts together."""
@@ -156,51 +146,6 @@ class Spend:
 
 def _booked(account: Account, spent: Amount, more_held: Amount) -> Account:
     return Account(account.spent if spent is ZERO else account.spent.plus(spent), account.held.plus(more_held))
-
-
-FOLDS: Final[dict[str, Callable[[Spend, Event], None]]] = {
-    "budget_reserved": Spend.reserved,
-    "budget_settled": Spend.settled,
-    "thread_reopened": Spend.thread_reopened,
-}
-
-
-def dump(state: Spend) -> dict[str, Any]:
-    return {
-        "open": {key: [held.thread, dict(held.data)] for key, held in state.open.items()},
-        "runs": _dumped(state.runs),
-        "threads": _dumped(state.threads),
-        "agents": _dumped(state.agents),
-        "tenant": _dumped({"": state.tenant})[""],
-        "day": state.day,
-        "room": state.room,
-    }
-
-
-def load(body: Mapping[str, Any]) -> Spend:
-    state = Spend()
-    state.open = {key: Held(*held) for key, held in body["open"].items()}
-    state.runs = _loaded(body["runs"])
-    state.threads = _loaded(body["threads"])
-    state.agents = _loaded(body["agents"])
-    state.tenant = _loaded({"": body["tenant"]})[""]
-    state.day = body["day"]
-    state.room = body["room"]
-    return state
-
-
-def _dumped(accounts: Mapping[str, Account]) -> dict[str, list[list[Any]]]:
-    return {
-        key: [[each.tokens, plain(each.usd), each.calls, each.duration] for each in account]
-        for key, account in accounts.items()
-    }
-
-
-def _loaded(accounts: Mapping[str, Any]) -> dict[str, Account]:
-    return {
-        key: Account(*(Amount(tokens, Decimal(usd), calls, duration) for tokens, usd, calls, duration in account))
-        for key, account in accounts.items()
-    }
 
 
 # Usage: calls, tokens, money and time, of the tenant, each agent, each thread and each day (of UTC). The calls

@@ -5,25 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
+import msgspec
 import orjson
 
 from organism.model.events import Event
 from organism.model.thread import Call, Message, Root, Step, Thread
-from organism.projections import approvals, routing, spend
-from organism.projections.approvals import Confirms
+from organism.projections import routing
+from organism.projections.approvals import Confirmation, Confirms
 from organism.projections.routing import Routing
 from organism.projections.spend import Spend
 
 
-class Folded(Routing):
+class Folded(Routing, eq=False):
     """Routing, spending and confirmations. Only ``apply`` and the pump's decisions change it."""
 
-    __slots__ = ("confirms", "spend")
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.spend = Spend()
-        self.confirms = Confirms()
+    spend: Spend = msgspec.field(default_factory=Spend)
+    confirms: Confirms = msgspec.field(default_factory=Confirms)
 
     def apply(self, event: Event) -> None:
         """Take one event."""
@@ -81,10 +78,10 @@ def dump(state: Folded) -> bytes:
         "threads": {thread.id: _dump_thread(thread) for thread in state.threads.values()},
         "messages": [_dump_message(message, calls) for message in state.messages.values()],
         "calls": calls,
-        "spend": spend.dump(state.spend),
-        "confirms": approvals.dump_confirms(state.confirms),
+        "spend": state.spend,
+        "confirms": state.confirms.by_token,
     }
-    return orjson.dumps(body)
+    return msgspec.json.encode(body)
 
 
 def _fields(item: object, names: tuple[str, ...]) -> dict[str, Any]:
@@ -147,8 +144,8 @@ def load(body: bytes) -> Folded:
     _set(state, dumped["state"])
     state.paused_agents = set(dumped["paused_agents"])
     state.failures_in_row = dumped["failures_in_row"]
-    state.spend = spend.load(dumped["spend"])
-    state.confirms = approvals.load_confirms(dumped.get("confirms", {}))
+    state.spend = msgspec.convert(dumped["spend"], Spend)
+    state.confirms = Confirms(msgspec.convert(dumped.get("confirms", {}), dict[str, Confirmation]))
     for thread_id, fields in dumped["threads"].items():
         state.threads[thread_id] = thread = Thread(thread_id)
         _set(thread, fields)

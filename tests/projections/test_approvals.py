@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import orjson
+import msgspec
 from hypothesis import given
 
 from organism.model.events import Event
-from organism.projections.approvals import APPROVALS, KEPT_US, MOST_OPEN, Confirms, dump_confirms, load_confirms
+from organism.projections.approvals import APPROVALS, KEPT_US, MOST_OPEN, Confirms
 from tests.projections.folding import AT, Story, kept
 from tests.projections.moves import lawful_logs
 
@@ -101,4 +101,4 @@ def test_it_is_the_same_when_it_was_put_down_and_taken_up() -> None:
     confirms.requested(requested("a"))
     confirms.requested(requested("b"))
     confirms.redeemed(redeemed("a"))
-    assert load_confirms(orjson.loads(orjson.dumps(dump_confirms(confirms)))).by_token == confirms.by_token
+    assert msgspec.json.decode(msgspec.json.encode(confirms), type=Confirms).by_token == confirms.by_token
