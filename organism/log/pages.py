@@ -33,7 +33,10 @@ _SQL: Final = statements("tables.sql")
 
 def page_statement(model: ReadModel, query: Query, models: Mapping[str, ReadModel]) -> Statement:
     """One row of five values: see the statement ``page``. ``models`` are those that ``among`` may name."""
-    conditions = _conditions(model, query, models)
+    conditions = [_stood(model, query.at), *(_condition(model, where) for where in query.where)]
+    conditions += [_among(model, among, models[among.model], query.at) for among in query.among]
+    if query.text:
+        conditions.append(_text(model, query))
     searched = _SQL["content"] if model.with_content and query.text else ""
     total = _count(model, conditions, searched)
     behind = [*conditions, *_after(model, query)]
@@ -42,26 +45,19 @@ def page_statement(model: ReadModel, query: Query, models: Mapping[str, ReadMode
         left = _count(model, behind, searched)
         before = (f"{total[0]} - {left[0]} + ?", [*total[1], *left[1], query.offset])
     where, values = _where(behind)
+    by, direction = _by(model, query), "DESC" if query.descending else "ASC"
     page = fill(
         "page",
-        row=_SQL[_row_statement(model)],
-        by=_by(model, query),
+        row=_SQL["page_row_shown" if model.shown else "page_row_with_content" if model.with_content else "page_row"],
+        by=by,
         total=total[0],
         before=before[0],
         table=table_of(model.name),
         content=_SQL["content"] if model.with_content else "",
         where=where,
-        order=_order(model, query),
+        order=f"{by} {direction}" if by == VERSION else f"{by} {direction}, r.key {direction}",
     )
     return page, [*total[1], *before[1], *values, query.limit, query.offset]
-
-
-def _conditions(model: ReadModel, query: Query, models: Mapping[str, ReadModel]) -> list[Statement]:
-    found = [_stood(model, query.at), *(_condition(model, where) for where in query.where)]
-    found += [_among(model, among, models[among.model], query.at) for among in query.among]
-    if query.text:
-        found.append(_text(model, query))
-    return found
 
 
 def _where(conditions: Sequence[Statement]) -> Statement:
@@ -73,12 +69,6 @@ def _count(model: ReadModel, conditions: Sequence[Statement], searched: str) -> 
     where, values = _where(conditions)
     where = where.replace(_SQL["stood"], _SQL["stood_counted"], 1)
     return fill("count", table=table_of(model.name), content=searched, where=where), values
-
-
-def _row_statement(model: ReadModel) -> str:
-    if model.shown:
-        return "page_row_shown"
-    return "page_row_with_content" if model.with_content else "page_row"
 
 
 def _stood(model: ReadModel, at: int | None) -> Statement:
@@ -93,12 +83,6 @@ def known_column(model: ReadModel, name: str) -> str:
     if name not in model.columns:
         raise ValueError(f"Read model {model.name} has the columns {', '.join(model.columns)}, not {name!r}.")
     return name
-
-
-def _order(model: ReadModel, query: Query) -> str:
-    direction = "DESC" if query.descending else "ASC"
-    by = _by(model, query)
-    return f"{by} {direction}" if by == VERSION else f"{by} {direction}, r.key {direction}"
 
 
 def _by(model: ReadModel, query: Query) -> str:
@@ -152,7 +136,7 @@ def read_page(connection: Connection, statement: Statement) -> Page:
     """A page of rows, joined by the database. Raises ``ContentDamaged`` if a payload is not as it was written."""
     found = connection.execute(*statement).fetchone() or (b"[]", 0, 0, 0, None, "[]")
     joined, count, total, before, last, positions = found
-    _contents_at(connection, filter(None, orjson.loads(positions)))
+    Units(connection).contents_at(filter(None, orjson.loads(positions)))
     return Page(joined, count, total, before, None if last is None else tuple(orjson.loads(last)))
 
 
@@ -171,12 +155,8 @@ def read_row(connection: Connection, model: ReadModel, key: str, position: int) 
 def _completed(connection: Connection, model: ReadModel, public: bytes, content_at: int) -> bytes:
     if not model.with_content:
         return public
-    content = _contents_at(connection, [content_at]).get(content_at)
+    content = Units(connection).contents_at([content_at]).get(content_at)
     return with_payload(public, None if content is None else content[0])
-
-
-def _contents_at(connection: Connection, positions: Iterable[int]) -> dict[int, tuple[bytes, bytes]]:
-    return Units(connection).contents_at(positions)
 
 
 def newest_version(connection: Connection, model: str, key: str) -> Version | None:

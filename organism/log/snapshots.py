@@ -13,6 +13,7 @@ from hashlib import sha256
 from typing import Final
 
 import orjson
+from msgspec import Struct
 
 from organism.log.driver import Connection, statements
 from organism.log.encode import mac
@@ -37,12 +38,11 @@ class Snapshot:
     body: bytes
 
 
-class Snapshots:
+class Snapshots(Struct, eq=False):
     """The snapshots of one log. A start trusts them as it trusts the log, so each carries a MAC under its key."""
 
-    def __init__(self, key: bytes, timeline: str) -> None:
-        self._key = key
-        self._timeline = timeline
+    _key: bytes
+    _timeline: str
 
     def save(self, connection: Connection, snapshot: Snapshot, *, keeps_all: bool = False) -> None:
         """Keep it, and of its name the one before it or all."""

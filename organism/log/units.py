@@ -9,6 +9,7 @@ from itertools import pairwise
 from typing import Any, Final
 
 import orjson
+from msgspec import Struct
 
 from organism.errors import LogDamaged
 from organism.log.driver import Connection, statements
@@ -32,11 +33,10 @@ class Span:
     is_reverse: bool = False
 
 
-class Units:
+class Units(Struct, eq=False):
     """Reads over one connection."""
 
-    def __init__(self, connection: Connection) -> None:
-        self.connection = connection
+    connection: Connection
 
     def read(self, span: Span, wanted: EventFilter) -> list[Event]:
         """The events of the span that are wanted, newest first if it is reverse."""
@@ -49,7 +49,9 @@ class Units:
                 break
         del found[span.limit :]
         if wanted.content:
-            self._fill(found)
+            contents = self._contents({e.position: e.data[SEAL] for e in found if SEAL in e.data})
+            for event in found:
+                event.content = contents.get(event.position)
         return found
 
     def content(self, position: int) -> tuple[bytes, bytes] | None:
@@ -148,11 +150,6 @@ class Units:
         for first, sealed, body, *_ in rows:
             events += decode(parse(first, sealed, body))
         return events
-
-    def _fill(self, events: Sequence[Event]) -> None:
-        contents = self._contents({e.position: e.data[SEAL] for e in events if SEAL in e.data})
-        for event in events:
-            event.content = contents.get(event.position)
 
     def _contents(self, digests: Mapping[int, str]) -> dict[int, Content]:
         """The content at each position, checked against the digest that its event carries."""

@@ -32,40 +32,33 @@ class Walk:
     head: int = 0
     commits: int = 0
     damage: list[str] = field(default_factory=list)
-    _first: int = 0
-    _digests: list[bytes] = field(default_factory=list)
+    first: int = 0  # where the open commit begins, and the digests of its units
+    digests: list[bytes] = field(default_factory=list)
 
     def step(self, first: int, sealed: Any, body: Any, chained: Any) -> None:
         """The next unit, as the database gives it. Damage is noted with the position, and the walk goes on."""
         if not (isinstance(sealed, bytes) and isinstance(body, bytes) and isinstance(chained, bytes | None)):
             self.damage.append(f"position {first}: the unit is not of the form in which it was written")
             return
-        if not self._digests:
-            self._first = first
-        self._digests.append(sealed)
+        if not self.digests:
+            self.first = first
+        self.digests.append(sealed)
         if digest(body) != sealed:
             self.damage.append(f"position {first}: the unit does not fit its digest, it was changed")
         elif not body.startswith(b"[%d," % first):
             self.damage.append(f"position {first}: the unit was written for another position, it was moved")
-        if chained is not None:
-            self._end_commit(first, body, chained)
-
-    def finish(self) -> None:
-        """After the last unit: a commit without its end was cut."""
-        if self._digests:
-            self.damage.append(f"position {self._first}: the commit that begins here has no end, the log was cut")
-
-    def _end_commit(self, first: int, body: bytes, chained: bytes) -> None:
+        if chained is None:
+            return
         last = last_position(first, body)
-        if link(self.key, self.hash, self._first, self._digests) != chained:
+        if link(self.key, self.hash, self.first, self.digests) != chained:
             self.damage.append(
-                f"positions {self._first} to {last}: the commit does not continue the one before it: "
+                f"positions {self.first} to {last}: the commit does not continue the one before it: "
                 "something was changed, moved or is missing here"
             )
         self.hash = chained
         self.head = last
         self.commits += 1
-        self._digests = []
+        self.digests = []
 
 
 def last_position(first: int, body: bytes) -> int:
@@ -85,22 +78,20 @@ def rows_after(connection: Connection, after: int) -> Iterator[list[tuple[Any, .
         after = rows[-1][0]
 
 
-def start(connection: Connection, key: bytes, after: int) -> tuple[Walk, int]:
-    """A walk that trusts the commits that end before position ``after`` + 1, and where its first unit is sought."""
-    row = connection.execute(_SQL["commit_before"], (after + 1,)).fetchone() if after else None
-    if row is None:
-        return Walk(key), BEFORE_ALL
-    first, body, chained = row
-    state = Walk(key, chained, last_position(first, body))
-    if not isinstance(chained, bytes):
-        state.hash = GENESIS
-        state.damage.append(f"position {first}: the unit is not of the form in which it was written")
-    return state, first
-
-
 def walk(connection: Connection, key: bytes, after: int, anchor: Anchor) -> Walk:
-    """Walk from the commit that holds ``after`` + 1 to the end, and compare with the anchored head."""
-    state, begin = start(connection, key, after)
+    """Walk from the commit that holds ``after`` + 1 to the end, and compare with the anchored head.
+
+    The commits that end before that position are trusted.
+    """
+    state, begin = Walk(key), BEFORE_ALL
+    row = connection.execute(_SQL["commit_before"], (after + 1,)).fetchone() if after else None
+    if row is not None:
+        begin, body, chained = row
+        state.head = last_position(begin, body)
+        if isinstance(chained, bytes):
+            state.hash = chained
+        else:
+            state.damage.append(f"position {begin}: the unit is not of the form in which it was written")
     is_met = anchor.position <= state.head
     for rows in rows_after(connection, begin):
         for row in rows:
@@ -111,7 +102,8 @@ def walk(connection: Connection, key: bytes, after: int, anchor: Anchor) -> Walk
                     state.damage.append(
                         f"position {anchor.position}: the anchor names another commit here, the log was exchanged"
                     )
-    state.finish()
+    if state.digests:
+        state.damage.append(f"position {state.first}: the commit that begins here has no end, the log was cut")
     if not is_met:
         state.damage.append(
             f"position {state.head + 1}: the log ends here, and its anchor knows it up to {anchor.position}: "

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 import orjson
+from msgspec import Struct
 
 from organism.errors import OrganismError
 from organism.log.log import ColumnRow, ReadModel, Row
@@ -63,17 +64,14 @@ class _TouchedRows(Rows):
         return row
 
 
-class CurrentRows:
+class CurrentRows(Struct, eq=False):
     """The rows of one model touched lately, as of the last unit taken in; others are loaded (as ``batch.Heads``)."""
 
-    __slots__ = ("_load", "_old", "_young", "greatest", "model")
-
-    def __init__(self, model: ReadModel, load: LoadVersion) -> None:
-        self.model = model
-        self._load = load
-        self._young: dict[str, Version] = {}
-        self._old: dict[str, Version] = {}
-        self.greatest = ""
+    model: ReadModel
+    _load: LoadVersion
+    young: dict[str, Version] = {}
+    old: dict[str, Version] = {}
+    greatest: str = ""
 
     def take(self, first: int, events: Sequence[Event], batch: dict[str, Changes], committed: int) -> None:
         """Fold a unit at ``first``, and note the versions that it makes of the rows that it touches."""
@@ -81,7 +79,7 @@ class CurrentRows:
         self.model.fold(touched, events)
         if not touched:
             return
-        changes, young = _changes(batch, self.model.name), self._young
+        changes, young = _changes(batch, self.model.name), self.young
         number = first_version(first)
         for key, row in touched.items():
             before = young.get(key)
@@ -96,21 +94,17 @@ class CurrentRows:
             number += 1
         if len(young) > GENERATION_ROWS:
             uncommitted = first_version(committed + 1)
-            kept = {key: found for key, found in self._old.items() if found[0] >= uncommitted and key not in young}
-            self._old, self._young = young, kept
-
-    def forget(self) -> None:
-        """A commit failed: what is cached may rest on it."""
-        self._young, self._old = {}, {}
+            kept = {key: found for key, found in self.old.items() if found[0] >= uncommitted and key not in young}
+            self.old, self.young = young, kept
 
     def _before(self, key: str) -> Row | None:
         """The row as it stands; None if there is none."""
-        found = self._young.get(key) or self._old.get(key)
+        found = self.young.get(key) or self.old.get(key)
         if found is None and key <= self.greatest:
             found = self._load(self.model.name, key)
         if found is None:
             return None
-        self._young[key] = found
+        self.young[key] = found
         return found[1]
 
 
@@ -150,7 +144,7 @@ class RowVersions:
     def forget(self) -> None:
         """A commit failed: what is cached may rest on it."""
         for current in self.current.values():
-            current.forget()
+            current.young, current.old = {}, {}
 
 
 def first_version(position: int) -> int:
@@ -180,7 +174,7 @@ def shown_rows(model: ReadModel, events: Sequence[Event]) -> list[ColumnRow]:
 
 def write(model: ReadModel, row: Row) -> Written:
     """The one place where a row becomes bytes."""
-    values = columns_of(model, row)
+    values = [_column_of(row, name) for name in model.columns]
     content_at = row["position"] if model.with_content else 0
     hidden = [name for name in row if name[0] == "_"]
     if not hidden:
@@ -196,10 +190,6 @@ def folded_row(public: bytes, private: bytes) -> Row:
     if private:
         row.update(orjson.loads(private))
     return row
-
-
-def columns_of(model: ReadModel, row: Row) -> list[Any]:
-    return [_column_of(row, name) for name in model.columns]
 
 
 def _column_of(row: Row, name: str) -> Any:

@@ -72,20 +72,14 @@ WITH_BODY: Final[Kinds] = (errors.InvalidJson, errors.MissingField, errors.Unsup
 WITH_KEY: Final[Kinds] = (errors.IdempotencyKeyReused, errors.RequestInProgress, errors.CommitUnknown)
 
 
-def kinds_of(route: Route) -> Iterator[type[errors.OrganismError]]:
-    """The classes of the errors that the route may answer with; some may come twice."""
-    yield from ANY
-    yield from WITH_TOKEN if route.right is not OPEN else ()
-    yield from WITH_BODY if route.takes is not None else ()
-    yield from WITH_KEY if "Idempotency-Key" in route.headers else ()
-    yield from (errors.BadPosition,) if "at" in route.query else ()
-    yield from route.refuses
-
-
 def refusals(route: Route) -> Mapping[str, Schema]:
     """The responses that refuse, by status: the one shape, and the codes that it may carry there."""
     by_status: dict[int, dict[str, str]] = {}
-    for kind in kinds_of(route):
+    kinds = ANY if route.right is OPEN else ANY + WITH_TOKEN
+    kinds += () if route.takes is None else WITH_BODY
+    kinds += WITH_KEY if "Idempotency-Key" in route.headers else ()
+    kinds += (errors.BadPosition,) if "at" in route.query else ()
+    for kind in (*kinds, *route.refuses):
         by_status.setdefault(kind.status, {})[kind.code] = " ".join((kind.__doc__ or "").split())
     return {str(status): _refusal(status, by_status[status]) for status in sorted(by_status)}
 
@@ -165,16 +159,10 @@ def document(routes: Sequence[Route]) -> Schema:
 
 def schemas_of(routes: Sequence[Route]) -> Schemas:
     """The schemas of all that these routes take and give."""
-    return Schemas([*_kinds(routes), Error])
-
-
-def _kinds(routes: Sequence[Route]) -> Iterator[Any]:
-    yield from HEADERS.values()
-    yield from PATH.values()
+    kinds: list[Any] = [*HEADERS.values(), *PATH.values(), Error]
     for route in routes:
-        yield from (form.shape for form in route.gives if form.shape is not None)
-        yield from route.parameters().values()
-        yield from () if route.takes is None else (route.takes,)
+        kinds += [*(form.shape for form in route.gives), *route.parameters().values(), route.takes]
+    return Schemas(kind for kind in kinds if kind is not None)
 
 
 def _operation(route: Route, schemas: Schemas) -> Schema:

@@ -165,7 +165,11 @@ def parse_request(named: str | None, body: Any, headers: Mapping[bytes, bytes]) 
     Raises ``MissingField``, ``UnknownField`` or ``InvalidField`` with every fault.
     """
     is_ui = _header(headers, FORMAT).lower() == "vercel"
-    said = _parsed(named, body, is_ui=is_ui)
+    said: InvokeBody | TurnBody | ChatBody
+    if is_ui and isinstance(body, dict) and "messages" in body and "data" not in body:
+        said = parsed(ChatBody, body)
+    else:
+        said = parsed(InvokeBody, body) if named is None else parsed(TurnBody, body)
     agent = said.agent or named
     if agent is None:
         raise MissingField("/agent: is missing.", param="/agent")
@@ -193,12 +197,6 @@ def parse_request(named: str | None, body: Any, headers: Mapping[bytes, bytes]) 
         place=place,
         headers={pointer: f"headers.{name.decode()}" for pointer, name in in_headers.items()},
     )
-
-
-def _parsed(named: str | None, body: Any, *, is_ui: bool) -> InvokeBody | TurnBody | ChatBody:
-    if is_ui and isinstance(body, dict) and "messages" in body and "data" not in body:
-        return parsed(ChatBody, body)
-    return parsed(InvokeBody, body) if named is None else parsed(TurnBody, body)
 
 
 def _flags(given: FlagsBody, accepted: str | None, headers: Mapping[bytes, bytes]) -> Flags:

@@ -6,11 +6,12 @@ A handler that shows no run has entries made of its replies.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from contextlib import suppress
 from typing import Any, Final
 
 import orjson
+from msgspec import Struct, field
 
 from organism.errors import HandlingFailed, OrganismError, ThreadKilled
 from organism.log.log import EventFilter, Log
@@ -87,7 +88,7 @@ class _RunFollower:
         if delta.message == self._sent.message_id and self._entries.qsize() < MOST_HEARD:
             self._add_pieces([self._live.hear(delta)])
 
-    def _add_pieces(self, pieces: list[Delta | None]) -> None:
+    def _add_pieces(self, pieces: Iterable[Delta | None]) -> None:
         for piece in pieces:
             if piece is not None and piece.text:
                 self._entries.put_nowait(piece.entry)
@@ -115,7 +116,7 @@ class _RunFollower:
         entry = _beyond(entry_of(event), held)
         if entry is not None:
             self._entries.put_nowait(entry)
-        self._add_pieces([*waited])
+        self._add_pieces(waited)
         self._is_over = event.type == "run_done"
 
 
@@ -134,17 +135,14 @@ async def _replies(log: Log, sent: Injected) -> AsyncIterator[RunEntry]:
     """A message for each reply to ``console``, then the thread's end."""
     async for events in log.follow(sent.position, EventFilter((sent.thread_id,), ("message_sent", *_THREAD_ENDS))):
         for event in events:
-            for entry in await _entries_of_event(log, sent, event):
+            if event.type == "message_sent":
+                if event.data["to"] == CONSOLE and event.correlation == sent.message_id:
+                    yield _entry("message", text=await _text(log, event))
+                continue
+            ended = _failed(is_killed=event.type == "thread_killed")
+            for entry in [_entry("done", stopReason="stop")] if event.type == "thread_completed" else ended:
                 yield entry
-            if event.type in _THREAD_ENDS:
-                return
-
-
-async def _entries_of_event(log: Log, sent: Injected, event: Event) -> list[RunEntry]:
-    if event.type in _THREAD_ENDS:
-        return [*_end(event.type)]
-    is_reply = event.data["to"] == CONSOLE and event.correlation == sent.message_id
-    return [_entry("message", text=await _text(log, event))] if is_reply else []
+            return
 
 
 async def _text(log: Log, event: Event) -> str:
@@ -152,14 +150,6 @@ async def _text(log: Log, event: Event) -> str:
     payload = orjson.loads(kept[0]) if kept is not None else {"erased": True}
     is_answer = event.data["type"] == Answer.__name__ and "text" in payload
     return str(payload["text"]) if is_answer else orjson.dumps(payload).decode()
-
-
-def _end(kind: str) -> Iterator[RunEntry]:
-    """How the end of a thread is told."""
-    if kind == "thread_completed":
-        yield _entry("done", stopReason="stop")
-    else:
-        yield from _failed(is_killed=kind == "thread_killed")
 
 
 def _failed(*, is_killed: bool) -> Iterator[RunEntry]:
@@ -186,28 +176,21 @@ def refusal(first: list[RunEntry]) -> OrganismError | None:
     reason = first[-1]["data"]["stopReason"]
     if reason == "killed":
         return ThreadKilled(_KILLED)
-    is_last = reason == "error" or first[-2]["type"] == "error"
-    return error_of(errors[-1]) if is_last else None
+    if reason != "error" and first[-2]["type"] != "error":
+        return None
+    kind = problems.kinds().get(str(errors[-1].get("code")), HandlingFailed)
+    return kind(str(errors[-1].get("message", "")))
 
 
-def error_of(data: Mapping[str, Any]) -> OrganismError:
-    """The error of an ``error`` entry, by its code; ``HandlingFailed`` if the code is unknown."""
-    return problems.kinds().get(str(data.get("code")), HandlingFailed)(str(data.get("message", "")))
-
-
-Write = Callable[[RunEntry], bytes]
-
-LINE: Final = b"%b\n"
-EVENT: Final = b"data: %b\n\n"
 _ENOUGH: Final = frozenset({"message_delta", "thought_delta", "message", "thought", "data", "file", "done"}) | {
     *("tool_call", "tool_result", "interaction_request")
 }
 """Entries that show something of the run: an error before the first of them is answered with its own status."""
 
 
-def writer_for(kind: str) -> Write:
+def writer_for(kind: str) -> Callable[[RunEntry], bytes]:
     """How an entry is written in a stream of this media type."""
-    form = EVENT if kind == EVENTS else LINE
+    form = b"data: %b\n\n" if kind == EVENTS else b"%b\n"
     return lambda entry: form % orjson.dumps(entry)
 
 
@@ -221,22 +204,19 @@ async def first_entries(entries: AsyncIterator[RunEntry]) -> list[RunEntry]:
     return first
 
 
-class RunStream:
+class RunStream(Struct, eq=False):
     """A response that goes on until the run is done, the client leaves, or the server stops; the run goes on anyway.
 
     ``heartbeat`` is sent while nothing else is, so that no proxy takes the connection for dead.
     """
 
-    def __init__(
-        self, first: Iterable[RunEntry], rest: AsyncIterator[RunEntry], write: Write, heartbeat: bytes = b""
-    ) -> None:
-        self._first = first
-        self._rest = rest
-        self._write = write
-        self._heartbeat = heartbeat
-        self._news = asyncio.Event()
-        self._sending: asyncio.Future[None] | None = None
-        self._is_over = False
+    _first: Iterable[RunEntry]
+    _rest: AsyncIterator[RunEntry]
+    _write: Callable[[RunEntry], bytes]
+    _heartbeat: bytes = b""
+    _news: asyncio.Event = field(default_factory=asyncio.Event)
+    _sending: asyncio.Future[None] | None = None
+    _is_over: bool = False
 
     async def run(self, receive: Receive, send: Send) -> None:
         """Send until the end, then end the response. A stream without ``done`` was cut."""

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import orjson
+from msgspec import Struct
 
 from organism.model.run import RunEntry
 
@@ -20,15 +21,14 @@ _WORDS: Final = {"message": "text", "thought": "reasoning"}
 _FAILED: Final = frozenset({"error", "killed"})
 
 
-class _Block:
+class _Block(Struct, eq=False):
     """An open block, sent as the part ``name``; ``at`` counts the characters of its text in the run so far."""
 
-    def __init__(self, word: str, name: str) -> None:
-        self._word = word
-        self._name = name
-        self._sent: list[str] = []
-        self._before = ""
-        self.at = 0
+    _word: str
+    _name: str
+    _sent: list[str] = []
+    _before: str = ""
+    at: int = 0
 
     def begin(self) -> Part:
         """The part's start."""
@@ -69,20 +69,19 @@ class _Block:
         return {"type": f"{self._word}-end", "id": self._name}
 
 
-class UiStream:
+class UiStream(Struct, eq=False):
     """Rewrites one run's entries; ``message_id`` names the message that they make.
 
     A reader of this form stops at the first ``error`` and cannot take text back. So an error is sent only once the run
     has ended with it, and a block that starts again continues where its text is the same.
     """
 
-    def __init__(self, message_id: str) -> None:
-        self._message_id = message_id
-        self._has_begun = False
-        self._whole = 0
-        self._open: dict[tuple[str, str], _Block] = {}
-        self._error: Part | None = None
-        self._is_last = False
+    _message_id: str
+    _has_begun: bool = False
+    _whole: int = 0
+    _open: dict[tuple[str, str], _Block] = {}
+    _error: Part | None = None
+    _is_last: bool = False
 
     def lines(self, entry: RunEntry) -> bytes:
         """The events that the entry becomes; none if this form has no part for it."""

@@ -28,14 +28,11 @@ async def organism(call: Call) -> Answer:
     """Its name, status, uptime and counts."""
     call.allow_query(AT)
     at = await moment(call)
-    return answer(await _standing(call) if at is None else await _stood(call, at))
-
-
-async def _stood(call: Call, at: int) -> dict[str, Any]:
-    """As it stood when the log ended there: running or paused, and up since the start before."""
+    if at is None:
+        return answer(await _standing(call))
     row = await call.row("organism", "organism", at)
     (event,) = await call.tenant.log.read(at - 1, at)
-    return organism_row(row, event.at)
+    return answer(organism_row(row, event.at))  # running or paused, and up since the start before
 
 
 async def _standing(call: Call) -> dict[str, Any]:
@@ -91,13 +88,14 @@ async def graph(call: Call) -> Answer:
     call.allow_query("format")
     drawn = allowed_word("format", call.query.get("format", FORMATS[0]), FORMATS)
     settings = call.process.organism.settings
-    nodes, edges = _nodes(settings), _edges(settings)
+    edges = _edges(settings)
+    nodes = _nodes(settings, edges)
     if drawn == "json":
         return answer({"nodes": nodes, "edges": edges})
     return Answer(_mermaid(nodes, edges).encode(), kind=TEXT)
 
 
-def _nodes(settings: Settings) -> list[dict[str, Any]]:
+def _nodes(settings: Settings, edges: Sequence[dict[str, str]]) -> list[dict[str, Any]]:
     """The listeners in the order of organism.yaml, then what is written to besides: the outside, and ``system``."""
     nodes: list[dict[str, Any]] = [
         {
@@ -108,7 +106,7 @@ def _nodes(settings: Settings) -> list[dict[str, Any]]:
         }
         for listener in settings.listeners
     ]
-    named = {CONSOLE: None} | {edge["to"]: None for edge in _edges(settings)}
+    named = {CONSOLE: None} | {edge["to"]: None for edge in edges}
     outside = [name for name in named if settings.listener(name) is None]
     return nodes + [
         {"name": name, "kind": "console" if name == CONSOLE else "system", "description": None, "payload_class": None}

@@ -8,6 +8,7 @@ from hashlib import sha256
 from typing import Any, Final
 
 import orjson
+from msgspec import Struct
 
 from organism.errors import LogUnavailable, Stopping
 from organism.server import problems
@@ -23,12 +24,11 @@ from organism.server.shapes.words import Object
 HTML: Final = b"text/html; charset=utf-8"
 
 
-class Documents:
+class Documents(Struct, eq=False):
     """The finished documents of a server, each made when it is first asked for: that takes half a second."""
 
-    def __init__(self, routes: Sequence[Route]) -> None:
-        self._routes = routes
-        self._made: dict[str, bytes] = {}
+    _routes: Sequence[Route]
+    _made: dict[str, bytes] = {}
 
     async def text(self, name: str) -> bytes:
         """A document by its name in ``MAKERS``. It is made in a thread: the loop has agents to serve."""
