@@ -1,41 +1,22 @@
-"""``organism serve``: refuse what cannot be served, start, say where it is and how to try it, serve until stopped."""
+"""``organism serve``: refuse what cannot be served, before all of the server is imported."""
 
 from __future__ import annotations
 
-import errno
 import fcntl
 import os
 import re
-import socket
-import ssl
-import sys
-from collections.abc import Mapping
-from contextlib import suppress
-from functools import partial
 from pathlib import Path
-from shlex import quote
-from typing import Any, Final
+from typing import Final
 
-import orjson
 import typer
 
-from organism import bootstrap
-from organism.bootstrap import Organism, Parts, tracing_of
-from organism.cli.client import is_loopback, notice_of
+from organism.cli.client import is_loopback
 from organism.cli.exits import Exit
 from organism.cli.options import Serve
-from organism.cli.show import compact, out, refuse
-from organism.errors import InvalidRequest, OrganismError
+from organism.cli.show import refuse
 from organism.log.place import Place
 from organism.model.ids import DEFAULT_TENANT
-from organism.model.redact import Redactor
-from organism.server.logs import configure_logs
-from organism.server.serve import Address, Serving, announced, exit_within, listen, run, secrets_of
 
-PRIVATE_DIRECTORY: Final = 0o700
-TOUR: Final[Mapping[str, Any]] = {"to": "greeter", "payload": {"name": "Dan"}}
-CERTIFICATE: Final = re.compile("-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----", re.DOTALL)
-"""The first of a chain is the server's own. Nothing else of the file is taken: a key may stand beside it."""
 _NOTE: Final = re.compile(r"process \d+ since [^\n]+")
 
 
@@ -45,16 +26,9 @@ def serve(options: Serve) -> None:
         remedy = "Stop it with `organism stop`, or serve another directory: --data DIR."
         refuse(Exit.FAILED, f"{options.data} is held by {who}.", remedy)
     _refuse_the_unsafe(options)
-    hosts, origins = tuple(options.allowed_host or ()), tuple(options.allowed_origin or ())
-    address = Address(options.host, options.port, options.tls_cert, options.tls_key, hosts, origins)
-    certificate = _certificate(address)
-    redactor = Redactor()
-    configure_logs(sys.stderr, redactor, options.log_level)
-    try:
-        run(_serve(options, address, certificate, redactor))
-    except OrganismError as error:
-        faults = [f"{fault.pointer}: {fault.message}" for fault in error.details]
-        refuse(Exit.FAILED, error.message, error.remediation, faults)
+    from organism.cli.serving import serve_with
+
+    serve_with(options)
 
 
 def _refuse_the_unsafe(options: Serve) -> None:
@@ -93,88 +67,3 @@ def holder(data: Path) -> str | None:
     finally:
         os.close(handle)
     return None
-
-
-def _certificate(address: Address) -> str | None:
-    """The server's own certificate (PEM), once it is sure that TLS can be served with it."""
-    if address.tls_cert is None:
-        return None
-    try:
-        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(address.tls_cert, address.tls_key, password="")
-        found = CERTIFICATE.search(address.tls_cert.read_text("utf-8"))
-    except (OSError, ValueError) as error:
-        refuse(
-            Exit.FAILED,
-            f"{address.tls_cert} and {address.tls_key} cannot be served: {error}.",
-            "Give a certificate and its own key, both PEM, the key without a passphrase.",
-        )
-    return found and found[0]
-
-
-async def _serve(options: Serve, address: Address, certificate: str | None, redactor: Redactor) -> None:
-    data = options.data
-    with _listen(address, data) as listening:
-        _make(data)
-        parts = Parts(key_path=options.key, redactor=redactor, tracing=partial(tracing_of, os.environ))
-        organism = await bootstrap.start(options.config, data, parts)
-        secrets = secrets_of(data, os.environ, organism)
-        serving = Serving(organism, address, listening, secrets, exit_within)
-        with announced(data, serving.url, certificate):
-            await serving.run(lambda: _greet(organism, data, serving.url, secrets.tokens.page()))
-
-
-def _make(data: Path) -> None:
-    """The data directory, for its owner alone."""
-    try:
-        data.mkdir(mode=PRIVATE_DIRECTORY, parents=True, exist_ok=True)
-    except OSError as error:
-        refuse(Exit.FAILED, f"{data} cannot be made a directory: {error.strerror}.", "Choose another one: --data DIR.")
-    if not os.access(data, os.W_OK | os.X_OK):
-        refuse(Exit.FAILED, f"{data} cannot be written by this user.", "Choose another one: --data DIR.")
-
-
-def _listen(address: Address, data: Path) -> socket.socket:
-    try:
-        return listen(address)
-    except OSError as error:
-        where = f"{address.host}:{address.port}"
-        if error.errno != errno.EADDRINUSE:
-            reason = error.strerror or str(error)
-            refuse(Exit.FAILED, f"{where} cannot be listened on: {reason}.", "Choose another --host or --port.")
-        notice, whose = notice_of(data), ""
-        with suppress(OSError, KeyError):  # the server of this very directory is the more useful half of the truth
-            os.kill(notice["pid"], 0)
-            whose = f": process {notice['pid']} serves {data} at {notice['url']}"
-        remedy = "Stop what listens there, or choose another --port (0: any)."
-        refuse(Exit.FAILED, f"{where} is taken{whose}.", remedy)
-
-
-def _greet(organism: Organism, data: Path, url: str, page_token: str) -> None:
-    """The address; on a terminal the page's ready link; and a line that sends the first message."""
-    console = out()
-    console.print(f"Organism serves at {url}")
-    if organism.status == "paused":
-        console.print(
-            "It is paused: an operator paused it, or its last lives all ended soon without handling a message.\n"
-            "Look at `organism threads`, kill the thread that does it, then `organism resume --all`."
-        )
-    if sys.stdout.isatty():
-        console.print(f"Open {url}/#token={page_token}")
-    token = "$ORGANISM_TOKEN" if os.environ.get("ORGANISM_TOKEN") else f"$(cat {quote(str(data / 'token'))})"
-    console.print(
-        f'Try   curl {url}/api/v1/inject -H "Authorization: Bearer {token}" '
-        f"-H 'Content-Type: application/json' -d {quote(_example(organism))}"
-    )
-    sys.stdout.flush()
-
-
-def _example(organism: Organism) -> str:
-    """A first message that this organism takes: the one of the tour, else one made of the first listener's schema."""
-    listeners = {listener.name: listener.payload_class.__name__ for listener in organism.settings.listeners}
-    codec = organism.codec
-    with suppress(InvalidRequest, KeyError):
-        codec.from_json(listeners[TOUR["to"]], TOUR["payload"])
-        return compact(TOUR)
-    to, name = next(iter(listeners.items()))
-    payload = orjson.loads(codec.json(codec.from_xml(codec.schema(name).example_xml)))
-    return compact({"to": to, "payload": payload})
