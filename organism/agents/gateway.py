@@ -11,7 +11,6 @@ from functools import partial
 from typing import Any, Final
 
 import orjson
-from msgspec import Struct
 
 from organism.agents.attempts import SECOND_US, AnswerBuffer, Attempts, Pace, Plan, TooMany
 from organism.agents.providers import ProviderError
@@ -21,6 +20,7 @@ from organism.agents.roster import Roster, Served, connected
 from organism.config.settings import Budget, Listener, Price
 from organism.config.tokens import TenantEntry, budget_of_tenant, holder
 from organism.model.completion import CompleteError, ModelRequest
+from organism.model.entity import Entity
 from organism.model.money import NOTHING
 from organism.model.principal import Principal
 from organism.model.redact import Redactor
@@ -37,7 +37,7 @@ MOST_RUNS: Final = 3
 """How many runs may be nested, the outermost counted."""
 
 
-class Gateway(Struct, eq=False):
+class Gateway(Entity):
     """One tenant's gateway. Its rights are asked again at each call."""
 
     _roster: Roster

@@ -9,13 +9,14 @@ from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 import orjson
-from msgspec import Struct
+from msgspec import field
 
 from organism.agents.functions import Function, Functions, wire_name
 from organism.agents.written_calls import written_calls
 from organism.codec import Codec, Terms, UnknownPayload, repair_json, repair_text
 from organism.errors import InvalidPayload
 from organism.model.completion import Completion, ToolCall
+from organism.model.entity import Entity
 
 MOST_ID_CHARS: Final = 64
 _SPACE: Final = re.compile(r"\s+")
@@ -42,13 +43,13 @@ class Spoken(NamedTuple):
     asked: tuple[Asked, ...]
 
 
-class CallReader(Struct, eq=False):
+class CallReader(Entity):
     """Reads one run's answers, with the same ids in each replay. A call in others' words is not the model's (S20)."""
 
     _functions: Functions
     _codec: Codec
-    _outside: list[str] = []
-    _ids: set[str] = set()
+    _outside: list[str] = field(default_factory=list)
+    _ids: set[str] = field(default_factory=set)
 
     def add_outside(self, text: str) -> None:
         """The run reads this text of others; of JSON each text in it, too."""

@@ -13,13 +13,13 @@ from hashlib import sha256
 from typing import Final
 
 import orjson
-from msgspec import Struct
 
 from organism.log.driver import Connection, statements
 from organism.log.encode import mac
 from organism.log.log import EventFilter, ReadModel, Row
 from organism.log.units import Span, Units
 from organism.log.versions import Rows, Written, hold_whole, write
+from organism.model.entity import Entity
 from organism.model.events import Event
 
 SNAPSHOTS_KEPT: Final = 2
@@ -38,7 +38,7 @@ class Snapshot:
     body: bytes
 
 
-class Snapshots(Struct, eq=False):
+class Snapshots(Entity):
     """The snapshots of one log. A start trusts them as it trusts the log, so each carries a MAC under its key."""
 
     _key: bytes

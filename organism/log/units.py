@@ -9,12 +9,12 @@ from itertools import pairwise
 from typing import Any, Final
 
 import orjson
-from msgspec import Struct
 
 from organism.errors import LogDamaged
 from organism.log.driver import Connection, statements
 from organism.log.encode import REMEDY, SEAL, check, content_of, decode, hold_order, parse
 from organism.log.log import EventFilter, wants
+from organism.model.entity import Entity
 from organism.model.events import Content, Event
 
 END: Final = (1 << 63) - 1
@@ -33,7 +33,7 @@ class Span:
     is_reverse: bool = False
 
 
-class Units(Struct, eq=False):
+class Units(Entity):
     """Reads over one connection."""
 
     connection: Connection

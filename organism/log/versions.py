@@ -8,14 +8,14 @@ leaves nothing to take back but what is cached here.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Final
 
 import orjson
-from msgspec import Struct
+from msgspec import field
 
 from organism.errors import OrganismError
 from organism.log.log import ColumnRow, ReadModel, Row
+from organism.model.entity import Entity
 from organism.model.events import Event
 
 FOREVER: Final = (1 << 63) - 1  # `until` of a version that stands
@@ -32,8 +32,7 @@ LoadVersion = Callable[[str, str], Version | None]
 """(model, key) → the newest committed version, or None if there never was one."""
 
 
-@dataclass(slots=True)
-class Changes:
+class Changes(Entity):
     """What a batch adds to one model: versions of rows, rows of a model that is ``shown``, and what they end."""
 
     versions: list[tuple[int, str, Written]] = field(default_factory=list)  # (number, key, row) of new versions
@@ -64,13 +63,13 @@ class _TouchedRows(Rows):
         return row
 
 
-class CurrentRows(Struct, eq=False):
+class CurrentRows(Entity):
     """The rows of one model touched lately, as of the last unit taken in; others are loaded (as ``batch.Heads``)."""
 
     model: ReadModel
     _load: LoadVersion
-    young: dict[str, Version] = {}
-    old: dict[str, Version] = {}
+    young: dict[str, Version] = field(default_factory=dict)
+    old: dict[str, Version] = field(default_factory=dict)
     greatest: str = ""
 
     def take(self, first: int, events: Sequence[Event], batch: dict[str, Changes], committed: int) -> None:

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
+from organism.model.entity import Entity
 from organism.model.run import REQUIRED as RUN_ENTRIES
 
 ORGANISM: Final = frozenset(
@@ -52,7 +53,7 @@ class Actor(Struct, frozen=True):
     principal: str | None = None
 
 
-class Content(Struct, eq=False):
+class Content(Entity):
     """Text that is stored apart from its event, so that it can be erased: the payload's JSON and the recorded envelope.
 
     ``owner`` is the session or thread that it is erased with. Both parts are UTF-8; ``xml`` is empty where there is no
@@ -65,7 +66,7 @@ class Content(Struct, eq=False):
     erased: bool = False
 
 
-class Event(Struct, eq=False):
+class Event(Entity):
     """One fact. ``position`` is 0 until the log has given it one; ``at`` is UTC in microseconds since 1970.
 
     ``thread`` is the thread that it belongs to, or None for the organism's own stream; ``cause`` is the message whose
@@ -84,7 +85,7 @@ class Event(Struct, eq=False):
     position: int = 0
 
 
-class Unit(Struct, eq=False):
+class Unit(Entity):
     """The events of one decision, written whole or not at all.
 
     ``thread_id`` is the thread of every event that names none itself. ``expect`` maps each stream that the decision

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Final, NamedTuple
 
-from msgspec import Struct
+from msgspec import field
 
+from organism.model.entity import Entity
 from organism.model.events import Event
 from organism.model.run import BLOCKS
 
@@ -32,7 +33,7 @@ NO_ROOT: Final = Root()
 NOBODY: Final[frozenset[str]] = frozenset()
 
 
-class Thread(Struct, eq=False):
+class Thread(Entity):
     """A thread that is active. ``open`` counts its open messages, ``failed`` the dead letters of failed handlings."""
 
     id: str
@@ -57,7 +58,7 @@ class Thread(Struct, eq=False):
         self.roots[correlation] = root
 
 
-class Call(Struct, eq=False):
+class Call(Entity):
     """The context of a request: who waits for its answer, and in which call that one stands. Private to the pump."""
 
     id: str
@@ -67,7 +68,7 @@ class Call(Struct, eq=False):
     ask: Step | None = None
 
 
-class Step(Struct, eq=False):
+class Step(Entity):
     """A step of a handling: its record, or that it is under way.
 
     ``open`` counts the open messages in an ask's branch: when none is left, no answer can come any more. ``expires``
@@ -97,15 +98,15 @@ class Step(Struct, eq=False):
         return {"message": message.id, "agent": message.to, "step": self.number, "kind": self.kind, "input": self.input}
 
 
-class Shown(Struct, eq=False):
+class Shown(Entity):
     """What the log holds of a message's run.
 
     ``counts`` is how often each entry stands there, by its type and ``id``; of a block its end counts. ``open`` names
     the blocks that have begun and not ended, by kind and ``id``.
     """
 
-    counts: dict[str, int] = {}
-    open: dict[str, None] = {}
+    counts: dict[str, int] = field(default_factory=dict)
+    open: dict[str, None] = field(default_factory=dict)
 
     def take(self, kind: str, entry_id: str) -> None:
         """One more entry."""
@@ -119,7 +120,7 @@ class Shown(Struct, eq=False):
         self.counts[name] = self.counts.get(name, 0) + 1
 
 
-class Message(Struct, eq=False):
+class Message(Entity):
     """An open message. ``call`` is the call in which a request was sent, or in which a reply is handled.
 
     ``digest`` is its content's, by which that is checked when it is read: without it the whole unit has to be read.

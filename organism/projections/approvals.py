@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
-from msgspec import Struct
+from msgspec import field
 
 from organism.log.log import Keys, ReadModel, Row, fold_each
+from organism.model.entity import Entity
 from organism.model.events import Event
 from organism.model.times import iso
 
@@ -90,10 +91,10 @@ class Confirmation(NamedTuple):
         return not self.used_by and at < self.expires
 
 
-class Confirms(Struct, eq=False):
+class Confirms(Entity):
     """All of a tenant, by the hash of the token, oldest first."""
 
-    by_token: dict[str, Confirmation] = {}
+    by_token: dict[str, Confirmation] = field(default_factory=dict)
 
     def requested(self, event: Event) -> None:
         thread = event.thread or ""

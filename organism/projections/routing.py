@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from msgspec import Struct
+from msgspec import field
 
+from organism.model.entity import Entity
 from organism.model.events import RUN, Event
 from organism.model.ids import CONSOLE
 from organism.model.thread import CONSENT, Call, Message, Root, Step, Thread, asks_above, steps_held, stop_or_go
@@ -20,14 +21,14 @@ SHORT_LIFE_US: Final = 12_000_000
 """A life that ended sooner, with something started and nothing ended, counts towards a crash loop (G8)."""
 
 
-class Routing(Struct, eq=False):
+class Routing(Entity):
     """The state. Only ``FOLDS`` and the pump's decisions change it."""
 
-    threads: dict[str, Thread] = {}
-    messages: dict[str, Message] = {}
+    threads: dict[str, Thread] = field(default_factory=dict)
+    messages: dict[str, Message] = field(default_factory=dict)
     paused: bool = False
-    paused_agents: set[str] = set()
-    failures_in_row: dict[str, int] = {}
+    paused_agents: set[str] = field(default_factory=set)
+    failures_in_row: dict[str, int] = field(default_factory=dict)
     position: int = 0
     last_at: int = 0
     life: int = 0

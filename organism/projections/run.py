@@ -10,8 +10,9 @@ from collections.abc import Hashable, Iterable, Sequence
 from typing import Any, Final
 
 import orjson
-from msgspec import Struct
+from msgspec import field
 
+from organism.model.entity import Entity
 from organism.model.events import Event
 from organism.model.run import RunEntry
 
@@ -19,25 +20,25 @@ Message = dict[str, Any]
 ERASED: Final = b'{"erased":true}'
 
 
-class _Block(Struct, eq=False):
+class _Block(Entity):
     """A message while its text comes: joined once, since adding to a text again and again is quadratic."""
 
     message: Message
-    parts: list[str] = []
+    parts: list[str] = field(default_factory=list)
     length: int = 0
 
     def write(self) -> None:
         self.message["content"] = "".join(self.parts)
 
 
-class Fold(Struct, eq=False):
+class Fold(Entity):
     """A run so far; ``add`` takes its next entry, ``result`` gives what it has become."""
 
-    messages: list[Message] = []
+    messages: list[Message] = field(default_factory=list)
     stop_reason: str | None = None
-    _open: dict[Any, _Block] = {}
-    _calls: dict[Any, Message] = {}
-    _requests: dict[Any, dict[str, Any]] = {}
+    _open: dict[Any, _Block] = field(default_factory=dict)
+    _calls: dict[Any, Message] = field(default_factory=dict)
+    _requests: dict[Any, dict[str, Any]] = field(default_factory=dict)
 
     def add(self, entry: RunEntry) -> None:
         """Take the next entry. One that is not known, or whose id is no text or number, is left out."""

@@ -11,9 +11,10 @@ from collections.abc import Container, Mapping, Sequence
 from decimal import Decimal
 from typing import Any, Final, NamedTuple
 
-from msgspec import Struct
+from msgspec import field
 
 from organism.log.log import Keys, ReadModel, Row, fold_each
+from organism.model.entity import Entity
 from organism.model.events import Event
 from organism.model.money import NOTHING, plain
 from organism.model.times import iso
@@ -73,13 +74,13 @@ def key_of(data: Mapping[str, Any]) -> str:
     return f"{data['message']}/{data['step']}"
 
 
-class Spend(Struct, eq=False):
+class Spend(Entity):
     """The state. ``agents`` and ``tenant`` hold what was spent on ``day``, a number of days since 1970."""
 
-    open: dict[str, Held] = {}
-    runs: dict[str, Account] = {}
-    threads: dict[str, Account] = {}
-    agents: dict[str, Account] = {}
+    open: dict[str, Held] = field(default_factory=dict)
+    runs: dict[str, Account] = field(default_factory=dict)
+    threads: dict[str, Account] = field(default_factory=dict)
+    agents: dict[str, Account] = field(default_factory=dict)
     tenant: Account = EMPTY
     day: int = 0
     room: int = ROOM

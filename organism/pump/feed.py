@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from msgspec import Struct, field
+from msgspec import field
 
+from organism.model.entity import Entity
 from organism.model.events import Event
 from organism.model.redact import Redactor
 from organism.model.run import BLOCKS, RunEntry
@@ -48,12 +49,12 @@ class Delta(NamedTuple):
 Hear = Callable[[Delta], None]
 
 
-class Feed(Struct, eq=False):
+class Feed(Entity):
     """The open blocks and who listens. ``redactor`` knows what must not be heard."""
 
     redactor: Redactor = field(default_factory=Redactor)
-    _blocks: dict[object, Callable[[], Delta]] = {}
-    _listeners: dict[Hear, None] = {}
+    _blocks: dict[object, Callable[[], Delta]] = field(default_factory=dict)
+    _listeners: dict[Hear, None] = field(default_factory=dict)
 
     def join(self, hear: Hear) -> None:
         """Hear each piece from now on."""
@@ -81,12 +82,12 @@ class Feed(Struct, eq=False):
         return [delta for unlogged in self._blocks.values() if (delta := unlogged()).text]
 
 
-class Live(Struct, eq=False):
+class Live(Entity):
     """The feed's pieces between events read up to ``position``: early ones wait, those after a gap are left out."""
 
     position: int
-    _blocks: dict[tuple[str, str, str], Delta] = {}
-    _early: list[Delta] = []
+    _blocks: dict[tuple[str, str, str], Delta] = field(default_factory=dict)
+    _early: list[Delta] = field(default_factory=list)
 
     def __bool__(self) -> bool:
         """Whether what is read matters to it."""

@@ -6,9 +6,10 @@ import asyncio
 import hashlib
 from typing import Any
 
-from msgspec import Struct
+from msgspec import field
 
 from organism.config.settings import Listener
+from organism.model.entity import Entity
 from organism.model.events import Content
 from organism.model.thread import Message, Step
 from organism.pump import recall
@@ -22,7 +23,7 @@ class ReplayDiverged(BaseException):
     """A step does not fit its record. Not an ``Exception``, so that no handler takes it for a failure of its own."""
 
 
-class Handling(Struct, eq=False):
+class Handling(Entity):
     """One run of a handler."""
 
     runtime: Runtime
@@ -41,8 +42,8 @@ class Handling(Struct, eq=False):
     task: asyncio.Task[None] | None = None
     stream: RunStream | None = None  # what it has shown of itself
     _turn: asyncio.Future[None] | None = None
-    _waiters: dict[int, asyncio.Future[None]] = {}
-    _answered: list[Step] = []
+    _waiters: dict[int, asyncio.Future[None]] = field(default_factory=dict)
+    _answered: list[Step] = field(default_factory=list)
 
     @classmethod
     def begun(cls, runtime: Runtime, message: Message, listener: Listener, at: int) -> Handling:

@@ -6,21 +6,22 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final
 
-from msgspec import Struct, field
+from msgspec import field
 
+from organism.model.entity import Entity
 from organism.model.thread import Message, Thread
 
 SUSPECT_DEATHS: Final = 2
 """A message that was running in this many crashes runs alone among its like (G8)."""
 
 
-class Reserved(Struct, eq=False):
+class Reserved(Entity):
     """A line's ``busy`` while its handler waits for a model: it has no slot, and no other message starts."""
 
     message: Message
 
 
-class Line(Struct, eq=False):
+class Line(Entity):
     """One thread's messages for one agent, handled one at a time in the order of their positions."""
 
     box: Mailbox
@@ -86,7 +87,7 @@ class Line(Struct, eq=False):
             self.box.lines.pop(self.thread.id, None)
 
 
-class Mailbox(Struct, eq=False):
+class Mailbox(Entity):
     """An agent's lines, which take turns."""
 
     name: str
@@ -94,7 +95,7 @@ class Mailbox(Struct, eq=False):
     paused: bool
     waiting: int = 0  # messages that wait for a start
     running: int = 0  # slots that are taken
-    lines: dict[str, Line] = {}
+    lines: dict[str, Line] = field(default_factory=dict)
     ring: deque[Line] = field(default_factory=deque)  # those that may be ready
     resuming: deque[Message] = field(default_factory=deque)  # whose handlers want to go on
     listed: bool = False  # it is among the ``ready``
@@ -107,11 +108,11 @@ class Mailbox(Struct, eq=False):
         return found
 
 
-class Mailboxes(Struct, eq=False):
+class Mailboxes(Entity):
     """All mailboxes of a tenant, and the slots that their handlers share."""
 
     limit: int
-    boxes: dict[str, Mailbox] = {}
+    boxes: dict[str, Mailbox] = field(default_factory=dict)
     running: int = 0
     resuming: int = 0  # handlers that want to go on, which they do before anything new starts
     paused: bool = False

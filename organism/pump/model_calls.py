@@ -10,7 +10,7 @@ from decimal import Decimal
 from typing import Any, Final
 
 import orjson
-from msgspec import Struct
+from msgspec import field
 
 from organism.log.log import EventFilter, Log
 from organism.model.completion import (
@@ -22,6 +22,7 @@ from organism.model.completion import (
     ThoughtDelta,
     ToolCall,
 )
+from organism.model.entity import Entity
 from organism.model.events import Content
 from organism.model.run import LONGEST_ID
 from organism.model.thread import Step
@@ -110,7 +111,7 @@ def _begin(handling: Handling, call: ModelCall, digest: str) -> Step:
     return step
 
 
-class RunningCall(Struct, eq=False):
+class RunningCall(Entity):
     """One call of a model, from its making to its record; nothing more comes of it once its handling is over."""
 
     _handling: Handling
@@ -123,7 +124,7 @@ class RunningCall(Struct, eq=False):
     _due: asyncio.TimerHandle | None = None
     _thought: Block | None = None
     _thoughts: int = 0
-    _said: list[str] = []
+    _said: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self._stream.calls[self] = self._stop

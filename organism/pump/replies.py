@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from typing import Final
 
 import orjson
-from msgspec import Struct
+from msgspec import field
 
 from organism.log.log import Row
 from organism.log.pages import with_payload
+from organism.model.entity import Entity
 from organism.model.events import Event
 from organism.model.ids import CONSOLE
 from organism.projections import threads
@@ -17,16 +18,16 @@ from organism.projections import threads
 ENDS: Final = ("thread_completed", "thread_failed", "thread_killed")
 
 
-class ReplyCollector(Struct, eq=False):
+class ReplyCollector(Entity):
     """Collects the messages to ``console`` that one injection causes, up to the first end of its thread after it."""
 
     thread_id: str = ""
     message_id: str = ""
-    replies: list[bytes] = []
+    replies: list[bytes] = field(default_factory=list)
     end: int = 0  # its position, once it is on disk
     thread: bytes | None = None  # the thread's row then, as JSON; None if the thread is older than the injection
     _is_sent: bool = False
-    _rows: dict[str, Row | None] = {}
+    _rows: dict[str, Row | None] = field(default_factory=dict)
 
     def begin(self, thread_id: str, message_id: str) -> None:
         """The injection is about to be written."""

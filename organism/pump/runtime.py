@@ -10,10 +10,11 @@ from itertools import count
 from random import Random
 from typing import Any, Final
 
-from msgspec import Struct, field
+from msgspec import field
 
 from organism.errors import LogUnavailable, OrganismError
 from organism.log.log import Log
+from organism.model.entity import Entity
 from organism.model.events import Unit
 from organism.model.thread import Message, Step, Thread
 from organism.pump import control
@@ -27,12 +28,12 @@ OnTick = Callable[[int, int], bool]
 OutcomeOf = Callable[[Awaitable[Any]], Coroutine[Any, Any, tuple[Any, Exception | None]]]
 
 
-class Timers(Struct, eq=False):
+class Timers(Entity):
     """What is due when (µs of the log's time). It ticks while something is, or ``on_tick(now, passed)`` wants it."""
 
     _now: Callable[[], int]
     on_tick: OnTick = lambda _now, _passed: False
-    _heap: list[tuple[int, int, Callable[[], None]]] = []
+    _heap: list[tuple[int, int, Callable[[], None]]] = field(default_factory=list)
     _number: count[int] = field(default_factory=count)
     _last: int = 0
     _scheduled: asyncio.TimerHandle | None = None
@@ -67,10 +68,10 @@ class Timers(Struct, eq=False):
             self._scheduled = None
 
 
-class Signal(Struct, eq=False):
+class Signal(Entity):
     """Those who wait when it is fired are woken, once; nothing is kept for those who come later."""
 
-    _waiters: list[asyncio.Future[None]] = []
+    _waiters: list[asyncio.Future[None]] = field(default_factory=list)
 
     async def wait(self) -> None:
         """Wait for the next time that it is fired."""

@@ -6,17 +6,18 @@ import asyncio
 from functools import partial
 from itertools import count
 
-from msgspec import Struct, field
+from msgspec import field
 
+from organism.model.entity import Entity
 from organism.pump.mailboxes import Mailboxes
 from organism.pump.runtime import Runtime
 
 
-class Share(Struct, eq=False):
+class Share(Entity):
     """Divides ``limit`` slots among the tenants that joined: each takes its slots in its own decisions."""
 
     _limit: int = 0
-    _tenants: list[Runtime] = []
+    _tenants: list[Runtime] = field(default_factory=list)
     _turns: count[int] = field(default_factory=partial(count, 1))
     _will_look: bool = False
 

@@ -9,8 +9,9 @@ from functools import partial
 from typing import Any, Final
 
 import orjson
-from msgspec import Struct, field
+from msgspec import field
 
+from organism.model.entity import Entity
 from organism.model.events import Content, Event
 from organism.model.redact import Redactor
 from organism.model.run import BLOCKS, faults
@@ -29,7 +30,7 @@ MOST_AHEAD: Final = 32
 """So many entries of a handling may be on their way to the disk."""
 
 
-class SecretFilter(Struct):
+class SecretFilter(Entity):
     """Lets text pass, but no live secret or half of a character (S30): what may become one waits for the rest."""
 
     _redactor: Redactor
@@ -63,7 +64,7 @@ def _has_half(text: str) -> bool:
     return False
 
 
-class Block(Struct, eq=False):
+class Block(Entity):
     """A message or thought that is shown while its text comes."""
 
     _runtime: Runtime
@@ -165,14 +166,18 @@ class Block(Struct, eq=False):
         return decision.add(f"run_{self.kind}_{part}", data, content, message.thread.id)
 
 
-class RunStream(Struct, eq=False):
+class RunStream(Entity):
     """What one attempt at a handling shows."""
 
     _runtime: Runtime
     _message: Message
     _most_bytes: int
-    blocks: dict[tuple[str, str], Block | None] = {}  # the open ones; None if the log holds it whole
-    calls: dict[object, Callable[[], None]] = {}  # model calls whose answers may still come, with what stops them
+    blocks: dict[tuple[str, str], Block | None] = field(
+        default_factory=dict
+    )  # the open ones; None if the log holds it whole
+    calls: dict[object, Callable[[], None]] = field(
+        default_factory=dict
+    )  # model calls whose answers may still come, with what stops them
     stop_reason: str = ""  # why the handler says that the run is over
     _used: Counter[str] = field(default_factory=Counter)
     _ahead: int = 0

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
 from typing import Any, Final
 from uuid import uuid4
 
 import orjson
-from msgspec import Struct
+from msgspec import field
 
 from organism.agents.providers.failures import Failures, server_error
 from organism.model.completion import (
@@ -23,6 +22,7 @@ from organism.model.completion import (
     Usage,
     whole_characters,
 )
+from organism.model.entity import Entity
 
 MOST_TOKENS: Final = 10**12
 MOST_USD: Final = 10**6
@@ -43,7 +43,7 @@ Translate = Callable[[Mapping[str, Any]], Iterable[Mapping[str, Any]]]
 """Gives an event of another API, or its whole answer, as chunks of this one."""
 
 
-class AnswerReader(Struct, eq=False):
+class AnswerReader(Entity):
     """Reads one answer, whole or in events. Each method raises ``ProviderError`` for what it cannot understand."""
 
     failures: Failures
@@ -52,8 +52,8 @@ class AnswerReader(Struct, eq=False):
     prefix: str = "call"  # of the ids of calls that have none
     cost_usd: Decimal | None = None  # what a header says of the cost
     is_finished: bool = False  # the model has said why it stopped: only the usage may follow
-    _calls: list[CallInPieces] = []
-    _by_index: dict[int, CallInPieces] = {}
+    _calls: list[CallInPieces] = field(default_factory=list)
+    _by_index: dict[int, CallInPieces] = field(default_factory=dict)
     _usage: Usage | None = None
     _finish: str = ""
     _has_refused: bool = False
@@ -172,8 +172,7 @@ class AnswerReader(Struct, eq=False):
         return self._calls[-1] if self._calls else None
 
 
-@dataclass(slots=True)
-class CallInPieces:
+class CallInPieces(Entity):
     id: str = ""
     name: str = ""
     pieces: list[str] = field(default_factory=list)

@@ -11,12 +11,13 @@ from contextlib import suppress
 from typing import Any, Final
 
 import orjson
-from msgspec import Struct, field
+from msgspec import field
 
 from organism.errors import HandlingFailed, OrganismError, ThreadKilled
 from organism.log.log import EventFilter, Log
 from organism.model.agent import Answer
 from organism.model.commands import Injected
+from organism.model.entity import Entity
 from organism.model.events import RUN, Event
 from organism.model.ids import CONSOLE
 from organism.model.run import RunEntry
@@ -204,7 +205,7 @@ async def first_entries(entries: AsyncIterator[RunEntry]) -> list[RunEntry]:
     return first
 
 
-class RunStream(Struct, eq=False):
+class RunStream(Entity):
     """A response that goes on until the run is done, the client leaves, or the server stops; the run goes on anyway.
 
     ``heartbeat`` is sent while nothing else is, so that no proxy takes the connection for dead.

@@ -9,8 +9,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import orjson
-from msgspec import Struct
+from msgspec import field
 
+from organism.model.entity import Entity
 from organism.model.run import RunEntry
 
 Part = dict[str, Any]
@@ -21,12 +22,12 @@ _WORDS: Final = {"message": "text", "thought": "reasoning"}
 _FAILED: Final = frozenset({"error", "killed"})
 
 
-class _Block(Struct, eq=False):
+class _Block(Entity):
     """An open block, sent as the part ``name``; ``at`` counts the characters of its text in the run so far."""
 
     _word: str
     _name: str
-    _sent: list[str] = []
+    _sent: list[str] = field(default_factory=list)
     _before: str = ""
     at: int = 0
 
@@ -69,7 +70,7 @@ class _Block(Struct, eq=False):
         return {"type": f"{self._word}-end", "id": self._name}
 
 
-class UiStream(Struct, eq=False):
+class UiStream(Entity):
     """Rewrites one run's entries; ``message_id`` names the message that they make.
 
     A reader of this form stops at the first ``error`` and cannot take text back. So an error is sent only once the run
@@ -79,7 +80,7 @@ class UiStream(Struct, eq=False):
     _message_id: str
     _has_begun: bool = False
     _whole: int = 0
-    _open: dict[tuple[str, str], _Block] = {}
+    _open: dict[tuple[str, str], _Block] = field(default_factory=dict)
     _error: Part | None = None
     _is_last: bool = False
 

@@ -8,9 +8,10 @@ from hashlib import sha256
 from typing import Any, Final
 
 import orjson
-from msgspec import Struct
+from msgspec import field
 
 from organism.errors import LogUnavailable, Stopping
+from organism.model.entity import Entity
 from organism.server import problems
 from organism.server.call import Answer, Call, Route, answer
 from organism.server.contract import Gives, gives
@@ -24,11 +25,11 @@ from organism.server.shapes.words import Object
 HTML: Final = b"text/html; charset=utf-8"
 
 
-class Documents(Struct, eq=False):
+class Documents(Entity):
     """The finished documents of a server, each made when it is first asked for: that takes half a second."""
 
     _routes: Sequence[Route]
-    _made: dict[str, bytes] = {}
+    _made: dict[str, bytes] = field(default_factory=dict)
 
     async def text(self, name: str) -> bytes:
         """A document by its name in ``MAKERS``. It is made in a thread: the loop has agents to serve."""
