@@ -27,6 +27,7 @@ from organism.server.auth import (
     LIFE_SECONDS,
     MAX_OPEN,
     PAGE_LIFE_SECONDS,
+    REMEMBERED,
     Authenticator,
     Tickets,
     Tokens,
@@ -187,6 +188,23 @@ def test_after_ten_failures_in_a_minute_a_prefix_gets_429_from_everywhere() -> N
     assert [fail(at, b"org_%d" % number, f"10.0.0.{number}") for number in range(11)] == [401] * 10 + [429]
     assert fail(at, b"org_web_1", "10.0.0.99") == 401
     assert fail(at, b"org_secret", "10.0.0.1") == 200, "a valid token is never refused for the failures of others"
+
+
+def test_guessed_tickets_count_as_failures_too() -> None:
+    at = door(Turned())
+    for _ in range(10):
+        with pytest.raises(InvalidAuthorization):
+            at.by_ticket("guess", "10.0.0.1")
+    with pytest.raises(TooManyFailures):
+        at.by_ticket("guess", "10.0.0.1")
+
+
+def test_of_too_many_failures_the_oldest_are_forgotten() -> None:
+    at = door(Turned())
+    assert [fail(at, b"first_x") for _ in range(11)] == [401] * 10 + [429]
+    for number in range(REMEMBERED):
+        fail(at, b"%d_x" % number, f"{number}")
+    assert fail(at, b"first_x") == 401
 
 
 async def test_a_guesser_gets_429_with_retry_after_and_the_operator_goes_on(hello: Served) -> None:

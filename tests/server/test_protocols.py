@@ -107,14 +107,14 @@ async def test_a_head_that_is_too_long_is_refused_with_its_limit(connection: Raw
 
 async def test_each_head_is_measured_by_itself_however_it_comes(connection: Raw) -> None:
     large = BODY.replace("Dan", "x" * 2 * HEAD_BYTES)
-    connection.send(WHOLE.replace(str(len(BODY)), str(len(large))).replace(BODY, large) + WHOLE)
-    for piece in WHOLE.replace("Content-Type", f"X-Long: {'x' * (HEAD_BYTES - 1000)}\r\nContent-Type").partition(
-        "-Type"
-    ):
-        connection.send(piece)
-        await connection.writer.drain()
-    for _ in range(3):
+    first = WHOLE.replace(str(len(BODY)), str(len(large))).replace(BODY, large)
+    third = WHOLE.replace("Content-Type", f"X-Long: {'x' * (HEAD_BYTES - 1000)}\r\nContent-Type")
+    begun, part, rest = third.partition("-Type")
+    connection.send(first + WHOLE + begun)  # its head is not whole yet when the others are answered
+    for _ in range(2):
         assert (await connection.answer()).startswith(b"HTTP/1.1 202")
+    connection.send(part + rest)
+    assert (await connection.answer()).startswith(b"HTTP/1.1 202")
 
 
 async def test_the_rest_of_a_body_that_was_answered_is_not_waited_for(impatient: Raw) -> None:

@@ -157,8 +157,10 @@ async def test_a_cut_after_any_frame_loses_nothing_and_the_past_is_pushed_as_it_
         await shared.inject()
         await shared.inject()
         live = logged(await frames.until("thread_updated") + await frames.until("thread_updated"))
-    for at, position in enumerate([start, *(frame["position"] for frame in live[:-1])]):
-        assert await past(shared, f"?since={position}") == live[at:]
+        cuts = [start, *(frame["position"] for frame in live[:-1])]
+        from_window = [await past(shared, f"?since={position}") for position in cuts]
+    from_log = [await past(shared, f"?since={position}") for position in cuts]
+    assert from_window == from_log == [live[at:] for at in range(len(cuts))]
 
 
 @pytest.mark.parametrize("query", ["?since=999999", "?since=0&log=other", "?log=other"])
