@@ -201,6 +201,12 @@ async def test_injections_are_answered_with_their_ids(shared: Served) -> None:
     assert other["code"] == "idempotency_key_reused"
 
 
+async def test_a_token_is_no_idempotency_key(shared: Served) -> None:
+    async with shared.socket() as socket:
+        refused = await Frames(socket).ask("inject", to="greeter", payload={"name": "Dan"}, idempotency_key=TOKEN)
+    assert (refused["code"], refused["param"]) == ("invalid_field", "/idempotency_key")
+
+
 async def test_commands_control_agents_and_threads(hello: Served) -> None:
     async with hello.socket() as socket:
         frames = Frames(socket)

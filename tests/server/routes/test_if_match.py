@@ -142,7 +142,9 @@ async def test_an_act_on_a_thread_is_tagged_by_its_position_and_so_is_its_repeti
     assert (again.headers["etag"], again.content) == (done.headers["etag"], done.content)
 
 
-@pytest.mark.parametrize("path", ["/inject", "/organism/reload", "/organism/stop", "/agents/greeter/pause"])
+@pytest.mark.parametrize(
+    "path", ["/inject", "/organism/pause", "/organism/reload", "/organism/stop", "/agents/greeter/pause"]
+)
 async def test_a_thread_s_tag_is_refused_where_no_thread_is_acted_on(hello: Served, path: str) -> None:
     body = {"to": "greeter", "payload": {"name": "Dan"}} if path == "/inject" else {}
     answer = await hello.call("POST", path, json=body, headers={"If-Match": '"1"'})
