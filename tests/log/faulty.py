@@ -16,7 +16,8 @@ from organism.log.driver import Connection, Parameters, Pysqlite
 class Plan:
     """What goes wrong. ``commits`` counts them; ``opens`` how often a connection was made.
 
-    What follows a failed commit waits for ``renewal``, if there is one.
+    What follows a failed commit waits for ``renewal``, if there is one. ``moves`` counts how often the WAL was moved
+    into the database; another process hinders the first ``busy_moves``.
     """
 
     fail_commits: dict[int, str] = field(default_factory=dict)
@@ -26,6 +27,8 @@ class Plan:
     commits: int = 0
     opens: int = 0
     renewal: threading.Event | None = None
+    moves: int = 0
+    busy_moves: int = 0
 
 
 def failure(code: str) -> Exception:
@@ -44,13 +47,18 @@ class FaultyConnection:
 
     def execute(self, sql: str, parameters: Parameters = (), /) -> Any:
         plan = self._plan
-        writes = sql.startswith(("INSERT INTO commits", "UPDATE meta", "PRAGMA main.wal_checkpoint(RESTART)"))
-        if plan.renewal is not None and sql.startswith("PRAGMA main.wal_checkpoint(RESTART)"):
+        moves = sql.startswith("PRAGMA main.wal_checkpoint(RESTART)")
+        writes = moves or sql.startswith(("INSERT INTO commits", "UPDATE meta"))
+        if plan.renewal is not None and moves:
             plan.renewal.wait()
         if plan.is_broken and writes:
             raise failure(plan.is_broken)
         if plan.is_unreadable and sql.lstrip().startswith(("SELECT", "WITH")):
             raise failure(plan.is_unreadable)
+        if moves and plan.busy_moves:
+            plan.busy_moves -= 1
+            return self._connection.execute("SELECT 1, 0, 0")
+        plan.moves += moves
         if not sql.startswith("INSERT INTO commits"):
             return self._connection.execute(sql, parameters)
         plan.commits += 1

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
+import orjson
 import pytest
 
 from organism.errors import CommitUnknown, Fenced, LogDamaged, LogUnavailable, OrganismError, StalePosition
@@ -113,6 +114,25 @@ async def test_l8_after_an_io_error_every_connection_is_made_anew(log: SqliteLog
     await back
     assert (await log.rows("threads", Query())).count == 1
     assert plan.opens - before == len(("the writer", "the reader", "the loop"))
+
+
+async def test_l8_the_log_comes_back_only_once_the_wal_is_moved_into_the_database(log: SqliteLog, plan: Plan) -> None:
+    back, plan.fail_commits, plan.busy_moves = recovered(log), {1: "SQLITE_IOERR_FSYNC"}, 2
+    with pytest.raises(CommitUnknown):
+        await log.commit(unit("thr-1", created()))
+    await back
+    assert (plan.busy_moves, plan.moves) == (0, 1)
+
+
+async def test_l8_nothing_that_is_remembered_rests_on_a_commit_that_failed(log: SqliteLog, plan: Plan) -> None:
+    await log.commit(unit("thr-1", created()))
+    back, plan.fail_commits = recovered(log), {2: "SQLITE_IOERR"}
+    with pytest.raises(CommitUnknown):
+        await log.commit(unit("thr-1", sent("msg-1")))
+    await back
+    await log.commit(unit("thr-1", sent("msg-2")))
+    assert orjson.loads(await log.row("threads", "thr-1") or b"") == {"id": "thr-1", "first": 1, "sent": 1, "last": 2}
+    assert await log.type_spans(["message_sent"], 0, 9, 9) == [0]
 
 
 async def test_l8_a_commit_that_turns_out_to_be_written_reaches_who_follows(log: SqliteLog, plan: Plan) -> None:

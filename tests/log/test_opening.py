@@ -11,9 +11,10 @@ from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
+import orjson
 import pytest
 
-from organism.errors import LogDamaged, LogHeld, OrganismError
+from organism.errors import LogDamaged, LogHeld, OrganismError, StalePosition
 from organism.log.driver import Pysqlite
 from organism.log.log import Query, ReadModel, fold_each
 from organism.log.place import Place
@@ -215,6 +216,18 @@ async def test_a_death_at_any_write_of_a_new_log_leaves_one_that_opens(
     again = await open_durable(tmp_path / "log")
     await again.commit(unit("thr-1", created()))
     await again.close()
+
+
+async def test_l3_a_stream_and_its_row_go_on_after_a_stop(tmp_path: Path) -> None:
+    log = await open_durable(tmp_path / "log")
+    await log.commit(unit("thr-1", created(), sent("msg-1")))
+    await log.close()
+    log = await open_durable(tmp_path / "log")
+    with pytest.raises(StalePosition):
+        log.append(unit("thr-1", sent("msg-2"), expect={"thr-1": 0}))
+    await log.commit(unit("thr-1", sent("msg-2"), expect={"thr-1": 2}))
+    assert orjson.loads(await log.row("threads", "thr-1") or b"") == {"id": "thr-1", "first": 1, "sent": 2, "last": 3}
+    await log.close()
 
 
 async def test_a_log_keeps_its_timeline_and_its_last_time(tmp_path: Path) -> None:

@@ -227,6 +227,20 @@ async def test_what_was_tampered_with_is_named_by_verify_and_refused_at_the_star
     assert contents(place_in(data)) == before
 
 
+async def test_a_log_that_went_another_way_since_a_copy_is_not_taken_for_this_one(data: Path, tmp_path: Path) -> None:
+    shutil.copytree(data, tmp_path / "copy")
+    for root, messages in ((data, ["msg-5"]), (tmp_path / "copy", ["msg-6", "msg-7"])):
+        log = await open_tenant(root, "default")
+        for message in messages:
+            await log.commit(unit("thr-1", sent(message)))
+        await log.close()
+    shutil.copy(place_in(tmp_path / "copy") / "log.sqlite", place_in(data) / "log.sqlite")
+    found = verify_directory(place_in(data), None, "default")
+    assert ["the anchor names another commit here" in damage for damage in found.damage] == [True]
+    with pytest.raises(LogDamaged, match="the log was exchanged"):
+        await open_tenant(data, "default")
+
+
 def contents(place: Path) -> dict[str, bytes]:
     """The files that must not be written over."""
     return {path.name: path.read_bytes() for path in place.iterdir() if path.is_file() and path.name in TRUSTED}
