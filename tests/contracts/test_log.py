@@ -353,6 +353,12 @@ async def test_l4_what_is_rare_in_a_long_stream_is_found_wherever_it_stands(log:
     assert [event.position for event in await log.read(0, None, rare, 1, reverse=True)] == [head]
 
 
+async def test_l4_the_last_event_that_is_not_after_a_time_is_found(log: Log) -> None:
+    for at in (10, 20, 20, 30):
+        await log.commit(unit("thr-1", created(), created(), at=at))
+    assert (log.last_at, [await log.position_at(at) for at in (9, 10, 19, 20, 29, 30)]) == (30, [0, 2, 2, 6, 6, 8])
+
+
 async def test_l4_content_comes_with_the_event_when_it_is_wanted(filled: Log) -> None:
     without, with_it = await filled.read(), await filled.read(wanted=EventFilter(content=True))
     assert [event.content for event in without] == [None] * 5

@@ -96,3 +96,27 @@ async def test_a_turn_that_dies_in_a_model_call_makes_that_call_again_and_no_oth
         assert without_ids(await run_of(o, injected.message_id)) == wanted
         assert play(o)["TRACE"] == ["slow", "three"]
     assert [len(messages) for messages in thinker.models.calls] == [5, 8, 10]
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("events", range(2, 32, 3))
+async def test_a_turn_that_dies_after_any_event_comes_to_the_same_and_asks_for_no_recorded_answer(
+    world: MakeWorld, events: int
+) -> None:
+    thinker = thinking(world, LISTENERS, *SCRIPT, source=SOURCE)
+    wanted = await of_one_life(thinker)
+    async with thinker.running() as o:
+        open_gate(o, "slow")
+        injected = await o.inject("thinker", {"message": "Go."})
+        async for _ in o.log.follow(injected.position + events - 1):
+            break
+        await o.crash()
+    async with thinker.running() as o:
+        open_gate(o, "slow")
+        assert await o.tenant.ended(injected.thread_id, 10)
+        assert without_ids(await run_of(o, injected.message_id)) == wanted
+        assert [reply["text"] for reply in await o.replies(injected.thread_id)] == ["Done."]
+        born = (await o.events("organism_started"))[-1].position
+        recorded = [event for event in await o.events("step_recorded") if event.data["kind"] == "complete"]
+        assert len(thinker.models.calls) == sum(event.position > born for event in recorded)
+    assert len({event.data["step"] for event in recorded}) == len(recorded) == len(SCRIPT)

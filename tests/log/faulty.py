@@ -24,6 +24,7 @@ class Plan:
     is_written_first: bool = False
     is_broken: str = ""
     is_unreadable: str = ""
+    fail_checkpoint: str = ""
     commits: int = 0
     opens: int = 0
     renewal: threading.Event | None = None
@@ -51,6 +52,9 @@ class FaultyConnection:
         writes = moves or sql.startswith(("INSERT INTO commits", "UPDATE meta"))
         if plan.renewal is not None and moves:
             plan.renewal.wait()
+        if plan.fail_checkpoint and sql.startswith("PRAGMA main.wal_checkpoint(PASSIVE)"):
+            code, plan.fail_checkpoint = plan.fail_checkpoint, ""
+            raise failure(code)
         if plan.is_broken and writes:
             raise failure(plan.is_broken)
         if plan.is_unreadable and sql.lstrip().startswith(("SELECT", "WITH")):

@@ -10,10 +10,11 @@ import orjson
 import pytest
 
 from organism.errors import CommitUnknown, Fenced, LogDamaged, LogUnavailable, OrganismError, StalePosition
+from organism.log.disk import IDLE_WAL_BYTES
 from organism.log.log import Query, ReadModel, Row, fold_each
 from organism.log.sqlite import SqliteLog
 from organism.model.events import Event, Unit
-from tests.log.engines import MESSAGES, THREADS, as_tuples, created, found_out, open_durable, sent, turn, unit
+from tests.log.engines import THREADS, as_tuples, created, found_out, open_durable, sent, turn, unit
 from tests.log.faulty import FaultyDriver, Plan
 
 
@@ -122,6 +123,14 @@ async def test_l8_the_log_comes_back_only_once_the_wal_is_moved_into_the_databas
         await log.commit(unit("thr-1", created()))
     await back
     assert (plan.busy_moves, plan.moves) == (0, 1)
+
+
+async def test_l8_a_checkpoint_that_breaks_has_the_disk_read_again(log: SqliteLog, plan: Plan) -> None:
+    back, plan.fail_checkpoint = recovered(log), "SQLITE_IOERR_FSYNC"
+    await log.commit(unit("thr-1", sent("msg-1", "x" * (IDLE_WAL_BYTES + 1))))
+    async with asyncio.timeout(30):
+        assert await back == 1
+    assert plan.moves == 1
 
 
 async def test_l8_nothing_that_is_remembered_rests_on_a_commit_that_failed(log: SqliteLog, plan: Plan) -> None:
@@ -241,8 +250,10 @@ async def test_a_log_closes_while_its_disk_is_broken(tmp_path: Path) -> None:
 
 
 async def test_a_read_model_that_falls_shows_nothing_half_made_and_stops_nobody(tmp_path: Path) -> None:
+    unfit = {"msg-2"}
+
     def fall(key: str, row: Row | None, event: Event) -> Row:
-        if event.data["message"] == "msg-2":
+        if event.data["message"] in unfit:
             raise RuntimeError("the model's fault")
         return {"id": key, "position": event.position}
 
@@ -258,6 +269,7 @@ async def test_a_read_model_that_falls_shows_nothing_half_made_and_stops_nobody(
         await log.rows("messages", Query())
     assert [event.position for event in await log.read()] == [1, 2, 3]
     await log.close()
-    log = await open_durable(tmp_path / "log", models=(THREADS, MESSAGES))
+    unfit.clear()
+    log = await open_durable(tmp_path / "log", models=(THREADS, broken))
     assert (await log.rows("messages", Query())).count == 2
     await log.close()

@@ -241,6 +241,14 @@ async def test_a_log_that_went_another_way_since_a_copy_is_not_taken_for_this_on
         await open_tenant(data, "default")
 
 
+async def test_a_log_of_an_earlier_life_is_not_taken_for_this_one(data: Path, tmp_path: Path) -> None:
+    shutil.copy(place_in(data) / "log.sqlite", tmp_path / "before")
+    await (await open_tenant(data, "default")).close()
+    shutil.copy(tmp_path / "before", place_in(data) / "log.sqlite")
+    with pytest.raises(LogDamaged, match="is not the one that the anchor knows"):
+        await open_tenant(data, "default")
+
+
 def contents(place: Path) -> dict[str, bytes]:
     """The files that must not be written over."""
     return {path.name: path.read_bytes() for path in place.iterdir() if path.is_file() and path.name in TRUSTED}
