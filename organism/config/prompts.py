@@ -81,7 +81,8 @@ def read_prompt(text: str, name: str, version: str) -> PromptConfig:
 
 
 def with_enums(schema: Mapping[str, Any], enums: Mapping[str, list[str]]) -> dict[str, Any]:
-    """The schema in which each field that ``enums`` alone bounds is bounded too."""
+    """What answers are held to: the schema with fields that ``enums`` alone bounds bounded too, without its notes."""
+    schema = _without_notes(schema)
     properties = {**schema.get("properties", {})}
     for name, allowed in enums.items():
         if name in properties and _enum_of(properties[name]) is None:
@@ -90,6 +91,16 @@ def with_enums(schema: Mapping[str, Any], enums: Mapping[str, list[str]]) -> dic
             bound = {"items": {**field.get("items", {}), "enum": allowed}} if is_list else {"enum": allowed}
             properties[name] = {**field, **bound}
     return {**schema, "properties": properties}
+
+
+def _without_notes(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """The schema without the words that only describe: another draft or format must not change what is checked."""
+    bare = {word: value for word, value in schema.items() if word not in _NOTES}
+    if "properties" in bare:
+        bare["properties"] = {name: _without_notes(each) for name, each in bare["properties"].items()}
+    if "items" in bare:
+        bare["items"] = _without_notes(bare["items"])
+    return bare
 
 
 def filled(value: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
@@ -169,6 +180,7 @@ _SCHEMA: Final = {"$ref": "#/$defs/schema"}
 _COUNT: Final = {"type": "integer", "minimum": 0}
 _NUMBER: Final = {"type": "number"}
 _TRUTH: Final = {"type": "boolean"}
+_NOTES: Final = ("$schema", "$id", "$comment", "title", "description", "examples", "format")
 _DIFFERENT: Final = {"type": "array", "minItems": 1, "uniqueItems": True}
 _ONE_TYPE: Final = {"enum": [*TYPES]}
 _FILE: Final = {
@@ -203,12 +215,12 @@ _FILE: Final = {
                 "type": "object",
                 "additionalProperties": False,
                 "properties": {
-                    **dict.fromkeys(("$schema", "$id", "$comment", "title", "description", "examples", "format"), True),
+                    **dict.fromkeys(_NOTES, True),
                     "type": {"if": {"type": "array"}, "then": {**_DIFFERENT, "items": _ONE_TYPE}, "else": _ONE_TYPE},
                     "enum": _DIFFERENT,
                     "const": True,
                     "properties": {"type": "object", "additionalProperties": _SCHEMA},
-                    "required": {"type": "array", "items": {"type": "string"}},
+                    "required": {"type": "array", "items": {"type": "string"}, "uniqueItems": True},
                     "additionalProperties": _TRUTH,
                     "items": _SCHEMA,
                     "uniqueItems": _TRUTH,

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from organism.config.prompts import BadPrompt, read_prompt
-from tests.agents.stack import a2
+from tests.agents.stack import a2, prompt_of
 
 GONE = object()
 
@@ -134,6 +134,19 @@ def test_null_may_be_chosen_where_the_schema_takes_it() -> None:
     plain = changed("/output_schema/properties/tone", {"type": ["string", "null"], "enum": ["direct", None]})
     plain["enums"]["tone"] = ["direct"]
     assert read_prompt(json.dumps(plain), "A2", "v1").enums["tone"] == ["direct"]
+
+
+def test_notes_of_a_schema_change_nothing_of_what_is_checked() -> None:
+    noted = {
+        "type": "string", "$schema": "http://elsewhere.example/x", "$id": 5, "format": "date", "$comment": 1,
+        "title": 2, "description": 3, "examples": 4,
+    }  # fmt: skip
+    plain = changed("/output_schema/properties/note", noted)
+    plain["output_schema"]["$schema"] = "http://json-schema.org/draft-07/schema#"
+    plain["defaults"]["note"] = "no date"
+    answer = {"system": "Friend", "audience": "Self", "tone": "formal", "response_depth": "short", "confidence": "low"}
+    assert prompt_of(plain).parse_and_validate(answer) == {**answer, "note": "no date"}
+    assert faults(changed("/output_schema/required", ["tone", "tone"])).keys() == {"/output_schema/required"}
 
 
 def test_a_chooser_has_something_to_choose_from() -> None:
