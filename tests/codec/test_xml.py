@@ -162,6 +162,15 @@ def test_two_thousand_elements_pass_and_more_do_not(codec: Codec) -> None:
     assert len(codec.from_xml(items(19_000), Terms(elements=20_000)).item) == 19_000
 
 
+def test_the_bytes_of_a_payload_are_counted_to_the_last(codec: Codec) -> None:
+    limit = Terms(payload_bytes=1000)
+    letters = 1000 - len(b"<Note><text></text></Note>")
+    fits = b"<Note><text>" + b"x" * letters + b"</text></Note>"
+    assert codec.from_xml(fits, limit) == Note("x" * letters)
+    with pytest.raises(PayloadOverLimit, match="expected at most 1,000 bytes of XML, came 1,001"):
+        codec.from_xml(fits.replace(b"x", b"xx", 1), limit)
+
+
 @pytest.mark.parametrize(
     ("document", "words"),
     [

@@ -18,7 +18,9 @@ ASKED = {
     "https://example.org:443/a": "https://example.org/a",
     "http://example.org:80/a": "http://example.org/a",
     "https://example.org?q=1": "https://example.org/?q=1",
+    "https://example.org#frag": "https://example.org/",
     "https://example.org/a#@10.0.0.1/": "https://example.org/a",
+    "https://example.org/#https://10.0.0.1/": "https://example.org/",
     "https://example.org/?u=http://10.0.0.1/@x": "https://example.org/?u=http://10.0.0.1/@x",
     "https://example.org/a@b:c": "https://example.org/a@b:c",
     "https://example.org//10.0.0.1/": "https://example.org//10.0.0.1/",
@@ -27,6 +29,7 @@ ASKED = {
     "https://example.org/ä?ö=ü": "https://example.org/%C3%A4?%C3%B6=%C3%BC",
     'https://example.org/a|b^c`{d}"<e>': "https://example.org/a%7Cb%5Ec%60%7Bd%7D%22%3Ce%3E",
     "https://exämple.org/": "https://xn--exmple-cua.org/",
+    "https://EXÄMPLE.org/": "https://xn--exmple-cua.org/",
     "https://xn--exmple-cua.org/": "https://xn--exmple-cua.org/",
     "https://example\u3002org/": "https://example.org/",  # an ideographic full stop
     "https://example\uff0eorg/": "https://example.org/",  # a full-width full stop
@@ -35,6 +38,7 @@ ASKED = {
     "https://8.8.8.8/": "https://8.8.8.8/",
     "https://\uff18.\uff18.\uff18.\uff18/": "https://8.8.8.8/",  # full-width digits
     "https://[2606:4700:0::1]/": "https://[2606:4700::1]/",
+    "https://[2606:4700:0:0:0:0:0:1]:443/": "https://[2606:4700::1]/",
 }
 """URLs in another form than their one form, and where they lead: to a host of the list, whatever stands behind it."""
 
@@ -55,15 +59,18 @@ NOT_LISTED = (
     "https://[::1]/",
     "https://[::]/",
     "https://[::ffff:127.0.0.1]/",
+    "https://[::ffff:7f00:1]/",
     "https://[::ffff:8.8.8.8]/",
     "https://[64:ff9b::7f00:1]/",
     "https://[2002:7f00:1::]/",
     "https://[fe80::1]/",
     "https://localhost/",
+    "https://localhost.localdomain/",
     "https://example/",
     "https://\u0435xample.org/",  # a Cyrillic letter
     "https://127.0.0.1.nip.io/",
     "https://\uff11\uff12\uff17.\uff10.\uff10.\uff11/",
+    "https://127\u30020\u30020\u30021/",
     "https://\u2460\u2461\u2466.\u24ea.\u24ea.\u2460/",
 )
 """URLs that can be read, and lead to a host that is not in the list."""
@@ -87,7 +94,12 @@ REFUSED = (
     "https://[fe80::1%25eth0]/", "https://[::1]evil.example/", "https://[example.org]/", "https://[127.0.0.1]/",
     "https://[v1.fe80::a]/", "https://example..org/", "https://-example.org/", "https://exam_ple-.org/",
     "https://*.example.net/", "https://exa\u200bmple.org:443@x/", "https://ex\u202eample.org/",
-    "https://" + "a." * 130 + "org/", "https://" + "a" * 64 + ".org/", "https://example.org/" + "a" * 2048,
+    "https://?q", "https://#f", "javascript:alert(1)", "dict://example.org:11211/stat", "ldap://example.org/",
+    "https://user:word@example.org/", "https://@example.org/", "https://example.org:65536/", "https://example.org:-1/",
+    "https://example.org:https/", "https://017700000001/", "https://127.0.1/", "https://127.0.0.0x1/", "https://0/",
+    "https://0x/", "https://::1]/", "https://[::1]]/", "https://[fe80::1%eth0]/", "https://[::ffff:127.0.0.1.evil]/",
+    "https://.example.org/", "https://example.org../", "https://" + "a." * 130 + "org/",
+    "https://" + "a" * 64 + ".org/", "https://example.org/" + "a" * 2048,
 )  # fmt: skip
 
 
@@ -108,6 +120,23 @@ def test_a_url_of_another_host_is_not_allowed_however_like_it_looks(url: str) ->
 def test_what_could_be_read_in_two_ways_is_refused(url: str) -> None:
     with pytest.raises(Refused):
         target_of(url)
+
+
+@pytest.mark.parametrize(
+    ("url", "expected"),
+    [
+        ("ftp://x", "a URL begins with https:// or http://, then comes a host"),
+        ("https://u@x/", "no user and no password stand in a URL"),
+        ("https://x:0/", "a port is a number from 1 to 65535"),
+        ("https://1.2.3/", "'1.2.3' is no host: a name, four numbers such as 8.8.8.8, or an IPv6 address in brackets"),
+        ("https://a b/", "a URL has no spaces, control characters or backslashes; write them as %20 and so on"),
+        ("https://x:y/", "'x:y' is no host, with a port or without"),
+    ],
+)
+def test_a_refusal_says_what_was_expected(url: str, expected: str) -> None:
+    with pytest.raises(Refused) as refused:
+        target_of(url)
+    assert str(refused.value) == expected
 
 
 HERE = Target("https", "example.org", 443, "/a/b?c")
@@ -134,7 +163,7 @@ def test_a_redirect_is_read_from_where_it_stands(location: str, url: str) -> Non
     "location",
     [
         "http://example.org/", "ftp://example.org/", "file:///etc/passwd", "data:text/plain,x",
-        "https://user@example.org/", "https://example.org\\@evil.example/", "/a\r\nSet-Cookie: x", "//",
+        "https://user@example.org/", "https://example.org\\@evil.example/", "/a\r\nSet-Cookie: x", "/a\tb", "//",
         "///example.org/", "https:///example.org/", "//user@evil.example/", "https://2130706433/",
     ],
 )  # fmt: skip
