@@ -66,11 +66,11 @@ class FaultyConnection:
         if not sql.startswith("INSERT INTO commits"):
             return self._connection.execute(sql, parameters)
         plan.commits += 1
-        code = plan.fail_commits.get(plan.commits)
-        if code is None or plan.is_written_first:
+        failing = plan.fail_commits.get(plan.commits)
+        if failing is None or plan.is_written_first:
             self._connection.execute(sql, parameters)
-        if code is not None:
-            raise failure(code)
+        if failing is not None:
+            raise failure(failing)
         return None
 
     def set_progress_handler(self, handler: Callable[[], bool] | None, steps: int, /) -> None:
