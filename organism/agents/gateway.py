@@ -20,7 +20,7 @@ from organism.agents.roster import Roster, Served, connected
 from organism.config.settings import Budget, Listener, Price
 from organism.config.tokens import TenantEntry, budget_of_tenant, holder
 from organism.model.completion import CompleteError, ModelRequest
-from organism.model.entity import Entity
+from organism.events.entity import Entity
 from organism.model.money import NOTHING
 from organism.model.principal import Principal
 from organism.model.redact import Redactor

@@ -16,7 +16,7 @@ from organism.agents.written_calls import written_calls
 from organism.codec import Codec, Terms, UnknownPayload, repair_json, repair_text
 from organism.errors import InvalidPayload
 from organism.model.completion import Completion, ToolCall
-from organism.model.entity import Entity
+from organism.events.entity import Entity
 
 MOST_ID_CHARS: Final = 64
 _SPACE: Final = re.compile(r"\s+")

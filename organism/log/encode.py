@@ -1,13 +1,8 @@
-"""Units and contents as they are stored, and back; and the chain that protects them.
+"""Contents as they are stored, and the chain that protects them and their units.
 
-A unit is one row of JSON: ``[first, version, at, thread, cause, correlation, actor, [[type, data], …]]``. The first
-position stands in the row itself, so that its digest also covers where it lies. The actor is ``[tenant, user, request
-id]`` or null. An event of another thread than the unit's, or with another cause or correlation, is ``[type, data,
-thread, cause, correlation]``.
-
-Content is a row beside it, sealed by a digest in its event that covers the text and its owner. It is empty only where
-the chain says so: the row then names the position of a ``content_erased`` event, which comes after its own event and
-names the same owner.
+Content is a row beside its unit, sealed by a digest that the unit names, which covers the text and its owner. It is
+empty only where the chain says so: the row then names the position of a ``ContentErased``, which comes after its own
+event and names the same owner.
 
 The chain: a commit's hash is HMAC-SHA-256(key, previous hash ‖ first position ‖ digests of its units in order), so a
 changed, missing or swapped unit is found without trusting the database, and nobody without the key can write a log that
@@ -19,37 +14,28 @@ tenant's directory does not verify there.
 from __future__ import annotations
 
 import hmac
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from hashlib import sha256
-from types import MappingProxyType
 from typing import Any, Final
 
 import orjson
 
 from organism.errors import ContentDamaged, LogDamaged
-from organism.model.events import ORGANISM_STREAM, SCHEMA_VERSION, Actor, Content, Event, Unit
+from organism.events.record import ORGANISM_STREAM, Content, Record, Unit
+from organism.events.stored import VERSION, Placed, Seal, StoredUnit, decode_unit, encode_unit
+from organism.events.vocabulary import ContentErased, Event
 
 GENESIS: Final = bytes(32)  # The hash before the first commit
 DIGEST_BYTES: Final = 32
 SALT_BYTES: Final = 16
 
 RandomBytes = Callable[[int], bytes]  # `os.urandom`, but in tests
-UNIT_FIELDS: Final = 8
-SHARED_FIELDS: Final = 2  # of an event that shares all else with its unit
-SEAL: Final = "content"  # The field of an event's data that holds the digest of its content
-OWNER: Final = "content_owner"  # The field that names the content's owner, where it is not the event's thread
 REMEDY: Final = "Run `organism log verify --data DIR` to see how far it is whole, then restore a backup."
 SealedContent = tuple[int, str, bytes, bytes, bytes]  # Position, owner, salt, JSON, XML
 ContentRow = Sequence[Any]  # Owner, salt, JSON, XML, and the position of the event that says it was erased, else None
-EventAt = Callable[[int], Event | None]
-"""The event at a position, checked against its unit's digest; None if there is none."""
-ERASURE: Final = "content_erased"  # The event that says whose content was erased, by its field `owner`
+RecordAt = Callable[[int], Record[Event] | None]
+"""The record at a position, checked against its unit's digest; None if there is none."""
 MISSING: Final = "is missing, and no event says that it was erased"
-
-Data = dict[str, Any]
-UpcastSteps = Mapping[int, Mapping[str, Callable[[Data], Data]]]
-"""``steps[n]`` lifts each type's data from version n to n + 1; a type that is not named there did not change."""
-STEPS: Final[UpcastSteps] = MappingProxyType({})  # Version 1 is the first: there is nothing to lift yet
 
 
 def chain_key(secret: bytes, tenant: str) -> bytes:
@@ -96,60 +82,45 @@ class Salts:
         return self._block[at : self._at]
 
 
-def lift(version: int, kind: str, data: Data, steps: UpcastSteps = STEPS, present: int = SCHEMA_VERSION) -> Data:
-    """Data written by an older version, as it would be written today. Raises ``LogDamaged`` for a newer one's."""
-    if version > present:
-        raise LogDamaged(
-            f"The log holds events of version {version}, this program knows them up to {present}: "
-            "run the newer program that wrote them."
-        )
-    for number in range(version, present):
-        step = steps.get(number, {}).get(kind)
-        data = data if step is None else step(data)
-    return data
-
-
 def encode(unit: Unit, first: int, salts: Salts) -> tuple[bytes, list[SealedContent], dict[str, int]]:
-    """Give the unit's events their positions and what they share with it, and seal their contents, in one walk.
+    """Give the unit's records their positions and what they share with it, and seal their contents, in one walk.
 
     Returns the row, the contents, and each stream that the unit touches with the position of its last event there.
+    Raises ``TypeError`` or ``ValueError`` for what is no JSON.
     """
     thread, cause, correlation = unit.thread_id, unit.cause, unit.correlation
     contents: list[SealedContent] = []
-    listed: list[tuple[Any, ...]] = []
+    events: list[Event] = []
+    seals: list[Seal] = []
+    placed: list[Placed] = []
     streams: dict[str, int] = {}
-    position = first
-    for event in unit.events:
-        if not event.at:
-            _share(unit, event)
-        event.position = position
-        own_thread = event.thread
-        content = event.content
+    for index, record in enumerate(unit.records):
+        if not record.at:
+            _share(unit, record)
+        position = record.position = first + index
+        own_thread = record.thread
+        content = record.content
         if content is not None:
             json, xml, salt = content.json, content.xml, salts.next()
             owner = content.owner
-            event.data[SEAL] = seal(owner, salt, json, xml)
-            if owner != (own_thread or ORGANISM_STREAM):
-                event.data[OWNER] = owner
+            record.digest = seal(owner, salt, json, xml)
+            record.content_owner = owner if owner != (own_thread or ORGANISM_STREAM) else None
+            seals.append(Seal(index, record.digest, record.content_owner))
             contents.append((position, owner, salt, json, xml))
-        if own_thread is thread and event.cause is cause and event.correlation is correlation:
-            listed.append((event.type, event.data))
-        else:
-            listed.append((event.type, event.data, own_thread, event.cause, event.correlation))
+        if own_thread is not thread or record.cause is not cause or record.correlation is not correlation:
+            placed.append(Placed(index, own_thread, record.cause, record.correlation))
+        events.append(record.event)
         streams[own_thread or ORGANISM_STREAM] = position
-        position += 1
-    actor = unit.actor
-    who = None if actor is None else (actor.tenant, actor.user, actor.request_id, actor.principal)
-    body = orjson.dumps((first, SCHEMA_VERSION, unit.at, thread, cause, correlation, who, listed))
-    return body, contents, streams
+    row = StoredUnit(first, VERSION, unit.at, thread, cause, correlation, unit.actor, events, seals, placed)
+    return encode_unit(row), contents, streams
 
 
-def _share(unit: Unit, event: Event) -> None:
-    """The event was made without its unit: give it what it does not say itself."""
-    event.at, event.actor = unit.at, unit.actor
-    event.thread = event.thread or unit.thread_id
-    event.cause = event.cause or unit.cause
-    event.correlation = event.correlation or unit.correlation
+def _share(unit: Unit, record: Record[Event]) -> None:
+    """The record was made without its unit: give it what it does not say itself."""
+    record.at, record.actor = unit.at, unit.actor
+    record.thread = record.thread or unit.thread_id
+    record.cause = record.cause or unit.cause
+    record.correlation = record.correlation or unit.correlation
 
 
 def hold_order(after: int, rows: Sequence[Sequence[Any]]) -> None:
@@ -164,47 +135,24 @@ def check(first: int, sealed: Any, body: Any) -> None:
         raise LogDamaged(f"The unit at position {first} does not fit its digest: it was changed. {REMEDY}")
 
 
-def parse(first: int, sealed: Any, body: Any) -> list[Any]:
-    """The row's fields, once its digest was found right; raises ``LogDamaged`` with the position."""
+def parse(first: int, sealed: Any, body: Any) -> StoredUnit:
+    """The row, once its digest was found right; raises ``LogDamaged`` with the position."""
     check(first, sealed, body)
     try:
-        fields: list[Any] = orjson.loads(body)
-    except ValueError:
-        fields = []
-    if not isinstance(fields, list) or len(fields) != UNIT_FIELDS:
-        raise LogDamaged(f"The unit at position {first} cannot be read: it was changed. {REMEDY}")
-    if fields[0] != first:
-        raise LogDamaged(f"The unit at position {first} was written for position {fields[0]}: it was moved. {REMEDY}")
-    return fields
+        unit = decode_unit(body)
+    except (ValueError, IndexError) as error:
+        raise LogDamaged(f"The unit at position {first} cannot be read: it was changed. {REMEDY}") from error
+    if unit.first != first:
+        raise LogDamaged(f"The unit at position {first} was written for position {unit.first}: it was moved. {REMEDY}")
+    return unit
 
 
-def decode(fields: Sequence[Any]) -> list[Event]:
-    """The events of one parsed row, lifted to the present version, without content."""
-    position, version, at, thread, cause, correlation, who, listed = fields
-    actor = None if who is None else Actor(*who)
-    is_present = version == SCHEMA_VERSION
-    events: list[Event] = []
-    for own in listed:
-        kind, data = own[0], own[1]
-        event = Event(kind, data if is_present else lift(version, kind, data))
-        event.position = position
-        event.at = at
-        event.actor = actor
-        if len(own) == SHARED_FIELDS:
-            event.thread, event.cause, event.correlation = thread, cause, correlation
-        else:
-            event.thread, event.cause, event.correlation = own[2], own[3], own[4]
-        events.append(event)
-        position += 1
-    return events
+def heads_of(records: Iterable[Record[Event]]) -> dict[str, int]:
+    """Each stream that the records touch, with the position of its last one among them."""
+    return {record.stream: record.position for record in records}
 
 
-def heads_of(events: Iterable[Event]) -> dict[str, int]:
-    """Each stream that the events touch, with the position of its last event among them."""
-    return {event.thread or ORGANISM_STREAM: event.position for event in events}
-
-
-def fault(position: int, sealed: Any, row: ContentRow, event_at: EventAt) -> str | None:
+def fault(position: int, sealed: Any, row: ContentRow, record_at: RecordAt) -> str | None:
     """Why a row is not the content of the event at ``position``; None if it is, or was erased."""
     owner, salt, json, xml, erased_at = row
     if not (isinstance(salt, bytes) and isinstance(json, bytes) and isinstance(xml, bytes)):
@@ -213,22 +161,22 @@ def fault(position: int, sealed: Any, row: ContentRow, event_at: EventAt) -> str
         return None
     if salt or json or xml:
         return "does not fit its digest, it was changed"
-    if not isinstance(erased_at, int) or not _was_erased(position, owner, erased_at, event_at):
+    if not isinstance(erased_at, int) or not _was_erased(position, owner, erased_at, record_at):
         return "is empty, and no event says that it was erased"
     return None
 
 
-def _was_erased(position: int, owner: str, erased_at: int, event_at: EventAt) -> bool:
-    event, erasure = event_at(position), event_at(erased_at)
-    if event is None or erasure is None:
+def _was_erased(position: int, owner: str, erased_at: int, record_at: RecordAt) -> bool:
+    record, erasure = record_at(position), record_at(erased_at)
+    if record is None or erasure is None or erased_at <= position:
         return False
-    is_owner = owner == event.data.get(OWNER, event.thread or ORGANISM_STREAM)
-    return is_owner and erased_at > position and erasure.type == ERASURE and erasure.data.get("owner") == owner
+    is_owner = owner == (record.content_owner or record.stream)
+    return is_owner and isinstance(erasure.event, ContentErased) and erasure.event.owner == owner
 
 
-def content_of(position: int, sealed: str, row: ContentRow | None, event_at: EventAt) -> Content:
+def content_of(position: int, sealed: str, row: ContentRow | None, record_at: RecordAt) -> Content:
     """The content at a position; raises ``ContentDamaged`` if it is not there as it was written, nor erased."""
-    said = MISSING if row is None else fault(position, sealed, row, event_at)
+    said = MISSING if row is None else fault(position, sealed, row, record_at)
     if row is None or said is not None:
         raise ContentDamaged(f"The content at position {position} {said}. {REMEDY}")
     owner, salt, json, xml, _ = row

@@ -21,7 +21,8 @@ from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequen
 from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
-from organism.model.events import ORGANISM_STREAM, Event, Unit
+from organism.events.record import Record, Unit
+from organism.events.vocabulary import Event
 from organism.model.redact import Redactor
 from organism.model.times import iso
 
@@ -29,10 +30,11 @@ Row = dict[str, Any]
 """A read model's row: JSON-able fields; those that begin with ``_`` are the fold's own and never leave the engine."""
 ColumnRow = tuple[Any, ...]
 """A row of a model that says how it is ``shown``: its key, then the values of the declared columns."""
-Fold = Callable[[dict[str, Any], Sequence[Event]], None]
-"""Changes rows as the events of a unit say. ``rows[key]`` is the row before, or None for one that is not there; it may
+Fold = Callable[[dict[str, Any], Sequence[Record[Event]]], None]
+"""Changes rows as the records of a unit say. ``rows[key]`` is the row before, or None for one that is not there; it may
 be changed in place or set. Rows of a model that is ``shown`` are only set, to a ``ColumnRow``."""
-Keys = Callable[[Event], Sequence[str]]  # The keys of the rows that an event touches
+Keys = Callable[[Record[Any]], Sequence[str]]  # The keys of the rows that an event touches
+Types = Collection[type[Event]]
 KEY: Final = "key"  # The column of `Shown` that is the row's key
 CHANGED: Final = "changed"  # `Query.order_by` for rows in the order of their last change
 SPAN_EVENTS: Final = 1024  # the index of types says which types a span of positions holds
@@ -43,13 +45,14 @@ def span_of(position: int) -> int:
     return (position - 1) // SPAN_EVENTS
 
 
-def fold_each(keys: Mapping[str, Keys], apply: Callable[[str, Row | None, Event], Row | None]) -> Fold:
+def fold_each(keys: Mapping[type[Event], Keys], apply: Callable[[str, Row | None, Record[Any]], Row | None]) -> Fold:
     """The fold that goes event by event: ``apply`` gives the row after an event, None if there is none any more."""
 
-    def fold(rows: dict[str, Any], events: Sequence[Event]) -> None:
-        for event in events:
-            for key in keys[event.type](event) if event.type in keys else ():
-                rows[key] = apply(key, rows[key], event)
+    def fold(rows: dict[str, Any], records: Sequence[Record[Event]]) -> None:
+        for record in records:
+            keys_of = keys.get(type(record.event))
+            for key in keys_of(record) if keys_of is not None else ():
+                rows[key] = apply(key, rows[key], record)
 
     return fold
 
@@ -77,7 +80,7 @@ class ReadModel:
 
     name: str
     version: int
-    types: Collection[str]
+    types: Types
     fold: Fold
     columns: Mapping[str, str] = field(default_factory=dict)
     indexes: tuple[tuple[str, ...], ...] = ()
@@ -156,16 +159,16 @@ class EventFilter:
     """Which events a read wants. Empty tuples want all. ``content`` loads each event's content too."""
 
     threads: tuple[str, ...] = ()
-    types: tuple[str, ...] = ()
+    types: tuple[type[Event], ...] = ()
     content: bool = False
 
 
-def wants(wanted: EventFilter) -> Callable[[Event], bool]:
+def wants(wanted: EventFilter) -> Callable[[Record[Event]], bool]:
     """The filter as a function. Events of no thread belong to ``ORGANISM_STREAM``."""
     threads, types = frozenset(wanted.threads), frozenset(wanted.types)
 
-    def is_wanted(event: Event) -> bool:
-        return (not types or event.type in types) and (not threads or (event.thread or ORGANISM_STREAM) in threads)
+    def is_wanted(record: Record[Event]) -> bool:
+        return (not types or type(record.event) in types) and (not threads or record.stream in threads)
 
     return is_wanted
 
@@ -203,10 +206,10 @@ class History(Protocol):
         limit: int = 500,
         *,
         reverse: bool = False,
-    ) -> list[Event]:
+    ) -> list[Record[Event]]:
         """Events with after < position ≤ until, in order (or newest first); at most ``limit``."""
 
-    def follow(self, after: int, wanted: EventFilter | None = None) -> AsyncIterator[list[Event]]:
+    def follow(self, after: int, wanted: EventFilter | None = None) -> AsyncIterator[list[Record[Event]]]:
         """Lists of events after ``after`` until the log closes; an empty one says that none up to the head passes."""
 
     async def row(self, model: str, key: str, at: int | None = None) -> bytes | None:
@@ -218,7 +221,7 @@ class History(Protocol):
     async def private_row(self, model: str, key: str) -> Row | None:
         """One row with its private fields, for decisions that rest on what is no longer in memory."""
 
-    async def type_spans(self, types: Sequence[str], low: int, high: int, limit: int) -> list[int]:
+    async def type_spans(self, types: Sequence[type[Event]], low: int, high: int, limit: int) -> list[int]:
         """The spans (``span_of``) from ``low`` to ``high`` that hold events of these types, in order."""
 
     async def position_at(self, at_us: int) -> int:
@@ -230,7 +233,7 @@ class History(Protocol):
     async def contents(self, digests: Mapping[int, str]) -> dict[int, tuple[bytes, bytes]]:
         """(json, xml) by position, but for what was erased; ``digests`` are the events' ``content``."""
 
-    async def fold(self, after: int, apply: Callable[[Event], object]) -> None:
+    async def fold(self, after: int, apply: Callable[[Record[Event]], object]) -> None:
         """Hand every event after ``after`` to ``apply``, in order and without content."""
 
     async def load_snapshot(self, name: str) -> tuple[int, bytes] | None:

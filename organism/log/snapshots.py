@@ -19,7 +19,7 @@ from organism.log.encode import mac
 from organism.log.log import EventFilter, ReadModel, Row
 from organism.log.units import Span, Units
 from organism.log.versions import Rows, Written, hold_whole, write
-from organism.model.entity import Entity
+from organism.events.entity import Entity
 from organism.model.events import Event
 
 SNAPSHOTS_KEPT: Final = 2

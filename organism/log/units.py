@@ -14,7 +14,7 @@ from organism.errors import LogDamaged
 from organism.log.driver import Connection, statements
 from organism.log.encode import REMEDY, SEAL, check, content_of, decode, hold_order, parse
 from organism.log.log import EventFilter, wants
-from organism.model.entity import Entity
+from organism.events.entity import Entity
 from organism.model.events import Content, Event
 
 END: Final = (1 << 63) - 1

@@ -15,7 +15,7 @@ from msgspec import field
 
 from organism.errors import OrganismError
 from organism.log.log import ColumnRow, ReadModel, Row
-from organism.model.entity import Entity
+from organism.events.entity import Entity
 from organism.model.events import Event
 
 FOREVER: Final = (1 << 63) - 1  # `until` of a version that stands

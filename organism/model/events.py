@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from organism.model.entity import Entity
+from organism.events.entity import Entity
 from organism.model.run import REQUIRED as RUN_ENTRIES
 
 ORGANISM: Final = frozenset(

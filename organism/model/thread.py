@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple
 
 from msgspec import field
 
-from organism.model.entity import Entity
+from organism.events.entity import Entity
 from organism.model.events import Event
 from organism.model.run import BLOCKS
 

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 from msgspec import field
 
 from organism.log.log import Keys, ReadModel, Row, fold_each
-from organism.model.entity import Entity
+from organism.events.entity import Entity
 from organism.model.events import Event
 from organism.model.times import iso
 

@@ -12,7 +12,7 @@ from typing import Final
 
 from msgspec import field
 
-from organism.model.entity import Entity
+from organism.events.entity import Entity
 from organism.model.events import RUN, Event
 from organism.model.ids import CONSOLE
 from organism.model.thread import CONSENT, Call, Message, Root, Step, Thread, asks_above, steps_held, stop_or_go

@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 from msgspec import field
 
 from organism.log.log import Keys, ReadModel, Row, fold_each
-from organism.model.entity import Entity
+from organism.events.entity import Entity
 from organism.model.events import Event
 from organism.model.money import NOTHING, plain
 from organism.model.times import iso

@@ -9,7 +9,7 @@ from typing import Any
 from msgspec import field
 
 from organism.config.settings import Listener
-from organism.model.entity import Entity
+from organism.events.entity import Entity
 from organism.model.events import Content
 from organism.model.thread import Message, Step
 from organism.pump import recall

@@ -8,7 +8,7 @@ from typing import Final
 
 from msgspec import field
 
-from organism.model.entity import Entity
+from organism.events.entity import Entity
 from organism.model.thread import Message, Thread
 
 SUSPECT_DEATHS: Final = 2

@@ -22,7 +22,7 @@ from organism.model.completion import (
     ThoughtDelta,
     ToolCall,
 )
-from organism.model.entity import Entity
+from organism.events.entity import Entity
 from organism.model.events import Content
 from organism.model.run import LONGEST_ID
 from organism.model.thread import Step

@@ -10,7 +10,7 @@ from msgspec import field
 
 from organism.log.log import Row
 from organism.log.pages import with_payload
-from organism.model.entity import Entity
+from organism.events.entity import Entity
 from organism.model.events import Event
 from organism.model.ids import CONSOLE
 from organism.projections import threads

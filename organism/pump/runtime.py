@@ -14,7 +14,7 @@ from msgspec import field
 
 from organism.errors import LogUnavailable, OrganismError
 from organism.log.log import Log
-from organism.model.entity import Entity
+from organism.events.entity import Entity
 from organism.model.events import Unit
 from organism.model.thread import Message, Step, Thread
 from organism.pump import control

@@ -8,7 +8,7 @@ from itertools import count
 
 from msgspec import field
 
-from organism.model.entity import Entity
+from organism.events.entity import Entity
 from organism.pump.mailboxes import Mailboxes
 from organism.pump.runtime import Runtime
 

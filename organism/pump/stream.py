@@ -11,7 +11,7 @@ from typing import Any, Final
 import orjson
 from msgspec import field
 
-from organism.model.entity import Entity
+from organism.events.entity import Entity
 from organism.model.events import Content, Event
 from organism.model.redact import Redactor
 from organism.model.run import BLOCKS, faults

@@ -22,7 +22,7 @@ from organism.model.completion import (
     Usage,
     whole_characters,
 )
-from organism.model.entity import Entity
+from organism.events.entity import Entity
 
 MOST_TOKENS: Final = 10**12
 MOST_USD: Final = 10**6

@@ -17,7 +17,7 @@ from organism.errors import HandlingFailed, OrganismError, ThreadKilled
 from organism.log.log import EventFilter, Log
 from organism.model.agent import Answer
 from organism.model.commands import Injected
-from organism.model.entity import Entity
+from organism.events.entity import Entity
 from organism.model.events import RUN, Event
 from organism.model.ids import CONSOLE
 from organism.model.run import RunEntry

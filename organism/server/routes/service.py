@@ -11,7 +11,7 @@ import orjson
 from msgspec import field
 
 from organism.errors import LogUnavailable, Stopping
-from organism.model.entity import Entity
+from organism.events.entity import Entity
 from organism.server import problems
 from organism.server.call import Answer, Call, Route, answer
 from organism.server.contract import Gives, gives

@@ -1,0 +1,623 @@
+"""Every event there is: facts in the past tense, one frozen class each.
+
+On the wire an event is an object whose ``event`` names it (``message_sent``); a field that has its default is left
+out. Positions, times, causes and content are the record's (``record.py``). Ids of messages are ``message``; ``agent``
+names the listener. Times are UTC in microseconds since 1970, durations in microseconds, dollars exact decimals as text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, ClassVar, Final, Literal
+
+from msgspec import Struct, field
+
+
+def _name_of(class_name: str) -> str:
+    return re.sub(r"(?<!^)(?=[A-Z])", "_", class_name).lower()
+
+
+class Event(Struct, frozen=True, gc=False, omit_defaults=True, tag_field="event", tag=_name_of):
+    """One fact. ``event_type`` is its name on the wire."""
+
+    event_type: ClassVar[str]
+
+    def __init_subclass__(cls, **config: Any) -> None:
+        super().__init_subclass__(**config)
+        cls.event_type = _name_of(cls.__name__)
+
+
+# -- The organism and its agents
+
+PausedBy = Literal["operator", "crash_loop", "failures"]
+ResumedBy = Literal["operator", "removal"]
+
+
+class Declared(Struct, frozen=True, gc=False):
+    """A listener as the configuration declares it."""
+
+    name: str
+    description: str
+    is_agent: bool
+    peers: tuple[str, ...]
+    payload_class: str
+    model: str | None
+    version: str
+
+
+class OrganismStarted(Event):
+    """A life began, the ``life``-th. ``removed`` names listeners of the life before; ``clean``: that one was stopped."""
+
+    name: str
+    version: str
+    config: str
+    listeners: tuple[Declared, ...]
+    life: int
+    clean: bool
+    removed: tuple[str, ...] = ()
+
+
+class OrganismStopped(Event):
+    """The life ended gracefully."""
+
+
+class OrganismPaused(Event):
+    """Nothing starts any more."""
+
+    by: PausedBy
+
+
+class OrganismResumed(Event):
+    """Everything goes on."""
+
+    by: ResumedBy
+
+
+class OrganismReloaded(Event):
+    """A changed configuration took effect; ``listeners`` are all of it, ``config`` is its digest."""
+
+    added: tuple[str, ...]
+    removed: tuple[str, ...]
+    updated: tuple[str, ...]
+    listeners: tuple[Declared, ...]
+    config: str
+
+
+class AgentPaused(Event):
+    """Nothing of the agent starts any more."""
+
+    agent: str
+    by: PausedBy
+
+
+class AgentResumed(Event):
+    """The agent goes on."""
+
+    agent: str
+    by: ResumedBy
+
+
+# -- Threads
+
+
+class TodoRegistered(Event):
+    """An agent wants to be reminded, once a message ``wait_for`` comes from ``from_listener`` (empty: from any)."""
+
+    todo: str
+    agent: str
+    wait_for: str
+    from_listener: str
+    description: str
+    authors: tuple[str, ...] = ()
+
+
+class TodoClosed(Event):
+    """The reminder is over."""
+
+    todo: str
+    agent: str
+
+
+class Todo(Struct, frozen=True, gc=False, omit_defaults=True):
+    """A reminder of a thread; ``met``: what it waits for has come."""
+
+    todo: str
+    agent: str
+    wait_for: str
+    from_listener: str
+    description: str
+    authors: tuple[str, ...] = ()
+    met: bool = False
+
+
+class ThreadCreated(Event):
+    """A thread began."""
+
+    parent: str | None = None
+
+
+class ThreadReopened(Event):
+    """A thread that had ended goes on, with what outlived its end: open dead letters, a pause, reminders, tokens."""
+
+    failed: int = 0
+    reason: str = ""
+    paused: bool = False
+    parent: str | None = None
+    todos: Mapping[str, Todo] = field(default_factory=dict)
+    tokens: int = 0
+
+
+class ThreadPaused(Event):
+    """Nothing in the thread starts any more."""
+
+
+class ThreadResumed(Event):
+    """The thread goes on."""
+
+
+class ThreadCompleted(Event):
+    """No message of it is open."""
+
+    parent: str | None = None
+    todos: Mapping[str, Todo] = field(default_factory=dict)
+
+
+class ThreadFailed(Event):
+    """No message of it is open, and dead letters are; ``reason`` is that of the last."""
+
+    reason: str
+    parent: str | None = None
+    todos: Mapping[str, Todo] = field(default_factory=dict)
+
+
+class ThreadKilled(Event):
+    """It was killed. ``ended``: it was not active any more."""
+
+    ended: bool = False
+
+
+# -- Messages
+
+Outcome = Literal["done", "unread", "answered", "delivered", "killed"]
+After = Literal["", "retry", "death", "stop"]
+DeathCode = Literal[
+    "handler_error", "timeout", "wrong_return", "replay_diverged", "schema_changed", "listener_gone", "killed_process"
+]
+RefusalCode = Literal["routing", "validation"]
+RefusalReason = Literal["unknown_receiver", "not_a_peer", "schema", "depth", "flood"]
+
+
+class MessageSent(Event, rename={"sender": "from", "payload_class": "class"}):
+    """A message was sent; its payload and envelope are the record's content.
+
+    ``type`` names the payload's class; ``token`` is the call token in the envelope. ``authors`` names whose text it may
+    hold: agents, and listeners that bring text from outside. ``notes`` say what was mended in the payload.
+
+    Of a reply: ``call`` is the request whose call it is handled in, ``payload_class`` its class as ``module:Class``.
+    ``step`` is (message, number) of the ask that sent it, ``answers`` of the ask that it answers. Of an injection:
+    ``caller_depth``, the runs of agents around the call that made it, and ``caller_request``, the request it was made
+    in. Of a replayed dead letter: ``calls`` are (request, caller), innermost first, ``root`` (principal, depth).
+    """
+
+    message: str
+    sender: str
+    to: str
+    type: str
+    depth: int
+    token: str
+    call: str | None = None
+    reply: bool = False
+    payload_class: str | None = None
+    step: tuple[str, int] | None = None
+    answers: tuple[str, int] | None = None
+    calls: tuple[tuple[str, str], ...] | None = None
+    root: tuple[str | None, int] | None = None
+    caller_depth: int = 0
+    caller_request: str | None = None
+    authors: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+class MessageStarted(Event):
+    """An attempt to handle it began; ``after``: why again. It lies in the unit that makes the start possible."""
+
+    message: str
+    agent: str
+    attempt: int
+    deadline: int
+    version: str
+    after: After = ""
+
+
+class MessageHandled(Event):
+    """Its handling ended. ``delivered``: to the console; ``answered``: it answers an ask; ``unread``: nobody takes it."""
+
+    message: str
+    agent: str
+    outcome: Outcome
+    duration: int
+
+
+class MessageRetried(Event):
+    """The attempt failed, and another one follows at ``next_at``."""
+
+    message: str
+    agent: str
+    attempt: int
+    error: str
+    next_at: int
+
+
+class MessageFailed(Event):
+    """The last attempt failed; ``message_dead`` follows in the same unit."""
+
+    message: str
+    agent: str
+    attempt: int
+    error: str
+
+
+class MessageDropped(Event):
+    """It was killed before its handling began."""
+
+    message: str
+    agent: str
+
+
+class MessageDead(Event, rename={"sender": "from"}):
+    """It became a dead letter; ``sent`` is the position of its ``message_sent``."""
+
+    message: str
+    agent: str
+    sender: str
+    type: str
+    sent: int
+    code: DeathCode
+    reason: str
+    attempts: int
+
+
+class MessageRefused(Event, rename={"sender": "from"}):
+    """A send was refused and became a dead letter; ``message`` is the id of the send that was not made."""
+
+    message: str
+    sender: str
+    to: str
+    type: str
+    code: RefusalCode
+    why: RefusalReason
+    reason: str
+    authors: tuple[str, ...] = ()
+
+
+class MessageReplayed(Event):
+    """The dead letter ``dead`` was sent again as ``message``. ``failed``: a failed handling, no refused send."""
+
+    dead: str
+    message: str
+    edited: bool
+    failed: bool
+
+
+class MessageDiscarded(Event):
+    """The dead letter was discarded."""
+
+    message: str
+    failed: bool
+
+
+# -- Steps of a handling
+
+StepKind = Literal["ask", "effect", "approve", "complete", "now", "uuid", "random"]
+EffectKind = Literal["", "pure", "idempotent", "unsafe"]
+Resolution = Literal["done", "redo", "fail"]
+
+
+class StepError(Struct, frozen=True, gc=False):
+    """How a step or a call failed."""
+
+    code: str
+    message: str
+
+
+class StepStarted(Event):
+    """A step of a handling began, the ``step``-th (0: the consent to the message itself); ``input`` is its digest.
+
+    ``key`` is an effect's, or the id of the tool call that an ask is. ``expires``: when an ask or approval is over.
+    ``unknown``: this unsafe effect was begun before, and nobody knows how it ended.
+    """
+
+    message: str
+    agent: str
+    step: int
+    kind: StepKind
+    input: str
+    effect: EffectKind = ""
+    key: str = ""
+    approval: str = ""
+    expires: int = 0
+    unknown: bool = False
+
+
+class StepRecorded(Event):
+    """A step got its result, which is the record's content (an ask has its reply instead), or its error."""
+
+    message: str
+    agent: str
+    step: int
+    kind: StepKind
+    input: str
+    error: StepError | None = None
+
+
+class StepResolved(Event):
+    """An operator said what became of an unsafe effect; with ``done`` the content is its result."""
+
+    message: str
+    agent: str
+    step: int
+    outcome: Resolution
+
+
+# -- Approvals and confirmed calls
+
+Verdict = Literal["approve", "reject"]
+
+
+class ApprovalRequested(Event):
+    """A person is asked; the content is the preview, ``digest`` its digest.
+
+    ``type`` is the class of the payload if it is one, ``why`` says why a tainted run's call needs consent.
+    """
+
+    approval: str
+    message: str
+    agent: str
+    step: int
+    digest: str
+    expires_at: int
+    type: str = ""
+    why: str = ""
+
+
+class ApprovalResolved(Event):
+    """A person decided; the content are the edits, ``digest`` their digest."""
+
+    approval: str
+    decision: Verdict
+    comment: str
+    by: str
+    digest: str = ""
+
+
+class ApprovalExpired(Event):
+    """Nobody decided in time."""
+
+    approval: str
+
+
+class ApprovalCancelled(Event):
+    """Its message failed or was killed."""
+
+    approval: str
+
+
+class ConfirmRequested(Event):
+    """A call was answered with a preview and a token; ``token`` is the token's digest, ``digest`` the call's."""
+
+    token: str
+    digest: str
+    message: str
+    agent: str
+    expires_at: int
+
+
+class ConfirmRedeemed(Event):
+    """The token was used by this call."""
+
+    token: str
+    message: str
+    agent: str
+
+
+class ConfirmRefused(Event):
+    """The token was refused: ``code`` says why."""
+
+    token: str
+    message: str
+    agent: str
+    code: str
+
+
+# -- Runs: what people see of a handling (the entries of ``model/run.py``)
+
+
+class RunEvent(Event):
+    """An entry of a message's run; ``id`` is the entry's own. What it says is the record's content."""
+
+    message: str
+    agent: str
+    id: str | None = None
+
+
+class RunMessage(RunEvent):
+    """A whole message of the agent."""
+
+
+class RunMessageStart(RunEvent):
+    """A message begins."""
+
+
+class RunMessageDelta(RunEvent, kw_only=True):
+    """``length`` characters of a message, after the first ``offset``."""
+
+    offset: int
+    length: int
+
+
+class RunMessageEnd(RunEvent):
+    """A message is complete."""
+
+
+class RunThought(RunEvent):
+    """A whole thought."""
+
+
+class RunThoughtStart(RunEvent):
+    """A thought begins."""
+
+
+class RunThoughtDelta(RunEvent, kw_only=True):
+    """``length`` characters of a thought, after the first ``offset``."""
+
+    offset: int
+    length: int
+
+
+class RunThoughtEnd(RunEvent):
+    """A thought is complete."""
+
+
+class RunToolCall(RunEvent):
+    """A tool is called."""
+
+
+class RunToolResult(RunEvent):
+    """A tool has answered."""
+
+
+class RunInteractionRequest(RunEvent):
+    """Somebody has to answer."""
+
+
+class RunInteractionResponse(RunEvent):
+    """Somebody has answered."""
+
+
+class RunData(RunEvent):
+    """Anything for a front end."""
+
+
+class RunFile(RunEvent):
+    """A file."""
+
+
+class RunUsage(RunEvent):
+    """The tokens of one model call."""
+
+
+class RunError(RunEvent):
+    """A fault that the run shows."""
+
+
+class RunDone(RunEvent, kw_only=True, rename={"stop_reason": "stopReason"}):
+    """The last entry of the run."""
+
+    stop_reason: str
+
+
+# -- Spending
+
+
+class BudgetReserved(Event):
+    """A model will be called, and may use this much at most; ``tokens`` are input and output together."""
+
+    message: str
+    agent: str
+    step: int
+    model: str
+    provider: str
+    input_tokens: int
+    output_tokens: int
+    tokens: int
+    cost_usd: str
+    duration: int
+
+
+class BudgetSettled(Event):
+    """The call comes to this."""
+
+    message: str
+    agent: str
+    step: int
+    tokens: int
+    cost_usd: str
+    duration: int
+
+
+class ModelCalled(Event):
+    """A model was called; ``prompt`` is the digest of what was sent. Error ``lost``: the process died meanwhile."""
+
+    message: str
+    agent: str
+    step: int
+    model: str
+    provider: str
+    input_tokens: int
+    output_tokens: int
+    cost_usd: str
+    cost_source: Literal["upstream", "price", "zero"]
+    attempts: int
+    duration: int
+    prompt: str = ""
+    error: StepError | None = None
+
+
+# -- What remains
+
+
+class CallAnswered(Event):
+    """A request with an idempotency key was answered; ``body`` lacks its position, which lies ``back`` before this.
+
+    The content is the whole body of an answer that shows how something then stood.
+    """
+
+    key: str
+    method: str
+    path: str
+    digest: str
+    status: int
+    body: Mapping[str, Any]
+    back: int
+
+
+class ValueSet(Event):
+    """A tool stored a value, which is the content, or deleted it."""
+
+    key: str
+    deleted: bool = False
+    authors: tuple[str, ...] = ()
+
+
+class SpoofAttempt(Event):
+    """An injected envelope claimed what is not so."""
+
+    field: str
+    claimed: str
+    actual: str
+
+
+class LoopBlocked(Event):
+    """The event loop stood still."""
+
+    duration: int
+    stack: str
+
+
+class ContentErased(Event):
+    """The contents of an owner, a session or thread, were erased."""
+
+    owner: str
+
+
+def _all_of(base: type[Event]) -> tuple[type[Event], ...]:
+    return tuple(found for each in base.__subclasses__() for found in (_all_of(each) or (each,)))
+
+
+EVENTS: Final[Mapping[str, type[Event]]] = {each.event_type: each for each in _all_of(Event)}
+"""Every event by its name on the wire."""
+RUN_ENTRIES: Final[Mapping[str, type[RunEvent]]] = {
+    each.event_type.removeprefix("run_"): each for each in _all_of(RunEvent) if issubclass(each, RunEvent)
+}
+"""The event of each type of entry of a run."""
