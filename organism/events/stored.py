@@ -1,9 +1,9 @@
 """A unit as it is stored, and back: one row of JSON that names its version, so that an old log always opens.
 
-``[first, version, at, thread, cause, correlation, actor, [event, …], [seal, …], [placed, …]]``: the first position stands
-in the row itself, so that its digest also covers where it lies. Each list after the events names some of them by their
-index: ``[index, digest, owner]`` seals a content (the owner is null where it is the event's stream), and ``[index,
-thread, cause, correlation]`` places an event that does not share these with its unit.
+``[first, version, at, thread, cause, correlation, actor, [event, …], [seal, …], [placed, …]]``: the first position
+stands in the row itself, so that its digest also covers where it lies. Each list after the events names some of them by
+their index: ``[index, digest, owner]`` seals a content (the owner is null where it is the event's stream), and
+``[index, thread, cause, correlation]`` places an event that does not share these with its unit.
 """
 
 from __future__ import annotations

@@ -46,8 +46,8 @@ class Declared(Struct, frozen=True, gc=False):
     version: str
 
 
-class OrganismStarted(Event):
-    """A life began, the ``life``-th. ``removed`` names listeners of the life before; ``clean``: that one was stopped."""
+class OrganismStarted(Event, frozen=True):
+    """The ``life``-th life began. ``removed`` names listeners of the one before; ``clean``: that one was stopped."""
 
     name: str
     version: str
@@ -58,23 +58,23 @@ class OrganismStarted(Event):
     removed: tuple[str, ...] = ()
 
 
-class OrganismStopped(Event):
+class OrganismStopped(Event, frozen=True):
     """The life ended gracefully."""
 
 
-class OrganismPaused(Event):
+class OrganismPaused(Event, frozen=True):
     """Nothing starts any more."""
 
     by: PausedBy
 
 
-class OrganismResumed(Event):
+class OrganismResumed(Event, frozen=True):
     """Everything goes on."""
 
     by: ResumedBy
 
 
-class OrganismReloaded(Event):
+class OrganismReloaded(Event, frozen=True):
     """A changed configuration took effect; ``listeners`` are all of it, ``config`` is its digest."""
 
     added: tuple[str, ...]
@@ -84,14 +84,14 @@ class OrganismReloaded(Event):
     config: str
 
 
-class AgentPaused(Event):
+class AgentPaused(Event, frozen=True):
     """Nothing of the agent starts any more."""
 
     agent: str
     by: PausedBy
 
 
-class AgentResumed(Event):
+class AgentResumed(Event, frozen=True):
     """The agent goes on."""
 
     agent: str
@@ -101,7 +101,7 @@ class AgentResumed(Event):
 # -- Threads
 
 
-class TodoRegistered(Event):
+class TodoRegistered(Event, frozen=True):
     """An agent wants to be reminded, once a message ``wait_for`` comes from ``from_listener`` (empty: from any)."""
 
     todo: str
@@ -112,7 +112,7 @@ class TodoRegistered(Event):
     authors: tuple[str, ...] = ()
 
 
-class TodoClosed(Event):
+class TodoClosed(Event, frozen=True):
     """The reminder is over."""
 
     todo: str
@@ -131,13 +131,13 @@ class Todo(Struct, frozen=True, gc=False, omit_defaults=True):
     met: bool = False
 
 
-class ThreadCreated(Event):
+class ThreadCreated(Event, frozen=True):
     """A thread began."""
 
     parent: str | None = None
 
 
-class ThreadReopened(Event):
+class ThreadReopened(Event, frozen=True):
     """A thread that had ended goes on, with what outlived its end: open dead letters, a pause, reminders, tokens."""
 
     failed: int = 0
@@ -148,22 +148,22 @@ class ThreadReopened(Event):
     tokens: int = 0
 
 
-class ThreadPaused(Event):
+class ThreadPaused(Event, frozen=True):
     """Nothing in the thread starts any more."""
 
 
-class ThreadResumed(Event):
+class ThreadResumed(Event, frozen=True):
     """The thread goes on."""
 
 
-class ThreadCompleted(Event):
+class ThreadCompleted(Event, frozen=True):
     """No message of it is open."""
 
     parent: str | None = None
     todos: Mapping[str, Todo] = field(default_factory=dict)
 
 
-class ThreadFailed(Event):
+class ThreadFailed(Event, frozen=True):
     """No message of it is open, and dead letters are; ``reason`` is that of the last."""
 
     reason: str
@@ -171,7 +171,7 @@ class ThreadFailed(Event):
     todos: Mapping[str, Todo] = field(default_factory=dict)
 
 
-class ThreadKilled(Event):
+class ThreadKilled(Event, frozen=True):
     """It was killed. ``ended``: it was not active any more."""
 
     ended: bool = False
@@ -188,7 +188,7 @@ RefusalCode = Literal["routing", "validation"]
 RefusalReason = Literal["unknown_receiver", "not_a_peer", "schema", "depth", "flood"]
 
 
-class MessageSent(Event, rename={"sender": "from", "payload_class": "class"}):
+class MessageSent(Event, frozen=True, rename={"sender": "from", "payload_class": "class"}):
     """A message was sent; its payload and envelope are the record's content.
 
     ``type`` names the payload's class; ``token`` is the call token in the envelope. ``authors`` names whose text it may
@@ -219,7 +219,7 @@ class MessageSent(Event, rename={"sender": "from", "payload_class": "class"}):
     notes: tuple[str, ...] = ()
 
 
-class MessageStarted(Event):
+class MessageStarted(Event, frozen=True):
     """An attempt to handle it began; ``after``: why again. It lies in the unit that makes the start possible."""
 
     message: str
@@ -230,8 +230,8 @@ class MessageStarted(Event):
     after: After = ""
 
 
-class MessageHandled(Event):
-    """Its handling ended. ``delivered``: to the console; ``answered``: it answers an ask; ``unread``: nobody takes it."""
+class MessageHandled(Event, frozen=True):
+    """Its handling ended. ``delivered``: to the console; ``answered``: it answers an ask; ``unread``: by nobody."""
 
     message: str
     agent: str
@@ -239,7 +239,7 @@ class MessageHandled(Event):
     duration: int
 
 
-class MessageRetried(Event):
+class MessageRetried(Event, frozen=True):
     """The attempt failed, and another one follows at ``next_at``."""
 
     message: str
@@ -249,7 +249,7 @@ class MessageRetried(Event):
     next_at: int
 
 
-class MessageFailed(Event):
+class MessageFailed(Event, frozen=True):
     """The last attempt failed; ``message_dead`` follows in the same unit."""
 
     message: str
@@ -258,14 +258,14 @@ class MessageFailed(Event):
     error: str
 
 
-class MessageDropped(Event):
+class MessageDropped(Event, frozen=True):
     """It was killed before its handling began."""
 
     message: str
     agent: str
 
 
-class MessageDead(Event, rename={"sender": "from"}):
+class MessageDead(Event, frozen=True, rename={"sender": "from"}):
     """It became a dead letter; ``sent`` is the position of its ``message_sent``."""
 
     message: str
@@ -278,7 +278,7 @@ class MessageDead(Event, rename={"sender": "from"}):
     attempts: int
 
 
-class MessageRefused(Event, rename={"sender": "from"}):
+class MessageRefused(Event, frozen=True, rename={"sender": "from"}):
     """A send was refused and became a dead letter; ``message`` is the id of the send that was not made."""
 
     message: str
@@ -291,7 +291,7 @@ class MessageRefused(Event, rename={"sender": "from"}):
     authors: tuple[str, ...] = ()
 
 
-class MessageReplayed(Event):
+class MessageReplayed(Event, frozen=True):
     """The dead letter ``dead`` was sent again as ``message``. ``failed``: a failed handling, no refused send."""
 
     dead: str
@@ -300,7 +300,7 @@ class MessageReplayed(Event):
     failed: bool
 
 
-class MessageDiscarded(Event):
+class MessageDiscarded(Event, frozen=True):
     """The dead letter was discarded."""
 
     message: str
@@ -321,7 +321,7 @@ class StepError(Struct, frozen=True, gc=False):
     message: str
 
 
-class StepStarted(Event):
+class StepStarted(Event, frozen=True):
     """A step of a handling began, the ``step``-th (0: the consent to the message itself); ``input`` is its digest.
 
     ``key`` is an effect's, or the id of the tool call that an ask is. ``expires``: when an ask or approval is over.
@@ -340,7 +340,7 @@ class StepStarted(Event):
     unknown: bool = False
 
 
-class StepRecorded(Event):
+class StepRecorded(Event, frozen=True):
     """A step got its result, which is the record's content (an ask has its reply instead), or its error."""
 
     message: str
@@ -351,7 +351,7 @@ class StepRecorded(Event):
     error: StepError | None = None
 
 
-class StepResolved(Event):
+class StepResolved(Event, frozen=True):
     """An operator said what became of an unsafe effect; with ``done`` the content is its result."""
 
     message: str
@@ -365,7 +365,7 @@ class StepResolved(Event):
 Verdict = Literal["approve", "reject"]
 
 
-class ApprovalRequested(Event):
+class ApprovalRequested(Event, frozen=True):
     """A person is asked; the content is the preview, ``digest`` its digest.
 
     ``type`` is the class of the payload if it is one, ``why`` says why a tainted run's call needs consent.
@@ -381,7 +381,7 @@ class ApprovalRequested(Event):
     why: str = ""
 
 
-class ApprovalResolved(Event):
+class ApprovalResolved(Event, frozen=True):
     """A person decided; the content are the edits, ``digest`` their digest."""
 
     approval: str
@@ -391,19 +391,19 @@ class ApprovalResolved(Event):
     digest: str = ""
 
 
-class ApprovalExpired(Event):
+class ApprovalExpired(Event, frozen=True):
     """Nobody decided in time."""
 
     approval: str
 
 
-class ApprovalCancelled(Event):
+class ApprovalCancelled(Event, frozen=True):
     """Its message failed or was killed."""
 
     approval: str
 
 
-class ConfirmRequested(Event):
+class ConfirmRequested(Event, frozen=True):
     """A call was answered with a preview and a token; ``token`` is the token's digest, ``digest`` the call's."""
 
     token: str
@@ -413,7 +413,7 @@ class ConfirmRequested(Event):
     expires_at: int
 
 
-class ConfirmRedeemed(Event):
+class ConfirmRedeemed(Event, frozen=True):
     """The token was used by this call."""
 
     token: str
@@ -421,7 +421,7 @@ class ConfirmRedeemed(Event):
     agent: str
 
 
-class ConfirmRefused(Event):
+class ConfirmRefused(Event, frozen=True):
     """The token was refused: ``code`` says why."""
 
     token: str
@@ -433,7 +433,7 @@ class ConfirmRefused(Event):
 # -- Runs: what people see of a handling (the entries of ``model/run.py``)
 
 
-class RunEvent(Event):
+class RunEvent(Event, frozen=True):
     """An entry of a message's run; ``id`` is the entry's own. What it says is the record's content."""
 
     message: str
@@ -441,77 +441,77 @@ class RunEvent(Event):
     id: str | None = None
 
 
-class RunMessage(RunEvent):
+class RunMessage(RunEvent, frozen=True):
     """A whole message of the agent."""
 
 
-class RunMessageStart(RunEvent):
+class RunMessageStart(RunEvent, frozen=True):
     """A message begins."""
 
 
-class RunMessageDelta(RunEvent, kw_only=True):
+class RunMessageDelta(RunEvent, frozen=True, kw_only=True):
     """``length`` characters of a message, after the first ``offset``."""
 
     offset: int
     length: int
 
 
-class RunMessageEnd(RunEvent):
+class RunMessageEnd(RunEvent, frozen=True):
     """A message is complete."""
 
 
-class RunThought(RunEvent):
+class RunThought(RunEvent, frozen=True):
     """A whole thought."""
 
 
-class RunThoughtStart(RunEvent):
+class RunThoughtStart(RunEvent, frozen=True):
     """A thought begins."""
 
 
-class RunThoughtDelta(RunEvent, kw_only=True):
+class RunThoughtDelta(RunEvent, frozen=True, kw_only=True):
     """``length`` characters of a thought, after the first ``offset``."""
 
     offset: int
     length: int
 
 
-class RunThoughtEnd(RunEvent):
+class RunThoughtEnd(RunEvent, frozen=True):
     """A thought is complete."""
 
 
-class RunToolCall(RunEvent):
+class RunToolCall(RunEvent, frozen=True):
     """A tool is called."""
 
 
-class RunToolResult(RunEvent):
+class RunToolResult(RunEvent, frozen=True):
     """A tool has answered."""
 
 
-class RunInteractionRequest(RunEvent):
+class RunInteractionRequest(RunEvent, frozen=True):
     """Somebody has to answer."""
 
 
-class RunInteractionResponse(RunEvent):
+class RunInteractionResponse(RunEvent, frozen=True):
     """Somebody has answered."""
 
 
-class RunData(RunEvent):
+class RunData(RunEvent, frozen=True):
     """Anything for a front end."""
 
 
-class RunFile(RunEvent):
+class RunFile(RunEvent, frozen=True):
     """A file."""
 
 
-class RunUsage(RunEvent):
+class RunUsage(RunEvent, frozen=True):
     """The tokens of one model call."""
 
 
-class RunError(RunEvent):
+class RunError(RunEvent, frozen=True):
     """A fault that the run shows."""
 
 
-class RunDone(RunEvent, kw_only=True, rename={"stop_reason": "stopReason"}):
+class RunDone(RunEvent, frozen=True, kw_only=True, rename={"stop_reason": "stopReason"}):
     """The last entry of the run."""
 
     stop_reason: str
@@ -520,7 +520,7 @@ class RunDone(RunEvent, kw_only=True, rename={"stop_reason": "stopReason"}):
 # -- Spending
 
 
-class BudgetReserved(Event):
+class BudgetReserved(Event, frozen=True):
     """A model will be called, and may use this much at most; ``tokens`` are input and output together."""
 
     message: str
@@ -535,7 +535,7 @@ class BudgetReserved(Event):
     duration: int
 
 
-class BudgetSettled(Event):
+class BudgetSettled(Event, frozen=True):
     """The call comes to this."""
 
     message: str
@@ -546,7 +546,7 @@ class BudgetSettled(Event):
     duration: int
 
 
-class ModelCalled(Event):
+class ModelCalled(Event, frozen=True):
     """A model was called; ``prompt`` is the digest of what was sent. Error ``lost``: the process died meanwhile."""
 
     message: str
@@ -567,7 +567,7 @@ class ModelCalled(Event):
 # -- What remains
 
 
-class CallAnswered(Event):
+class CallAnswered(Event, frozen=True):
     """A request with an idempotency key was answered; ``body`` lacks its position, which lies ``back`` before this.
 
     The content is the whole body of an answer that shows how something then stood.
@@ -582,7 +582,7 @@ class CallAnswered(Event):
     back: int
 
 
-class ValueSet(Event):
+class ValueSet(Event, frozen=True):
     """A tool stored a value, which is the content, or deleted it."""
 
     key: str
@@ -590,7 +590,7 @@ class ValueSet(Event):
     authors: tuple[str, ...] = ()
 
 
-class SpoofAttempt(Event):
+class SpoofAttempt(Event, frozen=True):
     """An injected envelope claimed what is not so."""
 
     field: str
@@ -598,14 +598,14 @@ class SpoofAttempt(Event):
     actual: str
 
 
-class LoopBlocked(Event):
+class LoopBlocked(Event, frozen=True):
     """The event loop stood still."""
 
     duration: int
     stack: str
 
 
-class ContentErased(Event):
+class ContentErased(Event, frozen=True):
     """The contents of an owner, a session or thread, were erased."""
 
     owner: str

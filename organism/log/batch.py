@@ -6,24 +6,31 @@ from collections.abc import Callable, Mapping, Sequence
 from hashlib import sha256
 from typing import Any, Final
 
+import msgspec
 import orjson
 
 from organism.errors import StalePosition
+from organism.events.record import Content, Record, Unit
+from organism.events.vocabulary import (
+    Event,
+    MessageHandled,
+    MessageSent,
+    MessageStarted,
+    ThreadCompleted,
+    ThreadCreated,
+)
 from organism.log.encode import Salts, SealedContent, encode, link
 from organism.log.log import span_of
 from organism.log.versions import Changes, RowVersions
-from organism.model.events import Content, Event, Unit
 from organism.model.redact import Redactor
 
 Touched = tuple[str, int, int]
 """A stream, the first position of a unit that holds events of it, and the position of the last of them."""
 TypeSpan = tuple[str, int]  # A type of events, and a span that holds some
 GENERATION_STREAMS: Final = 4096
-SAFE_FIELDS: Final = frozenset({"outcome", "kind", "effect", "why", "status", "type", "decision"})
+SAFE_FIELDS: Final = frozenset({"event", "outcome", "kind", "effect", "why", "status", "type", "decision"})
 """Fields whose values are words of this program: they are never masked."""
-TEXTLESS: Final = frozenset(
-    {"message_sent", "message_started", "message_handled", "thread_created", "thread_completed"}
-)
+TEXTLESS: Final = frozenset({MessageSent, MessageStarted, MessageHandled, ThreadCreated, ThreadCompleted})
 """What a message without a fault is made of: ids, names and times, no text."""
 
 
@@ -85,18 +92,19 @@ class TypeSpans:
 
     def __init__(self) -> None:
         self._span = -1
-        self._seen: set[str] = set()
+        self._seen: set[type[Event]] = set()
 
-    def take(self, events: Sequence[Event], noted: list[TypeSpan]) -> None:
-        """Note what these events, the next ones, add to the index. Some of it may be there already."""
-        for event in events:
-            span = span_of(event.position)
+    def take(self, records: Sequence[Record[Event]], noted: list[TypeSpan]) -> None:
+        """Note what these records, the next ones, add to the index. Some of it may be there already."""
+        for record in records:
+            span = span_of(record.position)
             if span != self._span:
                 self._span = span
                 self._seen = set()
-            if event.type not in self._seen:
-                self._seen.add(event.type)
-                noted.append((event.type, span))
+            kind = type(record.event)
+            if kind not in self._seen:
+                self._seen.add(kind)
+                noted.append((kind.event_type, span))
 
     def forget(self) -> None:
         """A commit failed: what was noted may not be there."""
@@ -124,8 +132,8 @@ class Batch:
         self.last = 0
         self.size = 0
 
-    def events(self) -> list[Event]:
-        return [event for unit in self.units for event in unit.events]
+    def records(self) -> list[Record[Event]]:
+        return [record for unit in self.units for record in unit.records]
 
     def hash(self, key: bytes, previous: bytes) -> bytes:
         """The commit's hash, after the ``previous`` commit's."""
@@ -147,7 +155,7 @@ class Intake:
         self._salts = salts
 
     def take(self, unit: Unit) -> None:
-        """Add the unit, or raise and change nothing: ``StalePosition``, or ``TypeError`` for what is no JSON."""
+        """Add the unit, or raise and change nothing: ``StalePosition``; ``TypeError``, ``ValueError``: it is no JSON."""
         if unit.expect:
             self.heads.check(unit.expect)
         first = self.last + 1
@@ -156,11 +164,11 @@ class Intake:
         if redactor is not None and is_held(redactor, unit, body, contents):
             conceal(unit, redactor)
             body, contents, streams = encode(unit, first, self._salts)
-        self.versions.take(first, unit.events, self.batch.changes)
-        self.types.take(unit.events, self.batch.types)
+        self.versions.take(first, unit.records, self.batch.changes)
+        self.types.take(unit.records, self.batch.types)
         unit.expect = {}  # it may name units, and those others: a chain through the whole past
         unit.first = first
-        unit.last = self.last = last = first + len(unit.events) - 1
+        unit.last = self.last = last = first + len(unit.records) - 1
         batch, heads = self.batch, self.heads
         batch.units.append(unit)
         batch.firsts.append(first)
@@ -196,8 +204,8 @@ class Intake:
 
 def is_held(redactor: Redactor, unit: Unit, row: bytes, contents: Sequence[SealedContent]) -> bool:
     """Whether a live secret is in a unit: in its finished row, or in one of its contents."""
-    for event in unit.events:
-        if event.type not in TEXTLESS:
+    for record in unit.records:
+        if type(record.event) not in TEXTLESS:
             if _holds(redactor, row):
                 return True
             break
@@ -216,13 +224,15 @@ def _holds(redactor: Redactor, finished: bytes) -> bool:
 
 
 def conceal(unit: Unit, redactor: Redactor) -> None:
-    """Replace the live secrets in the unit's events: neither readers nor followers see them."""
-    for event in unit.events:
-        event.data = {name: _kept(name, value, redactor) for name, value in event.data.items()}
-        content = event.content
+    """Replace the live secrets in the unit's records: neither readers nor followers see them."""
+    for record in unit.records:
+        fields = msgspec.to_builtins(record.event)
+        masked = {name: _masked(name, value, redactor) for name, value in fields.items()}
+        record.event = msgspec.convert(masked, type(record.event))
+        content = record.content
         if content is not None:
-            event.content = Content(content.owner, redactor.kept(content.json), redactor.kept(content.xml))
+            record.content = Content(content.owner, redactor.kept(content.json), redactor.kept(content.xml))
 
 
-def _kept(name: str, value: Any, redactor: Redactor) -> Any:
+def _masked(name: str, value: Any, redactor: Redactor) -> Any:
     return value if name in SAFE_FIELDS else orjson.loads(redactor.kept(orjson.dumps(value)))

@@ -9,9 +9,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
-import orjson
-
 from organism.errors import LogDamaged, LogHeld
+from organism.events.stored import decode_unit
 from organism.log.disk import make_tables
 from organism.log.driver import Connection, Pysqlite, statements
 from organism.log.log import ReadModel, Verification
@@ -105,15 +104,15 @@ class Stats:
 
     def add(self, body: bytes, *, ends_commit: bool) -> None:
         try:
-            first, _, at, _, _, _, _, listed = orjson.loads(body)
-        except (ValueError, TypeError) as error:
+            unit = decode_unit(body)
+        except (ValueError, IndexError) as error:
             raise LogDamaged(f"The unit after position {self.position} is damaged: {error}.") from error
         self.units += 1
         self.commits += ends_commit
-        self.position = first + len(listed) - 1
-        self.first_at = self.first_at or at
-        self.last_at = at
-        self.events.update(fields[0] for fields in listed)
+        self.position = unit.last
+        self.first_at = self.first_at or unit.at
+        self.last_at = unit.at
+        self.events.update(event.event_type for event in unit.events)
 
 
 def count(directory: Path) -> Stats:

@@ -8,11 +8,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
 
-import orjson
-
+from organism.events.record import Record
+from organism.events.stored import decode_unit
+from organism.events.vocabulary import Event
 from organism.log.batch import Batch, TypeSpans
 from organism.log.driver import Connection, statements
-from organism.log.encode import decode, heads_of
+from organism.log.encode import heads_of
 from organism.log.log import ReadModel
 from organism.log.pages import newest_version
 from organism.log.place import Anchor, Place
@@ -21,7 +22,6 @@ from organism.log.tables import Commits, definition, fill, fingerprint, home_of,
 from organism.log.units import END, Units
 from organism.log.verify import is_of_rows
 from organism.log.versions import RowVersions
-from organism.model.events import Event
 
 REBUILD: Final = "`organism log rebuild` has all rows made again"
 ANY_KEY: Final = "\U0010ffff"  # No key is above it, so every row is looked up
@@ -62,9 +62,9 @@ def rebuild(connection: Connection, commits: Commits, head: Anchor, snapshots: S
     connection.execute("COMMIT")
     live, kept = LiveRows(models), 0
 
-    def keep_checkpoints(events: Sequence[Event]) -> None:
+    def keep_checkpoints(records: Sequence[Record[Event]]) -> None:
         nonlocal kept
-        live.take(events)
+        live.take(records)
         if live.position >= kept + CHECKPOINT_EVENTS:
             kept = live.position
             snapshots.save(connection, live.checkpoint(), keeps_all=True)
@@ -85,7 +85,7 @@ def _fill_tables(
     units: Units,
     epoch: int,
     until: int,
-    also: Callable[[Sequence[Event]], None] = lambda _: None,
+    also: Callable[[Sequence[Record[Event]]], None] = lambda _: None,
 ) -> None:
     """Fold the units, and write what the commits wrote beside them. Each unit is handed to ``also``."""
     versions = RowVersions(commits.models, lambda model, key: newest_version(units.connection, model, key))
@@ -95,11 +95,11 @@ def _fill_tables(
     while portion := units.raw(versions.committed, until):
         batch = Batch()
         for first, body in portion:
-            events = decode(orjson.loads(body))
-            versions.take(first, events, batch.changes)
-            also(events)
-            spans.take(events, batch.types)
-            batch.streams += [(stream, first, last) for stream, last in heads_of(events).items()]
+            records = decode_unit(body).records()
+            versions.take(first, records, batch.changes)
+            also(records)
+            spans.take(records, batch.types)
+            batch.streams += [(stream, first, last) for stream, last in heads_of(records).items()]
         commits.write_again(units.connection, epoch, batch)
         versions.committed = portion[-1][0]
 

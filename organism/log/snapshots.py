@@ -14,13 +14,14 @@ from typing import Final
 
 import orjson
 
+from organism.events.entity import Entity
+from organism.events.record import Record
+from organism.events.vocabulary import Event
 from organism.log.driver import Connection, statements
 from organism.log.encode import mac
 from organism.log.log import EventFilter, ReadModel, Row
 from organism.log.units import Span, Units
 from organism.log.versions import Rows, Written, hold_whole, write
-from organism.events.entity import Entity
-from organism.model.events import Event
 
 SNAPSHOTS_KEPT: Final = 2
 _SQL: Final = statements("log.sql")
@@ -80,14 +81,14 @@ class LiveRows:
         self.position = 0
         self.is_whole = True
 
-    def take(self, events: Sequence[Event]) -> None:
+    def take(self, records: Sequence[Record[Event]]) -> None:
         """Fold the next events. Raises what a fold raises; from then on nothing is folded, and no row is shown."""
         if not self.is_whole:
             return
         self.is_whole = False
         for model in self._models:
-            model.fold(self._rows[model.name], events)
-        self.position = events[-1].position
+            model.fold(self._rows[model.name], records)
+        self.position = records[-1].position
         self.is_whole = True
 
     def rows(self, model: ReadModel) -> Iterator[tuple[str, Written]]:
@@ -114,6 +115,6 @@ def look_back(connection: Connection, snapshots: Snapshots, models: Sequence[Rea
     checkpoint = snapshots.load(connection, CHECKPOINT, position)
     if checkpoint is not None:
         live.load(checkpoint)
-    while events := units.read(Span(live.position, position, CHECKPOINT_EVENTS), EventFilter()):
-        live.take(events)
+    while records := units.read(Span(live.position, position, CHECKPOINT_EVENTS), EventFilter()):
+        live.take(records)
     return live

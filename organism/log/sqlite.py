@@ -16,14 +16,16 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final, Protocol, TypeVar
 
-import orjson
 import structlog
 
 from organism.errors import CommitUnknown, Fenced, LogDamaged, LogUnavailable, OrganismError
+from organism.events.record import Record, Unit
+from organism.events.stored import decode_unit
+from organism.events.vocabulary import Event
 from organism.log.batch import Batch, Heads, Intake
 from organism.log.disk import Disk, Memory, Truth
 from organism.log.driver import Connection, Failure, Pysqlite, statements
-from organism.log.encode import RandomBytes, Salts, decode
+from organism.log.encode import RandomBytes, Salts
 from organism.log.log import EventFilter, Page, Query, ReadModel, Row, Verification
 from organism.log.pages import StoredRow, live_page, newest_version, page_statement, read_page, read_row
 from organism.log.place import Place
@@ -33,7 +35,6 @@ from organism.log.tail import Tail
 from organism.log.units import END, Span, Units
 from organism.log.verify import verify
 from organism.log.versions import RowVersions, folded_row, hold_whole, write
-from organism.model.events import Event, Unit
 from organism.model.ids import DEFAULT_TENANT
 from organism.model.redact import Redactor
 
@@ -204,11 +205,11 @@ class SqliteLog:
         limit: int = 500,
         *,
         reverse: bool = False,
-    ) -> list[Event]:
+    ) -> list[Record[Event]]:
         span = Span(after, min(self.head, END if until is None else until), limit, reverse)
         return await self._read_units(Units.read, span, wanted or WITHOUT_CONTENT)
 
-    def follow(self, after: int, wanted: EventFilter | None = None) -> AsyncIterator[list[Event]]:
+    def follow(self, after: int, wanted: EventFilter | None = None) -> AsyncIterator[list[Record[Event]]]:
         return self._tail.follow(after, wanted, self.read)
 
     async def row(self, model: str, key: str, at: int | None = None) -> bytes | None:
@@ -228,7 +229,7 @@ class SqliteLog:
         read = self._store.read if query.text else self._store.read_quickly
         return await read(read_page, statement)
 
-    async def type_spans(self, types: Sequence[str], low: int, high: int, limit: int) -> list[int]:
+    async def type_spans(self, types: Sequence[type[Event]], low: int, high: int, limit: int) -> list[int]:
         return await self._read_units(Units.type_spans, types, low, high, limit)
 
     async def position_at(self, at_us: int) -> int:
@@ -241,12 +242,12 @@ class SqliteLog:
     async def contents(self, digests: Mapping[int, str]) -> dict[int, tuple[bytes, bytes]]:
         return await self._read_units(Units.contents, digests)
 
-    async def fold(self, after: int, apply: Callable[[Event], object]) -> None:
+    async def fold(self, after: int, apply: Callable[[Record[Event]], object]) -> None:
         async for rows in self._portions(after):
             for _, body in rows:
-                for event in decode(orjson.loads(body)):
-                    if event.position > after:
-                        apply(event)
+                for record in decode_unit(body).records():
+                    if record.position > after:
+                        apply(record)
 
     async def save_snapshot(self, name: str, position: int, body: bytes) -> None:
         redactor = self._intake.redactor
@@ -355,15 +356,15 @@ class SqliteLog:
         """The batch is on disk: what waits goes at once, then everyone hears of this one."""
         self._is_writing = False
         self._begin()
-        self.last_at = batch.units[-1].events[-1].at
-        events = batch.events()
+        self.last_at = batch.units[-1].records[-1].at
+        records = batch.records()
         self._intake.commit(batch.last)
-        self._tail.keep(events, batch.size)
+        self._tail.keep(records, batch.size)
         try:
             _tell(iter(batch.units), None)
         finally:
             self._tail.wake()
-            self._live.take(events)  # last: so a fold that raises keeps no one waiting
+            self._live.take(records)  # last: so a fold that raises keeps no one waiting
 
     def _refuse(self, refusal: Refusal, failed: Batch, error: OrganismError) -> None:
         """No more writes until ``_admit``. The units of ``failed`` hear ``error``, those that wait the refusal."""

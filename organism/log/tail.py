@@ -8,15 +8,17 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from itertools import takewhile
 from typing import Final
 
+from organism.events.record import Record
+from organism.events.vocabulary import Event
 from organism.log.log import EventFilter, wants
-from organism.model.events import Event
 
 TAIL_BYTES: Final = 1 << 16
 """Who follows reads a commit at once; more would push what is needed out of the processor's cache."""
 CATCH_UP_EVENTS: Final = 1000
 
-ReadPast = Callable[[int, int, EventFilter | None, int], Awaitable[list[Event]]]
-"""(after, until, wanted, limit) → events, from the disk."""
+Records = list[Record[Event]]
+ReadPast = Callable[[int, int, EventFilter | None, int], Awaitable[Records]]
+"""(after, until, wanted, limit) → records, from the disk."""
 
 
 class Tail:
@@ -26,18 +28,18 @@ class Tail:
 
     def __init__(self, head: int) -> None:
         self.head = head
-        self._commits: deque[tuple[list[Event], int]] = deque()
+        self._commits: deque[tuple[Records, int]] = deque()
         self._bytes = 0
         self._news = asyncio.Event()
         self.is_closed = False
 
-    def keep(self, events: list[Event], size: int) -> None:
+    def keep(self, records: Records, size: int) -> None:
         """A commit is on disk; ``wake`` lets the followers know."""
-        self._commits.append((events, size))
+        self._commits.append((records, size))
         self._bytes += size
         while self._bytes > TAIL_BYTES and len(self._commits) > 1:
             self._bytes -= self._commits.popleft()[1]
-        self.head = events[-1].position
+        self.head = records[-1].position
 
     def skip_to(self, head: int) -> None:
         """What lies before ``head`` is on disk but not here."""
@@ -55,7 +57,7 @@ class Tail:
         self.is_closed = True
         self.wake()
 
-    async def follow(self, after: int, wanted: EventFilter | None, read: ReadPast) -> AsyncIterator[list[Event]]:
+    async def follow(self, after: int, wanted: EventFilter | None, read: ReadPast) -> AsyncIterator[Records]:
         """Every event after ``after``, once and in order; lists are shared by all followers and must not be changed."""
         is_wanted = None if wanted is None or not (wanted.threads or wanted.types) else wants(wanted)
         position = after
@@ -68,20 +70,22 @@ class Tail:
             commits = self._after(position)
             if commits is None:
                 head = self.head
-                events = await read(position, head, wanted, CATCH_UP_EVENTS)
-                position = events[-1].position if len(events) == CATCH_UP_EVENTS else head
-                yield events
+                records = await read(position, head, wanted, CATCH_UP_EVENTS)
+                position = records[-1].position if len(records) == CATCH_UP_EVENTS else head
+                yield records
                 continue
-            for events in commits:
-                position = events[-1].position
-                yield events if is_wanted is None else [event for event in events if is_wanted(event)]
+            for records in commits:
+                position = records[-1].position
+                yield records if is_wanted is None else [record for record in records if is_wanted(record)]
 
-    def _after(self, position: int) -> list[list[Event]] | None:
+    def _after(self, position: int) -> list[Records] | None:
         """The commits after ``position``, oldest first; None if some of it is not here any more."""
-        newest_first = takewhile(lambda events: events[-1].position > position, (c[0] for c in reversed(self._commits)))
+        newest_first = takewhile(
+            lambda records: records[-1].position > position, (c[0] for c in reversed(self._commits))
+        )
         commits = list(newest_first)[::-1]
         if not commits or commits[0][0].position > position + 1:
             return None
         if commits[0][0].position <= position:
-            commits[0] = [event for event in commits[0] if event.position > position]
+            commits[0] = [record for record in commits[0] if record.position > position]
         return commits

@@ -11,11 +11,12 @@ from typing import Any, Final
 import orjson
 
 from organism.errors import LogDamaged
-from organism.log.driver import Connection, statements
-from organism.log.encode import REMEDY, SEAL, check, content_of, decode, hold_order, parse
-from organism.log.log import EventFilter, wants
 from organism.events.entity import Entity
-from organism.model.events import Content, Event
+from organism.events.record import Content, Record
+from organism.events.vocabulary import Event
+from organism.log.driver import Connection, statements
+from organism.log.encode import REMEDY, check, content_of, hold_order, parse
+from organism.log.log import EventFilter, wants
 
 END: Final = (1 << 63) - 1
 PORTION_UNITS: Final = 512
@@ -38,20 +39,20 @@ class Units(Entity):
 
     connection: Connection
 
-    def read(self, span: Span, wanted: EventFilter) -> list[Event]:
+    def read(self, span: Span, wanted: EventFilter) -> list[Record[Event]]:
         """The events of the span that are wanted, newest first if it is reverse."""
         is_wanted = wants(wanted)
-        found: list[Event] = []
-        for events in self._portions(span, wanted):
-            ordered = reversed(events) if span.is_reverse else events
-            found += [e for e in ordered if span.after < e.position <= span.until and is_wanted(e)]
+        found: list[Record[Event]] = []
+        for records in self._portions(span, wanted):
+            ordered = reversed(records) if span.is_reverse else records
+            found += [each for each in ordered if span.after < each.position <= span.until and is_wanted(each)]
             if len(found) >= span.limit:
                 break
         del found[span.limit :]
         if wanted.content:
-            contents = self._contents({e.position: e.data[SEAL] for e in found if SEAL in e.data})
-            for event in found:
-                event.content = contents.get(event.position)
+            contents = self._contents({record.position: record.digest for record in found if record.digest})
+            for record in found:
+                record.content = contents.get(record.position)
         return found
 
     def content(self, position: int) -> tuple[bytes, bytes] | None:
@@ -69,13 +70,11 @@ class Units(Entity):
         digests: dict[int, str] = {}
         missing = set(wanted)
         for first, sealed, body in rows:  # many of a page may lie in one unit: it is read once
-            listed = parse(first, sealed, body)[-1]
-            begin, end = bisect_left(wanted, first), bisect_left(wanted, first + len(listed))
-            missing.difference_update(wanted[begin:end])
-            for position in wanted[begin:end]:
-                data = listed[position - first][1]
-                if SEAL in data:
-                    digests[position] = data[SEAL]
+            unit = parse(first, sealed, body)
+            found = wanted[bisect_left(wanted, first) : bisect_left(wanted, unit.last + 1)]
+            missing.difference_update(found)
+            named = unit.digests()
+            digests.update((position, named[position]) for position in found if position in named)
         if missing:
             raise LogDamaged(f"The unit that holds position {min(missing)} is missing. {REMEDY}")
         return self.contents(digests)
@@ -87,23 +86,24 @@ class Units(Entity):
             return 0
         unit = self.connection.execute(_SQL["unit_at"], (row[0],)).fetchone()
         is_wanted = wants(EventFilter(threads=(stream,)))
-        return max(event.position for event in self._decode([unit] if unit else []) if is_wanted(event))
+        return max(record.position for record in self._decode([unit] if unit else []) if is_wanted(record))
 
     def position_at(self, at_us: int, head: int) -> int:
         """The last position up to ``head`` whose event is not after this time."""
         low, high = 1, head + 1  # every unit before the one at ``low`` is not after it, the one at ``high`` is
         while low < high:
             unit = self.connection.execute(_SQL["unit_at"], ((low + high) // 2,)).fetchone()
-            events = self._decode([unit] if unit else [])
-            if events[0].at <= at_us:
-                low = events[-1].position + 1
+            records = self._decode([unit] if unit else [])
+            if records[0].at <= at_us:
+                low = records[-1].position + 1
             else:
-                high = events[0].position
+                high = records[0].position
         return low - 1
 
-    def type_spans(self, types: Sequence[str], low: int, high: int, limit: int) -> list[int]:
+    def type_spans(self, types: Sequence[type[Event]], low: int, high: int, limit: int) -> list[int]:
         """The spans from ``low`` to ``high`` that hold events of these types, in order."""
-        rows = self.connection.execute(_SQL["type_spans"], (orjson.dumps(types).decode(), low, high, limit))
+        names = orjson.dumps([each.event_type for each in types]).decode()
+        rows = self.connection.execute(_SQL["type_spans"], (names, low, high, limit))
         return [span for (span,) in rows.fetchall()]
 
     def begin_of(self, position: int) -> int:
@@ -120,20 +120,20 @@ class Units(Entity):
             check(*row)
         return [(first, body) for first, _, body in rows]
 
-    def _portions(self, span: Span, wanted: EventFilter) -> Iterator[list[Event]]:
+    def _portions(self, span: Span, wanted: EventFilter) -> Iterator[list[Record[Event]]]:
         low, high = span.after + 1, span.until
         while low <= high:
             rows = self._rows(span, wanted, low, high)
-            events = self._decode(rows[::-1] if span.is_reverse else rows)
+            records = self._decode(rows[::-1] if span.is_reverse else rows)
             if not wanted.threads:
-                _check_dense(events, low, high, is_reverse=span.is_reverse)
-            if not events:
+                _check_dense(records, low, high, is_reverse=span.is_reverse)
+            if not records:
                 return
-            yield events
+            yield records
             if span.is_reverse:
-                high = events[0].position - 1
+                high = records[0].position - 1
             else:
-                low = events[-1].position + 1
+                low = records[-1].position + 1
 
     def _rows(self, span: Span, wanted: EventFilter, low: int, high: int) -> list[tuple[Any, ...]]:
         """The next portion of units that hold positions from low to high."""
@@ -145,41 +145,38 @@ class Units(Entity):
         rows = self.connection.execute(_SQL[f"streams_{direction}"], values).fetchall()
         return _naming(rows, wanted.types) if wanted.types else rows
 
-    def _decode(self, rows: Sequence[tuple[Any, ...]]) -> list[Event]:
-        events: list[Event] = []
-        for first, sealed, body, *_ in rows:
-            events += decode(parse(first, sealed, body))
-        return events
+    def _decode(self, rows: Sequence[tuple[Any, ...]]) -> list[Record[Event]]:
+        return [record for first, sealed, body, *_ in rows for record in parse(first, sealed, body).records()]
 
     def _contents(self, digests: Mapping[int, str]) -> dict[int, Content]:
         """The content at each position, checked against the digest that its event carries."""
         positions = orjson.dumps(list(digests)).decode()
         rows = {position: row for position, *row in self.connection.execute(_SQL["contents"], (positions,))}
         return {
-            position: content_of(position, digest, rows.get(position), self.event_at)
+            position: content_of(position, digest, rows.get(position), self.record_at)
             for position, digest in digests.items()
         }
 
-    def event_at(self, position: int) -> Event | None:
-        """The event at the position, without content; None if there is none."""
+    def record_at(self, position: int) -> Record[Event] | None:
+        """The record at the position, without content; None if there is none."""
         unit = self.connection.execute(_SQL["unit_at"], (position,)).fetchone()
-        return next((event for event in self._decode([unit] if unit else []) if event.position == position), None)
+        return next((record for record in self._decode([unit] if unit else []) if record.position == position), None)
 
 
-def _naming(rows: list[tuple[Any, ...]], types: Sequence[str]) -> list[tuple[Any, ...]]:
+def _naming(rows: list[tuple[Any, ...]], types: Sequence[type[Event]]) -> list[tuple[Any, ...]]:
     """The rows in whose text one of the types stands, and the last one, which says where the next portion begins.
 
     A stream may be long and what is looked for rare: a look at the text costs a tenth of reading it.
     """
-    tags = [b'["%b",' % kind.encode() for kind in types]
+    tags = [b'"%b"' % each.event_type.encode() for each in types]
     return [row for row in rows[:-1] if any(tag in row[2] for tag in tags)] + rows[-1:]
 
 
-def _check_dense(events: Sequence[Event], low: int, high: int, *, is_reverse: bool) -> None:
+def _check_dense(records: Sequence[Record[Event]], low: int, high: int, *, is_reverse: bool) -> None:
     """Raise ``LogDamaged`` if a unit is missing between, or where the portion has to begin."""
-    found = [event.position for event in events]
-    begin = low if not (events and is_reverse) else found[0]
-    end = high if not events or is_reverse else found[-1]
+    found = [record.position for record in records]
+    begin = low if not (records and is_reverse) else found[0]
+    end = high if not records or is_reverse else found[-1]
     begin, end = min([begin, *found[:1]]), max([end, *found[-1:]])
     if end - begin + 1 != len(found):
         missing = next((a + 1, b - 1) for a, b in pairwise([begin - 1, *found, end + 1]) if b != a + 1)

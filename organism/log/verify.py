@@ -7,11 +7,10 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-import orjson
-
 from organism.errors import LogDamaged
+from organism.events.stored import decode_unit
 from organism.log.driver import Connection, statements
-from organism.log.encode import GENESIS, MISSING, SEAL, digest, fault, hold_order, link, mac, parse
+from organism.log.encode import GENESIS, MISSING, digest, fault, hold_order, link, mac, parse
 from organism.log.log import Verification
 from organism.log.place import Anchor
 from organism.log.units import Units
@@ -64,8 +63,8 @@ class Walk:
 def last_position(first: int, body: bytes) -> int:
     """The position of the last event of a unit's row; ``first`` if the row cannot be read."""
     try:
-        return first + len(orjson.loads(body)[7]) - 1
-    except (ValueError, IndexError, TypeError, KeyError):
+        return decode_unit(body).last
+    except (ValueError, IndexError, TypeError, LogDamaged):
         return first
 
 
@@ -172,7 +171,7 @@ def content_damage(connection: Connection, after: int) -> Iterator[str]:
         for position, *row in connection.execute(_SQL["contents_between"], (begin, end)):
             if position not in sealed:
                 yield _added(position)
-            elif said := fault(position, sealed.pop(position), row, units.event_at):
+            elif said := fault(position, sealed.pop(position), row, units.record_at):
                 yield f"position {position}: the content {said}"
         yield from (f"position {position}: the content {MISSING}" for position in sealed)
         begin = end + 1
@@ -191,10 +190,7 @@ def _sealed(rows: Sequence[tuple[Any, ...]]) -> dict[int, str]:
     sealed: dict[int, str] = {}
     for first, digested, body, _ in rows:
         with suppress(LogDamaged):  # the walk has said so
-            listed = parse(first, digested, body)[-1]
-            sealed.update(
-                (position, data[SEAL]) for position, (_, data, *_) in enumerate(listed, first) if SEAL in data
-            )
+            sealed.update(parse(first, digested, body).digests())
     return sealed
 
 

@@ -14,9 +14,10 @@ import orjson
 from msgspec import field
 
 from organism.errors import OrganismError
-from organism.log.log import ColumnRow, ReadModel, Row
 from organism.events.entity import Entity
-from organism.model.events import Event
+from organism.events.record import Record
+from organism.events.vocabulary import Event
+from organism.log.log import ColumnRow, ReadModel, Row
 
 FOREVER: Final = (1 << 63) - 1  # `until` of a version that stands
 VERSION_BITS: Final = 20
@@ -72,10 +73,10 @@ class CurrentRows(Entity):
     old: dict[str, Version] = field(default_factory=dict)
     greatest: str = ""
 
-    def take(self, first: int, events: Sequence[Event], batch: dict[str, Changes], committed: int) -> None:
+    def take(self, first: int, records: Sequence[Record[Event]], batch: dict[str, Changes], committed: int) -> None:
         """Fold a unit at ``first``, and note the versions that it makes of the rows that it touches."""
         touched = _TouchedRows(self._before)
-        self.model.fold(touched, events)
+        self.model.fold(touched, records)
         if not touched:
             return
         changes, young = _changes(batch, self.model.name), self.young
@@ -116,13 +117,13 @@ class RowVersions:
         self.committed = 0
         self.is_whole = True
         self._shown = [model for model in stored if model.shown]
-        self._by_type: dict[str, list[CurrentRows]] = {}
+        self._by_type: dict[type[Event], list[CurrentRows]] = {}
         for rows in self.current.values():
             for kind in rows.model.types:
                 self._by_type.setdefault(kind, []).append(rows)
 
-    def take(self, first: int, events: Sequence[Event], batch: dict[str, Changes]) -> None:
-        """Add to ``batch`` what a unit makes of the rows; its events have their positions, from ``first`` on.
+    def take(self, first: int, records: Sequence[Record[Event]], batch: dict[str, Changes]) -> None:
+        """Add to ``batch`` what a unit makes of the rows; its records have their positions, from ``first`` on.
 
         Raises what a fold raises. From then on nothing is folded: the rows have to be made again from the log.
         """
@@ -130,14 +131,14 @@ class RowVersions:
             return
         self.is_whole = False
         for model in self._shown:
-            if rows := shown_rows(model, events):
+            if rows := shown_rows(model, records):
                 _changes(batch, model.name).shown.extend(rows)
         touched: dict[CurrentRows, None] = {}
-        for event in events:
-            for current in self._by_type.get(event.type, ()):
+        for record in records:
+            for current in self._by_type.get(type(record.event), ()):
                 touched[current] = None
         for current in touched:
-            current.take(first, events, batch, self.committed)
+            current.take(first, records, batch, self.committed)
         self.is_whole = True
 
     def forget(self) -> None:
@@ -164,10 +165,10 @@ def hold_whole(is_whole: bool) -> None:  # noqa: FBT001 - the condition is all t
         raise OrganismError("A read model could not take an event; its rows are made again at the next start.")
 
 
-def shown_rows(model: ReadModel, events: Sequence[Event]) -> list[ColumnRow]:
-    """The rows that events make of a model that is ``shown``."""
+def shown_rows(model: ReadModel, records: Sequence[Record[Event]]) -> list[ColumnRow]:
+    """The rows that records make of a model that is ``shown``."""
     rows = Rows()
-    model.fold(rows, events)
+    model.fold(rows, records)
     return list(rows.values())
 
 
