@@ -155,7 +155,7 @@ class Intake:
         self._salts = salts
 
     def take(self, unit: Unit) -> None:
-        """Add the unit, or raise and change nothing: ``StalePosition``; ``TypeError``, ``ValueError``: it is no JSON."""
+        """Add the unit, or raise and change nothing: ``StalePosition``, ``TypeError`` or ``ValueError`` (no JSON)."""
         if unit.expect:
             self.heads.check(unit.expect)
         first = self.last + 1
