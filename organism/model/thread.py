@@ -8,10 +8,11 @@ from typing import Any, Final, NamedTuple
 from msgspec import field
 
 from organism.events.entity import Entity
-from organism.model.events import Event
+from organism.events.record import Record
+from organism.events.vocabulary import After, EffectKind, MessageSent, StepError, StepKind, StepRecorded, Todo
 from organism.model.run import BLOCKS
 
-WAITS: Final = frozenset({"ask", "approve", "complete"})
+WAITS: Final[frozenset[StepKind]] = frozenset({"ask", "approve", "complete"})
 """Kinds of steps in which a handler waits for somebody else."""
 CONSENT: Final = 0
 """The number of the step in which a human is asked whether a message may be handled: it comes before all others."""
@@ -43,7 +44,7 @@ class Thread(Entity):
     paused: bool = False
     head: int = 0
     parent: str | None = None
-    todos: dict[str, dict[str, Any]] | None = None
+    todos: dict[str, Todo] | None = None
     roots: dict[str, Root] | None = None
     """Its injections, by correlation, but for those of the host program."""
 
@@ -77,14 +78,14 @@ class Step(Entity):
 
     message: Message
     number: int
-    kind: str
+    kind: StepKind
     input: str
     ok: bool | None = None
-    error: dict[str, str] | None = None
+    error: StepError | None = None
     content_at: int = 0
     result: Any = None
     open: int = 0
-    effect: str = ""
+    effect: EffectKind = ""
     key: str = ""
     approval: str = ""
     expires: int = 0
@@ -92,10 +93,9 @@ class Step(Entity):
     unknown: bool = False
     is_written: bool = True
 
-    def named(self) -> dict[str, Any]:
-        """What every event of a step says of it."""
-        message = self.message
-        return {"message": message.id, "agent": message.to, "step": self.number, "kind": self.kind, "input": self.input}
+    def recorded(self, error: StepError | None = None) -> StepRecorded:
+        """The event by which it is recorded."""
+        return StepRecorded(self.message.id, self.message.to, self.number, self.kind, self.input, error)
 
 
 class Shown(Entity):
@@ -148,7 +148,7 @@ class Message(Entity):
     deaths: int = 0
     running: bool = False
     next_at: int = 0
-    after: str = ""
+    after: After = ""
     steps: dict[int, Step] | None = None
     shown: Shown | None = None
     payload: Any = None
@@ -158,21 +158,21 @@ class Message(Entity):
     handling: Any = None
 
     @classmethod
-    def sent(cls, event: Event, thread: Thread) -> Message:
-        """The message of a ``message_sent``."""
-        data = event.data
+    def sent(cls, record: Record[MessageSent], thread: Thread) -> Message:
+        """The message that was sent."""
+        event = record.event
         return cls(
-            data["message"],
-            data["from"],
-            data["to"],
-            data["type"],
-            data["depth"],
-            "reply" in data,
-            frozenset(data["authors"]) if "authors" in data else NOBODY,
+            event.message,
+            event.sender,
+            event.to,
+            event.type,
+            event.depth,
+            event.reply,
+            frozenset(event.authors) if event.authors else NOBODY,
             thread,
-            event.position,
-            data.get("content", ""),
-            event.correlation,
+            record.position,
+            record.digest,
+            record.correlation,
         )
 
     @property

@@ -8,12 +8,46 @@ own and never folded.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final
+from typing import Any, Final
 
 from msgspec import field
+from msgspec.structs import replace
 
 from organism.events.entity import Entity
-from organism.model.events import RUN, Event
+from organism.events.record import Record
+from organism.events.vocabulary import (
+    RUN_ENTRIES,
+    AgentPaused,
+    AgentResumed,
+    Event,
+    MessageDead,
+    MessageDiscarded,
+    MessageDropped,
+    MessageHandled,
+    MessageReplayed,
+    MessageRetried,
+    MessageSent,
+    MessageStarted,
+    OrganismPaused,
+    OrganismResumed,
+    OrganismStarted,
+    OrganismStopped,
+    RunEvent,
+    StepError,
+    StepRecorded,
+    StepResolved,
+    StepStarted,
+    ThreadCompleted,
+    ThreadCreated,
+    ThreadFailed,
+    ThreadKilled,
+    ThreadPaused,
+    ThreadReopened,
+    ThreadResumed,
+    Todo,
+    TodoClosed,
+    TodoRegistered,
+)
 from organism.model.ids import CONSOLE
 from organism.model.thread import CONSENT, Call, Message, Root, Step, Thread, asks_above, steps_held, stop_or_go
 
@@ -65,156 +99,163 @@ class Routing(Entity):
             message.ask.open -= 1
 
 
-def _message_sent(state: Routing, event: Event) -> None:
-    data = event.data
-    thread = state.threads[event.thread or ""]
-    for todo in (thread.todos or {}).values():
-        if todo["wait_for"] == data["type"] and todo["from_listener"] in {"", data["from"]}:
-            todo["met"] = True
-    if "answers" in data:
-        step = state.step(*data["answers"])
+def _message_sent(state: Routing, record: Record[MessageSent]) -> None:
+    event = record.event
+    thread = state.threads[record.thread or ""]
+    todos = thread.todos or {}
+    for name, todo in todos.items():
+        if todo.wait_for == event.type and todo.from_listener in {"", event.sender}:
+            todos[name] = replace(todo, met=True)
+    if event.answers is not None:
+        step = state.step(*event.answers)
         if step is not None:
-            step.content_at = event.position
-            step.message.read = step.message.read.union(data.get("authors", ()))
+            step.content_at = record.position
+            step.message.read = step.message.read.union(event.authors)
         return
-    if data["to"] == CONSOLE:
+    if event.to == CONSOLE:
         return
-    message = Message.sent(event, thread)
-    if "step" in data:
-        asker, number = data["step"]
-        message.step = message.ask = state.step(asker, number)
-    _place_in_call(state, message, event)
+    message = Message.sent(record, thread)
+    if event.step is not None:
+        message.step = message.ask = state.step(*event.step)
+    _place_in_call(state, message, record)
     if message.ask is not None:
         message.ask.open += 1
     thread.open += 1
     state.messages[message.id] = message
     if message.ask is not None and state.is_paused(message):
         for step in asks_above(message):
-            stop_or_go(step, event.at, is_held=True)
+            stop_or_go(step, record.at, is_held=True)
 
 
-def _place_in_call(state: Routing, message: Message, event: Event) -> None:
+def _place_in_call(state: Routing, message: Message, record: Record[MessageSent]) -> None:
     """A message lies in the call of what caused it; a reply goes up to the call that it names."""
-    data = event.data
-    cause = state.messages.get(event.cause or "")
-    if "calls" in data:
-        for call_id, caller in reversed(data["calls"]):
+    event, thread = record.event, message.thread
+    cause = state.messages.get(record.cause or "")
+    if event.calls is not None:
+        for call_id, caller in reversed(event.calls):
             message.call = Call(call_id, caller, message.call)
-        message.thread.begin_chain(event.correlation, Root(*data.get("root", ())), state.messages.values())
+        if event.root is not None:
+            thread.begin_chain(record.correlation, Root(*event.root), state.messages.values())
     elif cause is not None:
         call = cause.call
-        if message.reply and call is not None and data["call"] != call.id:
+        if message.reply and call is not None and event.call != call.id:
             call = call.parent
         message.call = call
         if message.ask is None and call is not None:
             message.ask = call.ask
-    elif (who := event.actor) is not None and (who.principal is not None or "caller_depth" in data):
-        root = Root(who.principal, data.get("caller_depth", 0))
-        message.thread.begin_chain(event.correlation, root, state.messages.values())
+    elif record.actor is not None:
+        root = Root(record.actor.principal, event.caller_depth)
+        thread.begin_chain(record.correlation, root, state.messages.values())
 
 
-def _message_started(state: Routing, event: Event) -> None:
-    message = state.messages[event.data["message"]]
+def _message_started(state: Routing, record: Record[MessageStarted]) -> None:
+    message = state.messages[record.event.message]
     message.starts += 1
     message.running = True
     message.next_at = 0
     for todo in (message.thread.todos or {}).values():
-        if todo["agent"] == message.to:
-            message.read = message.read.union(todo.get("authors", ()))
+        if todo.agent == message.to:
+            message.read = message.read.union(todo.authors)
     if not message.reply and message.starts == 1:
         message.call = call = Call(message.id, message.sender, message.call)
         call.step, call.ask = message.step, message.ask
     state.life_started = True
 
 
-def _message_handled(state: Routing, event: Event) -> None:
-    data = event.data
-    state.end(data["message"])
+def _message_handled(state: Routing, record: Record[MessageHandled]) -> None:
+    event = record.event
+    state.end(event.message)
     state.life_ended = True
-    if data["outcome"] == "done" and data["agent"] in state.failures_in_row:
-        del state.failures_in_row[data["agent"]]
+    if event.outcome == "done":
+        state.failures_in_row.pop(event.agent, None)
 
 
-def _message_retried(state: Routing, event: Event) -> None:
+def _message_dropped(state: Routing, record: Record[MessageDropped]) -> None:
+    state.end(record.event.message)
+
+
+def _message_retried(state: Routing, record: Record[MessageRetried]) -> None:
     """The new attempt gives back what succeeded and runs the rest again; what failed for good stays so."""
-    message = state.messages[event.data["message"]]
+    message = state.messages[record.event.message]
     message.running = False
     message.failures += 1
     message.after = "retry"
-    message.next_at = event.data["next_at"]
+    message.next_at = record.event.next_at
     steps, message.steps = message.steps or {}, {}
     for number, step in steps.items():
-        if step.ok or step.unknown or (step.error is not None and step.error["code"] == "effect_failed"):
+        if step.ok or step.unknown or (step.error is not None and step.error.code == "effect_failed"):
             message.steps[number] = step
         else:
             step.ok = False
     message.steps = message.steps or None
 
 
-def _message_dead(state: Routing, event: Event) -> None:
-    message = state.messages.get(event.data["message"])
+def _message_dead(state: Routing, record: Record[MessageDead]) -> None:
+    event = record.event
+    message = state.messages.get(event.message)
     if message is not None:
         message.thread.failed += 1
-        message.thread.reason = event.data["reason"]
-    state.end(event.data["message"])
+        message.thread.reason = event.reason
+    state.end(event.message)
     state.life_ended = True
-    agent = event.data["agent"]
-    state.failures_in_row[agent] = state.failures_in_row.get(agent, 0) + 1
+    state.failures_in_row[event.agent] = state.failures_in_row.get(event.agent, 0) + 1
 
 
-def _dead_letter_closed(state: Routing, event: Event) -> None:
-    thread = state.threads.get(event.thread or "")
-    if thread is not None and event.data.get("failed", True):
+def _dead_letter_closed(state: Routing, record: Record[MessageReplayed | MessageDiscarded]) -> None:
+    thread = state.threads.get(record.thread or "")
+    if thread is not None and record.event.failed:
         thread.failed = max(0, thread.failed - 1)
 
 
-def _thread_created(state: Routing, event: Event) -> None:
-    thread = Thread(event.thread or "")
-    thread.parent = event.data.get("parent")
-    state.threads[thread.id] = thread
+def _thread_created(state: Routing, record: Record[ThreadCreated]) -> None:
+    thread_id = record.thread or ""
+    state.threads[thread_id] = Thread(thread_id, parent=record.event.parent)
 
 
-def _thread_reopened(state: Routing, event: Event) -> None:
-    _thread_created(state, event)
-    thread, data = state.threads[event.thread or ""], event.data
-    thread.failed = data.get("failed", 0)
-    thread.reason = data.get("reason", "")
-    thread.paused = data.get("paused", False)
-    thread.todos = {name: dict(todo) for name, todo in data.get("todos", {}).items()} or None
+def _thread_reopened(state: Routing, record: Record[ThreadReopened]) -> None:
+    event, thread_id = record.event, record.thread or ""
+    state.threads[thread_id] = Thread(
+        thread_id,
+        failed=event.failed,
+        reason=event.reason,
+        paused=event.paused,
+        parent=event.parent,
+        todos=dict(event.todos) or None,
+    )
 
 
-def _thread_ended(state: Routing, event: Event) -> None:
-    state.threads.pop(event.thread or "", None)
+def _thread_ended(state: Routing, record: Record[ThreadCompleted | ThreadFailed | ThreadKilled]) -> None:
+    state.threads.pop(record.thread or "", None)
 
 
-def _thread_paused_or_resumed(state: Routing, event: Event) -> None:
-    thread = state.threads.get(event.thread or "")
+def _thread_paused_or_resumed(state: Routing, record: Record[ThreadPaused | ThreadResumed]) -> None:
+    thread = state.threads.get(record.thread or "")
     if thread is not None:
-        thread.paused = event.type == "thread_paused"
-        state.hold(event.at)
+        thread.paused = isinstance(record.event, ThreadPaused)
+        state.hold(record.at)
 
 
-def _agent_paused(state: Routing, event: Event) -> None:
-    state.paused_agents.add(event.data["agent"])
-    state.failures_in_row.pop(event.data["agent"], None)
-    state.hold(event.at)
+def _agent_paused(state: Routing, record: Record[AgentPaused]) -> None:
+    state.paused_agents.add(record.event.agent)
+    state.failures_in_row.pop(record.event.agent, None)
+    state.hold(record.at)
 
 
-def _agent_resumed(state: Routing, event: Event) -> None:
-    state.paused_agents.discard(event.data["agent"])
-    state.hold(event.at)
+def _agent_resumed(state: Routing, record: Record[AgentResumed]) -> None:
+    state.paused_agents.discard(record.event.agent)
+    state.hold(record.at)
 
 
-def _organism_paused_or_resumed(state: Routing, event: Event) -> None:
-    state.paused = event.type == "organism_paused"
+def _organism_paused_or_resumed(state: Routing, record: Record[OrganismPaused | OrganismResumed]) -> None:
+    state.paused = isinstance(record.event, OrganismPaused)
     if not state.paused:
         state.short_lives = 0
-    state.hold(event.at)
+    state.hold(record.at)
 
 
-def _organism_started(state: Routing, event: Event) -> None:
+def _organism_started(state: Routing, record: Record[OrganismStarted]) -> None:
     """A new life: what ran when the last one ended waits again, and counts the death unless it was told to stop."""
-    clean = event.data["clean"]
+    clean = record.event.clean
     short = not clean and state.life_started and not state.life_ended and state.last_at - state.life_at <= SHORT_LIFE_US
     state.short_lives = state.short_lives + 1 if short else 0
     for message in state.messages.values():
@@ -222,114 +263,120 @@ def _organism_started(state: Routing, event: Event) -> None:
             message.running = False
             message.after = "stop" if clean else "death"
             message.deaths += not clean and not message.is_waiting_in_step()
-    state.life = event.data["life"]
-    state.life_at = event.at
+    state.life = record.event.life
+    state.life_at = record.at
     state.life_started = state.life_ended = False
     state.clean = False
 
 
-def _organism_stopped(state: Routing, _event: Event) -> None:
+def _organism_stopped(state: Routing, _record: Record[OrganismStopped]) -> None:
     state.clean = True
 
 
-def _step_started(state: Routing, event: Event) -> None:
-    data = event.data
-    message = state.messages[data["message"]]
-    if "unknown" in data:
+def _step_started(state: Routing, record: Record[StepStarted]) -> None:
+    event = record.event
+    message = state.messages[event.message]
+    if event.unknown:
         if message.steps is not None:
-            message.steps[data["step"]].unknown = True
+            message.steps[event.step].unknown = True
         return
-    step = Step(message, data["step"], data["kind"], data["input"])
-    step.effect = data.get("effect", "")
-    step.key = data.get("key", "")
-    step.approval = data.get("approval", "")
-    step.expires = data.get("expires", 0)
     if message.steps is None:
         message.steps = {}
-    message.steps[step.number] = step
-    if step.number == CONSENT:
-        state.hold(event.at)
+    message.steps[event.step] = Step(
+        message,
+        event.step,
+        event.kind,
+        event.input,
+        effect=event.effect,
+        key=event.key,
+        approval=event.approval,
+        expires=event.expires,
+    )
+    if event.step == CONSENT:
+        state.hold(record.at)
 
 
-def _step_recorded(state: Routing, event: Event) -> None:
-    data = event.data
-    message = state.messages.get(data["message"])
+def _step_recorded(state: Routing, record: Record[StepRecorded]) -> None:
+    event = record.event
+    message = state.messages.get(event.message)
     if message is None:
         return
     if message.steps is None:
         message.steps = {}
-    step = message.steps.get(data["step"])
+    step = message.steps.get(event.step)
     if step is None:
-        step = message.steps[data["step"]] = Step(message, data["step"], data["kind"], data["input"])
-    step.error = data.get("error")
+        step = message.steps[event.step] = Step(message, event.step, event.kind, event.input)
+    step.error = event.error
     step.ok = step.error is None
     step.unknown = False
     if step.kind != "ask":
-        step.content_at = event.position
+        step.content_at = record.position
     if step.number == CONSENT:
-        state.hold(event.at)
+        state.hold(record.at)
 
 
-def _step_resolved(state: Routing, event: Event) -> None:
-    data = event.data
-    step = state.step(data["message"], data["step"])
+def _step_resolved(state: Routing, record: Record[StepResolved]) -> None:
+    event = record.event
+    step = state.step(event.message, event.step)
     if step is None:
         return
     step.unknown = False
-    if data["outcome"] == "done":
-        step.ok, step.content_at = True, event.position
-    elif data["outcome"] == "fail":
-        step.ok, step.error = False, {"code": "effect_failed", "message": "An operator said that this effect failed."}
+    if event.outcome == "done":
+        step.ok, step.content_at = True, record.position
+    elif event.outcome == "fail":
+        step.ok, step.error = False, StepError("effect_failed", "An operator said that this effect failed.")
     elif step.message.steps is not None:
         del step.message.steps[step.number]
 
 
-def _todo_registered(state: Routing, event: Event) -> None:
-    thread = state.threads[event.thread or ""]
+def _todo_registered(state: Routing, record: Record[TodoRegistered]) -> None:
+    event, thread = record.event, state.threads[record.thread or ""]
     if thread.todos is None:
         thread.todos = {}
-    thread.todos[event.data["todo"]] = {**event.data, "met": False}
+    thread.todos[event.todo] = Todo(
+        event.todo, event.agent, event.wait_for, event.from_listener, event.description, event.authors
+    )
 
 
-def _todo_closed(state: Routing, event: Event) -> None:
-    thread = state.threads.get(event.thread or "")
+def _todo_closed(state: Routing, record: Record[TodoClosed]) -> None:
+    thread = state.threads.get(record.thread or "")
     if thread is not None and thread.todos:
-        thread.todos.pop(event.data["todo"], None)
+        thread.todos.pop(record.event.todo, None)
 
 
-def _run_entry(state: Routing, event: Event) -> None:
+def _run_entry(state: Routing, record: Record[RunEvent]) -> None:
     """An entry of an open message's run: the next attempt shows only what the log does not hold."""
-    message = state.messages.get(event.data["message"])
+    message = state.messages.get(record.event.message)
     if message is not None:
-        message.shows().take(event.type.removeprefix("run_"), event.data.get("id", ""))
+        message.shows().take(record.type.removeprefix("run_"), record.event.id or "")
 
 
-FOLDS: Final[dict[str, Callable[[Routing, Event], None]]] = {
-    "message_sent": _message_sent,
-    "message_started": _message_started,
-    "message_handled": _message_handled,
-    "message_dropped": lambda state, event: state.end(event.data["message"]),
-    "message_retried": _message_retried,
-    "message_dead": _message_dead,
-    "message_replayed": _dead_letter_closed,
-    "message_discarded": _dead_letter_closed,
-    "thread_created": _thread_created,
-    "thread_reopened": _thread_reopened,
-    "thread_completed": _thread_ended,
-    "thread_failed": _thread_ended,
-    "thread_killed": _thread_ended,
-    "thread_paused": _thread_paused_or_resumed,
-    "thread_resumed": _thread_paused_or_resumed,
-    "agent_paused": _agent_paused,
-    "agent_resumed": _agent_resumed,
-    "organism_paused": _organism_paused_or_resumed,
-    "organism_resumed": _organism_paused_or_resumed,
-    "organism_started": _organism_started,
-    "organism_stopped": _organism_stopped,
-    "step_started": _step_started,
-    "step_recorded": _step_recorded,
-    "step_resolved": _step_resolved,
-    "todo_registered": _todo_registered,
-    "todo_closed": _todo_closed,
-    **dict.fromkeys(RUN, _run_entry),
+FOLDS: Final[dict[type[Event], Callable[[Routing, Record[Any]], None]]] = {
+    MessageSent: _message_sent,
+    MessageStarted: _message_started,
+    MessageHandled: _message_handled,
+    MessageDropped: _message_dropped,
+    MessageRetried: _message_retried,
+    MessageDead: _message_dead,
+    MessageReplayed: _dead_letter_closed,
+    MessageDiscarded: _dead_letter_closed,
+    ThreadCreated: _thread_created,
+    ThreadReopened: _thread_reopened,
+    ThreadCompleted: _thread_ended,
+    ThreadFailed: _thread_ended,
+    ThreadKilled: _thread_ended,
+    ThreadPaused: _thread_paused_or_resumed,
+    ThreadResumed: _thread_paused_or_resumed,
+    AgentPaused: _agent_paused,
+    AgentResumed: _agent_resumed,
+    OrganismPaused: _organism_paused_or_resumed,
+    OrganismResumed: _organism_paused_or_resumed,
+    OrganismStarted: _organism_started,
+    OrganismStopped: _organism_stopped,
+    StepStarted: _step_started,
+    StepRecorded: _step_recorded,
+    StepResolved: _step_resolved,
+    TodoRegistered: _todo_registered,
+    TodoClosed: _todo_closed,
+    **dict.fromkeys(RUN_ENTRIES.values(), _run_entry),
 }

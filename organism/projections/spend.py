@@ -13,9 +13,10 @@ from typing import Any, Final, NamedTuple
 
 from msgspec import field
 
-from organism.log.log import Keys, ReadModel, Row, fold_each
 from organism.events.entity import Entity
-from organism.model.events import Event
+from organism.events.record import Record
+from organism.events.vocabulary import BudgetReserved, BudgetSettled, Event, ModelCalled, ThreadReopened
+from organism.log.log import Keys, ReadModel, Row, fold_each
 from organism.model.money import NOTHING, plain
 from organism.model.times import iso
 
@@ -59,19 +60,20 @@ EMPTY: Final = Account()
 
 
 class Held(NamedTuple):
-    """A reservation that is not settled: its thread, and the data of its event."""
+    """A reservation that is not settled, and its thread."""
 
     thread: str
-    data: Mapping[str, Any]
+    event: BudgetReserved
 
 
-def amount_of(data: Mapping[str, Any]) -> Amount:
+def amount_of(event: BudgetReserved | BudgetSettled) -> Amount:
     """The amount that a reservation or a settlement names: that of one call."""
-    return Amount(data["tokens"], Decimal(data["cost_usd"]), 1, data["duration"])
+    return Amount(event.tokens, Decimal(event.cost_usd), 1, event.duration)
 
 
-def key_of(data: Mapping[str, Any]) -> str:
-    return f"{data['message']}/{data['step']}"
+def key_of(message: str, step: int) -> str:
+    """What ``Spend.open`` calls the reservation of this step."""
+    return f"{message}/{step}"
 
 
 class Spend(Entity):
@@ -111,24 +113,25 @@ class Spend(Entity):
         self.threads = {key: kept for key, kept in self.threads.items() if key in threads or kept.held.calls}
         self.room = max(ROOM, 2 * (len(self.runs) + len(self.threads)))
 
-    def reserved(self, event: Event) -> None:
+    def reserved(self, record: Record[BudgetReserved]) -> None:
         """A call will be made: it may use this much."""
-        self._turn(event.at)
-        held = Held(event.thread or "", event.data)
-        self.open[key_of(event.data)] = held
-        self._book(held, ZERO, amount_of(event.data))
+        self._turn(record.at)
+        event = record.event
+        held = self.open[key_of(event.message, event.step)] = Held(record.thread or "", event)
+        self._book(held, ZERO, amount_of(event))
 
-    def settled(self, event: Event) -> None:
+    def settled(self, record: Record[BudgetSettled]) -> None:
         """The call is over: it has used this much. Only the first word on it counts."""
-        self._turn(event.at)
-        held = self.open.pop(key_of(event.data), None)
+        self._turn(record.at)
+        event = record.event
+        held = self.open.pop(key_of(event.message, event.step), None)
         if held is not None:
-            self._book(held, amount_of(event.data), ZERO.less(amount_of(held.data)))
+            self._book(held, amount_of(event), ZERO.less(amount_of(held.event)))
 
-    def thread_reopened(self, event: Event) -> None:
+    def thread_reopened(self, record: Record[ThreadReopened]) -> None:
         """A thread's bound is for all its lives: it comes back with what it has used."""
-        if tokens := event.data.get("tokens", 0):
-            self.threads[event.thread or ""] = Account(Amount(tokens))
+        if tokens := record.event.tokens:
+            self.threads[record.thread or ""] = Account(Amount(tokens))
 
     def _turn(self, at: int) -> None:
         """A new day: nothing was spent on it yet."""
@@ -138,7 +141,7 @@ class Spend(Entity):
             self.tenant = Account(ZERO, self.tenant.held)
 
     def _book(self, held: Held, spent: Amount, more_held: Amount) -> None:
-        message, agent = held.data["message"], held.data["agent"]
+        message, agent = held.event.message, held.event.agent
         self.runs[message] = _booked(self.run(message), spent, more_held)
         self.threads[held.thread] = _booked(self.thread(held.thread), spent, more_held)
         self.agents[agent] = _booked(self.agents.get(agent, EMPTY), spent, more_held)
@@ -157,10 +160,10 @@ TOTAL: Final = "total"
 DAY_CHARS: Final = len("2026-01-15")
 
 
-def _accounts(event: Event) -> Sequence[str]:
+def _accounts(record: Record[ModelCalled]) -> Sequence[str]:
     """A kind and a name, which has no space before it."""
-    data = event.data
-    return (TOTAL, f"agent {data['agent']}", f"thread {event.thread}", f"day {iso(event.at)[:DAY_CHARS]}")
+    day = iso(record.at)[:DAY_CHARS]
+    return (TOTAL, f"agent {record.event.agent}", f"thread {record.thread}", f"day {day}")
 
 
 def empty_usage() -> dict[str, Any]:
@@ -177,17 +180,17 @@ def empty_usage() -> dict[str, Any]:
     }
 
 
-def _used(key: str, row: Row | None, event: Event) -> Row:
+def _used(key: str, row: Row | None, record: Record[ModelCalled]) -> Row:
     if row is None:
         kind, _, name = key.partition(" ")
         row = {"kind": kind, "name": name, **empty_usage(), "_us": 0}
-    data = event.data
-    _count(row, data)
-    row["failed_calls"] += "error" in data
-    row["_us"] += data["duration"]
+    event = record.event
+    _count(row, event)
+    row["failed_calls"] += event.error is not None
+    row["_us"] += event.duration
     row["model_seconds"] = row["_us"] / 1_000_000
-    row["last_called"] = iso(event.at)
-    _count(_of_model(row["models"], data["model"], data["provider"]), data)
+    row["last_called"] = iso(record.at)
+    _count(_of_model(row["models"], event.model, event.provider), event)
     return row
 
 
@@ -200,15 +203,15 @@ def _of_model(models: list[dict[str, Any]], model: str, served_by: str) -> dict[
     return models[-1]
 
 
-def _count(counted: dict[str, Any], data: dict[str, Any]) -> None:
+def _count(counted: dict[str, Any], event: ModelCalled) -> None:
     counted["calls"] += 1
-    counted["input_tokens"] += data["input_tokens"]
-    counted["output_tokens"] += data["output_tokens"]
-    counted["tokens"] += data["input_tokens"] + data["output_tokens"]
-    counted["cost_usd"] = plain(Decimal(counted["cost_usd"]) + Decimal(data["cost_usd"]))
+    counted["input_tokens"] += event.input_tokens
+    counted["output_tokens"] += event.output_tokens
+    counted["tokens"] += event.input_tokens + event.output_tokens
+    counted["cost_usd"] = plain(Decimal(counted["cost_usd"]) + Decimal(event.cost_usd))
 
 
-_USAGE_KEYS: Final[Mapping[str, Keys]] = {"model_called": _accounts}
+_USAGE_KEYS: Final[Mapping[type[Event], Keys]] = {ModelCalled: _accounts}
 
 USAGE = ReadModel(
     name="usage",
