@@ -54,10 +54,9 @@ def _units(connection: sqlite3.Connection, key: bytes) -> Iterator[str]:
 
 def _contents(connection: sqlite3.Connection) -> Iterator[str]:
     sealed = {
-        first + number: fields[1]["content"]
+        first + index: digest
         for first, body in connection.execute("SELECT first, body FROM units")
-        for number, fields in enumerate(json.loads(body)[7])
-        if "content" in fields[1]
+        for index, digest, *_ in json.loads(body)[8]
     }
     for position, owner, salt, text, xml in connection.execute("SELECT position, owner, salt, json, xml FROM content"):
         if sha256(b"".join((salt, owner.encode(), b"\0", text, b"\0", xml))).hexdigest() != sealed.pop(position, ""):

@@ -11,8 +11,9 @@ from typing import Any, Final
 import orjson
 import pytest
 
+from organism.events.record import Content, Record, Unit
+from organism.events.vocabulary import ThreadCreated
 from organism.log.sqlite import SqliteLog
-from organism.model.events import Content, Event, Unit
 from organism.model.times import LogClock
 from tests.faults.chain import chain_faults
 from tests.faults.client import Answer
@@ -167,8 +168,8 @@ def test_what_is_wrong_is_found(name: str) -> None:
 async def write_log(folder: Path) -> None:
     log = await SqliteLog.open(folder, [], LogClock(lambda: 1_000, lambda: 0))
     for number in range(5):
-        event = Event("thread_created", {}, Content("thr", b"{}", b"<a/>"), f"thr{number}")
-        await log.commit(Unit(f"thr{number}", [event], 1, {}))
+        record = Record(ThreadCreated(), Content("thr", b"{}", b"<a/>"), f"thr{number}")
+        await log.commit(Unit(f"thr{number}", [record], 1, {}))
     await log.close()
 
 

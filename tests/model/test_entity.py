@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from rich.pretty import pretty_repr
 
-from organism.model.events import Event
+from organism.events.record import Record
+from organism.events.vocabulary import MessageSent
 from organism.model.thread import Message, Thread
 
-SENT = {"message": "msg-1", "from": "console", "to": "greeter", "type": "Greeting", "depth": 1}
+SENT = MessageSent("msg-1", "console", "greeter", "Greeting", depth=1, token="")
 
 
 def test_an_entity_shows_no_field() -> None:
-    message = Message.sent(Event("message_sent", SENT), Thread("thr-1"))
+    message = Message.sent(Record(SENT), Thread("thr-1"))
     message.payload = "canary"
     for shown in (repr(message), str(message), pretty_repr(message), pretty_repr({"message": message})):
         assert "Message" in shown
