@@ -1,96 +1,112 @@
-"""What must hold of any log, however its life went: laws that are read off the events alone."""
+"""What must hold of any log, however its life went: laws that are read off the records alone."""
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from typing import Any, Final
 
-from organism.model.events import Event
+from organism.events.record import ORGANISM_STREAM, Record
+from organism.events.vocabulary import (
+    AgentPaused,
+    AgentResumed,
+    MessageDead,
+    MessageDropped,
+    MessageHandled,
+    MessageRetried,
+    MessageSent,
+    MessageStarted,
+    OrganismPaused,
+    OrganismResumed,
+    OrganismStarted,
+    StepRecorded,
+    StepStarted,
+    ThreadKilled,
+    ThreadPaused,
+    ThreadResumed,
+)
 
-ENDS = frozenset({"message_handled", "message_dead", "message_dropped"})
+ENDS: Final = (MessageHandled, MessageDropped, MessageDead)
+"""The ends of a message."""
 WAITS = frozenset({"ask", "approve"})
 
 
-def check(events: list[Event]) -> None:
+def check(records: list[Record[Any]]) -> None:
     """Every law, of a log in which nothing is open."""
-    check_open(events)
-    every_message_ends_once(events)
+    check_open(records)
+    every_message_ends_once(records)
 
 
-def check_open(events: list[Event]) -> None:
+def check_open(records: list[Record[Any]]) -> None:
     """The laws that hold at any moment."""
-    positions_are_dense(events)
-    nothing_starts_in_a_pause(events)
-    a_killed_thread_is_silent(events)
-    lines_run_one_at_a_time_and_in_order(events)
+    positions_are_dense(records)
+    nothing_starts_in_a_pause(records)
+    a_killed_thread_is_silent(records)
+    lines_run_one_at_a_time_and_in_order(records)
 
 
-def positions_are_dense(events: list[Event]) -> None:
+def positions_are_dense(records: list[Record[Any]]) -> None:
     """L1."""
-    assert [event.position for event in events] == list(range(1, len(events) + 1))
+    assert [record.position for record in records] == list(range(1, len(records) + 1))
 
 
-def every_message_ends_once(events: list[Event]) -> None:
+def every_message_ends_once(records: list[Record[Any]]) -> None:
     """G2, G8: nothing is lost, nothing is done twice."""
-    sent = Counter(event.data["message"] for event in events if event.type == "message_sent")
-    ended = Counter(event.data["message"] for event in events if event.type in ENDS)
+    sent = Counter(record.event.message for record in records if isinstance(record.event, MessageSent))
+    ended = Counter(record.event.message for record in records if isinstance(record.event, ENDS))
     assert not [message for message, count in sent.items() if count != 1]
     assert ended == sent
 
 
-def nothing_starts_in_a_pause(events: list[Event]) -> None:
+def nothing_starts_in_a_pause(records: list[Record[Any]]) -> None:
     """A pause is provable by the log."""
     paused: set[str] = set()
-    for event in events:
-        kind, _, what = event.type.partition("_")
-        name = {"agent": event.data.get("agent", ""), "thread": event.thread or "", "organism": "organism"}.get(
-            kind, ""
-        )
-        if what == "paused":
-            paused.add(f"{kind} {name}")
-        elif what in {"resumed", "killed"}:
-            paused.discard(f"{kind} {name}")
-        elif event.type == "message_started":
-            owners = {f"agent {event.data['agent']}", f"thread {event.thread}", "organism organism"}
-            assert not owners & paused, (event, owners & paused)
+    for record in records:
+        event = record.event
+        what = f"agent {event.agent}" if isinstance(event, AgentPaused | AgentResumed) else record.stream
+        if isinstance(event, OrganismPaused | AgentPaused | ThreadPaused):
+            paused.add(what)
+        elif isinstance(event, OrganismResumed | AgentResumed | ThreadResumed | ThreadKilled):
+            paused.discard(what)
+        elif isinstance(event, MessageStarted):
+            assert not paused & {f"agent {event.agent}", record.stream, ORGANISM_STREAM}, (record.position, paused)
 
 
-def a_killed_thread_is_silent(events: list[Event]) -> None:
+def a_killed_thread_is_silent(records: list[Record[Any]]) -> None:
     """Nothing comes after ``thread_killed``."""
-    killed: set[str] = set()
-    for event in events:
-        assert event.thread not in killed, event
-        if event.type == "thread_killed" and event.thread is not None:
-            killed.add(event.thread)
+    killed: set[str | None] = set()
+    for record in records:
+        assert record.thread not in killed, (record.position, record.type)
+        if isinstance(record.event, ThreadKilled):
+            killed.add(record.thread)
 
 
-def lines_run_one_at_a_time_and_in_order(events: Iterable[Event]) -> None:
+def lines_run_one_at_a_time_and_in_order(records: list[Record[Any]]) -> None:
     """G4: for each (agent, thread), by position; a handler that waits in a step leaves the line open."""
     running: dict[tuple[str, str], str] = {}
     waiting: dict[str, set[int]] = defaultdict(set)
     sent_at: dict[str, int] = {}
     last_first_start: dict[tuple[str, str], int] = {}
-    for event in events:
-        data = event.data
-        line = (data.get("agent", ""), event.thread or "")
-        if event.type == "organism_started":
+    for record in records:
+        event = record.event
+        if isinstance(event, OrganismStarted):
             running.clear()
-        elif event.type == "message_sent":
-            sent_at[data["message"]] = event.position
-        elif event.type == "message_started":
-            assert line not in running, event
-            if not waiting[data["message"]]:  # started anew, it may come to an ask that is still open, and wait there
-                running[line] = data["message"]
-            if data["attempt"] == 1:
-                assert sent_at[data["message"]] > last_first_start.get(line, 0), event
-                last_first_start[line] = sent_at[data["message"]]
-        elif event.type == "step_started" and data["kind"] in WAITS:
-            waiting[data["message"]].add(data["step"])
-            _leave(running, line, data["message"])
-        elif event.type == "step_recorded" and data["step"] in waiting[data["message"]]:
-            waiting[data["message"]].discard(data["step"])
-        elif event.type in ENDS or event.type == "message_retried":
-            _leave(running, line, data["message"])
+        elif isinstance(event, MessageSent):
+            sent_at[event.message] = record.position
+        elif isinstance(event, MessageStarted):
+            line = (event.agent, record.stream)
+            assert line not in running, record.position
+            if not waiting[event.message]:  # started anew, it may come to an ask that is still open, and wait there
+                running[line] = event.message
+            if event.attempt == 1:
+                assert sent_at[event.message] > last_first_start.get(line, 0), record.position
+                last_first_start[line] = sent_at[event.message]
+        elif isinstance(event, StepRecorded):
+            waiting[event.message].discard(event.step)
+        elif isinstance(event, StepStarted) and event.kind in WAITS:
+            waiting[event.message].add(event.step)
+            _leave(running, (event.agent, record.stream), event.message)
+        elif isinstance(event, (*ENDS, MessageRetried)):
+            _leave(running, (event.agent, record.stream), event.message)
 
 
 def _leave(running: dict[tuple[str, str], str], line: tuple[str, str], message: str) -> None:

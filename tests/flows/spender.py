@@ -7,7 +7,8 @@ from typing import Any
 
 import orjson
 
-from organism.model.events import Event
+from organism.events.record import Record
+from organism.events.vocabulary import BudgetReserved, BudgetSettled
 from organism.projections.spend import DAY_US
 from tests.flows.world import MakeWorld, World
 
@@ -62,19 +63,18 @@ def token(name: str, **fields: Any) -> dict[str, Any]:
     return {"name": name, "sha256": name.encode().hex().ljust(64, "0"), "scopes": ["inject"], **fields}
 
 
-def most_used(events: Sequence[Event]) -> tuple[int, int]:
+def most_used(records: Sequence[Record[Any]]) -> tuple[int, int]:
     """The most tokens that were spent on a day and held beside it, and how many calls were held at once."""
     held: dict[tuple[str, int], int] = {}
     spent: dict[int, int] = {}
     most = at_once = 0
-    for event in events:
-        key = (event.data.get("message", ""), event.data.get("step", 0))
-        if event.type == "budget_reserved":
-            held[key] = event.data["tokens"]
-        elif event.type == "budget_settled":
-            del held[key]
-            day = event.at // DAY_US
-            spent[day] = spent.get(day, 0) + event.data["tokens"]
+    for record in records:
+        event, day = record.event, record.at // DAY_US
+        if isinstance(event, BudgetReserved):
+            held[event.message, event.step] = event.tokens
+        elif isinstance(event, BudgetSettled):
+            del held[event.message, event.step]
+            spent[day] = spent.get(day, 0) + event.tokens
         most = max(most, sum(held.values()) + sum(list(spent.values())[-1:]))
         at_once = max(at_once, len(held))
     return most, at_once

@@ -11,6 +11,8 @@ from typing import Any
 import orjson
 
 from organism.bootstrap import Parts
+from organism.events.record import Record
+from organism.events.vocabulary import ModelCalled, RunEvent, StepRecorded, ThreadCreated
 from organism.log.log import Log
 from organism.model.commands import (
     Command,
@@ -22,7 +24,6 @@ from organism.model.commands import (
     ResumeOrganism,
     ResumeThread,
 )
-from organism.model.events import Event
 from organism.pump import inject
 from organism.pump.folded import Folded, dump
 from organism.testing import Outcome, Running
@@ -32,8 +33,6 @@ BEGIN_NS = 1_800_000_000_000_000_000
 PLAY_S = 10.0
 READERS = 5
 """So deep lies the clock below who reads it."""
-PARTED = frozenset({"message_handled", "message_dropped", "message_dead"})
-"""The ends of a message."""
 
 
 def play(o: Running) -> dict[str, Any]:
@@ -159,7 +158,7 @@ async def child_of(o: Running, parent: str, to: str, text: str = "") -> str:
     prepared = inject.prepare(state, command, None)
     decision = state.decide(None)
     thread_id = state.ids.thread()
-    decision.open_thread(thread_id, "thread_created", {"parent": parent})
+    decision.open_thread(thread_id, ThreadCreated(parent))
     inject.add(decision, prepared, command)
     await o.pump.commit(decision)
     return thread_id
@@ -169,11 +168,11 @@ async def folded_anew(log: Log) -> bytes:
     """The state that the log gives from its beginning, with no handler called (G15)."""
     routing = Folded()
 
-    def apply(event: Event) -> None:
-        routing.apply(event)
-        thread = routing.threads.get(event.thread or "")
+    def apply(record: Record[Any]) -> None:
+        routing.apply(record)
+        thread = routing.threads.get(record.thread or "")
         if thread is not None:
-            thread.head = event.position
+            thread.head = record.position
 
     await log.fold(0, apply)
     return _comparable(routing)
@@ -195,6 +194,16 @@ def _comparable(routing: Folded) -> bytes:
     return orjson.dumps(dumped, option=orjson.OPT_SORT_KEYS | orjson.OPT_INDENT_2)
 
 
-def pairs(events: list[Event], *names: str) -> list[tuple[Any, ...]]:
-    """The type of each event and these of its data."""
-    return [(event.type, *(event.data.get(name) for name in names)) for event in events]
+def code_of(event: StepRecorded | ModelCalled) -> str:
+    """The code of the error that it ended with; empty: it ended well."""
+    return event.error.code if event.error is not None else ""
+
+
+async def shown(o: Running, thread: str | None = None) -> list[Record[Any]]:
+    """The entries of runs so far, of this thread (None: of all)."""
+    return [record for record in await o.records(thread=thread) if isinstance(record.event, RunEvent)]
+
+
+def pairs(records: list[Record[Any]], *names: str) -> list[tuple[Any, ...]]:
+    """The type of each event and these of its fields; None for one that it has not."""
+    return [(record.type, *(getattr(record.event, name, None) for name in names)) for record in records]

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from organism.events.vocabulary import MessageRetried, MessageSent, OrganismStarted, RunMessageStart, StepRecorded
 from organism.model.commands import KillThread, PauseAgent, ResumeAgent
 from organism.pump.stream import Block, RunStream
 from organism.testing import Running
@@ -56,8 +57,8 @@ async def followed(o: Running) -> AsyncIterator[list[list[str]]]:
     commits: list[list[str]] = []
 
     async def follow() -> None:
-        async for events in o.log.follow(o.log.head):
-            commits.append([event.type for event in events])
+        async for records in o.log.follow(o.log.head):
+            commits.append([record.type for record in records])
             if "thread_completed" in commits[-1]:
                 return
 
@@ -127,8 +128,8 @@ async def test_a_turn_of_a_paused_agent_does_not_go_on(society: World) -> None:
         await speaker.at("now")
         await o.do(PauseAgent(agent="thinker"))
         speaker.open("now")
-        await o.until("step_recorded")
-        assert [event.data["to"] for event in await o.events("message_sent")] == ["thinker"]
+        await o.until(StepRecorded)
+        assert [record.event.to for record in await o.records(MessageSent)] == ["thinker"]
         await o.do(ResumeAgent(agent="thinker"))
         assert await o.tenant.ended(outcome.thread_id, 10)
         assert play(o)["TRACE"] == ["counter"]
@@ -138,11 +139,11 @@ async def test_a_text_that_began_anew_and_then_failed_is_over_and_may_begin_agai
     made, speaker = world(TWICE, {"talker": {}}), Speaker()
     async with made.running(parts=speaker.parts()) as o:
         outcome = await o.inject("talker", {"text": "half @seen << !upstream_error"})
-        await o.until("run_message_start")
+        await o.until(RunMessageStart)
         speaker.open("seen")
         assert await o.tenant.ended(outcome.thread_id, 10)
         assert await o.replies(outcome.thread_id) == ({"text": "whole"},)
-        assert await o.events("message_retried") == []
+        assert await o.records(MessageRetried) == []
 
 
 async def test_a_fault_in_the_moment_when_a_text_is_shown_makes_the_state_fold_anew(
@@ -159,7 +160,7 @@ async def test_a_fault_in_the_moment_when_a_text_is_shown_makes_the_state_fold_a
     speaker = Speaker()
     async with society.running(parts=speaker.parts()) as o:
         outcome = await o.inject("thinker", {"message": "Hello @now there"})
-        await o.until("organism_started", life=2)
+        await o.until(OrganismStarted, life=2)
         speaker.open("now")
         assert await o.tenant.ended(outcome.thread_id, 10)
         assert [reply["text"] for reply in await o.replies(outcome.thread_id)] == ["Hellothere"]
@@ -171,7 +172,7 @@ async def test_a_kill_in_the_moment_before_a_text_is_shown_leaves_none(society: 
         outcome = await o.inject("thinker", {"message": "half @now"})
         await speaker.at("now")
         await o.do(KillThread(thread_id=outcome.thread_id))
-        kinds = [event.type for event in await o.events(thread=outcome.thread_id)]
+        kinds = [record.type for record in await o.records(thread=outcome.thread_id)]
         assert await folded_live(o) == await folded_anew(o.log)
     assert kinds[-1] == "thread_killed"
     assert kinds.count("run_message_start") == kinds.count("run_message_end")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
+from organism.events.vocabulary import LoopBlocked, MessageDead
 from tests.flows.stage import TurnedTime, answers, play
 from tests.flows.world import MakeWorld
 
@@ -38,7 +39,7 @@ async def test_one_that_blocks_in_its_own_thread_holds_up_nobody_else(world: Mak
         play(o)["GO"].set()
         for each in blocked:
             assert await answers(o, each.thread_id) == ["unblocked"]
-        assert await o.events("loop_blocked") == []
+        assert await o.records(LoopBlocked) == []
     assert quick.replies == ({"text": "quick"},)
 
 
@@ -49,11 +50,11 @@ async def test_a_blocking_handler_that_hangs_is_timed_out_and_its_answer_is_lost
         hung = await o.inject("blocker", {"text": "x"})
         assert await asyncio.to_thread(play(o)["BEGUN"].wait, 10)
         time.turn(31)
-        dead = await o.until("message_dead")
+        dead = await o.until(MessageDead)
         play(o)["GO"].set()
         await o.inject("quick", {"text": "x"}, wait=True)
         assert await o.replies(hung.thread_id) == ()
-    assert dead.data["code"] == "timeout"
+    assert dead.event.code == "timeout"
 
 
 async def test_a_handler_that_blocks_the_loop_is_reported_with_its_stack_and_all_go_on(world: MakeWorld) -> None:
@@ -74,7 +75,7 @@ async def test_a_handler_that_blocks_the_loop_is_reported_with_its_stack_and_all
         rude, quick = await asyncio.gather(
             o.inject("rude", {"text": "x"}, wait=True), o.inject("quick", {"text": "x"}, wait=True)
         )
-        blocked = (await o.until("loop_blocked")).data
-    assert "in rude" in blocked["stack"]
-    assert 600_000 < blocked["duration"] < 2_000_000
+        blocked = (await o.until(LoopBlocked)).event
+    assert "in rude" in blocked.stack
+    assert 600_000 < blocked.duration < 2_000_000
     assert (rude.replies, quick.replies) == (({"text": "sorry"},), ({"text": "quick"},))

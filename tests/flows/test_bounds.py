@@ -5,6 +5,16 @@ from __future__ import annotations
 import pytest
 
 from organism.errors import InvalidPayload, MailboxFull, PayloadTooLarge
+from organism.events.vocabulary import (
+    AgentPaused,
+    MessageDead,
+    MessageHandled,
+    MessageRefused,
+    MessageRetried,
+    MessageSent,
+    MessageStarted,
+    StepRecorded,
+)
 from organism.model.commands import PauseAgent, ResumeAgent
 from organism.pump.decision import DECODED_PER_MAILBOX
 from organism.testing import Running
@@ -25,7 +35,7 @@ async def test_a_full_mailbox_refuses_injections_and_takes_what_agents_send(worl
     async with made.running(on_disk=False) as o:
         await o.do(PauseAgent(agent="sink"))
         fan = await o.inject("fan", {"text": "7"})
-        await o.until("message_handled", agent="fan")
+        await o.until(MessageHandled, agent="fan")
         head = o.log.head
         with pytest.raises(MailboxFull, match="max_queue_per_agent is 3"):
             await o.inject("sink", {"text": "one more"})
@@ -94,7 +104,7 @@ async def test_a_payload_is_as_large_as_its_receiver_takes(
                 await o.inject("taker", {"text": "x" * size})
             assert isinstance(refused.value, InvalidPayload)
         sent = await o.inject("sender", {"text": str(size)}, wait=True)
-        dead = [event.data["code"] for event in await o.events("message_refused", thread=sent.thread_id)]
+        dead = [record.event.code for record in await o.records(MessageRefused, thread=sent.thread_id)]
     assert dead == ([] if fits else ["validation"])
 
 
@@ -103,7 +113,7 @@ async def test_payloads_beyond_the_window_wait_in_the_log_alone(world: MakeWorld
         await o.do(PauseAgent(agent="sink"))
         count = DECODED_PER_MAILBOX + 44
         fan = await o.inject("fan", {"text": str(count)})
-        await o.until("message_handled", agent="fan")
+        await o.until(MessageHandled, agent="fan")
         waiting = list(o.pump.state.routing.messages.values())
         assert len(waiting) == count
         assert len([message for message in waiting if message.payload is not None]) == DECODED_PER_MAILBOX
@@ -138,12 +148,12 @@ async def test_a_handler_runs_as_long_as_it_may(
         await o.inject("slow", {"text": "x"})
         await at_gate(o, "slow")
         await time.passes(o, seconds - 0.5)
-        assert await o.events("message_dead") == []
+        assert await o.records(MessageDead) == []
         time.turn(1)
-        dead = await o.until("message_dead")
-        started = (await o.events("message_started"))[0]
-    assert dead.data["code"] == "timeout"
-    assert started.data["deadline"] == started.at + seconds * 1_000_000
+        dead = await o.until(MessageDead)
+        started = (await o.records(MessageStarted))[0]
+    assert dead.event.code == "timeout"
+    assert started.event.deadline == started.at + seconds * 1_000_000
 
 
 @pytest.mark.parametrize(("limits", "seconds"), [({}, 30), ({"ask_timeout_s": 4}, 4)])
@@ -154,9 +164,9 @@ async def test_an_ask_waits_as_long_as_it_may(world: MakeWorld, limits: dict[str
         thread = (await o.inject("asker", {"text": "x"})).thread_id
         await at_gate(o, "slow")
         await time.passes(o, seconds - 0.5)
-        assert await o.events("step_recorded") == []
+        assert await o.records(StepRecorded) == []
         time.turn(1)
-        await o.until("message_handled", thread=thread, agent="asker")
+        await o.until(MessageHandled, thread=thread, agent="asker")
         assert await o.replies(thread) == ({"text": "timeout"},)
 
 
@@ -170,13 +180,13 @@ async def test_retries_wait_twice_as_long_each_time_up_to_a_bound(world: MakeWor
     async with made.running(on_disk=False, parts=time.parts()) as o:
         await o.inject("broken", {"text": "x"})
         delays = [await _next_delay(o, time, attempt) for attempt in range(1, 5)]
-        await o.until("message_dead")
+        await o.until(MessageDead)
     assert delays == [2, 4, 7, 7]
 
 
 async def _next_delay(o: Running, time: TurnedTime, attempt: int) -> float:
-    retried = await o.until("message_retried", attempt=attempt)
-    delay: float = (retried.data["next_at"] - retried.at) / 1_000_000
+    retried = await o.until(MessageRetried, attempt=attempt)
+    delay: float = (retried.event.next_at - retried.at) / 1_000_000
     time.turn(delay)
     return delay
 
@@ -193,15 +203,15 @@ async def test_an_agent_whose_last_handlings_all_failed_pauses_itself(world: Mak
     async with made.running(on_disk=False) as o:
         for text in ("bad", "good", "bad"):
             await o.inject("failing", {"text": text}, wait=True)
-        assert await o.events("agent_paused") == []
+        assert await o.records(AgentPaused) == []
         await o.inject("failing", {"text": "bad"}, wait=True)
-        paused = await o.until("agent_paused", agent="failing")
+        paused = await o.until(AgentPaused, agent="failing")
         waiting = await o.inject("failing", {"text": "good"})
         await o.do(ResumeAgent(agent="failing"))
         assert await o.tenant.ended(waiting.thread_id, 10)
         await o.inject("failing", {"text": "bad"}, wait=True)
-        assert len(await o.events("agent_paused")) == 1
-    assert paused.data["by"] == "failures"
+        assert len(await o.records(AgentPaused)) == 1
+    assert paused.event.by == "failures"
 
 
 @pytest.mark.parametrize(("limits", "deepest"), [({}, 50), ({"max_depth": 4}, 4)])
@@ -218,11 +228,11 @@ async def test_a_message_may_go_as_deep_as_the_limit_says(
     )
     async with made.running(on_disk=False) as o:
         outcome = await o.inject("digger", {"text": ""}, wait=True)
-        depths = [event.data["depth"] for event in await o.events("message_sent") if event.data["from"] != "system"]
-        refused = (await o.events("message_refused", thread=outcome.thread_id))[0].data
+        depths = [record.event.depth for record in await o.records(MessageSent) if record.event.sender != "system"]
+        refused = (await o.records(MessageRefused, thread=outcome.thread_id))[0].event
     assert depths == list(range(1, deepest + 1))
-    assert (refused["code"], refused["why"], refused["from"]) == ("validation", "depth", "digger")
-    assert f"max_depth ({deepest})" in refused["reason"]
+    assert (refused.code, refused.why, refused.sender) == ("validation", "depth", "digger")
+    assert f"max_depth ({deepest})" in refused.reason
 
 
 async def test_a_thread_with_too_much_open_sends_no_more(world: MakeWorld) -> None:
@@ -239,6 +249,6 @@ async def test_a_thread_with_too_much_open_sends_no_more(world: MakeWorld) -> No
     )
     async with made.running() as o:
         outcome = await o.inject("flooder", {"text": ""}, wait=True)
-        refused = await o.events("message_refused", thread=outcome.thread_id)
-    assert {event.data["why"] for event in refused} == {"flood"}
+        refused = await o.records(MessageRefused, thread=outcome.thread_id)
+    assert {record.event.why for record in refused} == {"flood"}
     assert 10 <= len(refused) <= 12

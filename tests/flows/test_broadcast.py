@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from organism.events.vocabulary import MessageDead, MessageHandled, MessageRefused, MessageSent
 from tests.flows.stage import answers, at_gate, open_gate
 from tests.flows.world import MakeWorld
 
@@ -33,10 +34,10 @@ async def test_an_injection_to_one_of_a_group_is_a_message_to_each_of_the_same_c
         injected = await o.inject("left", {"text": "x"})
         open_gate(o, "left", "right")
         assert await o.tenant.ended(injected.thread_id, 10)
-        sent = [event for event in await o.events("message_sent") if event.data["from"] == "console"]
+        sent = [record for record in await o.records(MessageSent) if record.event.sender == "console"]
         replies = await o.replies(injected.thread_id)
-    assert sorted(event.data["to"] for event in sent) == ["left", "right"]
-    assert {(event.cause, event.correlation, event.thread) for event in sent} == {
+    assert sorted(record.event.to for record in sent) == ["left", "right"]
+    assert {(record.cause, record.correlation, record.thread) for record in sent} == {
         (None, injected.message_id, injected.thread_id)
     }
     assert sorted(reply["text"] for reply in replies) == ["left", "right"]
@@ -57,21 +58,21 @@ async def test_an_ask_takes_the_first_reply_and_later_ones_end_unread(
         injected = await o.inject("asker", {"text": "x"})
         await at_gate(o, second)
         open_gate(o, first)
-        await o.until("message_handled", agent="asker", outcome="done")
+        await o.until(MessageHandled, agent="asker", outcome="done")
         open_gate(o, second)
         assert await o.tenant.ended(injected.thread_id, 10)
-        replies = [event.data for event in await o.events("message_handled") if event.data["agent"] == "asker"]
+        ends = [record.event for record in await o.records(MessageHandled)]
         assert await o.replies(injected.thread_id) == ({"text": first},)
-    assert [reply["outcome"] for reply in replies] == ["answered", "done", "unread"]
+    assert [end.outcome for end in ends if end.agent == "asker"] == ["answered", "done", "unread"]
 
 
 async def test_a_group_of_which_one_member_is_no_peer_is_refused_whole(world: MakeWorld) -> None:
     async with world(GROUP, {"caller": {"peers": ["left"]}, **MEMBERS}).running(on_disk=False) as o:
         await o.inject("caller", {"text": "x"}, wait=True)
-        refused = (await o.events("message_refused"))[0].data
-        assert not [event for event in await o.events("message_sent") if event.data["to"] in MEMBERS]
-    assert refused["why"] == "not_a_peer"
-    assert "right" in refused["reason"]
+        refused = (await o.records(MessageRefused))[0].event
+        assert not {record.event.to for record in await o.records(MessageSent)} & MEMBERS.keys()
+    assert refused.why == "not_a_peer"
+    assert "right" in refused.reason
 
 
 async def test_an_ask_of_a_group_goes_on_while_one_of_it_can_still_answer(world: MakeWorld) -> None:
@@ -83,6 +84,6 @@ async def test_an_ask_of_a_group_goes_on_while_one_of_it_can_still_answer(world:
     async with made.running(on_disk=False) as o:
         injected = await o.inject("asker", {"text": "x"})
         open_gate(o, "left")
-        await o.until("message_dead", agent="left")
+        await o.until(MessageDead, agent="left")
         open_gate(o, "right")
         assert await answers(o, injected.thread_id) == ["right"]

@@ -4,8 +4,16 @@ from __future__ import annotations
 
 import pytest
 
+from organism.events.vocabulary import (
+    ApprovalRequested,
+    MessageDead,
+    MessageHandled,
+    MessageSent,
+    MessageStarted,
+    StepRecorded,
+)
 from organism.testing import Running
-from tests.flows.stage import TurnedTime, answers, open_gate, pause_of
+from tests.flows.stage import TurnedTime, answers, code_of, open_gate, pause_of
 from tests.flows.world import MakeWorld, World
 
 CHAIN = """
@@ -38,7 +46,7 @@ async def hold(o: Running, time: TurnedTime, what: str, thread: str) -> None:
     await o.do(pause)
     await time.ticked(o)
     await time.passes(o, 1000)
-    assert await o.events("step_recorded") == []
+    assert await o.records(StepRecorded) == []
     await o.do(resume)
 
 
@@ -47,7 +55,7 @@ async def test_an_ask_that_a_pause_holds_up_does_not_age_wherever_it_is(world: M
     time = TurnedTime()
     async with chain(world).running(parts=time.parts()) as o:
         thread = (await o.inject("first", {"text": "x"})).thread_id
-        await o.until("message_started", agent="last")
+        await o.until(MessageStarted, agent="last")
         await hold(o, time, what, thread)
         open_gate(o, "last")
         assert await answers(o, thread) == ["at last"]
@@ -57,12 +65,12 @@ async def test_the_time_before_and_after_a_pause_counts(world: MakeWorld) -> Non
     time = TurnedTime()
     async with chain(world).running(parts=time.parts()) as o:
         thread = (await o.inject("first", {"text": "x"})).thread_id
-        await o.until("message_started", agent="last")
+        await o.until(MessageStarted, agent="last")
         await time.passes(o, 3)
         await hold(o, time, "last", thread)
         time.turn(3)
-        recorded = await o.until("step_recorded", thread=thread, agent="middle")
-    assert recorded.data["error"]["code"] == "timeout"
+        recorded = await o.until(StepRecorded, thread=thread, agent="middle")
+    assert code_of(recorded.event) == "timeout"
 
 
 @pytest.mark.parametrize("what", ["middle", "thread"])
@@ -71,14 +79,14 @@ async def test_an_ask_that_was_held_up_over_a_restart_does_not_age_either(world:
     made = chain(world)
     async with made.running(parts=time.parts()) as o:
         thread = (await o.inject("first", {"text": "x"})).thread_id
-        await o.until("message_started", agent="last")
+        await o.until(MessageStarted, agent="last")
         await o.do(pause_of(what, thread)[0])
         await time.ticked(o)
         await time.passes(o, 1000)
         await o.crash()
     async with made.running(parts=time.parts(2)) as o:
         await time.ticked(o)
-        assert await o.events("step_recorded") == []
+        assert await o.records(StepRecorded) == []
         await o.do(pause_of(what, thread)[1])
         open_gate(o, "last")
         assert await answers(o, thread) == ["at last"]
@@ -97,7 +105,7 @@ async def test_an_approval_does_not_age_while_its_handler_is_held_up(world: Make
     )
     async with made.running(parts=time.parts()) as o:
         thread = (await o.inject("waiter", {"text": "x"})).thread_id
-        await o.until("approval_requested")
+        await o.until(ApprovalRequested)
         await hold(o, time, what, thread)
         time.turn(60)
         assert await answers(o, thread) == ["expired"]
@@ -115,7 +123,7 @@ async def test_time_paused_does_not_count_for_a_running_handler(world: MakeWorld
     time = TurnedTime()
     async with world(SLOW, {"slow": {"timeout_s": 10}}, retry={"attempts": 1}).running(parts=time.parts()) as o:
         thread = (await o.inject("slow", {"text": "x"})).thread_id
-        await o.until("message_started")
+        await o.until(MessageStarted)
         await time.passes(o, 6)
         pause, resume = pause_of(what, thread)
         await o.do(pause)
@@ -123,10 +131,10 @@ async def test_time_paused_does_not_count_for_a_running_handler(world: MakeWorld
         await time.passes(o, 7)
         await o.do(resume)
         await time.ticked(o)
-        assert await o.events("message_dead") == []
+        assert await o.records(MessageDead) == []
         time.turn(5)
-        dead = await o.until("message_dead")
-    assert dead.data["code"] == "timeout"
+        dead = await o.until(MessageDead)
+    assert dead.event.code == "timeout"
 
 
 async def test_a_handler_has_its_time_for_itself_and_none_of_it_goes_into_waiting(world: MakeWorld) -> None:
@@ -145,18 +153,18 @@ async def test_a_handler_has_its_time_for_itself_and_none_of_it_goes_into_waitin
     )
     async with made.running(parts=time.parts()) as o:
         thread = (await o.inject("asker", {"text": "x"})).thread_id
-        await o.until("message_started", agent="asker")
+        await o.until(MessageStarted, agent="asker")
         time.turn(6)
         open_gate(o, "before")
-        await o.until("message_started", agent="slow")
+        await o.until(MessageStarted, agent="slow")
         time.turn(500)
         open_gate(o, "slow")
-        await o.until("step_recorded", thread=thread)
+        await o.until(StepRecorded, thread=thread)
         await time.ticked(o)
-        assert await o.events("message_dead") == []
+        assert await o.records(MessageDead) == []
         time.turn(5)
-        dead = await o.until("message_dead")
-    assert (dead.data["agent"], dead.data["code"]) == ("asker", "timeout")
+        dead = await o.until(MessageDead)
+    assert (dead.event.agent, dead.event.code) == ("asker", "timeout")
 
 
 async def test_order_and_timeouts_do_not_follow_a_wall_clock_that_goes_back(world: MakeWorld) -> None:
@@ -164,17 +172,17 @@ async def test_order_and_timeouts_do_not_follow_a_wall_clock_that_goes_back(worl
     made = world(SLOW, {"slow": {"timeout_s": 10}}, retry={"attempts": 1})
     async with made.running(parts=time.parts()) as o:
         await o.inject("slow", {"text": "x"})
-        await o.until("message_started")
+        await o.until(MessageStarted)
         time.wall_ns -= 3_600_000_000_000
         time.monotonic_ns += 11_000_000_000
-        dead = await o.until("message_dead")
+        dead = await o.until(MessageDead)
         begun_at = dead.at
     time.monotonic_ns = 5_000_000_000
     async with made.running(parts=time.parts(2)) as o:
-        events = await o.events()
-    assert dead.data["code"] == "timeout"
-    assert [event.at for event in events] == sorted(event.at for event in events)
-    assert events[-1].at >= begun_at
+        records = await o.records()
+    assert dead.event.code == "timeout"
+    assert [record.at for record in records] == sorted(record.at for record in records)
+    assert records[-1].at >= begun_at
 
 
 async def test_the_log_s_time_jumps_forward_to_the_wall_clock(world: MakeWorld) -> None:
@@ -182,7 +190,7 @@ async def test_the_log_s_time_jumps_forward_to_the_wall_clock(world: MakeWorld) 
     async with world(SLOW, {"slow": {}}).running(parts=time.parts()) as o:
         time.wall_ns += 86_400_000_000_000
         injected = await o.inject("slow", {"text": "x"})
-        sent = await o.until("message_sent", message=injected.message_id)
+        sent = await o.until(MessageSent, message=injected.message_id)
     assert sent.at == time.wall_ns // 1000
 
 
@@ -190,8 +198,8 @@ async def test_the_end_of_a_handling_says_how_long_it_took(world: MakeWorld) -> 
     time = TurnedTime()
     async with world(SLOW, {"slow": {}}).running(on_disk=False, parts=time.parts()) as o:
         await o.inject("slow", {"text": "x"})
-        await o.until("message_started")
+        await o.until(MessageStarted)
         time.turn(6)
         open_gate(o, "slow")
-        handled = await o.until("message_handled", agent="slow")
-    assert handled.data["duration"] == 6_000_000
+        handled = await o.until(MessageHandled, agent="slow")
+    assert handled.event.duration == 6_000_000

@@ -8,6 +8,17 @@ from decimal import Decimal
 
 import pytest
 
+from organism.events.vocabulary import (
+    BudgetReserved,
+    BudgetSettled,
+    MessageHandled,
+    MessageRetried,
+    MessageStarted,
+    ModelCalled,
+    StepError,
+    StepRecorded,
+    StepStarted,
+)
 from organism.model.commands import (
     KillThread,
     PauseThread,
@@ -19,6 +30,7 @@ from tests.flows.speaker import Speaker, Tell
 from tests.flows.stage import (
     TurnedTime,
     answers,
+    code_of,
     folded_anew,
     folded_live,
     open_gate,
@@ -46,10 +58,10 @@ async def test_a_call_is_two_units_with_the_call_between_them(world: MakeWorld) 
     made, speaker = world(TALKER, {"talker": {}}), Speaker()
     async with made.running(parts=speaker.parts()) as o:
         outcome = await o.inject("talker", {"text": "Hello there"}, wait=True)
-        events = await o.events(thread=outcome.thread_id)
+        records = await o.records(thread=outcome.thread_id)
     assert outcome.replies == ({"text": "Hellothere"},)
     assert speaker.calls == [f"{outcome.message_id}/1"]
-    kinds = [event.type for event in events]
+    kinds = [record.type for record in records]
     begun = kinds.index("step_started")
     assert kinds[begun : begun + 5] == [
         "step_started",
@@ -58,8 +70,8 @@ async def test_a_call_is_two_units_with_the_call_between_them(world: MakeWorld) 
         "budget_settled",
         "step_recorded",
     ]
-    assert [event.data["kind"] for event in events if event.type.startswith("step_")] == ["complete", "complete"]
-    assert events[begun].at == events[begun + 1].at
+    assert [record.event.kind for record in records if record.type.startswith("step_")] == ["complete", "complete"]
+    assert records[begun].at == records[begun + 1].at
 
 
 async def test_what_the_handler_gets_after_a_restart_is_what_it_got_before(world: MakeWorld) -> None:
@@ -74,7 +86,7 @@ async def test_what_the_handler_gets_after_a_restart_is_what_it_got_before(world
     seen: list[Completion] = []
     async with made.running(parts=speaker.parts()) as o:
         injected = await o.inject("talker", {"text": "~mm Grüße \u200d?echo 🙂"})
-        await o.until("step_recorded")
+        await o.until(StepRecorded)
         seen += play(o)["TRACE"]
         await o.crash()
     async with made.running(parts=speaker.parts(2)) as o:
@@ -96,13 +108,13 @@ async def test_a_refused_call_is_recorded_and_told_again_after_a_restart(world: 
     speaker.refuses = CompleteError("budget_exhausted", "All is spent.")
     async with made.running(parts=speaker.parts()) as o:
         injected = await o.inject("talker", {"text": "Hello"})
-        recorded = await o.until("step_recorded")
+        recorded = await o.until(StepRecorded)
         await o.crash()
     speaker.refuses = None
     async with made.running(parts=speaker.parts(2)) as o:
         open_gate(o, "after")
         assert await answers(o, injected.thread_id) == ["budget_exhausted: All is spent."]
-    assert recorded.data["error"] == {"code": "budget_exhausted", "message": "All is spent."}
+    assert recorded.event.error == StepError("budget_exhausted", "All is spent.")
     assert speaker.calls == []
 
 
@@ -116,9 +128,9 @@ async def test_a_call_found_begun_is_made_again_and_the_first_one_counts_as_spen
     speaker.open("wait")
     async with made.running(parts=speaker.parts(2)) as o:
         assert await o.tenant.ended(injected.thread_id, 10)
-        events = await o.events(thread=injected.thread_id)
+        records = await o.records(thread=injected.thread_id)
         assert await o.replies(injected.thread_id) == ({"text": "One"},)
-    spent = [event for event in events if event.type in {"budget_reserved", "budget_settled", "step_started"}]
+    spent = [record for record in records if isinstance(record.event, BudgetReserved | BudgetSettled | StepStarted)]
     assert pairs(spent, "step", "tokens") == [
         ("step_started", 1, None),
         ("budget_reserved", 1, 300),
@@ -194,11 +206,11 @@ async def test_an_answer_that_comes_in_a_pause_goes_on_after_the_resume(world: M
         stop, resume = pause_of(pause, thread)
         await o.do(stop)
         speaker.open("wait")
-        await o.until("step_recorded")
+        await o.until(StepRecorded)
         assert play(o)["TRACE"] == ["@wait One"]
         resumed = await o.do(resume)
         assert await o.tenant.ended(thread, 10)
-        handled = (await o.events("message_handled"))[0]
+        handled = (await o.records(MessageHandled))[0]
     assert handled.position > resumed.position
 
 
@@ -226,13 +238,13 @@ async def test_a_kill_ends_the_call_and_what_it_held_is_spent(world: MakeWorld) 
         killed = await o.do(KillThread(thread_id=injected.thread_id))
         speaker.open("wait")
         await o.inject("talker", {"text": "Two"}, wait=True)
-        events = await o.events(thread=injected.thread_id)
+        records = await o.records(thread=injected.thread_id)
         assert await folded_live(o) == await folded_anew(o.log)
-    kinds = [event.type for event in events]
+    kinds = [record.type for record in records]
     begun = kinds.index("budget_reserved") + 1
     assert kinds[begun:] == ["model_called", "budget_settled", "step_recorded", "message_handled", "thread_killed"]
-    assert (events[begun].data["error"]["code"], events[begun].data["cost_usd"]) == ("lost", "0.0005")
-    assert events[-1].position == killed.position
+    assert (code_of(records[begun].event), records[begun].event.cost_usd) == ("lost", "0.0005")
+    assert records[-1].position == killed.position
 
 
 async def test_a_stop_gives_a_call_its_grace(world: MakeWorld) -> None:
@@ -258,9 +270,9 @@ async def test_a_call_that_outlasts_the_grace_is_let_go_and_made_in_the_next_lif
     speaker.open("wait")
     async with made.running(parts=speaker.parts(2)) as o:
         assert await answers(o, injected.thread_id) == ["One"]
-        started = await o.events("message_started", thread=injected.thread_id)
+        started = await o.records(MessageStarted, thread=injected.thread_id)
     assert speaker.calls == [f"{injected.message_id}/1"] * 2
-    assert started[-1].data["after"] == "stop"
+    assert started[-1].event.after == "stop"
 
 
 async def test_a_handler_that_waits_no_longer_goes_on_and_the_call_ends_with_it(world: MakeWorld) -> None:
@@ -274,11 +286,11 @@ async def test_a_handler_that_waits_no_longer_goes_on_and_the_call_ends_with_it(
     made, speaker = world(source, {"talker": {}}), Speaker()
     async with made.running(parts=speaker.parts()) as o:
         outcome = await o.inject("talker", {"text": ""}, wait=True)
-        called = (await o.events("model_called"))[0]
+        called = (await o.records(ModelCalled))[0]
         tasks = [task for task in asyncio.all_tasks() if "Talk" in repr(task)]
         assert o.pump.state.routing.spend.open == {}
     assert outcome.replies == ({"text": "went on"},)
-    assert called.data["error"]["code"] == "lost"
+    assert code_of(called.event) == "lost"
     assert tasks == []
 
 
@@ -297,10 +309,10 @@ async def test_a_handling_that_fails_beside_its_call_ends_the_call(world: MakeWo
         injected = await o.inject("talker", {"text": ""})
         await speaker.at("wait")
         play(o)["GATES"]["go"] = asyncio.Event()
-        retried = await o.until("message_retried")
+        retried = await o.until(MessageRetried)
         speaker.open("wait")
         assert await o.tenant.ended(injected.thread_id, 10)
-        settled = await o.events("budget_settled")
+        settled = await o.records(BudgetSettled)
         assert await o.replies(injected.thread_id) == ({"text": "One"},)
-    assert [event.data["tokens"] for event in settled] == [300, 30]
+    assert [record.event.tokens for record in settled] == [300, 30]
     assert settled[0].position < retried.position

@@ -11,6 +11,7 @@ from typing import Any
 import orjson
 import pytest
 
+from organism.events.vocabulary import ApprovalRequested
 from organism.testing import Running
 from tests.flows.thinking import agent, call, calls, run_of, says, thinking
 from tests.flows.world import MakeWorld, World
@@ -81,11 +82,11 @@ async def test_the_log_knows_a_token_by_its_hash_and_what_became_of_it(world: Ma
         given = await token(o)
         await asked(o, confirm_token=given)
         await asked(o, confirm_token="wrong")
-        found = [event for event in await o.events() if event.type.startswith("confirm_")]
-        assert [event.type for event in found] == ["confirm_requested", "confirm_redeemed", "confirm_refused"]
-        assert {event.data["token"] for event in found[:2]} == {hashlib.sha256(given.encode()).hexdigest()}
-        assert found[2].data["code"] == "confirm_mismatch"
-        assert given not in str([event.data for event in found])
+        found = [record for record in await o.records() if record.type.startswith("confirm_")]
+        assert [record.type for record in found] == ["confirm_requested", "confirm_redeemed", "confirm_refused"]
+        assert {record.event.token for record in found[:2]} == {hashlib.sha256(given.encode()).hexdigest()}
+        assert found[2].event.code == "confirm_mismatch"
+        assert given not in str([record.event for record in found])
 
 
 @pytest.mark.parametrize("other", [{"id": "2"}, {"why": "other"}])
@@ -127,8 +128,8 @@ async def test_a_call_that_is_confirmed_may_need_consent_too_and_then_once(world
     async with made(world, approval=True).running(on_disk=False) as o:
         given = await token(o)
         await o.inject("remove", {"id": "1", "confirm_token": given})
-        question = await o.until("approval_requested", agent="remove")
-        assert question.data["type"] == "Removal"
+        question = await o.until(ApprovalRequested, agent="remove")
+        assert question.event.type == "Removal"
         assert trace(o) == []
 
 

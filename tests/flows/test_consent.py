@@ -9,9 +9,10 @@ import orjson
 import pytest
 
 from organism.errors import AlreadyResolved
+from organism.events.record import Actor, Record
+from organism.events.vocabulary import ApprovalRequested, StepRecorded, ValueSet
 from organism.log.log import Query
 from organism.model.commands import ResolveApproval
-from organism.model.events import Actor, Event
 from organism.testing import Running
 from tests.flows.stage import TurnedTime, answers, at_gate, folded_anew, folded_live, open_gate, play
 from tests.flows.world import MakeWorld
@@ -60,13 +61,13 @@ LISTENERS: dict[str, dict[str, Any]] = {
 }
 
 
-async def asked(o: Running, after: int = 0) -> Event:
+async def asked(o: Running, after: int = 0) -> Record[ApprovalRequested]:
     """The next question to a human."""
-    return await o.until("approval_requested", after=after)
+    return await o.until(ApprovalRequested, after=after)
 
 
-async def say(o: Running, question: Event, decision: str = "approve", **more: object) -> None:
-    word = ResolveApproval(approval=question.data["approval"], decision=decision, actor=Actor(user="ann"), **more)  # type: ignore[arg-type]  # one of the two
+async def say(o: Running, question: Record[ApprovalRequested], decision: str = "approve", **more: object) -> None:
+    word = ResolveApproval(approval=question.event.approval, decision=decision, actor=Actor(user="ann"), **more)  # type: ignore[arg-type]  # one of the two
     await o.do(word)
 
 
@@ -81,8 +82,8 @@ async def test_nothing_runs_before_a_human_has_approved_what_they_saw(world: Mak
         question = await asked(o)
         assert question.content is not None
         assert question.content.json == b'{"cents":7,"to":"ann"}'
-        assert question.data["digest"] == hashlib.sha256(b'{"cents":7,"to":"ann"}').hexdigest()
-        assert (question.data["agent"], question.data["type"], question.data["step"]) == ("pay", "Payment", 0)
+        assert question.event.digest == hashlib.sha256(b'{"cents":7,"to":"ann"}').hexdigest()
+        assert (question.event.agent, question.event.type, question.event.step) == ("pay", "Payment", 0)
         row = orjson.loads((await o.log.rows("agents", Query(order_by="ordinal"))).rows)[0]
         assert (row["name"], row["state"]) == ("pay", "waiting")
         assert trace(o) == []
@@ -128,8 +129,8 @@ async def test_edits_are_what_runs_and_have_a_digest_of_their_own(world: MakeWor
         await say(o, question, edits={"to": "ann", "cents": 6})
         assert await o.tenant.ended(sent.thread_id, 10)
         assert trace(o) == [("ann", 6, 1)]
-        row = orjson.loads(await o.log.row("approvals", question.data["approval"]) or b"")
-        assert row["digest"] == hashlib.sha256(b'{"cents":6,"to":"ann"}').hexdigest() != question.data["digest"]
+        row = orjson.loads(await o.log.row("approvals", question.event.approval) or b"")
+        assert row["digest"] == hashlib.sha256(b'{"cents":6,"to":"ann"}').hexdigest() != question.event.digest
 
 
 async def test_a_word_is_good_for_one_call_only(world: MakeWorld) -> None:
@@ -142,7 +143,7 @@ async def test_a_word_is_good_for_one_call_only(world: MakeWorld) -> None:
         assert await o.tenant.ended(first.thread_id, 10)
         second = await o.inject("pay", {"to": "ann"})
         another = await asked(o, one.position)
-        assert another.data["approval"] != one.data["approval"]
+        assert another.event.approval != one.event.approval
         assert len(trace(o)) == 1
         await say(o, another, "reject")
         assert await o.tenant.ended(second.thread_id, 10)
@@ -158,13 +159,13 @@ async def test_the_word_outlives_a_crash_and_holds_for_further_attempts(world: M
     async with here.running() as o:
         await say(o, question)
         assert await o.tenant.ended(waiting.thread_id, 10)
-        assert len(await o.events("approval_requested")) == 1
+        assert len(await o.records(ApprovalRequested)) == 1
         assert [name for name, *_ in trace(o)] == ["ann"]
         failing = await o.inject("pay", {"to": "nobody"})
         await say(o, await asked(o, question.position))
         assert await o.tenant.ended(failing.thread_id, 10)
         assert [attempt for name, _, attempt in trace(o) if name == "nobody"] == [1, 2, 3]
-        assert len(await o.events("approval_requested")) == 2
+        assert len(await o.records(ApprovalRequested)) == 2
 
 
 async def test_while_a_human_is_asked_no_ask_that_waits_for_the_call_ages_however_far_away(world: MakeWorld) -> None:
@@ -188,9 +189,9 @@ async def test_once_it_is_approved_the_asks_age_again(world: MakeWorld) -> None:
         await say(o, question)
         await at_gate(o, "pay")
         await time.passes(o, 29)
-        assert [event.data["kind"] for event in await o.events("step_recorded")] == ["approve"]
+        assert [record.event.kind for record in await o.records(StepRecorded)] == ["approve"]
         time.turn(2)
-        await o.until("step_recorded", kind="ask")
+        await o.until(StepRecorded, kind="ask")
         open_gate(o, "pay")
         assert await answers(o, sent.thread_id) == ["timeout"]
 
@@ -220,7 +221,7 @@ async def teller(payload: Ask, metadata: HandlerMetadata):
         sent = await o.inject("pay", {"to": "ann"})
         await say(o, await asked(o))
         assert await o.tenant.ended(sent.thread_id, 10)
-        assert len(await o.events("approval_requested")) == 1
+        assert len(await o.records(ApprovalRequested)) == 1
 
 
 async def test_a_shipped_tool_demands_it_where_its_section_says_so(world: MakeWorld) -> None:
@@ -232,4 +233,4 @@ async def test_a_shipped_tool_demands_it_where_its_section_says_so(world: MakeWo
         sent = await o.inject("key_value_set", {"key": "a", "value": "b"})
         await say(o, await asked(o), "reject")
         assert await o.tenant.ended(sent.thread_id, 10)
-        assert await o.events("value_set") == []
+        assert await o.records(ValueSet) == []

@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
+from organism.events.vocabulary import MessageDead, MessageRefused, OrganismStarted
 from organism.testing import Running
 from tests.flows.stage import answers, folded_anew, folded_live, open_gate
 from tests.flows.world import MakeWorld
@@ -204,7 +205,7 @@ async def contained(world: MakeWorld, bodies: Sequence[str], *, is_blocking: boo
         yield o
         open_gate(o, "bystander")
         assert await answers(o, bystander.thread_id) == ["1"]
-        assert len(await o.events("organism_started")) == 1
+        assert len(await o.records(OrganismStarted)) == 1
         assert o.pump.state.boxes.running == 0
         assert await folded_live(o) == await folded_anew(o.log)
 
@@ -224,9 +225,9 @@ async def test_an_answer_or_an_error_that_misbehaves_is_the_dead_letter_of_its_m
     async with contained(world, [body for body, _ in FAILURES.values()], is_blocking=is_blocking) as o:
         for number, (what, (_, code)) in enumerate(FAILURES.items()):
             bad = await o.inject(f"bad-{number}", {"text": "x"}, wait=True, seconds=10)
-            (dead,) = await o.events("message_dead", thread=bad.thread_id)
-            assert (dead.data["code"], dead.data["attempts"]) == (code, 1), what
-        assert len(await o.events("message_dead")) == len(FAILURES)
+            (dead,) = await o.records(MessageDead, thread=bad.thread_id)
+            assert (dead.event.code, dead.event.attempts) == (code, 1), what
+        assert len(await o.records(MessageDead)) == len(FAILURES)
 
 
 async def test_a_payload_that_misbehaves_is_a_refused_send(world: MakeWorld) -> None:
@@ -234,6 +235,6 @@ async def test_a_payload_that_misbehaves_is_a_refused_send(world: MakeWorld) -> 
     async with contained(world, [f"return HandlerResponse({send})" for _, send in cases]) as o:
         for number, (what, _) in enumerate(cases):
             bad = await o.inject(f"bad-{number}", {"text": "x"}, wait=True, seconds=10)
-            (refused,) = await o.events("message_refused", thread=bad.thread_id)
-            assert refused.data["code"] == "validation", what
-        assert await o.events("message_dead") == []
+            (refused,) = await o.records(MessageRefused, thread=bad.thread_id)
+            assert refused.event.code == "validation", what
+        assert await o.records(MessageDead) == []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
+from organism.events.vocabulary import MessageHandled, MessageStarted
 from organism.model.commands import PauseAgent, ResumeAgent
 from tests.flows.world import MakeWorld
 
@@ -80,12 +81,12 @@ async def test_ten_thousand_waiting_messages_delay_another_thread_by_one_handlin
     async with made.running() as o:
         await o.do(PauseAgent(agent="worker"))
         flood = await o.inject("flooder", {"text": "go"})
-        await o.until("message_handled", thread=flood.thread_id, agent="flooder")
+        await o.until(MessageHandled, thread=flood.thread_id, agent="flooder")
         await o.do(ResumeAgent(agent="worker"))
         other = await o.inject("worker", {"text": "me too"}, wait=True)
-        starts = [event for event in await o.events("message_started") if event.data["agent"] == "worker"]
-    begun_at = next(event.position for event in starts if event.thread == other.thread_id)
-    between = [event for event in starts if other.position < event.position < begun_at]
+        starts = [record for record in await o.records(MessageStarted) if record.event.agent == "worker"]
+    begun_at = next(record.position for record in starts if record.thread == other.thread_id)
+    between = [record for record in starts if other.position < record.position < begun_at]
     assert len(between) <= 1
 
 

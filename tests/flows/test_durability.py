@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from organism.bootstrap import Parts
+from organism.events.vocabulary import MessageSent, OrganismStarted
 from organism.model.commands import KillThread, PauseAgent, PauseThread
 from organism.testing import Running
 from tests.flows.disk import Disk
@@ -41,7 +42,7 @@ LISTENERS = {"first": {"peers": ["second"]}, "second": {}, "stepper": {"peers": 
 async def idle(o: Running) -> None:
     """Let everything run that can run while the disk is held: many turns of the loop, and a look at the log."""
     for _ in range(20):
-        await o.events("organism_started")
+        await o.records(OrganismStarted)
 
 
 async def test_an_injection_is_acknowledged_delivered_and_shown_once_it_is_on_disk(world: MakeWorld) -> None:
@@ -55,7 +56,7 @@ async def test_an_injection_is_acknowledged_delivered_and_shown_once_it_is_on_di
         assert not injecting.done()
         assert play(o)["TRACE"] == []
         assert o.log.head == head
-        assert await o.events("message_sent") == []
+        assert await o.records(MessageSent) == []
         disk.release()
         await injecting
         await at_gate(o, "first")
@@ -85,8 +86,8 @@ async def test_the_end_of_a_handling_and_all_that_it_returns_stand_together(worl
         injected = await o.inject("first", {"text": "x"})
         await pass_gate(o, "first")
         assert await o.tenant.ended(injected.thread_id, 10)
-        events = await o.events(thread=injected.thread_id)
-    kinds = pairs(events, "to", "agent")
+        records = await o.records(thread=injected.thread_id)
+    kinds = pairs(records, "to", "agent")
     assert kinds[3:] == [
         ("message_sent", "second", None),
         ("message_sent", "console", None),
@@ -96,7 +97,7 @@ async def test_the_end_of_a_handling_and_all_that_it_returns_stand_together(worl
         ("message_handled", None, "second"),
         ("thread_completed", None, None),
     ]
-    assert len({event.at for event in events[3:8]}) == 1
+    assert len({record.at for record in records[3:8]}) == 1
 
 
 @pytest.mark.parametrize(

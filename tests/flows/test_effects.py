@@ -9,6 +9,7 @@ import orjson
 import pytest
 
 from organism.errors import AlreadyResolved, NotFound
+from organism.events.vocabulary import MessageRetried, MessageStarted, StepError, StepRecorded, StepStarted
 from organism.log.log import Query
 from organism.model.commands import ReplayDeadLetter, ResolveIndeterminate
 from organism.testing import Running
@@ -42,8 +43,8 @@ def payer(kind: str = "idempotent", effect: str = "return 'paid'", after: str = 
 async def test_an_effect_runs_once_with_a_key_and_its_result_is_recorded(world: MakeWorld, kind: str) -> None:
     async with world(payer(kind, "return {'at': (1, None)}"), {"payer": {}}).running() as o:
         outcome = await o.inject("payer", {"text": "x"}, wait=True)
-        recorded = (await o.events("step_recorded"))[0]
-        begun = await o.events("step_started")
+        recorded = (await o.records(StepRecorded))[0]
+        begun = await o.records(StepStarted)
         assert play(o)["TRACE"] == [f"{outcome.message_id}/pay"]
     assert outcome.replies == ({"text": "{'at': [1, None]}"},)
     assert recorded.content is not None
@@ -97,7 +98,7 @@ async def test_a_result_that_cannot_be_kept_fails_the_effect_for_good(
     async with made.running() as o:
         outcome = await o.inject("payer", {"text": "x"}, wait=True)
         assert len(play(o)["TRACE"]) == 1
-        assert len(await o.events("message_retried")) == 1
+        assert len(await o.records(MessageRetried)) == 1
     assert outcome.replies[0]["text"].startswith("failed: The effect 'pay' gave a result that cannot be kept")
     assert reason in outcome.replies[0]["text"]
 
@@ -107,10 +108,10 @@ async def test_an_effect_that_raised_runs_again_with_the_same_key(world: MakeWor
     effect = "if len(TRACE) == 1: raise ConnectionError('no answer')\n    return 'paid'"
     async with world(payer(kind, effect, on_error="raise"), {"payer": {}}).running() as o:
         outcome = await o.inject("payer", {"text": "x"}, wait=True)
-        recorded = [event.data.get("error") for event in await o.events("step_recorded")]
+        recorded = [record.event.error for record in await o.records(StepRecorded)]
         assert play(o)["TRACE"] == [f"{outcome.message_id}/pay"] * 2
     assert outcome.replies == ({"text": "paid"},)
-    assert recorded == [{"code": "effect_error", "message": "ConnectionError: no answer"}, None]
+    assert recorded == [StepError("effect_error", "ConnectionError: no answer"), None]
 
 
 async def test_after_a_restart_an_effect_that_raised_raises_the_same_and_does_not_run(world: MakeWorld) -> None:
@@ -145,9 +146,9 @@ async def test_an_unsafe_effect_whose_handler_timed_out_waits_for_an_operator(
         injected = await o.inject("payer", {"text": "x"})
         await at_gate(o, "pay")
         time.turn(11)
-        await o.until("message_retried")
+        await o.until(MessageRetried)
         await time.passes(o, 11)
-        assert len(await o.events("message_started")) == 1
+        assert len(await o.records(MessageStarted)) == 1
         assert (await o.thread(injected.thread_id))["status"] == "active"
         waiting = await indeterminate(o)
         open_gate(o, "pay")
@@ -179,8 +180,8 @@ async def payer(payload: Ask, metadata: HandlerMetadata):
 """
     async with world(source, {"payer": {}}).running() as o:
         injected = await o.inject("payer", {"text": "unsafe"})
-        retried = await o.until("message_retried")
-        assert retried.data["error"] == "OutcomeUnknown: the line went dead"
+        retried = await o.until(MessageRetried)
+        assert retried.event.error == "OutcomeUnknown: the line went dead"
         (waiting,) = await indeterminate(o)
         await o.do(ResolveIndeterminate(id=waiting["id"], outcome="done", result="paid after all"))
         assert await answers(o, injected.thread_id) == ["paid after all"]
@@ -198,15 +199,15 @@ async def test_a_thread_waits_as_long_as_nobody_says_what_became_of_its_effect(w
         await o.crash()
     for _ in range(2):
         async with made.running() as o:
-            assert len(await o.events("message_started")) == 1
+            assert len(await o.records(MessageStarted)) == 1
             assert [row["id"] for row in await indeterminate(o)] == [f"{injected.message_id}:1"]
             await o.crash()
     async with made.running() as o:
         open_gate(o, "pay")
-        assert len([event for event in await o.events("step_started") if "unknown" in event.data]) == 1
+        assert len([record for record in await o.records(StepStarted) if record.event.unknown]) == 1
         await o.do(ResolveIndeterminate(id=f"{injected.message_id}:1", outcome="redo"))
         assert await o.tenant.ended(injected.thread_id, 10)
-        started = [event.data["message"] for event in await o.events("message_started")]
+        started = [record.event.message for record in await o.records(MessageStarted)]
     assert started == [injected.message_id, injected.message_id, behind.message_id]
 
 

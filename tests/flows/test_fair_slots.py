@@ -11,6 +11,7 @@ import orjson
 import pytest
 
 from organism.bootstrap import Organism
+from organism.events.vocabulary import OrganismStarted
 from organism.log.log import EventFilter
 from organism.model.commands import Inject, Injected, KillThread, PauseOrganism, ResumeOrganism
 from organism.pump.share import wants_slots
@@ -162,7 +163,7 @@ class Moves:
     async def fold_anew(self, tenant: Tenant) -> None:
         head = tenant.log.head
         tenant.broken(ValueError("for once"))
-        async for found in tenant.log.follow(head, EventFilter(types=("organism_started",))):
+        async for found in tenant.log.follow(head, EventFilter(types=(OrganismStarted,))):
             if found:
                 return
 

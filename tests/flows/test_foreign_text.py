@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from organism.codec import SpoofAttempt
+from organism import codec
 from organism.errors import InvalidPayload
+from organism.events.vocabulary import MessageHandled, MessageSent, SpoofAttempt
 from organism.model.commands import Inject
 from organism.testing import Running
 from tests.flows.stage import play
@@ -73,9 +74,9 @@ def injected(meta: str, thread_id: str | None = None) -> Inject:
 async def test_an_envelope_may_say_what_is_so_or_leave_it_out(world: MakeWorld, meta: str) -> None:
     async with talking(world).running(on_disk=False) as o:
         await o.do(injected(meta))
-        await o.until("message_handled", agent="echo")
+        await o.until(MessageHandled, agent="echo")
         assert play(o)["TRACE"][0] == ("hello", "console")
-        assert await o.events("spoof_attempt") == []
+        assert await o.records(SpoofAttempt) == []
 
 
 @pytest.mark.parametrize(
@@ -91,11 +92,11 @@ async def test_one_that_claims_another_sender_receiver_or_thread_is_refused_and_
     world: MakeWorld, meta: str, field: str, claimed: str
 ) -> None:
     async with talking(world).running(on_disk=False) as o:
-        with pytest.raises(SpoofAttempt):
+        with pytest.raises(codec.SpoofAttempt):
             await o.do(injected(meta))
-        attempts = await o.events("spoof_attempt")
-        assert [(event.data["field"], event.data["claimed"]) for event in attempts] == [(field, claimed)]
-        assert await o.events("message_sent") == []
+        attempts = await o.records(SpoofAttempt)
+        assert [(record.event.field, record.event.claimed) for record in attempts] == [(field, claimed)]
+        assert await o.records(MessageSent) == []
 
 
 @pytest.mark.parametrize(
@@ -124,7 +125,7 @@ async def test_a_document_that_is_not_what_the_receiver_takes_is_refused_and_lea
 
 async def recorded(o: Running, message: str) -> bytes:
     """The envelope of a message, as it lies in the log."""
-    sent = await o.until("message_sent", message=message)
+    sent = await o.until(MessageSent, message=message)
     content = await o.log.content(sent.position)
     assert content is not None
     return content[1]
@@ -147,8 +148,8 @@ async def test_sender_and_thread_of_a_recorded_message_are_the_pump_s(world: Mak
     )
     async with made.running(on_disk=False) as o:
         outcome = await o.inject("worker", {"text": "x"}, wait=True)
-        sent = (await o.events("message_sent"))[1].data
-        xml = await recorded(o, sent["message"])
-    assert sent["from"] == "worker"
+        sent = (await o.records(MessageSent))[1].event
+        xml = await recorded(o, sent.message)
+    assert sent.sender == "worker"
     assert b"<from>worker</from><to>console</to><thread>call-" in xml
     assert outcome.thread_id.encode() not in xml

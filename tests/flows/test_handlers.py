@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from organism.errors import InvalidPayload, NotFound
+from organism.events.vocabulary import MessageHandled, MessageRefused, MessageSent, MessageStarted, OrganismStarted
 from organism.pump.rules import call_json, tool_spec
 from tests.flows.stage import pairs, play
 from tests.flows.world import MakeWorld
@@ -78,7 +79,7 @@ async def test_the_deadline_is_when_its_running_time_would_be_over(world: MakeWo
     )
     async with made.running(on_disk=False) as o:
         await o.inject("worker", {"text": "x"}, wait=True)
-        started = (await o.events("message_started"))[0]
+        started = (await o.records(MessageStarted))[0]
         assert play(o)["TRACE"][0].timestamp() * 1_000_000 == pytest.approx(started.at + 12_000_000, abs=1)
         assert play(o)["TRACE"][0].utcoffset().total_seconds() == 0
 
@@ -138,8 +139,8 @@ async def test_a_reply_whose_class_the_annotation_does_not_name_ends_unread(worl
             play(o)["TRACE"].clear()
             result = await o.inject(front, {"text": ""}, wait=True)
             assert play(o)["TRACE"] == seen
-            handled = await o.events("message_handled", thread=result.thread_id)
-            ends = [event.data["outcome"] for event in handled if event.data["agent"] == front]
+            handled = await o.records(MessageHandled, thread=result.thread_id)
+            ends = [record.event.outcome for record in handled if record.event.agent == front]
             assert sorted(ends) == sorted(["done", outcome])
             assert result.thread is not None
             assert result.thread["status"] == "completed"
@@ -169,9 +170,9 @@ async def test_a_class_that_the_annotation_names_as_a_reply_cannot_be_sent_as_a_
     )
     async with made.running(on_disk=False) as o:
         await o.inject("sender", {"text": "x"}, wait=True)
-        refused = (await o.events("message_refused"))[0].data
-    assert (refused["code"], refused["why"]) == ("validation", "schema")
-    assert "front takes Ask; Told came" in refused["reason"]
+        refused = (await o.records(MessageRefused))[0].event
+    assert (refused.code, refused.why) == ("validation", "schema")
+    assert "front takes Ask; Told came" in refused.reason
 
 
 ADDRESSED: list[tuple[list[str], str, str | None]] = [
@@ -199,9 +200,9 @@ async def test_whom_a_listener_may_address(world: MakeWorld) -> None:
     async with world(source, {**senders, "other": {}}).running(on_disk=False) as o:
         for sender, (_, to, why) in zip(senders, ADDRESSED, strict=True):
             thread = (await o.inject(sender, {"text": to}, wait=True)).thread_id
-            sent = [event.data for event in await o.events("message_sent", thread=thread)]
-            refused = [event.data["why"] for event in await o.events("message_refused", thread=thread)]
-            assert [each["to"] for each in sent if each["from"] == sender] == ([] if why else [to])
+            sent = [record.event for record in await o.records(MessageSent, thread=thread)]
+            refused = [record.event.why for record in await o.records(MessageRefused, thread=thread)]
+            assert [each.to for each in sent if each.sender == sender] == ([] if why else [to])
             assert refused == ([why] if why else [])
 
 
@@ -221,9 +222,9 @@ async def test_console_is_no_listener_and_takes_any_payload(world: MakeWorld) ->
         with pytest.raises(NotFound):
             await o.inject("console", {"text": "x"})
         outcome = await o.inject("sender", {"text": "x"}, wait=True)
-        ends = [event.data for event in await o.events("message_handled") if event.data["agent"] == "console"]
+        ends = [record.event for record in await o.records(MessageHandled)]
     assert outcome.replies == ({"number": 1}, {"text": "x"})
-    assert [end["outcome"] for end in ends] == ["delivered", "delivered"]
+    assert [end.outcome for end in ends if end.agent == "console"] == ["delivered", "delivered"]
 
 
 UNFIT = {
@@ -256,10 +257,10 @@ async def other(payload: Told, metadata: HandlerMetadata):
         async with made.running(on_disk=False) as o:
             for number, what in enumerate(UNFIT):
                 outcome = await o.inject("bad", {"text": str(number)}, wait=True)
-                refused = await o.events("message_refused", thread=outcome.thread_id)
+                refused = await o.records(MessageRefused, thread=outcome.thread_id)
                 assert outcome.replies == ({"text": "validation"},), what
-                assert pairs(refused, "code", "from") == [("message_refused", "validation", "bad")]
-            assert len(await o.events("organism_started")) == 1
+                assert pairs(refused, "code", "sender") == [("message_refused", "validation", "bad")]
+            assert len(await o.records(OrganismStarted)) == 1
 
 
 async def test_a_refused_send_tells_the_agent_one_generic_error(world: MakeWorld) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import orjson
 import pytest
 
+from organism.events.vocabulary import MessageDead, MessageSent
 from organism.model.completion import Completion, FinishReason, ToolCall
 from organism.pump.models import ModelCall, Outcome, Told
 from organism.testing import Running
@@ -331,17 +332,19 @@ def _wanted(case: Case) -> dict[str, Any]:
 
 
 async def _became(o: Running, thread_id: str, message_id: str) -> dict[str, Any]:
-    events = await o.events(thread=thread_id)
-    dead = [event.data["reason"] for event in events if event.type == "message_dead"]
+    records = await o.records(thread=thread_id)
+    dead = [record.event.reason for record in records if isinstance(record.event, MessageDead)]
     if dead:
         return {"dead": next((case.dead for case in CASES.values() if case.dead and case.dead in dead[0]), dead[0])}
-    sent = [event for event in events if event.type == "message_sent"]
-    tool = [orjson.loads(event.content.json) for event in sent if event.data["to"] == TOOL and event.content]
+    sent = [record for record in records if isinstance(record.event, MessageSent)]
+    tool = [orjson.loads(record.content.json) for record in sent if record.event.to == TOOL and record.content]
     errors = [data for kind, data in await run_of(o, message_id) if kind == "tool_result" and data["isError"]]
-    answer = next(orjson.loads(event.content.json) for event in sent if event.data["to"] == "console" and event.content)
+    answer = next(
+        orjson.loads(record.content.json) for record in sent if record.event.to == "console" and record.content
+    )
     found: dict[str, Any] = {
         "text": answer["text"],
-        "notes": any("notes" in event.data for event in sent),
+        "notes": any(record.event.notes for record in sent),
     }
     if tool:
         found["sent"] = {key: tool[0][key] for key in ("text", "count")}

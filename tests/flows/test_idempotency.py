@@ -8,6 +8,7 @@ import pytest
 
 from organism.bootstrap import Parts
 from organism.errors import InvalidPayload, MailboxFull, RequestInProgress
+from organism.events.vocabulary import AgentPaused, MessageHandled, ThreadCreated
 from organism.model.commands import (
     Idempotency,
     Inject,
@@ -56,7 +57,7 @@ async def test_of_many_calls_at_once_one_is_done(world: MakeWorld) -> None:
     async with plain(world).running() as o:
         results = await asyncio.gather(*(o.do(inject()) for _ in range(8)), return_exceptions=True)
         assert len([result for result in results if not isinstance(result, RequestInProgress)]) == 1
-        assert len(await o.events("thread_created")) == 1
+        assert len(await o.records(ThreadCreated)) == 1
 
 
 async def test_a_caller_who_goes_away_does_not_free_its_key(world: MakeWorld) -> None:
@@ -70,9 +71,9 @@ async def test_a_caller_who_goes_away_does_not_free_its_key(world: MakeWorld) ->
         with pytest.raises(RequestInProgress):
             await o.do(inject())
         disk.release()
-        await o.until("message_handled")
+        await o.until(MessageHandled)
         await o.do(inject())
-        assert len(await o.events("thread_created")) == 1
+        assert len(await o.records(ThreadCreated)) == 1
 
 
 async def test_what_was_refused_is_not_kept(world: MakeWorld) -> None:
@@ -86,7 +87,7 @@ async def test_what_was_refused_is_not_kept(world: MakeWorld) -> None:
         with pytest.raises(MailboxFull):
             await o.do(inject("z", once(key="key-3")))
         await o.do(ResumeAgent(agent="worker"))
-        await o.until("message_handled", after=o.log.head)
+        await o.until(MessageHandled, after=o.log.head)
         await o.do(inject("z", once(key="key-3")))
 
 
@@ -104,4 +105,4 @@ async def test_a_call_that_changed_nothing_is_answered_again_too(world: MakeWorl
         first = await o.do(command)
         await o.do(ResumeAgent(agent="worker"))
         assert await o.do(command) == first
-        assert len(await o.events("agent_paused")) == 1
+        assert len(await o.records(AgentPaused)) == 1

@@ -6,12 +6,25 @@ import asyncio
 
 import pytest
 
+from organism import errors
 from organism.bootstrap import Parts
-from organism.errors import AlreadyResolved, NotFound, ThreadKilled
+from organism.errors import AlreadyResolved, NotFound
+from organism.events.vocabulary import (
+    ApprovalCancelled,
+    ApprovalRequested,
+    MessageHandled,
+    MessageRetried,
+    MessageStarted,
+    OrganismStarted,
+    StepRecorded,
+    StepStarted,
+    ThreadKilled,
+)
 from organism.model.commands import KillThread, ResolveApproval, ResolveIndeterminate
 from organism.testing import Running
 from tests.flows.disk import Disk
-from tests.flows.stage import PARTED, at_gate, child_of, decided, open_gate, pairs, play
+from tests.flows.lawful import ENDS
+from tests.flows.stage import at_gate, child_of, code_of, decided, open_gate, pairs, play
 from tests.flows.world import MakeWorld, World
 
 SLOW = """
@@ -33,15 +46,15 @@ async def test_what_runs_is_handled_as_killed_what_waits_is_dropped_and_the_end_
         for text in ("2", "3"):
             await o.inject("slow", {"text": text}, thread_id=first.thread_id)
         position = await kill(o, first.thread_id)
-        events = await o.events(thread=first.thread_id)
+        records = await o.records(thread=first.thread_id)
         row = await o.thread(first.thread_id)
-    ends = pairs([event for event in events if event.type in PARTED], "outcome")
+    ends = pairs([record for record in records if isinstance(record.event, ENDS)], "outcome")
     assert ends == [("message_handled", "killed"), ("message_dropped", None), ("message_dropped", None)]
-    assert (events[-1].type, events[-1].position) == ("thread_killed", position)
+    assert (records[-1].type, records[-1].position) == ("thread_killed", position)
     assert row["status"] == "killed"
-    unit = [event for event in events if event.type in {*PARTED, "thread_killed"}]
-    assert [event.position for event in unit] == list(range(unit[0].position, position + 1))
-    assert len({event.at for event in unit}) == 1
+    unit = [record for record in records if isinstance(record.event, (*ENDS, ThreadKilled))]
+    assert [record.position for record in unit] == list(range(unit[0].position, position + 1))
+    assert len({record.at for record in unit}) == 1
 
 
 async def test_child_threads_die_with_their_parent_and_before_it(world: MakeWorld) -> None:
@@ -51,8 +64,8 @@ async def test_child_threads_die_with_their_parent_and_before_it(world: MakeWorl
         grandchild = await child_of(o, child, "slow", "grandchild")
         stranger = (await o.inject("slow", {"text": "stranger"})).thread_id
         await kill(o, root)
-        killed = [event.thread for event in await o.events("thread_killed")]
-        ends = pairs(await o.events(*PARTED), "outcome")
+        killed = [record.thread for record in await o.records(ThreadKilled)]
+        ends = pairs(await o.records(*ENDS), "outcome")
         assert (await o.thread(stranger))["status"] == "active"
     assert killed == [grandchild, child, root]
     assert ends == [("message_handled", "killed")] * 3
@@ -64,7 +77,7 @@ async def test_killing_a_child_leaves_its_parent_alone(world: MakeWorld) -> None
         child = await child_of(o, root, "slow", "child")
         await kill(o, child)
         assert (await o.thread(root))["status"] == "active"
-        with pytest.raises(ThreadKilled):
+        with pytest.raises(errors.ThreadKilled):
             await o.inject("slow", {"text": "x"}, thread_id=child)
 
 
@@ -105,20 +118,20 @@ def waiters(world: MakeWorld) -> World:
 async def test_an_ask_under_way_is_closed(world: MakeWorld) -> None:
     async with waiters(world).running() as o:
         thread = (await o.inject("waiter", {"text": "ask"})).thread_id
-        await o.until("message_started", agent="slow")
+        await o.until(MessageStarted, agent="slow")
         await kill(o, thread)
-        recorded = (await o.events("step_recorded"))[0].data
+        recorded = (await o.records(StepRecorded))[0].event
         assert play(o)["TRACE"] == ["left"]
         assert o.pump.state.boxes.running == 0
-    assert (recorded["kind"], recorded["error"]["code"]) == ("ask", "killed")
+    assert (recorded.kind, code_of(recorded)) == ("ask", "killed")
 
 
 async def test_an_approval_is_cancelled_and_cannot_be_decided_any_more(world: MakeWorld) -> None:
     async with waiters(world).running() as o:
         thread = (await o.inject("waiter", {"text": "approve"})).thread_id
-        approval = (await o.until("approval_requested")).data["approval"]
+        approval = (await o.until(ApprovalRequested)).event.approval
         await kill(o, thread)
-        assert [event.data["approval"] for event in await o.events("approval_cancelled")] == [approval]
+        assert [record.event.approval for record in await o.records(ApprovalCancelled)] == [approval]
         with pytest.raises(AlreadyResolved):
             await o.do(ResolveApproval(approval=approval, decision="approve"))
 
@@ -126,12 +139,12 @@ async def test_an_approval_is_cancelled_and_cannot_be_decided_any_more(world: Ma
 async def test_an_unsafe_effect_under_way_is_noted_as_unknown(world: MakeWorld) -> None:
     async with waiters(world).running() as o:
         injected = await o.inject("waiter", {"text": "unsafe"})
-        await o.until("step_started", kind="effect")
+        await o.until(StepStarted, kind="effect")
         await kill(o, injected.thread_id)
-        recorded = (await o.events("step_recorded"))[0].data
+        recorded = (await o.records(StepRecorded))[0].event
         with pytest.raises(AlreadyResolved):
             await o.do(ResolveIndeterminate(id=f"{injected.message_id}:1", outcome="redo"))
-    assert (recorded["kind"], recorded["error"]["code"]) == ("effect", "unknown")
+    assert (recorded.kind, code_of(recorded)) == ("effect", "unknown")
 
 
 @pytest.mark.parametrize("text", ["stubborn", "deaf"])
@@ -144,13 +157,13 @@ async def test_nothing_comes_after_it_though_the_handler_swallows_its_cancellati
         open_gate(o, "stubborn", "pay")
         await o.inject("slow", {"text": "after"})
         open_gate(o, "after")
-        await o.until("message_handled", after=position)
+        await o.until(MessageHandled, after=position)
         trace = play(o)["TRACE"]
-        events = await o.events(thread=thread)
-        assert len(await o.events("organism_started")) == 1
+        records = await o.records(thread=thread)
+        assert len(await o.records(OrganismStarted)) == 1
     assert trace[0] == "swallowed"
     assert "paid" not in trace
-    assert events[-1].position == position
+    assert records[-1].position == position
 
 
 @pytest.mark.parametrize("text", ["fine", "fails"])
@@ -168,20 +181,20 @@ async def test_a_thread_that_has_ended_becomes_killed_too(world: MakeWorld, text
         position = await kill(o, outcome.thread_id)
         assert (await o.thread(outcome.thread_id))["status"] == "killed"
         assert await kill(o, outcome.thread_id) == position
-        with pytest.raises(ThreadKilled):
+        with pytest.raises(errors.ThreadKilled):
             await o.inject("worker", {"text": "x"}, thread_id=outcome.thread_id)
 
 
 async def test_an_injection_beside_a_kill_does_not_bring_the_thread_back(world: MakeWorld) -> None:
     async with world(SLOW, {"slow": {}}).running() as o:
         thread = (await o.inject("slow", {"text": "x"})).thread_id
-        await o.until("message_started")
+        await o.until(MessageStarted)
         results = await asyncio.gather(
             kill(o, thread), o.inject("slow", {"text": "y"}, thread_id=thread), return_exceptions=True
         )
-        events = await o.events(thread=thread)
-    assert isinstance(results[1], ThreadKilled)
-    assert events[-1].type == "thread_killed"
+        records = await o.records(thread=thread)
+    assert isinstance(results[1], errors.ThreadKilled)
+    assert records[-1].type == "thread_killed"
 
 
 async def test_a_kill_while_a_start_is_on_its_way_takes_no_slot_with_it(world: MakeWorld) -> None:
@@ -212,9 +225,9 @@ async def test_a_kill_while_an_answer_is_on_its_way_takes_no_slot_with_it(world:
         asyncio.get_running_loop().call_soon(disk.release)
         position = await killing
         other = await o.inject("waiter", {"text": "other"}, wait=True)
-        events = await o.events(thread=thread)
+        records = await o.records(thread=thread)
     assert other.replies == ({"text": "too late"},)
-    assert events[-1].position == position
+    assert records[-1].position == position
 
 
 async def test_a_waiting_retry_dies_with_its_thread(world: MakeWorld) -> None:
@@ -225,9 +238,9 @@ async def test_a_waiting_retry_dies_with_its_thread(world: MakeWorld) -> None:
     )
     async with made.running() as o:
         thread = (await o.inject("broken", {"text": "x"})).thread_id
-        await o.until("message_retried")
+        await o.until(MessageRetried)
         await kill(o, thread)
-        assert pairs(await o.events(*PARTED)) == [("message_dropped",)]
+        assert pairs(await o.records(*ENDS)) == [("message_dropped",)]
 
 
 async def test_a_kill_outlives_a_restart(world: MakeWorld) -> None:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
+from organism.events.record import Record
+from organism.events.vocabulary import MessageHandled, MessageRetried, MessageStarted, StepRecorded, StepStarted
 from organism.model.commands import PauseAgent, ResumeAgent
-from organism.model.events import Event
-from tests.flows.stage import PARTED, at_gate, open_gate, play
+from tests.flows.lawful import ENDS
+from tests.flows.stage import at_gate, open_gate, play
 from tests.flows.world import MakeWorld
 
 COUNTER = """
@@ -20,12 +24,10 @@ async def worker(payload: Ask, metadata: HandlerMetadata):
 """
 
 
-def starts_of(events: list[Event], agent: str) -> list[tuple[str, str]]:
+def starts_of(records: list[Record[Any]], agent: str) -> list[tuple[str, str]]:
     """(type, message) of the starts and ends of an agent's messages, in order."""
-    wanted = PARTED | {"message_started"}
-    return [
-        (event.type, event.data["message"]) for event in events if event.type in wanted and event.data["agent"] == agent
-    ]
+    steps = [record for record in records if isinstance(record.event, (MessageStarted, *ENDS))]
+    return [(record.type, record.event.message) for record in steps if record.event.agent == agent]
 
 
 async def test_in_a_thread_an_agent_handles_one_message_at_a_time_in_order_of_position(world: MakeWorld) -> None:
@@ -43,7 +45,7 @@ async def test_in_a_thread_an_agent_handles_one_message_at_a_time_in_order_of_po
     )
     async with made.running(on_disk=False) as o:
         await o.inject("fan", {"text": "x"}, wait=True)
-        steps = starts_of(await o.events(), "worker")
+        steps = starts_of(await o.records(), "worker")
         assert play(o)["TRACE"] == [str(n) for n in range(8)]
     assert [kind for kind, _ in steps] == ["message_started", "message_handled"] * 8
     assert all(steps[n][1] == steps[n + 1][1] for n in range(0, 16, 2))
@@ -63,7 +65,7 @@ async def test_a_message_that_waits_for_its_retry_holds_its_line_and_no_other(wo
     async with made.running(on_disk=False) as o:
         first = await o.inject("worker", {"text": "fails"})
         await o.inject("worker", {"text": "behind"}, thread_id=first.thread_id)
-        await o.until("message_retried")
+        await o.until(MessageRetried)
         await o.inject("worker", {"text": "elsewhere"}, wait=True)
         assert await o.tenant.ended(first.thread_id, 10)
         assert play(o)["TRACE"] == ["fails", "elsewhere", "fails", "fails", "behind"]
@@ -118,7 +120,7 @@ async def test_what_waited_in_a_step_goes_on_before_anything_new_starts(world: M
         await at_gate(o, "holds")
         new = await o.inject("asker", {"text": "new"})
         open_gate(o, "echo")
-        await o.until("step_recorded", thread=waits.thread_id)
+        await o.until(StepRecorded, thread=waits.thread_id)
         await o.pump.settled()
         open_gate(o, "new", "holds")
         assert await o.tenant.ended(new.thread_id, 10)
@@ -141,10 +143,10 @@ async def test_a_waiting_handler_gives_back_its_slot_and_opens_its_line(world: M
     )
     async with made.running(on_disk=False) as o:
         waits = await o.inject("asker", {"text": "waits"})
-        await o.until("step_started")
+        await o.until(StepStarted)
         same = await o.inject("asker", {"text": "same line"}, thread_id=waits.thread_id)
         open_gate(o, "same line")
-        await o.until("message_handled", message=same.message_id)
+        await o.until(MessageHandled, message=same.message_id)
         other = await o.inject("asker", {"text": "other line"})
         open_gate(o, "other line")
         assert await o.tenant.ended(other.thread_id, 10)
@@ -166,23 +168,23 @@ async def test_agents_take_turns_for_the_slots_of_the_organism(world: MakeWorld)
     async with made.running(on_disk=False) as o:
         await o.do(PauseAgent(agent="busy"))
         fan = await o.inject("fan", {"text": "x"})
-        await o.until("message_handled", agent="fan")
+        await o.until(MessageHandled, agent="fan")
         await o.do(ResumeAgent(agent="busy"))
         calm = await o.inject("calm", {"text": "x"}, wait=True)
         assert await o.tenant.ended(fan.thread_id, 20)
-        starts = [event for event in await o.events("message_started") if event.position > calm.position]
-    assert "calm" in [event.data["agent"] for event in starts[:2]]
+        starts = [record for record in await o.records(MessageStarted) if record.position > calm.position]
+    assert "calm" in [record.event.agent for record in starts[:2]]
 
 
 async def test_each_start_is_in_the_unit_of_what_made_it_possible(world: MakeWorld) -> None:
     """So it costs no commit of its own: the head after an injection that can start covers the start."""
     async with world(COUNTER, {"worker": {"max_concurrent": 1}}).running(on_disk=False) as o:
         first = await o.inject("worker", {"text": "1"})
-        assert [event.data["message"] for event in await o.events("message_started")] == [first.message_id]
+        assert [record.event.message for record in await o.records(MessageStarted)] == [first.message_id]
         second = await o.inject("worker", {"text": "2"})
         open_gate(o, "1")
-        handled = await o.until("message_handled", message=first.message_id)
+        handled = await o.until(MessageHandled, message=first.message_id)
         after = await o.log.read(handled.position, handled.position + 1)
-        started = await o.until("message_started", message=second.message_id)
+        started = await o.until(MessageStarted, message=second.message_id)
         assert started.position == handled.position + 1
         assert started.at == handled.at == after[0].at

@@ -6,8 +6,10 @@ import asyncio
 
 import pytest
 
+from organism import errors
 from organism.bootstrap import Parts
-from organism.errors import CommitUnknown, LogUnavailable, ThreadKilled
+from organism.errors import CommitUnknown, LogUnavailable
+from organism.events.vocabulary import MessageDead, OrganismStarted, ThreadCreated, ThreadKilled
 from organism.model.commands import Idempotency, Inject, Injected, KillThread
 from organism.testing import Running
 from tests.flows.disk import Disk, Fault
@@ -67,7 +69,7 @@ ONCE = Idempotency("key-1", "POST", "/inject", "digest")
 async def mend(o: Running, disk: Disk) -> None:
     """The disk works again; wait until all goes on."""
     disk.mend()
-    await o.until("organism_started", life=2)
+    await o.until(OrganismStarted, life=2)
     await until(lambda: not o.tenant.recovering)
 
 
@@ -87,7 +89,7 @@ async def test_an_unknown_commit_is_told_and_the_same_key_does_it_once(world: Ma
         assert isinstance(done, Injected)
         open_gate(o, "x")
         assert await answers(o, done.thread_id) == ["x"]
-        assert len(await o.events("thread_created")) == 1
+        assert len(await o.records(ThreadCreated)) == 1
         assert await o.do(inject) == done
 
 
@@ -111,7 +113,7 @@ async def test_what_ran_starts_again_and_ends_once(world: MakeWorld, fault: Faul
             ({"text": text},) for text in ("0", "1", "2", "asked")
         ]
         assert await folded_live(o) == await folded_anew(o.log)
-        assert await o.events("message_dead") == []
+        assert await o.records(MessageDead) == []
 
 
 @FAULTS
@@ -128,8 +130,8 @@ async def test_a_kill_that_is_unknown_is_done_or_not_done_and_can_be_said_again(
         await mend(o, disk)
         assert (await o.thread(injected.thread_id))["status"] == ("killed" if fault is Fault.AFTER else "active")
         await o.do(kill)
-        assert len(await o.events("thread_killed")) == 1
-        with pytest.raises(ThreadKilled):
+        assert len(await o.records(ThreadKilled)) == 1
+        with pytest.raises(errors.ThreadKilled):
             await o.inject("worker", {"text": "y"}, thread_id=injected.thread_id)
 
 
@@ -201,14 +203,14 @@ async def test_a_follower_never_sees_what_was_not_written(world: MakeWorld) -> N
         await mend(o, disk)
         await o.inject("echo", {"text": "after"}, wait=True)
         await o.pump.settled()
-        events = await o.events()
+        records = await o.records()
     await following
-    assert seen[: len(events)] == [(event.position, event.type) for event in events]
+    assert seen[: len(records)] == [(record.position, record.type) for record in records]
 
 
 async def _follow(o: Running, seen: list[tuple[int, str]]) -> None:
-    async for events in o.log.follow(0):
-        seen.extend((event.position, event.type) for event in events)
+    async for records in o.log.follow(0):
+        seen.extend((record.position, record.type) for record in records)
 
 
 @FAULTS

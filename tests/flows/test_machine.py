@@ -17,6 +17,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
 from organism.bootstrap import Parts, start
 from organism.errors import OrganismError
+from organism.events.vocabulary import MessageDead, MessageSent
 from organism.model import commands as c
 from organism.testing import Running
 from tests.flows import lawful
@@ -173,11 +174,13 @@ class Lives(RuleBasedStateMachine):
         for thread in tuple(o.pump.state.routing.threads):
             await o.do(c.ResumeThread(thread_id=thread))
         for thread in set(self.accepted.values()):
-            assert await o.tenant.ended(thread, 20), await o.events(thread=thread)
-        events = await o.events()
-        lawful.check(events)
-        assert set(self.accepted) <= {event.data["message"] for event in events if event.type == "message_sent"}
-        dead = {event.thread for event in events if event.type == "message_dead"}
+            assert await o.tenant.ended(thread, 20), await o.records(thread=thread)
+        records = await o.records()
+        lawful.check(records)
+        assert set(self.accepted) <= {
+            record.event.message for record in records if isinstance(record.event, MessageSent)
+        }
+        dead = {record.thread for record in records if isinstance(record.event, MessageDead)}
         for thread in set(self.accepted.values()):
             status = (await o.thread(thread))["status"]
             assert status == ("killed" if thread in self.killed else "error" if thread in dead else "completed")

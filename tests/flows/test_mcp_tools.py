@@ -12,9 +12,10 @@ import orjson
 import pytest
 
 from organism.errors import ConfigInvalid, InvalidPayload
+from organism.events.record import Record
+from organism.events.vocabulary import ApprovalRequested, MessageRetried, MessageSent, StepStarted
 from organism.log.log import Query
 from organism.model.commands import ResolveApproval, ResolveIndeterminate
-from organism.model.events import Event
 from organism.pump.rules import tool_spec
 from organism.testing import Running, running
 from tests.flows.thinking import Thinking, agent, call, calls, run_of, says, thinking
@@ -72,7 +73,7 @@ async def test_a_call_is_a_message_like_any_other(world: MakeWorld, tmp_path: Pa
     async with made(world, tmp_path).running() as o:
         done = await o.inject("clerk", {"text": '{"a": 1, "b": 41}'}, wait=True)
         assert done.replies == ({"text": "42"},)
-        sent = [event.data["type"] for event in await o.events("message_sent", thread=done.thread_id)]
+        sent = [record.event.type for record in await o.records(MessageSent, thread=done.thread_id)]
         assert sent == ["Ask", "ToolArguments", "ToolOutput", "Told"]
         answered = await o.inject("play__add", {"json": '{"a": 2, "b": 2}'}, wait=True)
         assert answered.replies == ({"text": "4", "json": '{"result":4}', "truncated": False},)
@@ -102,8 +103,8 @@ async def test_calls_are_unsafe_unless_annotated_and_carry_a_key_that_stays(worl
         kinds, keys = {}, {}
         for tool, arguments in (("add", '{"a":1,"b":1}'), ("put", '{"text":"x"}'), ("write.file", '{"text":"x"}')):
             done = await o.inject(f"play__{tool}", {"json": arguments}, wait=True)
-            started = await o.events("step_started", thread=done.thread_id)
-            kinds[tool] = [event.data["effect"] for event in started]
+            started = await o.records(StepStarted, thread=done.thread_id)
+            kinds[tool] = [record.event.effect for record in started]
             keys[tool] = f"{done.message_id}/call"
         assert kinds == {"add": [], "put": ["idempotent"], "write.file": ["unsafe"]}
         assert diary(tmp_path)[1] == f"put x {keys['put']}"
@@ -136,7 +137,7 @@ async def test_a_call_in_which_the_server_was_lost_waits_for_a_person_and_is_not
 ) -> None:
     async with made(world, tmp_path).running() as o:
         sent = await o.inject("play__write.file", {"json": '{"text":"die"}'})
-        await o.until("message_retried")
+        await o.until(MessageRetried)
         page = await o.log.rows("indeterminate", Query(order_by="position"))
         (waiting,) = orjson.loads(page.rows)
         assert (waiting["agent"], waiting["key"]) == ("play__write.file", "call")
@@ -150,7 +151,7 @@ async def test_a_call_in_which_the_server_was_lost_waits_for_a_person_and_is_not
 async def test_what_a_person_says_has_failed_is_told_to_the_caller(world: MakeWorld, tmp_path: Path) -> None:
     async with made(world, tmp_path).running() as o:
         sent = await o.inject("play__write.file", {"json": '{"text":"die"}'})
-        await o.until("message_retried")
+        await o.until(MessageRetried)
         await o.do(ResolveIndeterminate(id=f"{sent.message_id}:1", outcome="fail"))
         assert await o.tenant.ended(sent.thread_id, 10)
         assert (await o.replies(sent.thread_id))[0]["message"] == "An operator said that this call failed."
@@ -252,8 +253,8 @@ async def test_a_tool_of_a_server_may_demand_consent(world: MakeWorld, tmp_path:
     play.config.write_bytes(orjson.dumps(config))
     async with play.running() as o:
         await o.inject("play__write.file", {"json": '{"text":"x"}'})
-        question = await o.until("approval_requested", agent="play__write.file")
-        assert question.data["type"] == "ToolArguments"
+        question = await o.until(ApprovalRequested, agent="play__write.file")
+        assert question.event.type == "ToolArguments"
         assert diary(tmp_path) == []
 
 
@@ -266,11 +267,11 @@ async def test_without_the_extra_it_is_said_how_to_install_it(
             pass
 
 
-async def asked_about(o: Running, world: Thinking, name: str, **arguments: Any) -> Event:
+async def asked_about(o: Running, world: Thinking, name: str, **arguments: Any) -> Record[ApprovalRequested]:
     """What a person is asked about once the thinker has read what a tool of a server says, and calls another."""
     world.script(calls(call("play__add", a=1, b=1)), calls(call(name, **arguments)), says("Over."))
     await o.inject("thinker", {"message": "Act."})
-    return await o.until("approval_requested")
+    return await o.until(ApprovalRequested)
 
 
 def thinker(world: MakeWorld, folder: Path) -> Thinking:
@@ -289,7 +290,7 @@ async def test_in_a_tainted_run_a_tool_that_is_not_annotated_as_read_only_needs_
     play = thinker(world, tmp_path)
     async with play.running(on_disk=False) as o:
         asked = await asked_about(o, play, name, text="x")
-        assert asked.data["agent"] == name
+        assert asked.event.agent == name
         assert diary(tmp_path) == ["add 1 1"]
 
 
@@ -307,7 +308,7 @@ async def test_edits_of_an_approval_are_held_to_the_schema_of_the_servers_tool(
     play = thinker(world, tmp_path)
     async with play.running(on_disk=False) as o:
         asked = await asked_about(o, play, "play__write.file", text="x")
-        resolve = partial(ResolveApproval, approval=asked.data["approval"], decision="approve")
+        resolve = partial(ResolveApproval, approval=asked.event.approval, decision="approve")
         with pytest.raises(InvalidPayload, match="/text: is missing"):
             await o.do(resolve(edits={"json": '{"word": 1}'}))
         await o.do(resolve(edits={"json": '{"text": "y"}'}))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from organism.errors import LogUnavailable, StalePosition, Unavailable
+from organism.events.vocabulary import MessageStarted, OrganismResumed, OrganismStarted
 from organism.pump.decision import Decision
 from organism.testing import Running
 from tests.flows.stage import at_gate, open_gate, stopping, until
@@ -18,7 +19,7 @@ async def echo(payload: Ask, metadata: HandlerMetadata):
 
 async def until_begun_anew(o: Running, life: int) -> None:
     """Wait for the life after this one, and until the tenant takes commands again."""
-    await o.until("organism_started", life=life + 1)
+    await o.until(OrganismStarted, life=life + 1)
     await until(lambda: not o.tenant.recovering)
 
 
@@ -30,7 +31,7 @@ async def test_one_in_what_a_unit_makes_possible_folds_the_state_anew(world: Mak
     async with world(ECHO, {"echo": {}}).running() as o:
         pump, life = o.pump, o.pump.state.routing.life
         decision = pump.state.decide(None)
-        decision.add("organism_resumed", {"by": "operator"})
+        decision.add(OrganismResumed(by="operator"))
         pump.write(decision, fault)
         await until_begun_anew(o, life)
         assert o.pump is not pump
@@ -42,7 +43,7 @@ async def test_it_counts_as_a_death_unless_it_was_the_log_s(world: MakeWorld, er
     source = "async def slow(payload: Ask, metadata: HandlerMetadata):\n    await asyncio.sleep(60)\n"
     async with world(source, {"slow": {}}).running() as o:
         injected = await o.inject("slow", {"text": ""})
-        await o.until("message_started", thread=injected.thread_id)
+        await o.until(MessageStarted, thread=injected.thread_id)
         life = o.pump.state.routing.life
         o.tenant.broken(error)
         await until_begun_anew(o, life)
@@ -77,7 +78,7 @@ async def slow(payload: Ask, metadata: HandlerMetadata):
         o.tenant.broken(LookupError())
         await stop
     async with made.running() as o:
-        assert len(await o.events("organism_started")) == 2
+        assert len(await o.records(OrganismStarted)) == 2
         open_gate(o, "slow")
         assert await o.tenant.ended(injected.thread_id, 10)
         assert [reply["text"] for reply in await o.replies(injected.thread_id)] == ["kept"]

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
+from organism.events.vocabulary import MessageHandled, MessageStarted, StepStarted
 from organism.model.commands import (
     Command,
     Done,
@@ -44,8 +45,8 @@ KINDS = pytest.mark.parametrize(
 
 async def starts_between(o: Running, paused: int, resumed: int) -> list[str]:
     """The agents that started between the two positions."""
-    started = await o.events("message_started")
-    return [event.data["agent"] for event in started if paused < event.position < resumed]
+    started = await o.records(MessageStarted)
+    return [record.event.agent for record in started if paused < record.position < resumed]
 
 
 @KINDS
@@ -57,7 +58,7 @@ async def test_what_waits_starts_after_the_resume_and_in_order(world: MakeWorld,
         paused = await o.do(pause(thread))
         await o.inject("worker", {"text": "third"}, thread_id=thread)
         open_gate(o, "first")
-        await o.until("message_handled", message=first.message_id)
+        await o.until(MessageHandled, message=first.message_id)
         resumed = await o.do(resume(thread))
         assert await o.tenant.ended(thread, 10)
         assert await starts_between(o, paused.position, resumed.position) == []
@@ -69,7 +70,7 @@ async def test_a_pause_outlives_a_restart(world: MakeWorld, pause: Make, resume:
     made = world(WORKER, {"worker": {}})
     async with made.running() as o:
         first = await o.inject("worker", {"text": "first"})
-        await o.until("message_started")
+        await o.until(MessageStarted)
         paused = await o.do(pause(first.thread_id))
         await o.crash()
     async with made.running() as o:
@@ -85,7 +86,7 @@ async def test_a_pause_outlives_a_restart(world: MakeWorld, pause: Make, resume:
 async def test_pausing_twice_or_resuming_what_runs_changes_nothing(world: MakeWorld, pause: Make, resume: Make) -> None:
     async with world(WORKER, {"worker": {}}).running() as o:
         thread = (await o.inject("worker", {"text": "first"})).thread_id
-        await o.until("message_started")
+        await o.until(MessageStarted)
         before = o.log.head
         assert isinstance(await o.do(resume(thread)), Done)
         assert o.log.head == before
@@ -115,14 +116,14 @@ STEPS = {"ask": 'await metadata.ask("echo", Ask("x"))', "approve": "await metada
 async def test_a_running_handler_waits_at_its_next_step(world: MakeWorld, pause: Make, resume: Make, step: str) -> None:
     async with world(STEPPER.format(step=STEPS[step]), {"worker": {"peers": ["echo"]}, "echo": {}}).running() as o:
         thread = (await o.inject("worker", {"text": "x"})).thread_id
-        await o.until("message_started")
+        await o.until(MessageStarted)
         await o.do(pause(thread))
         open_gate(o, "first")
         await o.inject("echo", {"text": "meanwhile"})
         assert play(o)["TRACE"] == ["at the step"]
-        assert await o.events("step_started") == []
+        assert await o.records(StepStarted) == []
         resumed = await o.do(resume(thread))
-        begun = await o.until("step_started", thread=thread)
+        begun = await o.until(StepStarted, thread=thread)
     assert begun.position > resumed.position
 
 
@@ -130,7 +131,7 @@ async def test_what_runs_goes_on_to_its_end_through_steps_that_wait_for_nobody(w
     step = 'await metadata.effect("x", touch); await metadata.now()'
     async with world(STEPPER.format(step=step), {"worker": {}, "echo": {}}).running() as o:
         thread = (await o.inject("worker", {"text": "x"})).thread_id
-        await o.until("message_started")
+        await o.until(MessageStarted)
         await o.do(PauseAgent(agent="worker"))
         open_gate(o, "first")
         assert await answers(o, thread) == ["went on"]

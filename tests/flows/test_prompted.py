@@ -7,6 +7,7 @@ from typing import Any
 import orjson
 import pytest
 
+from organism.events.vocabulary import MessageDead
 from tests.flows.thinking import MODEL, Say, Thinking, run_of, says, thinking
 from tests.flows.world import MakeWorld
 
@@ -92,10 +93,10 @@ async def test_an_answer_that_does_not_fit_is_a_dead_letter_that_names_every_fie
     play = made(world, says(text))
     async with play.running(on_disk=False) as o:
         outcome = await o.inject("shaper", {"task": "Sort."}, wait=True)
-        dead = (await o.events("message_dead"))[0].data
+        dead = (await o.records(MessageDead))[0].event
     assert outcome.replies == ()
-    assert "The answer to A2@v1 does not fit" in dead["reason"]
-    assert told in dead["reason"]
+    assert "The answer to A2@v1 does not fit" in dead.reason
+    assert told in dead.reason
     assert len(play.models.calls) == 1
 
 
@@ -124,6 +125,6 @@ async def test_an_input_that_the_prompt_lacks_is_a_dead_letter_that_names_it(wor
     play = made(world, payload_class="actors.play.Ask")
     async with play.running(on_disk=False) as o:
         await o.inject("shaper", {"text": "Sort."}, wait=True)
-        dead = (await o.events("message_dead"))[0].data
-    assert "missing: task" in dead["reason"]
+        dead = (await o.records(MessageDead))[0].event
+    assert "missing: task" in dead.reason
     assert play.models.calls == []

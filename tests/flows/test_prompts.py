@@ -10,6 +10,7 @@ import pytest
 
 from organism import UnknownAgentConfigError
 from organism.errors import ConfigInvalid
+from organism.events.vocabulary import MessageDead
 from organism.testing import Running
 from tests.agents.stack import a2, write
 from tests.flows.stage import at_gate, play
@@ -97,8 +98,8 @@ async def test_a_prompt_that_was_not_loaded_is_unknown_to_handlers(made: World) 
     async with made.running() as o:
         names_model(made.folder, "too-late")
         outcome = await o.inject("tells", {}, wait=True)
-        dead = await o.events("message_dead", thread=outcome.thread_id)
-        assert UnknownAgentConfigError.__name__ in str(dead[-1].data)
+        dead = await o.records(MessageDead, thread=outcome.thread_id)
+        assert UnknownAgentConfigError.__name__ in dead[-1].event.reason
 
 
 async def test_two_organisms_in_one_process_have_their_own_prompts(

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from organism.errors import ConfigInvalid, NotFound
+from organism.events.vocabulary import MessageDead, MessageRefused, MessageStarted, OrganismReloaded
 from organism.model.commands import PauseAgent, ReplayDeadLetter, ResumeAgent
 from organism.testing import Running
 from tests.flows.stage import at_gate, open_gate, play
@@ -56,7 +57,7 @@ async def test_a_handling_ends_on_the_version_it_began_with_and_the_next_takes_t
         before["GATES"]["gate"].set()
         assert await o.tenant.ended(running.thread_id, 10)
         assert [reply["text"] for reply in await o.replies(running.thread_id)] == ["old", "new"]
-        starts = {event.data["message"]: event.data["version"] for event in await o.events("message_started")}
+        starts = {record.event.message: record.event.version for record in await o.records(MessageStarted)}
     assert starts[running.message_id] != starts[waiting.message_id]
 
 
@@ -69,12 +70,16 @@ async def test_the_result_names_what_was_added_removed_and_updated_and_is_an_eve
             OLD, {"worker": {"max_concurrent": 2}, "same": made.listeners["same"], "fresh": {"handler": "worker"}}
         )
         result = await o.organism.reload()
-        event = (await o.events("organism_reloaded"))[0]
+        reloaded = (await o.records(OrganismReloaded))[0]
         assert await o.log.row("agents", "gone") is None
         assert await o.log.row("agents", "fresh") is not None
     assert (result.added, result.removed, result.updated) == (("fresh",), ("gone",), ("worker",))
-    assert (event.data["added"], event.data["removed"], event.data["updated"]) == (["fresh"], ["gone"], ["worker"])
-    assert result.position == event.position
+    assert (reloaded.event.added, reloaded.event.removed, reloaded.event.updated) == (
+        ("fresh",),
+        ("gone",),
+        ("worker",),
+    )
+    assert result.position == reloaded.position
 
 
 async def test_a_removed_listener_takes_nothing_more_and_an_added_one_does(world: MakeWorld) -> None:
@@ -101,7 +106,7 @@ async def test_a_waiting_message_whose_listener_is_gone_becomes_a_dead_letter(wo
         thread, message = await wait_paused(o, "former", "kept")
         made.write(OLD, {"worker": {}})
         await o.organism.reload()
-        dead = await o.until("message_dead", message=message)
+        dead = await o.until(MessageDead, message=message)
         assert await o.tenant.ended(thread, 10)
         assert (await o.thread(thread))["status"] == "error"
         assert o.pump.state.boxes.running == 0
@@ -110,8 +115,8 @@ async def test_a_waiting_message_whose_listener_is_gone_becomes_a_dead_letter(wo
         await o.do(ReplayDeadLetter(message_id=message))
         assert await o.tenant.ended(thread, 10)
         assert await o.replies(thread) == ({"text": "kept"},)
-    assert dead.data["code"] == "listener_gone"
-    assert "former" in dead.data["reason"]
+    assert dead.event.code == "listener_gone"
+    assert "former" in dead.event.reason
 
 
 async def test_a_waiting_message_that_no_longer_fits_becomes_a_dead_letter(world: MakeWorld) -> None:
@@ -120,10 +125,10 @@ async def test_a_waiting_message_that_no_longer_fits_becomes_a_dead_letter(world
         made.write(OLD.replace('class Form:\n    text: str = ""', "class Form:\n    text: int = 0"))
         await o.organism.reload()
         await o.do(ResumeAgent(agent="former"))
-        dead = await o.until("message_dead", message=message)
+        dead = await o.until(MessageDead, message=message)
         assert await o.tenant.ended(thread, 10)
-    assert dead.data["code"] == "schema_changed"
-    assert dead.data["attempts"] == 1
+    assert dead.event.code == "schema_changed"
+    assert dead.event.attempts == 1
 
 
 async def test_a_waiting_message_that_still_fits_is_delivered_as_the_new_class(world: MakeWorld) -> None:
@@ -201,9 +206,9 @@ async def test_what_a_running_handler_sends_is_routed_by_the_rules_that_hold_whe
         made.write(source, {"sender": {}})
         await o.organism.reload()
         gates["sender"].set()
-        refused = await o.until("message_refused", thread=thread)
+        refused = await o.until(MessageRefused, thread=thread)
         assert await o.tenant.ended(thread, 10)
-    assert refused.data["why"] == "unknown_receiver"
+    assert refused.event.why == "unknown_receiver"
 
 
 async def test_limits_that_a_reload_changes_hold_from_then_on(world: MakeWorld) -> None:
@@ -212,10 +217,10 @@ async def test_limits_that_a_reload_changes_hold_from_then_on(world: MakeWorld) 
         for n in range(2):
             await o.inject("worker", {"text": f"gate{n}"})
         await at_gate(o, "gate0")
-        assert len(await o.events("message_started")) == 1
+        assert len(await o.records(MessageStarted)) == 1
         made.write(OLD, {"worker": {"max_concurrent": 2}})
         result = await o.organism.reload()
-        started = (await o.events("message_started"))[1]
+        started = (await o.records(MessageStarted))[1]
     assert started.position <= result.position + 1
 
 
@@ -240,6 +245,6 @@ async def test_a_message_whose_listener_is_gone_after_a_restart_becomes_a_dead_l
         await o.crash()
     made.write(OLD, {"worker": {}})
     async with made.running() as o:
-        dead = await o.until("message_dead", message=message)
+        dead = await o.until(MessageDead, message=message)
         assert await o.tenant.ended(thread, 10)
-    assert dead.data["code"] == "listener_gone"
+    assert dead.event.code == "listener_gone"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from organism.events.vocabulary import MessageRefused
 from organism.testing import Running
 from tests.flows.stage import play
 from tests.flows.world import MakeWorld, World
@@ -113,6 +114,6 @@ async def test_what_the_listener_of_reminders_does_not_take_is_refused_like_any_
     async with planning(world).running(on_disk=False) as o:
         for text, refused in (("unknown", []), ("wrong", ["validation"])):
             outcome = await o.inject("planner", {"text": text}, wait=True)
-            found = await o.events("message_refused", thread=outcome.thread_id)
-            assert [event.data["code"] for event in found] == refused
+            found = await o.records(MessageRefused, thread=outcome.thread_id)
+            assert [record.event.code for record in found] == refused
             assert (await o.thread(outcome.thread_id))["status"] == "completed"

@@ -7,6 +7,17 @@ from typing import Any
 
 import pytest
 
+from organism.events.vocabulary import (
+    ApprovalRequested,
+    MessageDead,
+    MessageHandled,
+    MessageRetried,
+    MessageSent,
+    MessageStarted,
+    OrganismPaused,
+    StepRecorded,
+    StepStarted,
+)
 from organism.model.commands import PauseAgent, PauseThread, ResumeOrganism
 from organism.pump.recover import SNAPSHOT
 from organism.testing import Running
@@ -83,9 +94,9 @@ async def fill(o: Running) -> dict[str, str]:
     await o.inject("asker", {"text": "behind"}, thread_id=threads["asker"])
     await o.do(PauseThread(thread_id=threads["planner"]))
     await at_gate(o, "held")
-    await o.until("approval_requested")
-    await o.until("message_retried")
-    await o.until("message_handled", agent="fan")
+    await o.until(ApprovalRequested)
+    await o.until(MessageRetried)
+    await o.until(MessageHandled, agent="fan")
     await o.inject("echo", {"text": "x"}, wait=True)
     return threads
 
@@ -116,14 +127,12 @@ async def test_all_that_is_open_goes_on_after_a_restart_once(world: MakeWorld, *
         await pass_gate(o, "held")
         assert await o.tenant.ended(threads["asker"], 10)
         replies = await o.replies(threads["asker"])
-        sent = [event.data["message"] for event in await o.events("message_sent")]
-        echoed = [
-            event for event in await o.events("message_sent", thread=threads["asker"]) if event.data["to"] == "echo"
-        ]
-        restarted = {event.data.get("after") for event in await o.events("message_started")}
+        sent = [record.event.message for record in await o.records(MessageSent)]
+        asked = [record.event.to for record in await o.records(MessageSent, thread=threads["asker"])]
+        restarted = {record.event.after for record in await o.records(MessageStarted)}
     assert replies == ({"text": "1 2 Rare"}, {"text": "1 2 Rare"})
     assert len(sent) == len(set(sent))
-    assert len(echoed) == 2
+    assert asked.count("echo") == 2
     assert ("stop" if is_clean else "death") in restarted
 
 
@@ -178,13 +187,13 @@ async def test_suspects_run_one_at_a_time_so_that_no_innocent_is_parked_with_the
         open_gate(o, "innocent")
         assert await o.tenant.ended(threads["innocent"], 10)
         assert await o.replies(threads["innocent"]) == ({"text": "innocent"},)
-        assert [event.data["code"] for event in await o.events("message_dead")] == ["killed_process"]
+        assert [record.event.code for record in await o.records(MessageDead)] == ["killed_process"]
         assert (await o.thread(threads["killer"]))["status"] == "error"
 
 
 async def _let_run(o: Running) -> None:
     """Until the killer runs, or was parked."""
-    if (await o.events("message_dead")) == []:
+    if (await o.records(MessageDead)) == []:
         await at_gate(o, "killer")
 
 
@@ -203,7 +212,7 @@ async def test_a_suspect_that_goes_on_from_a_step_waits_for_the_one_that_runs(wo
         open_gate(o, "before")
         await at_gate(o, "other")
         open_gate(o, "asked")
-        await o.until("step_recorded", thread=asker.thread_id)
+        await o.until(StepRecorded, thread=asker.thread_id)
         await o.inject("worker", {"text": "asked"}, wait=True)
         assert "asker went on" not in play(o)["TRACE"]
         open_gate(o, "other")
@@ -233,15 +242,15 @@ async def test_what_waits_in_an_ask_at_a_death_is_not_suspected(world: MakeWorld
     async with made.running() as o:
         await o.do(PauseAgent(agent="worker"))
         asked = await o.inject("asker", {"text": "x"})
-        await o.until("step_started")
+        await o.until(StepStarted)
         await o.crash()
     for _ in range(4):
         async with made.running() as o:
-            await o.until("message_started", after=o.log.head - 1)
+            await o.until(MessageStarted, after=o.log.head - 1)
             await o.crash()
     async with made.running() as o:
         assert (await o.thread(asked.thread_id))["status"] == "active"
-        assert await o.events("message_dead") == []
+        assert await o.records(MessageDead) == []
 
 
 CRASHING = {"worker": {"timeout_s": 600}, "other": {"handler": "worker"}, "idle": {"handler": "worker"}}
@@ -269,10 +278,10 @@ async def test_a_server_that_dies_young_five_times_starts_paused(
             assert o.organism.status == "running"
             await _life(o, time, seconds)
     async with made.running(parts=time.parts(6)) as o:
-        paused = [event.data["by"] for event in await o.events("organism_paused")]
+        paused = [record.event.by for record in await o.records(OrganismPaused)]
         assert (paused, o.organism.status) == ((["crash_loop"], "paused") if is_paused else ([], "running"))
         if is_paused:
-            assert len(await o.events("message_started")) == 5
+            assert len(await o.records(MessageStarted)) == 5
             await o.do(ResumeOrganism())
         await pass_gate(o, "killer")
         assert await o.tenant.ended(killer.thread_id, 10)

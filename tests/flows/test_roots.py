@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from organism.events.record import Actor
+from organism.events.vocabulary import MessageDead, ThreadFailed
 from organism.model.commands import Inject, ReplayDeadLetter
-from organism.model.events import Actor
 from organism.model.thread import ROOTS_KEPT, Message, Root
 from organism.testing import Running
 from tests.flows.stage import at_gate, open_gate
@@ -79,9 +80,9 @@ async def test_each_injection_of_a_thread_has_its_own(world: MakeWorld) -> None:
 async def test_who_replays_a_dead_letter_lends_it_no_right_of_his_own(world: MakeWorld) -> None:
     async with play(world, attempts=1).running() as o:
         await o.do(Inject(to="frail", json={"text": "x"}, actor=ANN, caller_depth=1))
-        dead = await o.until("message_dead")
-        await o.until("thread_failed")
-        await o.do(ReplayDeadLetter(message_id=dead.data["message"], json={"text": "again"}, actor=BOB))
+        dead = await o.until(MessageDead)
+        await o.until(ThreadFailed)
+        await o.do(ReplayDeadLetter(message_id=dead.event.message, json={"text": "again"}, actor=BOB))
         await at_gate(o, "frail")
         assert open_one(o, "frail").root == Root("ann", 1)
 

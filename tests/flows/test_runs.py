@@ -7,15 +7,24 @@ from typing import Any
 import pytest
 
 from organism.bootstrap import Parts
+from organism.events.record import Record
+from organism.events.vocabulary import (
+    MessageHandled,
+    OrganismStarted,
+    RunData,
+    RunEvent,
+    RunMessage,
+    RunMessageDelta,
+    RunMessageStart,
+    RunToolResult,
+)
 from organism.model.commands import KillThread
-from organism.model.events import Event
 from organism.model.run import REQUIRED
 from organism.projections.run import entry_of, fold
 from organism.pump.stream import MOST_AHEAD
-from organism.testing import Running
 from tests.flows.disk import Disk
 from tests.flows.speaker import Speaker
-from tests.flows.stage import TurnedTime, at_gate, decided, folded_anew, folded_live, open_gate, pairs, play
+from tests.flows.stage import TurnedTime, at_gate, decided, folded_anew, folded_live, open_gate, pairs, play, shown
 from tests.flows.world import MakeWorld
 
 SHOWER = """
@@ -38,14 +47,9 @@ DATA: dict[str, dict[str, Any]] = {
 }
 
 
-async def shown(o: Running, thread: str) -> list[Event]:
-    """The entries of the thread's runs, in order."""
-    return [event for event in await o.events(thread=thread) if event.type.startswith("run_")]
-
-
-def kinds(events: list[Event]) -> list[str]:
+def kinds(records: list[Record[Any]]) -> list[str]:
     """Their types, and the ids of those that have one."""
-    return [" ".join(filter(None, (event.type[4:], event.data.get("id")))) for event in events]
+    return [" ".join(filter(None, (record.type[4:], record.event.id))) for record in records]
 
 
 def steps(*lines: str) -> str:
@@ -61,11 +65,11 @@ async def test_an_entry_is_one_event_with_what_it_says_beside_it(world: MakeWorl
             outcome = await o.inject("shower", {"text": kind}, wait=True)
             entry, done = await shown(o, outcome.thread_id)
             assert entry.type == f"run_{kind}"
-            assert (entry.data["message"], entry.data["agent"]) == (outcome.message_id, "shower")
+            assert (entry.event.message, entry.event.agent) == (outcome.message_id, "shower")
             assert entry_of(entry) == {"type": kind, "data": data}
             assert entry.content is not None
             assert entry.content.owner == outcome.thread_id
-            assert not {"text", "output", "input", "payload", "url"} & entry.data.keys()
+            assert not {"text", "output", "input", "payload", "url"} & {*entry.event.__struct_fields__}
             assert entry_of(done) == {"type": "done", "data": {"stopReason": "stop"}}
 
 
@@ -134,11 +138,13 @@ async def test_nothing_comes_after_done_and_done_lies_in_the_unit_that_ends_the_
     )
     async with world(source, {"shower": {}}).running() as o:
         outcome = await o.inject("shower", {"text": ""}, wait=True)
-        events = await o.events(thread=outcome.thread_id)
+        records = await o.records(thread=outcome.thread_id)
         assert play(o)["TRACE"] == ["The run is over: `done` was shown already, and message comes after it."]
-    entries = [event for event in events if event.type.startswith("run_")]
-    assert pairs(entries, "stopReason") == [("run_message", None), ("run_done", "length")]
-    handled = next(event for event in events if event.type == "message_handled" and event.data["agent"] == "shower")
+    entries = [record for record in records if isinstance(record.event, RunEvent)]
+    assert pairs(entries, "stop_reason") == [("run_message", None), ("run_done", "length")]
+    handled = next(
+        record for record in records if isinstance(record.event, MessageHandled) and record.event.agent == "shower"
+    )
     assert handled.position == entries[-1].position + 1
     assert handled.at == entries[-1].at
 
@@ -158,7 +164,7 @@ async def test_done_is_the_last_entry_whatever_ended_the_run(world: MakeWorld, e
         outcome = await o.inject("shower", {"text": ""}, wait=True)
         entries = await shown(o, outcome.thread_id)
         assert await folded_live(o) == await folded_anew(o.log)
-    assert pairs(entries, "stopReason") == [("run_message", None), ("run_done", reason)]
+    assert pairs(entries, "stop_reason") == [("run_message", None), ("run_done", reason)]
 
 
 async def test_a_killed_run_keeps_what_was_said_and_is_done_before_its_thread(world: MakeWorld) -> None:
@@ -170,14 +176,14 @@ async def test_a_killed_run_keeps_what_was_said_and_is_done_before_its_thread(wo
     async with made.running(parts=speaker.parts()) as o:
         injected = await o.inject("talker", {"text": "half an @answer more"})
         await speaker.at("answer")
-        await o.until("run_message_start")
+        await o.until(RunMessageStart)
         await o.do(KillThread(thread_id=injected.thread_id))
-        events = await o.events(thread=injected.thread_id)
-    entries = [event for event in events if event.type.startswith("run_")]
+        records = await o.records(thread=injected.thread_id)
+    entries = [record for record in records if isinstance(record.event, RunEvent)]
     assert fold(map(entry_of, entries))["messages"] == [{"role": "assistant", "content": "halfan"}]
     assert kinds(entries) == ["message_start m1", "message_delta m1", "message_end m1", "done"]
-    assert entries[-1].data["stopReason"] == "killed"
-    assert [event.type for event in events[-2:]] == ["message_handled", "thread_killed"]
+    assert entries[-1].event.stop_reason == "killed"
+    assert [record.type for record in records[-2:]] == ["message_handled", "thread_killed"]
 
 
 async def test_a_run_whose_listener_is_gone_is_done(world: MakeWorld) -> None:
@@ -185,13 +191,13 @@ async def test_a_run_whose_listener_is_gone_is_done(world: MakeWorld) -> None:
     made = world(source, {"shower": {}, "other": {"handler": "shower"}})
     async with made.running() as o:
         injected = await o.inject("shower", {"text": ""})
-        await o.until("run_message")
+        await o.until(RunMessage)
         await o.crash()
     made.write(source, {"other": {"handler": "shower"}})
     async with made.running() as o:
         assert await o.tenant.ended(injected.thread_id, 10)
         entries = await shown(o, injected.thread_id)
-    assert pairs(entries, "stopReason") == [("run_message", None), ("run_done", "error")]
+    assert pairs(entries, "stop_reason") == [("run_message", None), ("run_done", "error")]
 
 
 RESTARTED = """
@@ -213,7 +219,7 @@ async def test_after_a_restart_no_entry_is_shown_again_in_whatever_order_they_co
     made = world(RESTARTED, {"shower": {}})
     async with made.running() as o:
         injected = await o.inject("shower", {"text": "first"})
-        await o.until("run_tool_result")
+        await o.until(RunToolResult)
         await o.crash()
     made.write(RESTARTED.replace("is_first = True", "is_first = False"))
     async with made.running() as o:
@@ -245,7 +251,7 @@ async def test_a_new_attempt_goes_on_with_the_run(world: MakeWorld) -> None:
     async with world(source, {"shower": {}}).running() as o:
         outcome = await o.inject("shower", {"text": ""}, wait=True)
         folded = fold(map(entry_of, await shown(o, outcome.thread_id)))
-        pieces = [entry_of(event)["data"]["delta"] for event in await o.events("run_message_delta")]
+        pieces = [entry_of(record)["data"]["delta"] for record in await o.records(RunMessageDelta)]
     assert pieces == ["attempt 1", "attempt 2", "attempt 3"]
     assert [message["content"] for message in folded["messages"]] == ["once", "attempt 3"]
     assert folded["stop_reason"] == "stop"
@@ -262,13 +268,13 @@ async def test_what_is_said_piece_by_piece_is_gathered_once_a_second(world: Make
     made, time = world(source, {"shower": {}}), TurnedTime()
     async with made.running(parts=time.parts()) as o:
         injected = await o.inject("shower", {"text": ""})
-        await o.until("run_message_start")
+        await o.until(RunMessageStart)
         await time.passes(o, 0.9)
-        assert await o.events("run_message_delta") == []
+        assert await o.records(RunMessageDelta) == []
         await time.passes(o, 0.2)
         open_gate(o, "second")
         assert await o.tenant.ended(injected.thread_id, 10)
-        entries = [entry_of(event) for event in await shown(o, injected.thread_id)]
+        entries = [entry_of(record) for record in await shown(o, injected.thread_id)]
     assert entries == [
         {"type": "message_start", "data": {"id": "m", "role": "assistant"}},
         {"type": "message_delta", "data": {"id": "m", "delta": "one two ", "offset": 0}},
@@ -288,7 +294,7 @@ async def test_text_that_comes_fast_is_written_before_its_second_is_over(world: 
     made, time = world(source, {"shower": {}}), TurnedTime()
     async with made.running(parts=time.parts()) as o:
         outcome = await o.inject("shower", {"text": ""}, wait=True)
-        pieces = [event.data["length"] for event in await o.events("run_message_delta")]
+        pieces = [record.event.length for record in await o.records(RunMessageDelta)]
         folded = fold(map(entry_of, await shown(o, outcome.thread_id)))
     assert pieces == [17_000] * 5 + [15_000]
     assert folded["messages"][0]["content"] == "x" * 100_000
@@ -325,10 +331,10 @@ async def test_a_handler_goes_on_while_what_it_shows_is_written_but_not_far_ahea
         open_gate(o, "go")
         await decided(o)
         for _ in range(100):
-            await o.events("organism_started")
+            await o.records(OrganismStarted)
         ahead = len(play(o)["TRACE"])
         disk.release()
         assert await o.tenant.ended(injected.thread_id, 30)
-        entries = [event for event in await shown(o, injected.thread_id) if event.type == "run_data"]
+        entries = [record for record in await shown(o, injected.thread_id) if isinstance(record.event, RunData)]
     assert 0 < ahead <= MOST_AHEAD
     assert len(entries) == 1000

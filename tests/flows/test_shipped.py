@@ -9,9 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from organism.events.vocabulary import MessageDead, MessageSent, ModelCalled
 from organism.testing import running
 from tests.agents.peer.answers import Answer, Called
 from tests.agents.peer.steering import Peer
+from tests.flows import lawful
 from tests.flows.stage import TurnedTime
 from tests.flows.thinking import run_of
 
@@ -43,7 +45,7 @@ def serve_by(path: Path, model: str, section: str) -> None:
 async def test_the_prompt_shaper_labels_a_task_with_nothing_configured(shipped: Path) -> None:
     async with running(shipped) as o:
         outcome = await o.inject("prompt-shaper", DRAFT, wait=True)
-        (called,) = await o.events("model_called")
+        (called,) = await o.records(ModelCalled)
     assert outcome.replies == (
         {
             "system": "AWS_Architect",
@@ -53,7 +55,7 @@ async def test_the_prompt_shaper_labels_a_task_with_nothing_configured(shipped: 
             "confidence": "medium",
         },
     )
-    assert (called.data["model"], called.data["provider"]) == ("gpt-4.1-mini", "offline")
+    assert (called.event.model, called.event.provider) == ("gpt-4.1-mini", "offline")
 
 
 async def test_the_summarizer_keeps_what_matters_with_nothing_configured(shipped: Path) -> None:
@@ -85,7 +87,7 @@ async def test_an_agent_calls_its_tools_for_a_model_behind_an_address(shipped: P
     await peer.script(Answer(calls=(Called("calculator", {"expression": "2*21"}),)), Answer(text="It is 42."))
     async with running(shipped) as o:
         outcome = await o.inject("researcher", {"message": "What is 2*21?"}, wait=True)
-        asked = [event.data["to"] for event in await o.events("message_sent")]
+        asked = [record.event.to for record in await o.records(MessageSent)]
     requests = await peer.requests()
     offered = [tool["function"]["name"] for tool in requests[0]["body"]["tools"]]
     assert outcome.replies[0]["text"] == "It is 42."
@@ -99,9 +101,9 @@ async def test_a_key_that_is_missing_is_told_by_its_variable(shipped: Path, monk
     serve_by(shipped, "gpt-4.1-mini", "{provider: openai, api_key_env: OPENAI_API_KEY}")
     async with running(shipped) as o:
         outcome = await o.inject("prompt-shaper", DRAFT, wait=True)
-        (dead,) = await o.events("message_dead")
+        (dead,) = await o.records(MessageDead)
     assert outcome.replies == ()
-    assert "set the variable OPENAI_API_KEY" in dead.data["reason"]
+    assert "set the variable OPENAI_API_KEY" in dead.event.reason
 
 
 async def test_a_new_agent_is_a_new_file_and_an_edit_of_one_is_served_after_a_reload(shipped: Path) -> None:
@@ -142,8 +144,8 @@ async def test_a_new_version_of_a_prompt_is_a_new_file_and_the_old_one_stays(shi
 async def test_one_injection_is_a_thread_of_four_messages(tmp_path: Path) -> None:
     async with running(ROOT / "organism.yaml", tmp_path) as o:
         outcome = await o.inject("greeter", {"name": "Dan"}, wait=True)
-        sent = [event.data for event in await o.events("message_sent", thread=outcome.thread_id)]
-    assert [(data["from"], data["to"]) for data in sent] == [
+        sent = [record.event for record in await o.records(MessageSent, thread=outcome.thread_id)]
+    assert [(each.sender, each.to) for each in sent] == [
         ("console", "greeter"),
         ("greeter", "shouter"),
         ("shouter", "response-handler"),
@@ -172,12 +174,9 @@ async def test_every_message_is_ended_once(tmp_path: Path) -> None:
     async with running(ROOT / "organism.yaml", tmp_path) as o:
         for name in ("a", "b", "c"):
             await o.inject("greeter", {"name": name}, wait=True)
-        sent = [event.data["message"] for event in await o.events("message_sent")]
-        ended = [
-            event.data["message"] for event in await o.events("message_handled", "message_dead", "message_dropped")
-        ]
-    assert len(sent) == 12
-    assert sorted(sent) == sorted(ended)
+        records = await o.records()
+    assert [record.type for record in records].count("message_sent") == 12
+    lawful.every_message_ends_once(records)
 
 
 PLAIN = "organism: {name: plain}\nlisteners: []\n"
@@ -197,7 +196,7 @@ async def test_the_researcher_calculates_and_tells_the_day_by_its_tools(plain: P
     async with running(plain, None, TurnedTime().parts()) as o:
         outcome = await o.inject("researcher", {"message": question}, wait=True)
         run = await run_of(o, outcome.message_id)
-        called = await o.events("model_called")
+        called = await o.records(ModelCalled)
     asked = [(data["name"], data["input"]) for kind, data in run if kind == "tool_call"]
     assert sorted(name for name, _ in asked) == ["calculator", "current_datetime"]
     assert ("current_datetime", {"zone": "Asia/Tokyo"}) in asked
@@ -205,7 +204,7 @@ async def test_the_researcher_calculates_and_tells_the_day_by_its_tools(plain: P
     assert run[-1] == ("done", {"stopReason": "stop"})
     assert "397.8" in outcome.replies[0]["text"]
     assert "Friday" in outcome.replies[0]["text"]
-    assert {(event.data["model"], event.data["provider"]) for event in called} == {("claude-opus-4.7", "offline")}
+    assert {(record.event.model, record.event.provider) for record in called} == {("claude-opus-4.7", "offline")}
 
 
 @pytest.mark.parametrize(

@@ -8,13 +8,14 @@ from typing import Any, cast
 import orjson
 import pytest
 
+from organism.events.vocabulary import RunMessageDelta, RunMessageStart, StepRecorded
 from organism.projections.run import entry_of, fold
 from organism.pump.feed import Delta
 from organism.pump.models import ModelCall, Outcome
 from organism.testing import Running
 from tests.flows.loop import ASKED, FOLDED, LISTENERS, LOOP
 from tests.flows.speaker import Speaker, Tell
-from tests.flows.stage import folded_anew, folded_live, open_gate, play
+from tests.flows.stage import folded_anew, folded_live, open_gate, play, shown
 from tests.flows.world import MakeWorld
 
 TALKER = """
@@ -30,15 +31,13 @@ async def talker(payload: Ask, metadata: HandlerMetadata):
 
 async def entries(o: Running, thread: str | None = None) -> list[tuple[str, Any]]:
     """The entries so far: type, and the id or what was said."""
-    events = [event for event in await o.events(thread=thread) if event.type.startswith("run_")]
-    told = [entry_of(event) for event in events]
+    told = map(entry_of, await shown(o, thread))
     return [(entry["type"], entry["data"].get("delta", entry["data"].get("id"))) for entry in told]
 
 
 async def said(o: Running, thread: str) -> list[str]:
     """The messages of the thread's run."""
-    events = [event for event in await o.events(thread=thread) if event.type.startswith("run_")]
-    return [message["content"] for message in fold(map(entry_of, events))["messages"]]
+    return [message["content"] for message in fold(map(entry_of, await shown(o, thread)))["messages"]]
 
 
 STARTED = "message_start m1"
@@ -69,9 +68,9 @@ async def test_a_call_shows_its_answer_by_itself(world: MakeWorld, words: str, s
     async with made.running(parts=speaker.parts()) as o:
         injected = await o.inject("talker", {"text": words})
         if "@seen" in words:
-            await o.until("run_message_start")
+            await o.until(RunMessageStart)
             speaker.open("seen")
-        await o.until("step_recorded")
+        await o.until(StepRecorded)
         open_gate(o, "after")
         assert await o.tenant.ended(injected.thread_id, 10)
         found = [f"{kind} {what}" for kind, what in await entries(o)]
@@ -86,7 +85,7 @@ async def test_a_text_that_was_shown_stands_in_the_log_once_and_is_given_back(wo
     made, speaker = world(TALKER, {"talker": {}}), Speaker()
     async with made.running(parts=speaker.parts()) as o:
         injected = await o.inject("talker", {"text": words})
-        recorded = await o.until("step_recorded")
+        recorded = await o.until(StepRecorded)
         given = play(o)["TRACE"]
         content = await o.log.content(recorded.position)
         before = [*given]
@@ -143,8 +142,8 @@ async def test_text_is_heard_at_once_and_only_behind_its_start_in_the_log(world:
         o.tenant.feed.join(heard.append)
         injected = await o.inject("talker", {"text": "a @one bc @two d"})
         await speaker.at("one")
-        start = await o.until("run_message_start")
-        assert await o.events("run_message_delta") == []
+        start = await o.until(RunMessageStart)
+        assert await o.records(RunMessageDelta) == []
         speaker.open("one")
         await speaker.at("two")
         assert o.tenant.feed.said() == [heard[0]._replace(text="abc")]
@@ -167,9 +166,8 @@ async def played(world: MakeWorld, cut: int) -> tuple[dict[str, Any], list[str]]
         await o.crash()
     async with made.running(parts=speaker.parts(2)) as o:
         assert await o.tenant.ended(injected.thread_id, 10)
-        events = await o.events(thread=injected.thread_id)
+        told = [entry_of(record) for record in await shown(o, injected.thread_id)]
         assert await folded_live(o) == await folded_anew(o.log)
-    told = [entry_of(event) for event in events if event.type.startswith("run_")]
     assert [entry["type"] for entry in told].count("done") == 1
     assert told[-1]["type"] == "done"
     return fold(told), speaker.calls
@@ -217,7 +215,7 @@ async def test_a_fault_of_ours_while_an_answer_is_settled_folds_the_state_anew_a
     made, speaker = world(TALKER, {"talker": {}}), Forgetful()
     async with made.running(parts=speaker.parts()) as o:
         injected = await o.inject("talker", {"text": "Hello there"})
-        await o.until("step_recorded")
+        await o.until(StepRecorded)
         open_gate(o, "after")
         assert await o.tenant.ended(injected.thread_id, 10)
         replies = await o.replies(injected.thread_id)

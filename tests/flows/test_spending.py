@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from organism.errors import ConfigInvalid
+from organism.events.record import Actor
+from organism.events.vocabulary import BudgetReserved, BudgetSettled
 from organism.model.commands import Inject
-from organism.model.events import Actor
 from organism.testing import Running
 from tests.flows.spender import SOURCE, most_used, says, script, scripted, tenants, token
 from tests.flows.stage import BEGIN_NS, TurnedTime, folded_anew, folded_live, open_gate, play
@@ -48,9 +49,9 @@ async def test_sixty_four_calls_at_once_at_ninety_per_cent_of_a_budget_never_ove
             await turn()
         open_gate(o, ASKED)
         answers = await answers_to_come
-        events = await o.events("budget_reserved", "budget_settled")
+        records = await o.records(BudgetReserved, BudgetSettled)
         assert await folded_anew(o.log) == await folded_live(o)
-    most, at_once = most_used(events)
+    most, at_once = most_used(records)
     assert most <= DAY
     assert at_once == (DAY - 9000) // NEED
     refused = [each for each in answers if each.startswith("budget_exhausted: ada today may use 10000 tokens")]

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from organism.events.vocabulary import MessageDead, MessageRetried, MessageSent, MessageStarted, StepRecorded
 from organism.model.commands import ReplayDeadLetter
 from tests.flows.stage import TurnedTime, answers, inject_and_crash_at, open_gate, pass_gate, play
 from tests.flows.world import MakeWorld
@@ -34,14 +35,14 @@ async def test_a_restart_gives_back_what_each_step_recorded(world: MakeWorld) ->
     made = world(ALL_STEPS, {"stepper": {"peers": ["echo"]}, "echo": {}})
     async with made.running() as o:
         injected = await o.inject("stepper", {"text": "stop"})
-        await o.until("step_recorded", thread=injected.thread_id, kind="effect")
-        recorded = [(event.data["step"], event.data["kind"]) for event in await o.events("step_recorded")]
+        await o.until(StepRecorded, thread=injected.thread_id, kind="effect")
+        recorded = [(record.event.step, record.event.kind) for record in await o.records(StepRecorded)]
         await o.crash()
     async with made.running() as o:
         assert await o.tenant.ended(injected.thread_id, 10)
-        after = [(event.data["step"], event.data["kind"]) for event in await o.events("step_recorded")]
+        after = [(record.event.step, record.event.kind) for record in await o.records(StepRecorded)]
         texts = await o.replies(injected.thread_id)
-        now = next(event for event in await o.events("step_recorded") if event.data["kind"] == "now")
+        now = next(record for record in await o.records(StepRecorded) if record.event.kind == "now")
     assert recorded == after == [(1, "ask"), (2, "now"), (3, "uuid"), (4, "random"), (5, "effect")]
     assert texts[0]["text"].startswith("HI ")
     assert now.content is not None
@@ -67,9 +68,9 @@ async def test_a_new_attempt_is_given_what_succeeded(world: MakeWorld) -> None:
     async with world(VALUES.format(between="pass"), {"worker": {"peers": ["echo"]}, "echo": {}}).running() as o:
         await o.inject("worker", {"text": "x"}, wait=True)
         first, *others = play(o)["TRACE"]
-        requests = [event for event in await o.events("message_sent") if event.data["to"] == "echo"]
+        asked = [record.event.to for record in await o.records(MessageSent)]
     assert others == [first, first]
-    assert len(requests) == 1
+    assert asked.count("echo") == 1
 
 
 async def test_time_chance_and_names_differ_between_messages(world: MakeWorld) -> None:
@@ -96,9 +97,9 @@ async def test_a_handling_is_attempted_as_often_as_the_organism_says(world: Make
     )
     async with made.running() as o:
         await o.inject("broken", {"text": "x"}, wait=True)
-        dead = (await o.events("message_dead"))[0].data
+        dead = (await o.records(MessageDead))[0].event
         assert play(o)["TRACE"] == list(range(1, attempts + 1))
-    assert dead["attempts"] == attempts
+    assert dead.attempts == attempts
 
 
 async def test_failed_attempts_are_counted_across_crashes(world: MakeWorld) -> None:
@@ -110,18 +111,18 @@ async def test_failed_attempts_are_counted_across_crashes(world: MakeWorld) -> N
     time = TurnedTime()
     async with made.running(parts=time.parts()) as o:
         thread = (await o.inject("broken", {"text": "x"})).thread_id
-        await o.until("message_retried")
+        await o.until(MessageRetried)
         await o.crash()
     for seed in (2, 3):
         async with made.running(parts=time.parts(seed)) as o:
             time.turn(61)
-            await o.until("message_retried" if seed == 2 else "message_dead", after=o.log.head)
+            await o.until(MessageRetried if seed == 2 else MessageDead, after=o.log.head)
             await o.crash()
     async with made.running(parts=time.parts(4)) as o:
-        dead = (await o.events("message_dead"))[0].data
+        dead = (await o.records(MessageDead))[0].event
         assert (await o.thread(thread))["status"] == "error"
-        assert len(await o.events("message_started")) == 3
-    assert (dead["attempts"], dead["reason"]) == (3, "ValueError: attempt 3")
+        assert len(await o.records(MessageStarted)) == 3
+    assert (dead.attempts, dead.reason) == (3, "ValueError: attempt 3")
 
 
 async def test_a_retry_that_is_due_later_is_not_earlier_after_a_restart(world: MakeWorld) -> None:
@@ -133,14 +134,14 @@ async def test_a_retry_that_is_due_later_is_not_earlier_after_a_restart(world: M
     time = TurnedTime()
     async with made.running(parts=time.parts()) as o:
         await o.inject("broken", {"text": "x"})
-        await o.until("message_retried")
+        await o.until(MessageRetried)
         await o.crash()
     async with made.running(parts=time.parts(2)) as o:
         await time.passes(o, 55)
-        assert len(await o.events("message_started")) == 1
+        assert len(await o.records(MessageStarted)) == 1
         time.turn(6)
-        second = await o.until("message_started", attempt=2)
-    assert second.data["after"] == "retry"
+        second = await o.until(MessageStarted, attempt=2)
+    assert second.event.after == "retry"
 
 
 DIVERGING = """
@@ -182,19 +183,19 @@ async def test_a_step_that_does_not_fit_its_record_stops_the_handling_and_names_
     async with made.running() as o:
         injected = [await o.inject(worker, {"text": "x"}) for worker in workers]
         for each in injected:
-            await o.until("step_recorded", thread=each.thread_id)
+            await o.until(StepRecorded, thread=each.thread_id)
         await o.crash()
     made.write(diverging(*(after for _, after, *_ in CHANGES), second="await metadata.effect('never', touch)"))
     async with made.running() as o:
         for each, (*_, recorded, now) in zip(injected, CHANGES, strict=True):
             assert await o.tenant.ended(each.thread_id, 10)
-            (dead,) = await o.events("message_dead", thread=each.thread_id)
-            assert dead.data["code"] == "replay_diverged"
-            was, came = dead.data["reason"].split(";")
+            (dead,) = await o.records(MessageDead, thread=each.thread_id)
+            assert dead.event.code == "replay_diverged"
+            was, came = dead.event.reason.split(";")
             assert was.startswith(f"Step 1 is recorded as {recorded} with input ")
             assert came.startswith(f" now it is {now} with input ")
         assert play(o)["TRACE"] == []
-        assert len(await o.events("message_retried")) == 0
+        assert len(await o.records(MessageRetried)) == 0
         open_gate(o, "end")
         await o.do(ReplayDeadLetter(message_id=injected[0].message_id))
         assert await o.tenant.ended(injected[0].thread_id, 10)
@@ -207,7 +208,7 @@ async def test_a_handler_that_swallows_its_divergence_answers_nothing(world: Mak
     made.write(diverging("await metadata.uuid()", second="return None", swallow="pass"))
     async with made.running() as o:
         assert await answers(o, injected.thread_id) == []
-        assert [event.data["code"] for event in await o.events("message_dead")] == ["replay_diverged"]
+        assert [record.event.code for record in await o.records(MessageDead)] == ["replay_diverged"]
 
 
 async def test_more_steps_than_are_recorded_are_no_divergence(world: MakeWorld) -> None:

@@ -7,6 +7,7 @@ import asyncio
 import pytest
 
 from organism.errors import OrganismError, Stopping
+from organism.events.vocabulary import ApprovalRequested, MessageDead, MessageStarted, OrganismStarted
 from tests.flows.stage import at_gate, open_gate, pass_gate, play, stopping
 from tests.flows.world import MakeWorld
 
@@ -60,14 +61,14 @@ async def test_what_waits_in_a_step_is_let_go_at_once_and_goes_on_in_the_next_li
     made = world(SOURCE.format(then="pass"), LISTENERS)
     async with made.running() as o:
         injected = await o.inject(who, {"text": "x"})
-        await o.until("approval_requested")
+        await o.until(ApprovalRequested)
         await o.pump.settled()
         async with asyncio.timeout(5):
             await o.organism.stop(grace_s=1000)
     async with made.running() as o:
         assert (await o.thread(injected.thread_id))["status"] == "active"
-        assert len(await o.events("approval_requested")) == 1
-        assert await o.events("message_dead") == []
+        assert len(await o.records(ApprovalRequested)) == 1
+        assert await o.records(MessageDead) == []
 
 
 async def test_what_runs_longer_than_its_grace_is_let_go_and_starts_again_in_the_next_life(world: MakeWorld) -> None:
@@ -83,9 +84,9 @@ async def test_what_runs_longer_than_its_grace_is_let_go_and_starts_again_in_the
     async with made.running() as o:
         await pass_gate(o, "long")
         assert await o.tenant.ended(injected.thread_id, 10)
-        started = [event.data.get("after") for event in await o.events("message_started")]
+        started = [record.event.after for record in await o.records(MessageStarted)]
         assert await o.replies(injected.thread_id) == ({"text": "long"},)
-    assert started == [None, *["stop"] * 5]
+    assert started == ["", *["stop"] * 5]
 
 
 async def test_the_stop_is_the_last_event_and_the_next_life_knows_of_it(world: MakeWorld) -> None:
@@ -93,15 +94,15 @@ async def test_the_stop_is_the_last_event_and_the_next_life_knows_of_it(world: M
     async with made.running():
         pass
     async with made.running() as o:
-        kinds = [event.type for event in await o.events()]
-        started = await o.events("organism_started")
+        kinds = [record.type for record in await o.records()]
+        started = await o.records(OrganismStarted)
         assert kinds == ["organism_started", "organism_stopped", "organism_started"]
-        assert [event.data["clean"] for event in started] == [True, True]
+        assert [record.event.clean for record in started] == [True, True]
         await o.crash()
     async with made.running() as o:
-        started = await o.events("organism_started")
-    assert [event.data["clean"] for event in started] == [True, True, False]
-    assert [event.data["life"] for event in started] == [1, 2, 3]
+        started = await o.records(OrganismStarted)
+    assert [record.event.clean for record in started] == [True, True, False]
+    assert [record.event.life for record in started] == [1, 2, 3]
 
 
 async def test_an_injection_accepted_before_the_stop_is_handled_afterwards(world: MakeWorld) -> None:

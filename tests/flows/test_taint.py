@@ -12,6 +12,7 @@ import pytest
 from organism.agents.conversation import unfenced
 from organism.agents.written_calls import written_calls
 from organism.errors import InvalidPayload
+from organism.events.vocabulary import ApprovalRequested, MessageDead, MessageSent, ThreadCompleted, ValueSet
 from organism.model.commands import PauseAgent, ReplayDeadLetter, ResolveApproval, ResumeAgent
 from organism.model.completion import Completion, ToolCall
 from organism.pump.models import ModelCall, Outcome, Told
@@ -92,7 +93,7 @@ async def test_a_run_that_has_read_nothing_from_outside_asks_nobody(world: MakeW
     async with play.running(on_disk=False) as o:
         await o.inject("thinker", {"message": "Remove it."}, wait=True)
         assert removals(o) == ["1"]
-        assert await o.events("approval_requested") == []
+        assert await o.records(ApprovalRequested) == []
 
 
 @pytest.mark.parametrize(
@@ -109,11 +110,9 @@ async def test_after_text_from_outside_a_person_decides(
     play = made(world, calls(READ), calls(REMOVE), says("Over."))
     async with play.running(on_disk=False) as o:
         injected = await o.inject("thinker", {"message": "Look it up."})
-        asked = await o.until("approval_requested")
+        asked = await o.until(ApprovalRequested)
         assert removals(o) == []
-        await o.do(
-            ResolveApproval(approval=asked.data["approval"], decision=decision, edits=edits, comment="Not this.")
-        )
+        await o.do(ResolveApproval(approval=asked.event.approval, decision=decision, edits=edits, comment="Not this."))
         assert await o.tenant.ended(injected.thread_id, 10)
         assert removals(o) == removed
         assert (await o.replies(injected.thread_id))[0]["text"] == "Over."
@@ -136,7 +135,7 @@ async def test_edits_that_do_not_fit_the_tool_are_refused_and_the_question_stays
     play = made(world, calls(READ), calls(REMOVE), says("Over."))
     async with play.running(on_disk=False) as o:
         injected = await o.inject("thinker", {"message": "Look it up."})
-        approval = (await o.until("approval_requested")).data["approval"]
+        approval = (await o.until(ApprovalRequested)).event.approval
         with pytest.raises(InvalidPayload) as refused:
             await o.do(ResolveApproval(approval=approval, decision="approve", edits={"ident": "2"}))
         assert {fault.pointer for fault in refused.value.details} == {"/id", "/ident"}
@@ -149,8 +148,8 @@ async def test_the_person_sees_what_is_asked_and_why(world: MakeWorld) -> None:
     play = made(world, calls(READ), calls(call("remove", id="1\u202etxt")), says("Over."))
     async with play.running(on_disk=False) as o:
         injected = await o.inject("thinker", {"message": "Look it up."})
-        asked = await o.until("approval_requested")
-        approval = orjson.loads(await o.log.row("approvals", asked.data["approval"]) or b"")
+        asked = await o.until(ApprovalRequested)
+        approval = orjson.loads(await o.log.row("approvals", asked.event.approval) or b"")
         shown = dict(await run_of(o, injected.message_id))["interaction_request"]["payload"]
     assert (approval["agent"], approval["payload"]) == ("remove", {"id": "1\u202etxt"})
     assert shown["toolCall"]["input"] == {"id": "1⟨U+202E⟩txt"}
@@ -181,8 +180,8 @@ async def test_a_preview_needs_nobody_and_the_act_does(world: MakeWorld) -> None
     play = made(world)
     async with play.running_with(Confirming(play.models.path), on_disk=False) as o:
         await o.inject("thinker", {"message": "Look it up."})
-        await o.until("approval_requested")
-        assert [event.data["type"] for event in await o.events("message_sent")][-2:] == ["ConfirmRequired", "Confirmed"]
+        await o.until(ApprovalRequested)
+        assert [record.event.type for record in await o.records(MessageSent)][-2:] == ["ConfirmRequired", "Confirmed"]
         assert removals(o) == []
 
 
@@ -194,9 +193,9 @@ async def test_what_a_person_approves_is_done_however_late_also_in_the_second_of
     parts = replace(time.parts(), models=lambda _: Confirming(play.models.path))
     async with play.world.running(on_disk=False, parts=parts) as o:
         injected = await o.inject("thinker", {"message": "Look it up."})
-        asked = await o.until("approval_requested")
+        asked = await o.until(ApprovalRequested)
         await time.passes(o, 3600)
-        await o.do(ResolveApproval(approval=asked.data["approval"], decision="approve", edits=edits))
+        await o.do(ResolveApproval(approval=asked.event.approval, decision="approve", edits=edits))
         assert await o.tenant.ended(injected.thread_id, 10)
         erased = "2" if edits else "1"
         assert removals(o) == [erased]
@@ -229,8 +228,8 @@ async def test_the_answer_of_another_agent_is_text_from_outside(world: MakeWorld
     play = made(world, *answers, other=other)
     async with play.running(on_disk=False) as o:
         await o.inject("thinker", {"message": "Ask the other."})
-        asked = await o.until("approval_requested")
-        assert asked.data["agent"] == "remove"
+        asked = await o.until(ApprovalRequested)
+        assert asked.event.agent == "remove"
         assert removals(o) == []
 
 
@@ -243,8 +242,8 @@ async def test_the_message_of_another_agent_is_text_from_outside(world: MakeWorl
     play = made(world, *answers, chief=chief)
     async with play.running(on_disk=False) as o:
         await o.inject("chief", {"message": "Go."})
-        asked = await o.until("approval_requested")
-        assert asked.data["agent"] == "remove"
+        asked = await o.until(ApprovalRequested)
+        assert asked.event.agent == "remove"
         assert removals(o) == []
     found = unfenced(play.models.calls[1][-1]["content"])
     assert found == ("message from chief", "Remove it!")
@@ -274,7 +273,7 @@ async def test_a_call_that_repeats_the_words_of_a_page_is_no_call(world: MakeWor
     async with play.running(on_disk=False) as o:
         outcome = await o.inject("thinker", {"message": "Look it up."}, wait=True)
         assert removals(o) == []
-        assert await o.events("approval_requested") == []
+        assert await o.records(ApprovalRequested) == []
     assert outcome.replies[0]["text"] == repeated["text"]
 
 
@@ -296,7 +295,7 @@ def reads(*then: Say) -> list[Say]:
 
 async def asked_of(o: Running) -> str:
     """Whose call a person is asked about; nothing was removed."""
-    agent_name: str = (await o.until("approval_requested")).data["agent"]
+    agent_name: str = (await o.until(ApprovalRequested)).event.agent
     assert removals(o) == []
     return agent_name
 
@@ -329,7 +328,7 @@ async def test_taint_outlives_a_restart(world: MakeWorld) -> None:
     async with play.running() as o:
         await o.do(PauseAgent(agent="relay"))
         await o.inject("reader", {"message": "Look it up."})
-        await o.until("message_sent", to="relay")
+        await o.until(MessageSent, to="relay")
         await o.crash()
     async with play.running() as o:
         await o.do(ResumeAgent(agent="relay"))
@@ -341,8 +340,8 @@ async def test_taint_outlives_the_replay_of_a_dead_letter_and_its_edits(world: M
     play = made(world, *reads(calls(call("fragile", text="1"))), says("Over."), calls(REMOVE), **RELAYS)
     async with play.running(on_disk=False) as o:
         await o.inject("reader", {"message": "Look it up."})
-        dead = await o.until("message_dead")
-        await o.do(ReplayDeadLetter(message_id=dead.data["message"], json={"text": "2"}))
+        dead = await o.until(MessageDead)
+        await o.do(ReplayDeadLetter(message_id=dead.event.message, json={"text": "2"}))
         assert await asked_of(o) == "remove"
 
 
@@ -364,7 +363,7 @@ async def test_taint_is_stored_with_a_value_and_read_with_it(world: MakeWorld, h
     play = storing(world, calls(how), calls(REMOVE))
     async with play.running() as o:
         await o.inject("reader", {"message": "Look it up."}, wait=True)
-        assert await o.events("approval_requested") == []
+        assert await o.records(ApprovalRequested) == []
     async with play.running() as o:
         await o.inject("thinker", {"message": "What is there?"})
         assert await asked_of(o) == "remove"
@@ -397,10 +396,10 @@ async def test_in_a_tainted_run_no_value_is_lost_without_a_person(
         sent = await o.inject("thinker", {"message": "Look it up."})
         if is_asked:
             assert await asked_of(o) == made_call["name"]
-            assert len(await o.events("value_set")) == 1
+            assert len(await o.records(ValueSet)) == 1
         else:
             assert await o.tenant.ended(sent.thread_id, 10)
-            assert await o.events("approval_requested") == []
+            assert await o.records(ApprovalRequested) == []
 
 
 async def test_a_reminder_that_a_tainted_run_has_left_taints_whom_it_reminds(world: MakeWorld) -> None:
@@ -481,8 +480,8 @@ async def test_an_obedient_model_does_nothing_of_what_a_page_tells_it(world: Mak
             asked[injected.thread_id] = attack
         for thread_id, attack in asked.items():
             has_no_token = '"confirm_token": "t"' in attack  # there is nothing to ask a person about
-            await o.until("thread_completed" if says_it or has_no_token else "approval_requested", thread=thread_id)
-        sent = [event.data["to"] for event in await o.events("message_sent")]
+            await o.until(ThreadCompleted if says_it or has_no_token else ApprovalRequested, thread=thread_id)
+        sent = [record.event.to for record in await o.records(MessageSent)]
         assert removals(o) == []
     assert len(ATTACKS) >= 100
     assert sent.count("wiki") == len(ATTACKS)

@@ -14,10 +14,11 @@ import pytest
 from organism import bootstrap
 from organism.bootstrap import Parts
 from organism.errors import LogHeld
+from organism.events.record import Actor, Record
+from organism.events.vocabulary import Event, OrganismReloaded
 from organism.log.log import EventFilter
 from organism.log.place import Place
 from organism.model.commands import Inject, PauseAgent, PauseOrganism
-from organism.model.events import Actor, Event
 from organism.model.ids import folder_of
 from organism.tenants import Tenant
 from organism.testing import Running, running
@@ -49,7 +50,7 @@ async def send(tenant: Tenant, to: str) -> str:
     return getattr(done, "thread_id", "")
 
 
-async def events(tenant: Tenant, *types: str) -> list[Event]:
+async def records(tenant: Tenant, *types: type[Event]) -> list[Record[Any]]:
     return await tenant.log.read(wanted=EventFilter(types=types, content=True), limit=1000)
 
 
@@ -69,7 +70,7 @@ async def test_each_tenant_has_a_log_with_positions_of_its_own(shared: World) ->
         for other in (o.tenant, o.organism.tenants["globex"]):
             assert await other.log.row("threads", thread) is None
             news = await other.log.read(before[other.id])
-            assert {event.type for event in news} <= {"loop_blocked"}, "a busy machine is told of in every log"
+            assert {record.type for record in news} <= {"loop_blocked"}, "a busy machine is told of in every log"
 
 
 async def test_each_tenant_has_a_directory_of_its_own_and_default_keeps_its_name(shared: World) -> None:
@@ -117,7 +118,7 @@ async def test_the_open_messages_of_all_tenants_are_taken_up_at_the_start(shared
     async with running(shared.config, shared.data) as o:
         for tenant in tenants(o):
             assert len(tenant.pump.state.routing.threads) == 1
-            assert tenant.pump.state.routing.threads.keys() <= {event.thread for event in await events(tenant)}
+            assert tenant.pump.state.routing.threads.keys() <= {record.thread for record in await records(tenant)}
 
 
 async def test_a_pause_of_the_organism_acts_inside_its_tenant(shared: World) -> None:
@@ -137,9 +138,9 @@ async def test_a_reload_reaches_every_tenant_and_names_its_cause_to_the_operator
         shared.write(WAITS, {**LISTENERS, "third": {"handler": "other"}})
         await o.organism.reload(Actor(request_id="req-1"))
         for tenant in tenants(o):
-            [event] = await events(tenant, "organism_reloaded")
-            assert event.data["added"] == ["third"]
-            is_named = event.actor is not None and event.actor.request_id == "req-1"
+            [record] = await records(tenant, OrganismReloaded)
+            assert record.event.added == ["third"]
+            is_named = record.actor is not None and record.actor.request_id == "req-1"
             assert is_named == (tenant.id == "default")
             assert await tenant.log.row("agents", "third") is not None
 

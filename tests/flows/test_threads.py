@@ -8,6 +8,7 @@ import orjson
 import pytest
 
 from organism.errors import AlreadyResolved, InvalidRequest, NotFound
+from organism.events.vocabulary import ApprovalRequested, MessageDead, MessageRetried, MessageSent, MessageStarted
 from organism.log.log import Query
 from organism.model.commands import (
     DiscardDeadLetter,
@@ -49,12 +50,12 @@ async def test_an_injection_begins_a_thread_and_its_last_end_ends_it(world: Make
     async with world(SOURCE, {"worker": {}}).running() as o:
         first = await o.inject("worker", {"text": "a"}, wait=True)
         second = await o.inject("worker", {"text": "a"}, wait=True)
-        events = await o.events(thread=first.thread_id)
+        records = await o.records(thread=first.thread_id)
         assert await status(o, first.thread_id) == ("completed", None)
     assert first.thread_id != second.thread_id
-    assert (events[0].type, events[-1].type) == ("thread_created", "thread_completed")
-    assert events[-1].position == events[-2].position + 1
-    assert events[-1].at == events[-2].at
+    assert (records[0].type, records[-1].type) == ("thread_created", "thread_completed")
+    assert records[-1].position == records[-2].position + 1
+    assert records[-1].at == records[-2].at
 
 
 async def test_a_thread_is_active_while_a_message_a_retry_or_an_approval_is_open(world: MakeWorld) -> None:
@@ -67,11 +68,11 @@ async def test_a_thread_is_active_while_a_message_a_retry_or_an_approval_is_open
         running = await o.inject("worker", {"text": "gate"})
         retrying = await o.inject("worker", {"text": "bad"})
         waiting = await o.inject("approver", {"text": "x"})
-        await o.until("message_retried")
-        requested = await o.until("approval_requested")
+        await o.until(MessageRetried)
+        requested = await o.until(ApprovalRequested)
         for each in (running, retrying, waiting):
             assert await status(o, each.thread_id) == ("active", None)
-        await o.do(ResolveApproval(approval=requested.data["approval"], decision="reject"))
+        await o.do(ResolveApproval(approval=requested.event.approval, decision="reject"))
         assert await o.tenant.ended(waiting.thread_id, 10)
         assert await status(o, waiting.thread_id) == ("completed", None)
 
@@ -106,7 +107,7 @@ async def test_an_injection_makes_an_ended_thread_active_again(world: MakeWorld,
         assert await status(o, thread) == ("active", None)
         open_gate(o, "gate")
         assert await o.tenant.ended(thread, 10)
-        kinds = [event.type for event in await o.events(thread=thread)]
+        kinds = [record.type for record in await o.records(thread=thread)]
         assert (await status(o, thread))[0] == ("completed" if first == "a" else "error")
     assert kinds.count("thread_reopened") == 1
     assert kinds.index("thread_reopened") < kinds.index("message_sent", kinds.index("thread_reopened"))
@@ -160,7 +161,7 @@ async def test_a_pause_outlives_the_end_of_its_thread(world: MakeWorld) -> None:
         await o.inject("worker", {"text": "later"}, thread_id=thread)
         resumed = await o.do(ResumeThread(thread_id=thread))
         assert await o.tenant.ended(thread, 10)
-        started = (await o.events("message_started"))[-1]
+        started = (await o.records(MessageStarted))[-1]
     assert started.position > resumed.position
 
 
@@ -177,10 +178,10 @@ async def test_every_message_knows_its_cause_and_its_root(world: MakeWorld) -> N
     )
     async with made.running() as o:
         outcome = await o.inject("first", {"text": "x"}, wait=True)
-        sent = await o.events("message_sent")
-    ids = [event.data["message"] for event in sent]
-    assert [event.cause for event in sent] == [None, *ids[:-1]]
-    assert {event.correlation for event in sent} == {outcome.message_id}
+        sent = await o.records(MessageSent)
+    ids = [record.event.message for record in sent]
+    assert [record.cause for record in sent] == [None, *ids[:-1]]
+    assert {record.correlation for record in sent} == {outcome.message_id}
 
 
 FLAKY = """
@@ -207,7 +208,7 @@ async def caller(payload: Ask | Told, metadata: HandlerMetadata):
     )
     async with made.running() as o:
         outcome = await o.inject("caller", {"text": "99"}, wait=True)
-        dead = (await o.events("message_dead"))[0].data["message"]
+        dead = (await o.records(MessageDead))[0].event.message
         again = await o.do(ReplayDeadLetter(message_id=dead, json={"text": "1"}))
         assert await o.tenant.ended(outcome.thread_id, 10)
         assert (await o.thread(outcome.thread_id))["status"] == "completed"
@@ -220,7 +221,7 @@ async def caller(payload: Ask | Told, metadata: HandlerMetadata):
 async def test_a_discarded_dead_letter_is_gone(world: MakeWorld) -> None:
     async with world(FLAKY, {"flaky": {}}).running() as o:
         await o.inject("flaky", {"text": "99"}, wait=True)
-        dead = (await o.events("message_dead"))[0].data["message"]
+        dead = (await o.records(MessageDead))[0].event.message
         await o.do(DiscardDeadLetter(message_id=dead))
         assert await o.log.row("dead_letters", dead) is None
         for act in (ReplayDeadLetter, DiscardDeadLetter):

@@ -8,6 +8,7 @@ import orjson
 import pytest
 
 from organism.errors import InvalidPayload, MailboxFull, NotFound
+from organism.events.vocabulary import MessageSent, MessageStarted, StepRecorded, ValueSet
 from organism.log.log import Query
 from organism.model.commands import PauseAgent, PauseOrganism, ResumeOrganism
 from organism.testing import Running, running
@@ -56,8 +57,8 @@ async def test_who_names_a_tool_may_ask_it_and_the_call_is_in_the_log(world: Mak
     async with world(ASKING, LISTENERS).running(on_disk=False) as o:
         done = await o.inject("clerk", {"text": "1/4 + 1/4"}, wait=True)
         assert done.replies == ({"text": "0.5"},)
-        sent = [event.data for event in await o.events("message_sent", thread=done.thread_id)]
-        assert [(each["from"], each["to"], each["type"]) for each in sent] == [
+        sent = [record.event for record in await o.records(MessageSent, thread=done.thread_id)]
+        assert [(each.sender, each.to, each.type) for each in sent] == [
             ("console", "clerk", "Ask"),
             ("clerk", "calculator", "Calculator"),
             ("calculator", "clerk", "Calculated"),
@@ -86,7 +87,7 @@ async def test_a_named_tool_can_be_paused_and_its_queue_is_bounded(world: MakeWo
         await o.inject("calculator", {"expression": "1"})
         with pytest.raises(MailboxFull):
             await o.inject("calculator", {"expression": "1"})
-        assert await o.events("message_started") == []
+        assert await o.records(MessageStarted) == []
 
 
 async def test_a_tool_that_a_reload_names_first_is_added_and_what_waited_for_it_before_is_not_counted(
@@ -140,8 +141,8 @@ async def test_a_key_is_of_few_characters(key: str) -> None:
 async def test_the_clock_tells_the_same_time_after_a_crash(tmp_path: Path) -> None:
     async with running(HELLO, tmp_path / "data") as o:
         done = await o.inject("current_datetime", {"zone": "Europe/Berlin"}, wait=True)
-        (now,) = await o.events("step_recorded", thread=done.thread_id)
-        assert now.data["kind"] == "now"
+        (now,) = await o.records(StepRecorded, thread=done.thread_id)
+        assert now.event.kind == "now"
         assert now.content is not None
         assert done.replies[0]["unix"] == int(now.content.json) // 1_000_000
 
@@ -165,17 +166,17 @@ async def test_a_value_outlives_its_thread_and_the_process(tmp_path: Path) -> No
 async def test_a_value_is_set_in_the_unit_in_which_the_tool_answers() -> None:
     async with running(HELLO) as o:
         done = await o.inject("key_value_set", {"key": "a", "value": "b"}, wait=True)
-        events = [event.type for event in await o.events(thread=done.thread_id)]
-        assert events[-5:] == [
+        kinds = [record.type for record in await o.records(thread=done.thread_id)]
+        assert kinds[-5:] == [
             "value_set",
             "message_sent",
             "message_handled",
             "message_handled",
             "thread_completed",
         ]
-        (fact,) = await o.events("value_set")
+        (fact,) = await o.records(ValueSet)
         assert fact.content is not None
-        assert (fact.data["key"], fact.content.json, fact.content.owner) == ("a", b'"b"', done.thread_id)
+        assert (fact.event.key, fact.content.json, fact.content.owner) == ("a", b'"b"', done.thread_id)
 
 
 async def test_keys_are_listed_by_prefix_a_page_at_a_time() -> None:

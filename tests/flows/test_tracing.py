@@ -12,6 +12,7 @@ from opentelemetry.trace import StatusCode
 
 from organism.bootstrap import Parts, tracing_of
 from organism.errors import ConfigInvalid
+from organism.events.vocabulary import StepStarted, ThreadCompleted
 from organism.testing import running
 from organism.tracing import Tracing
 from tests.flows.world import MakeWorld
@@ -115,11 +116,11 @@ async def wait(key):
     monkeypatch.setenv("PAUSE", "60")
     async with made.running(parts=collector.parts) as o:
         sent = await o.inject("first", {"text": "x"})
-        await o.until("step_started", sent.thread_id)
+        await o.until(StepStarted, sent.thread_id)
         await o.crash()
     monkeypatch.setenv("PAUSE", "0")
     async with made.running(parts=collector.parts) as o:
-        await o.until("thread_completed", sent.thread_id)
+        await o.until(ThreadCompleted, sent.thread_id)
     spans = collector.spans()
     assert [(span.name, parent(span, spans)) for span in spans][:2] == [
         ("first Ask", None),

@@ -8,6 +8,7 @@ import orjson
 import pytest
 
 from organism.agents.conversation import unfenced
+from organism.events.vocabulary import MessageDead, MessageSent, TodoClosed, TodoRegistered
 from tests.flows.thinking import Thinking, agent, call, calls, refusing, run_of, says, thinking
 from tests.flows.world import MakeWorld
 
@@ -50,9 +51,9 @@ async def test_what_the_model_calls_is_asked_as_messages_through_the_pump(world:
     play = made(world, calls(call("adder", a=1, b=2), call("adder", a=5), text="Let me add."), says("3 and 6."))
     async with play.running(on_disk=False) as o:
         outcome = await o.inject("thinker", {"message": "Add."}, wait=True)
-        sent = [event.data for event in await o.events("message_sent") if event.data["to"] == "adder"]
+        sent = [record.event for record in await o.records(MessageSent) if record.event.to == "adder"]
         run = await run_of(o, outcome.message_id)
-    assert [(data["from"], data["step"][1]) for data in sent] == [("thinker", 2), ("thinker", 3)]
+    assert [(each.sender, each.step) for each in sent] == [("thinker", (outcome.message_id, step)) for step in (2, 3)]
     assert [(kind, data.get("input"), data.get("output")) for kind, data in run if kind.startswith("tool")] == [
         ("tool_call", {"a": 1, "b": 2}, None),
         ("tool_call", {"a": 5}, None),
@@ -164,11 +165,11 @@ async def test_a_model_that_gives_no_answer_makes_the_turn_a_dead_letter(world: 
     async with play.running(on_disk=False) as o:
         outcome = await o.inject("thinker", {"message": "Add."}, wait=True)
         run = await run_of(o, outcome.message_id)
-        dead = (await o.events("message_dead"))[0].data
+        dead = (await o.records(MessageDead))[0].event
     assert outcome.replies == ()
     assert outcome.thread is not None
     assert outcome.thread["status"] == "error"
-    assert "script.yaml has no answer" in dead["reason"]
+    assert "script.yaml has no answer" in dead.reason
     assert [data["code"] for kind, data in run if kind == "error"] == ["upstream_error"]
     assert run[-1] == ("done", {"stopReason": "error"})
     assert [kind for kind, _ in run].count("tool_result") == 1
@@ -212,10 +213,10 @@ async def test_what_was_mended_is_noted_on_the_message(world: MakeWorld) -> None
     play = made(world, says("```xml\n<Sum><a>1</a><b>2"), says("Three\x00."))
     async with play.running(on_disk=False) as o:
         outcome = await o.inject("thinker", {"message": "Add."}, wait=True)
-        sent = {event.data["to"]: event.data.get("notes", []) for event in await o.events("message_sent")}
+        sent = {record.event.to: record.event.notes for record in await o.records(MessageSent)}
     assert [note.split()[0] for note in sent["adder"]] == ["closed", "removed"]
-    assert sent["console"] == ["/: replaced characters that XML cannot carry by U+FFFD, first U+0000 at 5"]
-    assert sent["thinker"] == []
+    assert sent["console"] == ("/: replaced characters that XML cannot carry by U+FFFD, first U+0000 at 5",)
+    assert sent["thinker"] == ()
     assert outcome.replies[0]["text"] == "Three\ufffd."
 
 
@@ -229,10 +230,10 @@ async def test_two_agents_that_call_each_other_stop_at_the_depth(world: MakeWorl
     play = thinking(world, listeners, *answers)
     async with play.running(on_disk=False) as o:
         outcome = await o.inject("ping", {"message": "Go."}, wait=True)
-        sent = [event for event in await o.events("message_sent") if "reply" not in event.data]
-        dead = [event.data["reason"] for event in await o.events("message_dead")]
-        refused = [data for event in sent for kind, data in await run_of(o, event.data["message"]) if kind == "error"]
-    assert [event.data["to"] for event in sent] == ["ping", "pong", "ping", "pong"]
+        sent = [record for record in await o.records(MessageSent) if not record.event.reply]
+        dead = [record.event.reason for record in await o.records(MessageDead)]
+        refused = [data for record in sent for kind, data in await run_of(o, record.event.message) if kind == "error"]
+    assert [record.event.to for record in sent] == ["ping", "pong", "ping", "pong"]
     assert [data["code"] for data in refused] == ["recursion_depth_exceeded"]
     assert len(dead) == 1
     assert outcome.replies == ({"text": "Over.", "citations": []},)
@@ -244,7 +245,7 @@ async def test_reminders_are_functions_and_what_has_passed_is_told(world: MakeWo
     play = thinking(world, listeners, calls(wait_for), calls(call("adder", a=1)), says("Later."), source=SOURCE)
     async with play.running(on_disk=False) as o:
         first = await o.inject("thinker", {"message": "Remind me."}, wait=True)
-        todo = (await o.events("todo_registered"))[0].data["todo"]
+        todo = (await o.records(TodoRegistered))[0].event.todo
         closing = {
             "when": {"system": "Tell the sum."},
             "text": "",
@@ -255,7 +256,7 @@ async def test_reminders_are_functions_and_what_has_passed_is_told(world: MakeWo
         play.models.forget()
         second = await o.inject("thinker", {"message": "Now?"}, thread_id=first.thread_id, wait=True)
         results = [data for kind, data in await run_of(o, second.message_id) if kind == "tool_result"]
-        closed = [event.data["todo"] for event in await o.events("todo_closed")]
+        closed = [record.event.todo for record in await o.records(TodoClosed)]
     assert results == [{"id": results[0]["id"], "output": '{"closed":true}', "isError": False}]
     assert closed == [todo]
     assert second.replies[-1]["text"] == "Closed."

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from organism.events.vocabulary import OrganismStarted, StepRecorded, StepStarted
 from organism.testing import Running
 from tests.flows.stage import at_gate, open_gate, play
 from tests.flows.thinking import Thinking, agent, call, calls, run_of, says, thinking
@@ -48,7 +49,7 @@ def without_ids(run: list[tuple[str, dict[str, Any]]]) -> list[tuple[str, dict[s
 async def dies_in_slow(o: Running) -> list[str]:
     """Kill it while the slow tool runs and all others have answered; gives what ran in this life."""
     await at_gate(o, "slow")
-    await o.until("step_recorded", step=SEVENTH)
+    await o.until(StepRecorded, step=SEVENTH)
     ran: list[str] = list(play(o)["TRACE"])
     await o.crash()
     return ran
@@ -74,7 +75,7 @@ async def test_a_turn_that_dies_in_a_tool_goes_on_with_all_that_was_answered(wor
         asked += len(thinker.models.calls)
         assert without_ids(await run_of(o, injected.message_id)) == wanted
         assert (await o.replies(injected.thread_id))[0]["text"] == "Done."
-        recorded = [(event.data["message"], event.data["step"]) for event in await o.events("step_recorded")]
+        recorded = [(record.event.message, record.event.step) for record in await o.records(StepRecorded)]
     assert asked == len(SCRIPT)
     assert ran == ["one", "two", "slow", "three", *["slow"] * deaths]
     assert len(recorded) == len(set(recorded))
@@ -87,7 +88,7 @@ async def test_a_turn_that_dies_in_a_model_call_makes_that_call_again_and_no_oth
     thinker.script(SCRIPT[0], hanging)
     async with thinker.running() as o:
         injected = await o.inject("thinker", {"message": "Go."})
-        await o.until("step_started", kind="complete", step=5)
+        await o.until(StepStarted, kind="complete", step=5)
         await o.crash()
     thinker.script(*SCRIPT)
     async with thinker.running() as o:
@@ -116,7 +117,7 @@ async def test_a_turn_that_dies_after_any_event_comes_to_the_same_and_asks_for_n
         assert await o.tenant.ended(injected.thread_id, 10)
         assert without_ids(await run_of(o, injected.message_id)) == wanted
         assert [reply["text"] for reply in await o.replies(injected.thread_id)] == ["Done."]
-        born = (await o.events("organism_started"))[-1].position
-        recorded = [event for event in await o.events("step_recorded") if event.data["kind"] == "complete"]
-        assert len(thinker.models.calls) == sum(event.position > born for event in recorded)
-    assert len({event.data["step"] for event in recorded}) == len(recorded) == len(SCRIPT)
+        born = (await o.records(OrganismStarted))[-1].position
+        recorded = [record for record in await o.records(StepRecorded) if record.event.kind == "complete"]
+        assert len(thinker.models.calls) == sum(record.position > born for record in recorded)
+    assert len({record.event.step for record in recorded}) == len(recorded) == len(SCRIPT)

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from organism.errors import AlreadyResolved, NotFound
+from organism.events.vocabulary import ApprovalRequested, MessageHandled, StepRecorded, StepStarted
 from organism.model.commands import (
     Command,
     PauseAgent,
@@ -18,7 +19,7 @@ from organism.model.commands import (
     ResumeOrganism,
     ResumeThread,
 )
-from tests.flows.stage import TurnedTime, answers, at_gate, folded_anew, folded_live, open_gate, play
+from tests.flows.stage import TurnedTime, answers, at_gate, code_of, folded_anew, folded_live, open_gate, play
 from tests.flows.world import MakeWorld
 
 ASKING = """
@@ -61,7 +62,7 @@ async def test_what_a_handler_left_behind_can_take_no_step_any_more(world: MakeW
         open_gate(o, "later")
         await play(o)["KEPT"][0]
         assert play(o)["TRACE"] == ["begins x", "ends x", "CancelledError"]
-        assert await o.events("step_started") == []
+        assert await o.records(StepStarted) == []
         assert (await o.thread(outcome.thread_id))["status"] == "completed"
 
 
@@ -92,11 +93,11 @@ async def test_an_answer_that_comes_after_its_time_ends_unread(world: MakeWorld)
         thread = (await o.inject("asker", {"text": "x"})).thread_id
         await at_gate(o, "slow")
         time.turn(6)
-        await o.until("message_handled", agent="asker")
+        await o.until(MessageHandled, agent="asker")
         assert (await o.thread(thread))["status"] == "active"
         open_gate(o, "slow")
         assert await o.tenant.ended(thread, 10)
-        ends = [event.data["outcome"] for event in await o.events("message_handled")]
+        ends = [record.event.outcome for record in await o.records(MessageHandled)]
         assert await o.replies(thread) == ({"text": "timeout"},)
     assert ends == ["delivered", "done", "unread", "done"]
 
@@ -126,7 +127,7 @@ async def test_of_several_pauses_the_last_resume_lets_it_go_on(
             assert "ends x" not in play(o)["TRACE"]
             resumed = (await o.do((PAUSES[name] or of_thread)[1])).position
         assert await o.tenant.ended(thread, 10)
-        handled = await o.until("message_handled", agent="asker", outcome="done")
+        handled = await o.until(MessageHandled, agent="asker", outcome="done")
     assert handled.position > resumed
 
 
@@ -155,7 +156,7 @@ async def test_a_human_s_word_counts_once_and_waits_for_a_restart_and_a_pause(wo
     made = world(APPROVING, {"approver": {}})
     async with made.running() as o:
         thread = (await o.inject("approver", {"text": "x"})).thread_id
-        approval = (await o.until("approval_requested")).data["approval"]
+        approval = (await o.until(ApprovalRequested)).event.approval
         await o.do(PauseAgent(agent="approver"))
         await o.crash()
     async with made.running() as o:
@@ -177,11 +178,11 @@ async def test_time_goes_on_for_asks_and_approvals_while_the_process_is_down(wor
         asked = await o.inject("asker", {"text": "x"})
         approved = await o.inject("approver", {"text": "x"})
         await at_gate(o, "slow")
-        await o.until("approval_requested")
+        await o.until(ApprovalRequested)
         await o.crash()
     time.turn(60)
     async with made.running(parts=time.parts(2)) as o:
-        await o.until("message_handled", agent="asker")
+        await o.until(MessageHandled, agent="asker")
         assert await o.replies(asked.thread_id) == ({"text": "timeout"},)
         assert await answers(o, approved.thread_id) == ["expired None '' by "]
 
@@ -213,10 +214,10 @@ async def test_an_ask_without_a_reply_says_why(world: MakeWorld) -> None:
     async with world(NO_REPLY, {**listeners, "asker": {"peers": list(listeners)}}).running() as o:
         for target, code in CODES.items():
             thread = (await o.inject("asker", {"text": target})).thread_id
-            recorded = await o.until("step_recorded", thread=thread)
-            await o.until("message_handled", thread=thread, agent="asker")
+            recorded = await o.until(StepRecorded, thread=thread)
+            await o.until(MessageHandled, thread=thread, agent="asker")
             assert (await o.replies(thread))[0] == {"text": code}
-            assert recorded.data["error"]["code"] == code
+            assert code_of(recorded.event) == code
 
 
 async def test_asks_may_overlap(world: MakeWorld) -> None:

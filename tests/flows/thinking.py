@@ -21,9 +21,11 @@ from organism.model.completion import (
     ModelRequest,
     added_up,
 )
+from organism.projections.run import entry_of
 from organism.pump.decision import Decision
 from organism.pump.models import ModelCall, Outcome, Told
 from organism.testing import Running
+from tests.flows.stage import shown
 from tests.flows.world import MakeWorld, World
 
 MODEL = "scripted"
@@ -130,14 +132,5 @@ def refusing(code: str, message: str = "No.", after: int = 0) -> Callable[[Model
 
 async def run_of(o: Running, message_id: str) -> list[tuple[str, dict[str, Any]]]:
     """The entries of a message's run: the type and the data of each."""
-    found = [event for event in await o.events() if event.type.startswith("run_")]
-    return [
-        (event.type.removeprefix("run_"), _data(event.content.json if event.content else b"{}", event.data))
-        for event in found
-        if event.data["message"] == message_id
-    ]
-
-
-def _data(content: bytes, said: Mapping[str, Any]) -> dict[str, Any]:
-    found: dict[str, Any] = orjson.loads(content)
-    return found or {name: said[name] for name in ("id", "stopReason") if name in said}
+    entries = [entry_of(record) for record in await shown(o) if record.event.message == message_id]
+    return [(entry["type"], entry["data"]) for entry in entries]

@@ -76,7 +76,7 @@ class World:
             try:
                 yield organism
                 if not organism.crashed and organism.organism.status != "stopping":
-                    lawful.check_open(await organism.events())
+                    lawful.check_open(await organism.records())
             finally:
                 open_all(organism)
 
