@@ -9,6 +9,7 @@ from decimal import Decimal
 
 from organism.bootstrap import Parts
 from organism.config.settings import Price
+from organism.events.vocabulary import StepError
 from organism.model.completion import CompleteError, Completion, FinishReason, TextDelta, ThoughtDelta, ToolCall
 from organism.pump import spend
 from organism.pump.decision import Decision
@@ -60,7 +61,8 @@ class Speaker:
         """See ``Models``."""
         self.calls.append(call.key)
         self.heard.append(call)
-        text, thought, error = "", "", None
+        text = thought = ""
+        error: StepError | None = None
         calls: list[ToolCall] = []
         words = str(call.messages[-1]["content"]).split(" ")
         while words:
@@ -70,7 +72,7 @@ class Speaker:
                 self._came.setdefault(word[1:], asyncio.Event()).set()
                 await self._gates.setdefault(word[1:], asyncio.Event()).wait()
             elif word.startswith("!"):
-                error = {"code": word[1:], "message": "It did not work."}
+                error = StepError(word[1:], "It did not work.")
                 break
             elif word.startswith("?"):
                 calls.append(ToolCall(f"call-{len(calls) + 1}", word[1:], {"text": word[1:]}))

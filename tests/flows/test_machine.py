@@ -174,13 +174,10 @@ class Lives(RuleBasedStateMachine):
         for thread in tuple(o.pump.state.routing.threads):
             await o.do(c.ResumeThread(thread_id=thread))
         for thread in set(self.accepted.values()):
-            assert await o.tenant.ended(thread, 20), await o.records(thread=thread)
-        records = await o.records()
-        lawful.check(records)
-        assert set(self.accepted) <= {
-            record.event.message for record in records if isinstance(record.event, MessageSent)
-        }
-        dead = {record.thread for record in records if isinstance(record.event, MessageDead)}
+            assert await o.tenant.ended(thread, 20), [record.type for record in await o.records(thread=thread)]
+        lawful.check(await o.records())
+        assert set(self.accepted) <= {record.event.message for record in await o.records(MessageSent)}
+        dead = {record.thread for record in await o.records(MessageDead)}
         for thread in set(self.accepted.values()):
             status = (await o.thread(thread))["status"]
             assert status == ("killed" if thread in self.killed else "error" if thread in dead else "completed")

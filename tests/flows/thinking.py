@@ -14,6 +14,7 @@ from organism.agents.gateway import hold_depth
 from organism.agents.providers import ProviderError
 from organism.agents.providers.scripted import Scripted
 from organism.bootstrap import Parts
+from organism.events.vocabulary import StepError
 from organism.model.completion import (
     ChatMessage,
     CompleteError,
@@ -61,7 +62,7 @@ class Played:
                 tell(part)
                 heard.append(part)
         except ProviderError as error:
-            return Outcome(None, {"code": "upstream_error", "message": str(error)}, 1, 0)
+            return Outcome(None, StepError("upstream_error", str(error)), 1, 0)
         return Outcome(added_up(heard, model=MODEL, served_by="scripted"), None, 1, 0)
 
 
