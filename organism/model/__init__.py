@@ -1,1 +1,1 @@
-"""The vocabulary: ids, envelope, commands, events, and what everyone needs of them. Standard library only."""
+"""What everyone needs: ids, commands, threads, principals, money, times. The standard library and msgspec only."""

@@ -6,15 +6,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Final, Literal, Unpack
+from typing import Any, Literal, Unpack
 from uuid import UUID
 
+from organism.events.vocabulary import ValueSet
 from organism.model.completion import ChatMessage, CompleteOptions, Completion
 
 EffectKind = Literal["pure", "idempotent", "unsafe"]
 AskCode = Literal["routing", "validation", "timeout", "dead_letter", "no_reply"]
-FACTS: Final = frozenset({"value_set"})
-"""Types of events that a shipped tool may record in the very unit in which it answers."""
 
 
 @dataclass
@@ -69,19 +68,14 @@ class HandlerResponse:
 
 
 @dataclass(frozen=True, slots=True)
-class Fact:
-    """One event. ``content`` is JSON that is stored apart from it, and erased with the thread that it came from."""
-
-    type: str
-    data: Mapping[str, Any]
-    content: bytes | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class Recorded(HandlerResponse):
-    """An answer, with what it made so, and whose text it gives back. Both count if it comes from a shipped tool."""
+    """An answer, with what it made so, and whose text it gives back. Both count if it comes from a shipped tool.
 
-    facts: tuple[Fact, ...] = ()
+    Each fact is an event of the very unit in which it answers, and its content: JSON that is stored apart from it, and
+    erased with the thread that it came from.
+    """
+
+    facts: tuple[tuple[ValueSet, bytes | None], ...] = ()
     authors: frozenset[str] = frozenset()
 
 

@@ -7,53 +7,63 @@ from typing import Final, NamedTuple
 
 from msgspec import field
 
-from organism.log.log import Keys, ReadModel, Row, fold_each
 from organism.events.entity import Entity
-from organism.model.events import Event
+from organism.events.record import Record
+from organism.events.vocabulary import (
+    ApprovalCancelled,
+    ApprovalExpired,
+    ApprovalRequested,
+    ApprovalResolved,
+    ConfirmRedeemed,
+    ConfirmRequested,
+    Event,
+    Verdict,
+)
+from organism.log.log import Keys, ReadModel, Row, fold_each
 from organism.model.times import iso
 
-ENDS: Final[Mapping[str, str]] = {
-    "approve": "approved",
-    "reject": "rejected",
-    "approval_expired": "expired",
-    "approval_cancelled": "cancelled",
-}
-"""The status that a decision, or an event without one, gives to an approval."""
+DECIDED: Final[Mapping[Verdict, str]] = {"approve": "approved", "reject": "rejected"}
+"""The status that a decision gives to an approval."""
+
+ApprovalEvent = ApprovalRequested | ApprovalResolved | ApprovalExpired | ApprovalCancelled
 
 
-def apply(_key: str, row: Row | None, event: Event) -> Row | None:
+def apply(_key: str, row: Row | None, record: Record[ApprovalEvent]) -> Row | None:
     """The approval; ``status`` is ``pending``, then for good ``approved``, ``rejected``, ``expired`` or ``cancelled``.
 
     ``position`` stays that of the request, whose content is the preview; ``digest`` is that of the edits, if any.
     ``payload_type`` is the class of the payload that is previewed; None where a handler asks and shows what it likes.
     ``why`` says why a tainted run's call needs a person; None where a person is always asked.
     """
-    data = event.data
-    if event.type == "approval_requested":
+    event = record.event
+    if isinstance(event, ApprovalRequested):
         return {
-            "id": data["approval"],
-            "thread_id": event.thread,
-            "message_id": data["message"],
-            "agent": data["agent"],
-            "payload_type": data.get("type"),
-            "why": data.get("why"),
-            "digest": data["digest"],
+            "id": event.approval,
+            "thread_id": record.thread,
+            "message_id": event.message,
+            "agent": event.agent,
+            "payload_type": event.type or None,
+            "why": event.why or None,
+            "digest": event.digest,
             "status": "pending",
-            "requested_at": iso(event.at),
-            "expires_at": iso(data["expires_at"]),
-            "position": event.position,
-            "_asked_at": event.at,
+            "requested_at": iso(record.at),
+            "expires_at": iso(event.expires_at),
+            "position": record.position,
+            "_asked_at": record.at,
         }
-    if row is not None and row["status"] == "pending":
-        row["status"] = ENDS[data.get("decision", event.type)]
-        if "digest" in data:
-            row["digest"] = data["digest"]
+    if row is None or row["status"] != "pending":
+        return row
+    if isinstance(event, ApprovalResolved):
+        row["status"] = DECIDED[event.decision]
+        row["digest"] = event.digest or row["digest"]
+    else:
+        row["status"] = "expired" if isinstance(event, ApprovalExpired) else "cancelled"
     return row
 
 
-_KEYS: Final[Mapping[str, Keys]] = dict.fromkeys(
-    ("approval_requested", "approval_resolved", "approval_expired", "approval_cancelled"),
-    lambda event: (event.data["approval"],),
+_KEYS: Final[Mapping[type[Event], Keys]] = dict.fromkeys(
+    (ApprovalRequested, ApprovalResolved, ApprovalExpired, ApprovalCancelled),
+    lambda record: (record.event.approval,),
 )
 
 APPROVALS = ReadModel(
@@ -96,16 +106,16 @@ class Confirms(Entity):
 
     by_token: dict[str, Confirmation] = field(default_factory=dict)
 
-    def requested(self, event: Event) -> None:
-        thread = event.thread or ""
-        kept = {token: each for token, each in self.by_token.items() if event.at < each.expires + KEPT_US}
-        open_here = [token for token, each in kept.items() if each.thread == thread and each.is_open(event.at)]
+    def requested(self, record: Record[ConfirmRequested]) -> None:
+        event, thread, at = record.event, record.thread or "", record.at
+        kept = {token: each for token, each in self.by_token.items() if at < each.expires + KEPT_US}
+        open_here = [token for token, each in kept.items() if each.thread == thread and each.is_open(at)]
         for token in open_here[: max(0, len(open_here) + 1 - MOST_OPEN)]:
-            kept[token] = kept[token]._replace(expires=event.at)
-        kept[event.data["token"]] = Confirmation(thread, event.data["digest"], event.data["expires_at"])
+            kept[token] = kept[token]._replace(expires=at)
+        kept[event.token] = Confirmation(thread, event.digest, event.expires_at)
         self.by_token = kept
 
-    def redeemed(self, event: Event) -> None:
-        token = event.data["token"]
+    def redeemed(self, record: Record[ConfirmRedeemed]) -> None:
+        token = record.event.token
         if token in self.by_token:
-            self.by_token[token] = self.by_token[token]._replace(used_by=event.data["message"])
+            self.by_token[token] = self.by_token[token]._replace(used_by=record.event.message)

@@ -5,50 +5,66 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from organism.events.record import Record
+from organism.events.vocabulary import (
+    Event,
+    MessageDead,
+    MessageDiscarded,
+    MessageRefused,
+    MessageReplayed,
+    StepRecorded,
+    StepResolved,
+    StepStarted,
+)
 from organism.log.log import Keys, ReadModel, Row, fold_each
-from organism.model.events import Event
 from organism.model.times import iso
 
 # Dead letters: messages whose handling failed for good, and sends that were refused. Each stays until it is replayed
 # or discarded.
 
 
-def _own_id(event: Event) -> Sequence[str]:
+Closing = MessageReplayed | MessageDiscarded
+
+
+def _own_id(record: Record[MessageDead | MessageRefused | MessageDiscarded]) -> Sequence[str]:
     """The message that died, was refused or is discarded."""
-    return (event.data["message"],)
+    return (record.event.message,)
 
 
-def apply(_key: str, _row: Row | None, event: Event) -> Row | None:
+def apply(_key: str, _row: Row | None, record: Record[MessageDead | MessageRefused | Closing]) -> Row | None:
     """The dead letter, or None once it is closed.
 
     ``agent`` is who was to handle it, or who wanted to send it; ``timestamp`` is when it died. ``position`` is where
     its payload lies: that of the message itself, or of the refusal.
     """
-    is_refusal = event.type == "message_refused"
-    if not is_refusal and event.type != "message_dead":
+    event = record.event
+    if isinstance(event, MessageDead):
+        agent, to, attempts, position = event.agent, event.agent, event.attempts, event.sent
+    elif isinstance(event, MessageRefused):
+        agent, to, attempts, position = event.sender, event.to, 0, record.position
+    else:
         return None
-    data = event.data
     return {
-        "id": data["message"],
-        "thread_id": event.thread,
-        "agent": data["from"] if is_refusal else data["agent"],
-        "from": data["from"],
-        "to": data["to"] if is_refusal else data["agent"],
-        "payload_type": data["type"],
-        "code": data["code"],
-        "reason": data["reason"],
-        "attempts": 0 if is_refusal else data["attempts"],
-        "timestamp": iso(event.at),
-        "position": event.position if is_refusal else data["sent"],
-        "_died_at": event.at,
+        "id": event.message,
+        "thread_id": record.thread,
+        "agent": agent,
+        "from": event.sender,
+        "to": to,
+        "payload_type": event.type,
+        "code": event.code,
+        "reason": event.reason,
+        "attempts": attempts,
+        "timestamp": iso(record.at),
+        "position": position,
+        "_died_at": record.at,
     }
 
 
-_CLOSING: Final[Mapping[str, Keys]] = {
-    "message_replayed": lambda event: (event.data["dead"],),
-    "message_discarded": _own_id,
+_CLOSING: Final[Mapping[type[Event], Keys]] = {
+    MessageReplayed: lambda record: (record.event.dead,),
+    MessageDiscarded: _own_id,
 }
-_KEYS: Final[Mapping[str, Keys]] = {"message_dead": _own_id, "message_refused": _own_id, **_CLOSING}
+_KEYS: Final[Mapping[type[Event], Keys]] = {MessageDead: _own_id, MessageRefused: _own_id, **_CLOSING}
 
 DEAD_LETTERS = ReadModel(
     name="dead_letters",
@@ -61,9 +77,9 @@ DEAD_LETTERS = ReadModel(
 )
 
 
-def _closed(_key: str, _row: Row | None, event: Event) -> Row:
+def _closed(_key: str, _row: Row | None, record: Record[Closing]) -> Row:
     """How a dead letter was closed: ``replayed`` or ``discarded``, for good: what is sent again gets a new id."""
-    return {"status": event.type.removeprefix("message_")}
+    return {"status": "replayed" if isinstance(record.event, MessageReplayed) else "discarded"}
 
 
 CLOSED_LETTERS = ReadModel(name="closed_letters", version=1, types=_CLOSING, fold=fold_each(_CLOSING, _closed))
@@ -72,35 +88,37 @@ CLOSED_LETTERS = ReadModel(name="closed_letters", version=1, types=_CLOSING, fol
 # Who finds one writes its ``step_started`` once more, with ``unknown``; the first such event counts.
 
 
-def _step(event: Event) -> Sequence[str]:
-    """``MESSAGE:STEP``; an effect under way is not in doubt, nor is a step of another kind."""
-    data = event.data
-    if event.type == "step_started":
-        is_meant = "unknown" in data
-    else:
-        is_meant = event.type == "step_resolved" or data["kind"] == "effect"
-    return (f"{data['message']}:{data['step']}",) if is_meant else ()
+StepEvent = StepStarted | StepRecorded | StepResolved
 
 
-def _in_doubt(key: str, row: Row | None, event: Event) -> Row | None:
+def _step(event: StepEvent) -> Sequence[str]:
+    """``MESSAGE:STEP``."""
+    return (f"{event.message}:{event.step}",)
+
+
+def _in_doubt(key: str, row: Row | None, record: Record[StepEvent]) -> Row | None:
     """The open question, or None once the step has a record or an operator's word."""
-    if event.type != "step_started":
+    event = record.event
+    if not isinstance(event, StepStarted):
         return None
-    data = event.data
     return row or {
         "id": key,
-        "thread_id": event.thread,
-        "message_id": data["message"],
-        "agent": data["agent"],
-        "step": data["step"],
-        "key": data["key"],
-        "since": iso(event.at),
-        "position": event.position,
-        "_found_at": event.at,
+        "thread_id": record.thread,
+        "message_id": event.message,
+        "agent": event.agent,
+        "step": event.step,
+        "key": event.key,
+        "since": iso(record.at),
+        "position": record.position,
+        "_found_at": record.at,
     }
 
 
-_STEP_KEYS: Final[Mapping[str, Keys]] = dict.fromkeys(("step_started", "step_recorded", "step_resolved"), _step)
+_STEP_KEYS: Final[Mapping[type[Event], Keys]] = {  # an effect under way is not in doubt, nor is a step of another kind
+    StepStarted: lambda record: _step(record.event) if record.event.unknown else (),
+    StepRecorded: lambda record: _step(record.event) if record.event.kind == "effect" else (),
+    StepResolved: lambda record: _step(record.event),
+}
 
 INDETERMINATE = ReadModel(
     name="indeterminate",

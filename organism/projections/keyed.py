@@ -5,41 +5,42 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from organism.events.record import Record
+from organism.events.vocabulary import CallAnswered, Event, ValueSet
 from organism.log.log import Keys, ReadModel, Row, fold_each
-from organism.model.events import Event
 
 
-def _call(event: Event) -> Sequence[str]:
+def _call(record: Record[CallAnswered]) -> Sequence[str]:
     """``METHOD PATH KEY``: neither of the first two has a space in it."""
-    data = event.data
-    return (f"{data['method']} {data['path']} {data['key']}",)
+    event = record.event
+    return (f"{event.method} {event.path} {event.key}",)
 
 
-def _answer(_key: str, _row: Row | None, event: Event) -> Row:
+def _answer(_key: str, _row: Row | None, record: Record[CallAnswered]) -> Row:
     """What the first call was bound to and what it got; ``at`` in µs. After 24 hours the key may be used again.
 
     The act is in the event's own unit, ``back`` positions before it: so the answer knows its position. ``said_at`` is
     the position of the event whose content is the whole body, if there is one: it follows in a unit of its own.
     """
-    data = event.data
-    body = {**data["body"], "position": event.position - data["back"]}
-    said_at = event.position if "content" in data else None
-    return {"digest": data["digest"], "status": data["status"], "body": body, "at": event.at, "said_at": said_at}
+    event = record.event
+    body = {**event.body, "position": record.position - event.back}
+    said_at = record.position if record.digest else None
+    return {"digest": event.digest, "status": event.status, "body": body, "at": record.at, "said_at": said_at}
 
 
-_ANSWER_KEYS: Final[Mapping[str, Keys]] = {"call_answered": _call}
+_ANSWER_KEYS: Final[Mapping[type[Event], Keys]] = {CallAnswered: _call}
 
 ANSWERS = ReadModel(name="answers", version=2, types=_ANSWER_KEYS, fold=fold_each(_ANSWER_KEYS, _answer))
 
 
-def _value(key: str, _row: Row | None, event: Event) -> Row | None:
+def _value(key: str, _row: Row | None, record: Record[ValueSet]) -> Row | None:
     """Where the value lies, and whose text it and its key may hold; None if it was deleted."""
-    if "deleted" in event.data:
+    if record.event.deleted:
         return None
-    return {"key": key, "position": event.position, "authors": event.data.get("authors", [])}
+    return {"key": key, "position": record.position, "authors": list(record.event.authors)}
 
 
-_VALUE_KEYS: Final[Mapping[str, Keys]] = {"value_set": lambda event: (event.data["key"],)}
+_VALUE_KEYS: Final[Mapping[type[Event], Keys]] = {ValueSet: lambda record: (record.event.key,)}
 
 VALUES = ReadModel(
     name="values",

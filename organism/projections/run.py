@@ -13,7 +13,8 @@ import orjson
 from msgspec import field
 
 from organism.events.entity import Entity
-from organism.model.events import Event
+from organism.events.record import Record
+from organism.events.vocabulary import RunDone, RunEvent
 from organism.model.run import RunEntry
 
 Message = dict[str, Any]
@@ -109,11 +110,11 @@ class Fold(Entity):
         self.messages.append(call)
 
 
-def fold(events: Iterable[RunEntry], stop_reason: str | None = None) -> dict[str, Any]:
+def fold(entries: Iterable[RunEntry], stop_reason: str | None = None) -> dict[str, Any]:
     """``{messages, stop_reason, pending_interaction}`` of a whole run, with the terminal result's reason, if known."""
     run = Fold()
-    for event in events:
-        run.add(event)
+    for entry in entries:
+        run.add(entry)
     return run.result(stop_reason)
 
 
@@ -136,19 +137,21 @@ def _tool_of(payload: Any) -> str | None:
     return next((name for name in names if isinstance(name, str) and name), None)
 
 
-def kind_of(event: Event) -> str:
-    return event.type.removeprefix("run_")
+def kind_of(record: Record[RunEvent]) -> str:
+    """The entry's type."""
+    return record.type.removeprefix("run_")
 
 
-def data_of(event: Event) -> bytes:
+def data_of(record: Record[RunEvent]) -> bytes:
     """The entry's data as JSON. What was said is the event's content, so it can be erased; it was read with it."""
-    content = event.content
-    if content is None:
-        return orjson.dumps({name: event.data[name] for name in ("id", "stopReason") if name in event.data})
-    return ERASED if content.erased else content.json
+    event, content = record.event, record.content
+    if content is not None:
+        return ERASED if content.erased else content.json
+    data = {} if event.id is None else {"id": event.id}
+    return orjson.dumps({**data, "stopReason": event.stop_reason} if isinstance(event, RunDone) else data)
 
 
-def entry_of(event: Event) -> RunEntry:
+def entry_of(record: Record[RunEvent]) -> RunEntry:
     """An event of a run as the entry that it is: ``{"type", "data"}``."""
-    data: dict[str, Any] = orjson.loads(data_of(event))
-    return {"type": kind_of(event), "data": data}
+    data: dict[str, Any] = orjson.loads(data_of(record))
+    return {"type": kind_of(record), "data": data}

@@ -6,39 +6,64 @@ from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Final
 
+from organism.events.record import Record
+from organism.events.vocabulary import (
+    EVENTS,
+    RUN_ENTRIES,
+    ApprovalCancelled,
+    ApprovalExpired,
+    ApprovalRequested,
+    ApprovalResolved,
+    BudgetSettled,
+    Event,
+    MessageDead,
+    MessageDiscarded,
+    MessageFailed,
+    MessageRefused,
+    MessageReplayed,
+    MessageRetried,
+    MessageSent,
+    ModelCalled,
+    StepResolved,
+    StepStarted,
+    ThreadCompleted,
+    ThreadCreated,
+    ThreadFailed,
+    ThreadKilled,
+    ThreadPaused,
+    ThreadReopened,
+    ThreadResumed,
+)
 from organism.log.log import KEY, ColumnRow, Keys, ReadModel, Row, Shown, fold_each
-from organism.model.events import EVENT_TYPES, RUN, Event
 from organism.model.money import plain
 from organism.model.times import iso
 
 # Messages: one row each; a message never changes once it is sent.
 
 
-def message_head(event: Event) -> Row:
-    """The API's Message of a ``message_sent``, all but its payload.
+def message_head(record: Record[MessageSent]) -> Row:
+    """The API's Message, all but its payload.
 
-    Lists, single answers and pushed frames all begin with it and add ``payload``: the content of the event there.
+    Lists, single answers and pushed frames all begin with it and add ``payload``: the content of the record.
     """
-    return MESSAGES.show(_message_row(event))
+    return MESSAGES.show(_message_row(record, record.event))
 
 
-def _message_row(event: Event) -> ColumnRow:
+def _message_row(record: Record[Event], sent: MessageSent) -> ColumnRow:
     """The message's id, then the columns in their order."""
-    data = event.data
-    message: str = data["message"]
-    return message, event.position, event.thread, data["from"], data["to"], event.at, data["type"], event.cause
+    return sent.message, record.position, record.thread, sent.sender, sent.to, record.at, sent.type, record.cause
 
 
-def _fold_messages(rows: dict[str, ColumnRow], events: Sequence[Event]) -> None:
-    for event in events:
-        if event.type == "message_sent":
-            rows[event.data["message"]] = _message_row(event)
+def _fold_messages(rows: dict[str, ColumnRow], records: Sequence[Record[Event]]) -> None:
+    for record in records:
+        if isinstance(record.event, MessageSent):
+            rows[record.event.message] = _message_row(record, record.event)
 
 
 MESSAGES = ReadModel(
     name="messages",
     version=1,
-    types=("message_sent",),
+    types=(MessageSent,),
     fold=_fold_messages,
     columns={
         "position": "INTEGER",
@@ -65,51 +90,51 @@ MESSAGES = ReadModel(
 
 # Threads: status, who takes part, how many messages, what the models' calls used and cost.
 
-STATUS: Final[Mapping[str, str]] = {
-    "thread_reopened": "active",
-    "thread_completed": "completed",
-    "thread_failed": "error",
-    "thread_killed": "killed",
+STATUS: Final[Mapping[type[Event], str]] = {
+    ThreadReopened: "active",
+    ThreadCompleted: "completed",
+    ThreadFailed: "error",
+    ThreadKilled: "killed",
 }
 
 
-def apply(key: str, row: Row | None, event: Event) -> Row | None:
+def apply(key: str, row: Row | None, record: Record[Event]) -> Row | None:
     """The thread after the event."""
     rows = {key: row}
-    fold(rows, (event,))
+    fold(rows, (record,))
     return rows[key]
 
 
-def fold(rows: dict[str, Row | None], events: Sequence[Event]) -> None:
+def fold(rows: dict[str, Row | None], records: Sequence[Record[Event]]) -> None:
     """The threads after the events.
 
     Any event is activity: ``position`` is that of the thread's last one, which ``If-Match`` and an ETag compare.
     """
     row: Row | None = None
-    last: Event | None = None
-    for event in events:
-        key = event.thread
+    last: Record[Event] | None = None
+    for record in records:
+        key = record.thread
         if last is None or key != last.thread:
             if row is not None and last is not None:
                 _reach(row, last)
             row = None if key is None else rows[key]
-        last = event
+        last = record
         if row is not None:
-            _change(row, event)
-        elif key is not None and event.type == "thread_created":
-            row = rows[key] = _born(key, event)
+            _change(row, record.event)
+        elif key is not None and isinstance(record.event, ThreadCreated):
+            row = rows[key] = _born(key, record)
     if row is not None and last is not None:
         _reach(row, last)
 
 
-def _reach(row: Row, event: Event) -> None:
-    """The event is the thread's last one."""
-    row["position"] = event.position
-    row["last_activity"] = iso(event.at)
+def _reach(row: Row, record: Record[Event]) -> None:
+    """The record is the thread's last one."""
+    row["position"] = record.position
+    row["last_activity"] = iso(record.at)
 
 
-def _born(key: str, event: Event) -> Row:
-    now = iso(event.at)
+def _born(key: str, record: Record[Event]) -> Row:
+    now = iso(record.at)
     return {
         "id": key,
         "status": "active",
@@ -119,35 +144,35 @@ def _born(key: str, event: Event) -> Row:
         "created_at": now,
         "last_activity": now,
         "error": None,
-        "session_id": event.data.get("session"),
+        "session_id": None,
         "tokens": 0,
         "cost_usd": "0",
-        "position": event.position,
+        "position": record.position,
     }
 
 
 def _change(row: Row, event: Event) -> None:
-    kind, data = event.type, event.data
-    if kind == "message_sent":
+    kind = type(event)
+    if isinstance(event, MessageSent):
         row["message_count"] += 1
         participants = row["participants"]
-        if data["to"] not in participants or data["from"] not in participants:
-            participants += [name for name in dict.fromkeys((data["from"], data["to"])) if name not in participants]
+        if event.to not in participants or event.sender not in participants:
+            participants += [name for name in dict.fromkeys((event.sender, event.to)) if name not in participants]
     elif kind in STATUS:
         row["status"] = STATUS[kind]
-        row["error"] = data["reason"] if kind == "thread_failed" else None
-        row["paused"] = row["paused"] and kind != "thread_killed"
-    elif kind in {"thread_paused", "thread_resumed"}:
-        row["paused"] = kind == "thread_paused"
-    elif kind == "budget_settled":
-        row["tokens"] += data["tokens"]
-        row["cost_usd"] = plain(Decimal(row["cost_usd"]) + Decimal(data["cost_usd"]))
+        row["error"] = event.reason if isinstance(event, ThreadFailed) else None
+        row["paused"] = row["paused"] and kind is not ThreadKilled
+    elif isinstance(event, ThreadPaused | ThreadResumed):
+        row["paused"] = kind is ThreadPaused
+    elif isinstance(event, BudgetSettled):
+        row["tokens"] += event.tokens
+        row["cost_usd"] = plain(Decimal(row["cost_usd"]) + Decimal(event.cost_usd))
 
 
 THREADS = ReadModel(
     name="threads",
     version=2,
-    types=EVENT_TYPES,
+    types=frozenset(EVENTS.values()),
     fold=fold,
     columns={"status": "TEXT", "position": "INTEGER", "last_activity": "TEXT", "participants": "TEXT"},
     indexes=(("status",),),
@@ -157,36 +182,37 @@ THREADS = ReadModel(
 # Marks: for each kind of rare events and each thread the position of the last one. Who looks for such a kind in a
 # million events looks through no other threads. What nearly every thread has is no mark, so a common hop leaves none.
 
-MARKS: Final[Mapping[str, str]] = {
-    "message_retried": "message_retried",
-    "message_failed": "message_failed",
-    "message_dead": "message_dead",
-    "message_refused": "message_refused",
-    "message_replayed": "message_replayed",
-    "message_discarded": "message_discarded",
-    "approval_requested": "approval_requested",
-    "approval_resolved": "approval_resolved",
-    "approval_expired": "approval_expired",
-    "approval_cancelled": "approval_cancelled",
-    "step_started": "step_unknown",
-    "step_resolved": "step_resolved",
-    "model_called": "model_called",
-    **dict.fromkeys(sorted(RUN), "run"),
+MARKS: Final[Mapping[type[Event], str]] = {
+    MessageRetried: "message_retried",
+    MessageFailed: "message_failed",
+    MessageDead: "message_dead",
+    MessageRefused: "message_refused",
+    MessageReplayed: "message_replayed",
+    MessageDiscarded: "message_discarded",
+    ApprovalRequested: "approval_requested",
+    ApprovalResolved: "approval_resolved",
+    ApprovalExpired: "approval_expired",
+    ApprovalCancelled: "approval_cancelled",
+    StepStarted: "step_unknown",
+    StepResolved: "step_resolved",
+    ModelCalled: "model_called",
+    **dict.fromkeys(RUN_ENTRIES.values(), "run"),
 }
 """The mark of each event type that leaves one. The entries of a run are one kind, since they come together."""
 
 
-def _mark_key(event: Event) -> Sequence[str]:
+def _mark_key(record: Record[Event]) -> Sequence[str]:
     """``MARK THREAD``; a step that starts leaves a mark only if its outcome is unknown."""
-    is_common = event.type == "step_started" and "unknown" not in event.data
-    return (f"{MARKS[event.type]} {event.thread}",) if event.thread and not is_common else ()
+    event = record.event
+    is_common = isinstance(event, StepStarted) and not event.unknown
+    return (f"{MARKS[type(event)]} {record.thread}",) if record.thread and not is_common else ()
 
 
-def _mark(_key: str, _row: Row | None, event: Event) -> Row:
-    return {"mark": MARKS[event.type], "thread_id": event.thread, "position": event.position}
+def _mark(_key: str, _row: Row | None, record: Record[Event]) -> Row:
+    return {"mark": MARKS[type(record.event)], "thread_id": record.thread, "position": record.position}
 
 
-_MARK_KEYS: Final[Mapping[str, Keys]] = dict.fromkeys(MARKS, _mark_key)
+_MARK_KEYS: Final[Mapping[type[Event], Keys]] = dict.fromkeys(MARKS, _mark_key)
 
 MARKED = ReadModel(
     name="marks",
