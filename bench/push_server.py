@@ -11,8 +11,9 @@ import uvloop
 from bench import ours
 from bench.feeding import serve_orders
 from organism import bootstrap
+from organism.events.record import Content, Record, Unit
+from organism.events.vocabulary import MessageSent, ThreadCompleted, ThreadCreated
 from organism.log.log import Log
-from organism.model.events import Content, Event, Unit
 from organism.model.ids import DEFAULT_TENANT
 
 TOKEN = "bench-token-bench-token-bench-token"  # noqa: S105 - of a server that lives for this measurement
@@ -21,9 +22,9 @@ TOKEN = "bench-token-bench-token-bench-token"  # noqa: S105 - of a server that l
 def told(number: int, at: int) -> Unit:
     """A thread that is born, says a message to the outside, and ends."""
     thread = f"thr-{number:016x}"
-    sent = {"message": f"msg-{number:016x}", "from": "greeter", "to": "console", "type": "Told", "depth": 1}
-    said = Event("message_sent", {**sent, "token": f"c-{number:016x}"}, Content(thread, b'{"n":%d}' % number, b"<n/>"))
-    return Unit(thread, [Event("thread_created", {}), said, Event("thread_completed", {})], at, {})
+    sent = MessageSent(f"msg-{number:016x}", "greeter", "console", "Told", depth=1, token=f"c-{number:016x}")
+    said = Record(sent, Content(thread, b'{"n":%d}' % number, b"<n/>"))
+    return Unit(thread, [Record(ThreadCreated()), said, Record(ThreadCompleted())], at, {})
 
 
 async def main() -> None:

@@ -5,13 +5,15 @@ from __future__ import annotations
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
 
 import uvloop
 
 from bench import ours
 from bench.feeding import serve_orders
 from organism import bootstrap
-from organism.model.events import Content, Event, Unit
+from organism.events.record import Content, Record, Unit
+from organism.events.vocabulary import MessageSent, ThreadCompleted, ThreadCreated
 from organism.tenants import Tenant
 from organism.testing import Running
 
@@ -36,13 +38,12 @@ async def fill(tenant: Tenant) -> None:
         await tenant.log.commit(Unit(thread_id(thread), told(number, turn), tenant.clock.now_us(), {}))
 
 
-def told(number: int, turn: int) -> list[Event]:
+def told(number: int, turn: int) -> list[Record[Any]]:
     """A message to the outside; the first one begins the thread and the last one ends it."""
-    sent = {"message": f"msg-{number:016x}", "from": "greeter", "to": "console", "type": "Told", "depth": 1}
-    content = Content(thread_id(number // MESSAGES), JSON % number, XML % number)
-    said = Event("message_sent", {**sent, "token": f"c-{number:016x}"}, content)
-    begin = [Event("thread_created", {})] if turn == 0 else []
-    end = [Event("thread_completed", {})] if turn == MESSAGES - 1 else []
+    sent = MessageSent(f"msg-{number:016x}", "greeter", "console", "Told", depth=1, token=f"c-{number:016x}")
+    said = Record(sent, Content(thread_id(number // MESSAGES), JSON % number, XML % number))
+    begin = [Record(ThreadCreated())] if turn == 0 else []
+    end = [Record(ThreadCompleted())] if turn == MESSAGES - 1 else []
     return [*begin, said, *end]
 
 

@@ -17,7 +17,7 @@ from bench.load import Measurement, arguments
 from bench.places import LOG_FILE, log_folder
 
 COLUMNS = (
-    "SELECT first + event.key, units.thread, event.value ->> 0, event.value -> 1"
+    "SELECT first + event.key, units.thread, event.value ->> 'event', event.value"
     " FROM (SELECT first, CAST(body AS TEXT) AS text, CAST(body AS TEXT) ->> 3 AS thread FROM units) AS units,"
     " json_each(units.text, '$[7]') AS event"
 )

@@ -18,8 +18,8 @@ INSERT_ARRAY = (
 )
 
 _EVENTS = (
-    '[1,1718000000000000,"t","m",["message_handled",{"message":"m","agent":"greeter","outcome":"done"}],'
-    '["message_sent",{"message":"n","from":"greeter","to":"shouter","type":"GreetingResponse","depth":2}]]'
+    '[1,1718000000000000,"t","m",{"event":"message_handled","message":"m","agent":"greeter","outcome":"done"},'
+    '{"event":"message_sent","message":"n","from":"greeter","to":"shouter","type":"GreetingResponse","depth":2}]'
 )
 _ENVELOPE = (
     '<message xmlns="https://example.org/envelope"><meta><from>greeter</from><to>shouter</to><thread>t</thread></meta>'

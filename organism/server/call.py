@@ -11,8 +11,8 @@ from typing import Any, Final
 
 from organism.bootstrap import Organism
 from organism.errors import InvalidField, NotFound, UnsupportedMediaType
+from organism.events.record import Actor
 from organism.model.commands import Command, Done, Idempotency, Injected
-from organism.model.events import Actor
 from organism.model.principal import Principal
 from organism.model.redact import Redactor
 from organism.server.auth import Authenticator, Tokens

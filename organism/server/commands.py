@@ -10,6 +10,7 @@ import orjson
 from pydantic import Field, Strict
 
 from organism.errors import BadPosition, Fault, InvalidField, InvalidRequest, MissingField
+from organism.events.record import Actor
 from organism.model.commands import (
     Command,
     Idempotency,
@@ -21,7 +22,6 @@ from organism.model.commands import (
     ResumeAgent,
     ResumeThread,
 )
-from organism.model.events import Actor
 from organism.server import rights
 from organism.server.auth import TICKET
 from organism.server.bodies import Faults, Name, Names, NoBody, Position, body, parsed, refuse_unknown

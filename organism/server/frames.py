@@ -1,4 +1,4 @@
-"""Events → frames → bytes. Pure: the same events give the same frames, live or read again years later.
+"""Records → frames → bytes. Pure: the same records give the same frames, live or read again years later.
 
 An event makes at most one frame with a position; text that is not in the log yet makes one without.
 """
@@ -13,9 +13,41 @@ from typing import Any, Final, NamedTuple
 
 import orjson
 
+from organism.events.record import Record
+from organism.events.vocabulary import (
+    EVENTS,
+    RUN_ENTRIES,
+    ApprovalCancelled,
+    ApprovalExpired,
+    ApprovalRequested,
+    ApprovalResolved,
+    Event,
+    MessageDead,
+    MessageDiscarded,
+    MessageFailed,
+    MessageRefused,
+    MessageReplayed,
+    MessageRetried,
+    MessageSent,
+    ModelCalled,
+    OrganismPaused,
+    OrganismReloaded,
+    OrganismResumed,
+    OrganismStarted,
+    OrganismStopped,
+    RunEvent,
+    StepResolved,
+    StepStarted,
+    ThreadCompleted,
+    ThreadCreated,
+    ThreadFailed,
+    ThreadKilled,
+    ThreadPaused,
+    ThreadReopened,
+    ThreadResumed,
+)
 from organism.log.log import EventFilter, Row
 from organism.log.pages import ERASED, with_payload
-from organism.model.events import RUN, THREAD, Event
 from organism.model.times import iso
 from organism.projections import approvals, dead_letters, threads
 from organism.projections.run import data_of, kind_of
@@ -153,19 +185,19 @@ FRAME_BYTES: Final = 400
 """What a chunk and a frame take in memory besides their bytes."""
 
 
-# -- events → frames
+# -- records → frames
 
 
 class Context(NamedTuple):
-    """What a frame may show besides its event: the thread after it, the event after it, whether all is paused."""
+    """What a frame may show besides its event: the thread after it, the record after it, whether all is paused."""
 
     thread: Row | None
-    following: Event | None
+    following: Record[Event] | None
     is_paused: bool
 
 
-Make = Callable[[Event, Context], Mapping[str, Any] | None]
-"""Makes a frame's fields of an event; None if it shows nothing."""
+Make = Callable[[Record[Any], Context], Mapping[str, Any] | None]
+"""Makes a frame's fields of a record; None if it shows nothing."""
 
 
 class Folded:
@@ -176,48 +208,51 @@ class Folded:
         self.is_paused: bool | None = None
         self.threads: OrderedDict[str, Row] = OrderedDict()
 
-    def unknown(self, events: Sequence[Event]) -> list[str]:
-        """The threads of which ``events`` make frames, and whose rows must be put into ``threads`` first."""
+    def unknown(self, records: Sequence[Record[Event]]) -> list[str]:
+        """The threads of which ``records`` make frames, and whose rows must be put into ``threads`` first."""
         first: dict[str, Event] = {}
-        for event in events:
-            if event.type in THREAD and event.thread is not None and event.thread not in self.threads:
-                first.setdefault(event.thread, event)
-        return [thread for thread, event in first.items() if event.type != "thread_created"]
+        for record in records:
+            if type(record.event) in THREAD and record.thread is not None and record.thread not in self.threads:
+                first.setdefault(record.thread, record.event)
+        return [thread for thread, event in first.items() if not isinstance(event, ThreadCreated)]
 
-    def frames(self, events: Sequence[Event]) -> list[Frame]:
-        """The frames of the next events, whose threads are known; ``types_of`` says which may be missing."""
+    def frames(self, records: Sequence[Record[Event]]) -> list[Frame]:
+        """The frames of the next records, whose threads are known; ``types_of`` says which may be missing."""
         made: list[Frame] = []
-        for at, event in enumerate(events, 1):
-            row = self._fold(event) if event.type in FOLDED else None
-            if event.type == "message_sent":
-                made.append(_message(event))
-            elif event.type in MAKERS:
-                name, make = MAKERS[event.type]
-                following = events[at] if at < len(events) else None
-                fields = make(event, Context(row, following, bool(self.is_paused)))
+        for at, record in enumerate(records, 1):
+            kind = type(record.event)
+            row = self._fold(record) if kind in FOLDED else None
+            if kind is MessageSent:
+                made.append(_message(record))
+            elif kind in MAKERS:
+                name, make = MAKERS[kind]
+                following = records[at] if at < len(records) else None
+                fields = make(record, Context(row, following, bool(self.is_paused)))
                 if fields is not None:
-                    said = {"position": event.position, **fields}
-                    made.append(make_frame(name, said, event.thread, *_named(fields, row)))
-        self.position = events[-1].position if events else self.position
+                    said = {"position": record.position, **fields}
+                    made.append(make_frame(name, said, record.thread, *_named(fields, row)))
+        self.position = records[-1].position if records else self.position
         while len(self.threads) > MAX_THREADS:
             self.threads.popitem(last=False)
         return made
 
-    def _fold(self, event: Event) -> Row | None:
-        self.is_paused = PAUSES.get(event.type, self.is_paused)
-        thread = event.thread
+    def _fold(self, record: Record[Event]) -> Row | None:
+        self.is_paused = PAUSES.get(type(record.event), self.is_paused)
+        thread = record.thread
         if thread is None:
             return None
-        row = threads.apply(thread, self.threads.get(thread), event)
+        row = threads.apply(thread, self.threads.get(thread), record)
         if row is not None:
             self.threads[thread] = row
             self.threads.move_to_end(thread)
         return row
 
 
-PAUSES: Final[Mapping[str, bool]] = {"organism_paused": True, "organism_resumed": False}
+PAUSES: Final[Mapping[type[Event], bool]] = {OrganismPaused: True, OrganismResumed: False}
 
-FOLDED: Final = THREAD | {"message_sent", *PAUSES}
+_UPDATES: Final = (ThreadReopened, ThreadCompleted, ThreadFailed, ThreadKilled, ThreadPaused, ThreadResumed)
+THREAD: Final[frozenset[type[Event]]] = frozenset({ThreadCreated, *_UPDATES})
+FOLDED: Final[frozenset[type[Event]]] = THREAD | {MessageSent, *PAUSES}
 """The events that change what a frame says of a thread; any other only moves its position, which no frame shows."""
 
 
@@ -234,96 +269,107 @@ def public(row: Row) -> Row:
     return {name: value for name, value in row.items() if not name.startswith("_")}
 
 
-def _message(event: Event) -> Frame:
+def _message(record: Record[Any]) -> Frame:
     """The frame of a message: the most frequent one, so it has a path of its own."""
-    content = event.content
+    event: MessageSent = record.event
+    content = record.content
     payload = None if content is None or content.erased else content.json
-    message = with_payload(orjson.dumps(threads.message_head(event)), payload)
-    wire = websocket_frame(b'{"event":"message","position":%d,"message":%b}' % (event.position, message))
-    return Frame(event.position, "message", event.thread, frozenset((event.data["from"], event.data["to"])), wire)
+    message = with_payload(orjson.dumps(threads.message_head(record)), payload)
+    wire = websocket_frame(b'{"event":"message","position":%d,"message":%b}' % (record.position, message))
+    return Frame(record.position, "message", record.thread, frozenset((event.sender, event.to)), wire)
 
 
-def _thread_created(event: Event, context: Context) -> Mapping[str, Any] | None:
+def _thread_created(record: Record[ThreadCreated], context: Context) -> Mapping[str, Any] | None:
     """The thread's first message is in the same unit: it says who takes part."""
     if context.thread is None:
         return None
     thread = public(context.thread)
     first = context.following
-    if first is not None and first.type == "message_sent" and first.thread == event.thread:
-        thread["participants"] = [first.data["from"], first.data["to"]]
+    if first is not None and isinstance(first.event, MessageSent) and first.thread == record.thread:
+        thread["participants"] = [first.event.sender, first.event.to]
     return {"thread": thread}
 
 
-def _thread_updated(event: Event, context: Context) -> Mapping[str, Any] | None:
+def _thread_updated(record: Record[Event], context: Context) -> Mapping[str, Any] | None:
     shown = ("status", "message_count", "paused", "error", "last_activity")
     row = context.thread
-    return None if row is None else {"thread_id": event.thread, **{name: row[name] for name in shown}}
+    return None if row is None else {"thread_id": record.thread, **{name: row[name] for name in shown}}
 
 
-def _error(event: Event, _context: Context) -> Mapping[str, Any]:
-    data = event.data
+def _error(record: Record[MessageRetried | MessageFailed], _context: Context) -> Mapping[str, Any]:
+    event = record.event
     return {
-        "thread_id": event.thread,
-        "agent": data["agent"],
-        "error": data["error"],
-        "timestamp": iso(event.at),
-        "message_id": data["message"],
-        "attempt": data["attempt"],
-        "next_at": iso(data["next_at"]) if "next_at" in data else None,
+        "thread_id": record.thread,
+        "agent": event.agent,
+        "error": event.error,
+        "timestamp": iso(record.at),
+        "message_id": event.message,
+        "attempt": event.attempt,
+        "next_at": iso(event.next_at) if isinstance(event, MessageRetried) else None,
     }
 
 
-def _dead_letter(event: Event, _context: Context) -> Mapping[str, Any] | None:
-    row = dead_letters.apply("", None, event)
+def _dead_letter(record: Record[MessageDead | MessageRefused], _context: Context) -> Mapping[str, Any] | None:
+    row = dead_letters.apply("", None, record)
     if row is None:
         return None
-    return {"thread_id": event.thread, "agent": row["agent"], "status": "open", "dead_letter": public(row)}
+    return {"thread_id": record.thread, "agent": row["agent"], "status": "open", "dead_letter": public(row)}
 
 
-def _dead_letter_closed(event: Event, _context: Context) -> Mapping[str, Any]:
-    replayed = event.type == "message_replayed"
-    closed = {"id": event.data["dead"] if replayed else event.data["message"]}
-    return {"thread_id": event.thread, "status": "replayed" if replayed else "discarded", "dead_letter": closed}
+def _replayed(record: Record[MessageReplayed], _context: Context) -> Mapping[str, Any]:
+    return {"thread_id": record.thread, "status": "replayed", "dead_letter": {"id": record.event.dead}}
 
 
-def _approval(event: Event, _context: Context) -> Mapping[str, Any] | None:
-    row = approvals.apply("", None, event)
+def _discarded(record: Record[MessageDiscarded], _context: Context) -> Mapping[str, Any]:
+    return {"thread_id": record.thread, "status": "discarded", "dead_letter": {"id": record.event.message}}
+
+
+def _approval(record: Record[ApprovalRequested], _context: Context) -> Mapping[str, Any] | None:
+    row = approvals.apply("", None, record)
     if row is None:
         return None
-    content = event.content
+    content = record.content
     preview = ERASED if content is None or content.erased else content.json
     shown = splice(orjson.dumps(public(row)), {"preview": preview})
-    return {"thread_id": event.thread, "agent": row["agent"], "approval": shown}
+    return {"thread_id": record.thread, "agent": row["agent"], "approval": shown}
 
 
-def _approval_closed(event: Event, _context: Context) -> Mapping[str, Any]:
-    closed = approvals.apply("", {"status": "pending"}, event)
-    return {
-        "thread_id": event.thread,
-        "approval": {"id": event.data["approval"], "status": closed and closed["status"]},
-    }
+def _approval_closed(
+    record: Record[ApprovalResolved | ApprovalExpired | ApprovalCancelled], _context: Context
+) -> Mapping[str, Any]:
+    closed = approvals.apply("", {"status": "pending"}, record)
+    shown = {"id": record.event.approval, "status": closed and closed["status"]}
+    return {"thread_id": record.thread, "approval": shown}
 
 
-def _effect(event: Event, _context: Context) -> Mapping[str, Any] | None:
-    """A step that was found begun and not ended, or what a person said of it."""
-    if event.type == "step_started" and "unknown" not in event.data:
-        return None
-    message, step, agent = (event.data[name] for name in ("message", "step", "agent"))
-    status = event.data.get("outcome", "open")
+def _in_doubt(record: Record[StepStarted], _context: Context) -> Mapping[str, Any] | None:
+    """A step that was found begun and not ended."""
+    return _question(record, "open") if record.event.unknown else None
+
+
+def _resolved(record: Record[StepResolved], _context: Context) -> Mapping[str, Any]:
+    """What a person said of it."""
+    return _question(record, record.event.outcome)
+
+
+def _question(record: Record[StepStarted] | Record[StepResolved], status: str) -> Mapping[str, Any]:
+    message, step = record.event.message, record.event.step
     question = {"id": f"{message}:{step}", "message_id": message, "step": step, "status": status}
-    return {"thread_id": event.thread, "agent": agent, "indeterminate": question}
+    return {"thread_id": record.thread, "agent": record.event.agent, "indeterminate": question}
 
 
-def _organism_state(event: Event, context: Context) -> Mapping[str, Any]:
-    if event.type == "organism_stopped":
-        return {"status": "stopping"}
+def _organism_state(_record: Record[Event], context: Context) -> Mapping[str, Any]:
     return {"status": "paused" if context.is_paused else "running"}
 
 
-def _run(event: Event, _context: Context) -> Mapping[str, Any]:
-    data = event.data
-    shown = {"message_id": data["message"], "agent": data["agent"], "type": kind_of(event), "data": data_of(event)}
-    return {"thread_id": event.thread or "", **shown}
+def _organism_stopped(_record: Record[OrganismStopped], _context: Context) -> Mapping[str, Any]:
+    return {"status": "stopping"}
+
+
+def _run(record: Record[RunEvent], _context: Context) -> Mapping[str, Any]:
+    event = record.event
+    shown = {"message_id": event.message, "agent": event.agent, "type": kind_of(record), "data": data_of(record)}
+    return {"thread_id": record.thread or "", **shown}
 
 
 def frame_of(delta: Delta) -> Frame:
@@ -332,68 +378,70 @@ def frame_of(delta: Delta) -> Frame:
     return make_frame("run", shown, delta.thread, delta.agent)
 
 
-def _reload(event: Event, _context: Context) -> Mapping[str, Any]:
-    return {name: event.data[name] for name in ("added", "removed", "updated")}
+def _reload(record: Record[OrganismReloaded], _context: Context) -> Mapping[str, Any]:
+    event = record.event
+    return {"added": event.added, "removed": event.removed, "updated": event.updated}
 
 
-def _usage(event: Event, _context: Context) -> Mapping[str, Any]:
+def _usage(record: Record[ModelCalled], _context: Context) -> Mapping[str, Any]:
     """A call of a model is over; ``error`` says why it gave no answer."""
-    data = event.data
-    shown = ("step", "model", "input_tokens", "output_tokens", "cost_usd", "cost_source", "attempts")
-    error = data.get("error")
+    event = record.event
     return {
-        "thread_id": event.thread,
-        "agent": data["agent"],
-        "message_id": data["message"],
-        **{name: data[name] for name in shown},
-        "served_by": data["provider"],
-        "error": None if error is None else error["code"],
+        "thread_id": record.thread,
+        "agent": event.agent,
+        "message_id": event.message,
+        "step": event.step,
+        "model": event.model,
+        "input_tokens": event.input_tokens,
+        "output_tokens": event.output_tokens,
+        "cost_usd": event.cost_usd,
+        "cost_source": event.cost_source,
+        "attempts": event.attempts,
+        "served_by": event.provider,
+        "error": None if event.error is None else event.error.code,
     }
 
 
-_STATES: Final = ("reopened", "completed", "failed", "killed", "paused", "resumed")
-MAKERS: Final[Mapping[str, tuple[str, Make]]] = {
-    "thread_created": ("thread_created", _thread_created),
-    **{f"thread_{state}": ("thread_updated", _thread_updated) for state in _STATES},
-    "message_retried": ("error", _error),
-    "message_failed": ("error", _error),
-    "message_dead": ("dead_letter", _dead_letter),
-    "message_refused": ("dead_letter", _dead_letter),
-    "message_replayed": ("dead_letter", _dead_letter_closed),
-    "message_discarded": ("dead_letter", _dead_letter_closed),
-    "approval_requested": ("approval", _approval),
-    "approval_resolved": ("approval", _approval_closed),
-    "approval_expired": ("approval", _approval_closed),
-    "approval_cancelled": ("approval", _approval_closed),
-    "step_started": ("indeterminate", _effect),
-    "step_resolved": ("indeterminate", _effect),
-    **{
-        f"organism_{state}": ("organism_state", _organism_state)
-        for state in ("started", "stopped", "paused", "resumed")
-    },
-    "organism_reloaded": ("reload", _reload),
-    "model_called": ("usage", _usage),
-    **dict.fromkeys(sorted(RUN), ("run", _run)),
+MAKERS: Final[Mapping[type[Event], tuple[str, Make]]] = {
+    ThreadCreated: ("thread_created", _thread_created),
+    **dict.fromkeys(_UPDATES, ("thread_updated", _thread_updated)),
+    MessageRetried: ("error", _error),
+    MessageFailed: ("error", _error),
+    MessageDead: ("dead_letter", _dead_letter),
+    MessageRefused: ("dead_letter", _dead_letter),
+    MessageReplayed: ("dead_letter", _replayed),
+    MessageDiscarded: ("dead_letter", _discarded),
+    ApprovalRequested: ("approval", _approval),
+    ApprovalResolved: ("approval", _approval_closed),
+    ApprovalExpired: ("approval", _approval_closed),
+    ApprovalCancelled: ("approval", _approval_closed),
+    StepStarted: ("indeterminate", _in_doubt),
+    StepResolved: ("indeterminate", _resolved),
+    **dict.fromkeys((OrganismStarted, OrganismPaused, OrganismResumed), ("organism_state", _organism_state)),
+    OrganismStopped: ("organism_state", _organism_stopped),
+    OrganismReloaded: ("reload", _reload),
+    ModelCalled: ("usage", _usage),
+    **dict.fromkeys(RUN_ENTRIES.values(), ("run", _run)),
 }
-"""Which events make a frame of which name, and how. ``message_sent`` makes a ``message`` (see ``Folded.frames``)."""
+"""Which events make a frame of which name, and how. ``MessageSent`` makes a ``message`` (see ``Folded.frames``)."""
 
 FRAMES: Final = frozenset({"agent_state", "message", *(name for name, _ in MAKERS.values())})
 """The names that a filter's ``events`` may list."""
 
-NAMELESS: Final = frozenset(
-    {"message_replayed", "message_discarded", "approval_resolved", "approval_expired", "approval_cancelled"}
+NAMELESS: Final[frozenset[type[Event]]] = frozenset(
+    {MessageReplayed, MessageDiscarded, ApprovalResolved, ApprovalExpired, ApprovalCancelled}
 )
 """The events of threads whose frames name no agent: a filter by agents lets each of them through."""
 
 
-def types_of(wanted: frozenset[str] | None) -> tuple[str, ...]:
-    """The types of all events that make frames of these names, or change what such a frame says; None: of all."""
+def types_of(wanted: frozenset[str] | None) -> tuple[type[Event], ...]:
+    """All events that make frames of these names, or change what such a frame says; None: of all."""
     names = FRAMES if wanted is None else wanted
     types = {kind for kind, (name, _) in MAKERS.items() if name in names}
     if "message" in names:
-        types.add("message_sent")
+        types.add(MessageSent)
     if names & {"thread_created", "thread_updated"}:
         types |= FOLDED
     if "organism_state" in names:
         types |= PAUSES.keys()
-    return tuple(sorted(types))
+    return tuple(kind for kind in EVENTS.values() if kind in types)

@@ -12,11 +12,12 @@ from prometheus_client import CollectorRegistry, ProcessCollector
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.exposition import choose_encoder
 
+from organism.events.vocabulary import MessageDead, MessageDropped, MessageHandled, MessageRefused, MessageRetried
 from organism.log.log import EventFilter, History, Log, Query, Where
 from organism.projections.spend import TOTAL
 from organism.tenants import Tenant
 
-OUTCOMES: Final = ("message_handled", "message_retried", "message_dropped", "message_dead", "message_refused")
+OUTCOMES: Final = (MessageHandled, MessageRetried, MessageDropped, MessageDead, MessageRefused)
 OPEN: Final[Mapping[str, Query]] = {
     "dead_letters": Query(limit=0),
     "approvals": Query((Where("status", "=", "pending"),), limit=0),
@@ -84,9 +85,10 @@ class _Families:
 
 async def _count(log: Log, counts: Counter[str]) -> None:
     """Count along the log until it closes."""
-    async for events in log.follow(log.head, EventFilter(types=OUTCOMES)):
-        for event in events:
-            counts[event.data.get("outcome") or event.type.removeprefix("message_")] += 1
+    async for records in log.follow(log.head, EventFilter(types=OUTCOMES)):
+        for record in records:
+            event = record.event
+            counts[event.outcome if isinstance(event, MessageHandled) else record.type.removeprefix("message_")] += 1
 
 
 async def _gauges(tenants: Iterable[Tenant]) -> list[Metric]:

@@ -12,8 +12,23 @@ from typing import Final
 
 import orjson
 
+from organism.events.record import ORGANISM_STREAM, Record
+from organism.events.vocabulary import (
+    Event,
+    OrganismPaused,
+    OrganismReloaded,
+    OrganismResumed,
+    OrganismStarted,
+    OrganismStopped,
+    ThreadCompleted,
+    ThreadCreated,
+    ThreadFailed,
+    ThreadKilled,
+    ThreadPaused,
+    ThreadReopened,
+    ThreadResumed,
+)
 from organism.log.log import SPAN_EVENTS, EventFilter, Log, Query, Row, Where, span_of
-from organism.model.events import ORGANISM, ORGANISM_STREAM, Event
 from organism.projections import threads
 from organism.projections.threads import MARKS
 from organism.server.frames import FOLDED, NAMELESS, PAUSES, WITH_CONTENT, Chunk, Filter, Folded, types_of
@@ -23,7 +38,7 @@ STEP_SPANS: Final = 8
 STEP_EVENTS: Final = STEP_SPANS * SPAN_EVENTS
 
 
-async def stretch(log: Log, types: Sequence[str], after: int, until: int) -> tuple[int, int]:
+async def stretch(log: Log, types: Sequence[type[Event]], after: int, until: int) -> tuple[int, int]:
     """The next positions that may be of these types: low < position ≤ high. There are none if low is ``until``."""
     spans = await log.type_spans(types, span_of(after + 1), span_of(until), STEP_SPANS)
     if not spans:
@@ -32,13 +47,13 @@ async def stretch(log: Log, types: Sequence[str], after: int, until: int) -> tup
     return max(after, spans[0] * SPAN_EVENTS), min(until, (spans[0] + in_a_row) * SPAN_EVENTS)
 
 
-async def read_events(log: Log, after: int, until: int, wanted: EventFilter, limit: int) -> list[Event]:
-    """Events with after < position ≤ until, in order, as ``Log.read`` gives them; what holds none is not read."""
+async def read_records(log: Log, after: int, until: int, wanted: EventFilter, limit: int) -> list[Record[Event]]:
+    """Records with after < position ≤ until, in order, as ``Log.read`` gives them; what holds none is not read."""
     if not wanted.types or until - after <= STEP_EVENTS:
         return await log.read(after, until, wanted, limit)
     if wanted.threads:  # whose own events lie in an index; what is left out is what comes before the first of the types
         return await log.read((await stretch(log, wanted.types, after, until))[0], until, wanted, limit)
-    found: list[Event] = []
+    found: list[Record[Event]] = []
     while after < until and len(found) < limit:
         low, after = await stretch(log, wanted.types, after, until)
         if low < after:
@@ -82,9 +97,9 @@ class Past:
         after = self.position
         if after >= self._plan.until:
             await self._plan_on(after)
-        events, reached = await self._page(self._plan, after)
-        await load_threads(self._log, self._folded, events)
-        chunk = Chunk(after, reached, self._folded.frames(events))
+        records, reached = await self._page(self._plan, after)
+        await load_threads(self._log, self._folded, records)
+        chunk = Chunk(after, reached, self._folded.frames(records))
         self._folded.position = reached
         if chunk.size_bytes > 2 * PAGE_BYTES:
             self._events = max(LEAST_PAGE, self._events // 2)
@@ -99,17 +114,17 @@ class Past:
             folded = Folded(after)
             folded.is_paused, self._folded = self._folded.is_paused, folded
 
-    async def _page(self, plan: Plan, after: int) -> tuple[list[Event], int]:
+    async def _page(self, plan: Plan, after: int) -> tuple[list[Record[Event]], int]:
         if plan.asked is None:
             return [], plan.until
         until = plan.until if plan.asked.threads else min(plan.until, after + STEP_EVENTS)
-        events = await self._log.read(after, until, plan.asked, self._events)
-        reached = events[-1].position if len(events) == self._events else until
-        if events and events[-1].type == "thread_created":  # its frame speaks of the message that follows it
-            born = events[-1].position
-            events += await self._log.read(born, born + 1, WITH_CONTENT)
-            reached = max(reached, events[-1].position)
-        return events, reached
+        records = await self._log.read(after, until, plan.asked, self._events)
+        reached = records[-1].position if len(records) == self._events else until
+        if records and isinstance(records[-1].event, ThreadCreated):  # its frame speaks of the message that follows it
+            born = records[-1].position
+            records += await self._log.read(born, born + 1, WITH_CONTENT)
+            reached = max(reached, records[-1].position)
+        return records, reached
 
 
 async def planned(log: Log, wanted: Filter, after: int) -> Plan:
@@ -132,14 +147,20 @@ async def planned(log: Log, wanted: Filter, after: int) -> Plan:
     return Plan(replace(asked, threads=(*threads, ORGANISM_STREAM)), head, is_choice)
 
 
-async def _chosen(log: Log, agents: frozenset[str] | None, types: frozenset[str], after: int) -> frozenset[str] | None:
+OF_ORGANISM: Final = frozenset({OrganismStarted, OrganismStopped, OrganismPaused, OrganismResumed, OrganismReloaded})
+"""The events of the organism's own stream that make frames: it is read in any case."""
+
+
+async def _chosen(
+    log: Log, agents: frozenset[str] | None, types: frozenset[type[Event]], after: int
+) -> frozenset[str] | None:
     """The threads with something after the position that may pass; None: too many to name, or unknown."""
     moved = Where("position", ">", after)
 
-    def marked(kinds: frozenset[str]) -> tuple[str, tuple[Where, ...], str]:
+    def marked(kinds: frozenset[type[Event]]) -> tuple[str, tuple[Where, ...], str]:
         return "marks", (Where("mark", "in", sorted({MARKS[kind] for kind in kinds})), moved), "thread_id"
 
-    rare, ways = types - ORGANISM, []
+    rare, ways = types - OF_ORGANISM, []
     if rare <= MARKS.keys():
         ways.append([marked(rare)])
     if agents is not None and len(agents) <= MANY_AGENTS:
@@ -161,22 +182,22 @@ async def _named(log: Log, model: str, where: tuple[Where, ...], field: str) -> 
 # -- a thread as it stood
 
 
-STATUS: Final = ("thread_created", "thread_reopened", "thread_completed", "thread_failed", "thread_killed")
-PAUSING: Final = ("thread_paused", "thread_resumed", "thread_killed")
-HISTORY: Final = tuple(sorted(FOLDED))
+STATUS: Final = (ThreadCreated, ThreadReopened, ThreadCompleted, ThreadFailed, ThreadKilled)
+PAUSING: Final = (ThreadPaused, ThreadResumed, ThreadKilled)
+HISTORY: Final = tuple(FOLDED)
 SHORT_EVENTS: Final = 64
 """A history of fewer events is read: that takes one look, where a long one takes five."""
 
 
-async def load_threads(log: Log, folded: Folded, events: Sequence[Event]) -> None:
-    """Load what ``folded`` must know before it can make the frames of ``events``."""
-    for thread in folded.unknown(events):
+async def load_threads(log: Log, folded: Folded, records: Sequence[Record[Event]]) -> None:
+    """Load what ``folded`` must know before it can make the frames of ``records``."""
+    for thread in folded.unknown(records):
         row = await thread_at(log, thread, folded.position)
         if row is not None:
             folded.threads[thread] = row
-    if folded.is_paused is None and any(event.type == "organism_started" for event in events):
+    if folded.is_paused is None and any(isinstance(record.event, OrganismStarted) for record in records):
         paused = await _last(log, ORGANISM_STREAM, tuple(PAUSES), folded.position)
-        folded.is_paused = paused is not None and PAUSES[paused.type]
+        folded.is_paused = paused is not None and PAUSES[type(paused.event)]
 
 
 async def thread_at(log: Log, thread: str, position: int) -> Row | None:
@@ -185,8 +206,8 @@ async def thread_at(log: Log, thread: str, position: int) -> Row | None:
     if len(history) == SHORT_EVENTS:
         return await _long_thread_at(log, thread, position)
     row: Row | None = None
-    for event in history:
-        row = threads.apply(thread, row, event)
+    for record in history:
+        row = threads.apply(thread, row, record)
     return row
 
 
@@ -204,7 +225,7 @@ async def _long_thread_at(log: Log, thread: str, position: int) -> Row | None:
     return row
 
 
-async def _last(log: Log, stream: str, types: tuple[str, ...], position: int) -> Event | None:
+async def _last(log: Log, stream: str, types: tuple[type[Event], ...], position: int) -> Record[Event] | None:
     found = await log.read(0, position, EventFilter((stream,), types), 1, reverse=True)
     return found[0] if found else None
 

@@ -27,8 +27,8 @@ from organism.errors import (
     OrganismError,
     RateLimitExceeded,
 )
+from organism.events.record import Actor
 from organism.model.commands import Injected
-from organism.model.events import Actor
 from organism.model.principal import Principal
 from organism.model.redact import Redactor
 from organism.server import headers as fixed

@@ -14,8 +14,9 @@ from typing import Any, Final, Protocol
 
 import structlog
 
+from organism.events.record import Record
+from organism.events.vocabulary import Event, RunEvent
 from organism.log.log import Log
-from organism.model.events import RUN, Event
 from organism.projections.organism import KEYS as AGENT_KEYS
 from organism.pump.feed import Delta, Feed, Live
 from organism.server.frames import WITH_CONTENT, Chunk, Filter, Folded, Frame, as_array, frame_of, make_frame, singly
@@ -97,11 +98,11 @@ class Tail:
 
     async def _follow(self) -> None:
         folded = Folded(self.position)
-        async for events in self.log.follow(self.position, WITH_CONTENT):
-            await load_threads(self.log, folded, events)
-            self._offer(Chunk(self.position, events[-1].position, folded.frames(events)))
-            self._offer_waiting_text(events)
-            if any(event.type in AGENT_KEYS for event in events):
+        async for records in self.log.follow(self.position, WITH_CONTENT):
+            await load_threads(self.log, folded, records)
+            self._offer(Chunk(self.position, records[-1].position, folded.frames(records)))
+            self._offer_waiting_text(records)
+            if any(type(record.event) in AGENT_KEYS for record in records):
                 self.states.is_due.set()
 
     def _offer(self, chunk: Chunk) -> None:
@@ -119,11 +120,11 @@ class Tail:
         if new is not None:
             self._offer_now((frame_of(new),))
 
-    def _offer_waiting_text(self, events: Sequence[Event]) -> None:
+    def _offer_waiting_text(self, records: Sequence[Record[Event]]) -> None:
         """Offer text that was heard ahead of these events and waited for them."""
         if self._live:
-            for event in events:
-                for delta in self._live.read(event) if event.type in RUN else ():
+            for record in records:
+                for delta in self._live.read(record) if isinstance(record.event, RunEvent) else ():
                     self._offer_now((frame_of(delta),))
         self._live.position = self.position
 

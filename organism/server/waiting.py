@@ -15,9 +15,10 @@ from typing import Any, Final, NamedTuple
 from msgspec.structs import replace
 
 from organism.errors import BudgetExhausted
+from organism.events.record import Record
+from organism.events.vocabulary import RUN_ENTRIES, MessageSent
 from organism.log.log import EventFilter, Log
 from organism.model.commands import Inject, Injected
-from organism.model.events import RUN
 from organism.model.ids import CONSOLE
 from organism.projections.run import entry_of
 from organism.pump.replies import ENDS, ReplyCollector
@@ -79,25 +80,24 @@ async def _end_in_log(log: Log, sent: Injected) -> int:
 
 
 async def _replies_in_log(log: Log, sent: Injected, until: int) -> list[bytes]:
-    wanted = EventFilter((sent.thread_id,), ("message_sent",))
+    wanted = EventFilter((sent.thread_id,), (MessageSent,))
     found: list[str] = []
     position = sent.position
-    while events := await log.read(position, until, wanted, _PAGE_EVENTS):
-        found += [
-            event.data["message"]
-            for event in events
-            if event.data["to"] == CONSOLE and event.correlation == sent.message_id
-        ]
-        position = events[-1].position
+    while records := await log.read(position, until, wanted, _PAGE_EVENTS):
+        for record in records:
+            event = record.event
+            if isinstance(event, MessageSent) and event.to == CONSOLE and record.correlation == sent.message_id:
+                found.append(event.message)
+        position = records[-1].position
     rows = [await log.row("messages", message) for message in found]
     return [row for row in rows if row is not None]
 
 
 async def hold_budget(log: Log, sent: Injected, until: int) -> None:
     """Raise ``BudgetExhausted`` if a budget kept the turn of what was injected from calling a model at all."""
-    wanted = EventFilter((sent.thread_id,), tuple(sorted(RUN)), content=True)
-    events = await log.read(sent.position, until, wanted, _PAGE_EVENTS)
-    entries = [entry_of(event) for event in events if event.data["message"] == sent.message_id]
+    wanted = EventFilter((sent.thread_id,), tuple(RUN_ENTRIES.values()), content=True)
+    records: list[Record[Any]] = await log.read(sent.position, until, wanted, _PAGE_EVENTS)
+    entries = [entry_of(record) for record in records if record.event.message == sent.message_id]
     if isinstance(error := refusal(entries), BudgetExhausted) and not any(e["type"] == "usage" for e in entries):
         raise error
 

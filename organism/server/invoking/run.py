@@ -14,15 +14,30 @@ import orjson
 from msgspec import field
 
 from organism.errors import HandlingFailed, OrganismError, ThreadKilled
+from organism.events.entity import Entity
+from organism.events.record import Record
+from organism.events.vocabulary import (
+    RUN_ENTRIES,
+    Event,
+    MessageDead,
+    MessageDropped,
+    MessageHandled,
+    MessageSent,
+    RunDone,
+    RunEvent,
+    RunMessageDelta,
+    RunThoughtDelta,
+    ThreadCompleted,
+)
+from organism.events.vocabulary import ThreadKilled as KilledThread
 from organism.log.log import EventFilter, Log
 from organism.model.agent import Answer
 from organism.model.commands import Injected
-from organism.events.entity import Entity
-from organism.model.events import RUN, Event
 from organism.model.ids import CONSOLE
 from organism.model.run import RunEntry
 from organism.projections.run import entry_of
 from organism.pump.feed import Delta, Live
+from organism.pump.replies import ENDS
 from organism.server import problems
 from organism.server.call import until_left
 from organism.server.connections import Receive, Send
@@ -30,9 +45,8 @@ from organism.server.invoking.request import EVENTS
 from organism.server.stream import HEARTBEAT_SECONDS
 from organism.tenants import Tenant
 
-_THREAD_ENDS: Final = ("thread_completed", "thread_failed", "thread_killed")
-_OUTCOMES: Final = {"message_handled": "", "message_dropped": "killed", "message_dead": "dead"}
-"""How a handling ends; one that was handled says it itself."""
+_SHOWN: Final[tuple[type[Event], ...]] = (*RUN_ENTRIES.values(), MessageHandled, MessageDropped, MessageDead)
+"""What is read of a handling: its run, and its end."""
 _KILLED: Final = "The thread was killed."
 MOST_HEARD: Final = 1000
 """Pieces of text that may wait for a slow client; what comes beyond reaches it from the log, gathered."""
@@ -95,30 +109,34 @@ class _RunFollower:
                 self._entries.put_nowait(piece.entry)
 
     async def _read(self) -> None:
-        wanted = EventFilter((self._sent.thread_id,), (*sorted(RUN), *_OUTCOMES), content=True)
-        async for events in self._tenant.log.follow(self._sent.position, wanted):
-            for event in events:
-                if event.data["message"] != self._sent.message_id:
-                    continue
-                self._take(event)
+        wanted = EventFilter((self._sent.thread_id,), _SHOWN, content=True)
+        async for records in self._tenant.log.follow(self._sent.position, wanted):
+            for record in records:
+                self._take(record)
                 if self._is_over:
                     return
             if self._entries.qsize() > MOST_HEARD:
                 await self._entries.join()
 
-    def _take(self, event: Event) -> None:
+    def _take(self, record: Record[Any]) -> None:
         """Add what of an event was not heard before, then what was heard early and waited for it."""
-        if event.type in _OUTCOMES:
-            self.outcome = _OUTCOMES[event.type] or event.data["outcome"]
-            self._is_over = True
+        event: RunEvent | MessageHandled | MessageDropped | MessageDead = record.event
+        if event.message != self._sent.message_id:
             return
-        held = self._live.held(event) if event.type.endswith("_delta") else 0
-        waited = self._live.read(event)
-        entry = _beyond(entry_of(event), held)
-        if entry is not None:
-            self._entries.put_nowait(entry)
-        self._add_pieces(waited)
-        self._is_over = event.type == "run_done"
+        if isinstance(event, RunEvent):
+            held = self._live.held(record) if isinstance(event, RunMessageDelta | RunThoughtDelta) else 0
+            waited = self._live.read(record)
+            entry = _beyond(entry_of(record), held)
+            if entry is not None:
+                self._entries.put_nowait(entry)
+            self._add_pieces(waited)
+            self._is_over = isinstance(event, RunDone)
+            return
+        self._is_over = True
+        if isinstance(event, MessageHandled):
+            self.outcome = event.outcome
+        else:
+            self.outcome = "killed" if isinstance(event, MessageDropped) else "dead"
 
 
 def _beyond(entry: RunEntry, held: int) -> RunEntry | None:
@@ -134,22 +152,23 @@ def _beyond(entry: RunEntry, held: int) -> RunEntry | None:
 
 async def _replies(log: Log, sent: Injected) -> AsyncIterator[RunEntry]:
     """A message for each reply to ``console``, then the thread's end."""
-    async for events in log.follow(sent.position, EventFilter((sent.thread_id,), ("message_sent", *_THREAD_ENDS))):
-        for event in events:
-            if event.type == "message_sent":
-                if event.data["to"] == CONSOLE and event.correlation == sent.message_id:
-                    yield _entry("message", text=await _text(log, event))
+    async for records in log.follow(sent.position, EventFilter((sent.thread_id,), (MessageSent, *ENDS))):
+        for record in records:
+            event = record.event
+            if isinstance(event, MessageSent):
+                if event.to == CONSOLE and record.correlation == sent.message_id:
+                    yield _entry("message", text=await _text(log, record.position, event))
                 continue
-            ended = _failed(is_killed=event.type == "thread_killed")
-            for entry in [_entry("done", stopReason="stop")] if event.type == "thread_completed" else ended:
+            ended = _failed(is_killed=isinstance(event, KilledThread))
+            for entry in [_entry("done", stopReason="stop")] if isinstance(event, ThreadCompleted) else ended:
                 yield entry
             return
 
 
-async def _text(log: Log, event: Event) -> str:
-    kept = await log.content(event.position)
+async def _text(log: Log, position: int, sent: MessageSent) -> str:
+    kept = await log.content(position)
     payload = orjson.loads(kept[0]) if kept is not None else {"erased": True}
-    is_answer = event.data["type"] == Answer.__name__ and "text" in payload
+    is_answer = sent.type == Answer.__name__ and "text" in payload
     return str(payload["text"]) if is_answer else orjson.dumps(payload).decode()
 
 

@@ -8,15 +8,16 @@ import msgspec
 import orjson
 
 from organism.errors import InvalidField, NotFound
+from organism.events.record import Record
+from organism.events.vocabulary import EVENTS, Event
 from organism.log.log import EventFilter
-from organism.model.events import EVENT_TYPES, Event
 from organism.model.redact import Redactor
 from organism.model.times import iso
 from organism.server import lists
 from organism.server.bodies import Faults
 from organism.server.call import Answer, Call, Route, answer
 from organism.server.contract import gives
-from organism.server.past import read_events
+from organism.server.past import read_records
 from organism.server.shapes.objects import Events, Message, MessageList, Why
 from organism.server.shapes.words import ThreadStatus
 from organism.server.wire import MAX_POSITION, splice
@@ -71,33 +72,44 @@ async def events(call: Call) -> Answer:
     faults.tell()
     thread = call.query.get("thread", "")
     wanted = EventFilter((thread,) if thread else (), kinds, has_content)
-    found = await read_events(call.tenant.log, after, min(until, head), wanted, limit)
+    found = await read_records(call.tenant.log, after, min(until, head), wanted, limit)
     more = found[-1].position if len(found) == limit and found[-1].position < head else None
-    return answer({"events": [_shown(event, call.process.redactor) for event in found], "next": more})
+    return answer({"events": [_shown(record, call.process.redactor) for record in found], "next": more})
 
 
-def _kinds(call: Call) -> tuple[str, ...]:
-    kind = call.query.get("type", "")
-    if kind and kind not in EVENT_TYPES:
-        raise InvalidField(f"There is no event type {kind[:40]!r}; docs/design.md lists them.", param="query.type")
-    return (kind,) if kind else ()
+def _kinds(call: Call) -> tuple[type[Event], ...]:
+    name = call.query.get("type", "")
+    if name and name not in EVENTS:
+        raise InvalidField(f"There is no event type {name[:40]!r}; docs/events.md lists them.", param="query.type")
+    return (EVENTS[name],) if name else ()
 
 
-def _shown(event: Event, redactor: Redactor) -> dict[str, Any]:
-    """The event; what looks like a credential is shown in nothing but a payload, which stands as it came."""
+def _shown(record: Record[Event], redactor: Redactor) -> dict[str, Any]:
+    """The record; what looks like a credential is shown in nothing but a payload, which stands as it came."""
     said = {
-        "position": event.position,
-        "type": event.type,
-        "at": iso(event.at),
-        "thread_id": event.thread,
-        "cause": event.cause,
-        "correlation": event.correlation,
-        "actor": msgspec.to_builtins(event.actor),
-        "data": orjson.Fragment(redactor.shown(orjson.dumps(event.data))),
+        "position": record.position,
+        "type": record.type,
+        "at": iso(record.at),
+        "thread_id": record.thread,
+        "cause": record.cause,
+        "correlation": record.correlation,
+        "actor": msgspec.to_builtins(record.actor),
+        "data": orjson.Fragment(redactor.shown(orjson.dumps(_data(record)))),
     }
-    if event.content is not None:
-        said["content"] = {"erased": True} if event.content.erased else orjson.loads(event.content.json)
+    if record.content is not None:
+        said["content"] = {"erased": True} if record.content.erased else orjson.loads(record.content.json)
     return said
+
+
+def _data(record: Record[Event]) -> dict[str, Any]:
+    """The event's fields, and what seals its content (``documents/events.py`` describes it)."""
+    data: dict[str, Any] = msgspec.to_builtins(record.event)
+    del data["event"]
+    if record.digest:
+        data["content"] = record.digest
+    if record.content_owner is not None:
+        data["content_owner"] = record.content_owner
+    return data
 
 
 MESSAGES: Final = (

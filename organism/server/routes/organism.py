@@ -31,8 +31,8 @@ async def organism(call: Call) -> Answer:
     if at is None:
         return answer(await _standing(call))
     row = await call.row("organism", "organism", at)
-    (event,) = await call.tenant.log.read(at - 1, at)
-    return answer(organism_row(row, event.at))  # running or paused, and up since the start before
+    (record,) = await call.tenant.log.read(at - 1, at)
+    return answer(organism_row(row, record.at))  # running or paused, and up since the start before
 
 
 async def _standing(call: Call) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 from typing_extensions import TypeAliasType  # the one of typing comes with Python 3.12
 
-from organism.model.events import EVENT_TYPES
+from organism.events.vocabulary import EVENTS
 from organism.model.run import REQUIRED
 from organism.server.frames import FRAMES
 
@@ -37,7 +37,7 @@ def _one_of(names: Iterable[str], description: str, example: str) -> Any:
     return Field(description=description, json_schema_extra={"enum": [*sorted(names)]}, examples=[example])
 
 
-EventType = TypeAliasType("EventType", Annotated[str, _one_of(EVENT_TYPES, "The type of an event.", "message_sent")])
+EventType = TypeAliasType("EventType", Annotated[str, _one_of(EVENTS, "The type of an event.", "message_sent")])
 EntryType = TypeAliasType("EntryType", Annotated[str, _one_of(REQUIRED, "The type of an entry of a run.", "tool_call")])
 FrameName = TypeAliasType("FrameName", Annotated[str, _one_of(FRAMES, "The name of a frame.", "message")])
 FrameNames = Annotated[list[FrameName], Field(min_length=1, description="Only frames of these, parted by commas.")]
