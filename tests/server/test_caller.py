@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from typing import Any
 
 import httpx2
+import msgspec
 import orjson
 import pytest
 import pytest_asyncio
 
+from organism.events.vocabulary import MessageSent
+from organism.model.ids import CONSOLE
 from tests.server.served import TOKEN, Served, served
 
 THINKER = {"name": "thinker", "description": "Thinks", "agent": True, "prompt": "Be brief.", "model": "m"}
@@ -47,10 +49,10 @@ async def post(server: Served, path: str, **headers: str) -> httpx2.Response:
     return await server.client.post(server.url + path, json=PATHS[path], headers={**server.bearer, **names})
 
 
-async def sent(server: Served) -> dict[str, Any]:
+async def sent(server: Served) -> MessageSent:
     """What the log says of the newest injection."""
-    events = await server.log.read(limit=100_000)
-    return next(event.data for event in reversed(events) if event.data.get("from") == "console")
+    events = [record.event for record in await server.log.read(limit=100_000)]
+    return next(event for event in reversed(events) if isinstance(event, MessageSent) and event.sender == CONSOLE)
 
 
 async def sent_messages(server: Served) -> int:
@@ -63,8 +65,8 @@ async def sent_messages(server: Served) -> int:
 async def test_depth_and_parent_are_kept_with_the_message(shared_agent: Served, path: str) -> None:
     answer = await post(shared_agent, path, SPASS_Caller_Depth="2", SPASS_Parent_Request_Id="req-of-theirs")
     assert answer.status_code < 300, answer.text
-    data = await sent(shared_agent)
-    assert (data["caller_depth"], data["caller_request"]) == (2, "req-of-theirs")
+    event = await sent(shared_agent)
+    assert (event.caller_depth, event.caller_request) == (2, "req-of-theirs")
 
 
 @pytest.mark.parametrize("path", PATHS)
@@ -98,7 +100,7 @@ async def test_costs_and_threads_in_headers_are_read_by_nobody(shared_agent: Ser
     told = {"SPASS_Cost": "99", "x_litellm_response_cost": "99", "SPASS_Thread_Id": "thr-theirs"}
     head = shared_agent.log.head
     answer = await post(shared_agent, "/api/v1/invoke", **told)
-    events = orjson.dumps([event.data for event in await shared_agent.log.read(head, limit=1000)])
+    events = msgspec.json.encode([record.event for record in await shared_agent.log.read(head, limit=1000)])
     assert answer.json()["thread_id"] != "thr-theirs"
     assert b"theirs" not in events
     assert b'"99"' not in events

@@ -11,7 +11,9 @@ import pytest
 from websockets.asyncio.client import ClientConnection
 
 from organism.bootstrap import Parts
-from organism.log.log import EventFilter
+from organism.events.record import Record
+from organism.events.vocabulary import Event, MessageSent
+from organism.log.log import EventFilter, Log
 from organism.model.ids import CONSOLE
 from organism.server.socket import MAX_UNDER_WAY
 from tests.flows.disk import Disk
@@ -55,10 +57,15 @@ async def answers(frames: Frames, count: int) -> dict[Any, dict[str, Any]]:
     return found
 
 
-async def injected_names(server: Served) -> list[str]:
+async def injections(log: Log) -> list[Record[Event]]:
     """What was injected, in the order of the log."""
-    events = await server.log.read(wanted=EventFilter(types=("message_sent",), content=True), limit=10_000)
-    return [orjson.loads(event.content.json)["name"] for event in events if event.data["from"] == CONSOLE]  # type: ignore[union-attr]  # it was asked for
+    sent = await log.read(wanted=EventFilter(types=(MessageSent,), content=True), limit=10_000)
+    return [record for record in sent if isinstance(record.event, MessageSent) and record.event.sender == CONSOLE]
+
+
+async def injected_names(server: Served) -> list[str]:
+    """Who was to be greeted, in the order of the log."""
+    return [orjson.loads(record.content.json)["name"] for record in await injections(server.log) if record.content]
 
 
 async def test_a_command_is_answered_while_an_earlier_one_waits_for_the_disk(server: Served, disk: Disk) -> None:
@@ -156,5 +163,4 @@ async def test_a_command_that_waits_when_its_token_ends_is_not_carried_out(tmp_p
         disk.release()
         await watching(server, 0)
         log = server.organism.tenants["acme"].log
-        sent = await log.read(wanted=EventFilter(types=("message_sent",)), limit=10_000)
-        assert len([event for event in sent if event.data["from"] == CONSOLE]) == MAX_UNDER_WAY
+        assert len(await injections(log)) == MAX_UNDER_WAY

@@ -10,8 +10,9 @@ from typing import Any
 import orjson
 import pytest
 
+from organism.events.record import Content, Record, Unit
+from organism.events.vocabulary import RUN_ENTRIES
 from organism.log.sqlite import SqliteLog
-from organism.model.events import Content, Event, Unit
 from organism.projections import READ_MODELS
 from organism.projections.run import fold
 from organism.pump.feed import Delta
@@ -42,14 +43,14 @@ class Theatre(World):
 
     async def write(self, kind: str, block: str = "m1", text: str = "", agent: str = "a", **data: Any) -> int:
         """One entry in the log."""
-        said = {"message": f"msg-{agent}", "agent": agent, "id": block, **data}
-        content = None
+        said, content = dict(data), None
         if kind.endswith("_delta"):
             said["length"] = len(text)
             body = orjson.dumps({"id": block, "delta": text, "offset": data["offset"]})
             content = Content("t", body)
+        event = RUN_ENTRIES[kind](message=f"msg-{agent}", agent=agent, id=block, **said)
         self.clock_us += 1
-        return await self.log.commit(Unit("t", [Event(f"run_{kind}", said, content)], self.clock_us, {}))
+        return await self.log.commit(Unit("t", [Record(event, content)], self.clock_us, {}))
 
     async def begin(self, block: str = "m1", agent: str = "a") -> None:
         """A block begins, and is heard from here on."""

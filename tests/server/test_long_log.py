@@ -8,10 +8,12 @@ from typing import Any
 
 import pytest
 
+from organism.events.record import Content, Record, Unit
+from organism.events.stored import StoredUnit
+from organism.events.vocabulary import Event, MessageSent, StepRecorded, ThreadCompleted, ThreadCreated
 from organism.log import units
-from organism.log.encode import decode
+from organism.log.encode import parse
 from organism.log.log import Log
-from organism.model.events import Content, Event, Unit
 from tests.log.engines import START_US
 from tests.server.served import HELLO, Frames, Served, served
 from tests.server.test_stream import listening
@@ -41,7 +43,7 @@ LOOKS = [
     "thread=thr-nowhere",
     "type=message_dead",
     "type=thread_killed",
-    "type=session_created",
+    "type=loop_blocked",
     f"thread={ONE}&type=thread_killed",
     "thread=thr-nowhere&type=step_recorded",
 ]
@@ -51,11 +53,10 @@ LOOKS = [
 def said(number: int) -> Unit:
     """A thread that greets, takes many steps and ends."""
     thread, message = f"thr-{number:016x}", f"msg-{number:016x}"
-    sent = {"message": message, "from": "greeter", "to": "shouter", "type": "Greeting", "depth": 1, "token": "c"}
-    step = {"message": message, "agent": "shouter", "kind": "now", "value": 1}
-    steps = [Event("step_recorded", {**step, "step": at}) for at in range(EVENTS_A_THREAD - 3)]
-    begin = [Event("thread_created", {}), Event("message_sent", sent, Content(thread, b"{}", b""))]
-    return Unit(thread, [*begin, *steps, Event("thread_completed", {})], START_US + number, {})
+    sent = MessageSent(message, "greeter", "shouter", "Greeting", depth=1, token="c")
+    steps = [Record(StepRecorded(message, "shouter", step, "now", "")) for step in range(EVENTS_A_THREAD - 3)]
+    begin = [Record(ThreadCreated()), Record(sent, Content(thread, b"{}", b""))]
+    return Unit(thread, [*begin, *steps, Record(ThreadCompleted())], START_US + number, {})
 
 
 async def fill(log: Log) -> int:
@@ -73,12 +74,12 @@ def looked(monkeypatch: pytest.MonkeyPatch) -> list[Event]:
     """All events that anybody reads from the disk."""
     found: list[Event] = []
 
-    def noted(*arguments: Any) -> list[Event]:
-        events = decode(*arguments)
-        found.extend(events)
-        return events
+    def noted(*arguments: Any) -> StoredUnit:
+        unit = parse(*arguments)
+        found.extend(unit.events)
+        return unit
 
-    monkeypatch.setattr(units, "decode", noted)
+    monkeypatch.setattr(units, "parse", noted)
     return found
 
 

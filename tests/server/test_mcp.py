@@ -17,7 +17,8 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.types import CallToolResult
 
 from organism.bootstrap import VERSION
-from organism.model.events import Event
+from organism.events.record import Record
+from organism.events.vocabulary import Event, MessageStarted
 from organism.testing import running
 from tests.flows.world import MakeWorld, World
 from tests.server.routes.test_tools import GRANTS, LISTENERS, RETRY, ROUGH, SHIPPED, SOURCE
@@ -44,12 +45,12 @@ def text_of(result: CallToolResult) -> str:
     return "".join(getattr(block, "text", "") for block in result.content)
 
 
-async def started(server: Served) -> AsyncIterator[Event]:
+async def started(server: Served) -> AsyncIterator[Record[Event]]:
     """The handlings that begin."""
-    async for events in server.log.follow(0):
-        for event in events:
-            if event.type == "message_started":
-                yield event
+    async for records in server.log.follow(0):
+        for record in records:
+            if isinstance(record.event, MessageStarted):
+                yield record
 
 
 async def names(client: Client) -> list[str]:

@@ -8,8 +8,21 @@ from pathlib import Path
 
 import pytest
 
+from organism.events.record import Content, Record, Unit
+from organism.events.vocabulary import (
+    AgentPaused,
+    Event,
+    MessageRetried,
+    MessageSent,
+    OrganismPaused,
+    OrganismResumed,
+    OrganismStarted,
+    StepRecorded,
+    ThreadCompleted,
+    ThreadCreated,
+    ThreadPaused,
+)
 from organism.log.log import SPAN_EVENTS, Log
-from organism.model.events import Content, Event, Unit
 from organism.server import past
 from organism.server.frames import FRAMES, Filter, Folded, Frame
 from organism.server.past import SHORT_EVENTS, Past, load_threads, thread_at
@@ -63,8 +76,8 @@ async def test_the_frames_are_those_of_the_naive_way(
 async def test_the_very_next_event_is_found(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(past, "STEP_EVENTS", 2)
     after = await log.commit(chatter(1))
-    tried = {"message": "m1", "agent": "ann", "attempt": 1, "error": "no", "next_at": START_US}
-    await log.commit(Unit("t1", [Event("message_retried", tried)], START_US, {}))
+    tried = MessageRetried("m1", "ann", attempt=1, error="no", next_at=START_US)
+    await log.commit(Unit("t1", [Record(tried)], START_US, {}))
     head = await log.commit(chatter(2))
     frames = await all_of(Past(log, Filter(events=frozenset({"error"})), after), head)
     assert [frame.position for frame in frames] == [after + 1]
@@ -82,17 +95,21 @@ async def test_what_is_written_while_it_is_read_follows(log: Log, monkeypatch: p
 
 def chatter(number: int) -> Unit:
     """A thread of three events in which ann and bob talk."""
-    sent = {"message": f"m{number}", "from": "ann", "to": "bob", "type": "T", "depth": 1, "token": "c"}
     thread = f"t{number}"
-    said = Event("message_sent", sent, Content(thread, b"{}", b""))
-    return Unit(thread, [Event("thread_created", {}), said, Event("thread_completed", {})], START_US, {})
+    said = Record(sent(number), Content(thread, b"{}", b""))
+    return Unit(thread, [Record(ThreadCreated()), said, Record(ThreadCompleted())], START_US, {})
+
+
+def sent(number: int) -> MessageSent:
+    """What ann says to bob."""
+    return MessageSent(f"m{number}", "ann", "bob", "T", depth=1, token="c")
 
 
 async def test_a_page_has_as_much_as_a_socket_takes(log: Log) -> None:
     for number in range(1000):
         unit = chatter(number)
-        assert unit.events[1].content
-        unit.events[1].content.json = b'{"text":"%b"}' % (b"x" * (50_000 if number > 500 else 50))
+        assert unit.records[1].content
+        unit.records[1].content.json = b'{"text":"%b"}' % (b"x" * (50_000 if number > 500 else 50))
         log.append(unit)
     head = await log.commit(chatter(1000))
     reading, sizes = Past(log, Filter(), 0), []
@@ -103,7 +120,7 @@ async def test_a_page_has_as_much_as_a_socket_takes(log: Log) -> None:
     assert len(sizes) > 200
 
 
-COMMON, RARE = "step_recorded", "thread_paused"
+COMMON, RARE = StepRecorded("m", "ann", step=1, kind="now", input=""), ThreadPaused()
 SEEN = frozenset({7, 3 * SPAN_EVENTS, 3 * SPAN_EVENTS + 1, 9 * SPAN_EVENTS, 12 * SPAN_EVENTS - 1})
 """Positions of what is rare: inside a span, the last one, the first one."""
 EVENTS = 12 * SPAN_EVENTS
@@ -115,8 +132,8 @@ async def spans(log: Log) -> Log:
     """A log of twelve spans of two threads, in whose units spans begin and end anywhere."""
     for begin in range(1, EVENTS + 1, UNIT_EVENTS):
         positions = range(begin, min(begin + UNIT_EVENTS, EVENTS + 1))
-        events = [Event(RARE if position in SEEN else COMMON, {}) for position in positions]
-        await log.commit(Unit(f"t{begin % 2}", events, START_US + begin, {}))
+        records = [Record[Event](RARE if position in SEEN else COMMON) for position in positions]
+        await log.commit(Unit(f"t{begin % 2}", records, START_US + begin, {}))
     return log
 
 
@@ -129,18 +146,17 @@ async def test_frames_are_those_of_the_naive_way_over_many_spans(spans: Log, mon
 
 
 async def test_a_long_thread_is_learned_by_a_handful_of_events(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
-    log.append(Unit("t", [Event("thread_created", {})], START_US, {}))
+    log.append(Unit("t", [Record(ThreadCreated())], START_US, {}))
     for number in range(5000):
-        sent = {"message": f"m{number}", "from": "ann", "to": "bob", "type": "T", "depth": 1, "token": "c"}
-        log.append(Unit("t", [Event("message_sent", sent)], START_US, {}))
-    head = await log.commit(Unit("t", [Event("thread_completed", {})], START_US, {}))
-    given: list[Event] = []
+        log.append(Unit("t", [Record(sent(number))], START_US, {}))
+    head = await log.commit(Unit("t", [Record(ThreadCompleted())], START_US, {}))
+    given: list[Record[Event]] = []
     read = log.read
 
-    async def counting(*arguments: object, **options: object) -> list[Event]:
-        events = await read(*arguments, **options)  # type: ignore[arg-type] # handed on as they came
-        given.extend(events)
-        return events
+    async def counting(*arguments: object, **options: object) -> list[Record[Event]]:
+        records = await read(*arguments, **options)  # type: ignore[arg-type] # handed on as they came
+        given.extend(records)
+        return records
 
     monkeypatch.setattr(log, "read", counting)
     learned = await thread_at(log, "t", head - 1)
@@ -149,11 +165,17 @@ async def test_a_long_thread_is_learned_by_a_handful_of_events(log: Log, monkeyp
     assert len(given) <= SHORT_EVENTS + 2
 
 
-@pytest.mark.parametrize(("told", "status"), [(["organism_paused"], "paused"), (["organism_resumed"], "running")])
-async def test_a_start_says_whether_the_organism_was_paused_long_before(log: Log, told: list[str], status: str) -> None:
-    for kind in ("organism_paused", "organism_resumed", *told, "agent_paused", "organism_started"):
-        await log.commit(Unit(None, [Event(kind, {})], START_US, {}))
+PAUSED, RESUMED = OrganismPaused("operator"), OrganismResumed("operator")
+AGENT, STARTED = AgentPaused("ann", "operator"), OrganismStarted("o", "1", "", (), life=1, clean=True)
+
+
+@pytest.mark.parametrize(("told", "status"), [([PAUSED], "paused"), ([RESUMED], "running")])
+async def test_a_start_says_whether_the_organism_was_paused_long_before(
+    log: Log, told: list[Event], status: str
+) -> None:
+    for event in (PAUSED, RESUMED, *told, AGENT, STARTED):
+        await log.commit(Unit(None, [Record(event)], START_US, {}))
     folded = Folded(log.head - 1)
-    events = await log.read(folded.position)
-    await load_threads(log, folded, events)
-    assert status.encode() in folded.frames(events)[0].wire
+    records = await log.read(folded.position)
+    await load_threads(log, folded, records)
+    assert status.encode() in folded.frames(records)[0].wire

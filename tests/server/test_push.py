@@ -14,8 +14,9 @@ from websockets.frames import Frame as WireFrame
 from websockets.protocol import Protocol, Side
 from websockets.protocol import State as WireState
 
+from organism.events.record import Content, Record, Unit
+from organism.events.vocabulary import Declared, MessageSent, OrganismStarted, ThreadCompleted, ThreadCreated
 from organism.log.sqlite import SqliteLog
-from organism.model.events import Content, Event, Unit
 from organism.projections import READ_MODELS
 from organism.pump.feed import Feed
 from organism.server.frames import Filter, as_array
@@ -104,13 +105,10 @@ class World:
 
     def _unit(self, thread: str) -> Unit:
         self.clock_us += 1
-        sent = {"message": f"m{self.clock_us}", "from": "a", "to": "console", "type": "T", "depth": 1, "token": "c"}
-        events = [
-            Event("thread_created", {}),
-            Event("message_sent", sent, Content(thread, b'{"n":%d}' % self.clock_us)),
-            Event("thread_completed", {}),
-        ]
-        return Unit(f"{thread}-{self.clock_us}", events, self.clock_us, {})
+        sent = MessageSent(f"m{self.clock_us}", "a", "console", "T", depth=1, token="c")
+        said = Record(sent, Content(thread, b'{"n":%d}' % self.clock_us))
+        records = [Record(ThreadCreated()), said, Record(ThreadCompleted())]
+        return Unit(f"{thread}-{self.clock_us}", records, self.clock_us, {})
 
     def watch(self, since: int | None = None, wanted: Filter | None = None) -> tuple[Sink, Viewer]:
         """A viewer from a position on (None: from the head)."""
@@ -146,7 +144,7 @@ def turn() -> asyncio.Future[None]:
 
 async def truth(log: SqliteLog) -> list[int]:
     """The positions of all events, each of which has a frame here."""
-    return [event.position for event in await log.read(limit=100_000)]
+    return [record.position for record in await log.read(limit=100_000)]
 
 
 async def test_frames_are_encoded_once_for_all_who_want_the_same(world: World) -> None:
@@ -240,10 +238,11 @@ async def test_in_arrays_each_commit_is_one_frame(world: World) -> None:
 
 
 async def test_what_a_wider_filter_shows_of_the_agents_is_sent_with_it(world: World) -> None:
-    of = {"description": "", "is_agent": False, "peers": [], "payload_class": "x.Y", "model": None, "version": "1"}
-    listeners = [{"name": name, **of} for name in "ab"]
-    started = {"name": "o", "version": "1", "listeners": listeners, "life": 1, "clean": True}
-    await world.log.commit(Unit(None, [Event("organism_started", started)], 1_000_000, {}))
+    listeners = tuple(
+        Declared(name, "", is_agent=False, peers=(), payload_class="x.Y", model=None, version="1") for name in "ab"
+    )
+    started = OrganismStarted("o", "1", "", listeners, life=1, clean=True)
+    await world.log.commit(Unit(None, [Record(started)], 1_000_000, {}))
     sink, viewer = world.watch(wanted=Filter(agents=frozenset({"a"})))
     await sink.until("agent_state")
     viewer.want(Filter(agents=frozenset({"a", "b"})))

@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 
 from organism.errors import LogUnavailable
+from organism.events.record import Record, Unit
+from organism.events.vocabulary import MessageSent, OrganismStarted, ThreadCreated
 from organism.log.log import EventFilter
 from organism.log.sqlite import SqliteLog
-from organism.model.events import Event, Unit
 from organism.projections import READ_MODELS
 from organism.server.snapshot import AgentStates, SnapshotReader
 from tests.log.engines import turn
@@ -60,12 +61,12 @@ async def test_a_snapshot_and_what_follows_it_are_the_log(tmp_path: Path) -> Non
         await server.inject()
         done.set()
         views = await asyncio.gather(*watching)
-        sent = await server.log.read(wanted=EventFilter(types=("message_sent",)), limit=100_000)
+        sent = await server.log.read(wanted=EventFilter(types=(MessageSent,)), limit=100_000)
         rows = {row["id"]: row for row in (await server.get("/threads?limit=500"))["threads"]}
     assert len({view["position"] for view in views}) > 1, "the viewers joined at different moments"
     for view in views:
         messages = [frame["position"] for frame in view["seen"] if frame["event"] == "message"]
-        assert messages == [event.position for event in sent if event.position > view["position"]]
+        assert messages == [record.position for record in sent if record.position > view["position"]]
         assert view["organism"]["total_messages"] == len(sent) - len(messages)
         assert counts(view) == {name: row["message_count"] for name, row in rows.items()}
 
@@ -119,8 +120,8 @@ class Readings:
 @pytest.fixture
 async def readings(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Readings]:
     log = await SqliteLog.in_memory(READ_MODELS)
-    started = {"name": "o", "version": "1", "listeners": [], "life": 1, "clean": True}
-    await log.commit(Unit(None, [Event("organism_started", started)], 1_000_000, {}))
+    started = OrganismStarted("o", "1", "", (), life=1, clean=True)
+    await log.commit(Unit(None, [Record(started)], 1_000_000, {}))
     yield Readings(log, monkeypatch)
     await log.close()
 
@@ -128,7 +129,7 @@ async def readings(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Readings]:
 async def test_those_who_come_while_one_is_read_share_the_next_reading_though_one_goes_away(readings: Readings) -> None:
     first = await readings.begun()
     before = readings.log.head
-    await readings.log.commit(Unit("t", [Event("thread_created", {})], 2_000_000, {}))
+    await readings.log.commit(Unit("t", [Record(ThreadCreated())], 2_000_000, {}))
     leaves, *others = [await readings.begun() for _ in range(20)]
     leaves.cancel()
     await asyncio.wait([leaves])

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from organism.events.vocabulary import MessageRetried
 from tests.flows.world import MakeWorld
 from tests.server.served import OWN, Frames, Served, served
 
@@ -239,8 +240,8 @@ async def test_what_looks_like_a_credential_is_masked_in_the_events_that_are_sho
     async with served(made.config) as server:
         await server.inject("careless", {"text": ""})
         events = (await server.get("/log?limit=500"))["events"]
-        (kept,) = [event for event in await server.log.read(0) if event.type == "message_retried"]
-    assert "sk-proj-abcdefghijklmnopqrstuvwxyz0123456789" in kept.data["error"]
+        (kept,) = [record.event for record in await server.log.read(0) if isinstance(record.event, MessageRetried)]
+    assert "sk-proj-abcdefghijklmnopqrstuvwxyz0123456789" in kept.error
     said = {event["type"]: event["data"] for event in events}
     shown = [said["message_retried"]["error"], said["message_dead"]["reason"], said["thread_failed"]["reason"]]
     assert shown == ["ValueError: the key [redacted] was not taken"] * 3

@@ -12,8 +12,9 @@ from typing import Any, get_args
 import httpx2
 import pytest
 
+from organism.events.record import Record
+from organism.events.vocabulary import ApprovalRequested, Event, MessageStarted
 from organism.log.log import EventFilter
-from organism.model.events import Event
 from organism.model.ids import AgentName
 from organism.model.tool import ToolErrorCode
 from organism.server import rights
@@ -188,7 +189,7 @@ async def test_a_handler_that_raises_is_told_without_its_reason(world: MakeWorld
 async def test_a_call_whose_thread_is_killed_is_told_so(world: MakeWorld) -> None:
     async with served(world(SOURCE, LISTENERS).config) as server:
         call = asyncio.ensure_future(execute(server, "helper", {"text": "wait"}))
-        thread = (await first(server, "message_started")).thread
+        thread = (await first(server, MessageStarted)).thread
         await server.call("POST", f"/threads/{thread}/kill")
         assert told(await call) == (409, "thread_killed", None)
 
@@ -245,18 +246,18 @@ async def test_a_tool_that_demands_consent_answers_once_a_person_has_said_the_wo
         position = 0
         for decision, status in (("approve", 200), ("reject", 403)):
             call = asyncio.ensure_future(execute(server, "helper", {"text": decision}))
-            question = await first(server, "approval_requested", position)
-            path = f"/approvals/{question.data['approval']}/resolve"
+            question = await first(server, ApprovalRequested, position)
+            path = f"/approvals/{question.event.approval}/resolve"
             await server.call("POST", path, json={"decision": decision})
             assert (await call).status_code == status
             position = question.position
 
 
-async def first(server: Served, kind: str, after: int = 0) -> Event:
+async def first(server: Served, kind: type[Event], after: int = 0) -> Record[Any]:
     """The first event of this type after a position."""
-    async for events in server.log.follow(after, EventFilter(types=(kind,))):
-        if events:
-            return events[0]
+    async for records in server.log.follow(after, EventFilter(types=(kind,))):
+        if records:
+            return records[0]
     raise LookupError("the log closed")
 
 
