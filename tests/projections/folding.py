@@ -1,15 +1,25 @@
-"""Read models kept as an engine keeps them, but in dicts: fed event by event, each row through JSON and back."""
+"""Read models kept as an engine keeps them, but in dicts: fed record by record, each row through JSON and back."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, TypeVar
 
+from organism.events.record import Record
+from organism.events.vocabulary import (
+    Declared,
+    Event,
+    MessageHandled,
+    MessageSent,
+    MessageStarted,
+    OrganismStarted,
+    Outcome,
+)
 from organism.log.log import ReadModel, Row
-from organism.model.events import Event
 from organism.projections import READ_MODELS
 
+E = TypeVar("E", bound=Event)
 AT = 1_768_168_067_000_000
 """2026-01-11T21:47:47Z."""
 
@@ -33,12 +43,12 @@ class Rows:
         self.model = model
         self.rows: dict[str, Row] = {}
 
-    def take(self, event: Event) -> list[tuple[str, Row | None]]:
+    def take(self, record: Record[Event]) -> list[tuple[str, Row | None]]:
         """Fold one event."""
-        if event.type not in self.model.types:
+        if type(record.event) not in self.model.types:
             return []
         touched = Touched(self.rows)
-        self.model.fold(touched, (event,))
+        self.model.fold(touched, (record,))
         changes = [(key, self.model.show(row) if self.model.shown else row) for key, row in touched.items()]
         for key, row in changes:
             self.rows.pop(key, None)
@@ -52,17 +62,17 @@ def public(row: Row) -> Row:
     return {field: value for field, value in row.items() if not field.startswith("_")}
 
 
-def kept(model: ReadModel, events: Iterable[Event]) -> dict[str, Row]:
-    """The rows after the events, with the fold's own fields."""
+def kept(model: ReadModel, records: Iterable[Record[Event]]) -> dict[str, Row]:
+    """The rows after the records, with the fold's own fields."""
     rows = Rows(model)
-    for event in events:
-        rows.take(event)
+    for record in records:
+        rows.take(record)
     return rows.rows
 
 
-def fold(model: ReadModel, events: Iterable[Event]) -> dict[str, Row]:
-    """The public rows after the events."""
-    return {key: public(row) for key, row in kept(model, events).items()}
+def fold(model: ReadModel, records: Iterable[Record[Event]]) -> dict[str, Row]:
+    """The public rows after the records."""
+    return {key: public(row) for key, row in kept(model, records).items()}
 
 
 def model_named(name: str) -> ReadModel:
@@ -74,37 +84,31 @@ class Story:
     """Events told one after the other, each a second after the one before, for tests that show one thing."""
 
     def __init__(self) -> None:
-        self.events: list[Event] = []
+        self.records: list[Record[Any]] = []
 
-    def tell(self, kind: str, thread: str | None = None, /, **data: Any) -> Event:
-        """Add an event; ``sender`` stands for the field ``from``."""
-        if "sender" in data:
-            data["from"] = data.pop("sender")
-        event = Event(kind, data, None, thread)
-        event.position = len(self.events) + 1
-        event.at = AT + event.position * 1_000_000
-        self.events.append(event)
-        return event
+    def tell(self, event: E, thread: str | None = None, digest: str = "") -> Record[E]:
+        """Add an event; ``digest`` is that of its content."""
+        position = len(self.records) + 1
+        record = Record(event, thread=thread, at=AT + position * 1_000_000, position=position, digest=digest)
+        self.records.append(record)
+        return record
 
-    def starts(self, *names: str, removed: tuple[str, ...] = ()) -> Event:
+    def starts(self, *names: str, removed: tuple[str, ...] = ()) -> Record[OrganismStarted]:
         """The organism starts with these listeners."""
-        extra: dict[str, Any] = {"removed": list(removed)} if removed else {}
-        listeners = [listener(name) for name in names]
-        return self.tell(
-            "organism_started", name="hello", version="0.1.0", life=1, clean=True, listeners=listeners, **extra
-        )
+        listeners = tuple(listener(name) for name in names)
+        return self.tell(OrganismStarted("hello", "0.1.0", "digest", listeners, life=1, clean=True, removed=removed))
 
-    def sends(self, message: str, to: str, sender: str = "console", **more: Any) -> Event:
+    def sends(self, message: str, to: str, sender: str = "console") -> Record[MessageSent]:
         """A message in thread ``t``."""
-        return self.tell("message_sent", "t", message=message, sender=sender, to=to, type="Greeting", depth=1, **more)
+        return self.tell(MessageSent(message, sender, to, "Greeting", depth=1, token="call-1"), "t")
 
-    def begins(self, message: str, agent: str, thread: str = "t") -> Event:
+    def begins(self, message: str, agent: str, thread: str = "t") -> Record[MessageStarted]:
         """A handling starts."""
-        return self.tell("message_started", thread, message=message, agent=agent, attempt=1)
+        return self.tell(MessageStarted(message, agent, attempt=1, deadline=0, version="1"), thread)
 
-    def ends(self, message: str, agent: str, outcome: str = "done", thread: str = "t") -> Event:
+    def ends(self, message: str, agent: str, outcome: Outcome = "done", thread: str = "t") -> Record[MessageHandled]:
         """A handling ends well."""
-        return self.tell("message_handled", thread, message=message, agent=agent, outcome=outcome, duration=1)
+        return self.tell(MessageHandled(message, agent, outcome, duration=1), thread)
 
     def rows(self, name: str) -> dict[str, Row]:
         """The public rows of one read model after all that was told."""
@@ -112,21 +116,17 @@ class Story:
 
     def kept(self, name: str) -> dict[str, Row]:
         """The same with their private fields."""
-        rows = Rows(model_named(name))
-        for event in self.events:
-            rows.take(event)
-        return rows.rows
+        return kept(model_named(name), self.records)
 
 
-def listener(name: str, **more: Any) -> dict[str, Any]:
-    """A listener as ``organism_started`` names it."""
-    return {
-        "name": name,
-        "description": f"The {name}",
-        "is_agent": True,
-        "peers": [],
-        "payload_class": "handlers.hello.Greeting",
-        "model": None,
-        "version": "1",
-        **more,
-    }
+def listener(name: str, version: str = "1", peers: tuple[str, ...] = ()) -> Declared:
+    """A listener as the configuration declares it."""
+    return Declared(
+        name=name,
+        description=f"The {name}",
+        is_agent=True,
+        peers=peers,
+        payload_class="handlers.hello.Greeting",
+        model=None,
+        version=version,
+    )

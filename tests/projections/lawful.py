@@ -4,17 +4,41 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, Literal, TypeVar
 
-from organism.model.events import Event
+from msgspec.structs import replace
+
+from organism.events.record import Record
+from organism.events.vocabulary import (
+    AgentResumed,
+    ApprovalCancelled,
+    Declared,
+    Event,
+    MessageHandled,
+    MessageSent,
+    OrganismStarted,
+    OrganismStopped,
+    Outcome,
+    StepError,
+    StepKind,
+    StepRecorded,
+    StepStarted,
+    ThreadCompleted,
+    ThreadFailed,
+    ThreadReopened,
+)
 from tests.projections.folding import AT, listener
 
+E = TypeVar("E", bound=Event)
 NAMES: Final = ("ada", "bob", "cyd", "dot", "eve")
 
 
 @dataclass
 class Letter:
-    """An open message. ``steps``: open steps by number, with their kind; ``ask``: the step that its answer closes."""
+    """An open message. ``steps``: open steps by number, with their kind; ``ask``: the step that its answer closes.
+
+    An effect that was under way when its handling ended is ``unknown``.
+    """
 
     id: str
     thread: str
@@ -25,7 +49,7 @@ class Letter:
     running: bool = False
     starts: int = 0
     count: int = 0
-    steps: dict[int, str] = field(default_factory=dict)
+    steps: dict[int, StepKind | Literal["unknown"]] = field(default_factory=dict)
     approvals: dict[str, int] = field(default_factory=dict)
 
 
@@ -33,7 +57,7 @@ class World:
     """A small organism that writes events; every move leaves the log lawful."""
 
     def __init__(self) -> None:
-        self.events: list[Event] = []
+        self.records: list[Record[Any]] = []
         self.at = AT
         self.count = 0
         self.names: list[str] = []
@@ -43,13 +67,11 @@ class World:
         self.dead: dict[str, tuple[str, str, bool]] = {}
         self.start(NAMES[:3], clean=True)
 
-    def add(self, kind: str, thread: str | None = None, /, **data: Any) -> Event:
+    def add(self, event: E, thread: str | None = None) -> Record[E]:
         """Write one event, at the time of its unit."""
-        event = Event(kind, data, None, thread)
-        event.position = len(self.events) + 1
-        event.at = self.at
-        self.events.append(event)
-        return event
+        record = Record(event, thread=thread, at=self.at, position=len(self.records) + 1)
+        self.records.append(record)
+        return record
 
     def fresh(self, prefix: str) -> str:
         """An id that was not used before."""
@@ -58,21 +80,21 @@ class World:
 
     # -- the organism
 
-    def listing(self, names: Sequence[str]) -> dict[str, Any]:
-        """What a start or reload says of the listeners; who was taken away is paused no more."""
+    def listing(self, names: Sequence[str]) -> tuple[tuple[Declared, ...], tuple[str, ...]]:
+        """The listeners of a start or reload, and those taken away: they are paused no more."""
         known = {*self.names, *(letter.to for letter in self.letters.values())}
-        removed = sorted(known - set(names))
         for name in sorted(self.paused - set(names)):
-            self.add("agent_resumed", agent=name, by="operator")
+            self.add(AgentResumed(name, "removal"))
         self.paused &= set(names)
         self.names = list(names)
-        return {"listeners": [listener(name) for name in names], "removed": removed}
+        return tuple(listener(name) for name in names), tuple(sorted(known - set(names)))
 
     def start(self, names: Sequence[str], *, clean: bool) -> None:
         """A new life: nothing runs; unsafe effects that were under way are noted as unknown."""
-        if clean and self.events:
-            self.add("organism_stopped")
-        self.add("organism_started", name="lawful", version="1", life=1, clean=clean, **self.listing(names))
+        if clean and self.records:
+            self.add(OrganismStopped())
+        listeners, removed = self.listing(names)
+        self.add(OrganismStarted("lawful", "1", "digest", listeners, life=1, clean=clean, removed=removed))
         for letter in self.letters.values():
             letter.running = False
             self.note_unknown(letter)
@@ -82,51 +104,58 @@ class World:
         for number, kind in letter.steps.items():
             if kind == "effect":
                 letter.steps[number] = "unknown"
-                self.step("step_started", letter, number, "effect", unknown=True, key="k")
+                self.begin_step(letter, number, "effect", unknown=True)
 
     # -- messages
 
     def send(self, thread: str, sender: str, to: str, ask: tuple[Letter, int] | None = None) -> None:
         """A message to a listener."""
-        data: dict[str, Any] = {"message": self.fresh("msg"), "from": sender, "to": to, "type": "Note", "depth": 1}
-        event = self.add("message_sent", thread, **data, **({"step": [ask[0].id, ask[1]]} if ask else {}))
-        self.letters[data["message"]] = Letter(data["message"], thread, sender, to, event.position, ask)
-
-    def send_and_take(self, thread: str, sender: str, to: str, outcome: str, **more: Any) -> None:
-        """A message that is taken in the unit that sends it."""
         message = self.fresh("msg")
-        self.add("message_sent", thread, message=message, **{"from": sender}, to=to, type="Note", depth=1, **more)
-        self.add("message_handled", thread, message=message, agent=to, outcome=outcome, duration=0)
+        step = (ask[0].id, ask[1]) if ask else None
+        record = self.add(MessageSent(message, sender, to, "Note", 1, "call", step=step), thread)
+        self.letters[message] = Letter(message, thread, sender, to, record.position, ask)
 
-    def step(self, kind_of_event: str, letter: Letter, number: int, kind: str, **more: Any) -> None:
-        """An event about a step."""
-        more = {"message": letter.id, "agent": letter.to, "step": number, "kind": kind, "input": "d", **more}
-        if kind_of_event == "step_started" and kind == "effect":
-            more["effect"] = "unsafe"
-        self.add(kind_of_event, letter.thread, **more)
+    def reply(
+        self, thread: str, sender: str, to: str, outcome: Outcome, answers: tuple[str, int] | None = None
+    ) -> None:
+        """A reply that is taken in the unit that sends it."""
+        message = self.fresh("msg")
+        self.add(MessageSent(message, sender, to, "Note", 1, "call", reply=True, answers=answers), thread)
+        self.add(MessageHandled(message, to, outcome, duration=0), thread)
+
+    def begin_step(
+        self, letter: Letter, number: int, kind: StepKind, *, approval: str = "", unknown: bool = False
+    ) -> None:
+        """A step begins; every effect is unsafe."""
+        step = StepStarted(letter.id, letter.to, number, kind, "d", approval=approval, unknown=unknown)
+        self.add(replace(step, effect="unsafe", key="k") if kind == "effect" else step, letter.thread)
+
+    def end_step(self, letter: Letter, number: int, kind: StepKind, error: StepError | None = None) -> None:
+        """A step has its result."""
+        self.add(StepRecorded(letter.id, letter.to, number, kind, "d", error), letter.thread)
 
     def close(self, letter: Letter) -> None:
         """A message ends: what is open of it is closed, and who asked learns that no answer comes."""
         self.cancel(letter)
         for number in [number for number, kind in letter.steps.items() if kind in {"effect", "unknown"}]:
-            self.step("step_recorded", letter, number, "effect", error={"code": "unknown", "message": "?"})
+            self.end_step(letter, number, "effect", StepError("unknown", "?"))
         del self.letters[letter.id]
         if letter.ask is not None:
             asker, number = letter.ask
             if asker.id in self.letters and number in asker.steps:
                 del asker.steps[number]
-                self.step("step_recorded", asker, number, "ask", error={"code": "no_reply", "message": "none"})
+                self.end_step(asker, number, "ask", StepError("no_reply", "none"))
 
     def cancel(self, letter: Letter) -> None:
         """Nobody waits for its approvals any more."""
         for approval in letter.approvals:
-            self.add("approval_cancelled", letter.thread, approval=approval)
+            self.add(ApprovalCancelled(approval), letter.thread)
         letter.approvals.clear()
 
     def wake(self, thread: str) -> None:
         """Something comes into a thread."""
         if self.threads[thread] != "active":
-            self.add("thread_reopened", thread)
+            self.add(ThreadReopened(), thread)
             self.threads[thread] = "active"
 
     def settle(self) -> None:
@@ -135,6 +164,6 @@ class World:
         for thread in [thread for thread, status in self.threads.items() if status == "active"]:
             if thread not in open_threads:
                 failed = any(place == thread and by_failure for place, _, by_failure in self.dead.values())
-                self.add("thread_failed", thread, reason="it broke") if failed else self.add("thread_completed", thread)
+                self.add(ThreadFailed("it broke") if failed else ThreadCompleted(), thread)
                 self.threads[thread] = "over"
         self.at += 1_000_003

@@ -3,11 +3,40 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 from hypothesis import strategies
 
-from organism.model.events import Event
+from organism.events.record import Record
+from organism.events.vocabulary import (
+    After,
+    AgentPaused,
+    AgentResumed,
+    ApprovalExpired,
+    ApprovalRequested,
+    ApprovalResolved,
+    CallAnswered,
+    Event,
+    MessageDead,
+    MessageDiscarded,
+    MessageDropped,
+    MessageHandled,
+    MessageRefused,
+    MessageReplayed,
+    MessageRetried,
+    MessageStarted,
+    OrganismPaused,
+    OrganismReloaded,
+    OrganismResumed,
+    Outcome,
+    Resolution,
+    StepResolved,
+    ThreadCreated,
+    ThreadKilled,
+    ThreadPaused,
+    ThreadResumed,
+    Verdict,
+)
 from tests.projections.lawful import NAMES, Letter, World
 
 T = TypeVar("T")
@@ -31,13 +60,13 @@ def inject(world: World, number: int) -> None:
     thread = pick(["", *(name for name, status in world.threads.items() if status != "killed")], number // 7)
     if not thread:
         thread = world.fresh("thr")
-        world.add("thread_created", thread)
+        world.add(ThreadCreated(), thread)
         world.threads[thread] = "active"
     world.wake(thread)
     world.send(thread, "console", to)
     if number % 3 == 0:
-        call: dict[str, Any] = {"key": f"k{number}", "method": "POST", "path": "/inject", "digest": "d"}
-        world.add("call_answered", thread, **call, status=202, body={"thread_id": thread}, back=1)
+        call = CallAnswered(f"k{number}", "POST", "/inject", "d", status=202, body={"thread_id": thread}, back=1)
+        world.add(call, thread)
 
 
 def begin(world: World, number: int) -> None:
@@ -51,8 +80,8 @@ def begin(world: World, number: int) -> None:
     if letter is not None:
         letter.starts += 1
         letter.running = True
-        again: dict[str, Any] = {"after": "death"} if letter.starts > 1 else {}
-        world.add("message_started", letter.thread, message=letter.id, agent=letter.to, attempt=letter.starts, **again)
+        after: After = "death" if letter.starts > 1 else ""
+        world.add(MessageStarted(letter.id, letter.to, letter.starts, 0, "1", after), letter.thread)
 
 
 def end(world: World, number: int) -> None:
@@ -60,7 +89,7 @@ def end(world: World, number: int) -> None:
     letter = pick([letter for letter in running(world) if not letter.steps], number)
     if letter is None:
         return
-    world.add("message_handled", letter.thread, message=letter.id, agent=letter.to, outcome="done", duration=1)
+    world.add(MessageHandled(letter.id, letter.to, "done", duration=1), letter.thread)
     if number % 2:
         answer(world, letter)
     world.close(letter)
@@ -72,12 +101,12 @@ def answer(world: World, letter: Letter) -> None:
     """Its answer: to the outside, to the ask that waits for it, or to who does not read it."""
     if letter.ask is not None and letter.ask[0].id in world.letters and letter.ask[1] in letter.ask[0].steps:
         asker, step = letter.ask
-        world.send_and_take(letter.thread, letter.to, asker.to, "answered", answers=[asker.id, step], reply=True)
+        world.reply(letter.thread, letter.to, asker.to, "answered", (asker.id, step))
         del asker.steps[step]
-        world.step("step_recorded", asker, step, "ask")
+        world.end_step(asker, step, "ask")
     else:
-        outcome = "delivered" if letter.sender == "console" else "unread"
-        world.send_and_take(letter.thread, letter.to, letter.sender, outcome, reply=True)
+        outcome: Outcome = "delivered" if letter.sender == "console" else "unread"
+        world.reply(letter.thread, letter.to, letter.sender, outcome)
 
 
 def fail(world: World, number: int) -> None:
@@ -91,12 +120,13 @@ def fail(world: World, number: int) -> None:
         world.cancel(letter)
         letter.steps = {step: kind for step, kind in letter.steps.items() if kind == "unknown"}
         letter.running = False
-        world.add("message_retried", letter.thread, message=letter.id, agent=letter.to, attempt=1, error="?", next_at=1)
+        world.add(MessageRetried(letter.id, letter.to, 1, "?", next_at=1), letter.thread)
         return
-    more: dict[str, Any] = {"from": letter.sender, "type": "Note", "sent": letter.position}
-    died = {"message": letter.id, "agent": letter.to, "code": "handler_error", "reason": "it broke", "attempts": 3}
     world.close(letter)
-    world.add("message_dead", letter.thread, **died, **more)
+    died = MessageDead(
+        letter.id, letter.to, letter.sender, "Note", letter.position, "handler_error", "it broke", attempts=3
+    )
+    world.add(died, letter.thread)
     world.dead[letter.id] = (letter.thread, letter.to, True)
 
 
@@ -105,8 +135,8 @@ def refuse(world: World, number: int) -> None:
     letter = pick(running(world), number)
     if letter is not None:
         message = world.fresh("msg")
-        more: dict[str, Any] = {"from": letter.to, "to": "nobody", "type": "Note", "code": "routing"}
-        world.add("message_refused", letter.thread, message=message, why="not_a_peer", reason="no peer", **more)
+        refused = MessageRefused(message, letter.to, "nobody", "Note", "routing", "not_a_peer", "no peer")
+        world.add(refused, letter.thread)
         world.dead[message] = (letter.thread, letter.to, False)
 
 
@@ -116,7 +146,7 @@ def ask(world: World, number: int) -> None:
     if letter is not None and to is not None:
         letter.count += 1
         letter.steps[letter.count] = "ask"
-        world.step("step_started", letter, letter.count, "ask")
+        world.begin_step(letter, letter.count, "ask")
         world.send(letter.thread, letter.to, to, (letter, letter.count))
 
 
@@ -128,9 +158,9 @@ def approve(world: World, number: int) -> None:
         letter.steps[letter.count] = "approve"
         approval = world.fresh("apr")
         letter.approvals[approval] = letter.count
-        world.step("step_started", letter, letter.count, "approve", approval=approval)
-        more: dict[str, Any] = {"step": letter.count, "digest": "d", "expires_at": world.at + 1}
-        world.add("approval_requested", letter.thread, approval=approval, message=letter.id, agent=letter.to, **more)
+        world.begin_step(letter, letter.count, "approve", approval=approval)
+        asked = ApprovalRequested(approval, letter.id, letter.to, letter.count, "d", expires_at=world.at + 1)
+        world.add(asked, letter.thread)
 
 
 def decide(world: World, number: int) -> None:
@@ -139,12 +169,12 @@ def decide(world: World, number: int) -> None:
     if letter is not None:
         approval, step = letter.approvals.popitem()
         if number % 3:
-            decision = "approve" if number % 3 == 1 else "reject"
-            world.add("approval_resolved", letter.thread, approval=approval, decision=decision, by="me")
+            decision: Verdict = "approve" if number % 3 == 1 else "reject"
+            world.add(ApprovalResolved(approval, decision, comment="", by="me"), letter.thread)
         else:
-            world.add("approval_expired", letter.thread, approval=approval)
+            world.add(ApprovalExpired(approval), letter.thread)
         del letter.steps[step]
-        world.step("step_recorded", letter, step, "approve")
+        world.end_step(letter, step, "approve")
 
 
 def affect(world: World, number: int) -> None:
@@ -155,11 +185,11 @@ def affect(world: World, number: int) -> None:
     under_way = [step for step, kind in letter.steps.items() if kind == "effect"]
     if under_way:
         del letter.steps[under_way[0]]
-        world.step("step_recorded", letter, under_way[0], "effect")
+        world.end_step(letter, under_way[0], "effect")
     else:
         letter.count += 1
         letter.steps[letter.count] = "effect"
-        world.step("step_started", letter, letter.count, "effect", key="k")
+        world.begin_step(letter, letter.count, "effect")
 
 
 def settle_unknown(world: World, number: int) -> None:
@@ -171,8 +201,8 @@ def settle_unknown(world: World, number: int) -> None:
     if found is not None:
         letter, step = found
         del letter.steps[step]
-        outcome = ("done", "redo", "fail")[number % 3]
-        world.add("step_resolved", letter.thread, message=letter.id, agent=letter.to, step=step, outcome=outcome)
+        outcomes: tuple[Resolution, ...] = ("done", "redo", "fail")
+        world.add(StepResolved(letter.id, letter.to, step, outcomes[number % 3]), letter.thread)
 
 
 def pause(world: World, number: int) -> None:
@@ -180,12 +210,12 @@ def pause(world: World, number: int) -> None:
     agent = pick(world.names, number)
     thread = pick([name for name, status in world.threads.items() if status != "killed"], number)
     if number % 3 == 0 and agent is not None:
-        world.add("agent_resumed" if agent in world.paused else "agent_paused", agent=agent, by="operator")
+        world.add(AgentResumed(agent, "operator") if agent in world.paused else AgentPaused(agent, "operator"))
         world.paused ^= {agent}
     elif number % 3 == 1 and thread is not None:
-        world.add("thread_paused" if number % 2 else "thread_resumed", thread)
+        world.add(ThreadPaused() if number % 2 else ThreadResumed(), thread)
     else:
-        world.add("organism_paused" if number % 2 else "organism_resumed", by="operator")
+        world.add(OrganismPaused("operator") if number % 2 else OrganismResumed("operator"))
 
 
 def kill(world: World, number: int) -> None:
@@ -197,10 +227,10 @@ def kill(world: World, number: int) -> None:
         letter.ask = None
         world.close(letter)
         if letter.running:
-            world.add("message_handled", thread, message=letter.id, agent=letter.to, outcome="killed", duration=1)
+            world.add(MessageHandled(letter.id, letter.to, "killed", duration=1), thread)
         else:
-            world.add("message_dropped", thread, message=letter.id, agent=letter.to)
-    world.add("thread_killed", thread, **({} if world.threads[thread] == "active" else {"ended": True}))
+            world.add(MessageDropped(letter.id, letter.to), thread)
+    world.add(ThreadKilled(ended=world.threads[thread] != "active"), thread)
     world.threads[thread] = "killed"
 
 
@@ -209,13 +239,13 @@ def close_dead_letter(world: World, number: int) -> None:
     message = pick([name for name, (thread, _, _) in world.dead.items() if world.threads[thread] != "killed"], number)
     if message is None:
         return
-    thread, agent, _ = world.dead.pop(message)
+    thread, agent, failed = world.dead.pop(message)
     if number % 2 and agent in world.names:
-        world.add("message_replayed", thread, dead=message, message=f"msg-{world.count + 1}", edited=False)
+        world.add(MessageReplayed(message, f"msg-{world.count + 1}", edited=False, failed=failed), thread)
         world.wake(thread)
         world.send(thread, "console", agent)
     else:
-        world.add("message_discarded", thread, message=message)
+        world.add(MessageDiscarded(message, failed), thread)
 
 
 def restart(world: World, number: int) -> None:
@@ -227,9 +257,10 @@ def reload(world: World, number: int) -> None:
     """The configuration is read anew: a listener goes, or one comes that was never there."""
     names = fewer(world, number)
     if len(names) == len(world.names) and number % 3 == 0:
-        known = {event.data["agent"] for event in world.events if "agent" in event.data} | {*world.names, *NAMES[:3]}
+        known = {getattr(record.event, "agent", "") for record in world.records} | {*world.names, *NAMES[:3]}
         names = [*names, *[name for name in NAMES if name not in known][:1]]
-    world.add("organism_reloaded", **world.listing(names))
+    listeners, removed = world.listing(names)
+    world.add(OrganismReloaded(added=(), removed=removed, updated=(), listeners=listeners, config="digest"))
 
 
 def fewer(world: World, number: int) -> list[str]:
@@ -249,14 +280,14 @@ MOVES: Final[tuple[Callable[[World, int], None], ...]] = (
 )
 
 
-def told(numbers: Sequence[int]) -> list[Event]:
+def told(numbers: Sequence[int]) -> list[Record[Event]]:
     """The log that these numbers choose."""
     world = World()
     for number in numbers:
         MOVES[number % len(MOVES)](world, number // len(MOVES))
         world.settle()
-    return world.events
+    return world.records
 
 
 lawful_logs = strategies.lists(strategies.integers(0, 9_999), min_size=30, max_size=90).map(told)
-"""Lists of events."""
+"""Lists of records."""

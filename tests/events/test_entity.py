@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from rich.pretty import pretty_repr
 
-from organism.events.record import Record
+from organism.events.record import Content, Record
 from organism.events.vocabulary import MessageSent
 from organism.model.thread import Message, Thread
 
-SENT = MessageSent("msg-1", "console", "greeter", "Greeting", depth=1, token="")
+SENT = MessageSent("msg-1", "console", "greeter", "Greeting", 1, "call-1")
 
 
 def test_an_entity_shows_no_field() -> None:
@@ -18,6 +18,13 @@ def test_an_entity_shows_no_field() -> None:
         assert "Message" in shown
         assert "canary" not in shown
         assert "thr-1" not in shown
+
+
+def test_a_record_shows_neither_its_event_nor_its_content() -> None:
+    record = Record(SENT, Content("thr-1", b'"canary"'), "thr-1")
+    for shown in (repr(record), pretty_repr(record), pretty_repr([record])):
+        assert "Record" in shown
+        assert [word for word in ("canary", "msg-1", "thr-1") if word in shown] == []
 
 
 def test_entities_are_compared_by_identity() -> None:
