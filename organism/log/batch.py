@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from hashlib import sha256
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import msgspec
 import orjson
@@ -21,7 +21,6 @@ from organism.events.vocabulary import (
 )
 from organism.log.encode import Salts, SealedContent, encode, link
 from organism.log.log import span_of
-from organism.log.versions import Changes, RowVersions
 from organism.model.redact import Redactor
 
 Touched = tuple[str, int, int]
@@ -32,6 +31,38 @@ SAFE_FIELDS: Final = frozenset({"event", "outcome", "kind", "effect", "why", "st
 """Fields whose values are words of this program: they are never masked."""
 TEXTLESS: Final = frozenset({MessageSent, MessageStarted, MessageHandled, ThreadCreated, ThreadCompleted})
 """What a message without a fault is made of: ids, names and times, no text."""
+
+
+class Folding(Protocol):
+    """Folds units, in order, into what is written beside them. ``committed`` follows in the same order."""
+
+    def take(self, first: int, records: Sequence[Record[Event]]) -> None:
+        """Fold a unit that begins at ``first``. Raises what a fold raises; the unit is refused then."""
+
+    def values(self, blob: list[bytes], end: int) -> list[Any]:
+        """What the units since the last call add: a value a column; ``blob``, of ``end`` - 1 bytes, takes the texts."""
+
+    def committed(self, records: Sequence[Record[Event]]) -> None:
+        """These are on the disk, with what follows from them."""
+
+    def close(self) -> None:
+        """The log closes; what is posted to the writer now is still written."""
+
+
+class NoFolding:
+    """Nothing is written beside the units."""
+
+    def take(self, _first: int, _records: Sequence[Record[Event]]) -> None:
+        pass
+
+    def values(self, _blob: list[bytes], _end: int) -> list[Any]:
+        return []
+
+    def committed(self, _records: Sequence[Record[Event]]) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
 
 
 class Heads:
@@ -80,10 +111,6 @@ class Heads:
             self._old = kept | self._young
             self._young = {}
 
-    def forget(self) -> None:
-        """A commit failed: what is remembered may rest on it."""
-        self._young, self._old = {}, {}
-
 
 class TypeSpans:
     """What is new to the index of types. What it has noted of the newest span is remembered."""
@@ -106,19 +133,15 @@ class TypeSpans:
                 self._seen.add(kind)
                 noted.append((kind.event_type, span))
 
-    def forget(self) -> None:
-        """A commit failed: what was noted may not be there."""
-        self._span = -1
-
 
 class Batch:
     """The units of one commit.
 
     ``streams`` lists (stream, the unit's first position, its last one in that stream) for each stream that a unit
-    touches, ``types`` what is new to the index of types; ``changes`` are those of each read model.
+    touches, ``types`` what is new to the index of types.
     """
 
-    __slots__ = ("bodies", "changes", "contents", "digests", "firsts", "last", "size", "streams", "types", "units")
+    __slots__ = ("bodies", "contents", "digests", "firsts", "last", "size", "streams", "types", "units")
 
     def __init__(self) -> None:
         self.units: list[Unit] = []
@@ -128,7 +151,6 @@ class Batch:
         self.contents: list[SealedContent] = []
         self.streams: list[Touched] = []
         self.types: list[TypeSpan] = []
-        self.changes: dict[str, Changes] = {}
         self.last = 0
         self.size = 0
 
@@ -141,13 +163,16 @@ class Batch:
 
 
 class Intake:
-    """Takes units in: checks what they expect, gives positions up to ``last``, encodes, redacts, folds."""
+    """Takes units in: checks what they expect, gives positions up to ``last``, encodes, redacts, folds.
 
-    __slots__ = ("_salts", "batch", "heads", "last", "redactor", "types", "versions")
+    What it remembers rests on what it took in. After a failed commit another one takes its place.
+    """
 
-    def __init__(self, heads: Heads, versions: RowVersions, salts: Salts, last: int) -> None:
+    __slots__ = ("_salts", "batch", "folding", "heads", "last", "redactor", "types")
+
+    def __init__(self, heads: Heads, folding: Folding, salts: Salts, last: int) -> None:
         self.heads = heads
-        self.versions = versions
+        self.folding = folding
         self.types = TypeSpans()
         self.last = last
         self.batch = Batch()
@@ -164,7 +189,7 @@ class Intake:
         if redactor is not None and is_held(redactor, unit, body, contents):
             conceal(unit, redactor)
             body, contents, streams = encode(unit, first, self._salts)
-        self.versions.take(first, unit.records, self.batch.changes)
+        self.folding.take(first, unit.records)
         self.types.take(unit.records, self.batch.types)
         unit.expect = {}  # it may name units, and those others: a chain through the whole past
         unit.first = first
@@ -187,19 +212,6 @@ class Intake:
         """The batch so far; what is taken in from now on goes in the next one."""
         batch, self.batch = self.batch, Batch()
         return batch
-
-    def void(self, *batches: Batch) -> None:
-        """These are not on the disk: no ``expect`` may fit them, and nothing that is remembered may rest on them."""
-        self.heads.forget()
-        self.versions.forget()
-        self.types.forget()
-        for batch in batches:
-            for unit in batch.units:
-                unit.first = unit.last = -1
-
-    def commit(self, position: int) -> None:
-        """Everything up to there is on the disk."""
-        self.heads.committed = self.versions.committed = position
 
 
 def is_held(redactor: Redactor, unit: Unit, row: bytes, contents: Sequence[SealedContent]) -> bool:

@@ -1,4 +1,4 @@
-"""Where a log's tables lie: on a disk, with the threads, the anchor, the WAL and what follows a failure; or in memory.
+"""Where a log's tables lie: on a disk, with the threads, the anchor and the WAL; or in memory.
 
 Opening checks what was acknowledged and fences off any earlier writer. Nothing damaged is overwritten.
 """
@@ -7,23 +7,25 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack, closing, suppress
+from collections.abc import Callable
+from contextlib import AsyncExitStack, ExitStack, closing, suppress
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, NamedTuple, NoReturn, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 import orjson
 
 from organism.errors import Fenced, LogDamaged, LogUnavailable
-from organism.log.batch import Batch
-from organism.log.driver import Connection, ConnectionThread, Failure, LoopReader, TakesTime, in_memory, statements
+from organism.log.batch import Batch, Folding
+from organism.log.commits import Commits
 from organism.log.encode import GENESIS, REMEDY, RandomBytes
-from organism.log.log import ReadModel
+from organism.log.log import Verification
 from organism.log.place import Anchor, Place
 from organism.log.snapshots import Snapshots
-from organism.log.tables import Commits
-from organism.log.verify import before_last_commit, defined_wrongly, meta_mac, of_another_time, walk
+from organism.log.verify import before_last_commit, defined_wrongly, meta_mac, of_another_time, verify, walk
+from organism.sqlite.driver import Connection, Failure, in_memory, statements
+from organism.sqlite.reader import Read, Readers, run
+from organism.sqlite.writer import WriterThread
 
 T = TypeVar("T")
 Done = Callable[[Batch, Exception | None], None]
@@ -33,11 +35,8 @@ FULL_WAL_BYTES: Final = 8 << 20  # then the WAL is moved into the database while
 USED_WAL_BYTES: Final = 256 << 10  # then the WAL gets room for the rest
 ROOM_PORTION_BYTES: Final = 1 << 20
 IDLE_WAL_BYTES: Final = 1 << 20  # as FULL_WAL_BYTES, when nothing waits
-FIRST_RETRY_SECONDS: Final = 0.1
-LAST_RETRY_SECONDS: Final = 5.0
-MOST_APART: Final = 4  # reads at once in threads of their own
 SHOWN_DAMAGES: Final = 3
-_SQL: Final = statements("log.sql")
+_SQL: Final = statements("log", "log.sql")
 
 
 class Truth(NamedTuple):
@@ -50,25 +49,24 @@ class Truth(NamedTuple):
 class Disk:
     """The threads and files of one log. It writes one batch at a time; ``head`` is the last commit known to be on disk.
 
-    ``done(batch, error)`` is called in the loop's thread; after an error nothing may be written until ``regain`` has
-    returned.
+    ``done(batch, error)`` is called in the loop's thread; after an error nothing may be written until ``read_again``
+    has returned.
     """
 
-    def __init__(self, place: Place, models: Sequence[ReadModel]) -> None:
+    def __init__(self, place: Place, commits: Commits) -> None:
         self._loop = asyncio.get_running_loop()
         self._place = place
         self.name = place.directory.name
-        self.commits = Commits(models)
+        self.commits = commits
         self.done: Done | None = None
         self.key = b""
         self.head = Anchor(0, GENESIS, 0, "")
-        self._writer = ConnectionThread("log-writer", place.connect_to_write, place.driver, place.explain)
-        self._reader = ConnectionThread("log-reader", place.connect_to_read, place.driver, place.explain)
-        self._in_loop = LoopReader(place.connect_to_read, place.driver, place.explain)
-        self._passing: tuple[type[Exception], ...] = (*place.driver.errors, OSError, LogUnavailable)
-        self._apart = asyncio.Semaphore(MOST_APART)
-        self._is_readable = asyncio.Event()
-        self._is_readable.set()
+        self.snapshots: Snapshots
+        self.passing: tuple[type[Exception], ...] = (*place.driver.errors, OSError, LogUnavailable)
+        self._writer = WriterThread("log-writer", place.connect_to_write, place.driver, place.explain)
+        self._readers = Readers(place.connect_to_read, place.driver, place.explain)
+        self.read, self.read_quickly = self._readers.read, self._readers.read_quickly
+        self.read_now = self._readers.read_now
         self._is_open = False
         self._is_writing = False
         self._wal_bytes = 0
@@ -80,38 +78,23 @@ class Disk:
         await self._writer.run(make_log, self._place, random_bytes)
         self.key = self._place.read_key()
         self.head = self._place.read_anchor(self.key)
-        truth = await self._take(Snapshots(self.key, self.head.timeline).newest, checkpoint=False)
+        self.snapshots = Snapshots(self.key, self.head.timeline)
+        truth = await self._take(self.snapshots.newest, checkpoint=False)
         self._is_open = True
         return truth
 
-    async def read(self, work: Callable[..., T], *arguments: Any) -> T:
-        """Run ``work(connection, *arguments)`` in the reading thread."""
-        if not self._is_readable.is_set():
-            await self._is_readable.wait()
-        return await self._reader.submit(work, *arguments)
+    async def verify(self, after: int) -> Verification:
+        """Check all that lies after a position, over a connection and in a thread of its own."""
+        place, key, head = self._place, self.key, self.head
 
-    async def read_quickly(self, work: Callable[..., T], *arguments: Any) -> T:
-        """The same at once in the loop's thread, if it is over at once."""
-        if self._is_readable.is_set():
-            with suppress(TakesTime):
-                return self._in_loop.run_quickly(work, *arguments)
-        return await self.read(work, *arguments)
+        def verified() -> Verification:
+            with closing(place.connect_to_read()) as connection:
+                return verify(connection, key, after, head)
 
-    def read_now(self, work: Callable[..., T], *arguments: Any) -> T:
-        """The same however long it takes: for the few rows that a decision needs. Raises ``LogUnavailable``."""
-        if not self._is_readable.is_set():
-            raise LogUnavailable("The log reads its disk again.")
-        return self._in_loop.run(work, *arguments)
-
-    async def read_apart(self, work: Callable[..., T], *arguments: Any) -> T:
-        """The same over a connection and in a thread of its own."""
-        place = self._place
-        async with self._apart:
-            thread = ConnectionThread("log-apart", place.connect_to_read, place.driver, place.explain)
-            try:
-                return await thread.submit(work, *arguments)
-            finally:
-                await thread.stop()
+        try:
+            return await asyncio.to_thread(verified)
+        except place.driver.errors as error:
+            raise place.explain(error) from error
 
     async def write(self, work: Callable[..., T], *arguments: Any) -> T:
         """Run ``work(connection, *arguments)`` over the writing connection, between two commits."""
@@ -121,10 +104,10 @@ class Disk:
         """``write`` as soon as the writing thread has time; the outcome is ignored."""
         self._writer.post(lambda _, __: None, work, *arguments)
 
-    def commit(self, batch: Batch) -> None:
+    def commit(self, batch: Batch, folding: Folding) -> None:
         self._is_writing = True
         chained = batch.hash(self.key, self.head.hash)
-        commit = self.commits.make(self.head.epoch, batch, chained)
+        commit = self.commits.make(self.head.epoch, batch, chained, folding)
         self._wal_bytes += commit.size
         self._writer.post(partial(self._wrote, batch, chained), self.commits.write, commit)
 
@@ -137,22 +120,18 @@ class Disk:
         """The error in words that may reach a client: without the place of the log."""
         return self._place.without_paths(str(error))
 
-    async def regain(self, error: Exception) -> Truth:
-        """Read the disk again until it can be written, and return what is on it; ``error`` is why.
+    async def read_again(self, *, entirely: bool) -> Truth:
+        """Open the writing connection again, move the WAL into the database, verify the tail, say what is true.
 
-        A disk that is full or locked leaves what was read intact; after any other error every connection is closed,
-        so that nothing is believed that only a cache shows. Raises ``LogDamaged`` if something acknowledged is not
+        ``entirely`` closes the reading connections too, for as long as it takes: only then SQLite reads the WAL from
+        the disk and believes nothing that it has in memory. Raises ``LogDamaged`` if something acknowledged is not
         there, ``Fenced``.
         """
-        delay = FIRST_RETRY_SECONDS
-        while True:
-            try:
-                truth = await self._renew(entirely=self.failure(error) is Failure.BROKEN)
-            except self._passing as again:
-                error = again
-                await asyncio.sleep(delay)
-                delay = min(2 * delay, LAST_RETRY_SECONDS)
-                continue
+        async with AsyncExitStack() as renewing:
+            if entirely:
+                await renewing.enter_async_context(self._readers.closed())
+            await self._writer.close_connection()
+            truth = await self._take(lambda _: self.head.position, checkpoint=True)
             self._wal_bytes = 0
             return truth
 
@@ -167,26 +146,9 @@ class Disk:
             if self._is_open:
                 self.anchor(is_synced=True)
         finally:
-            self._in_loop.close()
-            await self._reader.stop()
+            await self._readers.close()
             await self._writer.stop()
             self._place.release()
-
-    async def _renew(self, *, entirely: bool) -> Truth:
-        """Open the writing connection again, move the WAL into the database, ask what is true.
-
-        ``entirely`` closes all others too, for as long as it takes: only then SQLite reads the WAL from the disk and
-        believes nothing that it has in memory.
-        """
-        try:
-            if entirely:
-                self._is_readable.clear()
-                self._in_loop.close()
-                await self._reader.close_connection()
-            await self._writer.close_connection()
-            return await self._take(lambda _: self.head.position, checkpoint=True)
-        finally:
-            self._is_readable.set()
 
     async def _take(self, since: Since, *, checkpoint: bool) -> Truth:
         truth = await self._writer.submit(self._taken, since, checkpoint)
@@ -245,35 +207,44 @@ class Disk:
 class Memory:
     """The same for a log that is gone with its process: by the same SQL, at once, in the loop's thread."""
 
-    def __init__(self, models: Sequence[ReadModel], random_bytes: RandomBytes) -> None:
+    passing: tuple[type[Exception], ...] = ()
+
+    def __init__(self, commits: Commits, random_bytes: RandomBytes) -> None:
         self.name = "memory"
-        self.commits = Commits(models)
+        self.commits = commits
         self.done: Done | None = None
         self.key = random_bytes(32)
         self._connection = in_memory()
         timeline = random_bytes(16).hex()
         make_tables(self._connection)
-        self._connection.execute(statements("log.sql")["begin_meta"], (timeline, meta_mac(self.key, 0, timeline)))
+        self._connection.execute(_SQL["begin_meta"], (timeline, meta_mac(self.key, 0, timeline)))
         begin = Anchor(0, GENESIS, 0, timeline)
         self.truth = claim(self._connection, self.key, begin, lambda _: 0, 0)
         self.head = self.truth.head
+        self.snapshots = Snapshots(self.key, timeline)
         self.commits.install(self._connection)
 
-    async def read(self, work: Callable[..., T], *arguments: Any) -> T:
-        return work(self._connection, *arguments)
+    async def read(self, read: Read[T], *arguments: Any) -> T:
+        return run(self._connection, read(*arguments))
 
-    read_quickly = read_apart = write = read
+    read_quickly = read
 
-    def read_now(self, work: Callable[..., T], *arguments: Any) -> T:
+    def read_now(self, read: Read[T], *arguments: Any) -> T:
+        return run(self._connection, read(*arguments))
+
+    async def verify(self, after: int) -> Verification:
+        return verify(self._connection, self.key, after, self.head)
+
+    async def write(self, work: Callable[..., T], *arguments: Any) -> T:
         return work(self._connection, *arguments)
 
     def post(self, work: Callable[..., object], *arguments: Any) -> None:
         work(self._connection, *arguments)
 
-    def commit(self, batch: Batch) -> None:
+    def commit(self, batch: Batch, folding: Folding) -> None:
         """``done`` is called in a later iteration, as it is with a disk."""
         chained = batch.hash(self.key, self.head.hash)
-        self.commits.write(self._connection, self.commits.make(self.head.epoch, batch, chained))
+        self.commits.write(self._connection, self.commits.make(self.head.epoch, batch, chained, folding))
         self.head = Anchor(batch.last, chained, self.head.epoch, self.head.timeline)
         if self.done is not None:
             asyncio.get_running_loop().call_soon(self.done, batch, None)
@@ -284,8 +255,8 @@ class Memory:
     def describe(self, error: Exception) -> str:
         return str(error)
 
-    async def regain(self, error: Exception) -> NoReturn:
-        raise error
+    async def read_again(self, *, entirely: bool) -> Truth:
+        raise LogUnavailable(f"What was in memory is lost{', all of it' if entirely else ''}.")
 
     async def close(self) -> None:
         """Nothing to do: the tables are there for as long as somebody may read them."""
@@ -325,7 +296,7 @@ def make_log(place: Place, random_bytes: RandomBytes) -> None:
 
 
 def make_tables(connection: Connection) -> None:
-    for statement in statements("schema.sql").values():
+    for statement in statements("log", "schema.sql").values():
         connection.execute(statement)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -11,25 +11,25 @@ from typing import Final
 
 from organism.errors import LogDamaged, LogHeld
 from organism.events.stored import decode_unit
+from organism.log.commits import REBUILD, Commits, Projections
 from organism.log.disk import make_tables
-from organism.log.driver import Connection, Pysqlite, statements
-from organism.log.log import ReadModel, Verification
+from organism.log.log import Verification
 from organism.log.place import Place
-from organism.log.rebuild import REBUILD, row_damage
 from organism.log.verify import BEFORE_ALL, rows_after, verify
 from organism.model.ids import DEFAULT_TENANT
+from organism.sqlite.driver import Connection, Pysqlite, statements
 
 TRUTH: Final = ("meta", "units", "content")  # The tables that nothing else could be made of again
-_SQL: Final = statements("log.sql")
+_SQL: Final = statements("log", "log.sql")
 
 
 def verify_directory(
     directory: Path,
     key_path: Path | None = None,
     tenant: str = DEFAULT_TENANT,
-    models: Sequence[ReadModel] = (),
+    projections: Projections | None = None,
 ) -> Verification:
-    """Check the chain, the digests, the contents and the rows of ``models`` of the log in ``directory``.
+    """Check the chain, the digests, the contents and what ``projections`` keep of the log in ``directory``.
 
     What is wrong stands in ``damage``, position by position. Raises ``NotFound`` if there is no log, ``LogDamaged``
     if nothing can be said: the key or the anchor is missing, or neither is that of the ``tenant``'s log.
@@ -42,10 +42,10 @@ def verify_directory(
             found = verify(connection, key, 0, place.read_anchor(key))
     except Pysqlite.errors as error:
         return Verification(0, 0, 0, (f"{place.log.name} cannot be read: {error}",))
-    if not models or found.damage:
+    if projections is None or found.damage:
         return found
     try:
-        return replace(found, damage=tuple(row_damage(place, models)))
+        return replace(found, damage=tuple(Commits(projections).damage(place)))
     except Pysqlite.errors as error:  # events and contents were read just now
         return replace(found, damage=(f"the rows cannot be read: {error}; {REBUILD}",))
 
@@ -131,7 +131,7 @@ def last_at(directory: Path) -> int:
     """When the last event of the log in ``directory`` was, 0 if there is none. Raises as ``count`` does."""
     last = Stats()
     with _reading(directory, last) as connection:
-        for _, _, body, _ in connection.execute(statements("log.sql")["last_unit"]).fetchall():
+        for _, _, body, _ in connection.execute(statements("log", "log.sql")["last_unit"]).fetchall():
             last.add(body, ends_commit=True)
     return last.last_at
 

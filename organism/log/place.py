@@ -16,10 +16,10 @@ from typing import Final
 import orjson
 
 from organism.errors import LogDamaged, LogHeld, LogUnavailable, NotFound, OrganismError
-from organism.log.driver import Connection, Failure, Pysqlite, set_up
 from organism.log.encode import GENESIS, RandomBytes, chain_key, mac
 from organism.model.ids import DEFAULT_TENANT
 from organism.model.times import spoken
+from organism.sqlite.driver import Connection, Failure, Pysqlite, set_up
 
 PRIVATE_FILE: Final = 0o600
 PRIVATE_DIRECTORY: Final = 0o700

@@ -1,4 +1,4 @@
--- The truth: units in order, and the content beside them. One statement a name (organism/log/driver.py).
+-- The truth: units in order, and the content beside them. One statement a name (organism/sqlite/driver.py).
 
 -- layout: rises when these tables change
 PRAGMA user_version = 2;

@@ -1,33 +1,19 @@
-"""Folds as they stood at a position: snapshots, and the live rows that are kept by them.
-
-Snapshots save time and can be deleted. Live rows are the few rows that nearly every event changes: all of them are in
-memory, and none is written for each change. A checkpoint of them is kept now and then; as of any position they are the
-checkpoint before it and a fold of the events since.
-"""
+"""Folds as they stood at a position. They save time and can be deleted; a start trusts those that carry the log's MAC."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Final
 
-import orjson
-
 from organism.events.entity import Entity
-from organism.events.record import Record
-from organism.events.vocabulary import Event
-from organism.log.driver import Connection, statements
 from organism.log.encode import mac
-from organism.log.log import EventFilter, ReadModel, Row
-from organism.log.units import Span, Units
-from organism.log.versions import Rows, Written, hold_whole, write
+from organism.sqlite.driver import Connection, statements
+from organism.sqlite.reader import Reading
 
 SNAPSHOTS_KEPT: Final = 2
-_SQL: Final = statements("log.sql")
-CHECKPOINT: Final = "live"  # The name of the checkpoints among the snapshots
-CHECKPOINT_EVENTS: Final = 4096
-"""From one checkpoint to the next: about so many events at most are folded to see the rows as of any position."""
+_SQL: Final = statements("log", "log.sql")
+CHECKPOINT: Final = "live"  # The name of those that projections keep, and that are made again with the rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,12 +38,14 @@ class Snapshots(Entity):
         if not keeps_all:
             connection.execute(_SQL["drop_snapshots"], (snapshot.name, snapshot.name, SNAPSHOTS_KEPT))
 
-    def load(self, connection: Connection, name: str, head: int) -> Snapshot | None:
+    def load(self, name: str, head: int) -> Reading[Snapshot | None]:
         """The newest one that is not ahead of ``head`` and was made under the key."""
-        for position, sealed, body in connection.execute(_SQL["load_snapshots"], (name, head)):
+        while rows := (yield _SQL["load_snapshot"], (name, head)):
+            ((position, sealed, body),) = rows
             snapshot = Snapshot(name, position, body)
             if self._mac(snapshot) == sealed:
                 return snapshot
+            head = position - 1
         return None
 
     def newest(self, connection: Connection) -> int:
@@ -70,51 +58,3 @@ class Snapshots(Entity):
     def _mac(self, snapshot: Snapshot) -> bytes:
         body = sha256(snapshot.body).hexdigest()
         return mac(self._key, "snapshot", snapshot.name, snapshot.position, self._timeline, body)
-
-
-class LiveRows:
-    """The rows of all models that are live, as of ``position``."""
-
-    def __init__(self, models: Sequence[ReadModel]) -> None:
-        self._models = [model for model in models if model.is_live]
-        self._rows = {model.name: Rows() for model in self._models}
-        self.position = 0
-        self.is_whole = True
-
-    def take(self, records: Sequence[Record[Event]]) -> None:
-        """Fold the next events. Raises what a fold raises; from then on nothing is folded, and no row is shown."""
-        if not self.is_whole:
-            return
-        self.is_whole = False
-        for model in self._models:
-            model.fold(self._rows[model.name], records)
-        self.position = records[-1].position
-        self.is_whole = True
-
-    def rows(self, model: ReadModel) -> Iterator[tuple[str, Written]]:
-        """Each row of a model, with its key."""
-        hold_whole(self.is_whole)
-        return ((key, write(model, row)) for key, row in self._rows[model.name].items() if row is not None)
-
-    def row(self, model: ReadModel, key: str) -> Row | None:
-        hold_whole(self.is_whole)
-        row: Row | None = self._rows[model.name][key]
-        return row
-
-    def checkpoint(self) -> Snapshot:
-        return Snapshot(CHECKPOINT, self.position, orjson.dumps(self._rows))
-
-    def load(self, checkpoint: Snapshot) -> None:
-        self._rows = {name: Rows(rows) for name, rows in orjson.loads(checkpoint.body).items()}
-        self.position = checkpoint.position
-
-
-def look_back(connection: Connection, snapshots: Snapshots, models: Sequence[ReadModel], position: int) -> LiveRows:
-    """The live rows as they stood at a position of the log: the checkpoint before it, and the events since."""
-    live, units = LiveRows(models), Units(connection)
-    checkpoint = snapshots.load(connection, CHECKPOINT, position)
-    if checkpoint is not None:
-        live.load(checkpoint)
-    while records := units.read(Span(live.position, position, CHECKPOINT_EVENTS), EventFilter()):
-        live.take(records)
-    return live

@@ -8,18 +8,21 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from organism.errors import LogDamaged
+from organism.events.record import Record
 from organism.events.stored import decode_unit
-from organism.log.driver import Connection, statements
+from organism.events.vocabulary import Event
 from organism.log.encode import GENESIS, MISSING, digest, fault, hold_order, link, mac, parse
 from organism.log.log import Verification
 from organism.log.place import Anchor
-from organism.log.units import Units
+from organism.log.units import records_at
+from organism.sqlite.driver import Connection, statements
+from organism.sqlite.reader import run
 
 LAYOUT: Final = 2  # The layout of the tables in schema.sql
 PORTION_UNITS: Final = 2048
 BEFORE_ALL: Final = -(1 << 63)
-_SQL: Final = statements("log.sql")
-_TABLES: Final = {("table", name): text for name, text in statements("schema.sql").items() if name != "layout"}
+_SQL: Final = statements("log", "log.sql")
+_TABLES: Final = {("table", name): text for name, text in statements("log", "schema.sql").items() if name != "layout"}
 
 
 @dataclass(slots=True)
@@ -120,7 +123,7 @@ def before_last_commit(connection: Connection, position: int) -> int:
 def defined_wrongly(connection: Connection) -> list[str]:
     """What the file defines otherwise than schema.sql: a trigger or a view may change what is written.
 
-    The rows of read models have tables of their own, which a start makes again if they are not as it makes them.
+    Projections have tables of their own, which a start makes again if they are not as it makes them.
     """
     (layout,) = connection.execute(_SQL["layout"]).fetchone() or (0,)
     if layout != LAYOUT:
@@ -139,7 +142,7 @@ def defined_wrongly(connection: Connection) -> list[str]:
 
 
 def is_of_rows(kind: str, table: str) -> bool:
-    """Whether it is a table or view of a read model, or an index of one."""
+    """Whether it is a table or view of a projection, or an index of one: their names begin so."""
     return kind != "trigger" and table.startswith(("rows_", "kept_"))
 
 
@@ -163,7 +166,10 @@ def content_damage(connection: Connection, after: int) -> Iterator[str]:
     unit = connection.execute(_SQL["unit_at"], (after + 1,)).fetchone() if after else None
     begin = BEFORE_ALL if unit is None else unit[0]
     last = begin - 1 if unit is not None else BEFORE_ALL
-    units = Units(connection)
+
+    def record_at(position: int) -> Record[Event] | None:
+        return run(connection, records_at([position])).get(position)
+
     for rows in rows_after(connection, last):
         sealed = _sealed(rows)
         last, _, body, _ = rows[-1]
@@ -171,7 +177,7 @@ def content_damage(connection: Connection, after: int) -> Iterator[str]:
         for position, *row in connection.execute(_SQL["contents_between"], (begin, end)):
             if position not in sealed:
                 yield _added(position)
-            elif said := fault(position, sealed.pop(position), row, units.record_at):
+            elif said := fault(position, sealed.pop(position), row, record_at):
                 yield f"position {position}: the content {said}"
         yield from (f"position {position}: the content {MISSING}" for position in sealed)
         begin = end + 1

@@ -1,13 +1,15 @@
-"""Row versions: each unit is folded when it is taken in, and what it makes of the rows is written with its commit.
+"""What units make of the rows: versions, written with the commit of their unit, and live rows.
 
 The tables only grow: a unit that changes a row adds a version that stands ``since`` the unit's first position, and
 notes ``until`` where the version before it stood. So the past is read as the present is, and a commit that fails
-leaves nothing to take back but what is cached here.
+leaves nothing to take back but what is cached here. Live rows are the few that nearly every event changes: all of them
+are in memory, and none is written for each change. A checkpoint of them is kept now and then; as of any position they
+are the checkpoint before it and a fold of the events since.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
 import orjson
@@ -17,28 +19,21 @@ from organism.errors import OrganismError
 from organism.events.entity import Entity
 from organism.events.record import Record
 from organism.events.vocabulary import Event
-from organism.log.log import ColumnRow, ReadModel, Row
+from organism.log.snapshots import CHECKPOINT, Snapshot
+from organism.views.tables import Changes, Written, row_lists, stored
+from organism.views.views import ColumnRow, ReadModel, Row
 
 FOREVER: Final = (1 << 63) - 1  # `until` of a version that stands
 VERSION_BITS: Final = 20
 """A version's number is the position from which on it stands, and behind that so many bits that tell apart what one
 unit makes. So versions in order of their numbers are rows in order of their last change."""
 GENERATION_ROWS: Final = 512
+CHECKPOINT_EVENTS: Final = 4096
+"""From one checkpoint to the next: about so many events at most are folded to see the rows as of any position."""
 
-Written = tuple[bytes, bytes, int, Sequence[Any]]
-"""A row as it is stored: its public JSON; its private JSON (empty if there is none); the position of the event whose
-content completes it (0 for a model without content); the values of its declared columns."""
 Version = tuple[int, Row | None]  # The number of the newest version of a row, and the row; None: it ended
 LoadVersion = Callable[[str, str], Version | None]
 """(model, key) → the newest committed version, or None if there never was one."""
-
-
-class Changes(Entity):
-    """What a batch adds to one model: versions of rows, rows of a model that is ``shown``, and what they end."""
-
-    versions: list[tuple[int, str, Written]] = field(default_factory=list)  # (number, key, row) of new versions
-    shown: list[ColumnRow] = field(default_factory=list)
-    ended: list[tuple[int, int]] = field(default_factory=list)  # (number, until) of versions that stand no more
 
 
 class Rows(dict[str, Any]):
@@ -65,7 +60,7 @@ class _TouchedRows(Rows):
 
 
 class CurrentRows(Entity):
-    """The rows of one model touched lately, as of the last unit taken in; others are loaded (as ``batch.Heads``)."""
+    """The rows of one model touched lately, as of the last unit taken in; others are loaded."""
 
     model: ReadModel
     _load: LoadVersion
@@ -111,40 +106,120 @@ class CurrentRows(Entity):
 class RowVersions:
     """Folds units into row versions. ``committed`` is the last position that is known to be on the disk."""
 
-    def __init__(self, models: Sequence[ReadModel], load: LoadVersion) -> None:
-        stored = [model for model in models if not model.is_live]
-        self.current = {model.name: CurrentRows(model, load) for model in stored if not model.shown}
-        self.committed = 0
+    def __init__(self, models: Sequence[ReadModel], load: LoadVersion, committed: int = 0) -> None:
+        self.current = {model.name: CurrentRows(model, load) for model in stored(models) if not model.shown}
+        self.committed = committed
         self.is_whole = True
-        self._shown = [model for model in stored if model.shown]
+        self._stored = stored(models)
+        self._changes: dict[str, Changes] = {}
         self._by_type: dict[type[Event], list[CurrentRows]] = {}
         for rows in self.current.values():
             for kind in rows.model.types:
                 self._by_type.setdefault(kind, []).append(rows)
 
-    def take(self, first: int, records: Sequence[Record[Event]], batch: dict[str, Changes]) -> None:
-        """Add to ``batch`` what a unit makes of the rows; its records have their positions, from ``first`` on.
+    def take(self, first: int, records: Sequence[Record[Event]]) -> None:
+        """Fold a unit; its records have their positions, from ``first`` on.
 
         Raises what a fold raises. From then on nothing is folded: the rows have to be made again from the log.
         """
         if not self.is_whole:
             return
         self.is_whole = False
-        for model in self._shown:
-            if rows := shown_rows(model, records):
-                _changes(batch, model.name).shown.extend(rows)
+        for model in self._stored:
+            if model.shown and (rows := shown_rows(model, records)):
+                _changes(self._changes, model.name).shown.extend(rows)
         touched: dict[CurrentRows, None] = {}
         for record in records:
             for current in self._by_type.get(type(record.event), ()):
                 touched[current] = None
         for current in touched:
-            current.take(first, records, batch, self.committed)
+            current.take(first, records, self._changes, self.committed)
         self.is_whole = True
 
-    def forget(self) -> None:
-        """A commit failed: what is cached may rest on it."""
-        for current in self.current.values():
-            current.young, current.old = {}, {}
+    def values(self, blob: list[bytes], end: int) -> list[Any]:
+        """What was folded since the last call, as a commit takes it."""
+        changes, self._changes = self._changes, {}
+        return row_lists(self._stored, changes, blob, end)
+
+
+class LiveRows:
+    """The rows of all models that are live, as of ``position``."""
+
+    def __init__(self, models: Sequence[ReadModel]) -> None:
+        self._models = [model for model in models if model.is_live]
+        self._rows = {model.name: Rows() for model in self._models}
+        self.position = 0
+        self.is_whole = True
+
+    def take(self, records: Sequence[Record[Event]]) -> None:
+        """Fold the next events. Raises what a fold raises; from then on nothing is folded, and no row is shown."""
+        if not self.is_whole:
+            return
+        self.is_whole = False
+        for model in self._models:
+            model.fold(self._rows[model.name], records)
+        self.position = records[-1].position
+        self.is_whole = True
+
+    def rows(self, model: ReadModel) -> Iterator[tuple[str, Written]]:
+        """Each row of a model, with its key."""
+        hold_whole(self.is_whole)
+        return ((key, write(model, row)) for key, row in self._rows[model.name].items() if row is not None)
+
+    def row(self, model: ReadModel, key: str) -> Row | None:
+        hold_whole(self.is_whole)
+        row: Row | None = self._rows[model.name][key]
+        return row
+
+    def checkpoint(self) -> Snapshot:
+        return Snapshot(CHECKPOINT, self.position, orjson.dumps(self._rows))
+
+    def load(self, checkpoint: Snapshot) -> None:
+        self._rows = {name: Rows(rows) for name, rows in orjson.loads(checkpoint.body).items()}
+        self.position = checkpoint.position
+
+
+class RowFolding:
+    """Folds units into the rows of all models: those that are stored at once, those that are live once they are told.
+
+    ``keep`` is given a checkpoint now and then, ``on_fault`` is called when a fold has failed.
+    """
+
+    def __init__(
+        self,
+        versions: RowVersions,
+        live: LiveRows,
+        keep: Callable[[Snapshot], None],
+        on_fault: Callable[[], None] = lambda: None,
+    ) -> None:
+        self.versions = versions
+        self.live = live
+        self.values = versions.values
+        self._keep = keep
+        self._on_fault = on_fault
+        self._checkpoint = live.position
+
+    def take(self, first: int, records: Sequence[Record[Event]]) -> None:
+        try:
+            self.versions.take(first, records)
+        except BaseException:
+            self._on_fault()
+            raise
+
+    def committed(self, records: Sequence[Record[Event]]) -> None:
+        self.versions.committed = records[-1].position
+        self.live.take(records)
+        self._keep_checkpoint(CHECKPOINT_EVENTS)
+
+    def close(self) -> None:
+        self._keep_checkpoint(1)
+
+    def _keep_checkpoint(self, least_events: int) -> None:
+        """One that cannot be written only makes a look into the past longer."""
+        live = self.live
+        if live.is_whole and live.position >= self._checkpoint + least_events:
+            self._checkpoint = live.position
+            self._keep(live.checkpoint())
 
 
 def first_version(position: int) -> int:

@@ -8,11 +8,13 @@ from typing import Any, Final
 
 import orjson
 
-from organism.log.driver import Connection, statements
-from organism.log.log import CHANGED, Among, Page, Place, Query, ReadModel, Where
-from organism.log.tables import column_of, field_of, fill, of_model, table_of, text_of
-from organism.log.units import Units
-from organism.log.versions import FOREVER, VERSION_BITS, Version, Written, first_version, folded_row
+from organism.log.commits import text_of
+from organism.log.units import contents_at
+from organism.sqlite.driver import statements
+from organism.sqlite.reader import Reading
+from organism.views.tables import Written, column_of, field_of, fill, of_model, stored, table_of
+from organism.views.versions import FOREVER, VERSION_BITS, Version, first_version, folded_row
+from organism.views.views import CHANGED, Among, Page, Place, Query, ReadModel, Where, with_payload
 
 Statement = tuple[str, list[Any]]  # SQL and its parameters
 StoredRow = tuple[bytes, bytes]  # The public JSON of a row, completed by its payload, and the private JSON
@@ -27,8 +29,7 @@ COMPARISONS: Final[Mapping[str, Callable[[Any, Any], bool]]] = {
     "in": lambda value, given: value in given,
     "has": lambda value, given: f"|{given}|" in value,
 }
-ERASED: Final = b'{"erased":true}'
-_SQL: Final = statements("tables.sql")
+_SQL: Final = statements("views", "views.sql")
 
 
 def page_statement(model: ReadModel, query: Query, models: Mapping[str, ReadModel]) -> Statement:
@@ -132,45 +133,48 @@ def _condition(model: ReadModel, where: Where) -> Statement:
     return f"({' OR '.join(parts)})", [value] * len(parts)
 
 
-def read_page(connection: Connection, statement: Statement) -> Page:
+def read_page(statement: Statement) -> Reading[Page]:
     """A page of rows, joined by the database. Raises ``ContentDamaged`` if a payload is not as it was written."""
-    found = connection.execute(*statement).fetchone() or (b"[]", 0, 0, 0, None, "[]")
-    joined, count, total, before, last, positions = found
-    Units(connection).contents_at(filter(None, orjson.loads(positions)))
+    ((joined, count, total, before, last, positions),) = yield statement
+    yield from contents_at(filter(None, orjson.loads(positions)))
     return Page(joined, count, total, before, None if last is None else tuple(orjson.loads(last)))
 
 
-def read_row(connection: Connection, model: ReadModel, key: str, position: int) -> StoredRow | None:
+def read_row(model: ReadModel, key: str, position: int) -> Reading[StoredRow | None]:
     """One row as it stood at a position; None if there was none."""
     if model.shown:
-        found = connection.execute(of_model("final", model.name), (key, position)).fetchone()
-        return None if found is None else (_completed(connection, model, found[1], found[0]), found[2])
-    found = connection.execute(of_model("newest", model.name), (key, first_version(position + 1))).fetchone()
-    if found is None or found[1] <= position:
-        return None
-    _, _, public, private, content_at = found
-    return _completed(connection, model, public, content_at), private
+        rows = yield of_model("final", model.name), (key, position)
+        if not rows:
+            return None
+        ((content_at, public, private),) = rows
+    else:
+        rows = yield of_model("newest", model.name), (key, first_version(position + 1))
+        if not rows or rows[0][1] <= position:
+            return None
+        ((_, _, public, private, content_at),) = rows
+    if model.with_content:
+        content = (yield from contents_at([content_at])).get(content_at)
+        public = with_payload(public, None if content is None else content[0])
+    return public, private
 
 
-def _completed(connection: Connection, model: ReadModel, public: bytes, content_at: int) -> bytes:
-    if not model.with_content:
-        return public
-    content = Units(connection).contents_at([content_at]).get(content_at)
-    return with_payload(public, None if content is None else content[0])
-
-
-def newest_version(connection: Connection, model: str, key: str) -> Version | None:
+def newest_version(model: str, key: str) -> Reading[Version | None]:
     """The newest version of a row; None if there never was one."""
-    found = connection.execute(of_model("newest", model), (key, FOREVER)).fetchone()
-    if found is None:
+    rows = yield of_model("newest", model), (key, FOREVER)
+    if not rows:
         return None
-    number, until, public, private, _ = found
+    ((number, until, public, private, _),) = rows
     return number, folded_row(public, private) if until == FOREVER else None
 
 
-def with_payload(public: bytes, payload: bytes | None) -> bytes:
-    """The row completed by its content; None was erased."""
-    return b'%b,"payload":%b}' % (public[:-1], ERASED if payload is None else payload)
+def greatest_keys(models: Sequence[ReadModel]) -> Reading[dict[str, str]]:
+    """Of each model that has versions the greatest key: one above it was never written."""
+    found = {}
+    for model in stored(models):
+        if not model.shown:
+            ((key,),) = yield of_model("greatest", model.name), ()
+            found[model.name] = key or ""
+    return found
 
 
 def live_page(model: ReadModel, rows: Iterable[tuple[str, Written]], query: Query) -> Page:

@@ -1,0 +1,79 @@
+"""What follows a commit that failed (L8)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Final
+
+from organism.errors import CommitUnknown, Fenced, LogDamaged, LogUnavailable, OrganismError
+from organism.log.disk import Disk, Memory, Truth
+from organism.sqlite.driver import Failure
+
+Refusal = Callable[[], OrganismError]  # Makes the error that a refused unit gets
+FIRST_RETRY_SECONDS: Final = 0.1
+LAST_RETRY_SECONDS: Final = 5.0
+
+
+class Recovery:
+    """Keeps a log closed to writes from a failed commit on, until it is known again what is on the disk.
+
+    The units of that commit hear ``CommitUnknown``: they may be there or not. Nothing more is written. The writing
+    connection is closed and opened again, the WAL moved into the database, and the tail verified against the last
+    commit that was acknowledged. Unless the disk was only full or busy, every other connection is closed meanwhile, and
+    reads wait, since a failed fsync makes everything doubtful that only a cache shows. What cannot be done is tried
+    again, later and later. Then ``begin`` folds again from what is true, writes go on, and ``resume`` is told the head. A log that lost what was
+    acknowledged, or that another process took over, stays closed.
+    """
+
+    def __init__(
+        self, store: Disk | Memory, begin: Callable[[Truth], Awaitable[None]], resume: Callable[[int], None]
+    ) -> None:
+        self.refusal: Refusal | None = None
+        self._store = store
+        self._begin = begin
+        self._resume = resume
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self, error: Exception) -> OrganismError:
+        """A commit failed: refuse all others. Gives what its units hear."""
+        if self._store.failure(error) is Failure.FENCED:
+            self.refusal = Fenced
+            return Fenced()
+        said = self._store.describe(error)
+        self.refusal = partial(LogUnavailable, f"The log takes no writes now: {said}.")
+        if self._task is None or self._task.done():  # a checkpoint may fail with the commit beside it
+            self._task = asyncio.get_running_loop().create_task(self._recover(error))
+        unknown = CommitUnknown(f"{CommitUnknown()} The disk said: {said}.")
+        unknown.__cause__ = error
+        return unknown
+
+    async def ended(self) -> None:
+        """Wait until it is known what became of the disk."""
+        if self._task is not None:
+            await asyncio.wait([self._task])
+
+    async def stop(self) -> None:
+        """Give up."""
+        if self._task is not None:
+            self._task.cancel()
+            await self.ended()
+
+    async def _recover(self, error: Exception) -> None:
+        delay = FIRST_RETRY_SECONDS
+        while True:
+            try:
+                truth = await self._store.read_again(entirely=self._store.failure(error) is Failure.BROKEN)
+                await self._begin(truth)
+            except self._store.passing as again:
+                error = again
+                await asyncio.sleep(delay)
+                delay = min(2 * delay, LAST_RETRY_SECONDS)
+            except (Fenced, LogDamaged) as final:
+                self.refusal = partial(type(final), self._store.describe(final))
+                return
+            else:
+                self.refusal = None
+                self._resume(truth.head.position)
+                return

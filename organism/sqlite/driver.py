@@ -1,0 +1,116 @@
+"""The driver: connections, what its errors mean, and the statements of the ``.sql`` files."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from enum import Enum
+from functools import cache
+from importlib.resources import files
+from typing import Any, Final, Protocol
+
+from pysqlite3 import dbapi2
+
+Parameters = Sequence[Any]
+Explain = Callable[[Exception], Exception]  # Gives the error that a caller gets for one of the driver's
+SQLITE_VERSION: Final[str] = dbapi2.sqlite_version  # That of the driver, not Python's
+_STATEMENT_HEAD: Final = re.compile(r"^-- (\w+): .*\n", re.MULTILINE)
+SETTINGS: Final = (
+    "PRAGMA trusted_schema = OFF",
+    "PRAGMA cell_size_check = ON",
+    "PRAGMA mmap_size = 0",
+    "PRAGMA wal_autocheckpoint = 0",
+)
+
+
+class Cursor(Protocol):
+    """The rows of one statement."""
+
+    def __iter__(self) -> Iterator[tuple[Any, ...]]: ...
+
+    def fetchone(self) -> tuple[Any, ...] | None: ...
+
+    def fetchall(self) -> list[tuple[Any, ...]]: ...
+
+
+class Connection(Protocol):
+    """One connection in autocommit mode: transactions are explicit, a statement alone is one."""
+
+    def execute(self, sql: str, parameters: Parameters = (), /) -> Cursor: ...
+
+    def set_progress_handler(self, handler: Callable[[], bool] | None, steps: int, /) -> None:
+        """Call the handler every so many steps of a statement, which is interrupted when it returns True."""
+
+    def interrupt(self) -> None:
+        """Break off the statement that runs, in whatever thread."""
+
+    def close(self) -> None:
+        """Close it; never raises."""
+
+
+class Failure(Enum):
+    """Why a statement failed, as far as it decides what to do. What is ``PASSING`` leaves what was read intact."""
+
+    FENCED = "fenced"
+    PASSING = "full or busy"
+    DAMAGED = "damaged"
+    BROKEN = "broken"
+
+
+class Pysqlite:
+    """The driver of the shipped engine: its own SQLite, newer than Python's."""
+
+    # A damaged schema makes messages that are no text: they are raised as what they are.
+    errors: tuple[type[Exception], ...] = (dbapi2.Error, UnicodeDecodeError)
+
+    def connect(self, path: str, *, read_only: bool = False) -> Connection:
+        """A connection that may be used by one thread after the other."""
+        connection: Connection = dbapi2.connect(
+            f"file:{path}?mode={'ro' if read_only else 'rw'}",
+            uri=True,
+            isolation_level=None,
+            check_same_thread=False,
+            timeout=2.0,
+        )
+        return connection
+
+    def failure(self, error: Exception) -> Failure:
+        if isinstance(error, UnicodeDecodeError):
+            return Failure.DAMAGED
+        return failure_of(getattr(error, "sqlite_errorname", "") or "", str(error))
+
+
+def failure_of(name: str, message: str) -> Failure:
+    """What an error means by its name (``SQLITE_…``) and message."""
+    if name.startswith("SQLITE_CONSTRAINT") and message.endswith("fenced"):
+        return Failure.FENCED
+    # SQLITE_ERROR: our statements fit our schema, so the file's is another one
+    if name.startswith(("SQLITE_CORRUPT", "SQLITE_NOTADB", "SQLITE_ERROR")) or message.startswith("Could not decode"):
+        return Failure.DAMAGED
+    return Failure.PASSING if name.startswith(("SQLITE_FULL", "SQLITE_BUSY", "SQLITE_LOCKED")) else Failure.BROKEN
+
+
+def in_memory() -> Connection:
+    """A connection to an empty database in memory."""
+    connection: Connection = dbapi2.connect(":memory:", isolation_level=None, check_same_thread=False)
+    set_up(connection)
+    return connection
+
+
+def set_up(connection: Connection, *more: str) -> Connection:
+    for setting in (*SETTINGS, *more):
+        connection.execute(setting)
+    return connection
+
+
+@cache
+def statements(room: str, file: str) -> dict[str, str]:
+    """Name → statement, in the order of a ``.sql`` file of a room: each stands under ``-- name: what it does``."""
+    text = files(f"organism.{room}").joinpath(file).read_text("utf-8")
+    parts = _STATEMENT_HEAD.split(text)[1:]
+    return {name: _bare(body) for name, body in zip(parts[::2], parts[1::2], strict=True)}
+
+
+def _bare(body: str) -> str:
+    lines = [line for line in body.splitlines() if line and not line.startswith("--")]
+    return "\n".join(lines).rstrip(";")

@@ -1,0 +1,151 @@
+"""Reads: what they ask for, and who executes that.
+
+A read is a generator: it gives one statement after the other, is handed the rows, and returns what it made of them. So
+one text is executed over a connection that the caller has (``run``), at once in the loop's thread, or by aiosqlite.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable, Generator
+from contextlib import asynccontextmanager, suppress
+from typing import Any, Final, TypeVar
+
+import aiosqlite
+
+from organism.errors import LogUnavailable
+from organism.sqlite.driver import Connection, Explain, Parameters, Pysqlite
+
+T = TypeVar("T")
+Rows = list[tuple[Any, ...]]
+Reading = Generator[tuple[str, Parameters], Rows, T]
+Read = Callable[..., Reading[T]]
+QUICK_SECONDS: Final = 0.002  # The processor time that a read in the loop's thread may take
+WAIT_SECONDS: Final = 0.01
+"""The time that it may take in all, waiting for the disk or the interpreter's lock included."""
+LOOK_STEPS: Final = 1000  # Steps of a statement, some ten microseconds, between two looks at the clock
+CHUNK_ROWS: Final = 64  # What aiosqlite fetches at a time where a cursor is walked along; none is here
+NEVER: Final = float("inf")
+
+
+class TakesTime(Exception):
+    """A read was interrupted: it is not one for the loop's thread."""
+
+
+def run(connection: Connection, reading: Reading[T]) -> T:
+    """What the reading makes of the rows."""
+    try:
+        sql, parameters = next(reading)
+        while True:
+            sql, parameters = reading.send(connection.execute(sql, parameters).fetchall())
+    except StopIteration as end:
+        result: T = end.value
+        return result
+
+
+class Readers:
+    """Reads of one file, beside the thread that writes it.
+
+    With a busy loop a read in another thread takes milliseconds, a page of fifty rows in the loop's own a tenth of one
+    (docs/benchmarks.md). How long it takes is not known beforehand: a read that is interrupted there is done again by
+    aiosqlite, whose thread executes one statement at a time.
+    """
+
+    def __init__(self, connect: Callable[[], Connection], driver: Pysqlite, explain: Explain) -> None:
+        self._connect = connect
+        self._errors = driver.errors
+        self._explain = explain
+        self._in_loop: Connection | None = None
+        self._apart: aiosqlite.Connection | None = None
+        self._turn = asyncio.Lock()
+        self._is_closed = False
+        self._work_end = self._end = NEVER
+        self._is_late = False
+
+    async def read(self, read: Read[T], *arguments: Any) -> T:
+        """Execute ``read(*arguments)`` beside the loop. A cancelled one is interrupted and waited for."""
+        reading = read(*arguments)
+        try:
+            sql, parameters = next(reading)
+            while True:
+                sql, parameters = reading.send(await self._fetch(sql, parameters))
+        except StopIteration as end:
+            result: T = end.value
+            return result
+        except self._errors as error:
+            raise self._explain(error) from error
+
+    async def read_quickly(self, read: Read[T], *arguments: Any) -> T:
+        """The same at once in the loop's thread, if it is over at once."""
+        if not self._is_closed:
+            self._work_end, self._end = time.thread_time() + QUICK_SECONDS, time.monotonic() + WAIT_SECONDS
+            try:
+                with suppress(TakesTime):
+                    return self.read_now(read, *arguments)
+            finally:
+                self._work_end = self._end = NEVER
+                self._is_late = False
+        return await self.read(read, *arguments)
+
+    def read_now(self, read: Read[T], *arguments: Any) -> T:
+        """The same however long it takes: for the few rows that a decision needs. Raises ``LogUnavailable``."""
+        if self._is_closed:
+            raise LogUnavailable("The log reads its disk again.")
+        try:
+            return run(self._in_loops_thread(), read(*arguments))
+        except self._errors as error:
+            if self._is_late:
+                raise TakesTime from error
+            raise self._explain(error) from error
+
+    @asynccontextmanager
+    async def closed(self) -> AsyncIterator[None]:
+        """Every connection is closed meanwhile, so that nothing is believed that only a cache shows; reads wait."""
+        async with self._turn:
+            self._is_closed = True
+            try:
+                await self.close()
+                yield
+            finally:
+                self._is_closed = False
+
+    async def close(self) -> None:
+        """Close what is open; the next read opens it again."""
+        in_loop, self._in_loop = self._in_loop, None
+        if in_loop is not None:
+            in_loop.close()
+        apart, self._apart = self._apart, None
+        if apart is not None:
+            await apart.close()
+
+    async def _fetch(self, sql: str, parameters: Parameters) -> Rows:
+        """The rows. aiosqlite knows no cancellation: the statement would run on, and the next one wait for it."""
+        async with self._turn:
+            fetching = asyncio.ensure_future(self._fetched(sql, parameters))
+            try:
+                return await asyncio.shield(fetching)
+            except asyncio.CancelledError:
+                if self._apart is not None:
+                    await self._apart.interrupt()
+                await asyncio.wait([fetching])
+                fetching.exception()  # nobody asks for it any more
+                raise
+
+    async def _fetched(self, sql: str, parameters: Parameters) -> Rows:
+        if self._apart is None:
+            connect: Callable[[], Any] = self._connect  # of pysqlite3, not of sqlite3
+            self._apart = await aiosqlite.Connection(connect, CHUNK_ROWS)
+        rows: Any = await self._apart.execute_fetchall(sql, parameters)
+        return list(rows)
+
+    def _in_loops_thread(self) -> Connection:
+        if self._in_loop is None:
+            self._in_loop = self._connect()
+            self._in_loop.set_progress_handler(self._look, LOOK_STEPS)
+        return self._in_loop
+
+    def _look(self) -> bool:
+        """Whether to interrupt what runs."""
+        self._is_late = time.thread_time() > self._work_end or time.monotonic() > self._end
+        return self._is_late
