@@ -449,11 +449,15 @@ class RunMessageStart(RunEvent, frozen=True):
     """A message begins."""
 
 
-class RunMessageDelta(RunEvent, frozen=True, kw_only=True):
-    """``length`` characters of a message, after the first ``offset``."""
+class RunDelta(RunEvent, frozen=True, kw_only=True):
+    """``length`` characters of a message or thought, after the first ``offset``."""
 
     offset: int
     length: int
+
+
+class RunMessageDelta(RunDelta, frozen=True):
+    """The next piece of a message."""
 
 
 class RunMessageEnd(RunEvent, frozen=True):
@@ -468,11 +472,8 @@ class RunThoughtStart(RunEvent, frozen=True):
     """A thought begins."""
 
 
-class RunThoughtDelta(RunEvent, frozen=True, kw_only=True):
-    """``length`` characters of a thought, after the first ``offset``."""
-
-    offset: int
-    length: int
+class RunThoughtDelta(RunDelta, frozen=True):
+    """The next piece of a thought."""
 
 
 class RunThoughtEnd(RunEvent, frozen=True):
