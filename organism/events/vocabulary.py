@@ -310,7 +310,8 @@ class MessageDiscarded(Event, frozen=True):
 # -- Steps of a handling
 
 StepKind = Literal["ask", "effect", "approve", "complete", "now", "uuid", "random"]
-EffectKind = Literal["", "pure", "idempotent", "unsafe"]
+EffectKind = Literal["pure", "idempotent", "unsafe"]
+StepEffect = Literal["", EffectKind]
 Resolution = Literal["done", "redo", "fail"]
 
 
@@ -333,7 +334,7 @@ class StepStarted(Event, frozen=True):
     step: int
     kind: StepKind
     input: str
-    effect: EffectKind = ""
+    effect: StepEffect = ""
     key: str = ""
     approval: str = ""
     expires: int = 0

@@ -9,10 +9,9 @@ from datetime import datetime
 from typing import Any, Literal, Unpack
 from uuid import UUID
 
-from organism.events.vocabulary import ValueSet
+from organism.events.vocabulary import EffectKind, ValueSet
 from organism.model.completion import ChatMessage, CompleteOptions, Completion
 
-EffectKind = Literal["pure", "idempotent", "unsafe"]
 AskCode = Literal["routing", "validation", "timeout", "dead_letter", "no_reply"]
 
 
