@@ -310,8 +310,7 @@ class MessageDiscarded(Event, frozen=True):
 # -- Steps of a handling
 
 StepKind = Literal["ask", "effect", "approve", "complete", "now", "uuid", "random"]
-EffectKind = Literal["pure", "idempotent", "unsafe"]
-StepEffect = Literal["", EffectKind]
+StepEffect = Literal["", "pure", "idempotent", "unsafe"]
 Resolution = Literal["done", "redo", "fail"]
 
 

@@ -16,8 +16,8 @@ from organism.events.vocabulary import (
     BudgetSettled,
     ConfirmRedeemed,
     ConfirmRequested,
-    EffectKind,
     Event,
+    StepEffect,
     StepError,
     StepKind,
     ThreadReopened,
@@ -82,7 +82,7 @@ class SavedStep(Struct):
     error: StepError | None
     content_at: int
     open: int
-    effect: EffectKind
+    effect: StepEffect
     key: str
     approval: str
     expires: int

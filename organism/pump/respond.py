@@ -13,9 +13,10 @@ from organism.errors import InvalidPayload
 from organism.events.record import Content, Record
 from organism.events.vocabulary import MessageHandled, MessageRefused, MessageSent, TodoClosed
 from organism.events.vocabulary import TodoRegistered as TodoRegisteredEvent
-from organism.model.handler import HandlerResponse, Recorded, TodoComplete, TodoRegistered, TodoUntil
+from organism.model.handler import HandlerResponse, TodoComplete, TodoRegistered, TodoUntil
 from organism.model.handler import SystemError as SystemErrorPayload
 from organism.model.ids import CONSOLE, SYSTEM_TODO, token_of
+from organism.model.recorded import Recorded
 from organism.model.thread import NOBODY, Call, Step
 from organism.pump.decision import Decision
 from organism.pump.handling import Handling

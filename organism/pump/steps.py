@@ -10,13 +10,14 @@ from uuid import UUID
 import orjson
 
 from organism.errors import InvalidPayload
-from organism.events.vocabulary import EffectKind, StepError, StepKind, StepStarted
+from organism.events.vocabulary import StepError, StepKind, StepStarted
 from organism.model.completion import ChatMessage, CompleteOptions, Completion
 from organism.model.handler import (
     Approval,
     AskError,
     EffectError,
     EffectFailed,
+    EffectKind,
     EffectUnknown,
     HandlerMetadata,
 )

@@ -15,7 +15,8 @@ from pydantic import Field
 from organism.config.settings import Row, ShippedTool
 from organism.events.vocabulary import ValueSet
 from organism.log.log import History, Query, Where
-from organism.model.handler import HandlerMetadata, HandlerResponse, Recorded
+from organism.model.handler import HandlerMetadata, HandlerResponse
+from organism.model.recorded import Recorded
 from organism.model.tool import ToolError
 
 MOST_KEYS: Final = 10_000

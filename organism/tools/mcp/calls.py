@@ -26,8 +26,7 @@ from mcp.types import (
 from organism.config.json_text import NotJson, read_json
 from organism.config.settings import Check
 from organism.errors import Fault, InvalidPayload
-from organism.events.vocabulary import EffectKind
-from organism.model.handler import EffectFailed, EffectUnknown, HandlerMetadata, HandlerResponse
+from organism.model.handler import EffectFailed, EffectKind, EffectUnknown, HandlerMetadata, HandlerResponse
 from organism.model.tool import ToolArguments, ToolError, ToolOutput
 from organism.tools.mcp.address import NOTHING_DONE
 from organism.tools.mcp.connection import FAULTS, Connection
