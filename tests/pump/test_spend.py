@@ -330,7 +330,7 @@ def budget_of(said: dict[str, Any]) -> Spend:
 
 def spending(folded: Folded) -> Any:
     """What a state knows of spending."""
-    return orjson.loads(dump(folded))["spend"]
+    return orjson.loads(dump(folded))["state"]["spend"]
 
 
 def recounted(records: list[Record[Event]]) -> dict[tuple[Any, ...], Amount]:
