@@ -53,9 +53,9 @@ class OrganismStarted(Event, frozen=True):
     version: str
     config: str
     listeners: tuple[Declared, ...]
+    removed: tuple[str, ...]
     life: int
     clean: bool
-    removed: tuple[str, ...] = ()
 
 
 class OrganismStopped(Event, frozen=True):
@@ -127,8 +127,8 @@ class Todo(Struct, frozen=True, gc=False, omit_defaults=True):
     wait_for: str
     from_listener: str
     description: str
+    met: bool
     authors: tuple[str, ...] = ()
-    met: bool = False
 
 
 class ThreadCreated(Event, frozen=True):
