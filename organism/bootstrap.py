@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from importlib.metadata import version as package_version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import structlog
 
@@ -27,11 +27,12 @@ from organism.config.settings import Changes, Listener, Settings, diff
 from organism.config.shown import live_secrets
 from organism.config.tokens import TOKENS_FILE, TenantEntry, read_tokens
 from organism.errors import ConfigInvalid, OrganismError
+from organism.events.record import Actor
+from organism.events.vocabulary import EVENTS, Declared
 from organism.log.driver import Pysqlite
 from organism.log.log import Log
 from organism.log.sqlite import Options, SqliteLog
 from organism.model.commands import NOBODY, Idempotency, Reloaded
-from organism.model.events import EVENT_TYPES, Actor
 from organism.model.ids import DEFAULT_TENANT, folder_of
 from organism.model.redact import Redactor
 from organism.model.times import LogClock
@@ -179,7 +180,7 @@ class Organism:
     def _new_codec(self, settings: Settings) -> Codec:
         """The codec of a new generation. Raises ``ConfigInvalid``."""
         codec = Codec.of(payload_classes(settings), Terms(settings.limits.max_payload_bytes))
-        names = (*EVENT_TYPES, *(listener.name for listener in (*settings.listeners, *settings.shelf)))
+        names = (*EVENTS, *(listener.name for listener in (*settings.listeners, *settings.shelf)))
         self.parts.redactor.spare("\n".join((*names, *(schema.xsd for schema in codec.schemas))))
         self._generation += 1
         return codec
@@ -189,7 +190,7 @@ class Organism:
         return Rules(self.settings, self._codec, self._generation, self._tools.bound(self.settings, log))
 
     def _life(self, settings: Settings) -> Life:
-        return Life(settings.name, VERSION, settings.digest, [describe(listener) for listener in settings.listeners])
+        return Life(settings.name, VERSION, settings.digest, tuple(map(declared, settings.listeners)))
 
     def _report_broken(self, error: BaseException) -> None:
         self._logger.error("state_folded_anew", error=repr(error), exc_info=error)
@@ -315,17 +316,17 @@ def payload_check() -> CheckPayload:
     return faults
 
 
-def describe(listener: Listener) -> dict[str, Any]:
+def declared(listener: Listener) -> Declared:
     """A listener as ``organism_started`` and ``organism_reloaded`` hold it."""
-    return {
-        "name": listener.name,
-        "description": listener.description,
-        "is_agent": listener.is_agent,
-        "peers": list(listener.peers),
-        "payload_class": listener.payload_class_path,
-        "model": listener.model,
-        "version": listener.version,
-    }
+    return Declared(
+        name=listener.name,
+        description=listener.description,
+        is_agent=listener.is_agent,
+        peers=listener.peers,
+        payload_class=listener.payload_class_path,
+        model=listener.model,
+        version=listener.version,
+    )
 
 
 def key_path_of(given: Path | None, folder: str) -> Path | None:

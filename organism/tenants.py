@@ -5,15 +5,17 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from dataclasses import asdict
 from functools import partial
 from random import Random
 from typing import Any, Final
 
 from organism.config.settings import Changes
 from organism.errors import Fenced, LogUnavailable, Stopping, Unavailable
+from organism.events.record import ORGANISM_STREAM, Actor, Content
+from organism.events.vocabulary import CallAnswered, OrganismReloaded, OrganismStopped
 from organism.log.log import Log
 from organism.model.commands import Command, Done, Idempotency, Injected
-from organism.model.events import ORGANISM_STREAM, Actor, Content
 from organism.model.ids import Ids
 from organism.model.times import LogClock
 from organism.pump import recover
@@ -100,9 +102,8 @@ class Tenant:
         if not self.log.available:
             self._refuse_if_stopping()
         decision = self.pump.state.decide(None, None, actor)
-        bound = {"key": once.key, "method": once.method, "path": once.path, "digest": once.digest}
-        data = {**bound, "status": status, "body": {}, "back": 0}
-        decision.add("call_answered", data, Content(ORGANISM_STREAM, body))
+        answered = CallAnswered(once.key, once.method, once.path, once.digest, status, {}, back=0)
+        decision.add(answered, Content(ORGANISM_STREAM, body))
         await self.operator.patiently(self.pump.commit(decision))
 
     async def ended(self, thread_id: str, seconds: float, *others: asyncio.Future[Any]) -> bool:
@@ -136,12 +137,12 @@ class Tenant:
         for listener in rules.listeners.values():
             boxes.box(listener.name).limit = listener.max_concurrent
             boxes.wake_agent(listener.name)
-        names = {"added": list(changes.added), "removed": list(changes.removed), "updated": list(changes.updated)}
         decision = pump.state.decide(None, None, actor)
-        decision.add("organism_reloaded", {**names, "listeners": life.listeners, "config": life.config})
+        names = asdict(changes)
+        decision.add(OrganismReloaded(**names, listeners=life.listeners, config=life.config))
         self.operator.answer(decision, once, names, 1)
         recover.forget_pauses(decision, changes.removed)
-        return (await self.operator.patiently(pump.commit(decision))).events[0].position
+        return (await self.operator.patiently(pump.commit(decision))).records[0].position
 
     def broken(self, error: BaseException) -> None:
         """The state can't be trusted any more: stop everything of it and fold the log again."""
@@ -199,7 +200,7 @@ class Tenant:
         self._drop_all()
         if (runtime := self.writable()) is not None:
             decision = runtime.state.decide(None)
-            decision.add("organism_stopped", {})
+            decision.add(OrganismStopped())
             with suppress(Unavailable):
                 await runtime.commit(decision)
                 await recover.leave_snapshot(self.log, runtime.state)

@@ -10,11 +10,11 @@ model for code that asks one directly, made of ``Answer``s or by ``Scripted.read
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar, overload
 
 import orjson
 
@@ -29,9 +29,10 @@ from organism.agents.providers.scripted import (
     When,
 )
 from organism.bootstrap import Organism, Parts
+from organism.events.record import Record
+from organism.events.vocabulary import Event
 from organism.log.log import EventFilter, Log, Query, Where
 from organism.model.commands import Command, Done, Inject, Injected
-from organism.model.events import Event
 from organism.model.ids import CONSOLE, DEFAULT_TENANT
 from organism.pump.pump import Pump
 from organism.tenants import Tenant
@@ -50,6 +51,7 @@ __all__ = (
 )
 
 READ_LIMIT = 100_000
+E = TypeVar("E", bound=Event)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,19 +129,23 @@ class Running:
         page = await self.log.rows("messages", Query(where=where, order_by="position", limit=500))
         return tuple(message["payload"] for message in orjson.loads(page.rows))
 
-    async def events(self, *types: str, thread: str | None = None) -> list[Event]:
-        """The events so far, of these types (none: all), of this thread (None: all), with their content."""
+    @overload
+    async def records(self, *, thread: str | None = None) -> list[Record[Any]]: ...
+    @overload
+    async def records(self, *types: type[E], thread: str | None = None) -> list[Record[E]]: ...
+    async def records(self, *types: type[Event], thread: str | None = None) -> Sequence[Record[Event]]:
+        """The records so far, of events of these classes (none: all), of this thread (None: all), with content."""
         wanted = EventFilter(threads=(thread,) if thread else (), types=types, content=True)
         return await self.log.read(wanted=wanted, limit=READ_LIMIT)
 
-    async def until(self, kind: str, /, thread: str | None = None, after: int = 0, **data: Any) -> Event:
-        """Wait until an event of this type with these data is in the log, and give it."""
+    async def until(self, kind: type[E], /, thread: str | None = None, after: int = 0, **fields: Any) -> Record[E]:
+        """Wait until an event of this class with these fields is in the log, and give its record."""
         wanted = EventFilter(threads=(thread,) if thread else (), types=(kind,))
-        async for events in self.log.follow(after, wanted):
-            for event in events:
-                if all(event.data.get(name) == value for name, value in data.items()):
-                    return event
-        raise LookupError(f"The log closed before {kind} came.")
+        async for records in self.log.follow(after, wanted):
+            for record in records:
+                if all(getattr(record.event, name) == value for name, value in fields.items()):
+                    return record  # type: ignore[return-value]  # the filter passes this class alone
+        raise LookupError(f"The log closed before {kind.event_type} came.")
 
 
 @asynccontextmanager

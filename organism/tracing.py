@@ -21,18 +21,20 @@ from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter
 from opentelemetry.trace import SpanContext, SpanKind, Status, StatusCode, TraceFlags
 
 from organism.errors import ConfigInvalid
-from organism.log.log import EventFilter, Log
-from organism.model.events import Event
-
-TYPES: Final = (
-    "message_sent",
-    "message_started",
-    "message_retried",
-    "message_handled",
-    "message_dead",
-    "message_dropped",
+from organism.events.record import Record
+from organism.events.vocabulary import (
+    Event,
+    MessageDead,
+    MessageDropped,
+    MessageHandled,
+    MessageRetried,
+    MessageSent,
+    MessageStarted,
 )
-ENDS: Final = frozenset({"message_handled", "message_dead", "message_dropped"})
+from organism.log.log import EventFilter, Log
+
+End = MessageHandled | MessageDead | MessageDropped
+TYPES: Final = (MessageSent, MessageStarted, MessageRetried, MessageHandled, MessageDead, MessageDropped)
 ASKING: Final = ("OTEL_TRACES_EXPORTER", "OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
 """One of these variables asks for spans."""
 EXPORTERS: Final = "opentelemetry_traces_exporter"
@@ -82,11 +84,12 @@ class Tracing:
     async def follow(self, tenant: str, log: Log, after: int) -> None:
         """Until the log closes: a span for each handling that ends behind ``after``."""
         spans = Spans(tenant, self._resource)
-        async for events in log.follow(after, EventFilter(types=TYPES)):
-            for event in events:
-                if event.type == "message_started" and not spans.knows(event.data["message"]):
-                    spans.recall(await log.row("messages", event.data["message"]))
-                for span in spans.take(event):
+        async for records in log.follow(after, EventFilter(types=TYPES)):
+            for record in records:
+                event = record.event
+                if isinstance(event, MessageStarted) and not spans.knows(event.message):
+                    spans.recall(await log.row("messages", event.message))
+                for span in spans.take(record):
                     self._processor.on_end(span)
 
     def close(self) -> None:
@@ -112,53 +115,48 @@ class Spans:
             said = orjson.loads(row)
             self._open[said["id"]] = Handling(said["from"], said["payload_type"], said["cause"])
 
-    def take(self, event: Event) -> Iterator[ReadableSpan]:
+    def take(self, record: Record[Event]) -> Iterator[ReadableSpan]:
         """The event; gives the span that it ends."""
-        data = event.data
-        if event.type == "message_sent":
-            self._open[data["message"]] = Handling(data["from"], data["type"], event.cause)
-        elif event.type in ENDS:
-            ended = self._open.pop(data["message"], None)
-            if ended is not None and ended.began_us:
-                yield self._span(ended, event)
-        elif (handling := self._open.get(data["message"])) is not None:
-            _go_on(handling, event)
+        event = record.event
+        match event:
+            case MessageSent():
+                self._open[event.message] = Handling(event.sender, event.type, record.cause)
+            case MessageStarted() if (handling := self._open.get(event.message)) is not None:
+                handling.began_us = handling.began_us or record.at
+                handling.attempts = event.attempt
+            case MessageRetried() if (handling := self._open.get(event.message)) is not None:
+                said: dict[str, str | int] = {"attempt": event.attempt, "error": event.error}
+                handling.failures.append(SpanEvent("retry", said, timestamp=record.at * 1000))
+            case MessageHandled() | MessageDead() | MessageDropped():
+                ended = self._open.pop(event.message, None)
+                if ended is not None and ended.began_us:
+                    yield self._span(ended, record, event)
 
-    def _span(self, handling: Handling, end: Event) -> ReadableSpan:
-        data, trace = end.data, _trace_id(end.correlation or "")
-        failed = end.type == "message_dead"
+    def _span(self, handling: Handling, record: Record[Event], end: End) -> ReadableSpan:
+        trace = _trace_id(record.correlation or "")
+        outcome = end.outcome if isinstance(end, MessageHandled) else end.event_type.removeprefix("message_")
         return ReadableSpan(
-            name=f"{data['agent']} {handling.type}",
-            context=_context(trace, data["message"]),
+            name=f"{end.agent} {handling.type}",
+            context=_context(trace, end.message),
             parent=_context(trace, handling.cause) if handling.cause else None,
             resource=self._resource,
             attributes={
                 "organism.tenant": self._tenant,
-                "organism.thread": end.thread or "",
-                "organism.message": data["message"],
-                "organism.agent": data["agent"],
+                "organism.thread": record.thread or "",
+                "organism.message": end.message,
+                "organism.agent": end.agent,
                 "organism.from": handling.sender,
                 "organism.payload_type": handling.type,
                 "organism.attempts": handling.attempts,
-                "organism.outcome": data.get("outcome", end.type.removeprefix("message_")),
-                "organism.position": end.position,
+                "organism.outcome": outcome,
+                "organism.position": record.position,
             },
             events=handling.failures,
             kind=SpanKind.CONSUMER,
-            status=Status(StatusCode.ERROR, data["code"]) if failed else Status(StatusCode.OK),
+            status=Status(StatusCode.ERROR, end.code) if isinstance(end, MessageDead) else Status(StatusCode.OK),
             start_time=handling.began_us * 1000,
-            end_time=end.at * 1000,
+            end_time=record.at * 1000,
         )
-
-
-def _go_on(handling: Handling, event: Event) -> None:
-    """An attempt begins, or has failed."""
-    if event.type == "message_started":
-        handling.began_us = handling.began_us or event.at
-        handling.attempts = event.data["attempt"]
-    else:
-        said = {"attempt": event.data["attempt"], "error": event.data["error"]}
-        handling.failures.append(SpanEvent("retry", said, timestamp=event.at * 1000))
 
 
 def _trace_id(correlation: str) -> int:

@@ -10,10 +10,11 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from organism.events.vocabulary import EVENTS
 from organism.server.app import ROUTES
 from organism.server.call import Route
 from organism.server.commands import COMMANDS
-from organism.server.documents import asyncapi, openapi
+from organism.server.documents import asyncapi, events, openapi
 from organism.server.documents.schemas import Schema, Schemas, one_of, type_of
 from organism.server.shapes.frames import ANSWERED
 
@@ -31,6 +32,7 @@ def text(routes: Sequence[Route]) -> str:
         _union("Pushed", "What is pushed to all whose filter it passes.", map(_name, asyncapi.pushed_kinds())),
         _union("Frame", "Whatever may come over the socket.", map(_name, asyncapi.frame_kinds())),
         _union("Command", "Whatever may be sent over the socket.", map(asyncapi.command_name, COMMANDS)),
+        _events(),
         _answers(),
         _routes(routes),
     ]
@@ -67,6 +69,11 @@ def _comment(schema: Schema, indent: str) -> str:
 def _union(name: str, said: str, members: Iterator[str]) -> str:
     listed = "".join(f"\n  | {member}" for member in members)
     return f"/** {said} */\nexport type {name} ={listed};\n"
+
+
+def _events() -> str:
+    lines = "".join(f"  {name}: {events.component_name(kind)};\n" for name, kind in sorted(EVENTS.items()))
+    return f"/** What an event of the log says, by its type. */\nexport interface EventDataByType {{\n{lines}}}\n"
 
 
 def _answers() -> str:

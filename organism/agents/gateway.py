@@ -19,8 +19,9 @@ from organism.agents.providers.replay import prompt_digest
 from organism.agents.roster import Roster, Served, connected
 from organism.config.settings import Budget, Listener, Price
 from organism.config.tokens import TenantEntry, budget_of_tenant, holder
-from organism.model.completion import CompleteError, ModelRequest
 from organism.events.entity import Entity
+from organism.events.vocabulary import StepError
+from organism.model.completion import CompleteError, ModelRequest
 from organism.model.money import NOTHING
 from organism.model.principal import Principal
 from organism.model.redact import Redactor
@@ -121,12 +122,12 @@ class Gateway(Entity):
         served.rate.give_back(max(0, plan.tokens - cost.input_tokens - cost.output_tokens))
         return Outcome(answer.completion(cost), None, attempts.sent, attempts.ran_us, cost)
 
-    def _told(self, error: ProviderError) -> dict[str, str]:
+    def _told(self, error: ProviderError) -> StepError:
         """The error as it is recorded. What a server said may be anything; no secret of ours is in it."""
         code = "upstream_timeout" if error.fault == "timeout" else "upstream_error"
         if isinstance(error, TooMany):
             code = "rate_limit_exceeded"
-        return {"code": code, "message": self._redactor.text(error.message)[:MOST_SAID]}
+        return StepError(code, self._redactor.text(error.message)[:MOST_SAID])
 
 
 def _not_allowed(message: str) -> CompleteError:

@@ -15,8 +15,8 @@ from organism.agents.functions import Function, Functions, wire_name
 from organism.agents.written_calls import written_calls
 from organism.codec import Codec, Terms, UnknownPayload, repair_json, repair_text
 from organism.errors import InvalidPayload
-from organism.model.completion import Completion, ToolCall
 from organism.events.entity import Entity
+from organism.model.completion import Completion, ToolCall
 
 MOST_ID_CHARS: Final = 64
 _SPACE: Final = re.compile(r"\s+")

@@ -53,9 +53,9 @@ class OrganismStarted(Event, frozen=True):
     version: str
     config: str
     listeners: tuple[Declared, ...]
+    removed: tuple[str, ...]
     life: int
     clean: bool
-    removed: tuple[str, ...] = ()
 
 
 class OrganismStopped(Event, frozen=True):
@@ -127,8 +127,8 @@ class Todo(Struct, frozen=True, gc=False, omit_defaults=True):
     wait_for: str
     from_listener: str
     description: str
+    met: bool
     authors: tuple[str, ...] = ()
-    met: bool = False
 
 
 class ThreadCreated(Event, frozen=True):
@@ -310,7 +310,7 @@ class MessageDiscarded(Event, frozen=True):
 # -- Steps of a handling
 
 StepKind = Literal["ask", "effect", "approve", "complete", "now", "uuid", "random"]
-EffectKind = Literal["", "pure", "idempotent", "unsafe"]
+StepEffect = Literal["", "pure", "idempotent", "unsafe"]
 Resolution = Literal["done", "redo", "fail"]
 
 
@@ -333,7 +333,7 @@ class StepStarted(Event, frozen=True):
     step: int
     kind: StepKind
     input: str
-    effect: EffectKind = ""
+    effect: StepEffect = ""
     key: str = ""
     approval: str = ""
     expires: int = 0
@@ -449,11 +449,15 @@ class RunMessageStart(RunEvent, frozen=True):
     """A message begins."""
 
 
-class RunMessageDelta(RunEvent, frozen=True, kw_only=True):
-    """``length`` characters of a message, after the first ``offset``."""
+class RunDelta(RunEvent, frozen=True, kw_only=True):
+    """``length`` characters of a message or thought, after the first ``offset``."""
 
     offset: int
     length: int
+
+
+class RunMessageDelta(RunDelta, frozen=True):
+    """The next piece of a message."""
 
 
 class RunMessageEnd(RunEvent, frozen=True):
@@ -468,11 +472,8 @@ class RunThoughtStart(RunEvent, frozen=True):
     """A thought begins."""
 
 
-class RunThoughtDelta(RunEvent, frozen=True, kw_only=True):
-    """``length`` characters of a thought, after the first ``offset``."""
-
-    offset: int
-    length: int
+class RunThoughtDelta(RunDelta, frozen=True):
+    """The next piece of a thought."""
 
 
 class RunThoughtEnd(RunEvent, frozen=True):

@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
-from organism.model.events import Actor
+from organism.events.record import Actor
 
 NOBODY = Actor()
 

@@ -9,7 +9,6 @@ from datetime import datetime
 from typing import Any, Literal, Unpack
 from uuid import UUID
 
-from organism.events.vocabulary import ValueSet
 from organism.model.completion import ChatMessage, CompleteOptions, Completion
 
 EffectKind = Literal["pure", "idempotent", "unsafe"]
@@ -65,18 +64,6 @@ class HandlerResponse:
     def respond(cls, payload: object) -> HandlerResponse:
         """Answer whoever called the handling under way; the pump knows who that is."""
         return cls(payload)
-
-
-@dataclass(frozen=True, slots=True)
-class Recorded(HandlerResponse):
-    """An answer, with what it made so, and whose text it gives back. Both count if it comes from a shipped tool.
-
-    Each fact is an event of the very unit in which it answers, and its content: JSON that is stored apart from it, and
-    erased with the thread that it came from.
-    """
-
-    facts: tuple[tuple[ValueSet, bytes | None], ...] = ()
-    authors: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from msgspec import field
 
 from organism.events.entity import Entity
 from organism.events.record import Record
-from organism.events.vocabulary import After, EffectKind, MessageSent, StepError, StepKind, StepRecorded, Todo
+from organism.events.vocabulary import After, MessageSent, StepEffect, StepError, StepKind, StepRecorded, Todo
 from organism.model.run import BLOCKS
 
 WAITS: Final[frozenset[StepKind]] = frozenset({"ask", "approve", "complete"})
@@ -85,7 +85,7 @@ class Step(Entity):
     content_at: int = 0
     result: Any = None
     open: int = 0
-    effect: EffectKind = ""
+    effect: StepEffect = ""
     key: str = ""
     approval: str = ""
     expires: int = 0
@@ -126,6 +126,7 @@ class Message(Entity):
     ``digest`` is its content's, by which that is checked when it is read: without it the whole unit has to be read.
     ``authors`` names whose text it may hold: agents, and listeners that bring text from outside. It is a fact of the
     message and never changes; ``read`` names those whose text its handling has read since, in answers to its asks.
+    ``line`` and ``handling`` are the pump's own, of types that only the pump knows.
     """
 
     id: str

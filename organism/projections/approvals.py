@@ -25,10 +25,17 @@ from organism.model.times import iso
 DECIDED: Final[Mapping[Verdict, str]] = {"approve": "approved", "reject": "rejected"}
 """The status that a decision gives to an approval."""
 
-ApprovalEvent = ApprovalRequested | ApprovalResolved | ApprovalExpired | ApprovalCancelled
+Closing = ApprovalResolved | ApprovalExpired | ApprovalCancelled
 
 
-def apply(_key: str, row: Row | None, record: Record[ApprovalEvent]) -> Row | None:
+def status_after(event: Closing) -> str:
+    """What an approval is for good."""
+    if isinstance(event, ApprovalResolved):
+        return DECIDED[event.decision]
+    return "expired" if isinstance(event, ApprovalExpired) else "cancelled"
+
+
+def apply(_key: str, row: Row | None, record: Record[ApprovalRequested | Closing]) -> Row | None:
     """The approval; ``status`` is ``pending``, then for good ``approved``, ``rejected``, ``expired`` or ``cancelled``.
 
     ``position`` stays that of the request, whose content is the preview; ``digest`` is that of the edits, if any.
@@ -53,11 +60,9 @@ def apply(_key: str, row: Row | None, record: Record[ApprovalEvent]) -> Row | No
         }
     if row is None or row["status"] != "pending":
         return row
-    if isinstance(event, ApprovalResolved):
-        row["status"] = DECIDED[event.decision]
-        row["digest"] = event.digest or row["digest"]
-    else:
-        row["status"] = "expired" if isinstance(event, ApprovalExpired) else "cancelled"
+    row["status"] = status_after(event)
+    if isinstance(event, ApprovalResolved) and event.digest:
+        row["digest"] = event.digest
     return row
 
 

@@ -333,9 +333,8 @@ def _todo_registered(state: Routing, record: Record[TodoRegistered]) -> None:
     event, thread = record.event, state.threads[record.thread or ""]
     if thread.todos is None:
         thread.todos = {}
-    thread.todos[event.todo] = Todo(
-        event.todo, event.agent, event.wait_for, event.from_listener, event.description, event.authors
-    )
+    wanted = (event.wait_for, event.from_listener, event.description)
+    thread.todos[event.todo] = Todo(event.todo, event.agent, *wanted, met=False, authors=event.authors)
 
 
 def _todo_closed(state: Routing, record: Record[TodoClosed]) -> None:

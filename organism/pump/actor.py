@@ -10,7 +10,8 @@ from typing import Any
 
 from organism.config.prompts import SERVED
 from organism.config.settings import Listener
-from organism.model.handler import HandlerMetadata, HandlerResponse, Recorded
+from organism.model.handler import HandlerMetadata, HandlerResponse
+from organism.model.recorded import Recorded
 from organism.pump.approvals import Withheld, admitted
 from organism.pump.failing import Failure
 from organism.pump.handling import Handling

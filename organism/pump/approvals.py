@@ -19,8 +19,15 @@ import orjson
 from organism.config.json_text import NotJson, read_json
 from organism.config.settings import Listener, Row
 from organism.errors import InvalidPayload
+from organism.events.record import Content
+from organism.events.vocabulary import (
+    ApprovalRequested,
+    ConfirmRedeemed,
+    ConfirmRefused,
+    ConfirmRequested,
+    StepStarted,
+)
 from organism.model.commands import ResolveApproval
-from organism.model.events import Content
 from organism.model.handler import Approval, HandlerResponse
 from organism.model.thread import CONSENT, Message, Step
 from organism.model.tool import CONFIRM_TOKEN, ConfirmRequired, ToolArguments, ToolError, ToolErrorCode
@@ -79,22 +86,13 @@ def _request(handling: Handling, number: int, question: Question) -> Step:
     decision = handling.decide()
     approval = decision.state.ids.approval()
     expires = decision.at + int(handling.rules.limits.approval_expires_s * 1_000_000)
-    begun = {"approval": approval, "expires": expires}
-    step = handling.begin_step(decision, number, "approve", question.digest, begun)
     message = handling.message
-    data = {
-        "approval": approval,
-        "message": message.id,
-        "agent": message.to,
-        "step": number,
-        "digest": hashlib.sha256(question.preview).hexdigest(),
-        "expires_at": expires,
-    }
-    if question.payload_type:
-        data["type"] = question.payload_type
-    if question.why:
-        data["why"] = question.why
-    decision.add("approval_requested", data, Content(message.thread.id, question.preview))
+    named = message.id, message.to, number
+    begun = StepStarted(*named, "approve", question.digest, approval=approval, expires=expires)
+    step = handling.begin_step(decision, begun)
+    digest = hashlib.sha256(question.preview).hexdigest()
+    asked = ApprovalRequested(approval, *named, digest, expires, question.payload_type, question.why)
+    decision.add(asked, Content(message.thread.id, question.preview))
     if number == CONSENT:
         runs.show_request(decision, message, orjson.loads(question.preview), question.why)
     handling.suspend(step)
@@ -187,14 +185,8 @@ async def _preview(handling: Handling, digest: str, preview: Any) -> ConfirmRequ
     token = base64.urlsafe_b64encode(handling.runtime.chance.randbytes(32)).decode().rstrip("=")
     decision = handling.decide()
     message = handling.message
-    data = {
-        "token": _hash(token),
-        "digest": digest,
-        "message": message.id,
-        "agent": message.to,
-        "expires_at": decision.at + CONFIRM_SECONDS * 1_000_000,
-    }
-    decision.add("confirm_requested", data)
+    expires = decision.at + CONFIRM_SECONDS * 1_000_000
+    decision.add(ConfirmRequested(_hash(token), digest, message.id, message.to, expires))
     await handling.runtime.commit(decision)
     return ConfirmRequired(
         confirm_token=token,
@@ -213,11 +205,10 @@ async def _redeem(handling: Handling, digest: str, token: str) -> ToolErrorCode 
     if found is not None and (found.used_by, found.digest) == (message.id, digest):
         return None  # an attempt after the first
     wrong = _wrong(found, digest, decision.at)
-    data = {"token": token, "message": message.id, "agent": message.to}
     if wrong is None:
-        decision.add("confirm_redeemed", data)
+        decision.add(ConfirmRedeemed(token, message.id, message.to))
     else:
-        decision.add("confirm_refused", {**data, "code": wrong})
+        decision.add(ConfirmRefused(token, message.id, message.to, wrong))
     await handling.runtime.commit(decision)
     return wrong
 

@@ -8,23 +8,40 @@ from typing import Any, Final
 import orjson
 
 from organism.errors import AlreadyResolved
+from organism.events.record import Content
+from organism.events.vocabulary import (
+    AgentPaused,
+    AgentResumed,
+    ApprovalCancelled,
+    ApprovalExpired,
+    ApprovalResolved,
+    MessageDropped,
+    OrganismPaused,
+    OrganismResumed,
+    PausedBy,
+    Resolution,
+    RunInteractionResponse,
+    StepError,
+    StepResolved,
+    ThreadKilled,
+)
 from organism.model.commands import ResolveApproval
-from organism.model.events import Content
+from organism.model.handler import Approval
 from organism.model.thread import CONSENT, Message, Step, Thread
 from organism.pump import runs
 from organism.pump.decision import Decision, State
 from organism.pump.wording import json_of
 
-KILLED: Final = {"code": "killed", "message": "The thread was killed."}
-UNKNOWN_AFTER_KILL: Final = {"code": "unknown", "message": "The thread was killed while this effect was under way."}
+KILLED: Final = StepError("killed", "The thread was killed.")
+UNKNOWN_AFTER_KILL: Final = StepError("unknown", "The thread was killed while this effect was under way.")
 
 
-def pause_agent(decision: Decision, agent: str, by: str = "operator") -> None:
+def pause_agent(decision: Decision, agent: str, by: PausedBy = "operator") -> None:
     """Nothing of the agent starts any more."""
     box = decision.state.boxes.boxes[agent]
     if not box.paused:
         box.paused = True
-        decision.add("agent_paused", {"agent": agent, "by": by})
+        decision.add(AgentPaused(agent, by))
 
 
 def resume_agent(decision: Decision, agent: str) -> None:
@@ -32,22 +49,22 @@ def resume_agent(decision: Decision, agent: str) -> None:
     boxes = decision.state.boxes
     if boxes.boxes[agent].paused:
         boxes.boxes[agent].paused = False
-        decision.add("agent_resumed", {"agent": agent, "by": "operator"})
+        decision.add(AgentResumed(agent, "operator"))
         boxes.wake_agent(agent)
 
 
-def pause_organism(decision: Decision, by: str = "operator") -> None:
+def pause_organism(decision: Decision, by: PausedBy = "operator") -> None:
     """Nothing starts any more."""
     if not decision.state.routing.paused:
         decision.state.boxes.paused = True
-        decision.add("organism_paused", {"by": by})
+        decision.add(OrganismPaused(by))
 
 
 def resume_organism(decision: Decision) -> None:
     """Everything goes on."""
     if decision.state.routing.paused:
         decision.state.boxes.paused = False
-        decision.add("organism_resumed", {"by": "operator"})
+        decision.add(OrganismResumed("operator"))
 
 
 def tree(state: State, root: Thread) -> list[Thread]:
@@ -74,10 +91,9 @@ def _kill_one(decision: Decision, thread: Thread, running: list[Message]) -> Non
             running.append(message)
             decision.handled(message, "killed")
         else:
-            decision.add("message_dropped", {"message": message.id, "agent": message.to}, thread=thread.id)
+            decision.add(MessageDropped(message.id, message.to), thread=thread.id)
     decision.ended.clear()
-    was_active = thread.id in state.routing.threads
-    decision.add("thread_killed", {} if was_active else {"ended": True}, thread=thread.id)
+    decision.add(ThreadKilled(ended=thread.id not in state.routing.threads), thread=thread.id)
 
 
 def _close_steps(decision: Decision, message: Message) -> None:
@@ -85,21 +101,21 @@ def _close_steps(decision: Decision, message: Message) -> None:
         if step.ok is not None:
             continue
         if step.approval:
-            decision.add("approval_cancelled", {"approval": step.approval}, thread=message.thread.id)
+            decision.add(ApprovalCancelled(step.approval), thread=message.thread.id)
         error = UNKNOWN_AFTER_KILL if step.effect == "unsafe" else KILLED
-        decision.add("step_recorded", {**step.named(), "error": error}, thread=message.thread.id)
+        decision.add(step.recorded(error), thread=message.thread.id)
 
 
-def resolve_effect(decision: Decision, step: Step, outcome: str, result: Any) -> None:
+def resolve_effect(decision: Decision, step: Step, outcome: Resolution, result: Any) -> None:
     """What became of an unsafe effect. Raises ``AlreadyResolved``."""
     if not step.unknown:
         raise AlreadyResolved("This effect is not indeterminate any more.")
     message = step.message
     content = Content(message.thread.id, orjson.dumps(result)) if outcome == "done" else None
-    data = {"message": message.id, "agent": message.to, "step": step.number, "outcome": outcome}
-    event = decision.add("step_resolved", data, content, message.thread.id)
+    resolved = StepResolved(message.id, message.to, step.number, outcome)
+    record = decision.add(resolved, content, message.thread.id)
     if content is not None:
-        decision.set_result(step, event)
+        decision.set_result(step, record)
         decision.end_step(step)
     decision.state.boxes.wake(message)
 
@@ -114,30 +130,27 @@ def resolve_approval(decision: Decision, step: Step, command: ResolveApproval) -
     if step.ok is not None:
         raise AlreadyResolved("This approval was resolved already.")
     by = command.actor.user or command.actor.tenant
-    data = {"approval": step.approval, "decision": command.decision, "comment": command.comment, "by": by}
     owner = step.message.thread.id
     edits = Content(owner, canonical(command.edits)) if command.edits is not None else None
-    if edits is not None:
-        data["digest"] = hashlib.sha256(edits.json).hexdigest()
-    decision.add("approval_resolved", data, edits, owner)
-    answer = {"decision": command.decision, "edits": command.edits, "comment": command.comment, "by": by}
-    _answer_approval(decision, step, answer)
+    digest = hashlib.sha256(edits.json).hexdigest() if edits is not None else ""
+    resolved = ApprovalResolved(step.approval, command.decision, command.comment, by, digest)
+    decision.add(resolved, edits, owner)
+    _answer_approval(decision, step, Approval(command.decision, command.edits, command.comment, by))
 
 
 def expire(decision: Decision, step: Step) -> None:
     """An ask or an approval is over without an answer."""
     owner = step.message.thread.id
     if step.kind == "approve":
-        decision.add("approval_expired", {"approval": step.approval}, thread=owner)
-        answer = {"decision": "expired", "edits": None, "comment": "", "by": ""}
-        _answer_approval(decision, step, answer)
+        decision.add(ApprovalExpired(step.approval), thread=owner)
+        _answer_approval(decision, step, Approval("expired"))
     else:
-        decision.record(step, {"code": "timeout", "message": "There was no answer in time."})
+        decision.record(step, StepError("timeout", "There was no answer in time."))
 
 
-def _answer_approval(decision: Decision, step: Step, answer: dict[str, Any]) -> None:
+def _answer_approval(decision: Decision, step: Step, answer: Approval) -> None:
     if step.number == CONSENT:
-        runs.show_to_caller(decision, step.message, "interaction_response", {"decision": answer["decision"]})
+        runs.show_to_caller(decision, step.message, RunInteractionResponse, {"decision": answer.decision})
     decision.record(step, None, Content(step.message.thread.id, orjson.dumps(answer)))
 
 

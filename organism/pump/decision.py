@@ -3,22 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from msgspec import field
 
-from organism.model.events import Actor, Content, Event, Unit
+from organism.events.record import Actor, Content, Record, Unit
+from organism.events.vocabulary import (
+    Event,
+    MessageHandled,
+    MessageSent,
+    MessageStarted,
+    Outcome,
+    StepError,
+    StepStarted,
+    ThreadCompleted,
+    ThreadCreated,
+    ThreadFailed,
+    ThreadReopened,
+)
 from organism.model.ids import Ids
 from organism.model.thread import Message, Step, Thread
 from organism.pump.folded import FOLDS, Folded
 from organism.pump.mailboxes import Mailboxes
 from organism.pump.rules import Rules
 
-OUTLIVES_END: Final = ("parent", "todos")
-"""What of a thread's own is kept at its end, for its reopening."""
-NO_REPLY: Final = {"code": "no_reply", "message": "Nothing is left that could answer."}
+NO_REPLY: Final = StepError("no_reply", "Nothing is left that could answer.")
 DECODED_PER_MAILBOX: Final = 256
 """Decoded payloads kept for each mailbox; what waits beyond is read from the log at its start."""
+
+E = TypeVar("E", bound=Event)
 
 
 class State:
@@ -52,54 +65,49 @@ class Decision(Unit, kw_only=True, eq=False):
 
     state: State
     thread: Thread | None
-    sent: list[tuple[Message, Event]] = field(default_factory=list)  # its new open messages
+    sent: list[tuple[Message, Record[MessageSent]]] = field(default_factory=list)  # its new open messages
     ended: list[Message] = field(default_factory=list)  # those that it closed
     stops: Sequence[Callable[[], object]] = ()  # to call once it is on disk, first
     starts: Sequence[Message] = ()  # to begin then
     resumed: Sequence[Message] = ()  # to go on then
     recorded: Sequence[Step] = ()  # steps that it ended
-    results: Sequence[tuple[Step, Event]] = ()  # those that have a result, with the event that holds it
+    results: Sequence[tuple[Step, Record[Any]]] = ()  # those that have a result, with the record that holds it
     ends: Sequence[str] = ()  # threads that it ended
     tell: Tell | None = None  # to call last
     failed: Exception | None = None  # why it never will be on disk
 
-    def add(self, kind: str, data: dict[str, Any], content: Content | None = None, thread: str | None = None) -> Event:
-        """Add an event and fold it; the log gives it its position."""
-        event = Event(kind, data, content, thread or self.thread_id, self.at, self.cause, self.correlation, self.actor)
-        self.events.append(event)
-        fold = FOLDS.get(kind)
+    def add(self, event: E, content: Content | None = None, thread: str | None = None) -> Record[E]:
+        """Add an event and fold it; the log gives its record its position."""
+        record = Record(event, content, thread or self.thread_id, self.at, self.cause, self.correlation, self.actor)
+        self.records.append(record)
+        fold = FOLDS.get(type(event))
         if fold is not None:
-            fold(self.state.routing, event)
-        return event
+            fold(self.state.routing, record)
+        return record
 
-    def open_thread(self, thread_id: str, kind: str, data: dict[str, Any]) -> None:
-        """The decision is on a thread that begins (``thread_created``) or begins again (``thread_reopened``)."""
+    def open_thread(self, thread_id: str, event: ThreadCreated | ThreadReopened) -> None:
+        """The decision is on a thread that begins, or begins again."""
         self.thread_id = thread_id
-        if kind == "thread_created":
+        if isinstance(event, ThreadCreated):
             self.expect[thread_id] = 0
-        self.add(kind, data)
+        self.add(event)
         self.thread = self.state.routing.threads[thread_id]
 
-    def put(self, event: Event, payload: Any, generation: int) -> None:
+    def put(self, record: Record[MessageSent], payload: Any, generation: int) -> None:
         """A message that was just sent joins its receiver's mailbox, with its decoded payload if there is room."""
         state = self.state
-        message = state.routing.messages[event.data["message"]]
+        message = state.routing.messages[record.event.message]
         boxes = state.boxes
         if boxes.boxes[message.to].waiting < DECODED_PER_MAILBOX:
             message.payload = payload
             message.generation = generation
         boxes.put(message)
-        self.sent.append((message, event))
+        self.sent.append((message, record))
 
-    def handled(self, message: Message, outcome: str) -> None:
+    def handled(self, message: Message, outcome: Outcome) -> None:
         """A message's handling ended."""
         started = message.handling.started_at if message.handling is not None else self.at
-        self.add(
-            "message_handled",
-            {"message": message.id, "agent": message.to, "outcome": outcome, "duration": self.at - started},
-            None,
-            message.thread.id,
-        )
+        self.add(MessageHandled(message.id, message.to, outcome, self.at - started), thread=message.thread.id)
         self.ended.append(message)
 
     def find_unknown(self, message: Message) -> bool:
@@ -107,33 +115,32 @@ class Decision(Unit, kw_only=True, eq=False):
         unknown = [step for step in (message.steps or {}).values() if step.ok is None and step.effect == "unsafe"]
         for step in unknown:
             if not step.unknown:
-                data = {**step.named(), "effect": step.effect, "key": step.key, "unknown": True}
-                self.add("step_started", data, None, message.thread.id)
+                named = message.id, message.to, step.number, step.kind, step.input
+                found = StepStarted(*named, effect=step.effect, key=step.key, unknown=True)
+                self.add(found, thread=message.thread.id)
         return bool(unknown)
 
-    def record(self, step: Step, error: dict[str, str] | None = None, content: Content | None = None) -> None:
+    def record(self, step: Step, error: StepError | None = None, content: Content | None = None) -> None:
         """A step of a handling got its result; ``content`` is its JSON."""
-        data = step.named() if error is None else {**step.named(), "error": error}
-        event = self.add("step_recorded", data, content, step.message.thread.id)
+        record = self.add(step.recorded(error), content, step.message.thread.id)
         step = (step.message.steps or {}).get(step.number, step)  # the fold's own, if it has made one just now
         if content is not None:
-            self.set_result(step, event)
+            self.set_result(step, record)
         self.end_step(step)
         handling = step.message.handling
         if handling is not None and handling.step_ended(step):
             self.resumed = (*self.resumed, step.message)
 
-    def answer(self, step: Step, event: Event, payload: Any) -> None:
+    def answer(self, step: Step, record: Record[MessageSent], payload: Any) -> None:
         """The message that was just sent answers an ask: it is handled with it."""
-        data = {"message": event.data["message"], "agent": event.data["to"], "outcome": "answered", "duration": 0}
-        self.add("message_handled", data)
+        self.add(MessageHandled(record.event.message, record.event.to, "answered", duration=0))
         step.result = payload
-        self.set_result(step, event)
+        self.set_result(step, record)
         self.record(step)
 
-    def set_result(self, step: Step, event: Event) -> None:
-        """The step's result is the content of this event."""
-        self.results = (*self.results, (step, event))
+    def set_result(self, step: Step, record: Record[Any]) -> None:
+        """The step's result is the content of this record."""
+        self.results = (*self.results, (step, record))
 
     def end_step(self, step: Step) -> None:
         """The step is recorded by this unit."""
@@ -143,17 +150,16 @@ class Decision(Unit, kw_only=True, eq=False):
     def start(self, message: Message) -> None:
         """A message has its slot and its line."""
         listener = self.state.rules.listeners.get(message.to)
-        data: dict[str, Any] = {
-            "message": message.id,
-            "agent": message.to,
-            "attempt": message.starts + 1,
-            "deadline": self.at + (int(listener.timeout_s * 1_000_000) if listener is not None else 0),
-            "version": listener.version if listener is not None else "",
-        }
-        if message.after:
-            data["after"] = message.after
+        started = MessageStarted(
+            message.id,
+            message.to,
+            attempt=message.starts + 1,
+            deadline=self.at + (int(listener.timeout_s * 1_000_000) if listener is not None else 0),
+            version=listener.version if listener is not None else "",
+            after=message.after,
+        )
         thread = message.thread
-        self.add("message_started", data, None, thread.id)
+        self.add(started, thread=thread.id)
         if thread is not self.thread and thread.head:
             self.expect[thread.id] = thread.head
 
@@ -181,21 +187,9 @@ class Decision(Unit, kw_only=True, eq=False):
                 self.expect[thread.id] = thread.head
 
     def _end(self, thread: Thread) -> None:
-        kept = {name: value for name in OUTLIVES_END if (value := getattr(thread, name))}
+        parent, todos = thread.parent, thread.todos or {}
         if thread.failed:
-            self.add("thread_failed", {"reason": thread.reason, **kept})
+            self.add(ThreadFailed(thread.reason, parent, todos))
         else:
-            self.add("thread_completed", kept)
+            self.add(ThreadCompleted(parent, todos))
         self.ends = (thread.id,)
-
-
-def message_data(message_id: str, ends: tuple[str, str], type_name: str, depth: int, token: str) -> dict[str, Any]:
-    """What every ``message_sent`` says; ``ends`` are its sender and its receiver."""
-    return {
-        "message": message_id,
-        "from": ends[0],
-        "to": ends[1],
-        "type": type_name,
-        "depth": depth,
-        "token": token,
-    }

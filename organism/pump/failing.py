@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
+from organism.events.vocabulary import (
+    ApprovalCancelled,
+    DeathCode,
+    MessageDead,
+    MessageFailed,
+    MessageRetried,
+    StepError,
+)
 from organism.model.thread import Message
 from organism.pump import control, runs
 from organism.pump.decision import Decision
 
-DEAD_LETTER: Final = {"code": "dead_letter", "message": "The message became a dead letter."}
+DEAD_LETTER: Final = StepError("dead_letter", "The message became a dead letter.")
 
 
 class Failure(NamedTuple):
     """Why a handling failed, as a dead letter says it. ``is_final``: no further attempt can succeed."""
 
-    code: str
+    code: DeathCode
     text: str
     is_final: bool = False
 
@@ -23,24 +31,16 @@ def retry(decision: Decision, message: Message, failure: Failure) -> None:
     """A new attempt follows later: after a delay that doubles, within a bound."""
     rule = decision.state.rules.retry
     next_at = decision.at + int(min(rule.base_delay_s * 2**message.failures, rule.max_delay_s) * 1_000_000)
-    data = {
-        "message": message.id,
-        "agent": message.to,
-        "attempt": message.starts,
-        "error": failure.text,
-        "next_at": next_at,
-    }
     _cancel_approvals(decision, message)
     runs.cut(decision, message)
-    decision.add("message_retried", data)
+    decision.add(MessageRetried(message.id, message.to, message.starts, failure.text, next_at))
     message.line.push_front(message)
 
 
 def park(decision: Decision, message: Message, failure: Failure) -> None:
     """The handling failed for good: the message becomes a dead letter."""
     _cancel_approvals(decision, message)
-    failed = {"message": message.id, "agent": message.to, "attempt": message.starts, "error": failure.text}
-    decision.add("message_failed", failed)
+    decision.add(MessageFailed(message.id, message.to, message.starts, failure.text))
     dead(decision, message, failure.code, failure.text)
     most = decision.state.rules.limits.pause_after_failures
     if most and decision.state.routing.failures_in_row.get(message.to, 0) >= most:
@@ -50,23 +50,23 @@ def park(decision: Decision, message: Message, failure: Failure) -> None:
 def _cancel_approvals(decision: Decision, message: Message) -> None:
     for step in (message.steps or {}).values():
         if step.approval and step.ok is None:
-            decision.add("approval_cancelled", {"approval": step.approval})
+            decision.add(ApprovalCancelled(step.approval))
 
 
-def dead(decision: Decision, message: Message, code: str, reason: str) -> None:
+def dead(decision: Decision, message: Message, code: DeathCode, reason: str) -> None:
     """The message becomes a dead letter; an ask that nobody else can answer gets that as its error."""
     runs.lose(decision, message, "error")
-    data: dict[str, Any] = {
-        "message": message.id,
-        "agent": message.to,
-        "from": message.sender,
-        "type": message.type,
-        "sent": message.position,
-        "code": code,
-        "reason": reason,
-        "attempts": message.starts,
-    }
-    decision.add("message_dead", data, thread=message.thread.id)
+    letter = MessageDead(
+        message.id,
+        message.to,
+        sender=message.sender,
+        type=message.type,
+        sent=message.position,
+        code=code,
+        reason=reason,
+        attempts=message.starts,
+    )
+    decision.add(letter, thread=message.thread.id)
     ask = message.step
     if ask is not None and ask.ok is None and ask.open == 0:
         decision.record(ask, DEAD_LETTER)

@@ -8,9 +8,19 @@ from typing import NamedTuple
 from msgspec import field
 
 from organism.events.entity import Entity
-from organism.model.events import Event
+from organism.events.record import Record
+from organism.events.vocabulary import (
+    RunDelta,
+    RunDone,
+    RunEvent,
+    RunMessageEnd,
+    RunMessageStart,
+    RunThoughtEnd,
+    RunThoughtStart,
+)
 from organism.model.redact import Redactor
-from organism.model.run import BLOCKS, RunEntry
+from organism.model.run import RunEntry
+from organism.projections.run import kind_of
 
 
 class Delta(NamedTuple):
@@ -108,31 +118,35 @@ class Live(Entity):
         self._blocks[delta.block] = held._replace(text=held.text + new.text)
         return new if is_new else None
 
-    def read(self, event: Event) -> list[Delta]:
+    def read(self, record: Record[RunEvent]) -> list[Delta]:
         """An event of a run was read; gives the pieces that waited for it."""
-        self.position = event.position
-        data = event.data
-        kind, _, part = event.type.removeprefix("run_").partition("_")
-        block = (data["message"], kind, data.get("id", ""))
-        if part == "start" and kind in BLOCKS:
-            first = Delta(event.thread or "", block[0], data["agent"], kind, block[2], event.position, 0, "")
+        self.position = record.position
+        event, block = record.event, _block_of(record)
+        if isinstance(event, RunMessageStart | RunThoughtStart):
+            _, kind, block_id = block
+            first = Delta(record.thread or "", event.message, event.agent, kind, block_id, record.position, 0, "")
             self._blocks[block] = first
             early, self._early = self._early, []
             return [new for delta in early if (new := self.hear(delta)) is not None]
-        if part == "delta" and block in self._blocks:
-            held, upto = self._blocks[block], data["offset"] + data["length"]
+        if isinstance(event, RunDelta) and block in self._blocks:
+            held, upto = self._blocks[block], event.offset + event.length
             self._blocks[block] = held.after(upto) if upto < held.end else held._replace(offset=upto, text="")
-        elif part == "end":
+        elif isinstance(event, RunMessageEnd | RunThoughtEnd):
             self._blocks.pop(block, None)
-        elif kind == "done":
-            self._blocks = {each: held for each, held in self._blocks.items() if each[0] != block[0]}
+        elif isinstance(event, RunDone):
+            self._blocks = {each: held for each, held in self._blocks.items() if each[0] != event.message}
         return []
 
-    def held(self, event: Event) -> int:
+    def held(self, record: Record[RunDelta]) -> int:
         """How many characters of the block of a logged delta were heard or read before it."""
-        block = self._blocks.get((event.data["message"], event.type.split("_")[1], event.data["id"]))
+        block = self._blocks.get(_block_of(record))
         return block.end if block is not None else 0
 
     def unread(self) -> list[Delta]:
         """What was heard of the open blocks and not read yet."""
         return [held for held in self._blocks.values() if held.text]
+
+
+def _block_of(record: Record[RunEvent]) -> tuple[str, str, str]:
+    """The ``Delta.block`` of its pieces."""
+    return record.event.message, kind_of(record).partition("_")[0], record.event.id or ""

@@ -10,7 +10,8 @@ from msgspec import field
 
 from organism.config.settings import Listener
 from organism.events.entity import Entity
-from organism.model.events import Content
+from organism.events.record import Content
+from organism.events.vocabulary import StepError, StepKind, StepStarted
 from organism.model.thread import Message, Step
 from organism.pump import recall
 from organism.pump.decision import Decision
@@ -83,7 +84,7 @@ class Handling(Entity):
             raise asyncio.CancelledError
         return self.runtime.state.decide(self.message.thread, self.message)
 
-    def recorded(self, number: int, kind: str, digest: str) -> Step | None:
+    def recorded(self, number: int, kind: StepKind, digest: str) -> Step | None:
         """The record of this step, if there is one. A record that does not fit stops the handling."""
         step = self.message.steps.get(number) if self.message.steps else None
         if step is None or (step.kind == kind and step.input == digest):
@@ -92,15 +93,14 @@ class Handling(Entity):
         self.diverged = f"Step {number} is recorded as {recorded}; now it is {now}."
         raise ReplayDiverged(self.diverged)
 
-    def begin_step(self, decision: Decision, number: int, kind: str, digest: str, more: dict[str, Any]) -> Step:
-        """Add ``step_started``."""
-        message = self.message
-        decision.add("step_started", {**Step(message, number, kind, digest).named(), **more}, thread=message.thread.id)
-        assert message.steps is not None  # noqa: S101 - the fold made it; narrows the type
-        return message.steps[number]
+    def begin_step(self, decision: Decision, event: StepStarted) -> Step:
+        """A step of this handling begins with the decision."""
+        decision.add(event, thread=self.message.thread.id)
+        assert self.message.steps is not None  # noqa: S101 - the fold made it; narrows the type
+        return self.message.steps[event.step]
 
     async def record(
-        self, number: int, kind: str, digest: str, json: bytes | None, error: dict[str, str] | None = None
+        self, number: int, kind: StepKind, digest: str, json: bytes | None, error: StepError | None = None
     ) -> None:
         """Record the result of a step that nobody else answers."""
         decision = self.decide()
@@ -218,6 +218,6 @@ class Handling(Entity):
         return bool(line.is_reserved_for(message)) and not self.runtime.is_paused(message)
 
 
-def step_digest(kind: str, detail: str, body: bytes) -> str:
+def step_digest(kind: StepKind, detail: str, body: bytes) -> str:
     """The digest of a step's input, by which a replay is held to its record."""
     return hashlib.sha256(b"\0".join((kind.encode(), detail.encode(), body))).hexdigest()[:32]

@@ -7,11 +7,12 @@ from typing import NamedTuple
 from organism.codec import Sealed, SpoofAttempt
 from organism.config.settings import Listener
 from organism.errors import Fault, InvalidPayload, InvalidRequest, MailboxFull, NotFound
+from organism.events.record import Content
+from organism.events.vocabulary import MessageSent
 from organism.model.commands import Inject
-from organism.model.events import Content
 from organism.model.ids import CONSOLE, token_of
 from organism.model.thread import Thread
-from organism.pump.decision import Decision, State, message_data
+from organism.pump.decision import Decision, State
 from organism.pump.route import Refused, Sender, receivers
 from organism.pump.rules import Rules
 
@@ -90,12 +91,15 @@ def add(decision: Decision, prepared: list[Prepared], command: Inject) -> None:
     """Add the injected messages; the first is the correlation of all that follows from it."""
     decision.correlation = prepared[0].message_id
     for item in prepared:
-        ends = (CONSOLE, item.to)
-        data = message_data(item.message_id, ends, item.sealed.type_name, 1, token_of(item.message_id))
-        if command.caller_depth:
-            data["caller_depth"] = command.caller_depth
-        if command.caller_request is not None:
-            data["caller_request"] = command.caller_request
-        owner = decision.thread_id or ""
-        event = decision.add("message_sent", data, Content(owner, item.sealed.json, item.sealed.xml))
-        decision.put(event, item.sealed.payload, decision.state.rules.generation)
+        sent = MessageSent(
+            item.message_id,
+            sender=CONSOLE,
+            to=item.to,
+            type=item.sealed.type_name,
+            depth=1,
+            token=token_of(item.message_id),
+            caller_depth=command.caller_depth,
+            caller_request=command.caller_request,
+        )
+        record = decision.add(sent, Content(decision.thread_id or "", item.sealed.json, item.sealed.xml))
+        decision.put(record, item.sealed.payload, decision.state.rules.generation)

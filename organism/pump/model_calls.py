@@ -12,6 +12,9 @@ from typing import Any, Final
 import orjson
 from msgspec import field
 
+from organism.events.entity import Entity
+from organism.events.record import Content
+from organism.events.vocabulary import RunMessageDelta, RunMessageStart, StepError, StepStarted
 from organism.log.log import EventFilter, Log
 from organism.model.completion import (
     ChatMessage,
@@ -22,8 +25,6 @@ from organism.model.completion import (
     ThoughtDelta,
     ToolCall,
 )
-from organism.events.entity import Entity
-from organism.model.events import Content
 from organism.model.run import LONGEST_ID
 from organism.model.thread import Step
 from organism.model.tool import ToolSpec
@@ -59,7 +60,7 @@ async def complete(handling: Handling, messages: Sequence[ChatMessage], options:
         step = _begin(handling, call, digest)
         await handling.answer(step)
     if step.error is not None:
-        raise CompleteError(step.error["code"], step.error["message"])  # type: ignore[arg-type]  # only such codes are recorded
+        raise CompleteError(step.error.code, step.error.message)  # type: ignore[arg-type]  # only such codes are recorded
     if step.result is None:
         step.result, shown = await _recall(handling.runtime.log, step)
         if shown:
@@ -97,13 +98,14 @@ def _are_messages(messages: object) -> bool:
 def _begin(handling: Handling, call: ModelCall, digest: str) -> Step:
     """Reserve, and say that the call begins; it does once that is on disk."""
     decision = handling.decide()
-    step = handling.begin_step(decision, call.step, "complete", digest, {})
+    begun = StepStarted(call.message.id, call.message.to, call.step, "complete", digest)
+    step = handling.begin_step(decision, begun)
     handling.suspend(step)
     try:
         handling.runtime.models.reserve(decision, call)
     except CompleteError as refused:
         spend.settle_lost(decision, call.message, call.step)
-        decision.record(step, {"code": refused.code, "message": refused.message})
+        decision.record(step, StepError(refused.code, refused.message))
         handling.runtime.write(decision)
     else:
         running = RunningCall(handling, handling.open_stream(), call, step, call.options.get("block", ""))
@@ -145,7 +147,7 @@ class RunningCall(Entity):
         begun_at = runtime.state.now()
         outcome, error = await runtime.outcome_of(runtime.models.call(self._call, self._hear))
         if error is not None:
-            failure = {"code": "upstream_error", "message": described(error)}
+            failure = StepError("upstream_error", described(error))
             outcome = Outcome(None, failure, 1, runtime.state.now() - begun_at)
         if not self._handling.dead:
             self._settle(outcome)
@@ -284,15 +286,16 @@ async def _recall(log: Log, step: Step) -> tuple[Completion, str]:
 async def _shown_text(log: Log, step: Step, block: str) -> str:
     """The text of the block, as it was shown last before the step was recorded. Raises ``Unreadable``."""
     message = step.message
-    wanted = EventFilter((message.thread.id,), ("run_message_start", "run_message_delta"), content=True)
+    wanted = EventFilter((message.thread.id,), (RunMessageStart, RunMessageDelta), content=True)
     pieces: list[str] = []
-    for event in await log.read(message.position, step.content_at, wanted, MOST_PIECES):
-        if (event.data["message"], event.data["id"]) != (message.id, block):
+    for record in await log.read(message.position, step.content_at, wanted, MOST_PIECES):
+        event = record.event
+        if not isinstance(event, RunMessageStart | RunMessageDelta) or (event.message, event.id) != (message.id, block):
             continue
-        if event.type == "run_message_start":
+        if isinstance(event, RunMessageStart):
             pieces.clear()
-        elif event.content is None or event.content.erased:
+        elif record.content is None or record.content.erased:
             raise Unreadable("The text of a model's answer was erased.")
         else:
-            pieces.append(orjson.loads(event.content.json)["delta"])
+            pieces.append(orjson.loads(record.content.json)["delta"])
     return "".join(pieces)

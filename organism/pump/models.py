@@ -8,6 +8,7 @@ from decimal import Decimal
 from typing import Any, Protocol
 
 from organism.config.settings import Listener
+from organism.events.vocabulary import StepError
 from organism.model.completion import ChatMessage, CompleteOptions, Completion, CostSource, Part
 from organism.model.thread import Message
 from organism.pump.decision import Decision
@@ -48,7 +49,7 @@ class Outcome:
     """How a call ended: by a completion or an error, after ``attempts``. Without ``cost`` nothing was spent."""
 
     completion: Completion | None
-    error: dict[str, str] | None
+    error: StepError | None
     attempts: int
     duration_us: int
     cost: Cost | None = None

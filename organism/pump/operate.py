@@ -6,7 +6,7 @@ import asyncio
 import re
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeVar, get_args
 
 import orjson
 
@@ -20,15 +20,32 @@ from organism.errors import (
     Stopping,
     ThreadKilled,
 )
+from organism.events.vocabulary import (
+    CallAnswered,
+    Event,
+    MessageDiscarded,
+    RefusalCode,
+    StepRecorded,
+    StepStarted,
+    ThreadCompleted,
+    ThreadCreated,
+    ThreadFailed,
+    ThreadPaused,
+    ThreadReopened,
+    ThreadResumed,
+)
+from organism.events.vocabulary import SpoofAttempt as SpoofAttemptEvent
 from organism.log.log import EventFilter, Log, Query, Row, Where
 from organism.model import commands as c
 from organism.model.thread import Step, Thread
 from organism.pump import approvals, control, inject, replay
-from organism.pump.decision import OUTLIVES_END, Decision
+from organism.pump.decision import Decision
 from organism.pump.idempotency import KeysInUse, recorded
 from organism.pump.pump import Pump
 
 _NUMBER: Final = re.compile(r"[1-9][0-9]{0,8}")
+_REFUSALS: Final = get_args(RefusalCode)
+"""Codes of dead letters that are refused sends: they never made a thread fail."""
 _HISTORY: Final = 1 << 20
 
 T = TypeVar("T")
@@ -120,22 +137,14 @@ class Operator:
     def answer(self, decision: Decision, once: c.Idempotency | None, body: dict[str, Any], back: int) -> None:
         """Record the answer in the act's own unit; its position lies ``back`` before this event."""
         if once is not None:
-            data = {
-                "key": once.key,
-                "method": once.method,
-                "path": once.path,
-                "digest": once.digest,
-                "status": 202 if "message_id" in body else 200,
-                "body": body,
-                "back": back,
-            }
-            decision.add("call_answered", data)
+            status = 202 if "message_id" in body else 200
+            decision.add(CallAnswered(once.key, once.method, once.path, once.digest, status, body, back))
 
     async def inject(self, command: c.Inject) -> c.Injected:
         """Accept an injection: durable when this returns."""
         if self.stopping:
             raise Stopping
-        thread, reopened = await self._thread_for(command)
+        thread, beginning = await self._thread_for(command)
         state = self.pump.state
         try:
             prepared = inject.prepare(state, command, thread)
@@ -144,27 +153,32 @@ class Operator:
             raise
         decision = state.decide(thread, None, command.actor)
         decision.correlation = prepared[0].message_id
-        if thread is None:
-            thread_id = command.thread_id or state.ids.thread()
-            decision.open_thread(thread_id, "thread_created" if reopened is None else "thread_reopened", reopened or {})
-        first = len(decision.events)
+        if beginning is not None:
+            decision.open_thread(command.thread_id or state.ids.thread(), beginning)
+        first = len(decision.records)
         inject.add(decision, prepared, command)
         if command.idempotency is not None:
             body = {"thread_id": decision.thread_id, "message_id": prepared[0].message_id}
-            self.answer(decision, command.idempotency, body, len(decision.events) - first)
+            self.answer(decision, command.idempotency, body, len(decision.records) - first)
         if command.on_sent is not None:
             command.on_sent(decision.thread_id or "", prepared[0].message_id)
         unit = await self.pump.commit(decision)
-        return c.Injected(decision.thread_id or "", prepared[0].message_id, unit.events[first].position)
+        return c.Injected(decision.thread_id or "", prepared[0].message_id, unit.records[first].position)
 
-    async def _thread_for(self, command: c.Inject) -> tuple[Thread | None, dict[str, Any] | None]:
-        """The active thread that is meant; or None with what its reopening records, or with None for a new thread."""
+    async def _thread_for(self, command: c.Inject) -> tuple[Thread | None, ThreadCreated | ThreadReopened | None]:
+        """The active thread that is meant; or None with how it begins, or begins again."""
         if command.thread_id is None:
-            return None, None
-        thread = self.active(command.thread_id)
+            return None, ThreadCreated()
+        return await self._active_or_reopened(command, command.thread_id)
+
+    async def _active_or_reopened(
+        self, command: c.Command, thread_id: str
+    ) -> tuple[Thread | None, ThreadReopened | None]:
+        """The thread, if it is active; or None with how it is reopened. Raises ``ThreadKilled``, ``StalePosition``."""
+        thread, reopened = self.active(thread_id), None
         if thread is None:
-            reopened = await reopening(self.pump, command, command.thread_id)
-            thread = self.active(command.thread_id)
+            reopened = await reopening(self.pump, command, thread_id)
+            thread = self.active(thread_id)
             if thread is None:
                 return None, reopened
         check_position(command, thread.head)
@@ -172,7 +186,7 @@ class Operator:
 
     async def _record_spoof(self, command: c.Inject, error: SpoofAttempt) -> None:
         decision = self.pump.state.decide(None, None, command.actor)
-        decision.add("spoof_attempt", {"field": error.field, "claimed": error.claimed, "actual": error.actual})
+        decision.add(SpoofAttemptEvent(error.field, error.claimed, error.actual))
         await self.pump.commit(decision)
 
     def active(self, thread_id: str) -> Thread | None:
@@ -182,17 +196,17 @@ class Operator:
     async def _finish(self, decision: Decision, command: c.Command) -> c.Done:
         """Write a control decision; one with nothing to do answers with the head, or with where its key is kept."""
         pump = self.pump
-        own = len(decision.events)
+        own = len(decision.records)
         self.answer(decision, command.idempotency, {}, -own)
-        if not decision.events:
+        if not decision.records:
             pump.write(decision)
             return c.Done(pump.log.head)
         if command.idempotency is not None:  # first, so that nothing comes after a thread_killed
-            decision.events.insert(0, decision.events.pop())
+            decision.records.insert(0, decision.records.pop())
             own += 1
         unit = await pump.commit(decision)
         pump.runtime.resumes.fire()  # those who wait look whether a pause has ended
-        return c.Done(unit.events[own - 1].position)
+        return c.Done(unit.records[own - 1].position)
 
     async def _pause_agent(self, command: c.PauseAgent | c.ResumeAgent) -> c.Done:
         if self.pump.state.rules.settings.listener(command.agent) is None:
@@ -228,7 +242,7 @@ class Operator:
         thread = await self._thread_to_control(command)
         decision = self.pump.state.decide(thread, None, command.actor)
         if thread is not None and not thread.paused:
-            decision.add("thread_paused", {})
+            decision.add(ThreadPaused())
         return await self._finish(decision, command)
 
     async def _resume_thread(self, command: c.ResumeThread) -> c.Done:
@@ -236,11 +250,11 @@ class Operator:
         thread = await self._thread_to_control(command)
         decision = self.pump.state.decide(thread, None, command.actor)
         if thread is not None and thread.paused:
-            decision.add("thread_resumed", {})
+            decision.add(ThreadResumed())
             decision.state.boxes.wake_thread(thread)
         elif thread is None and (await known_thread(self.pump, command.thread_id))["paused"]:
             decision.thread_id = command.thread_id
-            decision.add("thread_resumed", {})
+            decision.add(ThreadResumed())
         return await self._finish(decision, command)
 
     async def _kill(self, command: c.KillThread) -> c.Done:
@@ -290,29 +304,23 @@ class Operator:
         """Send a dead letter again, in its thread and in the call that it stood in."""
         pump = self.pump
         letter = await replay.read(pump, command.message_id)
-        thread = self.active(letter.thread_id)
-        reopened = None
-        if thread is None:
-            reopened = await reopening(pump, command, letter.thread_id)
-            thread = self.active(letter.thread_id)
-        else:
-            check_position(command, thread.head)
+        thread, reopened = await self._active_or_reopened(command, letter.thread_id)
         if self.stopping:
             raise Stopping
         check = replay.prepare(pump.state, letter, command.json)
         decision = pump.state.decide(thread, None, command.actor)
         decision.correlation = letter.correlation or check.message_id
-        if thread is None:
-            decision.open_thread(letter.thread_id, "thread_reopened", reopened or {})
+        if reopened is not None:
+            decision.open_thread(letter.thread_id, reopened)
         position = replay.add(decision, letter, check, edited=command.json is not None)
         self.answer(
             decision,
             command.idempotency,
             {"thread_id": letter.thread_id, "message_id": check.message_id},
-            len(decision.events) - position,
+            len(decision.records) - position,
         )
         unit = await pump.commit(decision)
-        return c.Injected(letter.thread_id, check.message_id, unit.events[position].position)
+        return c.Injected(letter.thread_id, check.message_id, unit.records[position].position)
 
     async def _discard(self, command: c.DiscardDeadLetter) -> c.Done:
         letter = await replay.read(self.pump, command.message_id)
@@ -321,7 +329,7 @@ class Operator:
         check_position(command, row["position"] if thread is None else thread.head)
         decision = self.pump.state.decide(thread, None, command.actor)
         decision.thread_id = letter.thread_id
-        decision.add("message_discarded", {"message": command.message_id, "failed": not letter.was_refused})
+        decision.add(MessageDiscarded(command.message_id, failed=not letter.was_refused))
         return await self._finish(decision, command)
 
 
@@ -340,7 +348,7 @@ async def known_thread(pump: Pump, thread_id: str) -> Row:
     return row
 
 
-async def reopening(pump: Pump, command: c.Command, thread_id: str) -> dict[str, Any]:
+async def reopening(pump: Pump, command: c.Command, thread_id: str) -> ThreadReopened:
     """What reopening a thread records: dead letters, pause, what outlived its end. Raises ``ThreadKilled``."""
     row = await known_thread(pump, thread_id)
     if row["status"] == "killed":
@@ -349,15 +357,18 @@ async def reopening(pump: Pump, command: c.Command, thread_id: str) -> dict[str,
         )
     check_position(command, row["position"])
     page = await pump.log.rows("dead_letters", Query(where=(Where("thread_id", "=", thread_id),), limit=500))
-    failed = [letter for letter in orjson.loads(page.rows) if letter["code"] not in replay.REFUSED_CODES]
-    ends = EventFilter(threads=(thread_id,), types=("thread_completed", "thread_failed"))
-    ended = (await pump.log.read(wanted=ends, limit=1, reverse=True))[0].data
-    reopened: dict[str, Any] = {name: ended[name] for name in OUTLIVES_END if name in ended}
-    if failed:
-        reopened |= {"failed": len(failed), "reason": failed[-1]["reason"]}
-    if row["tokens"]:
-        reopened["tokens"] = row["tokens"]
-    return {**reopened, "paused": True} if row["paused"] else reopened
+    failed = [letter for letter in orjson.loads(page.rows) if letter["code"] not in _REFUSALS]
+    ends = EventFilter(threads=(thread_id,), types=(ThreadCompleted, ThreadFailed))
+    ended = (await pump.log.read(wanted=ends, limit=1, reverse=True))[0].event
+    assert isinstance(ended, ThreadCompleted | ThreadFailed)  # noqa: S101 - as it was asked for; narrows the type
+    return ThreadReopened(
+        failed=len(failed),
+        reason=failed[-1]["reason"] if failed else "",
+        paused=row["paused"],
+        parent=ended.parent,
+        todos=ended.todos,
+        tokens=row["tokens"],
+    )
 
 
 async def indeterminate(pump: Pump, effect: str) -> Step:
@@ -376,7 +387,15 @@ async def _was_indeterminate(log: Log, message_id: str, number: int) -> bool:
     message = await log.row("messages", message_id)
     if message is None:
         return False
-    wanted = EventFilter((orjson.loads(message)["thread_id"],), ("step_started", "step_recorded"))
-    found = (event.data for event in await log.read(wanted=wanted, limit=_HISTORY))
-    own = (data for data in found if (data["message"], data["step"]) == (message_id, number))
-    return any("unknown" in data or data.get("error", {}).get("code") == "unknown" for data in own)
+    wanted = EventFilter((orjson.loads(message)["thread_id"],), (StepStarted, StepRecorded))
+    records = await log.read(wanted=wanted, limit=_HISTORY)
+    return any(_is_in_doubt(record.event, message_id, number) for record in records)
+
+
+def _is_in_doubt(event: Event, message_id: str, number: int) -> bool:
+    """Whether it says of this step that nobody knows how it ended."""
+    if not isinstance(event, StepStarted | StepRecorded) or (event.message, event.step) != (message_id, number):
+        return False
+    if isinstance(event, StepStarted):
+        return event.unknown
+    return event.error is not None and event.error.code == "unknown"

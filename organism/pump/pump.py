@@ -48,15 +48,15 @@ class Pump:
         """The unit is on disk: stop, resume and start handlers, tell who waits for it."""
         for stop in unit.stops:
             stop()
-        for message, event in unit.sent:
-            message.position = event.position
-            message.digest = event.data["content"]
+        for message, record in unit.sent:
+            message.position = record.position
+            message.digest = record.digest
         if unit.recorded or unit.resumed:
             _go_on(unit)
         for message in unit.starts:
             self._start(message, unit.at)
         if self.collectors:
-            self.collectors.take(unit.events)
+            self.collectors.take(unit.records)
         if unit.ends:
             self.tell_ended(unit.ends)
         if unit.tell is not None:
@@ -171,8 +171,8 @@ class Pump:
 
 def _go_on(unit: Decision) -> None:
     """Hand recorded steps to their handlers; those that have their slot again go on."""
-    for step, event in unit.results:
-        step.content_at = event.position
+    for step, record in unit.results:
+        step.content_at = record.position
     for step in unit.recorded:
         step.is_written = True
         if step.message.handling is not None:

@@ -9,6 +9,7 @@ import orjson
 
 from organism.config.foreign import attempt
 from organism.errors import InvalidPayload, LogDamaged
+from organism.events.vocabulary import MessageSent
 from organism.log.log import Log
 from organism.model.thread import Message, Step
 from organism.pump.rules import Rules
@@ -44,9 +45,9 @@ async def answer_of(log: Log, rules: Rules, step: Step) -> Any:
     """The payload that answered an ask."""
     if step.content_at == 0:
         raise Unreadable("The answer's position is not known.")
-    event = (await log.read(step.content_at - 1, step.content_at, limit=1))[0]
-    if "class" in event.data:  # if a module of the configuration still has it
-        module_name, _, name = event.data["class"].partition(":")
+    event = (await log.read(step.content_at - 1, step.content_at, limit=1))[0].event
+    if isinstance(event, MessageSent) and event.payload_class:  # if a module of the configuration still has it
+        module_name, _, name = event.payload_class.partition(":")
         found = getattr(rules.settings.modules.loaded(module_name), name, None)
         if isinstance(found, type):
             rules.learn(found)

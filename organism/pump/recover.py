@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import orjson
 
+from organism.events.record import Record
+from organism.events.vocabulary import AgentResumed, Declared, Event, OrganismStarted
 from organism.log.log import Log, Query
-from organism.model.events import Event
 from organism.model.thread import Message
 from organism.pump import control, failing
 from organism.pump.decision import Decision, State
 from organism.pump.folded import Folded, dump, load
 from organism.pump.pump import Pump
 
-SNAPSHOT: Final = "routing/6"
+SNAPSHOT: Final = "routing/7"
 """The name of the fold's snapshots: another one whenever their shape changes."""
 CRASH_LOOP_LIVES: Final = 5
 MANY: Final = 100_000
@@ -31,7 +32,7 @@ class Life:
     name: str
     version: str
     config: str
-    listeners: list[dict[str, Any]]
+    listeners: tuple[Declared, ...]
 
 
 async def fold(log: Log) -> Folded:
@@ -41,10 +42,10 @@ async def fold(log: Log) -> Folded:
     begun_at = routing.position
     apply, threads = routing.apply, routing.threads
 
-    def take(event: Event) -> None:
-        apply(event)
-        if event.thread in threads:
-            threads[event.thread].head = event.position
+    def take(record: Record[Event]) -> None:
+        apply(record)
+        if record.thread in threads:
+            threads[record.thread].head = record.position
 
     await log.fold(routing.position, take)
     if routing.position - begun_at > SNAPSHOT_EVENTS:
@@ -56,19 +57,18 @@ async def begin_life(pump: Pump, life: Life, *, clean: bool | None = None) -> No
     """Record the new life and start what may start. ``clean`` overrides what the log says of the stop."""
     state = pump.state
     before = await pump.log.rows("agents", Query(limit=MANY))  # the listeners of earlier lives
-    removed = sorted({row["name"] for row in orjson.loads(before.rows)} - {each["name"] for each in life.listeners})
+    removed = sorted({row["name"] for row in orjson.loads(before.rows)} - {each.name for each in life.listeners})
     decision = state.decide(None)
     decision.add(
-        "organism_started",
-        {
-            "name": life.name,
-            "version": life.version,
-            "config": life.config,
-            "listeners": life.listeners,
-            "removed": removed,
-            "life": state.routing.life + 1,
-            "clean": state.routing.clean if clean is None else clean,
-        },
+        OrganismStarted(
+            life.name,
+            life.version,
+            life.config,
+            life.listeners,
+            life=state.routing.life + 1,
+            clean=state.routing.clean if clean is None else clean,
+            removed=tuple(removed),
+        )
     )
     forget_pauses(decision, removed)
     if state.routing.short_lives >= CRASH_LOOP_LIVES:
@@ -85,7 +85,7 @@ def forget_pauses(decision: Decision, removed: Iterable[str]) -> None:
     for name in removed:
         if name in decision.state.routing.paused_agents:
             decision.state.boxes.box(name).paused = False
-            decision.add("agent_resumed", {"agent": name, "by": "removal"})
+            decision.add(AgentResumed(name, "removal"))
             decision.state.boxes.wake_agent(name)
 
 

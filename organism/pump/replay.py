@@ -3,38 +3,36 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, TypeGuard
 
 import orjson
 
 from organism.codec import Sealed
 from organism.errors import AlreadyResolved, InvalidRequest, NotFound
-from organism.model.events import Content, Event
+from organism.events.record import Content, Record
+from organism.events.vocabulary import Event, MessageRefused, MessageReplayed, MessageSent
 from organism.model.ids import CONSOLE, token_of
 from organism.model.thread import NO_ROOT, Root
-from organism.pump.decision import Decision, State, message_data
+from organism.pump.decision import Decision, State
 from organism.pump.pump import Pump
 from organism.pump.route import Refused, Sender, receivers
-
-REFUSED_CODES: Final = frozenset({"routing", "validation"})
-"""Codes of dead letters that are refused sends: they never made a thread fail."""
 
 
 @dataclass(frozen=True, slots=True)
 class Letter:
-    """An open dead letter."""
+    """An open dead letter: the message that died, or the send that was refused."""
 
-    message_id: str
+    event: MessageSent | MessageRefused
     thread_id: str
-    sender: str
-    to: str
-    type_name: str
     json: bytes
     correlation: str | None
-    was_refused: bool
     calls: tuple[tuple[str, str], ...]  # request and caller of each call that it stood in, innermost first
     root: Root  # the injection that it follows from: a replay lends it no other rights
-    authors: list[str]  # whose text it may hold, also if a person has edited it
+
+    @property
+    def was_refused(self) -> bool:
+        """Whether it is a refused send: those never made a thread fail."""
+        return isinstance(self.event, MessageRefused)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,80 +52,72 @@ async def read(pump: Pump, message_id: str) -> Letter:
         raise AlreadyResolved(f"This dead letter was {closed['status']} already.")
     if row is None or content is None:
         raise NotFound(f"There is no open dead letter {message_id!r}.")
-    was_refused = row["code"] in REFUSED_CODES
     found = (await pump.log.read(row["position"] - 1, row["position"], limit=1))[0]
-    stands_in_own_call = not was_refused and "reply" in found.data
-    calls = await _calls_around(pump, found if stands_in_own_call else await _sent(pump, found.cause))
-    return Letter(
-        message_id,
-        row["thread_id"],
-        row["from"],
-        row["to"],
-        row["payload_type"],
-        content[0],
-        found.correlation,
-        was_refused,
-        calls,
-        await _root_of(pump, found.correlation),
-        found.data.get("authors", []),
-    )
+    event = found.event
+    assert isinstance(event, MessageSent | MessageRefused)  # noqa: S101 - where a dead letter lies; narrows the type
+    handled = found if _is_sent(found) and found.event.reply else await _sent(pump, found.cause)
+    calls, root = await _calls_around(pump, handled), await _root_of(pump, found.correlation)
+    return Letter(event, row["thread_id"], content[0], found.correlation, calls, root)
 
 
 async def _root_of(pump: Pump, correlation: str | None) -> Root:
     """The injection of a chain, that may have ended long ago."""
     sent = await _sent(pump, correlation)
-    actor = sent.actor if sent is not None else None
-    return NO_ROOT if sent is None or actor is None else Root(actor.principal, sent.data.get("caller_depth", 0))
+    return NO_ROOT if sent is None or sent.actor is None else Root(sent.actor.principal, sent.event.caller_depth)
 
 
-async def _calls_around(pump: Pump, sent: Event | None) -> tuple[tuple[str, str], ...]:
+async def _calls_around(pump: Pump, sent: Record[MessageSent] | None) -> tuple[tuple[str, str], ...]:
     """The call that handling this message stands in, and those around it, innermost first."""
     chain: list[tuple[str, str]] = []
     while sent is not None:
-        request = await _sent(pump, sent.data["call"]) if "reply" in sent.data else sent
+        request = await _sent(pump, sent.event.call) if sent.event.reply else sent
         if request is None:
             break
-        chain.append((request.data["message"], request.data["from"]))
+        chain.append((request.event.message, request.event.sender))
         sent = await _sent(pump, request.cause)
     return tuple(chain)
 
 
-async def _sent(pump: Pump, message_id: str | None) -> Event | None:
+async def _sent(pump: Pump, message_id: str | None) -> Record[MessageSent] | None:
     row = await pump.log.private_row("messages", message_id) if message_id else None
     if row is None:
         return None
-    return (await pump.log.read(row["position"] - 1, row["position"], limit=1))[0]
+    found = (await pump.log.read(row["position"] - 1, row["position"], limit=1))[0]
+    return found if _is_sent(found) else None
+
+
+def _is_sent(record: Record[Event]) -> TypeGuard[Record[MessageSent]]:
+    return isinstance(record.event, MessageSent)
 
 
 def prepare(state: State, letter: Letter, edited: Any) -> Again:
     """Check it as a new send by today's rules. Raises ``InvalidRequest``."""
-    rules = state.rules
-    terms = rules.terms(letter.to)
-    value = rules.codec.from_json(letter.type_name, orjson.loads(letter.json) if edited is None else edited, terms)
-    sender = rules.listeners.get(letter.sender) if letter.sender != CONSOLE else None
-    found = receivers(rules, Sender(sender, 1, 0), letter.to, value) if letter.was_refused else ()
+    rules, dead = state.rules, letter.event
+    terms = rules.terms(dead.to)
+    value = rules.codec.from_json(dead.type, orjson.loads(letter.json) if edited is None else edited, terms)
+    sender = rules.listeners.get(dead.sender) if dead.sender != CONSOLE else None
+    found = receivers(rules, Sender(sender, 1, 0), dead.to, value) if letter.was_refused else ()
     if isinstance(found, Refused):
         raise InvalidRequest(f"It would be refused again: {found.reason}")
     message_id = state.ids.message()
-    return Again(message_id, rules.codec.seal(letter.sender, letter.to, token_of(message_id), value, terms))
+    return Again(message_id, rules.codec.seal(dead.sender, dead.to, token_of(message_id), value, terms))
 
 
 def add(decision: Decision, letter: Letter, again: Again, *, edited: bool) -> int:
-    """Close the dead letter and send; gives the index of the new message's event."""
-    closed = {
-        "dead": letter.message_id,
-        "message": again.message_id,
-        "edited": edited,
-        "failed": not letter.was_refused,
-    }
-    decision.add("message_replayed", closed)
-    ends, depth = (letter.sender, letter.to), max(1, len(letter.calls) + 1)
-    data = message_data(again.message_id, ends, again.sealed.type_name, depth, token_of(again.message_id))
-    data["calls"] = [list(call) for call in letter.calls]
-    if letter.root != NO_ROOT:
-        data["root"] = list(letter.root)
-    if letter.authors:
-        data["authors"] = letter.authors
-    event = decision.add("message_sent", data, Content(letter.thread_id, again.sealed.json, again.sealed.xml))
-    decision.put(event, again.sealed.payload, decision.state.rules.generation)
-    return len(decision.events) - 1
+    """Close the dead letter and send; gives the index of the new message's record."""
+    dead = letter.event
+    decision.add(MessageReplayed(dead.message, again.message_id, edited, failed=not letter.was_refused))
+    sent = MessageSent(
+        again.message_id,
+        sender=dead.sender,
+        to=dead.to,
+        type=again.sealed.type_name,
+        depth=len(letter.calls) + 1,
+        token=token_of(again.message_id),
+        calls=letter.calls,
+        root=letter.root if letter.root != NO_ROOT else None,
+        authors=dead.authors,  # whose text it may hold, also if a person has edited it
+    )
+    record = decision.add(sent, Content(letter.thread_id, again.sealed.json, again.sealed.xml))
+    decision.put(record, again.sealed.payload, decision.state.rules.generation)
+    return len(decision.records) - 1

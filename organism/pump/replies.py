@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, TypeGuard
 
 import orjson
 from msgspec import field
 
+from organism.events.entity import Entity
+from organism.events.record import Record
+from organism.events.vocabulary import Event, MessageSent, ThreadCompleted, ThreadFailed, ThreadKilled
 from organism.log.log import Row
 from organism.log.pages import with_payload
-from organism.events.entity import Entity
-from organism.model.events import Event
 from organism.model.ids import CONSOLE
 from organism.projections import threads
 
-ENDS: Final = ("thread_completed", "thread_failed", "thread_killed")
+ENDS: Final = (ThreadCompleted, ThreadFailed, ThreadKilled)
 
 
 class ReplyCollector(Entity):
@@ -34,21 +35,28 @@ class ReplyCollector(Entity):
         self.thread_id, self.message_id = thread_id, message_id
         self._rows = {thread_id: None}
 
-    def take(self, events: Sequence[Event]) -> None:
+    def take(self, records: Sequence[Record[Event]]) -> None:
         """The thread's next events, which are on disk. The end of a thread is the last of its events in a unit."""
         if self.end:
             return
-        threads.fold(self._rows, events)
-        for event in events:
-            if event.type == "message_sent":
-                self._is_sent = self._is_sent or event.data["message"] == self.message_id
-                if event.data["to"] == CONSOLE and event.correlation == self.message_id:
-                    payload = None if event.content is None else event.content.json
-                    self.replies.append(with_payload(orjson.dumps(threads.message_head(event)), payload))
-            elif event.type in ENDS and self._is_sent:  # an end before it may still have been on its way to the disk
+        threads.fold(self._rows, records)
+        for record in records:
+            event = record.event
+            if isinstance(event, MessageSent):
+                self._is_sent = self._is_sent or event.message == self.message_id
+                if self._is_reply(record):
+                    payload = None if record.content is None else record.content.json
+                    self.replies.append(with_payload(orjson.dumps(threads.message_head(record)), payload))
+            elif (
+                isinstance(event, ENDS) and self._is_sent
+            ):  # an end before it may still have been on its way to the disk
                 row = self._rows[self.thread_id]
                 self.thread = None if row is None else orjson.dumps(row)
-                self.end = event.position
+                self.end = record.position
+
+    def _is_reply(self, record: Record[Event]) -> TypeGuard[Record[MessageSent]]:
+        event = record.event
+        return isinstance(event, MessageSent) and event.to == CONSOLE and record.correlation == self.message_id
 
 
 class Collectors:
@@ -73,9 +81,9 @@ class Collectors:
             if not waiting:
                 del self._by_thread[collector.thread_id]
 
-    def take(self, events: Sequence[Event]) -> None:
+    def take(self, records: Sequence[Record[Event]]) -> None:
         """A unit is on disk."""
-        for thread_id in {event.thread for event in events} & self._by_thread.keys():
-            own = [event for event in events if event.thread == thread_id]
+        for thread_id in {record.thread for record in records} & self._by_thread.keys():
+            own = [record for record in records if record.thread == thread_id]
             for collector in self._by_thread[thread_id]:
                 collector.take(own)

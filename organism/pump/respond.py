@@ -5,16 +5,20 @@ from __future__ import annotations
 from typing import Any
 
 import orjson
+from msgspec.structs import replace
 
 from organism.codec import Mended, Sealed, UnsupportedPayload
 from organism.config.settings import Listener
 from organism.errors import InvalidPayload
-from organism.model.events import Content, Event
-from organism.model.handler import FACTS, HandlerResponse, Recorded, TodoComplete, TodoRegistered, TodoUntil
+from organism.events.record import Content, Record
+from organism.events.vocabulary import MessageHandled, MessageRefused, MessageSent, TodoClosed
+from organism.events.vocabulary import TodoRegistered as TodoRegisteredEvent
+from organism.model.handler import HandlerResponse, TodoComplete, TodoRegistered, TodoUntil
 from organism.model.handler import SystemError as SystemErrorPayload
 from organism.model.ids import CONSOLE, SYSTEM_TODO, token_of
+from organism.model.recorded import Recorded
 from organism.model.thread import NOBODY, Call, Step
-from organism.pump.decision import Decision, message_data
+from organism.pump.decision import Decision
 from organism.pump.handling import Handling
 from organism.pump.route import GENERIC, Refused, Sender, receivers, within_limits
 from organism.pump.rules import Rules
@@ -26,7 +30,7 @@ def respond(decision: Decision, handling: Handling, responses: tuple[HandlerResp
     for response in responses:
         more = NOBODY
         if type(response) is Recorded and handling.listener.is_shipped:
-            record(decision, handling, response)
+            _add_facts(decision, handling, response)
             more = response.authors
         if response.to is None:
             reply(decision, handling, response.payload, more)
@@ -36,23 +40,20 @@ def respond(decision: Decision, handling: Handling, responses: tuple[HandlerResp
                 tell_refused(decision, handling, refused)
 
 
-def record(decision: Decision, handling: Handling, response: Recorded) -> None:
+def _add_facts(decision: Decision, handling: Handling, response: Recorded) -> None:
     """Add what a shipped tool made so. What another listener claims to have made so is nothing."""
-    for fact in response.facts:
-        if fact.type in FACTS:
-            content = Content(handling.message.thread.id, fact.content) if fact.content is not None else None
-            decision.add(fact.type, signed(handling, dict(fact.data)), content)
+    for event, json in response.facts:
+        content = Content(handling.message.thread.id, json) if json is not None else None
+        decision.add(replace(event, authors=authors_of(handling)), content)
 
 
-def signed(handling: Handling, data: dict[str, Any], more: frozenset[str] = NOBODY) -> dict[str, Any]:
-    """The data of what a handling sends or stores, with whose text it may hold (S20)."""
+def authors_of(handling: Handling, more: frozenset[str] = NOBODY) -> tuple[str, ...]:
+    """Whose text may be in what a handling sends or stores (S20)."""
     message, listener = handling.message, handling.listener
     authors = message.authors | message.read | more
     if listener.is_agent or listener.brings_outside_text:
         authors |= {listener.name}
-    if authors:
-        data["authors"] = sorted(authors)
-    return data
+    return tuple(sorted(authors))
 
 
 def send(decision: Decision, handling: Handling, to: str, payload: object, step: Step | None = None) -> Refused | None:
@@ -90,30 +91,32 @@ def _to_todo(decision: Decision, handling: Handling, payload: object, step: Step
 
 def _take_todo(decision: Decision, handling: Handling, sealed: Sealed, step: Step | None) -> TodoRegistered | None:
     """Record the message and the reminder that it makes or closes; gives the answer to a ``TodoUntil``."""
-    message, authors = handling.message, signed(handling, {})
+    message, authors = handling.message, authors_of(handling)
     request = decision.state.ids.message()
-    ends = (message.to, SYSTEM_TODO)
-    data = message_data(request, ends, sealed.type_name, message.depth + 1, token_of(request)) | authors
-    if step is not None:
-        data["step"] = [step.message.id, step.number]
-    decision.add("message_sent", data, Content(message.thread.id, sealed.json, sealed.xml))
+    sent = MessageSent(
+        request,
+        sender=message.to,
+        to=SYSTEM_TODO,
+        type=sealed.type_name,
+        depth=message.depth + 1,
+        token=token_of(request),
+        step=_name_of(step),
+        authors=authors,
+    )
+    decision.add(sent, _content(handling, sealed))
     decision.handled(decision.state.routing.messages[request], "done")
     payload = sealed.payload
     if isinstance(payload, TodoUntil):
         todo_id = decision.state.ids.bare()
-        registered = {
-            "todo": todo_id,
-            "agent": message.to,
-            "wait_for": payload.wait_for,
-            "from_listener": payload.from_listener,
-            "description": payload.description,
-            **authors,
-        }
-        decision.add("todo_registered", registered)
+        decision.add(
+            TodoRegisteredEvent(
+                todo_id, message.to, payload.wait_for, payload.from_listener, payload.description, authors
+            )
+        )
         return TodoRegistered(todo_id)
-    known = message.thread.todos or {}
-    if payload.id in known and known[payload.id]["agent"] == message.to:
-        decision.add("todo_closed", {"todo": payload.id, "agent": message.to})
+    known = (message.thread.todos or {}).get(payload.id)
+    if known is not None and known.agent == message.to:
+        decision.add(TodoClosed(payload.id, message.to))
     return None
 
 
@@ -122,16 +125,22 @@ def _answer_todo(decision: Decision, handling: Handling, answer: TodoRegistered,
     message = handling.message
     token = token_of(message.id)
     sealed = handling.rules.codec.seal(SYSTEM_TODO, message.to, token, answer)
-    reply_id = decision.state.ids.message()
-    data = message_data(reply_id, (SYSTEM_TODO, message.to), sealed.type_name, message.depth + 1, token)
-    data |= {"call": message.call.id if message.call is not None else message.id, "reply": True}
-    if step is not None:
-        data["answers"] = [step.message.id, step.number]
-    event = decision.add("message_sent", data, Content(message.thread.id, sealed.json, sealed.xml))
+    sent = MessageSent(
+        decision.state.ids.message(),
+        sender=SYSTEM_TODO,
+        to=message.to,
+        type=sealed.type_name,
+        depth=message.depth + 1,
+        token=token,
+        call=message.call.id if message.call is not None else message.id,
+        reply=True,
+        answers=_name_of(step),
+    )
+    record = decision.add(sent, _content(handling, sealed))
     if step is None:
-        decision.handled(decision.state.routing.messages[reply_id], "unread")
+        decision.handled(decision.state.routing.messages[sent.message], "unread")
     else:
-        decision.answer(step, event, sealed.payload)
+        decision.answer(step, record, sealed.payload)
 
 
 def unmended(payload: object) -> tuple[Any, tuple[str, ...]]:
@@ -148,18 +157,31 @@ def _send_one(decision: Decision, handling: Handling, to: str, payload: object, 
         _refuse(decision, handling, to, payload, sealed)
         return sealed
     message = handling.message
-    data = message_data(message_id, (message.to, to), sealed.type_name, message.depth + 1, token)
-    if step is not None:
-        data["step"] = [step.message.id, step.number]
-    if notes:
-        data["notes"] = list(notes)
-    content = Content(message.thread.id, sealed.json, sealed.xml)
-    event = decision.add("message_sent", signed(handling, data), content)
+    sent = MessageSent(
+        message_id,
+        sender=message.to,
+        to=to,
+        type=sealed.type_name,
+        depth=message.depth + 1,
+        token=token,
+        step=_name_of(step),
+        authors=authors_of(handling),
+        notes=notes,
+    )
+    record = decision.add(sent, _content(handling, sealed))
     if to == CONSOLE:
         _deliver_outside(decision, message_id)
     else:
-        decision.put(event, sealed.payload, handling.rules.generation)
+        decision.put(record, sealed.payload, handling.rules.generation)
     return None
+
+
+def _content(handling: Handling, sealed: Sealed) -> Content:
+    return Content(handling.message.thread.id, sealed.json, sealed.xml)
+
+
+def _name_of(step: Step | None) -> tuple[str, int] | None:
+    return (step.message.id, step.number) if step is not None else None
 
 
 def seal(handling: Handling, to: str, token: str, payload: object) -> Sealed | Refused:
@@ -176,7 +198,7 @@ def seal(handling: Handling, to: str, token: str, payload: object) -> Sealed | R
 
 def _deliver_outside(decision: Decision, message_id: str) -> None:
     """A message to the console ends in the unit that sent it."""
-    decision.add("message_handled", {"message": message_id, "agent": CONSOLE, "outcome": "delivered", "duration": 0})
+    decision.add(MessageHandled(message_id, CONSOLE, "delivered", duration=0))
 
 
 def reply(decision: Decision, handling: Handling, payload: object, more: frozenset[str] = NOBODY) -> None:
@@ -208,37 +230,43 @@ def _token_of(call: Call) -> str:
 def _send_reply(decision: Decision, handling: Handling, sealed: Sealed, token: str, more: frozenset[str]) -> None:
     call = handling.message.call
     assert call is not None  # noqa: S101 - checked by the caller; narrows the type
-    message_id = decision.state.ids.message()
-    message = handling.message
-    data = message_data(message_id, (message.to, call.caller), sealed.type_name, message.depth + 1, token)
-    data["call"] = call.parent.id if call.parent is not None else call.id
-    data["reply"] = True
-    cls = type(sealed.payload)
-    data["class"] = f"{cls.__module__}:{cls.__qualname__}"  # where it is found again after a restart
-    if sealed.notes:
-        data["notes"] = list(sealed.notes)
+    message, cls = handling.message, type(sealed.payload)
     step = call.step
-    answers = step is not None and step.ok is None and step.message.id in decision.state.routing.messages
-    if answers and step is not None:
-        data["answers"] = [step.message.id, step.number]
-    content = Content(message.thread.id, sealed.json, sealed.xml)
-    event = decision.add("message_sent", signed(handling, data, more), content)
-    if answers and step is not None:
-        decision.answer(step, event, sealed.payload)
+    if step is not None and (step.ok is not None or step.message.id not in decision.state.routing.messages):
+        step = None
+    sent = MessageSent(
+        decision.state.ids.message(),
+        sender=message.to,
+        to=call.caller,
+        type=sealed.type_name,
+        depth=message.depth + 1,
+        token=token,
+        call=call.parent.id if call.parent is not None else call.id,
+        reply=True,
+        payload_class=f"{cls.__module__}:{cls.__qualname__}",  # where it is found again after a restart
+        answers=_name_of(step),
+        authors=authors_of(handling, more),
+        notes=sealed.notes,
+    )
+    record = decision.add(sent, _content(handling, sealed))
+    if step is not None:
+        decision.answer(step, record, sealed.payload)
     elif call.caller == CONSOLE:
-        _deliver_outside(decision, message_id)
+        _deliver_outside(decision, sent.message)
     else:
-        _put_or_unread(decision, event, call, sealed, handling)
+        _put_or_unread(decision, record, call, sealed, handling)
 
 
-def _put_or_unread(decision: Decision, event: Event, call: Call, sealed: Sealed, handling: Handling) -> None:
+def _put_or_unread(
+    decision: Decision, record: Record[MessageSent], call: Call, sealed: Sealed, handling: Handling
+) -> None:
     """A reply of a class that the receiver's annotation does not name, or to an ask that is over, ends unread."""
     receiver = decision.state.rules.listeners.get(call.caller)
     wanted = receiver is not None and call.step is None and accepts(receiver, sealed.type_name)
     if wanted:
-        decision.put(event, sealed.payload, handling.rules.generation)
+        decision.put(record, sealed.payload, handling.rules.generation)
     else:
-        decision.handled(decision.state.routing.messages[event.data["message"]], "unread")
+        decision.handled(decision.state.routing.messages[record.event.message], "unread")
 
 
 def accepts(listener: Listener, type_name: str) -> bool:
@@ -249,18 +277,17 @@ def accepts(listener: Listener, type_name: str) -> bool:
 def _refuse(decision: Decision, handling: Handling, to: str, payload: object, refused: Refused) -> None:
     """The dead letter of a send that was not made."""
     message = handling.message
-    data = {
-        "message": decision.state.ids.message(),
-        "from": message.to,
-        "to": readable(to),
-        "type": type(payload).__name__,
-        "code": refused.code,
-        "why": refused.why,
-        "reason": readable(refused.reason),
-    }
-    decision.add(
-        "message_refused", signed(handling, data), Content(message.thread.id, _json_of(handling.rules, payload))
+    event = MessageRefused(
+        decision.state.ids.message(),
+        sender=message.to,
+        to=readable(to),
+        type=type(payload).__name__,
+        code=refused.code,
+        why=refused.why,
+        reason=readable(refused.reason),
+        authors=authors_of(handling),
     )
+    decision.add(event, Content(message.thread.id, _json_of(handling.rules, payload)))
 
 
 def _json_of(rules: Rules, payload: object) -> bytes:
@@ -278,12 +305,20 @@ def tell_refused(decision: Decision, handling: Handling, refused: Refused) -> No
     call_id = message.call.id if message.call is not None else message.id
     token = token_of(call_id)
     sealed = handling.rules.codec.seal("system", message.to, token, error)
-    message_id = decision.state.ids.message()
-    data = message_data(message_id, ("system", message.to), sealed.type_name, message.depth + 1, token)
-    data |= {"call": call_id, "reply": True}
-    event = decision.add("message_sent", signed(handling, data), Content(message.thread.id, sealed.json, sealed.xml))
+    sent = MessageSent(
+        decision.state.ids.message(),
+        sender="system",
+        to=message.to,
+        type=sealed.type_name,
+        depth=message.depth + 1,
+        token=token,
+        call=call_id,
+        reply=True,
+        authors=authors_of(handling),
+    )
+    record = decision.add(sent, _content(handling, sealed))
     too_deep = message.depth >= decision.state.rules.limits.max_depth
     if accepts(handling.listener, sealed.type_name) and not too_deep:
-        decision.put(event, sealed.payload, handling.rules.generation)
+        decision.put(record, sealed.payload, handling.rules.generation)
     else:
-        decision.handled(decision.state.routing.messages[message_id], "unread")
+        decision.handled(decision.state.routing.messages[sent.message], "unread")

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final, Literal, NamedTuple
+from typing import Final, NamedTuple
 
 from organism.config.settings import Listener
+from organism.events.vocabulary import RefusalCode, RefusalReason
 from organism.model.ids import CONSOLE
 from organism.pump.rules import Rules
 
@@ -21,8 +22,8 @@ GENERIC: Final = {
 class Refused:
     """A send that is not made: ``code`` is for the sender, ``why`` and ``reason`` for the operator."""
 
-    code: Literal["routing", "validation"]
-    why: str
+    code: RefusalCode
+    why: RefusalReason
     reason: str
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from organism.model.events import Content
+from organism.events.record import Content
+from organism.events.vocabulary import RUN_ENTRIES, RunDone, RunEvent, RunInteractionRequest
 from organism.model.redact import visible
 from organism.model.thread import Message
 from organism.pump import spend
@@ -25,21 +26,20 @@ def show_request(decision: Decision, message: Message, arguments: Any, why: str)
     """The run that made this call shows that a person is asked about it."""
     called = {"id": _call_id(message), "name": message.to, "input": visible(arguments)}
     payload = {"toolName": message.to, "toolCall": called, **({"why": why} if why else {})}
-    show_to_caller(decision, message, "interaction_request", {"kind": "approval", "payload": payload})
+    show_to_caller(decision, message, RunInteractionRequest, {"kind": "approval", "payload": payload})
 
 
 def _call_id(message: Message) -> str:
     return message.step.key if message.step is not None else ""
 
 
-def show_to_caller(decision: Decision, message: Message, kind: str, data: dict[str, Any]) -> None:
+def show_to_caller(decision: Decision, message: Message, entry: type[RunEvent], data: dict[str, Any]) -> None:
     """An entry of the run whose call the message is, under the call's id, if that run shows the call and goes on."""
     step, call_id = message.step, _call_id(message)
     if step is None or not call_id or step.message.id not in decision.state.routing.messages:
         return
-    said = {"message": step.message.id, "agent": step.message.to, "id": call_id}
-    thread_id = step.message.thread.id
-    decision.add(f"run_{kind}", said, Content(thread_id, run_json({"id": call_id, **data})), thread_id)
+    shown, thread_id = entry(step.message.id, step.message.to, call_id), step.message.thread.id
+    decision.add(shown, Content(thread_id, run_json({"id": call_id, **data})), thread_id)
 
 
 def finish(decision: Decision, message: Message) -> None:
@@ -70,8 +70,7 @@ def _end(decision: Decision, message: Message, reason: str) -> None:
         stream.cut(decision)
     if message.shown is None and (stream is None or not stream.stop_reason):
         return
-    said = {"message": message.id, "agent": message.to}
     for name in tuple(message.shown.open) if message.shown is not None else ():
         kind, _, block_id = name.partition(" ")
-        decision.add(f"run_{kind}_end", {**said, "id": block_id}, None, message.thread.id)
-    decision.add("run_done", {**said, "stopReason": reason}, None, message.thread.id)
+        decision.add(RUN_ENTRIES[f"{kind}_end"](message.id, message.to, block_id), thread=message.thread.id)
+    decision.add(RunDone(message.id, message.to, stop_reason=reason), thread=message.thread.id)

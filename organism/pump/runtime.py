@@ -13,9 +13,9 @@ from typing import Any, Final
 from msgspec import field
 
 from organism.errors import LogUnavailable, OrganismError
-from organism.log.log import Log
 from organism.events.entity import Entity
-from organism.model.events import Unit
+from organism.events.record import Unit
+from organism.log.log import Log
 from organism.model.thread import Message, Step, Thread
 from organism.pump import control
 from organism.pump.decision import Decision, State, Tell
@@ -113,14 +113,14 @@ class Runtime:
         decision.tell = tell
         decision.then = self._then
         decision.close()
-        if not decision.events:
+        if not decision.records:
             self.on_disk(decision)
             return
         try:
             if self.is_over:  # its state was given up, for one that the log gives
                 raise LogUnavailable
             self.log.append(decision)
-        except (OrganismError, TypeError) as error:  # a TypeError: what came from a handler is no JSON
+        except (OrganismError, TypeError, ValueError) as error:  # the latter two: what came from a handler is no JSON
             self._lost(decision, error)
             return
         self._written += 1
@@ -195,12 +195,12 @@ class Runtime:
 def _note_heads(decision: Decision, threads: Mapping[str, Thread]) -> None:
     """The threads that are still active have moved on."""
     thread_id, thread = None, None
-    for event in decision.events:
-        if event.thread is not thread_id:
-            thread_id = event.thread
+    for record in decision.records:
+        if record.thread is not thread_id:
+            thread_id = record.thread
             thread = threads.get(thread_id) if thread_id is not None else None
         if thread is not None:
-            thread.head = event.position
+            thread.head = record.position
 
 
 def _settle(done: asyncio.Future[Decision], unit: Decision) -> None:

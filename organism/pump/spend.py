@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from organism.config.settings import Budget, Price, Spend
-from organism.model.completion import CompleteError, CostSource
+from organism.events.vocabulary import BudgetReserved, BudgetSettled, ModelCalled, StepError
+from organism.model.completion import CompleteError
 from organism.model.money import NOTHING, plain, priced
 from organism.model.thread import Message
 from organism.projections.spend import Amount, Held, key_of
@@ -19,10 +20,9 @@ SURELY_WRITTEN: Final = 4096
 """Tokens that every model can write in one answer."""
 LEAST_ANSWER: Final = 16
 """Tokens. A call for which fewer are left is not worth its prompt."""
-LOST: Final = {
-    "code": "lost",
-    "message": "The process died or the thread was killed while the call was under way; all that was reserved counts.",
-}
+LOST: Final = StepError(
+    "lost", "The process died or the thread was killed while the call was under way; all that was reserved counts."
+)
 _MILLION: Final = Decimal(1_000_000)
 
 
@@ -124,36 +124,31 @@ def cost(price: Price, input_tokens: int, output_tokens: int) -> Decimal:
 def reserve(decision: Decision, call: ModelCall, need: Need) -> None:
     """Hold what the call may use at most. What an earlier try of the same step still holds was spent by it."""
     settle_lost(decision, call.message, call.step)
-    data = {
-        "message": call.message.id,
-        "agent": call.message.to,
-        "step": call.step,
-        "model": need.model,
-        "provider": need.provider,
-        "input_tokens": need.input_tokens,
-        "output_tokens": need.output_tokens,
-        "tokens": need.input_tokens + need.output_tokens,
-        "cost_usd": plain(cost(need.price, need.input_tokens, need.output_tokens)),
-        "duration": int(need.seconds * 1_000_000),
-    }
-    decision.add("budget_reserved", data, None, call.message.thread.id)
+    event = BudgetReserved(
+        call.message.id,
+        call.message.to,
+        call.step,
+        model=need.model,
+        provider=need.provider,
+        input_tokens=need.input_tokens,
+        output_tokens=need.output_tokens,
+        tokens=need.input_tokens + need.output_tokens,
+        cost_usd=plain(cost(need.price, need.input_tokens, need.output_tokens)),
+        duration=int(need.seconds * 1_000_000),
+    )
+    decision.add(event, thread=call.message.thread.id)
 
 
 def settle(decision: Decision, call: ModelCall, outcome: Outcome) -> None:
     """Record the call and what it has used, in place of what was held. One that was settled already stays as it was."""
     held = decision.state.routing.spend.open.get(call.key)
-    if held is None:
-        return
-    spent = outcome.cost or Cost(held.data["model"], held.data["provider"], 0, 0, NOTHING, "zero")
-    ended = {"attempts": outcome.attempts, "duration": outcome.duration_us, "prompt": spent.prompt}
-    if outcome.error is not None:
-        ended["error"] = outcome.error
-    _settle(decision, held, spent, ended)
+    if held is not None:
+        _settle(decision, held, outcome)
 
 
 def settle_lost(decision: Decision, message: Message, step_number: int) -> None:
     """A call died with its process, or was killed: what it had reserved counts as spent. Others are left alone."""
-    held = decision.state.routing.spend.open.get(key_of({"message": message.id, "step": step_number}))
+    held = decision.state.routing.spend.open.get(key_of(message.id, step_number))
     if held is not None:
         _settle_lost(decision, held)
 
@@ -161,33 +156,43 @@ def settle_lost(decision: Decision, message: Message, step_number: int) -> None:
 def settle_all_lost(decision: Decision, message: Message) -> None:
     """The handling of a message ends while calls of it are under way: none of them will be heard any more."""
     spend = decision.state.routing.spend
-    for held in [held for held in spend.open.values() if held.data["message"] == message.id]:
+    for held in [held for held in spend.open.values() if held.event.message == message.id]:
         _settle_lost(decision, held)
 
 
 def _settle_lost(decision: Decision, held: Held) -> None:
-    data = held.data
-    cost_usd = Decimal(data["cost_usd"])
-    source: CostSource = "price" if cost_usd else "zero"
-    spent = Cost(data["model"], data["provider"], data["input_tokens"], data["output_tokens"], cost_usd, source)
-    _settle(decision, held, spent, {"attempts": 1, "duration": data["duration"], "error": LOST})
+    reserved = held.event
+    cost_usd = Decimal(reserved.cost_usd)
+    spent = Cost(
+        reserved.model,
+        reserved.provider,
+        reserved.input_tokens,
+        reserved.output_tokens,
+        cost_usd,
+        "price" if cost_usd else "zero",
+    )
+    _settle(decision, held, Outcome(None, LOST, 1, reserved.duration, spent))
 
 
-def _settle(decision: Decision, held: Held, spent: Cost, ended: dict[str, Any]) -> None:
+def _settle(decision: Decision, held: Held, outcome: Outcome) -> None:
     """``model_called`` says what was done, for people; ``budget_settled`` what it comes to, for the budgets."""
-    of = {name: held.data[name] for name in ("message", "agent", "step")}
+    reserved = held.event
+    named = reserved.message, reserved.agent, reserved.step
+    spent = outcome.cost or Cost(reserved.model, reserved.provider, 0, 0, NOTHING, "zero")
     cost_usd = plain(spent.cost_usd)
-    called = {
-        **of,
-        "model": spent.model,
-        "provider": spent.provider,
-        "input_tokens": spent.input_tokens,
-        "output_tokens": spent.output_tokens,
-        "cost_usd": cost_usd,
-        "cost_source": spent.cost_source,
-        **ended,
-    }
-    decision.add("model_called", called, None, held.thread)
+    called = ModelCalled(
+        *named,
+        model=spent.model,
+        provider=spent.provider,
+        input_tokens=spent.input_tokens,
+        output_tokens=spent.output_tokens,
+        cost_usd=cost_usd,
+        cost_source=spent.cost_source,
+        attempts=outcome.attempts,
+        duration=outcome.duration_us,
+        prompt=spent.prompt,
+        error=outcome.error,
+    )
+    decision.add(called, thread=held.thread)
     tokens = spent.input_tokens + spent.output_tokens
-    settled = {**of, "tokens": tokens, "cost_usd": cost_usd, "duration": ended["duration"]}
-    decision.add("budget_settled", settled, None, held.thread)
+    decision.add(BudgetSettled(*named, tokens, cost_usd, outcome.duration_us), thread=held.thread)

@@ -10,6 +10,7 @@ from uuid import UUID
 import orjson
 
 from organism.errors import InvalidPayload
+from organism.events.vocabulary import StepError, StepKind, StepStarted
 from organism.model.completion import ChatMessage, CompleteOptions, Completion
 from organism.model.handler import (
     Approval,
@@ -74,12 +75,11 @@ class Steps(HandlerMetadata):
     @property
     def todo_nudge(self) -> str:
         message, known = self._handling.message, self._handling.message.thread.todos or {}
-        met = [todo for todo in known.values() if todo["agent"] == message.to and todo["met"]]
-        lines = [
-            f"{todo['description'] or todo['wait_for']} (it came; send TodoComplete(id={todo['todo']!r}) when done)"
-            for todo in met
-        ]
-        return "\n".join(lines)
+        return "\n".join(
+            f"{todo.description or todo.wait_for} (it came; send TodoComplete(id={todo.todo!r}) when done)"
+            for todo in known.values()
+            if todo.agent == message.to and todo.met
+        )
 
     @property
     def attempt(self) -> int:
@@ -91,7 +91,8 @@ class Steps(HandlerMetadata):
         return datetime.fromtimestamp(handling.started_at / 1_000_000 + handling.listener.timeout_s, UTC)
 
     async def ask(self, to: str, payload: object, timeout: float | None = None, *, call_id: str = "") -> Any:
-        to = str.__str__(to)  # a subclass may raise in any method, and this one is used inside a decision
+        # A subclass may raise in any method, and these are used inside a decision.
+        to, call_id = str.__str__(to), str.__str__(call_id)
         handling = self._handling
         number = handling.next_number()
         digest = step_digest("ask", to, _json_or_repr(handling.rules, unmended(payload)[0]))
@@ -100,19 +101,18 @@ class Steps(HandlerMetadata):
             await handling.wait_while_paused()
             decision = handling.decide()
             seconds = timeout if timeout is not None else handling.rules.limits.ask_timeout_s
-            more: dict[str, Any] = {"expires": decision.at + int(min(seconds, LONGEST_SECONDS) * 1_000_000)}
-            if call_id:
-                more["key"] = call_id
-            step = handling.begin_step(decision, number, "ask", digest, more)
+            expires = decision.at + int(min(seconds, LONGEST_SECONDS) * 1_000_000)
+            named = handling.message.id, handling.message.to, number
+            step = handling.begin_step(decision, StepStarted(*named, "ask", digest, key=call_id, expires=expires))
             handling.suspend(step)
             refused = send(decision, handling, to, payload, step)
             if refused is not None:
-                decision.record(step, {"code": refused.code, "message": GENERIC[refused.code]})
+                decision.record(step, StepError(refused.code, GENERIC[refused.code]))
             handling.runtime.write(decision)
             handling.runtime.expire_when_due(step)
         await handling.answer(step)
         if step.error is not None:
-            raise AskError(step.error["code"], step.error["message"])  # type: ignore[arg-type]  # only such codes are recorded
+            raise AskError(step.error.code, step.error.message)  # type: ignore[arg-type]  # only such codes are recorded
         if step.result is None:
             if not step.is_written:
                 await handling.runtime.settled()
@@ -132,21 +132,22 @@ class Steps(HandlerMetadata):
             return await handling.result(step)
         if step is None and kind != "pure":
             decision = handling.decide()
-            handling.begin_step(decision, number, "effect", digest, {"effect": kind, "key": key})
+            named = handling.message.id, handling.message.to, number
+            handling.begin_step(decision, StepStarted(*named, "effect", digest, effect=kind, key=key))
             await handling.runtime.commit(decision)
         result, error = await handling.runtime.outcome_of(fn(f"{handling.message.id}/{key}"))
         if isinstance(error, EffectUnknown) and kind == "unsafe":
             raise OutcomeUnknown(str(error)) from error
         if error is not None:
             text = described(error)
-            await handling.record(number, "effect", digest, None, {"code": "effect_error", "message": text})
+            await handling.record(number, "effect", digest, None, StepError("effect_error", text))
             raise EffectError(text) from error
         try:
             json = json_of(result)
             _check_size(handling.rules, json)
         except (TypeError, ValueError) as unfit:
             text = f"The effect {key!r} gave a result that cannot be kept: {unfit}"
-            await handling.record(number, "effect", digest, None, {"code": "effect_failed", "message": text})
+            await handling.record(number, "effect", digest, None, StepError("effect_failed", text))
             raise EffectFailed(text) from unfit
         await handling.record(number, "effect", digest, json)
         return orjson.loads(json)
@@ -162,7 +163,7 @@ class Steps(HandlerMetadata):
         value: float = await self._value("random", self._handling.runtime.chance.random)
         return value
 
-    async def _value(self, kind: str, make: Callable[[], Any]) -> Any:
+    async def _value(self, kind: StepKind, make: Callable[[], Any]) -> Any:
         handling = self._handling
         number = handling.next_number()
         digest = step_digest(kind, "", b"")
@@ -188,8 +189,8 @@ class Steps(HandlerMetadata):
 
 def _raise_failed(step: Step) -> None:
     if step.error is not None:
-        kind = EffectFailed if step.error["code"] == "effect_failed" else EffectError
-        raise kind(step.error["message"])
+        kind = EffectFailed if step.error.code == "effect_failed" else EffectError
+        raise kind(step.error.message)
 
 
 def _json_or_repr(rules: Rules, payload: object) -> bytes:

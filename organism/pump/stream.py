@@ -12,7 +12,8 @@ import orjson
 from msgspec import field
 
 from organism.events.entity import Entity
-from organism.model.events import Content, Event
+from organism.events.record import Content, Record
+from organism.events.vocabulary import RUN_ENTRIES, RunDelta, RunEvent, RunMessageDelta, RunThoughtDelta
 from organism.model.redact import Redactor
 from organism.model.run import BLOCKS, faults
 from organism.model.thread import Message
@@ -28,6 +29,7 @@ PAYLOADS_AN_ENTRY: Final = 4
 """So many times ``limits.max_payload_bytes`` an entry may have: a payload that is written out as a text grows."""
 MOST_AHEAD: Final = 32
 """So many entries of a handling may be on their way to the disk."""
+_DELTAS: Final[Mapping[str, type[RunDelta]]] = {"message": RunMessageDelta, "thought": RunThoughtDelta}
 
 
 class SecretFilter(Entity):
@@ -78,12 +80,12 @@ class Block(Entity):
     is_over: bool = False  # it has ended, or was cut
     _known: int = 0
     _text: str = ""
-    _begun: Event | None = None
+    _begun: Record[RunEvent] | None = None
     _is_due: bool = False
 
     def begin(self, decision: Decision, content: Content | None = None) -> None:
         """It begins with this decision; call ``on_disk`` when that is on disk."""
-        self._begun = self._add(decision, "start", content)
+        self._begun = self._add(decision, RUN_ENTRIES[f"{self.kind}_start"](*self._named()), content)
 
     def on_disk(self, unit: Decision) -> None:
         """Its start is in the log: from here on it is heard."""
@@ -133,13 +135,13 @@ class Block(Entity):
         text = self._text[self.appended - self.length :]
         entry = {"id": self.id, "delta": text, "offset": self.appended}
         content = Content(self._message.thread.id, orjson.dumps(entry))
-        self._add(decision, "delta", content, offset=self.appended, length=len(text))
+        self._add(decision, _DELTAS[self.kind](*self._named(), offset=self.appended, length=len(text)), content)
         self.appended = self.length
 
     def end(self, decision: Decision, content: Content | None = None) -> None:
         """All of it has come."""
         self.cut(decision)
-        self._add(decision, "end", content)
+        self._add(decision, RUN_ENTRIES[f"{self.kind}_end"](*self._named()), content)
 
     def cut(self, decision: Decision) -> None:
         """No more of it comes: what there is is written. It may begin again, or end when the run does."""
@@ -160,10 +162,11 @@ class Block(Entity):
         message = self._message
         return Delta(message.thread.id, message.id, message.to, self.kind, self.id, self.start, offset, text)
 
-    def _add(self, decision: Decision, part: str, content: Content | None, **more: int) -> Event:
-        message = self._message
-        data = {"message": message.id, "agent": message.to, "id": self.id, **more}
-        return decision.add(f"run_{self.kind}_{part}", data, content, message.thread.id)
+    def _named(self) -> tuple[str, str, str]:
+        return self._message.id, self._message.to, self.id
+
+    def _add(self, decision: Decision, event: RunEvent, content: Content | None) -> Record[RunEvent]:
+        return decision.add(event, content, self._message.thread.id)
 
 
 class RunStream(Entity):
@@ -193,20 +196,18 @@ class RunStream(Entity):
             raise ValueError(f"The run is over: `done` was shown already, and {kind} comes after it.")
         block, _, part = kind.partition("_")
         if kind == "done":
-            self.stop_reason = data["stopReason"]
+            self.stop_reason = str.__str__(data["stopReason"])
         elif block in BLOCKS and part == "start":
             await self._start(block, data)
         elif block in BLOCKS and part == "delta":
             await self._delta(block, data)
         elif block in BLOCKS and part == "end":
             await self._end(block, data)
-        elif not self._is_logged(f"{kind} {data.get('id', '')}"):
+        elif not self._is_logged(f"{kind} {(entry_id := _id_of(data)) or ''}"):
             message = self._message
             decision = self._decide()
-            said = {"message": message.id, "agent": message.to}
-            if "id" in data:
-                said["id"] = data["id"]
-            decision.add(f"run_{kind}", said, Content(message.thread.id, body), message.thread.id)
+            event = RUN_ENTRIES[kind](message.id, message.to, entry_id)
+            decision.add(event, Content(message.thread.id, body), message.thread.id)
             await self._write(decision)
 
     def _json(self, kind: str, data: Mapping[str, Any]) -> bytes:
@@ -220,7 +221,7 @@ class RunStream(Entity):
         return body
 
     async def _start(self, kind: str, data: Mapping[str, Any]) -> None:
-        block_id: str = data["id"]
+        block_id = str.__str__(data["id"])
         if self._is_open(kind, block_id):
             raise ValueError(f"The {kind} {block_id!r} has begun already: show {kind}_end before it begins again.")
         if self._is_whole(kind, block_id):
@@ -231,7 +232,7 @@ class RunStream(Entity):
         block.on_disk(await self._runtime.commit(decision))
 
     async def _delta(self, kind: str, data: Mapping[str, Any]) -> None:
-        block = self._open_block(kind, data["id"])
+        block = self._open_block(kind, str.__str__(data["id"]))
         if block is None:
             return
         appended = block.appended
@@ -240,9 +241,10 @@ class RunStream(Entity):
             await self._runtime.settled()
 
     async def _end(self, kind: str, data: Mapping[str, Any]) -> None:
-        block = self._open_block(kind, data["id"])
+        block_id = str.__str__(data["id"])
+        block = self._open_block(kind, block_id)
         if block is None:
-            self.passed(kind, data["id"])
+            self.passed(kind, block_id)
             return
         decision = self._decide()
         self.end(block, decision, self._more(data))
@@ -328,3 +330,9 @@ class RunStream(Entity):
         for block in self.blocks.values():
             if block is not None:
                 block.drop()
+
+
+def _id_of(data: Mapping[str, Any]) -> str | None:
+    """The id of an entry that needs none: whatever else a handler writes there is no id."""
+    found = data.get("id")
+    return str.__str__(found) if isinstance(found, str) else None

@@ -12,6 +12,7 @@ from typing import Final
 
 import structlog
 
+from organism.events.vocabulary import LoopBlocked
 from organism.pump.runtime import Runtime
 
 BLOCKED_SECONDS: Final = 0.7
@@ -76,5 +77,5 @@ class Watchdog:
         if runtime is None:
             return
         decision = runtime.state.decide(None)
-        decision.add("loop_blocked", {"duration": int((time.monotonic() - since) * 1_000_000), "stack": stack})
+        decision.add(LoopBlocked(int((time.monotonic() - since) * 1_000_000), stack))
         runtime.write(decision)

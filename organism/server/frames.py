@@ -334,12 +334,9 @@ def _approval(record: Record[ApprovalRequested], _context: Context) -> Mapping[s
     return {"thread_id": record.thread, "agent": row["agent"], "approval": shown}
 
 
-def _approval_closed(
-    record: Record[ApprovalResolved | ApprovalExpired | ApprovalCancelled], _context: Context
-) -> Mapping[str, Any]:
-    closed = approvals.apply("", {"status": "pending"}, record)
-    shown = {"id": record.event.approval, "status": closed and closed["status"]}
-    return {"thread_id": record.thread, "approval": shown}
+def _approval_closed(record: Record[approvals.Closing], _context: Context) -> Mapping[str, Any]:
+    closed = {"id": record.event.approval, "status": approvals.status_after(record.event)}
+    return {"thread_id": record.thread, "approval": closed}
 
 
 def _in_doubt(record: Record[StepStarted], _context: Context) -> Mapping[str, Any] | None:

@@ -15,7 +15,7 @@ from typing import Any, Final, Protocol
 import structlog
 
 from organism.events.record import Record
-from organism.events.vocabulary import Event, RunEvent
+from organism.events.vocabulary import RunEvent
 from organism.log.log import Log
 from organism.projections.organism import KEYS as AGENT_KEYS
 from organism.pump.feed import Delta, Feed, Live
@@ -120,7 +120,7 @@ class Tail:
         if new is not None:
             self._offer_now((frame_of(new),))
 
-    def _offer_waiting_text(self, records: Sequence[Record[Event]]) -> None:
+    def _offer_waiting_text(self, records: Sequence[Record[Any]]) -> None:
         """Offer text that was heard ahead of these events and waited for them."""
         if self._live:
             for record in records:

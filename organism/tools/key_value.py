@@ -13,8 +13,10 @@ import orjson
 from pydantic import Field
 
 from organism.config.settings import Row, ShippedTool
+from organism.events.vocabulary import ValueSet
 from organism.log.log import History, Query, Where
-from organism.model.handler import Fact, HandlerMetadata, HandlerResponse, Recorded
+from organism.model.handler import HandlerMetadata, HandlerResponse
+from organism.model.recorded import Recorded
 from organism.model.tool import ToolError
 
 MOST_KEYS: Final = 10_000
@@ -143,7 +145,7 @@ class Values:
         if not found["has_room"]:
             message = f"{MOST_KEYS} keys are in use, which is all that there may be; key_value_delete makes room."
             return HandlerResponse.respond(ToolError("invalid_field", message))
-        fact = Fact("value_set", {"key": payload.key}, orjson.dumps(payload.value))
+        fact = ValueSet(payload.key), orjson.dumps(payload.value)
         return Recorded(KeyValueStored(payload.key, found["replaced"]), facts=(fact,))
 
     async def list(self, payload: KeyValueList, metadata: HandlerMetadata) -> HandlerResponse:
@@ -168,5 +170,5 @@ class Values:
             return await self._log.private_row(_MODEL, payload.key) is not None
 
         is_there = await metadata.effect("look", look, kind="pure")
-        facts = (Fact("value_set", {"key": payload.key, "deleted": True}),) if is_there else ()
+        facts = ((ValueSet(payload.key, deleted=True), None),) if is_there else ()
         return Recorded(KeyValueDeleted(payload.key, is_there), facts=facts)

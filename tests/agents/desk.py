@@ -14,8 +14,9 @@ from organism.agents.providers import Provider
 from organism.agents.providers.scripted import Answer, Scripted, ScriptedFault, ScriptedUsage
 from organism.agents.roster import Roster
 from organism.config.settings import Budget, Model, Price
+from organism.events.record import Record
+from organism.events.vocabulary import ModelCalled
 from organism.model.completion import ModelRequest, Part
-from organism.model.events import Event
 from organism.model.principal import Principal
 from organism.model.redact import Redactor
 from organism.model.thread import Message, Root
@@ -74,7 +75,7 @@ class Done:
 
     outcome: Outcome
     told: list[Told]
-    events: list[Event]
+    records: list[Record[Any]]
 
     @property
     def text(self) -> str:
@@ -82,9 +83,9 @@ class Done:
         return self.outcome.completion.text
 
     @property
-    def called(self) -> dict[str, Any]:
-        """The data of ``model_called``."""
-        return next(event.data for event in self.events if event.type == "model_called")
+    def called(self) -> ModelCalled:
+        """What was recorded of the call."""
+        return next(record.event for record in self.records if isinstance(record.event, ModelCalled))
 
 
 class Desk:
@@ -144,8 +145,8 @@ class Desk:
             self.purse.take(decision)
         return call
 
-    def settle(self, call: ModelCall, outcome: Outcome) -> list[Event]:
+    def settle(self, call: ModelCall, outcome: Outcome) -> list[Record[Any]]:
         """The unit that records its answer."""
         decision = self.purse.state.decide(call.message.thread, call.message)
         spend.settle(decision, call, outcome)
-        return self.purse.take(decision).events
+        return self.purse.take(decision).records

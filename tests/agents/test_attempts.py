@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from organism.config.settings import Price
+from organism.events.vocabulary import StepError
 from organism.model.completion import CompleteError, TextDelta
 from organism.pump.models import Anew
 from tests.agents.desk import fails, model, says
@@ -16,13 +17,13 @@ from tests.agents.desk import fails, model, says
 async def test_what_may_go_well_a_moment_later_is_tried_again_with_growing_waits(desk: Any, kind: str) -> None:
     d = await desk(fails(kind, 1), fails(kind, 1, retry_after_s=20), says(times=1), fails(kind, None))
     done = await d.complete(d.begun())
-    assert (done.text, done.outcome.attempts, done.called["attempts"]) == ("Hello, Dan.", 3, 3)
+    assert (done.text, done.outcome.attempts, done.called.attempts) == ("Hello, Dan.", 3, 3)
     assert d.waits == [0.75, 20.5]
-    assert done.called["duration"] == 21_250_000
+    assert done.called.duration == 21_250_000
     failed = (await d.complete(d.begun(), 2)).outcome
     assert (failed.attempts, failed.error) == (
         3,
-        {"code": "upstream_error", "message": f"m: The script says: {kind}."},
+        StepError("upstream_error", f"m: The script says: {kind}."),
     )
 
 
@@ -41,9 +42,9 @@ async def test_nobody_waits_longer_than_the_call_may_take(desk: Any) -> None:
 async def test_all_attempts_together_take_no_longer_than_the_model_may(desk: Any) -> None:
     d = await desk(fails("unavailable", 1), fails("hang", 1), says(), of=model(timeout_s=30))
     done = await d.complete(d.begun())
-    assert (done.outcome.error["code"], done.outcome.attempts) == ("upstream_timeout", 2)
+    assert (done.outcome.error.code, done.outcome.attempts) == ("upstream_timeout", 2)
     assert [request.timeout_s for request in d.providers["m"].requests] == [30, 29.25]
-    assert done.called["duration"] == 30_000_000
+    assert done.called.duration == 30_000_000
 
 
 async def test_an_attempt_that_broke_off_is_told_anew(desk: Any) -> None:
@@ -65,7 +66,7 @@ async def test_another_model_answers_in_its_place_however_it_fails(desk: Any, ki
     d = await desk(models=models)
     done = await d.complete(d.begun())
     assert (done.text, done.outcome.completion.model) == ("third", "third")
-    assert (done.called["model"], done.called["cost_source"]) == ("third", "zero")
+    assert (done.called.model, done.called.cost_source) == ("third", "zero")
     assert d.providers["third"].requests[0].model == "other"
 
 
@@ -76,7 +77,7 @@ async def test_if_all_fail_each_says_why(desk: Any) -> None:
     }
     d = await desk(models=models)
     failure = (await d.complete(d.begun())).outcome.error
-    assert failure == {"code": "upstream_timeout", "message": "m: Set OPENAI_API_KEY. second: Too slow."}
+    assert failure == StepError("upstream_timeout", "m: Set OPENAI_API_KEY. second: Too slow.")
 
 
 async def test_what_goes_beyond_the_rate_waits_and_is_refused_if_that_takes_too_long(desk: Any) -> None:
@@ -102,8 +103,5 @@ async def test_a_call_that_finds_no_room_in_time_once_it_is_its_turn_says_so(des
     call = d.reserve(d.begun(), max_tokens=294)
     d.roster.chain("m")[0].rate.take(1200, d.purse.at)
     outcome = await d.gateway.call(call, lambda _: None)
-    assert outcome.error == {
-        "code": "rate_limit_exceeded",
-        "message": "m: There is room for it in 90 s (`rate_limit_tpm`).",
-    }
+    assert outcome.error == StepError("rate_limit_exceeded", "m: There is room for it in 90 s (`rate_limit_tpm`).")
     assert d.providers["m"].requests == []

@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 
+from organism.agents.providers.replay import prompt_digest
 from organism.config.settings import Budget, Price, Spend
+from organism.events.vocabulary import ModelCalled, StepError, StepStarted
 from organism.model.completion import CompleteError, Finish, TextDelta, ThoughtDelta, Usage
 from organism.model.ids import DEFAULT_TENANT
 from organism.model.principal import Principal
@@ -39,12 +41,11 @@ async def test_a_call_is_told_as_it_comes_and_recorded_with_what_it_cost(desk: A
     assert (answer.model, answer.text, answer.thought) == ("m", "Hello, Dan. How are you?", "A greeting.")
     assert (answer.input_tokens, answer.output_tokens) == (12, 7)
     assert (answer.cost_usd, answer.cost_source) == (Decimal("0.0000165"), "price")
-    assert done.called == {
-        "message": message.id, "agent": "ada", "step": 3, "model": "m", "provider": "scripted", "input_tokens": 12,
-        "output_tokens": 7, "cost_usd": "0.0000165", "cost_source": "price", "attempts": 1, "duration": 0,
-        "prompt": done.called["prompt"],
-    }  # fmt: skip
     request = d.providers["m"].requests[0]
+    assert done.called == ModelCalled(
+        message.id, "ada", 3, model="m", provider="scripted", input_tokens=12, output_tokens=7, cost_usd="0.0000165",
+        cost_source="price", attempts=1, duration=0, prompt=prompt_digest(request),
+    )  # fmt: skip
     assert (request.model, request.messages, request.max_tokens, request.temperature) == ("real", HELLO, 100, 0.5)
 
 
@@ -78,19 +79,19 @@ async def test_a_cost_is_the_provider_s_own_else_the_price_else_nothing(
 ) -> None:
     d = await desk(says(cost_usd=told), of=model(price=price))
     called = (await d.complete(d.begun())).called
-    assert (called["cost_usd"], called["cost_source"]) == (cost, source)
+    assert (called.cost_usd, called.cost_source) == (cost, source)
 
 
 async def test_tokens_that_no_provider_counts_are_estimated(desk: Any) -> None:
     d = await desk(says("x" * 40, thought="y" * 8, tokens=None))
     called = (await d.complete(d.begun(), messages=[{"role": "user", "content": "z" * 100}])).called
-    assert (called["input_tokens"], called["output_tokens"]) == (29, 12)
+    assert (called.input_tokens, called.output_tokens) == (29, 12)
 
 
 async def test_a_count_that_can_be_none_is_not_believed(desk: Any) -> None:
     d = await desk(says(tokens=(-5, 10**30)))
     called = (await d.complete(d.begun())).called
-    assert (called["input_tokens"], called["output_tokens"]) == (0, 10**9)
+    assert (called.input_tokens, called.output_tokens) == (0, 10**9)
 
 
 # ── who may ──────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -145,7 +146,7 @@ async def test_a_fallback_that_the_token_may_not_use_is_not_asked(desk: Any) -> 
     models = {"m": (model(fallback=("dear",)), [fails("unavailable", None)]), "dear": (model(), [says("dear")])}
     d = await desk(models=models, principals={"ann": holder("ann", "m")})
     done = await d.complete(d.begun(root=Root("ann")))
-    assert done.outcome.error["code"] == "upstream_error"
+    assert done.outcome.error.code == "upstream_error"
     assert d.providers["dear"].requests == []
     assert (await d.complete(d.begun(), 2)).text == "dear"
 
@@ -167,8 +168,7 @@ def asked_by(d: Desk, asker: Any, agent: str) -> Any:
     """A handling that another one's ask waits for."""
     number = len(asker.steps or {}) + 50
     decision = d.purse.state.decide(asker.thread, asker)
-    begun = {"message": asker.id, "agent": asker.to, "step": number, "kind": "ask", "input": ""}
-    decision.add("step_started", begun)
+    decision.add(StepStarted(asker.id, asker.to, number, "ask", ""))
     d.purse.take(decision)
     message = d.begun(agent, asker.thread.id)
     message.ask = asker.steps[number]
@@ -194,8 +194,7 @@ async def test_whoever_calls_a_model_has_a_run_though_it_is_no_agent(desk: Any) 
     message = d.begun("tool")
     for _ in range(3):
         decision = d.purse.state.decide(message.thread, message)
-        step = {"message": message.id, "agent": "tool", "step": 1, "kind": "complete", "input": ""}
-        decision.add("step_started", step)
+        decision.add(StepStarted(message.id, "tool", 1, "complete", ""))
         d.purse.take(decision)
         message = asked_by(d, message, "tool")
     with pytest.raises(CompleteError) as caught:
@@ -211,8 +210,8 @@ async def test_a_reservation_is_for_the_dearest_model_that_may_answer(desk: Any)
     d = await desk(models={"m": (cheap, [says()]), "dear": (dear, [says()])})
     d.reserve(d.begun(), max_tokens=100)
     (held,) = d.purse.state.routing.spend.open.values()
-    assert (held.data["input_tokens"], held.data["output_tokens"], held.data["cost_usd"]) == (6, 100, "0.000906")
-    assert held.data["duration"] == 240_000_000
+    assert (held.event.input_tokens, held.event.output_tokens, held.event.cost_usd) == (6, 100, "0.000906")
+    assert held.event.duration == 240_000_000
 
 
 @pytest.mark.parametrize(
@@ -230,7 +229,7 @@ async def test_an_answer_of_no_named_length_gets_what_the_context_or_a_budget_le
 ) -> None:
     d = await desk(of=model(**keys), budget=Budget(run=budget))
     call = d.reserve(d.begun())
-    assert d.purse.state.routing.spend.open[call.key].data["output_tokens"] == reserved
+    assert d.purse.state.routing.spend.open[call.key].event.output_tokens == reserved
     await d.gateway.call(call, lambda _: None)
     assert d.providers["m"].requests[0].max_tokens == sent
 
@@ -238,9 +237,9 @@ async def test_an_answer_of_no_named_length_gets_what_the_context_or_a_budget_le
 async def test_a_call_has_no_more_seconds_than_its_budget_has_left(desk: Any) -> None:
     d = await desk(fails("hang"), budget=Budget(run=Spend(seconds=7)))
     done = await d.complete(d.begun())
-    assert done.outcome.error["code"] == "upstream_timeout"
+    assert done.outcome.error.code == "upstream_timeout"
     assert d.providers["m"].requests[0].timeout_s == 7
-    assert done.called["duration"] == 7_000_000
+    assert done.called.duration == 7_000_000
 
 
 async def test_a_model_that_writes_on_where_it_was_told_to_stop_is_cut_off(desk: Any) -> None:
@@ -254,14 +253,12 @@ async def test_a_call_that_failed_before_its_answer_began_costs_nothing(desk: An
     d = await desk(fails("rejected"))
     done = await d.complete(d.begun())
     called = done.called
-    assert (called["input_tokens"], called["output_tokens"], called["cost_usd"]) == (0, 0, "0")
-    assert (
-        called["error"] == done.outcome.error == {"code": "upstream_error", "message": "m: The script says: rejected."}
-    )
+    assert (called.input_tokens, called.output_tokens, called.cost_usd) == (0, 0, "0")
+    assert called.error == done.outcome.error == StepError("upstream_error", "m: The script says: rejected.")
     assert d.purse.state.routing.spend.tenant.held.tokens == 0
 
 
 async def test_an_answer_that_broke_off_costs_what_had_come_of_it(desk: Any) -> None:
     d = await desk(fails("cut", None, text="x" * 400, after_chars=100))
     called = (await d.complete(d.begun())).called
-    assert (called["input_tokens"], called["output_tokens"], called["attempts"]) == (6, 25, 3)
+    assert (called.input_tokens, called.output_tokens, called.attempts) == (6, 25, 3)

@@ -11,12 +11,21 @@ import orjson
 import pytest
 
 from organism.errors import LogDamaged, LogUnavailable, StalePosition
+from organism.events.record import ORGANISM_STREAM, Actor, Record, Unit
+from organism.events.vocabulary import (
+    CallAnswered,
+    Event,
+    MessageSent,
+    OrganismPaused,
+    OrganismResumed,
+    ThreadCompleted,
+    ThreadCreated,
+)
 from organism.log.log import Among, EventFilter, Log, Query, Where
 from organism.log.sqlite import SqliteLog
 from organism.log.units import PORTION_UNITS
-from organism.model.events import ORGANISM_STREAM, Actor, Event, Unit
 from tests.log.apsw_driver import ApswDriver
-from tests.log.engines import MODELS, as_tuples, created, handled, open_durable, sent, unit
+from tests.log.engines import MODELS, as_tuples, created, handled, killed, open_durable, sent, unit
 
 Open = Callable[[Path], Awaitable[Log]]
 ENGINES: dict[str, Open] = {
@@ -33,11 +42,11 @@ async def log(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[L
     await opened.close()
 
 
-async def take(log: Log, after: int, count: int, wanted: EventFilter | None = None) -> list[Event]:
+async def take(log: Log, after: int, count: int, wanted: EventFilter | None = None) -> list[Record[Event]]:
     """The first ``count`` events that a follower gets."""
-    found: list[Event] = []
-    async for events in log.follow(after, wanted):
-        found += events
+    found: list[Record[Event]] = []
+    async for records in log.follow(after, wanted):
+        found += records
         if len(found) >= count:
             break
     return found
@@ -52,20 +61,21 @@ async def test_l1_positions_are_dense_and_rise_in_the_order_of_append(log: Log) 
         log.append(each)
     await log.commit(units[-1])
     assert [(each.first, each.last) for each in units] == [(1, 2), (3, 4), (5, 6), (7, 8), (9, 10)]
-    assert [event.position for event in await log.read()] == list(range(1, 11))
+    assert [record.position for record in await log.read()] == list(range(1, 11))
 
 
 async def test_l1_a_unit_that_is_no_json_is_refused_whole(log: Log) -> None:
+    answer = CallAnswered("key", "POST", "/inject", "digest", 202, {"value": object()}, 0)
     with pytest.raises(TypeError):
-        log.append(unit("thr-1", created(), Event("value_set", {"value": object()})))
+        log.append(unit("thr-1", created(), Record(answer)))
     assert await log.commit(unit("thr-1", created())) == 1
-    assert [event.type for event in await log.read()] == ["thread_created"]
+    assert [record.event for record in await log.read()] == [ThreadCreated()]
 
 
 async def test_l1_what_the_unit_says_holds_for_its_events(log: Log) -> None:
-    made = unit("thr-1", created(), Event("thread_created", {}, thread="thr-2"))
+    made = unit("thr-1", created(), created("thr-2"))
     made.cause, made.correlation, made.actor = "msg-1", "msg-0", Actor("acme", "ann", "req-1")
-    made.events[1].cause = "msg-2"
+    made.records[1].cause = "msg-2"
     await log.commit(made)
     first, second = await log.read()
     assert (first.thread, first.cause, first.correlation, first.at) == ("thr-1", "msg-1", "msg-0", made.at)
@@ -106,7 +116,7 @@ async def test_l2_then_may_append(log: Log) -> None:
     first.then = lambda *_: log.append(followed)
     log.append(first)
     found = await take(log, 0, 2)
-    assert [event.thread for event in found] == ["thr-1", "thr-2"]
+    assert [record.thread for record in found] == ["thr-1", "thr-2"]
 
 
 async def test_l2_one_that_raises_keeps_no_row_and_no_follower_from_the_unit(log: Log) -> None:
@@ -134,7 +144,7 @@ async def test_l3_a_stale_unit_is_refused_and_touches_no_other(log: Log) -> None
         log.append(unit("thr-1", sent("msg-1"), expect={"thr-1": 0}))
     last = await log.commit(unit("thr-1", sent("msg-2"), expect={"thr-1": 1}))
     assert last == 2
-    assert [event.data.get("message") for event in await log.read()] == [None, "msg-2"]
+    assert [record.event for record in await log.read()] == [ThreadCreated(), sent("msg-2").event]
 
 
 async def test_l3_a_unit_that_is_on_its_way_can_be_expected(log: Log) -> None:
@@ -148,17 +158,17 @@ async def test_l3_a_unit_that_is_on_its_way_can_be_expected(log: Log) -> None:
 
 
 async def test_l3_a_unit_that_ends_with_another_stream_is_still_the_last_of_this_one(log: Log) -> None:
-    both = unit("thr-1", created(), Event("thread_created", {}, thread="thr-2"))
+    both = unit("thr-1", created(), created("thr-2"))
     await log.commit(both)
     await log.commit(unit("thr-1", sent("msg-1"), expect={"thr-1": both, "thr-2": 2}))
     assert log.head == 3
 
 
 async def test_l3_the_organism_has_a_stream_of_its_own(log: Log) -> None:
-    await log.commit(unit(None, Event("organism_paused", {}), expect={ORGANISM_STREAM: 0}))
+    await log.commit(unit(None, Record(OrganismPaused("operator")), expect={ORGANISM_STREAM: 0}))
     await log.commit(unit("thr-1", created(), expect={ORGANISM_STREAM: 1}))
     with pytest.raises(StalePosition):
-        log.append(unit(None, Event("organism_resumed", {}), expect={ORGANISM_STREAM: 0}))
+        log.append(unit(None, Record(OrganismResumed("operator")), expect={ORGANISM_STREAM: 0}))
 
 
 @pytest.mark.thorough
@@ -196,7 +206,7 @@ async def test_l4_then_sees_the_unit_its_content_and_its_rows(log: Log) -> None:
 async def test_l4_a_row_can_end(log: Log) -> None:
     await log.commit(unit("thr-1", created()))
     assert (await log.rows("threads", Query())).total == 1
-    await log.commit(unit("thr-1", Event("thread_killed", {})))
+    await log.commit(unit("thr-1", killed()))
     assert (await log.rows("threads", Query())).total == 0
     assert await log.row("threads", "thr-1") is None
 
@@ -296,7 +306,7 @@ async def test_l4_who_walks_through_rows_while_they_change_skips_none_and_gets_n
         got += ids(page.rows)
         query = replace(query, after=page.last) if page.before + page.count < page.total else None
         await log.commit(unit(f"thr-{9 - len(got)}", created()))  # a row before the next page
-        await log.commit(unit(got[-1], Event("thread_killed", {})))  # the row that the next page begins behind
+        await log.commit(unit(got[-1], killed()))  # the row that the next page begins behind
     assert got == [f"thr-{number}" for number in (5, 4, 3, 2, 1, 0)]
 
 
@@ -328,8 +338,8 @@ async def test_l4_a_column_that_is_not_declared_is_refused(filled: Log) -> None:
         ((9, None), None, []),
         ((0, None), EventFilter(threads=("thr-1",)), [1, 2, 5]),
         ((1, 4), EventFilter(threads=("thr-2", "thr-1")), [2, 3, 4]),
-        ((0, None), EventFilter(types=("message_sent",)), [2, 4, 5]),
-        ((0, None), EventFilter(threads=("thr-2",), types=("message_sent",)), [4]),
+        ((0, None), EventFilter(types=(MessageSent,)), [2, 4, 5]),
+        ((0, None), EventFilter(threads=("thr-2",), types=(MessageSent,)), [4]),
         ((0, None), EventFilter(threads=("thr-7",)), []),
     ],
 )
@@ -339,18 +349,18 @@ async def test_l4_a_read_gives_its_span_in_both_directions(
 ) -> None:
     up = await filled.read(*span, wanted, limit)
     down = await filled.read(*span, wanted, limit, reverse=True)
-    assert [event.position for event in up] == positions[:limit]
-    assert [event.position for event in down] == positions[::-1][:limit]
+    assert [record.position for record in up] == positions[:limit]
+    assert [record.position for record in down] == positions[::-1][:limit]
 
 
 async def test_l4_what_is_rare_in_a_long_stream_is_found_wherever_it_stands(log: Log) -> None:
-    rare = EventFilter(threads=("thr-1",), types=("thread_completed",))
+    rare = EventFilter(threads=("thr-1",), types=(ThreadCompleted,))
     plain = [unit("thr-1", sent(f"msg-{number}")) for number in range(2 * PORTION_UNITS)]
-    for each in (unit("thr-1", created(), Event("thread_completed", {})), *plain):
+    for each in (unit("thr-1", created(), Record(ThreadCompleted())), *plain):
         log.append(each)
-    head = await log.commit(unit("thr-1", sent("msg"), Event("thread_completed", {})))
-    assert [event.position for event in await log.read(0, None, rare)] == [2, head]
-    assert [event.position for event in await log.read(0, None, rare, 1, reverse=True)] == [head]
+    head = await log.commit(unit("thr-1", sent("msg"), Record(ThreadCompleted())))
+    assert [record.position for record in await log.read(0, None, rare)] == [2, head]
+    assert [record.position for record in await log.read(0, None, rare, 1, reverse=True)] == [head]
 
 
 async def test_l4_the_last_event_that_is_not_after_a_time_is_found(log: Log) -> None:
@@ -361,14 +371,14 @@ async def test_l4_the_last_event_that_is_not_after_a_time_is_found(log: Log) -> 
 
 async def test_l4_content_comes_with_the_event_when_it_is_wanted(filled: Log) -> None:
     without, with_it = await filled.read(), await filled.read(wanted=EventFilter(content=True))
-    assert [event.content for event in without] == [None] * 5
-    contents = [event.content for event in with_it if event.content is not None]
+    assert [record.content for record in without] == [None] * 5
+    contents = [record.content for record in with_it if record.content is not None]
     assert [(content.json, content.owner) for content in contents] == [
         (b'{"text":"first Word"}', "thr-1"),
         (b'{"text":"a \\"quoted\\" \xc3\xbc"}', "thr-1"),
         (b'{"text":"third"}', "thr-1"),
     ]
-    digests = {event.position: event.data["content"] for event in without if "content" in event.data}
+    digests = {record.position: record.digest for record in without if record.digest}
     assert await filled.contents(digests) == {position: await filled.content(position) for position in digests}
     with pytest.raises(LogDamaged, match="content at position 2 does not fit its digest"):
         await filled.contents({2: "0" * 64})
@@ -382,7 +392,7 @@ async def test_l5_a_follower_gets_the_past_and_the_present_once_and_in_order(log
         await log.commit(unit(f"thr-{number}", created()))
         log.append(unit(f"thr-{number}", sent(f"msg-{number}")))
         found = await take(log, number, 2 + number)
-        assert [event.position for event in found][: 2 + number] == list(range(number + 1, 2 * number + 3))
+        assert [record.position for record in found][: 2 + number] == list(range(number + 1, 2 * number + 3))
 
 
 async def test_l5_a_follower_from_before_the_tail_in_memory_misses_nothing(log: Log) -> None:
@@ -390,7 +400,7 @@ async def test_l5_a_follower_from_before_the_tail_in_memory_misses_nothing(log: 
         await log.commit(unit("thr-1", sent(f"msg-{number}", "x" * 60_000)))
     log.append(unit("thr-1", handled("msg-1")))
     found = await take(log, 3, 58)
-    assert [event.position for event in found] == list(range(4, 62))
+    assert [record.position for record in found] == list(range(4, 62))
 
 
 async def test_l5_a_filter_gives_its_events_and_says_what_passed_by(log: Log) -> None:
@@ -398,8 +408,8 @@ async def test_l5_a_filter_gives_its_events_and_says_what_passed_by(log: Log) ->
     await log.commit(unit("thr-2", created()))
     log.append(unit("thr-1", sent("msg-1")))
     lists = []
-    async for events in log.follow(0, EventFilter(threads=("thr-2",))):
-        lists.append([event.position for event in events])
+    async for records in log.follow(0, EventFilter(threads=("thr-2",))):
+        lists.append([record.position for record in records])
         if log.head == 3 and len(lists) > 1:
             break
     assert [position for positions in lists for position in positions] == [2]
@@ -409,7 +419,7 @@ async def test_l5_a_filter_gives_its_events_and_says_what_passed_by(log: Log) ->
 async def test_l5_a_follower_ends_when_the_log_closes(log: Log) -> None:
     await log.commit(unit("thr-1", created()))
     stream = log.follow(0)
-    assert [event.position for event in await anext(stream)] == [1]
+    assert [record.position for record in await anext(stream)] == [1]
     await log.close()
     with pytest.raises(StopAsyncIteration):
         await anext(stream)
@@ -465,12 +475,12 @@ async def test_a_closed_log_takes_nothing_more(log: Log) -> None:
 
 
 async def test_l4_a_fold_is_handed_what_the_lists_hold(filled: Log) -> None:
-    mixed = unit("thr-1", created(), Event("thread_created", {}, thread="thr-4"), created())
+    mixed = unit("thr-1", created(), created("thr-4"), created())
     mixed.cause, mixed.correlation, mixed.actor = "msg-3", "msg-1", Actor("acme")
     await filled.commit(mixed)
     for after in range(9):
-        handed: list[Event] = []
+        handed: list[Record[Event]] = []
         await filled.fold(after, handed.append)
-        events = await filled.read(after)
-        assert as_tuples(handed) == as_tuples(events)
-        assert [event.actor for event in handed] == [event.actor for event in events]
+        records = await filled.read(after)
+        assert as_tuples(handed) == as_tuples(records)
+        assert [record.actor for record in handed] == [record.actor for record in records]

@@ -13,12 +13,13 @@ from typing import Any
 import orjson
 import pytest
 
+from organism.events.record import Record, Unit
+from organism.events.vocabulary import Event
 from organism.log.driver import Pysqlite
 from organism.log.log import Among, Log, Query, Where
 from organism.log.snapshots import CHECKPOINT_EVENTS
-from organism.model.events import Event, Unit
 from tests.contracts.test_log import ENGINES
-from tests.log.engines import START_US, anchor, created, handled, open_durable, sent, unit
+from tests.log.engines import START_US, anchor, created, handled, killed, open_durable, sent, unit
 
 LAST = 2 * CHECKPOINT_EVENTS + 300
 """So many events has the story, at least."""
@@ -47,12 +48,14 @@ def told(number: int) -> Unit:
     """The story's unit of this number: threads begin, are killed and begin again, messages come and go."""
     chance = Random(number)
     thread = chance.choice(THREADS)
-    events = [sent(f"msg-{number:05}", f"number {number}", chance.choice(["greeter", "shouter", "thr"]))]
+    records: list[Record[Event]] = [
+        sent(f"msg-{number:05}", f"number {number}", chance.choice(["greeter", "shouter", "thr"]))
+    ]
     if chance.random() < 0.5:
-        events.append(handled(f"msg-{number:05}", chance.choice(["greeter", "shouter"])))
+        records.append(handled(f"msg-{number:05}", chance.choice(["greeter", "shouter"])))
     if chance.random() < 0.05:
-        events.append(Event("thread_killed", {}))
-    return unit(thread, created(), *events, at=START_US + 10 * (number // 2))
+        records.append(killed())
+    return unit(thread, created(), *records, at=START_US + 10 * (number // 2))
 
 
 async def answers(log: Log, at: int | None = None) -> Answers:
@@ -104,18 +107,18 @@ async def test_l10_before_the_first_event_there_was_nothing(log: Log) -> None:
 async def test_l10_a_row_that_was_deleted_is_there_before_and_not_after(log: Log) -> None:
     for number in range(CHECKPOINT_EVENTS):  # so many versions of it
         await log.commit(unit("thr-1", created(), sent(f"msg-{number}")))
-    killed = await log.commit(unit("thr-1", Event("thread_killed", {})))
+    end = await log.commit(unit("thr-1", killed()))
     await log.commit(unit("thr-2", *(created() for _ in range(CHECKPOINT_EVENTS))))
     assert await log.row("threads", "thr-1") is None
-    assert await log.row("threads", "thr-1", killed) is None
-    assert orjson.loads(await log.row("threads", "thr-1", killed - 1) or b"")["sent"] == CHECKPOINT_EVENTS
-    threads = (await log.rows("threads", Query(order_by="last", at=killed - 1))).rows
+    assert await log.row("threads", "thr-1", end) is None
+    assert orjson.loads(await log.row("threads", "thr-1", end - 1) or b"")["sent"] == CHECKPOINT_EVENTS
+    threads = (await log.rows("threads", Query(order_by="last", at=end - 1))).rows
     assert [row["id"] for row in orjson.loads(threads)] == ["thr-1"]
 
 
 async def test_the_last_position_of_a_time_is_that_of_the_last_event_not_after_it(log: Log) -> None:
     await tell(log, {}, 200)
-    times = [(event.position, event.at) for event in await log.read(limit=1000)]
+    times = [(record.position, record.at) for record in await log.read(limit=1000)]
     for _, at in times[::7]:
         assert await log.position_at(at) == max(position for position, other in times if other <= at)
         assert await log.position_at(at - 1) == max((position for position, other in times if other < at), default=0)

@@ -257,6 +257,24 @@ async def test_a_new_attempt_goes_on_with_the_run(world: MakeWorld) -> None:
     assert folded["stop_reason"] == "stop"
 
 
+async def test_an_id_is_a_text_of_no_class_of_the_handler_s_and_anything_else_is_not_one(world: MakeWorld) -> None:
+    source = steps(
+        "Name = type('Name', (str,), {})",
+        "await metadata.emit('data', {'name': 'n', 'data': 1, 'id': 7})",
+        "await metadata.emit('data', {'name': 'n', 'data': 2, 'id': Name('d')})",
+        "await metadata.emit('message_start', {'id': Name('m')})",
+        "await metadata.emit('message_delta', {'id': Name('m'), 'delta': 'x'})",
+        "await metadata.emit('message_end', {'id': Name('m')})",
+        "if metadata.attempt < 2: raise ValueError('no')",
+        "await metadata.emit('done', {'stopReason': Name('length')})",
+    )
+    async with world(source, {"shower": {}}).running() as o:
+        outcome = await o.inject("shower", {"text": ""}, wait=True)
+        records = await shown(o, outcome.thread_id)
+    assert kinds(records) == ["data", "data d", "message_start m", "message_delta m", "message_end m", "done"]
+    assert [entry_of(record)["data"].get("id") for record in records[:2]] == [7, "d"]
+
+
 async def test_what_is_said_piece_by_piece_is_gathered_once_a_second(world: MakeWorld) -> None:
     source = steps(
         "await metadata.emit('message_start', {'id': 'm', 'role': 'assistant'})",

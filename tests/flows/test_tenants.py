@@ -139,7 +139,7 @@ async def test_a_reload_reaches_every_tenant_and_names_its_cause_to_the_operator
         await o.organism.reload(Actor(request_id="req-1"))
         for tenant in tenants(o):
             [record] = await records(tenant, OrganismReloaded)
-            assert record.event.added == ["third"]
+            assert record.event.added == ("third",)
             is_named = record.actor is not None and record.actor.request_id == "req-1"
             assert is_named == (tenant.id == "default")
             assert await tenant.log.row("agents", "third") is not None

@@ -16,6 +16,7 @@ WRONG = (
     ("floors", "organism/log/memory.py", "from organism.pump import pump"),
     ("floors", "organism/tenants.py", "from organism import bootstrap"),
     ("floors", "organism/testing.py", "from organism import cli"),
+    ("floors", "organism/events/vocabulary.py", "from organism.model import ids"),
     ("floors", "organism/codec/seal.py", "if TYPE_CHECKING:\n    from organism.log import sqlite"),
     ("floors", "organism/unheard_of.py", ""),
     ("cycles", "organism/pump/route.py", "from organism.pump import pump"),
@@ -44,6 +45,7 @@ WRONG = (
     ("decisions", "organism/pump/route.py", "import asyncio"),
     ("decisions", "organism/projections/threads.py", "import structlog"),
     ("vocabulary", "organism/model/ids.py", "import orjson"),
+    ("vocabulary", "organism/events/stored.py", "import orjson"),
 )
 
 

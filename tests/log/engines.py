@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import orjson
 
+from organism.events.record import Content, Record, Unit
+from organism.events.vocabulary import Event, MessageHandled, MessageSent, ThreadCreated, ThreadKilled
 from organism.log.disk import Disk
 from organism.log.driver import Pysqlite
-from organism.log.log import KEY, ColumnRow, ReadModel, Row, Shown, fold_each
+from organism.log.log import KEY, ColumnRow, Keys, ReadModel, Row, Shown, fold_each
 from organism.log.sqlite import Options, SqliteLog
-from organism.model.events import Content, Event, Unit
 
 START_US = 1_763_768_000_000_000
 
@@ -25,37 +26,34 @@ class FixedClock:
         return START_US
 
 
-def _named(field: str) -> Callable[[Event], Sequence[str]]:
-    return lambda event: (event.data[field],)
+def _messages(rows: dict[str, ColumnRow], records: Sequence[Record[Event]]) -> None:
+    for record in records:
+        event = record.event
+        if isinstance(event, MessageSent):
+            names = f"|{event.sender}|{event.to}|"
+            rows[event.message] = (event.message, record.position, event.to, names, record.thread, record.at)
 
 
-def _messages(rows: dict[str, ColumnRow], events: Sequence[Event]) -> None:
-    for event in events:
-        if event.type == "message_sent":
-            key, to = event.data["message"], event.data["to"]
-            rows[key] = (key, event.position, to, f"|{event.data['from']}|{to}|", event.thread, event.at)
-
-
-def _thread(key: str, row: Row | None, event: Event) -> Row | None:
-    if event.type == "thread_killed":
+def _thread(key: str, row: Row | None, record: Record[Any]) -> Row | None:
+    if isinstance(record.event, ThreadKilled):
         return None
-    row = row or {"id": key, "first": event.position, "sent": 0, "_seen": []}
-    row["sent"] += event.type == "message_sent"
-    row["last"] = event.position
-    row["_seen"].append(event.type)
+    row = row or {"id": key, "first": record.position, "sent": 0, "_seen": []}
+    row["sent"] += isinstance(record.event, MessageSent)
+    row["last"] = record.position
+    row["_seen"].append(record.type)
     return row
 
 
-def _agent(key: str, row: Row | None, event: Event) -> Row:
+def _agent(key: str, row: Row | None, record: Record[Any]) -> Row:
     row = row or {"name": key, "got": 0, "done": 0}
-    row["got" if event.type == "message_sent" else "done"] += 1
+    row["got" if isinstance(record.event, MessageSent) else "done"] += 1
     return row
 
 
 MESSAGES = ReadModel(
     "messages",
     1,
-    ("message_sent",),
+    (MessageSent,),
     _messages,
     {"position": "INTEGER", "to": "TEXT", "names": "TEXT", "thread": "TEXT", "at": "INTEGER"},
     (("position",), ("thread", "position")),
@@ -68,7 +66,9 @@ MESSAGES = ReadModel(
         Shown("sent_at", "at", is_time=True),
     ),
 )
-THREAD_KEYS = dict.fromkeys(("thread_created", "message_sent", "thread_killed"), lambda event: (event.thread or "",))
+THREAD_KEYS: dict[type[Event], Keys] = dict.fromkeys(
+    (ThreadCreated, MessageSent, ThreadKilled), lambda record: (record.thread or "",)
+)
 THREADS = ReadModel(
     "threads",
     1,
@@ -78,42 +78,50 @@ THREADS = ReadModel(
     (("last",),),
     text_in=("messages", "thread"),
 )
-AGENT_KEYS = {"message_sent": _named("to"), "message_handled": _named("agent")}
+AGENT_KEYS: dict[type[Event], Keys] = {
+    MessageSent: lambda record: (record.event.to,),
+    MessageHandled: lambda record: (record.event.agent,),
+}
 AGENTS = ReadModel("agents", 1, AGENT_KEYS, fold_each(AGENT_KEYS, _agent), is_live=True)
 MODELS = (MESSAGES, THREADS, AGENTS)
 
 
-def unit(thread: str | None, *events: Event, expect: dict[str, int | Unit] | None = None, at: int = START_US) -> Unit:
-    """A unit of these events."""
-    return Unit(thread, list(events), at, expect or {})
+def unit(
+    thread: str | None,
+    *records: Record[Event],
+    expect: dict[str, int | Unit] | None = None,
+    at: int = START_US,
+) -> Unit:
+    """A unit of these records."""
+    return Unit(thread, list(records), at, expect or {})
 
 
-def sent(message: str, text: str = "hello", to: str = "greeter", **more: Any) -> Event:
+def sent(message: str, text: str = "hello", to: str = "greeter") -> Record[MessageSent]:
     """A message with content."""
     content = Content("thr-1", orjson.dumps({"text": text}), b"<text>%b</text>" % text.encode())
-    return Event("message_sent", {"message": message, "from": "console", "to": to, **more}, content)
+    return Record(MessageSent(message, "console", to, "Greeting", 1, "token"), content)
 
 
-def handled(message: str, agent: str = "greeter") -> Event:
+def handled(message: str, agent: str = "greeter") -> Record[MessageHandled]:
     """A message's end."""
-    return Event("message_handled", {"message": message, "agent": agent, "outcome": "done"})
+    return Record(MessageHandled(message, agent, "done", 7))
 
 
-def created() -> Event:
-    """A thread's begin."""
-    return Event("thread_created", {})
+def created(thread: str | None = None) -> Record[ThreadCreated]:
+    """A thread's begin: the unit's thread, if not this one."""
+    return Record(ThreadCreated(), thread=thread)
 
 
-def as_tuples(events: Sequence[Event]) -> list[tuple[Any, ...]]:
-    """Events as values that compare."""
+def killed() -> Record[ThreadKilled]:
+    """A thread's end."""
+    return Record(ThreadKilled())
+
+
+def as_tuples(records: Sequence[Record[Event]]) -> list[tuple[Any, ...]]:
+    """Records as values that compare."""
     return [
-        (e.position, e.type, e.thread, e.cause, e.correlation, e.at, _plain(e.data), e.content and e.content.json)
-        for e in events
+        (r.position, r.event, r.thread, r.cause, r.correlation, r.at, r.content and r.content.json) for r in records
     ]
-
-
-def _plain(data: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in data.items() if name != "content"}
 
 
 async def open_durable(place: Path, driver: Pysqlite | None = None, models: Sequence[ReadModel] = MODELS) -> SqliteLog:

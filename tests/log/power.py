@@ -6,6 +6,7 @@ import random
 import shutil
 from pathlib import Path
 
+from organism.events.vocabulary import MessageSent
 from organism.log.log import Query
 from organism.log.sqlite import SqliteLog
 from tests.log.apsw_driver import ApswDriver
@@ -15,7 +16,7 @@ from tests.log.storm import Storm
 
 async def messages(log: SqliteLog) -> list[str]:
     """The messages of the log."""
-    return [event.data["message"] for event in await log.read(limit=10_000) if event.type == "message_sent"]
+    return [record.event.message for record in await log.read(limit=10_000) if isinstance(record.event, MessageSent)]
 
 
 async def survive(storm: Storm, place: Path, chance: random.Random, cuts: int) -> None:

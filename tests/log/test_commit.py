@@ -5,9 +5,9 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
+from organism.events.record import Unit
 from organism.log.batch import GENERATION_STREAMS, Heads
 from organism.log.disk import USED_WAL_BYTES
-from organism.model.events import Unit
 from tests.log.engines import anchor, created, open_durable, sent, unit
 from tests.log.faulty import FaultyDriver, Plan
 

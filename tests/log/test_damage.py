@@ -90,7 +90,7 @@ async def test_l7_a_unit_that_is_changed_while_the_log_is_open_is_not_read(place
     )
     with pytest.raises(LogDamaged, match="position 5"):
         await log.read()
-    assert [event.position for event in await log.read(6, 8)] == [7, 8]
+    assert [record.position for record in await log.read(6, 8)] == [7, 8]
     await log.close()
 
 
@@ -150,7 +150,7 @@ async def test_l7_a_flipped_bit_is_found_or_changes_nothing(
         return
     try:
         found = await log.verify()
-        events = await log.read(wanted=EventFilter(content=True))
+        records = await log.read(wanted=EventFilter(content=True))
     except LogDamaged:
         return
     finally:
@@ -158,7 +158,7 @@ async def test_l7_a_flipped_bit_is_found_or_changes_nothing(
     original = await open_durable(whole)
     expected = await original.read(wanted=EventFilter(content=True))
     await original.close()
-    assert found.damage or as_tuples(events) == as_tuples(expected)
+    assert found.damage or as_tuples(records) == as_tuples(expected)
 
 
 @pytest.mark.parametrize("rows", [[(9, b""), (5, b"")], [(5, b"")], [("6", b"")]])

@@ -10,11 +10,12 @@ import orjson
 import pytest
 
 from organism.errors import CommitUnknown, Fenced, LogDamaged, LogUnavailable, OrganismError, StalePosition
+from organism.events.record import Record, Unit
+from organism.events.vocabulary import Event, MessageSent
 from organism.log.disk import IDLE_WAL_BYTES
-from organism.log.log import Query, ReadModel, Row, fold_each
+from organism.log.log import Keys, Query, ReadModel, Row, fold_each
 from organism.log.sqlite import SqliteLog
-from organism.model.events import Event, Unit
-from tests.log.engines import THREADS, as_tuples, created, found_out, open_durable, sent, turn, unit
+from tests.log.engines import THREADS, created, found_out, open_durable, sent, turn, unit
 from tests.log.faulty import FaultyDriver, Plan
 
 
@@ -59,7 +60,7 @@ async def test_l8_unknown_is_called_unknown_and_the_log_comes_back_with_the_trut
     assert head == log.head == (2 if is_written_first else 1)
     assert await log.commit(unit("thr-1", sent("msg-2"), expect={"thr-1": head})) == head + 1
     assert (await log.verify()).damage == ()
-    assert [event.position for event in await log.read()] == list(range(1, head + 2))
+    assert [record.position for record in await log.read()] == list(range(1, head + 2))
     assert (await log.rows("messages", Query())).count == head
 
 
@@ -97,7 +98,7 @@ async def test_l8_nothing_is_written_until_the_disk_was_read_again_and_reads_go_
     assert log.available is False
     with pytest.raises(LogUnavailable, match="sqlite full"):
         log.append(unit("thr-1", sent("msg-3")))
-    assert [event.position for event in await log.read()] == [1, 2]
+    assert [record.position for record in await log.read()] == [1, 2]
     assert (await log.rows("messages", Query())).count == 1
     assert await log.content(2) == (b'{"text":"hello"}', b"<text>hello</text>")
     plan.is_broken = ""
@@ -141,7 +142,7 @@ async def test_l8_nothing_that_is_remembered_rests_on_a_commit_that_failed(log: 
     await back
     await log.commit(unit("thr-1", sent("msg-2")))
     assert orjson.loads(await log.row("threads", "thr-1") or b"") == {"id": "thr-1", "first": 1, "sent": 1, "last": 2}
-    assert await log.type_spans(["message_sent"], 0, 9, 9) == [0]
+    assert await log.type_spans([MessageSent], 0, 9, 9) == [0]
 
 
 async def test_l8_a_commit_that_turns_out_to_be_written_reaches_who_follows(log: SqliteLog, plan: Plan) -> None:
@@ -152,13 +153,13 @@ async def test_l8_a_commit_that_turns_out_to_be_written_reaches_who_follows(log:
         await log.commit(unit("thr-1", sent("msg-1")))
     await back
     await log.commit(unit("thr-1", sent("msg-2")))
-    seen = []
-    async for events in log.follow(0):
-        seen += events
+    seen: list[Record[Event]] = []
+    async for records in log.follow(0):
+        seen += records
         if len(seen) >= 3:
             break
-    assert as_tuples(seen)[1][:2] == (2, "message_sent")
-    assert [event.position for event in seen] == [1, 2, 3]
+    assert isinstance(seen[1].event, MessageSent)
+    assert [record.position for record in seen] == [1, 2, 3]
 
 
 async def test_l8_a_log_that_lost_what_was_acknowledged_stays_closed(
@@ -188,7 +189,7 @@ async def test_l6_a_log_that_was_taken_over_writes_nothing_more(log: SqliteLog, 
     with pytest.raises(Fenced):
         log.append(unit("thr-3", created()))
     assert not log.available
-    assert [event.position for event in await log.read()] == [1]
+    assert [record.position for record in await log.read()] == [1]
 
 
 async def test_l6_a_log_that_was_taken_over_during_an_outage_does_not_take_it_back(
@@ -252,12 +253,12 @@ async def test_a_log_closes_while_its_disk_is_broken(tmp_path: Path) -> None:
 async def test_a_read_model_that_falls_shows_nothing_half_made_and_stops_nobody(tmp_path: Path) -> None:
     unfit = {"msg-2"}
 
-    def fall(key: str, row: Row | None, event: Event) -> Row:
-        if event.data["message"] in unfit:
+    def fall(key: str, row: Row | None, record: Record[MessageSent]) -> Row:
+        if record.event.message in unfit:
             raise RuntimeError("the model's fault")
-        return {"id": key, "position": event.position}
+        return {"id": key, "position": record.position}
 
-    keys = {"message_sent": lambda event: (event.data["message"],)}
+    keys: dict[type[Event], Keys] = {MessageSent: lambda record: (record.event.message,)}
     broken = ReadModel("messages", 7, keys, fold_each(keys, fall))
     log = await open_durable(tmp_path / "log", models=(THREADS, broken))
     await log.commit(unit("thr-1", created(), sent("msg-1")))
@@ -267,7 +268,7 @@ async def test_a_read_model_that_falls_shows_nothing_half_made_and_stops_nobody(
     assert await log.commit(unit("thr-1", sent("msg-3"), expect={"thr-1": 2})) == 3
     with pytest.raises(OrganismError, match="read model"):
         await log.rows("messages", Query())
-    assert [event.position for event in await log.read()] == [1, 2, 3]
+    assert [record.position for record in await log.read()] == [1, 2, 3]
     await log.close()
     unfit.clear()
     log = await open_durable(tmp_path / "log", models=(THREADS, broken))

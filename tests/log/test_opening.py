@@ -19,7 +19,6 @@ from organism.log.driver import Pysqlite
 from organism.log.log import Query, ReadModel, fold_each
 from organism.log.place import Place
 from organism.log.sqlite import Options, SqliteLog
-from organism.model.events import Event
 from tests.log.engines import (
     AGENT_KEYS,
     MESSAGES,
@@ -28,6 +27,7 @@ from tests.log.engines import (
     FixedClock,
     created,
     handled,
+    killed,
     open_durable,
     sent,
     unit,
@@ -41,7 +41,7 @@ async def fill(place: Path, models: tuple[ReadModel, ...] = MODELS) -> list[byte
         thread = f"thr-{number % 7}"
         log.append(unit(thread, created(), sent(f"msg-{number:02}", to=f"agent-{number % 3}")))
         await log.commit(unit(thread, handled(f"msg-{number:02}", f"agent-{number % 3}")))
-    await log.commit(unit("thr-1", Event("thread_killed", {})))
+    await log.commit(unit("thr-1", killed()))
     found = await pages(log)
     await log.close()
     return found
@@ -112,7 +112,7 @@ async def test_l9_every_version_of_a_row_is_byte_equal_when_it_is_made_again(tmp
 async def test_l9_rows_are_made_anew_when_a_model_is_another_one(tmp_path: Path) -> None:
     place = tmp_path / "log"
     await fill(place)
-    last = fold_each(AGENT_KEYS, lambda key, row, event: {"name": key, "last": event.position})
+    last = fold_each(AGENT_KEYS, lambda key, row, record: {"name": key, "last": record.position})
     newer = ReadModel("agents", 2, AGENT_KEYS, last)
     log = await open_durable(place, models=(MESSAGES, THREADS, newer))
     assert await log.row("agents", "agent-1") == b'{"name":"agent-1","last":60}'

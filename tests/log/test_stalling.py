@@ -25,6 +25,6 @@ async def test_a_log_whose_commit_does_not_end_is_not_available_until_it_has_and
     disk.release()
     assert (await held, await later) == (1, 3)
     assert (was_available, log.available) == (False, True)
-    assert [event.position for event in await log.read()] == [1, 2, 3]
+    assert [record.position for record in await log.read()] == [1, 2, 3]
     assert (await log.verify()).damage == ()
     await log.close()

@@ -10,12 +10,13 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from organism.events.record import Record
+from organism.events.vocabulary import MessageSent
 from organism.log.batch import Batch
 from organism.log.driver import Connection, in_memory, statements
 from organism.log.log import ReadModel
 from organism.log.tables import Commits, definition, stored
 from organism.log.versions import Changes, shown_rows
-from organism.model.events import Event
 from organism.model.times import iso
 from tests.log.engines import MESSAGES, MODELS, START_US, sent
 
@@ -38,10 +39,12 @@ def tables() -> Iterator[Connection]:
         yield connection
 
 
-def message(position: int, key: str, to: str = "ann", thread: str | None = "thr-1", at: int = START_US) -> Event:
-    event = sent(key, to=to)
-    event.position, event.thread, event.at = position, thread, at
-    return event
+def message(
+    position: int, key: str, to: str = "ann", thread: str | None = "thr-1", at: int = START_US
+) -> Record[MessageSent]:
+    record = sent(key, to=to)
+    record.position, record.thread, record.at = position, thread, at
+    return record
 
 
 messages = st.builds(message, st.integers(1, 1 << 53), names, names, st.none() | names, st.integers(0, YEAR_9999_US))
@@ -50,8 +53,8 @@ ODD = "\\\"'/ü\u2028\U0001f600\x7f\x80"
 
 @given(messages)
 @example(message(1, "".join(map(chr, range(0x80))), ODD, None, 0))
-def test_a_row_composed_by_sqlite_is_that_composed_in_memory(tables: Connection, event: Event) -> None:
-    (row,) = shown_rows(MESSAGES, [event])
+def test_a_row_composed_by_sqlite_is_that_composed_in_memory(tables: Connection, record: Record[MessageSent]) -> None:
+    (row,) = shown_rows(MESSAGES, [record])
     tables.execute("SAVEPOINT before")
     commits = Commits(MODELS)
     commits.install(tables)
@@ -61,5 +64,5 @@ def test_a_row_composed_by_sqlite_is_that_composed_in_memory(tables: Connection,
     found = tables.execute("SELECT public, content_at FROM rows_messages").fetchall()
     tables.execute("ROLLBACK TO before")
     shown = MESSAGES.show(row)
-    assert shown["sent_at"] == iso(event.at)
-    assert found == [(orjson.dumps(shown), event.position)]
+    assert shown["sent_at"] == iso(record.at)
+    assert found == [(orjson.dumps(shown), record.position)]

@@ -18,12 +18,13 @@ from structlog.testing import capture_logs
 from organism.cli.log import verify
 from organism.cli.options import Offline
 from organism.errors import ContentDamaged, LogDamaged
+from organism.events.record import Record
+from organism.events.vocabulary import ContentErased
 from organism.log.driver import Pysqlite
 from organism.log.log import EventFilter
 from organism.log.offline import drop_rows, verify_directory
 from organism.log.sqlite import Options, SqliteLog
 from organism.log.tables import PAGE_BYTES
-from organism.model.events import Event
 from organism.model.ids import folder_of
 from tests.log.engines import MODELS, FixedClock, created, open_durable, sent, unit
 
@@ -199,7 +200,7 @@ REFUSED: dict[str, tuple[Tamper, str]] = {
         "position 9: the unit does not fit its digest",
     ),
     "the last unit is another one that fits its digest": (
-        last_unit(b'[9,1,1,null,null,null,null,[["thread_killed",{}]]]'),
+        last_unit(b'[9,2,1,null,null,null,null,[{"event":"thread_killed"}],[],[]]'),
         "positions 9 to 9: the commit does not continue",
     ),
     "the last unit is none and fits its digest": (last_unit(b"9"), "the unit was written for another position"),
@@ -293,7 +294,7 @@ EMPTIED: dict[str, tuple[str, str]] = {
 async def erase(data: Path) -> None:
     """What an erasure leaves: its event in the chain, and rows that name it; here for thr-1, and for nothing else."""
     log = await open_tenant(data, "default")
-    erasures = [Event("content_erased", {"owner": owner}) for owner in ("thr-1", "thr-9")]
+    erasures = [Record(ContentErased(owner)) for owner in ("thr-1", "thr-9")]
     assert await log.commit(unit(None, *erasures)) == 12
     await log.commit(unit("thr-1", created(), sent("msg-5")))
     await log.close()
@@ -320,9 +321,9 @@ async def test_content_that_an_event_of_the_chain_says_was_erased_is_no_damage(d
     assert verify_directory(place_in(data)).damage == ()
     log = await open_tenant(data, "default")
     assert await log.content(4) is None
-    (event,) = await log.read(3, 4, EventFilter(content=True))
-    assert event.content is not None
-    assert (event.content.erased, event.content.owner) == (True, "thr-1")
+    (record,) = await log.read(3, 4, EventFilter(content=True))
+    assert record.content is not None
+    assert (record.content.erased, record.content.owner) == (True, "thr-1")
     assert (await log.verify()).damage == ()
     await log.close()
 
@@ -491,7 +492,7 @@ async def test_a_unit_before_the_snapshot_that_is_damaged_is_not_folded(data: Pa
     in_log("UPDATE units SET body = x'00' WHERE first = 3")(place_in(data))
     log = await open_tenant(data, "default")
     with pytest.raises(LogDamaged, match="position 3"):
-        await log.fold(0, lambda event: None)
+        await log.fold(0, lambda record: None)
     await log.close()
 
 

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import msgspec
 from hypothesis import given
 
-from organism.model.events import Event
+from organism.events.record import Record
+from organism.events.vocabulary import (
+    ApprovalCancelled,
+    ApprovalExpired,
+    ApprovalRequested,
+    ApprovalResolved,
+    ConfirmRedeemed,
+    ConfirmRequested,
+    Event,
+)
 from organism.projections.approvals import APPROVALS, KEPT_US, MOST_OPEN, Confirms
 from tests.projections.folding import AT, Story, kept
 from tests.projections.moves import lawful_logs
@@ -19,8 +26,7 @@ STATUS = {"approve": "approved", "reject": "rejected"}
 def test_an_approval_has_the_fields_of_the_api_and_its_first_end_is_for_good() -> None:
     story = Story()
     story.sends("m", "greeter")
-    asked: dict[str, Any] = {"message": "m", "agent": "greeter", "step": 1, "digest": "abc", "expires_at": AT}
-    story.tell("approval_requested", "t", approval="apr-1", **asked)
+    story.tell(ApprovalRequested("apr-1", "m", "greeter", 1, "abc", expires_at=AT), "t")
     assert list(story.rows("approvals")["apr-1"].items()) == [
         ("id", "apr-1"),
         ("thread_id", "t"),
@@ -34,38 +40,45 @@ def test_an_approval_has_the_fields_of_the_api_and_its_first_end_is_for_good() -
         ("expires_at", "2026-01-11T21:47:47.000000Z"),
         ("position", 2),
     ]
-    story.tell("approval_resolved", "t", approval="apr-1", decision="reject", by="me")
-    story.tell("approval_cancelled", "t", approval="apr-1")
+    story.tell(ApprovalResolved("apr-1", "reject", comment="", by="me"), "t")
+    story.tell(ApprovalCancelled("apr-1"), "t")
     row = story.rows("approvals")["apr-1"]
-    assert (row["status"], row["position"]) == ("rejected", 2)
+    assert (row["status"], row["digest"], row["position"]) == ("rejected", "abc", 2)
+
+
+def test_what_it_asks_about_and_the_edits_of_who_decides_are_told() -> None:
+    story = Story()
+    asked = ApprovalRequested("apr-1", "m", "greeter", 0, "abc", expires_at=AT, type="Transfer", why="It read a page.")
+    story.tell(asked, "t")
+    story.tell(ApprovalResolved("apr-1", "approve", comment="", by="me", digest="edits"), "t")
+    row = story.rows("approvals")["apr-1"]
+    fields = ("payload_type", "why", "digest", "status")
+    assert [row[field] for field in fields] == ["Transfer", "It read a page.", "edits", "approved"]
 
 
 @given(lawful_logs)
-def test_the_approvals_equal_a_recount_of_the_whole_log(events: list[Event]) -> None:
-    expected = {
-        event.data["approval"]: (event.data["agent"], event.at, "pending")
-        for event in events
-        if event.type == "approval_requested"
-    }
-    for event in events:
-        if event.type in {"approval_resolved", "approval_expired", "approval_cancelled"}:
-            decision = event.data.get("decision")
-            status = STATUS[decision] if decision else event.type.removeprefix("approval_")
-            expected[event.data["approval"]] = (*expected[event.data["approval"]][:2], status)
-    rows = kept(APPROVALS, events)
+def test_the_approvals_equal_a_recount_of_the_whole_log(records: list[Record[Event]]) -> None:
+    expected: dict[str, tuple[str, int, str]] = {}
+    for record in records:
+        event = record.event
+        if isinstance(event, ApprovalRequested):
+            expected[event.approval] = (event.agent, record.at, "pending")
+        elif isinstance(event, ApprovalResolved):
+            expected[event.approval] = (*expected[event.approval][:2], STATUS[event.decision])
+        elif isinstance(event, ApprovalExpired | ApprovalCancelled):
+            expected[event.approval] = (*expected[event.approval][:2], record.type.removeprefix("approval_"))
+    rows = kept(APPROVALS, records)
     assert {key: (row["agent"], row["_asked_at"], row["status"]) for key, row in rows.items()} == expected
 
 
-def requested(token: str, at: int = 0, thread: str = "t") -> Event:
+def requested(token: str, at: int = 0, thread: str = "t") -> Record[ConfirmRequested]:
     """A token is given."""
-    event = Event("confirm_requested", {"token": token, "digest": "d", "expires_at": at + MINUTE_US}, thread=thread)
-    event.at = at
-    return event
+    return Record(ConfirmRequested(token, "d", "asks", "greeter", at + MINUTE_US), thread=thread, at=at)
 
 
-def redeemed(token: str) -> Event:
+def redeemed(token: str) -> Record[ConfirmRedeemed]:
     """A token is used."""
-    return Event("confirm_redeemed", {"token": token, "message": "m"}, thread="t")
+    return Record(ConfirmRedeemed(token, "m", "greeter"), thread="t")
 
 
 def test_a_token_is_open_for_its_time_and_until_it_is_used() -> None:

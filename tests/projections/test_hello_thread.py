@@ -6,35 +6,45 @@ import json
 from pathlib import Path
 from typing import Any
 
-from organism.model.events import Event
+import msgspec
+
+from organism.events.record import Record
+from organism.events.vocabulary import EVENTS, Event
 from organism.projections import READ_MODELS
 from tests.projections.folding import Rows
 
 GOLDEN = Path(__file__).parents[1] / "golden"
-EVENTS = GOLDEN / "hello_thread.events.jsonl"
+LOG = GOLDEN / "hello_thread.events.jsonl"
 ROWS = GOLDEN / "hello_thread.rows.jsonl"
 """A line for each event: its position, and the public rows that it left, by model and key (null: gone)."""
 
 
-def events() -> list[Event]:
-    return [read(json.loads(line)) for line in EVENTS.read_text(encoding="utf-8").splitlines()]
+def records() -> list[Record[Event]]:
+    return [read(json.loads(line)) for line in LOG.read_text(encoding="utf-8").splitlines()]
 
 
-def read(line: dict[str, Any]) -> Event:
-    event = Event(line["type"], line["data"], None, line["thread"])
-    event.position, event.at = line["position"], line["at"]
-    event.cause, event.correlation = line["cause"], line["correlation"]
-    return event
+def read(line: dict[str, Any]) -> Record[Event]:
+    """A record, of a line as ``GET /log`` answers it."""
+    digest = line["data"].pop("content", "")
+    return Record(
+        msgspec.convert({"event": line["type"], **line["data"]}, EVENTS[line["type"]]),
+        thread=line["thread"],
+        at=line["at"],
+        cause=line["cause"],
+        correlation=line["correlation"],
+        position=line["position"],
+        digest=digest,
+    )
 
 
 def changes() -> str:
     models = [Rows(model) for model in READ_MODELS]
     lines = [
         {
-            "position": event.position,
-            "rows": {rows.model.name: dict(done) for rows in models if (done := rows.take(event))},
+            "position": record.position,
+            "rows": {rows.model.name: dict(done) for rows in models if (done := rows.take(record))},
         }
-        for event in events()
+        for record in records()
     ]
     return "".join(json.dumps(line, ensure_ascii=False, separators=(",", ":")) + "\n" for line in lines)
 

@@ -2,48 +2,49 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from hypothesis import given
+from msgspec.structs import replace
 
-from organism.model.events import Event
+from organism.events.record import Record
+from organism.events.vocabulary import CallAnswered, Event, ModelCalled, StepError, ValueSet
 from organism.projections.keyed import ANSWERS
 from organism.projections.spend import TOTAL
 from tests.projections.folding import AT, Story, fold
 from tests.projections.moves import lawful_logs
-
-CALL: dict[str, Any] = {"key": "a b", "method": "POST", "path": "/api/v1/inject", "digest": "abc"}
 
 
 def test_an_answer_is_found_by_method_path_and_key_and_knows_the_position_of_its_act() -> None:
     story = Story()
     story.sends("m", "greeter")
     story.begins("m", "greeter")
-    story.tell("call_answered", "t", **CALL, status=202, body={"message_id": "m"}, back=2)
+    answered = CallAnswered("a b", "POST", "/api/v1/inject", "abc", 202, {"message_id": "m"}, back=2)
+    story.tell(answered, "t")
     body = {"message_id": "m", "position": 1}
     row = {"digest": "abc", "status": 202, "body": body, "at": AT + 3_000_000, "said_at": None}
     assert story.rows("answers") == {"POST /api/v1/inject a b": row}
-    last = story.tell("call_answered", None, **CALL, status=200, body={}, back=0, content="digest of the body")
+    last = story.tell(replace(answered, status=200, body={}, back=0), digest="digest of the body")
     (row,) = story.rows("answers").values()
     assert (row["status"], row["said_at"]) == (200, last.position)
 
 
 @given(lawful_logs)
-def test_the_answers_equal_a_recount_of_the_whole_log(events: list[Event]) -> None:
-    expected = {f"POST /inject {event.data['key']}": event.at for event in events if event.type == "call_answered"}
-    assert {key: row["at"] for key, row in fold(ANSWERS, events).items()} == expected
+def test_the_answers_equal_a_recount_of_the_whole_log(records: list[Record[Event]]) -> None:
+    expected = {
+        f"POST /inject {record.event.key}": record.at for record in records if isinstance(record.event, CallAnswered)
+    }
+    assert {key: row["at"] for key, row in fold(ANSWERS, records).items()} == expected
 
 
 def test_a_value_lies_where_it_was_set_last_and_is_gone_while_it_is_deleted() -> None:
     story = Story()
-    story.tell("value_set", "t", key="a", content="digest")
-    story.tell("value_set", "t", key="b", content="digest", authors=["wiki"])
-    story.tell("value_set", "u", key="a", content="digest")
+    story.tell(ValueSet("a"), "t", "digest")
+    story.tell(ValueSet("b", authors=("wiki",)), "t", "digest")
+    story.tell(ValueSet("a"), "u", "digest")
     b = {"key": "b", "position": 2, "authors": ["wiki"]}
     assert story.rows("values") == {"a": {"key": "a", "position": 3, "authors": []}, "b": b}
-    story.tell("value_set", "t", key="a", deleted=True)
+    story.tell(ValueSet("a", deleted=True), "t")
     assert story.rows("values") == {"b": b}
-    story.tell("value_set", "t", key="a", content="digest")
+    story.tell(ValueSet("a"), "t", "digest")
     assert story.rows("values")["a"]["position"] == 5
 
 
@@ -53,20 +54,17 @@ FIELDS = [
 ]  # fmt: skip
 
 
-def called(story: Story, **data: Any) -> None:
-    """A call of a model."""
-    said = {
-        "message": "msg-1", "agent": "ada", "step": 1, "model": "m", "provider": "scripted", "input_tokens": 10,
-        "output_tokens": 5, "cost_usd": "0.25", "cost_source": "price", "attempts": 1, "duration": 1_500_000,
-    }  # fmt: skip
-    thread = data.pop("thread", "t")
-    story.tell("model_called", thread, **{**said, **data})
+CALLED = ModelCalled(
+    message="msg-1", agent="ada", step=1, model="m", provider="scripted", input_tokens=10, output_tokens=5,
+    cost_usd="0.25", cost_source="price", attempts=1, duration=1_500_000,
+)  # fmt: skip
 
 
 def test_a_call_is_counted_for_all_its_agent_its_thread_and_its_day() -> None:
     story = Story()
-    called(story)
-    called(story, agent="bob", model="n", cost_usd="0.1", error={"code": "upstream_error", "message": "No."})
+    story.tell(CALLED, "t")
+    error = StepError("upstream_error", "No.")
+    story.tell(replace(CALLED, agent="bob", model="n", cost_usd="0.1", error=error), "t")
     rows = story.rows("usage")
     assert rows.keys() == {TOTAL, "agent ada", "agent bob", "thread t", "day 2026-01-11"}
     assert list(rows[TOTAL]) == FIELDS

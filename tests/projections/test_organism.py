@@ -2,24 +2,51 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from hypothesis import given
 
+from organism.events.record import Record
+from organism.events.vocabulary import (
+    AgentPaused,
+    AgentResumed,
+    ApprovalRequested,
+    Event,
+    LoopBlocked,
+    MessageDead,
+    MessageDropped,
+    MessageHandled,
+    MessageRetried,
+    MessageSent,
+    MessageStarted,
+    OrganismPaused,
+    OrganismReloaded,
+    OrganismResumed,
+    OrganismStarted,
+    StepRecorded,
+    StepResolved,
+    StepStarted,
+    ThreadCompleted,
+    ThreadCreated,
+    ThreadFailed,
+    ThreadKilled,
+    ThreadReopened,
+)
 from organism.log.log import Row
-from organism.model.events import Event
 from organism.model.times import iso
 from organism.projections.organism import AGENTS, ORGANISM
 from tests.projections.folding import AT, Story, fold, listener
 from tests.projections.moves import lawful_logs
 
-LIFE = {"thread_created", "thread_reopened", "thread_completed", "thread_failed", "thread_killed"}
-ENDS = {"message_handled", "message_dropped", "message_dead"}
-WELL = {("message_handled", "done"), ("message_handled", "killed")}
-NO_ACTIVITY = {"message_dropped", "agent_paused", "agent_resumed", "approval_requested"}
+BIRTHS = (ThreadCreated, ThreadReopened)
+LIFE = (*BIRTHS, ThreadCompleted, ThreadFailed, ThreadKilled)
+ENDS = (MessageHandled, MessageDropped, MessageDead)
+NO_ACTIVITY = (MessageDropped, AgentPaused, AgentResumed, ApprovalRequested)
 
 
 def test_the_organism_has_the_fields_of_the_api_and_its_start_to_count_from() -> None:
     story = Story()
-    story.tell("loop_blocked", duration=1)
+    story.tell(LoopBlocked(duration=1, stack=""))
     assert story.rows("organism") == {}
     story.starts("greeter", "shouter")
     assert list(story.rows("organism")["organism"].items()) == [
@@ -35,17 +62,24 @@ def test_the_organism_has_the_fields_of_the_api_and_its_start_to_count_from() ->
 
 
 @given(lawful_logs)
-def test_the_organisms_row_equals_a_recount_of_the_whole_log(events: list[Event]) -> None:
-    row = fold(ORGANISM, events)["organism"]
-    last = {event.thread: event.type for event in events if event.type in LIFE}
-    pauses = [event.type for event in events if event.type in {"organism_paused", "organism_resumed"}]
-    listings = [event for event in events if "listeners" in event.data]
-    assert row["active_threads"] == sum(kind in {"thread_created", "thread_reopened"} for kind in last.values())
-    assert row["total_messages"] == sum(event.type == "message_sent" for event in events)
-    assert row["status"] == ("paused" if pauses[-1:] == ["organism_paused"] else "running")
-    assert row["agent_count"] == len(listings[-1].data["listeners"])
-    assert row["position"] == len(events)
-    assert row["started_at"] == max(event.at for event in events if event.type == "organism_started")
+def test_the_organisms_row_equals_a_recount_of_the_whole_log(records: list[Record[Event]]) -> None:
+    row = fold(ORGANISM, records)["organism"]
+    last = {record.thread: record.event for record in records if isinstance(record.event, LIFE)}
+    pauses = [type(record.event) for record in records if isinstance(record.event, OrganismPaused | OrganismResumed)]
+    assert row["active_threads"] == sum(isinstance(event, BIRTHS) for event in last.values())
+    assert row["total_messages"] == sum(isinstance(record.event, MessageSent) for record in records)
+    assert row["status"] == ("paused" if pauses[-1:] == [OrganismPaused] else "running")
+    assert row["agent_count"] == len(listings(records)[-1])
+    assert row["position"] == len(records)
+    assert row["started_at"] == max(record.at for record in records if isinstance(record.event, OrganismStarted))
+
+
+def listings(records: list[Record[Event]]) -> list[list[str]]:
+    """The names that each start and reload lists."""
+    listed = [
+        record.event.listeners for record in records if isinstance(record.event, OrganismStarted | OrganismReloaded)
+    ]
+    return [[listener.name for listener in listeners] for listeners in listed]
 
 
 def test_an_agent_has_the_fields_of_the_api_in_their_order() -> None:
@@ -73,8 +107,8 @@ def test_a_reload_updates_what_is_there_and_keeps_what_it_does() -> None:
     story.starts("greeter", "shouter")
     story.sends("m", "greeter")
     story.begins("m", "greeter")
-    greeter = listener("greeter", version="2", peers=["sink"])
-    story.tell("organism_reloaded", listeners=[listener("sink"), greeter], removed=["shouter"])
+    listed = (listener("sink"), listener("greeter", version="2", peers=("sink",)))
+    story.tell(OrganismReloaded(("sink",), ("shouter",), ("greeter",), listed, "digest"))
     rows = story.kept("agents")
     assert {name: row["_ordinal"] for name, row in rows.items()} == {"sink": 0, "greeter": 1}
     row = rows["greeter"]
@@ -86,9 +120,9 @@ def test_nothing_of_an_ended_message_stays_behind() -> None:
     story.starts("greeter")
     story.sends("m", "greeter")
     story.begins("m", "greeter")
-    story.tell("step_started", "t", message="m", agent="greeter", step=1, kind="ask", input="d")
+    story.tell(StepStarted("m", "greeter", 1, "ask", "d"), "t")
     story.starts("greeter")
-    story.tell("message_dead", "t", message="m", agent="greeter", code="handler_error", reason="boom")
+    story.tell(MessageDead("m", "greeter", "console", "Greeting", 2, "handler_error", "boom", attempts=1), "t")
     row = story.kept("agents")["greeter"]
     assert (row["_running"], row["_waits"], row["_parked"]) == ({}, {}, {})
 
@@ -96,55 +130,62 @@ def test_nothing_of_an_ended_message_stays_behind() -> None:
 class Recount:
     """What one agent does, found by looking through all events again and again."""
 
-    def __init__(self, name: str, events: list[Event]) -> None:
+    def __init__(self, name: str, records: list[Record[Event]]) -> None:
         self.name = name
-        self.mine = [event for event in events if event.data.get("agent") == name]
-        self.life = max(event.position for event in events if event.type == "organism_started")
-        self.got = [event for event in events if event.type == "message_sent" and event.data["to"] == name]
+        self.mine = [record for record in records if getattr(record.event, "agent", None) == name]
+        self.life = max(record.position for record in records if isinstance(record.event, OrganismStarted))
+        events = [record.event for record in records]
+        self.got = [event.message for event in events if isinstance(event, MessageSent) and event.to == name]
 
-    def of(self, message: str, *types: str) -> list[Event]:
-        """The events of these types about a message."""
-        return [event for event in self.mine if event.data.get("message") == message and event.type in types]
+    def of(self, message: str, *types: type[Event]) -> list[Record[Any]]:
+        """The records of these events about a message."""
+        mine = [record for record in self.mine if isinstance(record.event, types)]
+        return [record for record in mine if getattr(record.event, "message", None) == message]
 
     def open(self) -> list[str]:
         """Messages that did not end, in the order of their sending."""
-        return [event.data["message"] for event in self.got if not self.of(event.data["message"], *ENDS)]
+        return [message for message in self.got if not self.of(message, *ENDS)]
 
-    def running(self) -> list[Event]:
+    def running(self) -> list[Record[Any]]:
         """The starts that are still open, in order."""
-        lasts = [self.of(message, "message_started", "message_retried")[-1:] for message in self.open()]
-        starts = [event for last in lasts for event in last if event.type == "message_started"]
-        return sorted((event for event in starts if event.position > self.life), key=lambda event: event.position)
+        lasts = [self.of(message, MessageStarted, MessageRetried)[-1:] for message in self.open()]
+        starts = [record for last in lasts for record in last if isinstance(record.event, MessageStarted)]
+        return sorted((record for record in starts if record.position > self.life), key=lambda record: record.position)
 
     def is_waiting(self, message: str) -> bool:
         """Whether a step of it is open that gives back the slot; asks of a failed attempt are over."""
-        retried = max((event.position for event in self.of(message, "message_retried")), default=0)
-        steps = self.of(message, "step_started", "step_recorded", "step_resolved")
-        started = [e for e in {event.data["step"]: event for event in steps}.values() if e.type == "step_started"]
-        return any("unknown" in e.data or (e.data["kind"] != "effect" and e.position > retried) for e in started)
+        retried = max((record.position for record in self.of(message, MessageRetried)), default=0)
+        steps = {record.event.step: record for record in self.of(message, StepStarted, StepRecorded, StepResolved)}
+        return any(
+            record.event.unknown or (record.event.kind != "effect" and record.position > retried)
+            for record in steps.values()
+            if isinstance(record.event, StepStarted)
+        )
 
     def state(self) -> str:
         """Which of an agent's states wins over which."""
         running = self.running()
         if running:
-            return "waiting" if all(self.is_waiting(event.data["message"]) for event in running) else "processing"
+            return "waiting" if all(self.is_waiting(record.event.message) for record in running) else "processing"
         if self.is_paused():
             return "paused"
         lasts = [
-            event.type
-            for event in self.mine
-            if event.type == "message_dead" or (event.type, event.data.get("outcome")) in WELL
+            type(record.event)
+            for record in self.mine
+            if isinstance(record.event, MessageDead)
+            or (isinstance(record.event, MessageHandled) and record.event.outcome in {"done", "killed"})
         ]
-        return "error" if lasts[-1:] == ["message_dead"] else "idle"
+        return "error" if lasts[-1:] == [MessageDead] else "idle"
 
     def is_paused(self) -> bool:
         """Its last pause was not resumed."""
-        return [event.type for event in self.mine if event.type.startswith("agent_")][-1:] == ["agent_paused"]
+        pauses = [type(record.event) for record in self.mine if isinstance(record.event, AgentPaused | AgentResumed)]
+        return pauses[-1:] == [AgentPaused]
 
     def last_activity(self) -> str | None:
         """The last time that a handling of it did something."""
-        mine = [event for event in self.mine if event.data.get("outcome") != "answered"]
-        acts = [event for event in mine if event.type not in NO_ACTIVITY]
+        mine = [record for record in self.mine if getattr(record.event, "outcome", None) != "answered"]
+        acts = [record for record in mine if not isinstance(record.event, NO_ACTIVITY)]
         return iso(acts[-1].at) if acts else None
 
     def row(self) -> Row:
@@ -161,11 +202,10 @@ class Recount:
 
 
 @given(lawful_logs)
-def test_the_agents_equal_a_recount_of_the_whole_log(events: list[Event]) -> None:
+def test_the_agents_equal_a_recount_of_the_whole_log(records: list[Record[Event]]) -> None:
     """There are the listeners of the last listing, and those that are gone but have something open."""
-    listings = [event.data["listeners"] for event in events if "listeners" in event.data]
-    now = {listener["name"] for listener in listings[-1]}
-    counts = {each["name"]: Recount(each["name"], events) for listing in listings for each in listing}
+    *_, now = listed = listings(records)
+    counts = {name: Recount(name, records) for names in listed for name in names}
     expected = {name: count.row() for name, count in counts.items() if name in now or count.open()}
-    found = fold(AGENTS, events)
+    found = fold(AGENTS, records)
     assert {name: {field: row[field] for field in expected[name]} for name, row in found.items()} == expected

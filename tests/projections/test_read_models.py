@@ -8,12 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from organism.events.record import Record
+from organism.events.vocabulary import EVENTS, Event
 from organism.log.log import ReadModel
 from organism.log.snapshots import LiveRows
 from organism.log.versions import Changes, RowVersions, Version, folded_row, shown_rows, write
-from organism.model.events import EVENT_TYPES, Event
 from organism.projections import READ_MODELS
-from tests.projections.folding import Rows
+from tests.projections.folding import kept
 from tests.projections.moves import lawful_logs
 
 STORED_AS_JSON = [model for model in READ_MODELS if not model.shown]
@@ -23,44 +24,41 @@ each_model = pytest.mark.parametrize("model", READ_MODELS, ids=lambda model: mod
 def test_models_have_names_of_their_own_known_events_and_indexes_of_their_columns() -> None:
     assert len({model.name for model in READ_MODELS}) == len(READ_MODELS)
     for model in READ_MODELS:
-        assert set(model.types) <= EVENT_TYPES
+        assert set(model.types) <= set(EVENTS.values())
         assert {column for index in model.indexes for column in index} <= set(model.columns)
 
 
 @pytest.mark.parametrize("model", STORED_AS_JSON, ids=lambda model: model.name)
-@given(events=lawful_logs)
-def test_every_column_is_a_field_of_the_row_public_or_private(model: ReadModel, events: list[Event]) -> None:
-    rows = Rows(model)
-    for event in events:
-        rows.take(event)
-    for row in rows.rows.values():
+@given(records=lawful_logs)
+def test_every_column_is_a_field_of_the_row_public_or_private(model: ReadModel, records: list[Record[Event]]) -> None:
+    for row in kept(model, records).values():
         assert all(column in row or f"_{column}" in row for column in model.columns)
 
 
 @each_model
-@given(events=lawful_logs, portion=st.integers(1, 40))
+@given(records=lawful_logs, portion=st.integers(1, 40))
 def test_folding_many_at_once_gives_what_folding_one_by_one_gives(
-    model: ReadModel, events: list[Event], portion: int
+    model: ReadModel, records: list[Record[Event]], portion: int
 ) -> None:
-    at_once = [events[begin : begin + portion] for begin in range(0, len(events), portion)]
-    assert folded(model, at_once) == folded(model, [[event] for event in events])
+    at_once = [records[begin : begin + portion] for begin in range(0, len(records), portion)]
+    assert folded(model, at_once) == folded(model, [[record] for record in records])
 
 
-def folded(model: ReadModel, units: list[list[Event]]) -> object:
+def folded(model: ReadModel, units: list[list[Record[Event]]]) -> object:
     """The rows that there are in the end."""
     if model.is_live:
         live = LiveRows([model])
-        for events in units:
-            live.take(events)
+        for records in units:
+            live.take(records)
         return list(live.rows(model))
     if model.shown:
-        return [row for events in units for row in shown_rows(model, events)]
+        return [row for records in units for row in shown_rows(model, records)]
     standing: dict[str, Version] = {}
-    for first, events in enumerate(units):
+    for first, records in enumerate(units):
         versions = RowVersions([model], lambda _, key: standing.get(key))
         versions.current[model.name].greatest = "\U0010ffff"
         changes: dict[str, Changes] = {}
-        versions.take(first, events, changes)
+        versions.take(first, records, changes)
         found = changes.get(model.name, Changes())
         ended = dict(found.ended)
         standing.update((key, (number, None)) for key, (number, _) in list(standing.items()) if number in ended)
@@ -69,10 +67,8 @@ def folded(model: ReadModel, units: list[list[Event]]) -> object:
 
 
 @each_model
-@given(events=lawful_logs)
-def test_a_fold_changes_no_event(model: ReadModel, events: list[Event]) -> None:
-    before = copy.deepcopy([event.data for event in events])
-    rows = Rows(model)
-    for event in events:
-        rows.take(event)
-    assert [event.data for event in events] == before
+@given(records=lawful_logs)
+def test_a_fold_changes_no_event(model: ReadModel, records: list[Record[Event]]) -> None:
+    before = copy.deepcopy([record.event for record in records])
+    kept(model, records)
+    assert [record.event for record in records] == before

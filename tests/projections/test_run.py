@@ -8,8 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from organism.events.record import Content, Record
+from organism.events.vocabulary import RUN_ENTRIES, RunDone, RunEvent, RunMessageStart, RunToolCall
 from organism.model.run import REQUIRED
-from organism.projections.run import fold, trim_to_trailing_unit
+from organism.projections.run import entry_of, fold, trim_to_trailing_unit
 
 Entry = dict[str, Any]
 
@@ -38,6 +40,29 @@ def texts(*entries: Entry) -> list[str]:
 
 CALL = entry("tool_call", id="t1", name="search", input={"q": "x"})
 ASKED = entry("interaction_request", id="a1", kind="approval", payload={"toolName": "delete"})
+
+
+def test_each_type_of_entry_has_its_event() -> None:
+    assert RUN_ENTRIES.keys() == REQUIRED.keys()
+
+
+@pytest.mark.parametrize(
+    ("event", "content", "told"),
+    [
+        (RunToolCall("m", "a", "t1"), Content("t", b'{"id":"t1","name":"f","input":1}'), {"name": "f", "input": 1}),
+        (RunMessageStart("m", "a", "t1"), None, {}),
+        (RunDone("m", "a", "t1", stop_reason="stop"), None, {"stopReason": "stop"}),
+    ],
+)
+def test_a_record_of_a_run_is_the_entry_that_was_shown(event: RunEvent, content: Any, told: dict[str, Any]) -> None:
+    kind = event.event_type.removeprefix("run_")
+    assert entry_of(Record(event, content)) == {"type": kind, "data": {"id": "t1", **told}}
+
+
+def test_an_entry_without_an_id_says_none_and_an_erased_one_nothing() -> None:
+    assert entry_of(Record(RunDone("m", "a", stop_reason="stop"))) == done()
+    erased = Content("t", b"", erased=True)
+    assert entry_of(Record(RunToolCall("m", "a", "t1"), erased)) == entry("tool_call", erased=True)
 
 
 def test_a_turn_of_text_is_one_message() -> None:

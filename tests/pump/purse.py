@@ -12,8 +12,17 @@ from organism.bootstrap import payload_check
 from organism.codec import Codec, Terms
 from organism.config.load import load
 from organism.config.settings import Budget, Price, Spend
+from organism.events.record import Record
+from organism.events.vocabulary import (
+    BudgetSettled,
+    MessageHandled,
+    MessageSent,
+    MessageStarted,
+    ThreadCompleted,
+    ThreadCreated,
+    ThreadReopened,
+)
 from organism.model.completion import Completion
-from organism.model.events import Event
 from organism.model.ids import Ids
 from organism.model.thread import Message
 from organism.pump import spend
@@ -44,7 +53,7 @@ class Purse:
         self.rules = rules
         self.tenant = tenant or Budget()
         self.at = NOON
-        self.events: list[Event] = []
+        self.records: list[Record[Any]] = []
         self._numbers = count(1)
         self.state = self._state(Folded())
 
@@ -58,9 +67,9 @@ class Purse:
 
     def take(self, decision: Decision) -> Decision:
         """What was decided is in the log."""
-        for event in decision.events:
-            event.position = len(self.events) + 1
-            self.events.append(event)
+        for record in decision.records:
+            record.position = len(self.records) + 1
+            self.records.append(record)
         return decision
 
     def begun(self, thread: str, agent: str) -> Message:
@@ -69,13 +78,11 @@ class Purse:
         active = self.state.routing.threads.get(thread)
         decision = self.state.decide(active)
         if active is None:
-            known = any(event.thread == thread for event in self.events)
-            tokens = sum(e.data["tokens"] for e in self.events if e.type == "budget_settled" and e.thread == thread)
-            kind = "thread_reopened" if known else "thread_created"
-            decision.open_thread(thread, kind, {"tokens": tokens} if known else {})
-        sent = {"message": message_id, "from": "console", "to": agent, "type": "Ask", "depth": 1}
-        decision.add("message_sent", sent)
-        decision.add("message_started", {"message": message_id, "agent": agent, "attempt": 1}, None, thread)
+            own = [record.event for record in self.records if record.thread == thread]
+            tokens = sum(event.tokens for event in own if isinstance(event, BudgetSettled))
+            decision.open_thread(thread, ThreadReopened(tokens=tokens) if own else ThreadCreated())
+        decision.add(MessageSent(message_id, "console", agent, "Ask", depth=1, token=""))
+        decision.add(MessageStarted(message_id, agent, attempt=1, deadline=0, version=""), thread=thread)
         self.take(decision)
         return self.state.routing.messages[message_id]
 
@@ -83,9 +90,9 @@ class Purse:
         """The handling is over, and its thread if nothing else is open in it."""
         decision = self.state.decide(message.thread, message)
         spend.settle_all_lost(decision, message)
-        decision.add("message_handled", {"message": message.id, "agent": message.to, "outcome": "done"})
+        decision.add(MessageHandled(message.id, message.to, "done", duration=0))
         if message.thread.open == 0:
-            decision.add("thread_completed", {})
+            decision.add(ThreadCompleted())
         self.take(decision)
 
     def call(self, message: Message, step: int) -> ModelCall:

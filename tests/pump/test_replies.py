@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from organism.events.vocabulary import ThreadCompleted
 from organism.pump.replies import Collectors, ReplyCollector
 from tests.projections.folding import Story
 
@@ -14,14 +15,14 @@ def test_the_end_that_is_waited_for_is_the_first_after_the_injection() -> None:
     """The end before may still be on its way to the disk when the injection is taken in."""
     collectors, collector, story = Collectors(), ReplyCollector(), Story()
     collectors.begin(collector, "t", "m2")
-    story.tell("thread_completed", "t")
+    story.tell(ThreadCompleted(), "t")
     story.sends("m2", "greeter").correlation = "m2"
     reply(story, "m3", "m2")
-    story.tell("thread_completed", "t")
+    story.tell(ThreadCompleted(), "t")
     reply(story, "m4", "m2")
-    story.tell("thread_completed", "t")
-    for event in story.events:
-        collectors.take([event])
+    story.tell(ThreadCompleted(), "t")
+    for record in story.records:
+        collectors.take([record])
     assert (collector.end, len(collector.replies)) == (4, 1)
 
 
@@ -33,8 +34,8 @@ def test_two_that_wait_for_one_thread_get_each_its_own_replies() -> None:
         story.sends(message, "greeter").correlation = message
     for message in waiting:
         reply(story, f"{message}-answer", message)
-    story.tell("thread_completed", "t")
-    collectors.take(story.events)
+    story.tell(ThreadCompleted(), "t")
+    collectors.take(story.records)
     assert [(collector.end, len(collector.replies)) for collector in waiting.values()] == [(5, 1), (5, 1)]
     for collector in waiting.values():
         collectors.forget(collector)

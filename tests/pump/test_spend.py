@@ -16,8 +16,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from organism.config.settings import Budget, Spend
+from organism.events.record import Record
+from organism.events.vocabulary import BudgetReserved, BudgetSettled, Event, ModelCalled
 from organism.model.completion import CompleteError
-from organism.model.events import Event
 from organism.projections.spend import DAY_US, Account, Amount
 from organism.pump.folded import Folded, dump, load
 from organism.pump.rules import Rules
@@ -198,16 +199,15 @@ def test_a_lost_call_is_spent_to_the_full_and_told_as_lost(free: Callable[..., P
     purse = free()
     message = purse.begun("t", "ada")
     purse.reserve(purse.call(message, 4))
-    called, settled = purse.lose(message, 4).events
-    assert called.type == "model_called"
-    assert called.data["error"]["code"] == "lost"
-    assert (called.data["input_tokens"], called.data["output_tokens"], called.data["cost_usd"]) == (100, 100, "0.0002")
-    assert (settled.type, settled.thread) == ("budget_settled", "t")
-    assert settled.data == {
-        "message": message.id, "agent": "ada", "step": 4, "tokens": 200, "cost_usd": "0.0002", "duration": 10_000_000,
-    }  # fmt: skip
-    assert purse.lose(message, 4).events == []
-    assert purse.settle(purse.call(message, 4), 1, 1).events == []
+    called, settled = purse.lose(message, 4).records
+    assert isinstance(called.event, ModelCalled)
+    assert called.event.error is not None
+    assert called.event.error.code == "lost"
+    assert (called.event.input_tokens, called.event.output_tokens, called.event.cost_usd) == (100, 100, "0.0002")
+    assert settled.thread == "t"
+    assert settled.event == BudgetSettled(message.id, "ada", 4, tokens=200, cost_usd="0.0002", duration=10_000_000)
+    assert purse.lose(message, 4).records == []
+    assert purse.settle(purse.call(message, 4), 1, 1).records == []
 
 
 def test_a_call_made_again_after_a_death_spends_its_first_reservation(free: Callable[..., Purse]) -> None:
@@ -218,7 +218,7 @@ def test_a_call_made_again_after_a_death_spends_its_first_reservation(free: Call
     purse.restart(load(dump(purse.state.routing)))
     message = purse.state.routing.messages[message.id]
     purse.reserve(purse.call(message, 1))
-    assert [event.type for event in purse.events[-3:]] == ["model_called", "budget_settled", "budget_reserved"]
+    assert [type(record.event) for record in purse.records[-3:]] == [ModelCalled, BudgetSettled, BudgetReserved]
     assert "2 calls" in refused(purse, message, 2)
 
 
@@ -273,7 +273,7 @@ class Play:
 
     def _held(self, seat: int) -> list[int]:
         held = self.purse.state.routing.spend.open.values()
-        return [each.data["step"] for each in held if each.data["message"] == self.seats[seat]]
+        return [each.event.step for each in held if each.event.message == self.seats[seat]]
 
     def reserve(self, seat: int, prompt: int, answer: int, is_asked: Any) -> None:
         self.steps += 1
@@ -284,8 +284,8 @@ class Play:
     def settle(self, seat: int, prompt: int, answer: int, *_: object) -> None:
         for step in self._held(seat)[:1]:
             message = self.purse.state.routing.messages[self.seats[seat]]
-            held = self.purse.state.routing.spend.open[f"{message.id}/{step}"].data
-            used = min(prompt, held["input_tokens"]), min(answer, held["output_tokens"])
+            held = self.purse.state.routing.spend.open[f"{message.id}/{step}"].event
+            used = min(prompt, held.input_tokens), min(answer, held.output_tokens)
             self.purse.settle(self.purse.call(message, step), *used, us=prompt * 1000)
 
     def lose(self, seat: int, *_: object) -> None:
@@ -306,8 +306,8 @@ class Play:
 
     def fold(self, *_: object) -> None:
         folded = Folded()
-        for event in self.purse.events:
-            folded.apply(event)
+        for record in self.purse.records:
+            folded.apply(record)
         assert spending(folded) == spending(self.purse.state.routing)
         self.purse.restart(folded)
 
@@ -315,7 +315,7 @@ class Play:
         """Recount every account from the events alone, and hold it against its budget."""
         day, run = budget_of(DAY), budget_of(RUN)
         bounds = {"run": [run, TENANT.run], "thread": [most(tokens=THREAD)], "agent": [day], "tenant": [TENANT.day]}
-        for (kind, *_), used in recounted(self.purse.events).items():
+        for (kind, *_), used in recounted(self.purse.records).items():
             for bound in bounds[kind]:
                 assert bound.tokens is None or used.tokens <= bound.tokens
                 assert bound.usd is None or used.usd <= bound.usd
@@ -330,28 +330,29 @@ def budget_of(said: dict[str, Any]) -> Spend:
 
 def spending(folded: Folded) -> Any:
     """What a state knows of spending."""
-    return orjson.loads(dump(folded))["spend"]
+    return orjson.loads(dump(folded))["state"]["spend"]
 
 
-def recounted(events: list[Event]) -> dict[tuple[Any, ...], Amount]:
+def recounted(records: list[Record[Event]]) -> dict[tuple[Any, ...], Amount]:
     """What each run and thread, and each day of an agent and the tenant, has spent; what is held is the last day's."""
     totals: dict[tuple[Any, ...], Amount] = defaultdict(Amount)
-    held: dict[tuple[str, int], Event] = {}
-    today = max((event.at // DAY_US for event in events), default=0)
-    for event in events:
-        key = (event.data.get("message", ""), event.data.get("step", 0))
-        if event.type == "budget_reserved":
-            held[key] = event
-        elif event.type == "budget_settled":
-            del held[key]
-            count(totals, event, event.at // DAY_US)
-    for event in held.values():
-        count(totals, event, today)
+    held: dict[tuple[str, int], tuple[BudgetReserved, str | None]] = {}
+    today = max((record.at // DAY_US for record in records), default=0)
+    for record in records:
+        event = record.event
+        if isinstance(event, BudgetReserved):
+            held[event.message, event.step] = event, record.thread
+        elif isinstance(event, BudgetSettled):
+            del held[event.message, event.step]
+            count(totals, event, record.thread, record.at // DAY_US)
+    for reserved, thread in held.values():
+        count(totals, reserved, thread, today)
     return totals
 
 
-def count(totals: dict[tuple[Any, ...], Amount], event: Event, day: int) -> None:
-    data = event.data
-    amount = Amount(data["tokens"], Decimal(data["cost_usd"]), 1, data["duration"])
-    for key in (("run", data["message"]), ("thread", event.thread), ("agent", data["agent"], day), ("tenant", day)):
+def count(
+    totals: dict[tuple[Any, ...], Amount], event: BudgetReserved | BudgetSettled, thread: str | None, day: int
+) -> None:
+    amount = Amount(event.tokens, Decimal(event.cost_usd), 1, event.duration)
+    for key in (("run", event.message), ("thread", thread), ("agent", event.agent, day), ("tenant", day)):
         totals[key] = totals[key].plus(amount)

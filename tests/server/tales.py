@@ -40,7 +40,7 @@ ALL_OF_IT = 1 << 20
 OF_ORGANISM: Sequence[Event] = (
     OrganismPaused("operator"),
     OrganismResumed("operator"),
-    OrganismStarted("o", "1", "", (), life=1, clean=True),
+    OrganismStarted("o", "1", "", (), removed=(), life=1, clean=True),
     AgentPaused("ann", "operator"),
 )
 

@@ -1,4 +1,4 @@
-"""Events → frames: the documented names and shapes, one frame an event, the same live and replayed."""
+"""Records → frames: the documented names and shapes, one frame an event, the same live and replayed."""
 
 from __future__ import annotations
 
@@ -7,13 +7,31 @@ from typing import Any
 
 import orjson
 import pytest
+from msgspec.structs import replace
 from websockets.frames import Frame as WireFrame
 from websockets.protocol import Protocol, Side
 from websockets.protocol import State as WireState
 
-from organism.model.events import ORGANISM, THREAD, Content
+from organism.events.record import Content
+from organism.events.vocabulary import (
+    ApprovalExpired,
+    ApprovalRequested,
+    ApprovalResolved,
+    Event,
+    MessageDiscarded,
+    MessageRefused,
+    MessageReplayed,
+    OrganismPaused,
+    OrganismReloaded,
+    OrganismStopped,
+    StepResolved,
+    StepStarted,
+    ThreadCompleted,
+    ThreadCreated,
+)
 from organism.projections.threads import MARKS
-from organism.server.frames import MAKERS, NAMELESS, Filter, Folded, Frame
+from organism.server.frames import MAKERS, NAMELESS, THREAD, Filter, Folded, Frame
+from organism.server.past import OF_ORGANISM
 from tests.projections.folding import Story
 
 
@@ -27,22 +45,22 @@ def shown(frames: Sequence[Frame]) -> list[dict[str, Any]]:
 def hop() -> Story:
     """A thread of two messages that completes."""
     story = Story()
-    story.tell("thread_created", "t")
+    story.tell(ThreadCreated(), "t")
     story.sends("m1", "greeter").content = Content("t", b'{"name":"Dan"}', b"<message/>")
     story.begins("m1", "greeter")
     story.sends("m2", "console", "greeter").content = Content("t", b'{"message":"Hello"}')
     story.ends("m1", "greeter")
-    story.tell("thread_completed", "t")
+    story.tell(ThreadCompleted(), "t")
     return story
 
 
 def test_every_frame_is_of_a_marked_event_of_one_that_all_threads_have_or_of_none() -> None:
-    assert MAKERS.keys() - MARKS.keys() <= THREAD | ORGANISM
+    assert MAKERS.keys() - MARKS.keys() <= THREAD | OF_ORGANISM
     assert NAMELESS <= MARKS.keys() <= MAKERS.keys()
 
 
 def test_a_hop_has_the_documented_frames() -> None:
-    frames = shown(Folded(0).frames(hop().events))
+    frames = shown(Folded(0).frames(hop().records))
     assert [frame["event"] for frame in frames] == ["thread_created", "message", "message", "thread_updated"]
     assert [frame["position"] for frame in frames] == [1, 2, 4, 6]
     created, first, _, updated = frames
@@ -66,54 +84,50 @@ def test_a_hop_has_the_documented_frames() -> None:
 def test_erased_content_is_shown_as_erased() -> None:
     story = Story()
     story.sends("m", "greeter").content = Content("t", b"", b"", erased=True)
-    assert shown(Folded(0).frames(story.events))[0]["message"]["payload"] == {"erased": True}
+    assert shown(Folded(0).frames(story.records))[0]["message"]["payload"] == {"erased": True}
 
 
-def one(kind: str, thread: str | None = None, /, **data: Any) -> dict[str, Any]:
+def one(event: Event, thread: str | None = None) -> dict[str, Any]:
     """The one frame of an event."""
     story = Story()
-    story.tell("thread_created", "t")
-    event = story.tell(kind, thread, **data)
-    event.content = Content("t", b'{"sum":3}')
-    (frame,) = shown(Folded(0).frames(story.events))[1:]
+    story.tell(ThreadCreated(), "t")
+    story.tell(event, thread).content = Content("t", b'{"sum":3}')
+    (frame,) = shown(Folded(0).frames(story.records))[1:]
     assert frame.pop("position") == 2
     return frame
 
 
 def test_dead_letters_open_and_close() -> None:
-    refused = {"message": "m", "sender": "a", "to": "b", "type": "T", "code": "routing", "why": "x", "reason": "No b."}
-    opened = one("message_refused", "t", **refused)
+    opened = one(MessageRefused("m", "a", "b", "T", code="routing", why="unknown_receiver", reason="No b."), "t")
     assert (opened["event"], opened["status"], opened["agent"]) == ("dead_letter", "open", "a")
     assert opened["dead_letter"]["reason"] == "No b."
-    assert one("message_discarded", "t", message="m")["status"] == "discarded"
-    assert one("message_replayed", "t", dead="m", message="n", edited=False)["dead_letter"] == {"id": "m"}
+    assert one(MessageDiscarded("m", failed=False), "t")["status"] == "discarded"
+    replayed = one(MessageReplayed(dead="m", message="n", edited=False, failed=False), "t")
+    assert (replayed["status"], replayed["dead_letter"]) == ("replayed", {"id": "m"})
 
 
 def test_approvals_open_with_their_preview_and_close_with_the_decision() -> None:
-    asked = {"approval": "a", "message": "m", "agent": "greeter", "step": 1, "digest": "d", "expires_at": 0}
-    opened = one("approval_requested", "t", **asked)
+    opened = one(ApprovalRequested("a", "m", "greeter", step=1, digest="d", expires_at=0), "t")
     approval = opened["approval"]
     assert (opened["event"], approval["status"], approval["preview"]) == ("approval", "pending", {"sum": 3})
-    closed = one("approval_resolved", "t", approval="a", decision="reject", by="x")
+    closed = one(ApprovalResolved("a", decision="reject", comment="", by="x"), "t")
     assert closed["approval"] == {"id": "a", "status": "rejected"}
-    assert one("approval_expired", "t", approval="a")["approval"]["status"] == "expired"
+    assert one(ApprovalExpired("a"), "t")["approval"]["status"] == "expired"
 
 
 def test_only_an_effect_of_unknown_fate_is_indeterminate() -> None:
-    step = {"message": "m", "agent": "a", "step": 2, "kind": "effect", "input": "d", "effect": "unsafe", "key": "k"}
-    assert one("step_started", "t", **step, unknown=True)["indeterminate"]["id"] == "m:2"
-    assert (
-        one("step_resolved", "t", message="m", agent="a", step=2, outcome="redo")["indeterminate"]["status"] == "redo"
-    )
+    begun = StepStarted("m", "a", step=2, kind="effect", input="d", effect="unsafe", key="k")
+    assert one(replace(begun, unknown=True), "t")["indeterminate"]["id"] == "m:2"
+    assert one(StepResolved("m", "a", step=2, outcome="redo"), "t")["indeterminate"]["status"] == "redo"
     story = Story()
-    story.tell("step_started", "t", **step)
-    assert Folded(0).frames(story.events) == []
+    story.tell(begun, "t")
+    assert Folded(0).frames(story.records) == []
 
 
 def test_the_organisms_own_events_have_frames_of_no_thread() -> None:
-    assert one("organism_paused", by="operator") == {"event": "organism_state", "status": "paused"}
-    assert one("organism_stopped") == {"event": "organism_state", "status": "stopping"}
-    reloaded = one("organism_reloaded", added=["a"], removed=[], updated=["b"], listeners=[], config="c")
+    assert one(OrganismPaused("operator")) == {"event": "organism_state", "status": "paused"}
+    assert one(OrganismStopped()) == {"event": "organism_state", "status": "stopping"}
+    reloaded = one(OrganismReloaded(added=("a",), removed=(), updated=("b",), listeners=(), config="c"))
     assert reloaded == {"event": "reload", "added": ["a"], "removed": [], "updated": ["b"]}
 
 

@@ -166,7 +166,7 @@ async def test_a_long_thread_is_learned_by_a_handful_of_events(log: Log, monkeyp
 
 
 PAUSED, RESUMED = OrganismPaused("operator"), OrganismResumed("operator")
-AGENT, STARTED = AgentPaused("ann", "operator"), OrganismStarted("o", "1", "", (), life=1, clean=True)
+AGENT, STARTED = AgentPaused("ann", "operator"), OrganismStarted("o", "1", "", (), removed=(), life=1, clean=True)
 
 
 @pytest.mark.parametrize(("told", "status"), [([PAUSED], "paused"), ([RESUMED], "running")])

@@ -241,7 +241,7 @@ async def test_what_a_wider_filter_shows_of_the_agents_is_sent_with_it(world: Wo
     listeners = tuple(
         Declared(name, "", is_agent=False, peers=(), payload_class="x.Y", model=None, version="1") for name in "ab"
     )
-    started = OrganismStarted("o", "1", "", listeners, life=1, clean=True)
+    started = OrganismStarted("o", "1", "", listeners, removed=(), life=1, clean=True)
     await world.log.commit(Unit(None, [Record(started)], 1_000_000, {}))
     sink, viewer = world.watch(wanted=Filter(agents=frozenset({"a"})))
     await sink.until("agent_state")

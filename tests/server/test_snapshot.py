@@ -120,7 +120,7 @@ class Readings:
 @pytest.fixture
 async def readings(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Readings]:
     log = await SqliteLog.in_memory(READ_MODELS)
-    started = OrganismStarted("o", "1", "", (), life=1, clean=True)
+    started = OrganismStarted("o", "1", "", (), removed=(), life=1, clean=True)
     await log.commit(Unit(None, [Record(started)], 1_000_000, {}))
     yield Readings(log, monkeypatch)
     await log.close()

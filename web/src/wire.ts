@@ -54,6 +54,26 @@ export interface AgentList {
   agents: Agent[];
 }
 
+/** Nothing of the agent starts any more. */
+export interface AgentPausedData {
+  agent: string;
+  by: "crash_loop" | "failures" | "operator";
+  /** The digest of its content. */
+  content?: string;
+  /** What the content is erased with, if not with its thread. */
+  content_owner?: string;
+}
+
+/** The agent goes on. */
+export interface AgentResumedData {
+  agent: string;
+  by: "operator" | "removal";
+  /** The digest of its content. */
+  content?: string;
+  /** What the content is erased with, if not with its thread. */
+  content_owner?: string;
+}
+
 /** What an agent does. */
 export type AgentState = "idle" | "processing" | "waiting" | "paused" | "error";
 
@@ -89,6 +109,15 @@ export interface ApprovalBody {
   comment?: string;
 }
 
+/** Its message failed or was killed. */
+export interface ApprovalCancelledData {
+  approval: string;
+  /** The digest of its content. */
+  content?: string;
+  /** What the content is erased with, if not with its thread. */
+  content_owner?: string;
+}
+
 /** An approval waits no more. */
 export interface ApprovalClosed {
   event: "approval";
@@ -96,6 +125,15 @@ export interface ApprovalClosed {
   position: number;
   thread_id: string;
   approval: ClosedApproval;
+}
+
+/** Nobody decided in time. */
+export interface ApprovalExpiredData {
+  approval: string;
+  /** The digest of its content. */
+  content?: string;
+  /** What the content is erased with, if not with its thread. */
+  content_owner?: string;
 }
 
 /** Approvals, oldest first. */
@@ -120,6 +158,35 @@ export interface ApprovalRequested {
   thread_id: string;
   agent: string;
   approval: Approval;
+}
+
+/** A person is asked; the content is the preview, `digest` its digest. `type` is the class of the payload if it is one, `why` says why a tainted run's call needs consent. */
+export interface ApprovalRequestedData {
+  approval: string;
+  message: string;
+  agent: string;
+  step: number;
+  digest: string;
+  expires_at: number;
+  type?: string;
+  why?: string;
+  /** The digest of its content. */
+  content?: string;
+  /** What the content is erased with, if not with its thread. */
+  content_owner?: string;
+}
+
+/** A person decided; the content are the edits, `digest` their digest. */
+export interface ApprovalResolvedData {
+  approval: string;
+  decision: "approve" | "reject";
+  comment: string;
+  by: string;
+  digest?: string;
+  /** The digest of its content. */
+  content?: string;
+  /** What the content is erased with, if not with its thread. */
+  content_owner?: string;
 }
 
 /** How an approval stands. */
@@ -170,6 +237,53 @@ export type Batch = Array<
     | TextHeard
     | ModelCalled
     | AgentChanged>;
+
+/** A model will be called, and may use this much at most; `tokens` are input and output together. */
+export interface BudgetReservedData {
+  message: string;
+  agent: string;
+  step: number;
+  model: string;
+  provider: string;
+  input_tokens: number;
+  output_tokens: number;
+  tokens: number;
+  cost_usd: string;
+  duration: number;
+  /** The digest of its content. */
+  content?: string;
+  /** What the content is erased with, if not with its thread. */
+  content_owner?: string;
+}
+
+/** The call comes to this. */
+export interface BudgetSettledData {
+  message: string;
+  agent: string;
+  step: number;
+  tokens: number;
+  cost_usd: string;
+  duration: number;
+  /** The digest of its content. */
+  content?: string;
+  /** What the content is erased with, if not with its thread. */
+  content_owner?: string;
+}
+
+/** A request with an idempotency key was answered; `body` lacks its position, which lies `back` before this. The content is the whole body of an answer that shows how something then stood. */
+export interface CallAnsweredData {
+  key: string;
+  method: string;
+  path: string;
+  digest: string;
+  status: number;
+  body: Record<string, unknown>;
+  back: number;
+  /** The digest of its content. */
+  content?: string;
+  /** What the content is erased with, if not with its thread. */
+  content_owner?: string;
+}
 
 /** You are live. */
 export interface CaughtUp {
@@ -248,6 +362,42 @@ export interface Configuration {
   listeners: Section[];
 }
 
+/** The token was used by this call. */
+export interface ConfirmRedeemedData {
+  token: string;
+  message: string;
+  agent: string;
+  /** The digest of its content. */
+  content?: string;
+  /** What the content is erased with, if not with its thread. */
+  content_owner?: string;
+}
+
+/** The token was refused: `code` says why. */
+export interface ConfirmRefusedData {
+  token: string;
+  message: string;
+  agent: string;
+  code: string;
+  /** The digest of its content. */
+  content?: string;
+  /** What the content is erased with, if not with its thread. */
+  content_owner?: string;
+}
+
+/** A call was answered with a preview and a token; `token` is the token's digest, `digest` the call's. */
+export interface ConfirmRequestedData {
+  token: string;
+  digest: string;
+  message: string;
+  agent: string;
+  expires_at: number;
+  /** The digest of its content. */
+  content?: string;
+  /** What the content is erased with, if not with its thread. */
+  content_owner?: string;
+}
+
 /** The first frame: how everything stands at this position. */
 export interface Connected {
   event: "connected";
@@ -260,6 +410,15 @@ export interface Connected {
   /** The newest 500 active ones and the newest 100 others. */
   threads: Thread[];
   threads_total: number;
+}
+
+/** The contents of an owner, a session or thread, were erased. */
+export interface ContentErasedData {
+  owner: string;
+  /** The digest of its content. */
+  content?: string;
+  /** What the content is erased with, if not with its thread. */
+  content_owner?: string;
 }
 
 /** The agent as it stands after the act, and where the act stands in the log. */
@@ -358,6 +517,17 @@ export interface DeadLetterOpened {
   dead_letter: DeadLetterHead;
 }
 
+/** A listener as the configuration declares it. */
+export interface Declared {
+  name: string;
+  description: string;
+  is_agent: boolean;
+  peers: string[];
+  payload_class: string;
+  model: string | null;
+  version: string;
+}
+
 /** Who may write to whom. */
 export interface Edge {
   from: string;
@@ -442,11 +612,74 @@ export interface Event {
   /** The message of the injection at the root. */
   correlation: string | null;
   actor: Actor | null;
-  /** What belongs to this type; docs/design.md lists it to the field. */
-  data: Record<string, unknown>;
+  data: EventData;
   /** With `content=true`: the text that was kept beside it. */
   content?: unknown;
 }
+
+/** What an event says, by its type. */
+export type EventData = 
+    | OrganismStartedData
+    | OrganismStoppedData
+    | OrganismPausedData
+    | OrganismResumedData
+    | OrganismReloadedData
+    | AgentPausedData
+    | AgentResumedData
+    | TodoRegisteredData
+    | TodoClosedData
+    | ThreadCreatedData
+    | ThreadReopenedData
+    | ThreadPausedData
+    | ThreadResumedData
+    | ThreadCompletedData
+    | ThreadFailedData
+    | ThreadKilledData
+    | MessageSentData
+    | MessageStartedData
+    | MessageHandledData
+    | MessageRetriedData
+    | MessageFailedData
+    | MessageDroppedData
+    | MessageDeadData
+    | MessageRefusedData
+    | MessageReplayedData
+    | MessageDiscardedData
+    | StepStartedData
+    | StepRecordedData
+    | StepResolvedData
+    | ApprovalRequestedData
+    | ApprovalResolvedData
+    | ApprovalExpiredData
+    | ApprovalCancelledData
+    | ConfirmRequestedData
+    | ConfirmRedeemedData
+    | ConfirmRefusedData
+    | RunMessageData
+    | RunMessageStartData
+    | RunMessageDeltaData
+    | RunThoughtDeltaData
+    | RunMessageEndData
+    | RunThoughtData
+    | RunThoughtStartData
+    | RunThoughtEndData
+    | RunToolCallData
+    | RunToolResultData
+    | RunInteractionRequestData
+    | RunInteractionResponseData
+    | RunDataData
+    | RunFileData
+    | RunUsageData
+    | RunErrorData
+    | RunDoneData
+    | BudgetReservedData
+    | BudgetSettledData
+    | ModelCalledData
+    | CallAnsweredData
+    | ValueSetData
+    | SpoofAttemptData
+    | LoopBlockedData
+    | ContentErasedData;
 
 /** The type of an event. */
 export type EventType = 
@@ -463,10 +696,6 @@ export type EventType =
     | "confirm_refused"
     | "confirm_requested"
     | "content_erased"
-    | "damage_found"
-    | "documents_changed"
-    | "index_created"
-    | "index_deleted"
     | "loop_blocked"
     | "message_dead"
     | "message_discarded"
@@ -501,28 +730,19 @@ export type EventType =
     | "run_tool_call"
     | "run_tool_result"
     | "run_usage"
-    | "session_compacted"
-    | "session_created"
-    | "session_deleted"
-    | "session_uncompacted"
     | "spoof_attempt"
     | "step_recorded"
     | "step_resolved"
     | "step_started"
-    | "tenant_config_changed"
     | "thread_completed"
     | "thread_created"
     | "thread_failed"
-    | "thread_forked"
     | "thread_killed"
     | "thread_paused"
     | "thread_reopened"
     | "thread_resumed"
     | "todo_closed"
     | "todo_registered"
-    | "turn_appended"
-    | "turn_ended"
-    | "turn_started"
     | "value_set";
 
 /** A page of the log. */
@@ -724,6 +944,16 @@ export interface Limits {
   pause_after_failures?: number;
 }
 
+/** The event loop stood still. */
+export interface LoopBlockedData {
+  duration: number;
+  stack: string;
+  /** The digest of its content. */
+  content?: string;
+  /** What the content is erased with, if not with its thread. */
+  content_owner?: string;
+}
+
 /** `POST /mcp`: a message of JSON-RPC 2.0; what the method takes, the Model Context Protocol says. */
 export interface McpBody {
   jsonrpc: "2.0";
@@ -754,6 +984,73 @@ export interface Message {
   xml?: string | null;
 }
 
+/** It became a dead letter; `sent` is the position of its `message_sent`. */
+export interface MessageDeadData {
+  message: string;
+  agent: string;
+  from: string;
+  type: string;
+  sent: number;
+  code: 
+    | "handler_error"
+    | "killed_process"
+    | "listener_gone"
+    | "replay_diverged"
+    | "schema_changed"
+    | "timeout"
+    | "wrong_return";
+  reason: string;
+  attempts: number;
+  /** The digest of its content. */
+  content?: string;
+  /** What the content is erased with, if not with its thread. */
+  content_owner?: string;
+}
+
+/** The dead letter was discarded. */
+export interface MessageDiscardedData {
+  message: string;
+  failed: boolean;
+  /** The digest of its content. */
+  content?: string;
+  /** What the content is erased with, if not with its thread. */
+  content_owner?: string;
+}
+
+/** It was killed before its handling began. */
+export interface MessageDroppedData {
+  message: string;
+  agent: string;
+  /** The digest of its content. */
+  content?: string;
+  /** What the content is erased with, if not with its thread. */
+  content_owner?: string;
+}
+
+/** The last attempt failed; `message_dead` follows in the same unit. */
+export interface MessageFailedData {
+  message: string;
+  agent: string;
+  attempt: number;
+  error: string;
+  /** The digest of its content. */
+  content?: string;
+  /** What the content is erased with, if not with its thread. */
+  content_owner?: string;
+}
+
+/** Its handling ended. `delivered`: to the console; `answered`: it answers an ask; `unread`: by nobody. */
+export interface MessageHandledData {
+  message: string;
+  agent: string;
+  outcome: "answered" | "delivered" | "done" | "killed" | "unread";
+  duration: number;
+  /** The digest of its content. */
+  content?: string;
+  /** What the content is erased with, if not with its thread. */
+  content_owner?: string;
+}
+
 /** Messages, oldest first. */
 export interface MessageList {
   /** How many are here. */
@@ -768,12 +1065,97 @@ export interface MessageList {
   messages: Message[];
 }
 
+/** A send was refused and became a dead letter; `message` is the id of the send that was not made. */
+export interface MessageRefusedData {
+  message: string;
+  from: string;
+  to: string;
+  type: string;
+  code: "routing" | "validation";
+  why: 
+    | "depth"
+    | "flood"
+    | "not_a_peer"
+    | "schema"
+    | "unknown_receiver";
+  reason: string;
+  authors?: string[];
+  /** The digest of its content. */
+  content?: string;
+  /** What the content is erased with, if not with its thread. */
+  content_owner?: string;
+}
+
+/** The dead letter `dead` was sent again as `message`. `failed`: a failed handling, no refused send. */
+export interface MessageReplayedData {
+  dead: string;
+  message: string;
+  edited: boolean;
+  failed: boolean;
+  /** The digest of its content. */
+  content?: string;
+  /** What the content is erased with, if not with its thread. */
+  content_owner?: string;
+}
+
+/** The attempt failed, and another one follows at `next_at`. */
+export interface MessageRetriedData {
+  message: string;
+  agent: string;
+  attempt: number;
+  error: string;
+  next_at: number;
+  /** The digest of its content. */
+  content?: string;
+  /** What the content is erased with, if not with its thread. */
+  content_owner?: string;
+}
+
 /** A message was sent. */
 export interface MessageSent {
   event: "message";
   /** Where it stands in the log. */
   position: number;
   message: Message;
+}
+
+/** A message was sent; its payload and envelope are the record's content. `type` names the payload's class; `token` is the call token in the envelope. `authors` names whose text it may hold: agents, and listeners that bring text from outside. `notes` say what was mended in the payload. Of a reply: `call` is the request whose call it is handled in, `class` its class as `module:Class`. `step` is (message, number) of the ask that sent it, `answers` of the ask that it answers. Of an injection: `caller_depth`, the runs of agents around the call that made it, and `caller_request`, the request it was made in. Of a replayed dead letter: `calls` are (request, caller), innermost first, `root` (principal, depth). */
+export interface MessageSentData {
+  message: string;
+  from: string;
+  to: string;
+  type: string;
+  depth: number;
+  token: string;
+  call?: string;
+  reply?: boolean;
+  class?: string;
+  step?: [string, number];
+  answers?: [string, number];
+  calls?: [string, string][];
+  root?: [string | null, number];
+  caller_depth?: number;
+  caller_request?: string;
+  authors?: string[];
+  notes?: string[];
+  /** The digest of its content. */
+  content?: string;
+  /** What the content is erased with, if not with its thread. */
+  content_owner?: string;
+}
+
+/** An attempt to handle it began; `after`: why again. It lies in the unit that makes the start possible. */
+export interface MessageStartedData {
+  message: string;
+  agent: string;
+  attempt: number;
+  deadline: number;
+  version: string;
+  after?: "death" | "retry" | "stop";
+  /** The digest of its content. */
+  content?: string;
+  /** What the content is erased with, if not with its thread. */
+  content_owner?: string;
 }
 
 /** A call of a model is over: what it used and cost. */
@@ -797,6 +1179,27 @@ export interface ModelCalled {
   cost_source: "upstream" | "price" | "zero";
   attempts: number;
   error: string | null;
+}
+
+/** A model was called; `prompt` is the digest of what was sent. Error `lost`: the process died meanwhile. */
+export interface ModelCalledData {
+  message: string;
+  agent: string;
+  step: number;
+  model: string;
+  provider: string;
+  input_tokens: number;
+  output_tokens: number;
+  cost_usd: string;
+  cost_source: "price" | "upstream" | "zero";
+  attempts: number;
+  duration: number;
+  prompt?: string;
+  error?: StepError;
+  /** The digest of its content. */
+  content?: string;
+  /** What the content is erased with, if not with its thread. */
+  content_owner?: string;
 }
 
 /** The models that the token may use. */
@@ -867,6 +1270,37 @@ export interface OrganismChanged {
   status: "running" | "paused" | "stopping";
 }
 
+/** Nothing starts any more. */
+export interface OrganismPausedData {
+  by: "crash_loop" | "failures" | "operator";
+  /** The digest of its content. */
+  content?: string;
+  /** What the content is erased with, if not with its thread. */
+  content_owner?: string;
+}
+
+/** A changed configuration took effect; `listeners` are all of it, `config` is its digest. */
+export interface OrganismReloadedData {
+  added: string[];
+  removed: string[];
+  updated: string[];
+  listeners: Declared[];
+  config: string;
+  /** The digest of its content. */
+  content?: string;
+  /** What the content is erased with, if not with its thread. */
+  content_owner?: string;
+}
+
+/** Everything goes on. */
+export interface OrganismResumedData {
+  by: "operator" | "removal";
+  /** The digest of its content. */
+  content?: string;
+  /** What the content is erased with, if not with its thread. */
+  content_owner?: string;
+}
+
 /** The section `organism`. */
 export interface OrganismSection {
   name: string;
@@ -875,8 +1309,31 @@ export interface OrganismSection {
   charter: string | boolean;
 }
 
+/** The `life`-th life began. `removed` names listeners of the one before; `clean`: that one was stopped. */
+export interface OrganismStartedData {
+  name: string;
+  version: string;
+  config: string;
+  listeners: Declared[];
+  removed: string[];
+  life: number;
+  clean: boolean;
+  /** The digest of its content. */
+  content?: string;
+  /** What the content is erased with, if not with its thread. */
+  content_owner?: string;
+}
+
 /** How the organism stands. */
 export type OrganismStatus = "running" | "starting" | "paused" | "stopping";
+
+/** The life ended gracefully. */
+export interface OrganismStoppedData {
+  /** The digest of its content. */
+  content?: string;
+  /** What the content is erased with, if not with its thread. */
+  content_owner?: string;
+}
 
 /** What came of it. */
 export interface Output {
@@ -997,6 +1454,119 @@ export interface Retry {
   max_delay_s?: number;
 }
 
+/** Anything for a front end. */
+export interface RunDataData {
+  message: string;
+  agent: string;
+  id?: string;
+  /** The digest of its content. */
+  content?: string;
+  /** What the content is erased with, if not with its thread. */
+  content_owner?: string;
+}
+
+/** The last entry of the run. */
+export interface RunDoneData {
+  message: string;
+  agent: string;
+  id?: string;
+  stopReason: string;
+  /** The digest of its content. */
+  content?: string;
+  /** What the content is erased with, if not with its thread. */
+  content_owner?: string;
+}
+
+/** A fault that the run shows. */
+export interface RunErrorData {
+  message: string;
+  agent: string;
+  id?: string;
+  /** The digest of its content. */
+  content?: string;
+  /** What the content is erased with, if not with its thread. */
+  content_owner?: string;
+}
+
+/** A file. */
+export interface RunFileData {
+  message: string;
+  agent: string;
+  id?: string;
+  /** The digest of its content. */
+  content?: string;
+  /** What the content is erased with, if not with its thread. */
+  content_owner?: string;
+}
+
+/** Somebody has to answer. */
+export interface RunInteractionRequestData {
+  message: string;
+  agent: string;
+  id?: string;
+  /** The digest of its content. */
+  content?: string;
+  /** What the content is erased with, if not with its thread. */
+  content_owner?: string;
+}
+
+/** Somebody has answered. */
+export interface RunInteractionResponseData {
+  message: string;
+  agent: string;
+  id?: string;
+  /** The digest of its content. */
+  content?: string;
+  /** What the content is erased with, if not with its thread. */
+  content_owner?: string;
+}
+
+/** A whole message of the agent. */
+export interface RunMessageData {
+  message: string;
+  agent: string;
+  id?: string;
+  /** The digest of its content. */
+  content?: string;
+  /** What the content is erased with, if not with its thread. */
+  content_owner?: string;
+}
+
+/** The next piece of a message. */
+export interface RunMessageDeltaData {
+  message: string;
+  agent: string;
+  id?: string;
+  offset: number;
+  length: number;
+  /** The digest of its content. */
+  content?: string;
+  /** What the content is erased with, if not with its thread. */
+  content_owner?: string;
+}
+
+/** A message is complete. */
+export interface RunMessageEndData {
+  message: string;
+  agent: string;
+  id?: string;
+  /** The digest of its content. */
+  content?: string;
+  /** What the content is erased with, if not with its thread. */
+  content_owner?: string;
+}
+
+/** A message begins. */
+export interface RunMessageStartData {
+  message: string;
+  agent: string;
+  id?: string;
+  /** The digest of its content. */
+  content?: string;
+  /** What the content is erased with, if not with its thread. */
+  content_owner?: string;
+}
+
 /** An entry of the run of a handling: what people see of it. */
 export interface RunShown {
   event: "run";
@@ -1008,6 +1578,85 @@ export interface RunShown {
   type: EntryType;
   /** What the entry says, by its type; `{"erased":true}` once it was erased. */
   data: Record<string, unknown>;
+}
+
+/** A whole thought. */
+export interface RunThoughtData {
+  message: string;
+  agent: string;
+  id?: string;
+  /** The digest of its content. */
+  content?: string;
+  /** What the content is erased with, if not with its thread. */
+  content_owner?: string;
+}
+
+/** The next piece of a thought. */
+export interface RunThoughtDeltaData {
+  message: string;
+  agent: string;
+  id?: string;
+  offset: number;
+  length: number;
+  /** The digest of its content. */
+  content?: string;
+  /** What the content is erased with, if not with its thread. */
+  content_owner?: string;
+}
+
+/** A thought is complete. */
+export interface RunThoughtEndData {
+  message: string;
+  agent: string;
+  id?: string;
+  /** The digest of its content. */
+  content?: string;
+  /** What the content is erased with, if not with its thread. */
+  content_owner?: string;
+}
+
+/** A thought begins. */
+export interface RunThoughtStartData {
+  message: string;
+  agent: string;
+  id?: string;
+  /** The digest of its content. */
+  content?: string;
+  /** What the content is erased with, if not with its thread. */
+  content_owner?: string;
+}
+
+/** A tool is called. */
+export interface RunToolCallData {
+  message: string;
+  agent: string;
+  id?: string;
+  /** The digest of its content. */
+  content?: string;
+  /** What the content is erased with, if not with its thread. */
+  content_owner?: string;
+}
+
+/** A tool has answered. */
+export interface RunToolResultData {
+  message: string;
+  agent: string;
+  id?: string;
+  /** The digest of its content. */
+  content?: string;
+  /** What the content is erased with, if not with its thread. */
+  content_owner?: string;
+}
+
+/** The tokens of one model call. */
+export interface RunUsageData {
+  message: string;
+  agent: string;
+  id?: string;
+  /** The digest of its content. */
+  content?: string;
+  /** What the content is erased with, if not with its thread. */
+  content_owner?: string;
 }
 
 /** A listener's section of organism.yaml, or the file of a conversational agent: the keys that stand there. */
@@ -1040,6 +1689,81 @@ export interface Section {
   rag_index?: string;
   rag_top_k?: number;
   taint?: "escalate" | "allow";
+}
+
+/** An injected envelope claimed what is not so. */
+export interface SpoofAttemptData {
+  field: string;
+  claimed: string;
+  actual: string;
+  /** The digest of its content. */
+  content?: string;
+  /** What the content is erased with, if not with its thread. */
+  content_owner?: string;
+}
+
+/** How a step or a call failed. */
+export interface StepError {
+  code: string;
+  message: string;
+}
+
+/** A step got its result, which is the record's content (an ask has its reply instead), or its error. */
+export interface StepRecordedData {
+  message: string;
+  agent: string;
+  step: number;
+  kind: 
+    | "approve"
+    | "ask"
+    | "complete"
+    | "effect"
+    | "now"
+    | "random"
+    | "uuid";
+  input: string;
+  error?: StepError;
+  /** The digest of its content. */
+  content?: string;
+  /** What the content is erased with, if not with its thread. */
+  content_owner?: string;
+}
+
+/** An operator said what became of an unsafe effect; with `done` the content is its result. */
+export interface StepResolvedData {
+  message: string;
+  agent: string;
+  step: number;
+  outcome: "done" | "fail" | "redo";
+  /** The digest of its content. */
+  content?: string;
+  /** What the content is erased with, if not with its thread. */
+  content_owner?: string;
+}
+
+/** A step of a handling began, the `step`-th (0: the consent to the message itself); `input` is its digest. `key` is an effect's, or the id of the tool call that an ask is. `expires`: when an ask or approval is over. `unknown`: this unsafe effect was begun before, and nobody knows how it ended. */
+export interface StepStartedData {
+  message: string;
+  agent: string;
+  step: number;
+  kind: 
+    | "approve"
+    | "ask"
+    | "complete"
+    | "effect"
+    | "now"
+    | "random"
+    | "uuid";
+  input: string;
+  effect?: "idempotent" | "pure" | "unsafe";
+  key?: string;
+  approval?: string;
+  expires?: number;
+  unknown?: boolean;
+  /** The digest of its content. */
+  content?: string;
+  /** What the content is erased with, if not with its thread. */
+  content_owner?: string;
 }
 
 /** The graceful stop has begun. */
@@ -1118,12 +1842,51 @@ export interface Thread {
   position: number;
 }
 
+/** No message of it is open. */
+export interface ThreadCompletedData {
+  parent?: string;
+  todos?: Record<string, Todo>;
+  /** The digest of its content. */
+  content?: string;
+  /** What the content is erased with, if not with its thread. */
+  content_owner?: string;
+}
+
 /** A thread begins. */
 export interface ThreadCreated {
   event: "thread_created";
   /** Where it stands in the log. */
   position: number;
   thread: Thread;
+}
+
+/** A thread began. */
+export interface ThreadCreatedData {
+  parent?: string;
+  /** The digest of its content. */
+  content?: string;
+  /** What the content is erased with, if not with its thread. */
+  content_owner?: string;
+}
+
+/** No message of it is open, and dead letters are; `reason` is that of the last. */
+export interface ThreadFailedData {
+  reason: string;
+  parent?: string;
+  todos?: Record<string, Todo>;
+  /** The digest of its content. */
+  content?: string;
+  /** What the content is erased with, if not with its thread. */
+  content_owner?: string;
+}
+
+/** It was killed. `ended`: it was not active any more. */
+export interface ThreadKilledData {
+  ended?: boolean;
+  /** The digest of its content. */
+  content?: string;
+  /** What the content is erased with, if not with its thread. */
+  content_owner?: string;
 }
 
 /** Threads, newest activity first. */
@@ -1138,6 +1901,36 @@ export interface ThreadList {
   /** The `cursor` of the next page; null on the last. */
   next: string | null;
   threads: Thread[];
+}
+
+/** Nothing in the thread starts any more. */
+export interface ThreadPausedData {
+  /** The digest of its content. */
+  content?: string;
+  /** What the content is erased with, if not with its thread. */
+  content_owner?: string;
+}
+
+/** A thread that had ended goes on, with what outlived its end: open dead letters, a pause, reminders, tokens. */
+export interface ThreadReopenedData {
+  failed?: number;
+  reason?: string;
+  paused?: boolean;
+  parent?: string;
+  todos?: Record<string, Todo>;
+  tokens?: number;
+  /** The digest of its content. */
+  content?: string;
+  /** What the content is erased with, if not with its thread. */
+  content_owner?: string;
+}
+
+/** The thread goes on. */
+export interface ThreadResumedData {
+  /** The digest of its content. */
+  content?: string;
+  /** What the content is erased with, if not with its thread. */
+  content_owner?: string;
 }
 
 /** How a thread stands. */
@@ -1186,6 +1979,41 @@ export interface ThreadWithMessages {
 export interface Ticket {
   ticket: string;
   expires_in_seconds: number;
+}
+
+/** A reminder of a thread; `met`: what it waits for has come. */
+export interface Todo {
+  todo: string;
+  agent: string;
+  wait_for: string;
+  from_listener: string;
+  description: string;
+  met: boolean;
+  authors?: string[];
+}
+
+/** The reminder is over. */
+export interface TodoClosedData {
+  todo: string;
+  agent: string;
+  /** The digest of its content. */
+  content?: string;
+  /** What the content is erased with, if not with its thread. */
+  content_owner?: string;
+}
+
+/** An agent wants to be reminded, once a message `wait_for` comes from `from_listener` (empty: from any). */
+export interface TodoRegisteredData {
+  todo: string;
+  agent: string;
+  wait_for: string;
+  from_listener: string;
+  description: string;
+  authors?: string[];
+  /** The digest of its content. */
+  content?: string;
+  /** What the content is erased with, if not with its thread. */
+  content_owner?: string;
 }
 
 /** A tool, in the form in which OpenAI-compatible models take it. */
@@ -1317,6 +2145,17 @@ export interface UsageOfThread {
   thread_id: string;
 }
 
+/** A tool stored a value, which is the content, or deleted it. */
+export interface ValueSetData {
+  key: string;
+  deleted?: boolean;
+  authors?: string[];
+  /** The digest of its content. */
+  content?: string;
+  /** What the content is erased with, if not with its thread. */
+  content_owner?: string;
+}
+
 /** How a message came about: it, the one whose handling led to it, and so on; the injection comes last. */
 export interface Why {
   messages: Message[];
@@ -1380,6 +2219,71 @@ export type Command =
   | ResolveCommand
   | AuthCommand
   | PingCommand;
+
+/** What an event of the log says, by its type. */
+export interface EventDataByType {
+  agent_paused: AgentPausedData;
+  agent_resumed: AgentResumedData;
+  approval_cancelled: ApprovalCancelledData;
+  approval_expired: ApprovalExpiredData;
+  approval_requested: ApprovalRequestedData;
+  approval_resolved: ApprovalResolvedData;
+  budget_reserved: BudgetReservedData;
+  budget_settled: BudgetSettledData;
+  call_answered: CallAnsweredData;
+  confirm_redeemed: ConfirmRedeemedData;
+  confirm_refused: ConfirmRefusedData;
+  confirm_requested: ConfirmRequestedData;
+  content_erased: ContentErasedData;
+  loop_blocked: LoopBlockedData;
+  message_dead: MessageDeadData;
+  message_discarded: MessageDiscardedData;
+  message_dropped: MessageDroppedData;
+  message_failed: MessageFailedData;
+  message_handled: MessageHandledData;
+  message_refused: MessageRefusedData;
+  message_replayed: MessageReplayedData;
+  message_retried: MessageRetriedData;
+  message_sent: MessageSentData;
+  message_started: MessageStartedData;
+  model_called: ModelCalledData;
+  organism_paused: OrganismPausedData;
+  organism_reloaded: OrganismReloadedData;
+  organism_resumed: OrganismResumedData;
+  organism_started: OrganismStartedData;
+  organism_stopped: OrganismStoppedData;
+  run_data: RunDataData;
+  run_done: RunDoneData;
+  run_error: RunErrorData;
+  run_file: RunFileData;
+  run_interaction_request: RunInteractionRequestData;
+  run_interaction_response: RunInteractionResponseData;
+  run_message: RunMessageData;
+  run_message_delta: RunMessageDeltaData;
+  run_message_end: RunMessageEndData;
+  run_message_start: RunMessageStartData;
+  run_thought: RunThoughtData;
+  run_thought_delta: RunThoughtDeltaData;
+  run_thought_end: RunThoughtEndData;
+  run_thought_start: RunThoughtStartData;
+  run_tool_call: RunToolCallData;
+  run_tool_result: RunToolResultData;
+  run_usage: RunUsageData;
+  spoof_attempt: SpoofAttemptData;
+  step_recorded: StepRecordedData;
+  step_resolved: StepResolvedData;
+  step_started: StepStartedData;
+  thread_completed: ThreadCompletedData;
+  thread_created: ThreadCreatedData;
+  thread_failed: ThreadFailedData;
+  thread_killed: ThreadKilledData;
+  thread_paused: ThreadPausedData;
+  thread_reopened: ThreadReopenedData;
+  thread_resumed: ThreadResumedData;
+  todo_closed: TodoClosedData;
+  todo_registered: TodoRegisteredData;
+  value_set: ValueSetData;
+}
 
 /** What answers each command, unless it is a CommandRefused. */
 export interface Answers {

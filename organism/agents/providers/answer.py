@@ -12,6 +12,7 @@ import orjson
 from msgspec import field
 
 from organism.agents.providers.failures import Failures, server_error
+from organism.events.entity import Entity
 from organism.model.completion import (
     Finish,
     FinishReason,
@@ -22,7 +23,6 @@ from organism.model.completion import (
     Usage,
     whole_characters,
 )
-from organism.events.entity import Entity
 
 MOST_TOKENS: Final = 10**12
 MOST_USD: Final = 10**6

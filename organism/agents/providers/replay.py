@@ -9,14 +9,14 @@ from typing import Any, Final
 import orjson
 
 from organism.agents.providers import ProviderError
+from organism.events.record import Record
+from organism.events.vocabulary import Event, ModelCalled, RunMessageDelta, RunMessageStart, StepRecorded
 from organism.log.log import EventFilter, History
 from organism.model.completion import Completion, Finish, ModelRequest, Part, TextDelta, ThoughtDelta, Usage
-from organism.model.events import Event
 from organism.pump.model_calls import completed
 
 PIECE_CHARS: Final = 40
 PAGE: Final = 500
-SHOWN: Final = ("run_message_start", "run_message_delta")
 
 Recorded = Mapping[str, Sequence[Completion]]
 """What was answered, in its order, by the digest of what was asked."""
@@ -65,27 +65,28 @@ async def recorded(log: History, threads: tuple[str, ...] = ()) -> Recorded:
     """What models answered in these threads, or in all. What failed or was erased is not among it."""
     answers: dict[str, list[Completion]] = {}
     prompts: dict[tuple[str, int], str] = {}
-    shown: dict[tuple[str, str], str | None] = {}
-    wanted = EventFilter(threads, ("model_called", *SHOWN, "step_recorded"), content=True)
+    shown: dict[tuple[str, str | None], str | None] = {}
+    wanted = EventFilter(threads, (ModelCalled, RunMessageStart, RunMessageDelta, StepRecorded), content=True)
     after = 0
-    while events := await log.read(after, log.head, wanted, PAGE):
-        for event in events:
-            data, content = event.data, event.content
-            said = orjson.loads(content.json) if content is not None and not content.erased else None
-            if event.type in SHOWN:
-                _show(event, said, shown)
-            elif event.type == "model_called":
-                prompts[data["message"], data["step"]] = "" if "error" in data else data.get("prompt", "")
-            elif said is not None and (prompt := prompts.pop((data["message"], data["step"]), "")):
-                text = said.get("text", shown.pop((data["message"], said.get("shown", "")), None))
-                answers.setdefault(prompt, []).extend([] if text is None else [completed(said, text)])
-        after = events[-1].position
+    while records := await log.read(after, log.head, wanted, PAGE):
+        for record in records:
+            event, said = record.event, _said(record)
+            match event:
+                case RunMessageStart():
+                    shown[event.message, event.id] = ""
+                case RunMessageDelta():  # a text of which a piece was erased is None
+                    before = shown.get((event.message, event.id))
+                    shown[event.message, event.id] = None if before is None or said is None else before + said["delta"]
+                case ModelCalled():
+                    prompts[event.message, event.step] = "" if event.error is not None else event.prompt
+                case StepRecorded() if said is not None and (prompt := prompts.pop((event.message, event.step), "")):
+                    text = said.get("text", shown.pop((event.message, said.get("shown", "")), None))
+                    answers.setdefault(prompt, []).extend([] if text is None else [completed(said, text)])
+        after = records[-1].position
     return answers
 
 
-def _show(event: Event, said: Mapping[str, Any] | None, shown: dict[tuple[str, str], str | None]) -> None:
-    """A text begins or goes on; one of which a piece was erased is None."""
-    key = event.data["message"], event.data["id"]
-    before = "" if event.type == "run_message_start" else shown.get(key)
-    delta = "" if event.type == "run_message_start" else None if said is None else said["delta"]
-    shown[key] = None if before is None or delta is None else before + delta
+def _said(record: Record[Event]) -> Any:
+    """The content's JSON, but for an erased one."""
+    content = record.content
+    return orjson.loads(content.json) if content is not None and not content.erased else None

@@ -11,6 +11,7 @@ from pydantic import Field
 from organism import errors
 from organism.server.call import Route
 from organism.server.contract import HEADERS, JSON, XML
+from organism.server.documents import events
 from organism.server.documents.schemas import Schema, Schemas, example
 from organism.server.rights import OPEN, Right
 from organism.server.shapes.objects import Error
@@ -162,7 +163,7 @@ def schemas_of(routes: Sequence[Route]) -> Schemas:
     kinds: list[Any] = [*HEADERS.values(), *PATH.values(), Error]
     for route in routes:
         kinds += [*(form.shape for form in route.gives), *route.parameters().values(), route.takes]
-    return Schemas(kind for kind in kinds if kind is not None)
+    return Schemas((kind for kind in kinds if kind is not None), events.components())
 
 
 def _operation(route: Route, schemas: Schemas) -> Schema:

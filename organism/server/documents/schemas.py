@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, Final
 
 import orjson
@@ -21,16 +22,18 @@ class _Untitled(GenerateJsonSchema):
 
 
 class Schemas:
-    """The schemas of many records. Each record becomes a component; everything else is written where it stands."""
+    """The schemas of many records. Each record becomes a component; everything else is written where it stands.
 
-    def __init__(self, kinds: Iterable[Any]) -> None:
+    ``others`` are finished components, which replace those of their names.
+    """
+
+    def __init__(self, kinds: Iterable[Any], others: Mapping[str, Schema] = MappingProxyType({})) -> None:
         listed = list(dict.fromkeys(kinds))
         inputs: list[Any] = [(at, "validation", TypeAdapter(kind)) for at, kind in enumerate(listed)]
         made, defined = TypeAdapter.json_schemas(inputs, ref_template=TEMPLATE, schema_generator=_Untitled)
-        self._of = {kind: _tidy(made[at, "validation"]) for at, kind in enumerate(listed)}
-        self.components: Mapping[str, Schema] = {
-            name: _tidy(schema) for name, schema in sorted(defined.get("$defs", {}).items())
-        }
+        self._of = {kind: tidied(made[at, "validation"]) for at, kind in enumerate(listed)}
+        own = {name: tidied(schema) for name, schema in defined.get("$defs", {}).items()}
+        self.components: Mapping[str, Schema] = dict(sorted({**own, **others}.items()))
 
     def of(self, kind: Any) -> Schema:
         """The schema of one of the kinds: a reference, if it is a record."""
@@ -82,13 +85,13 @@ _MADE: Final[Mapping[str, Callable[[Schema, Mapping[str, Schema]], Any]]] = {
 }
 
 
-def _tidy(schema: Any) -> Any:
+def tidied(schema: Any) -> Any:
     """The schema with objects of named fields closed, no titles of classes, and Markdown's marks of code."""
     if isinstance(schema, list):
-        return [_tidy(part) for part in schema]
+        return [tidied(part) for part in schema]
     if not isinstance(schema, dict):
         return schema
-    tidy = {name: _tidy(part) for name, part in schema.items() if not (name == "title" and isinstance(part, str))}
+    tidy = {name: tidied(part) for name, part in schema.items() if not (name == "title" and isinstance(part, str))}
     if tidy.get("type") == "object" and isinstance(tidy.get("properties"), dict):
         tidy.setdefault("additionalProperties", False)
     if isinstance(tidy.get("description"), str):
@@ -117,11 +120,18 @@ def type_of(schema: Schema) -> str:
     if "anyOf" in schema:
         return one_of([type_of(choice) for choice in schema["anyOf"]])
     if schema.get("type") == "array":
-        item = type_of(schema["items"])
-        return f"Array<{item}>" if "|" in item else f"{item}[]"
+        return _list_type(schema)
     if schema.get("type") == "object":
-        return "Record<string, unknown>"
+        values = schema.get("additionalProperties")
+        return f"Record<string, {type_of(values) if isinstance(values, dict) else 'unknown'}>"
     return _PLAIN.get(schema.get("type", ""), "unknown")
+
+
+def _list_type(schema: Schema) -> str:
+    if "prefixItems" in schema:
+        return f"[{', '.join(map(type_of, schema['prefixItems']))}]"
+    item = type_of(schema["items"])
+    return f"Array<{item}>" if "|" in item else f"{item}[]"
 
 
 def one_of(choices: Sequence[str]) -> str:

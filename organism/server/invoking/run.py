@@ -23,10 +23,9 @@ from organism.events.vocabulary import (
     MessageDropped,
     MessageHandled,
     MessageSent,
+    RunDelta,
     RunDone,
     RunEvent,
-    RunMessageDelta,
-    RunThoughtDelta,
     ThreadCompleted,
 )
 from organism.events.vocabulary import ThreadKilled as KilledThread
@@ -124,7 +123,7 @@ class _RunFollower:
         if event.message != self._sent.message_id:
             return
         if isinstance(event, RunEvent):
-            held = self._live.held(record) if isinstance(event, RunMessageDelta | RunThoughtDelta) else 0
+            held = self._live.held(record) if isinstance(event, RunDelta) else 0
             waited = self._live.read(record)
             entry = _beyond(entry_of(record), held)
             if entry is not None:

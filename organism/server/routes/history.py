@@ -93,7 +93,7 @@ def _shown(record: Record[Event], redactor: Redactor) -> dict[str, Any]:
         "thread_id": record.thread,
         "cause": record.cause,
         "correlation": record.correlation,
-        "actor": msgspec.to_builtins(record.actor),
+        "actor": None if record.actor is None else msgspec.structs.asdict(record.actor),
         "data": orjson.Fragment(redactor.shown(orjson.dumps(_data(record)))),
     }
     if record.content is not None:

@@ -269,7 +269,7 @@ class Event(TypedDict):
     cause: Annotated[words.MessageId | None, Field(description="The message whose handling led to it.")]
     correlation: Annotated[words.MessageId | None, Field(description="The message of the injection at the root.")]
     actor: Actor | None
-    data: Annotated[words.Object, Field(description="What belongs to this type; docs/design.md lists it to the field.")]
+    data: words.EventData
     content: NotRequired[Annotated[Any, Field(description="With `content=true`: the text that was kept beside it.")]]
 
 

@@ -38,6 +38,8 @@ def _one_of(names: Iterable[str], description: str, example: str) -> Any:
 
 
 EventType = TypeAliasType("EventType", Annotated[str, _one_of(EVENTS, "The type of an event.", "message_sent")])
+EventData = TypeAliasType("EventData", dict[str, Any])
+"""The fields of any event. ``documents/events.py`` makes its schema of the vocabulary."""
 EntryType = TypeAliasType("EntryType", Annotated[str, _one_of(REQUIRED, "The type of an entry of a run.", "tool_call")])
 FrameName = TypeAliasType("FrameName", Annotated[str, _one_of(FRAMES, "The name of a frame.", "message")])
 FrameNames = Annotated[list[FrameName], Field(min_length=1, description="Only frames of these, parted by commas.")]

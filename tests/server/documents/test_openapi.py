@@ -13,10 +13,11 @@ import orjson
 import pytest
 from schemathesis.specs.openapi.definitions import OPENAPI_31_VALIDATOR
 
+from organism.events.vocabulary import EVENTS
 from organism.server.app import BASE, ROUTES
 from organism.server.call import Answer, Call, Route
 from organism.server.contract import gives
-from organism.server.documents import asyncapi, openapi
+from organism.server.documents import asyncapi, events, openapi
 from organism.server.documents.openapi import document
 from organism.server.documents.page import element, page
 from organism.server.problems import table
@@ -143,6 +144,15 @@ def test_every_pattern_is_one_that_javascript_reads(made: Callable[[], Any]) -> 
     assert [pattern for pattern in found if not IS_PATTERN.is_valid(pattern)] == []
 
 
+async def test_what_the_log_shows_of_an_event_is_of_that_events_own_schema(hello: Served) -> None:
+    await hello.inject()
+    found = (await hello.get("/log?limit=500"))["events"]
+    assert {"organism_started", "thread_created", "message_sent", "message_handled"} <= {each["type"] for each in found}
+    for each in found:
+        own = {"$ref": f"#/components/schemas/{events.component_name(EVENTS[each['type']])}"}
+        jsonschema_rs.Draft202012Validator(own | components()).validate(each["data"])
+
+
 async def test_a_key_with_a_line_end_behind_it_is_no_key(hello: Served) -> None:
     async with hello.socket() as socket:
         refused = await Frames(socket).ask("inject", to="greeter", payload={"name": "Dan"}, idempotency_key="key\n")
@@ -159,7 +169,7 @@ def test_the_file_in_the_repository_is_the_present_one() -> None:
 def test_every_shape_and_every_route_stands_in_it_once() -> None:
     declared = re.findall(r"^export (?:interface|type) (\w+)", declarations(), re.MULTILINE)
     shapes = {**openapi.schemas_of(ROUTES).components, **asyncapi.components()}
-    assert sorted(declared) == sorted([*shapes, "Pushed", "Frame", "Command", "Answers", "Routes"])
+    assert sorted(declared) == sorted([*shapes, "Pushed", "Frame", "Command", "EventDataByType", "Answers", "Routes"])
     routes = re.findall(r'^  "(\w+) (\S+)": \{', declarations(), re.MULTILINE)
     assert sorted(routes) == sorted((route.method, route.address) for route in ROUTES)
 

@@ -1,0 +1,55 @@
+"""An old log always opens, says what it said, and goes on: those kept in tests/golden, one a version."""
+
+from __future__ import annotations
+
+import shutil
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from organism.events.stored import VERSION
+from organism.events.vocabulary import OrganismStarted
+from organism.log.driver import Pysqlite
+from organism.log.sqlite import Options, SqliteLog
+from organism.projections import READ_MODELS
+from tests.log.engines import FixedClock
+from tests.log.golden import GOLDEN, answers, lines, world
+
+VERSIONS = range(1, VERSION + 1)
+
+
+def copied(version: int, place: Path) -> Path:
+    """A copy of a golden log, which itself is only ever read."""
+    shutil.copytree(GOLDEN / f"log-{version}", place)
+    place.chmod(0o700)  # git keeps no modes
+    (place / "key").chmod(0o600)
+    return place
+
+
+@pytest.mark.parametrize("rows", ["as they were written", "made again"])
+@pytest.mark.parametrize("version", VERSIONS)
+async def test_a_log_of_each_version_says_what_it_said(tmp_path: Path, version: int, rows: str) -> None:
+    place = copied(version, tmp_path / "log")
+    if rows == "made again":
+        with closing(Pysqlite().connect(str(place / "log.sqlite"))) as database:
+            database.execute("DELETE FROM models")
+    log = await SqliteLog.open(place, READ_MODELS, FixedClock(), Options())
+    events, found = map(lines, await answers(log))
+    assert events == (GOLDEN / f"log-{version}.events.jsonl").read_bytes()
+    assert found == (GOLDEN / f"log-{version}.rows.jsonl").read_bytes()
+    assert (await log.verify()).damage == ()
+    await log.close()
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+async def test_an_organism_goes_on_with_a_log_of_each_version(tmp_path: Path, version: int) -> None:
+    made = world(tmp_path)
+    copied(version, made.data / "tenants" / "default")
+    async with made.running() as o:
+        lives = [record.event.life for record in await o.records(OrganismStarted)]
+        outcome = await o.inject("greeter", {"text": "still here"}, wait=True)
+        assert (await o.log.verify()).damage == ()
+    assert lives == list(range(1, len(lives) + 1))
+    assert len(lives) > 3
+    assert outcome.replies == ({"text": "STILL HERE"},)
