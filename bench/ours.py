@@ -22,12 +22,12 @@ import pysqlite3
 from bench.places import LOG_FILE
 from organism import __file__ as package
 from organism.bootstrap import Organism
-from organism.log.log import CHANGED, Query
 from organism.model.commands import PauseAgent
 from organism.server.auth import Tokens
 from organism.server.logs import configure_logs
 from organism.server.serve import Address, Secrets, Serving, listen
 from organism.testing import Running, running
+from organism.views.views import CHANGED, Query
 
 CONFIG = Path(__file__).parent / "organism.yaml"
 GENERAL_CONFIG = Path(__file__).parent / "orders.yaml"
@@ -97,10 +97,10 @@ async def open_thread(started: Running, key: str) -> str:
 
 async def page_of_the_past(started: Running, where: float) -> float:
     """How long the first fifty threads take as they stood at a position: at ``where`` of 1 of the log."""
-    log = started.tenant.log
+    log, views = started.tenant.log, started.tenant.views
     at = 1 + int(where * (log.head - 1))
     began = time.perf_counter()
-    await log.rows("threads", Query(order_by=CHANGED, descending=True, at=at))
+    await views.rows("threads", Query(order_by=CHANGED, descending=True, at=at))
     return time.perf_counter() - began
 
 

@@ -13,7 +13,7 @@ from bench.feeding import serve_orders
 from organism import bootstrap
 from organism.events.record import Content, Record, Unit
 from organism.events.vocabulary import MessageSent, ThreadCompleted, ThreadCreated
-from organism.log.log import Log
+from organism.log.log import EventLog
 from organism.model.ids import DEFAULT_TENANT
 
 TOKEN = "bench-token-bench-token-bench-token"  # noqa: S105 - of a server that lives for this measurement
@@ -31,7 +31,7 @@ async def main() -> None:
     with tempfile.TemporaryDirectory(prefix="bench-") as folder:
         organism = await bootstrap.start(ours.CONFIG, Path(folder))
         tenant = organism.tenants[DEFAULT_TENANT]
-        log: Log = tenant.log
+        log: EventLog = tenant.log
 
         async def say(number: int) -> int:
             await log.commit(told(number, tenant.clock.now_us()))

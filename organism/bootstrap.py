@@ -29,22 +29,25 @@ from organism.config.tokens import TOKENS_FILE, TenantEntry, read_tokens
 from organism.errors import ConfigInvalid, OrganismError
 from organism.events.record import Actor
 from organism.events.vocabulary import EVENTS, Declared
-from organism.log.driver import Pysqlite
-from organism.log.log import Log
+from organism.log.commits import Projections
+from organism.log.log import EventLog
 from organism.log.sqlite import Options, SqliteLog
 from organism.model.commands import NOBODY, Idempotency, Reloaded
 from organism.model.ids import DEFAULT_TENANT, folder_of
 from organism.model.redact import Redactor
 from organism.model.times import LogClock
-from organism.projections import READ_MODELS
 from organism.pump.models import Models
 from organism.pump.recover import Life
 from organism.pump.rules import OWN_PAYLOADS, Rules, payload_classes
 from organism.pump.share import Share
 from organism.pump.watchdog import Watchdog
+from organism.sqlite.driver import Pysqlite
 from organism.tenants import Tenant, refuse_unless_all_decide
 from organism.tools.toolbox import Toolbox
 from organism.tools.web import Net
+from organism.views.models import READ_MODELS
+from organism.views.store import SqliteViews
+from organism.views.views import ViewStore
 
 if TYPE_CHECKING:
     from organism.tools.mcp.hub import Hub
@@ -151,19 +154,20 @@ class Organism:
 
     async def _opened(self, tenant_id: str) -> Tenant:
         clock = LogClock(self.parts.wall_ns, self.parts.monotonic_ns)
-        log = await open_log(self._data, tenant_id, clock, self.parts)
+        views = SqliteViews(READ_MODELS)
+        log = await open_log(self._data, tenant_id, clock, views, self.parts)
         clock.begin_at(log.last_at)
         log.conceal(self.parts.redactor)
         if self._tracing is not None:
-            follower = asyncio.ensure_future(self._tracing.follow(tenant_id, log, log.head))
+            follower = asyncio.ensure_future(self._tracing.follow(tenant_id, log, views, log.head))
             follower.add_done_callback(report_untraced)
             self._followers.append(follower)
-        tenant = Tenant(tenant_id, log, clock, self.parts.chance, self._share)
+        tenant = Tenant(tenant_id, log, views, clock, chance=self.parts.chance, share=self._share)
         tenant.feed.redactor = self.parts.redactor
         tenant.on_broken = self._report_broken
         make = self.parts.models
         tenant.models = make(tenant_id) if make is not None else self._gateways.of_tenant(tenant_id, clock.now_us)
-        await tenant.start(self._rules(log), self._life(self.settings))
+        await tenant.start(self._rules(log, views), self._life(self.settings))
         return tenant
 
     async def _load(self) -> Settings:
@@ -185,9 +189,9 @@ class Organism:
         self._generation += 1
         return codec
 
-    def _rules(self, log: Log) -> Rules:
+    def _rules(self, log: EventLog, views: ViewStore) -> Rules:
         """The rules in force, for the tenant of this log: what its pump learns of reply classes stays with it."""
-        return Rules(self.settings, self._codec, self._generation, self._tools.bound(self.settings, log))
+        return Rules(self.settings, self._codec, self._generation, self._tools.bound(self.settings, log, views))
 
     def _life(self, settings: Settings) -> Life:
         return Life(settings.name, VERSION, settings.digest, tuple(map(declared, settings.listeners)))
@@ -227,7 +231,7 @@ class Organism:
         self._share.resize(self.settings.limits.max_concurrent_handlers)
         by: dict[str, tuple[Actor, Idempotency | None]] = {DEFAULT_TENANT: (actor, once)}  # no business of others
         reloads = [
-            tenant.reload(self._rules(tenant.log), life, changes, *by.get(tenant.id, (NOBODY, None)))
+            tenant.reload(self._rules(tenant.log, tenant.views), life, changes, *by.get(tenant.id, (NOBODY, None)))
             for tenant in self.tenants.values()
         ]
         results = await asyncio.gather(*reloads, return_exceptions=True)
@@ -336,10 +340,12 @@ def key_path_of(given: Path | None, folder: str) -> Path | None:
     return given.with_name(f"{given.name}.{folder}")
 
 
-async def open_log(data: Path | None, tenant_id: str, clock: LogClock, parts: Parts) -> Log:
-    """A tenant's log: below ``data/tenants/``, or in memory."""
+async def open_log(
+    data: Path | None, tenant_id: str, clock: LogClock, projections: Projections, parts: Parts
+) -> EventLog:
+    """A tenant's log, which writes the projections with its commits: below ``data/tenants/``, or in memory."""
     if data is None:
-        return await SqliteLog.in_memory(READ_MODELS, Options(random_bytes=parts.chance.randbytes))
+        return await SqliteLog.in_memory(projections, Options(random_bytes=parts.chance.randbytes))
     options = Options(
         key_path=key_path_of(parts.key_path, folder_of(tenant_id)),
         tenant=folder_of(tenant_id),
@@ -348,7 +354,7 @@ async def open_log(data: Path | None, tenant_id: str, clock: LogClock, parts: Pa
     )
     folder = data / TENANTS
     folder.mkdir(mode=PRIVATE_DIRECTORY, parents=True, exist_ok=True)
-    return await SqliteLog.open(folder / folder_of(tenant_id), READ_MODELS, clock, options)
+    return await SqliteLog.open(folder / folder_of(tenant_id), clock, projections, options)
 
 
 async def start(config: Path, data: Path | None, parts: Parts | None = None) -> Organism:

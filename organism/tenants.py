@@ -14,7 +14,7 @@ from organism.config.settings import Changes
 from organism.errors import Fenced, LogUnavailable, Stopping, Unavailable
 from organism.events.record import ORGANISM_STREAM, Actor, Content
 from organism.events.vocabulary import CallAnswered, OrganismReloaded, OrganismStopped
-from organism.log.log import Log
+from organism.log.log import EventLog
 from organism.model.commands import Command, Done, Idempotency, Injected
 from organism.model.ids import Ids
 from organism.model.times import LogClock
@@ -29,6 +29,7 @@ from organism.pump.recover import Life
 from organism.pump.rules import Rules
 from organism.pump.runtime import Runtime
 from organism.pump.share import Share
+from organism.views.views import ViewStore
 
 POLL_SECONDS: Final = 0.02
 
@@ -36,9 +37,11 @@ POLL_SECONDS: Final = 0.02
 class Tenant:
     """One tenant."""
 
-    def __init__(self, tenant_id: str, log: Log, clock: LogClock, chance: Random, share: Share) -> None:
+    def __init__(  # noqa: PLR0913 - what a tenant is made of
+        self, tenant_id: str, log: EventLog, views: ViewStore, clock: LogClock, *, chance: Random, share: Share
+    ) -> None:
         self.id = tenant_id
-        self.log = log
+        self.log, self.views = log, views
         self.clock = clock
         self.chance = chance
         self._share = share
@@ -63,7 +66,7 @@ class Tenant:
     async def _fold(self) -> None:
         routing = await recover.fold(self.log)
         state = State(routing, self._rules, self.ids, self.clock.now_us)  # those of now: a reload may have come between
-        self.pump = Pump(self.log, state, self.chance, self.broken)
+        self.pump = Pump(self.log, self.views, state, self.chance, self.broken)
         self.pump.runtime.models, self.pump.runtime.feed = self.models, self.feed
         self.operator = Operator(self.pump)
         self.log.on_stalled = self.operator.give_up_waiting

@@ -31,11 +31,12 @@ from organism.agents.providers.scripted import (
 from organism.bootstrap import Organism, Parts
 from organism.events.record import Record
 from organism.events.vocabulary import Event
-from organism.log.log import EventFilter, Log, Query, Where
+from organism.log.log import EventFilter, EventLog
 from organism.model.commands import Command, Done, Inject, Injected
 from organism.model.ids import CONSOLE, DEFAULT_TENANT
 from organism.pump.pump import Pump
 from organism.tenants import Tenant
+from organism.views.views import Query, ViewStore, Where
 
 __all__ = (
     "Answer",
@@ -81,9 +82,14 @@ class Running:
         return self.organism.tenants[DEFAULT_TENANT]
 
     @property
-    def log(self) -> Log:
+    def log(self) -> EventLog:
         """Its log."""
         return self.tenant.log
+
+    @property
+    def views(self) -> ViewStore:
+        """What is made of it."""
+        return self.tenant.views
 
     @property
     def pump(self) -> Pump:
@@ -119,14 +125,14 @@ class Running:
 
     async def thread(self, thread_id: str) -> dict[str, Any]:
         """A thread as the API shows it."""
-        row = await self.log.row("threads", thread_id)
+        row = await self.views.row("threads", thread_id)
         found: dict[str, Any] = orjson.loads(row) if row is not None else {}
         return found
 
     async def replies(self, thread_id: str) -> tuple[Any, ...]:
         """The payloads that the thread has sent to the console, oldest first."""
         where = (Where("thread_id", "=", thread_id), Where("receiver", "=", CONSOLE))
-        page = await self.log.rows("messages", Query(where=where, order_by="position", limit=500))
+        page = await self.views.rows("messages", Query(where=where, order_by="position", limit=500))
         return tuple(message["payload"] for message in orjson.loads(page.rows))
 
     @overload

@@ -31,7 +31,8 @@ from organism.events.vocabulary import (
     MessageSent,
     MessageStarted,
 )
-from organism.log.log import EventFilter, Log
+from organism.log.log import EventFilter, EventLog
+from organism.views.views import ViewStore
 
 End = MessageHandled | MessageDead | MessageDropped
 TYPES: Final = (MessageSent, MessageStarted, MessageRetried, MessageHandled, MessageDead, MessageDropped)
@@ -81,14 +82,14 @@ class Tracing:
         is_named = not str(own.attributes[SERVICE_NAME]).startswith("unknown_service")
         self._resource = own if is_named else own.merge(Resource({SERVICE_NAME: service}))
 
-    async def follow(self, tenant: str, log: Log, after: int) -> None:
+    async def follow(self, tenant: str, log: EventLog, views: ViewStore, after: int) -> None:
         """Until the log closes: a span for each handling that ends behind ``after``."""
         spans = Spans(tenant, self._resource)
         async for records in log.follow(after, EventFilter(types=TYPES)):
             for record in records:
                 event = record.event
                 if isinstance(event, MessageStarted) and not spans.knows(event.message):
-                    spans.recall(await log.row("messages", event.message))
+                    spans.recall(await views.row("messages", event.message))
                 for span in spans.take(record):
                     self._processor.on_end(span)
 

@@ -20,8 +20,8 @@ import uvloop
 from bench import ours
 from bench.load import Measurement, arguments
 from bench.memory import KIB_A_MIB, settled_kib
-from organism.projections.run import fold
 from organism.testing import Running
+from organism.views.run import fold
 from tests.agents.peer.answers import Answer
 from tests.agents.peer.steering import Peer, peer_running, steering_client
 

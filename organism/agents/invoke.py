@@ -10,7 +10,7 @@ from organism.config.check import InvokeMode
 from organism.config.settings import Listener
 from organism.errors import ForceNotSupported, NotAcceptable
 from organism.model.run import RunEntry
-from organism.projections.run import Fold, trim_to_trailing_unit
+from organism.views.run import Fold, trim_to_trailing_unit
 
 BATCH: Final[InvokeMode] = "batch"
 STREAM: Final[InvokeMode] = "stream"

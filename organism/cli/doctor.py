@@ -32,9 +32,9 @@ from organism.cli.show import out, print_json
 from organism.config.load import load
 from organism.config.tokens import TOKENS_FILE, read_tokens
 from organism.errors import ConfigInvalid, LogDamaged, NotFound
-from organism.log.driver import SQLITE_VERSION
 from organism.log.offline import last_at
 from organism.model.times import spoken
+from organism.sqlite.driver import SQLITE_VERSION
 from organism.tools.toolbox import unasked
 
 PYTHON: Final = (3, 11)

@@ -159,7 +159,7 @@ class Commits:
         return sorted(name for _, name in _tables(connection) if name not in known)
 
     def make_again(self, connection: Connection, epoch: int, until: int, snapshots: Snapshots) -> None:
-        """Drop what can be made again and make it; what it was made by is noted last, so a broken attempt is repeated."""
+        """Drop what can be made again, and make it; its versions are noted last, so a broken attempt is repeated."""
         connection.execute("BEGIN IMMEDIATE")
         for statement in ("doubt_models", "forget_streams", "forget_types", "forget_checkpoints"):
             connection.execute(_SQL[statement])

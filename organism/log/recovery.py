@@ -23,8 +23,8 @@ class Recovery:
     connection is closed and opened again, the WAL moved into the database, and the tail verified against the last
     commit that was acknowledged. Unless the disk was only full or busy, every other connection is closed meanwhile, and
     reads wait, since a failed fsync makes everything doubtful that only a cache shows. What cannot be done is tried
-    again, later and later. Then ``begin`` folds again from what is true, writes go on, and ``resume`` is told the head. A log that lost what was
-    acknowledged, or that another process took over, stays closed.
+    again, later and later. Then ``begin`` folds again from what is true, writes go on, and ``resume`` is told the head.
+    A log that lost what was acknowledged, or that another process took over, stays closed.
     """
 
     def __init__(

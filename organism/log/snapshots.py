@@ -1,4 +1,4 @@
-"""Folds as they stood at a position. They save time and can be deleted; a start trusts those that carry the log's MAC."""
+"""Folds as they stood at a position. They save time and can be deleted."""
 
 from __future__ import annotations
 

@@ -131,6 +131,11 @@ class SqliteLog:
         return cls(store, truth, await intake_after(store, head.position, options), options)
 
     @property
+    def projections(self) -> Projections:
+        """What is written with its commits."""
+        return self._store.commits.projections
+
+    @property
     def head(self) -> int:
         return self._tail.head
 
@@ -142,9 +147,10 @@ class SqliteLog:
         self._intake.redactor = redactor
 
     def append(self, unit: Unit) -> None:
-        refusal = self._recovery.refusal
-        if refusal is not None or self._is_closing:
-            raise (refusal or closed)()
+        if self._recovery.refusal is not None:
+            raise self._recovery.refusal()
+        if self._is_closing:
+            raise LogUnavailable("The log is closed.")
         self._intake.take(unit)
         if not self._is_writing:
             if not self._is_due:
@@ -323,11 +329,6 @@ async def intake_after(store: Disk | Memory, position: int, options: Options) ->
     heads.committed, heads.greatest = position, await store.read(units.greatest_stream)
     folding = await store.commits.projections.begin(store, position)
     return Intake(heads, folding, Salts(options.random_bytes), position)
-
-
-def closed() -> LogUnavailable:
-    """What a unit hears that comes too late."""
-    return LogUnavailable("The log is closed.")
 
 
 def _tell(units: Iterator[Unit], error: OrganismError | None) -> None:

@@ -31,7 +31,7 @@ from organism.model.commands import ResolveApproval
 from organism.model.handler import Approval, HandlerResponse
 from organism.model.thread import CONSENT, Message, Step
 from organism.model.tool import CONFIRM_TOKEN, ConfirmRequired, ToolArguments, ToolError, ToolErrorCode
-from organism.projections.approvals import Confirmation
+from organism.projections.confirmations import Confirmation
 from organism.pump import runs
 from organism.pump.control import canonical
 from organism.pump.handling import Handling
@@ -129,7 +129,7 @@ async def _why_asked(handling: Handling, payload: Any) -> str:
     if not destroys or not _is_tainted(handling.rules, message):
         return ""
     if isinstance(destroys, Row):
-        row = await handling.runtime.log.private_row(destroys.model, getattr(payload, destroys.field))
+        row = await handling.runtime.views.private_row(destroys.model, getattr(payload, destroys.field))
         if row is None:
             return ""
     return f"This call cannot be undone, and it rests on text from outside ({', '.join(others)})."

@@ -20,7 +20,7 @@ from organism.events.vocabulary import (
 )
 from organism.model.redact import Redactor
 from organism.model.run import RunEntry
-from organism.projections.run import kind_of
+from organism.views.run import kind_of
 
 
 class Delta(NamedTuple):

@@ -24,7 +24,7 @@ from organism.events.vocabulary import (
 )
 from organism.model.thread import NOBODY, Call, Message, Shown, Step, Thread
 from organism.projections import routing
-from organism.projections.approvals import Confirms
+from organism.projections.confirmations import Confirms
 from organism.projections.routing import Routing
 from organism.projections.spend import Spend
 

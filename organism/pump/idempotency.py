@@ -8,17 +8,17 @@ from functools import partial
 from typing import Any, Final, TypeVar
 
 from organism.errors import IdempotencyKeyReused, RequestInProgress
-from organism.log.log import Log, Row
 from organism.model.commands import Idempotency
+from organism.views.views import Row, ViewStore
 
 KEY_LIFE_US: Final = 24 * 3600 * 1_000_000
 
 T = TypeVar("T")
 
 
-async def recorded(log: Log, once: Idempotency, now_us: int) -> Row | None:
+async def recorded(views: ViewStore, once: Idempotency, now_us: int) -> Row | None:
     """The row of the answer that the key had, unless it is too old. Raises ``IdempotencyKeyReused``."""
-    row = await log.private_row("answers", once.name)
+    row = await views.private_row("answers", once.name)
     if row is None or row["at"] + KEY_LIFE_US < now_us:
         return None
     if row["digest"] != once.digest:

@@ -15,7 +15,7 @@ from msgspec import field
 from organism.events.entity import Entity
 from organism.events.record import Content
 from organism.events.vocabulary import RunMessageDelta, RunMessageStart, StepError, StepStarted
-from organism.log.log import EventFilter, Log
+from organism.log.log import EventFilter, EventLog
 from organism.model.completion import (
     ChatMessage,
     CompleteError,
@@ -275,7 +275,7 @@ def completed(said: Mapping[str, Any], text: str) -> Completion:
     return Completion(**{**fields, "text": text, "tool_calls": calls, "cost_usd": Decimal(said["cost_usd"])})
 
 
-async def _recall(log: Log, step: Step) -> tuple[Completion, str]:
+async def _recall(log: EventLog, step: Step) -> tuple[Completion, str]:
     """What the step has recorded, and the id of the block that it was shown in."""
     said = await result_of(log, step)
     shown = said.get("shown", "")
@@ -283,7 +283,7 @@ async def _recall(log: Log, step: Step) -> tuple[Completion, str]:
     return completed(said, text), shown
 
 
-async def _shown_text(log: Log, step: Step, block: str) -> str:
+async def _shown_text(log: EventLog, step: Step, block: str) -> str:
     """The text of the block, as it was shown last before the step was recorded. Raises ``Unreadable``."""
     message = step.message
     wanted = EventFilter((message.thread.id,), (RunMessageStart, RunMessageDelta), content=True)

@@ -35,13 +35,14 @@ from organism.events.vocabulary import (
     ThreadResumed,
 )
 from organism.events.vocabulary import SpoofAttempt as SpoofAttemptEvent
-from organism.log.log import EventFilter, Log, Query, Row, Where
+from organism.log.log import EventFilter
 from organism.model import commands as c
 from organism.model.thread import Step, Thread
 from organism.pump import approvals, control, inject, replay
 from organism.pump.decision import Decision
 from organism.pump.idempotency import KeysInUse, recorded
 from organism.pump.pump import Pump
+from organism.views.views import Query, Row, Where
 
 _NUMBER: Final = re.compile(r"[1-9][0-9]{0,8}")
 _REFUSALS: Final = get_args(RefusalCode)
@@ -131,7 +132,7 @@ class Operator:
 
     async def answered(self, once: c.Idempotency) -> dict[str, Any] | None:
         """What the key was answered with its position, if it was. Raises ``IdempotencyKeyReused``."""
-        row = await recorded(self.pump.log, once, self.pump.state.now())
+        row = await recorded(self.pump.views, once, self.pump.state.now())
         return None if row is None else row["body"]
 
     def answer(self, decision: Decision, once: c.Idempotency | None, body: dict[str, Any], back: int) -> None:
@@ -291,7 +292,7 @@ class Operator:
     async def _resolve_approval(self, command: c.ResolveApproval) -> c.Done:
         step = control.find_approval(self.pump.state, command.approval)
         if step is None:
-            if await self.pump.log.row("approvals", command.approval) is None:
+            if await self.pump.views.row("approvals", command.approval) is None:
                 raise NotFound(f"There is no approval {command.approval!r}.", param="/approval")
             raise AlreadyResolved("This approval was resolved already.", param="/approval")
         check_position(command, step.message.thread.head)
@@ -342,7 +343,7 @@ def check_position(command: c.Command, position: int) -> None:
 async def known_thread(pump: Pump, thread_id: str) -> Row:
     """The row of a thread, active or not. Raises ``NotFound``."""
     await pump.settled()  # what ended it may be decided and still on its way to the disk
-    row = await pump.log.private_row("threads", thread_id)
+    row = await pump.views.private_row("threads", thread_id)
     if row is None:
         raise NotFound(f"There is no thread {thread_id!r}.", param="/thread_id")
     return row
@@ -356,7 +357,7 @@ async def reopening(pump: Pump, command: c.Command, thread_id: str) -> ThreadReo
             f"Thread {thread_id} was killed; inject without `thread_id` to begin a new one.", param="/thread_id"
         )
     check_position(command, row["position"])
-    page = await pump.log.rows("dead_letters", Query(where=(Where("thread_id", "=", thread_id),), limit=500))
+    page = await pump.views.rows("dead_letters", Query(where=(Where("thread_id", "=", thread_id),), limit=500))
     failed = [letter for letter in orjson.loads(page.rows) if letter["code"] not in _REFUSALS]
     ends = EventFilter(threads=(thread_id,), types=(ThreadCompleted, ThreadFailed))
     ended = (await pump.log.read(wanted=ends, limit=1, reverse=True))[0].event
@@ -378,17 +379,17 @@ async def indeterminate(pump: Pump, effect: str) -> Step:
         step = pump.state.routing.step(message_id, int(number))
         if step is not None and step.unknown:
             return step
-        if await _was_indeterminate(pump.log, message_id, int(number)):
+        if await _was_indeterminate(pump, message_id, int(number)):
             raise AlreadyResolved("This effect is not indeterminate any more.")
     raise NotFound(f"There is no indeterminate effect {effect[:80]!r}.")
 
 
-async def _was_indeterminate(log: Log, message_id: str, number: int) -> bool:
-    message = await log.row("messages", message_id)
+async def _was_indeterminate(pump: Pump, message_id: str, number: int) -> bool:
+    message = await pump.views.row("messages", message_id)
     if message is None:
         return False
     wanted = EventFilter((orjson.loads(message)["thread_id"],), (StepStarted, StepRecorded))
-    records = await log.read(wanted=wanted, limit=_HISTORY)
+    records = await pump.log.read(wanted=wanted, limit=_HISTORY)
     return any(_is_in_doubt(record.event, message_id, number) for record in records)
 
 

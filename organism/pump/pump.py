@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from contextvars import copy_context
 from random import Random
 
-from organism.log.log import Log
+from organism.log.log import EventLog
 from organism.model.thread import Message
 from organism.pump import actor, failing, runs
 from organism.pump.actor import Responses
@@ -22,17 +22,25 @@ from organism.pump.handling import Handling
 from organism.pump.replies import Collectors
 from organism.pump.respond import respond
 from organism.pump.runtime import Runtime
+from organism.views.views import ViewStore
 
 
 class Pump:
     """Runs one tenant's messages. ``handlings`` are under way. ``on_broken``: the state must be folded again."""
 
-    def __init__(self, log: Log, state: State, chance: Random, on_broken: Callable[[BaseException], None]) -> None:
-        self.runtime = runtime = Runtime(log, state, chance, on_broken)
+    def __init__(
+        self,
+        log: EventLog,
+        views: ViewStore,
+        state: State,
+        chance: Random,
+        on_broken: Callable[[BaseException], None],
+    ) -> None:
+        self.runtime = runtime = Runtime(log, views, state, chance, on_broken)
         runtime.on_disk = self._act
         runtime.outcome_of = actor.outcome_of
         runtime.timers.on_tick = self._tick
-        self.log, self.state = log, state
+        self.log, self.views, self.state = log, views, state
         self.write, self.commit, self.settled = runtime.write, runtime.commit, runtime.settled
         self.handlings: set[Handling] = set()
         self.endings: dict[str, list[asyncio.Future[bool]]] = {}

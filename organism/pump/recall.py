@@ -10,7 +10,7 @@ import orjson
 from organism.config.foreign import attempt
 from organism.errors import InvalidPayload, LogDamaged
 from organism.events.vocabulary import MessageSent
-from organism.log.log import Log
+from organism.log.log import EventLog
 from organism.model.thread import Message, Step
 from organism.pump.rules import Rules
 
@@ -22,7 +22,7 @@ class Unreadable(Exception):
     """The recorded bytes do not fit the schema that is loaded now, or were erased."""
 
 
-async def payload_of(log: Log, rules: Rules, message: Message) -> Any:
+async def payload_of(log: EventLog, rules: Rules, message: Message) -> Any:
     """A waiting message's payload, checked against today's schema; those behind it in its line are read along."""
     waiting, follower = {message.position: message}, message.line.head
     while follower is not None and follower.payload is None and len(waiting) < READ_AHEAD:
@@ -41,7 +41,7 @@ async def payload_of(log: Log, rules: Rules, message: Message) -> Any:
     return _decoded(rules, contents.get(message.position), message.to)
 
 
-async def answer_of(log: Log, rules: Rules, step: Step) -> Any:
+async def answer_of(log: EventLog, rules: Rules, step: Step) -> Any:
     """The payload that answered an ask."""
     if step.content_at == 0:
         raise Unreadable("The answer's position is not known.")
@@ -54,7 +54,7 @@ async def answer_of(log: Log, rules: Rules, step: Step) -> Any:
     return _decoded(rules, await log.content(step.content_at), step.message.to)
 
 
-async def result_of(log: Log, step: Step) -> Any:
+async def result_of(log: EventLog, step: Step) -> Any:
     """The JSON result of an effect, a value or an approval."""
     content = await log.content(step.content_at)
     if content is None:

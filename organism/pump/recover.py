@@ -10,12 +10,13 @@ import orjson
 
 from organism.events.record import Record
 from organism.events.vocabulary import AgentResumed, Declared, Event, OrganismStarted
-from organism.log.log import Log, Query
+from organism.log.log import EventLog
 from organism.model.thread import Message
 from organism.pump import control, failing
 from organism.pump.decision import Decision, State
 from organism.pump.folded import Folded, dump, load
 from organism.pump.pump import Pump
+from organism.views.views import Query
 
 SNAPSHOT: Final = "routing/7"
 """The name of the fold's snapshots: another one whenever their shape changes."""
@@ -35,7 +36,7 @@ class Life:
     listeners: tuple[Declared, ...]
 
 
-async def fold(log: Log) -> Folded:
+async def fold(log: EventLog) -> Folded:
     """The state at the head: the newest snapshot and what came after it."""
     kept = await log.load_snapshot(SNAPSHOT)
     routing = load(kept[1]) if kept is not None else Folded()
@@ -56,7 +57,7 @@ async def fold(log: Log) -> Folded:
 async def begin_life(pump: Pump, life: Life, *, clean: bool | None = None) -> None:
     """Record the new life and start what may start. ``clean`` overrides what the log says of the stop."""
     state = pump.state
-    before = await pump.log.rows("agents", Query(limit=MANY))  # the listeners of earlier lives
+    before = await pump.views.rows("agents", Query(limit=MANY))  # the listeners of earlier lives
     removed = sorted({row["name"] for row in orjson.loads(before.rows)} - {each.name for each in life.listeners})
     decision = state.decide(None)
     decision.add(
@@ -106,7 +107,7 @@ def _lay_out(pump: Pump, decision: Decision, message: Message) -> None:
         pump.runtime.retry_when_due(message)
 
 
-async def leave_snapshot(log: Log, state: State) -> None:
+async def leave_snapshot(log: EventLog, state: State) -> None:
     """Leave a snapshot of a state with nothing on its way to the log."""
     state.routing.position, state.routing.last_at = log.head, log.last_at
     await log.save_snapshot(SNAPSHOT, log.head, dump(state.routing))

@@ -45,9 +45,9 @@ class Again:
 
 async def read(pump: Pump, message_id: str) -> Letter:
     """The dead letter. Raises ``NotFound``, also if its content was erased, or ``AlreadyResolved``."""
-    row = await pump.log.private_row("dead_letters", message_id)
+    row = await pump.views.private_row("dead_letters", message_id)
     content = await pump.log.content(row["position"]) if row is not None else None
-    closed = await pump.log.private_row("closed_letters", message_id) if row is None else None
+    closed = await pump.views.private_row("closed_letters", message_id) if row is None else None
     if closed is not None:
         raise AlreadyResolved(f"This dead letter was {closed['status']} already.")
     if row is None or content is None:
@@ -79,7 +79,7 @@ async def _calls_around(pump: Pump, sent: Record[MessageSent] | None) -> tuple[t
 
 
 async def _sent(pump: Pump, message_id: str | None) -> Record[MessageSent] | None:
-    row = await pump.log.private_row("messages", message_id) if message_id else None
+    row = await pump.views.private_row("messages", message_id) if message_id else None
     if row is None:
         return None
     found = (await pump.log.read(row["position"] - 1, row["position"], limit=1))[0]

@@ -11,10 +11,9 @@ from msgspec import field
 from organism.events.entity import Entity
 from organism.events.record import Record
 from organism.events.vocabulary import Event, MessageSent, ThreadCompleted, ThreadFailed, ThreadKilled
-from organism.log.log import Row
-from organism.log.pages import with_payload
 from organism.model.ids import CONSOLE
-from organism.projections import threads
+from organism.views import threads
+from organism.views.views import Row, with_payload
 
 ENDS: Final = (ThreadCompleted, ThreadFailed, ThreadKilled)
 

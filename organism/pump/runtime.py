@@ -15,12 +15,13 @@ from msgspec import field
 from organism.errors import LogUnavailable, OrganismError
 from organism.events.entity import Entity
 from organism.events.record import Unit
-from organism.log.log import Log
+from organism.log.log import EventLog
 from organism.model.thread import Message, Step, Thread
 from organism.pump import control
 from organism.pump.decision import Decision, State, Tell
 from organism.pump.feed import Feed
 from organism.pump.models import Models
+from organism.views.views import ViewStore
 
 TICK_SECONDS: Final = 0.05
 
@@ -91,8 +92,15 @@ class Signal(Entity):
 class Runtime:
     """Writes decisions; calls the pump's ``on_disk`` with each once it is on disk."""
 
-    def __init__(self, log: Log, state: State, chance: Random, on_broken: Callable[[BaseException], None]) -> None:
-        self.log = log
+    def __init__(
+        self,
+        log: EventLog,
+        views: ViewStore,
+        state: State,
+        chance: Random,
+        on_broken: Callable[[BaseException], None],
+    ) -> None:
+        self.log, self.views = log, views
         self.state = state
         self.chance = chance
         self.on_broken = on_broken  # state and log may differ: fold again

@@ -80,7 +80,7 @@ class Process:
     def tail(self, tenant: Tenant) -> Tail:
         """The tail that all who watch a tenant share."""
         if tenant.id not in self._tails:
-            self._tails[tenant.id] = Tail(tenant.log, feed=tenant.feed)
+            self._tails[tenant.id] = Tail(tenant.log, tenant.views, feed=tenant.feed)
         return self._tails[tenant.id]
 
     def request_stop(self) -> None:
@@ -192,7 +192,7 @@ class Call:
 
     async def row(self, model: str, key: str, at: int | None = None) -> bytes:
         """A row's JSON, as it stood ``at`` a position if one is given. Raises ``NotFound``."""
-        if (row := await self.tenant.log.row(model, key, at)) is None:
+        if (row := await self.tenant.views.row(model, key, at)) is None:
             then = "" if at is None else f" at position {at}"
             raise NotFound(f"There is no {model.removesuffix('s')} {key[:80]!r}{then}.")
         return row

@@ -261,7 +261,7 @@ async def answered_once(call: Call, once: Idempotency, endpoint: Endpoint) -> An
 
 
 async def _recorded(call: Call, once: Idempotency) -> Answer | None:
-    row = await recorded(call.tenant.log, once, call.tenant.clock.now_us())
+    row = await recorded(call.tenant.views, once, call.tenant.clock.now_us())
     content = None if row is None or not row["said_at"] else await call.tenant.log.content(row["said_at"])
     return None if row is None or content is None else Answer(content[0], row["status"])
 

@@ -46,13 +46,13 @@ from organism.events.vocabulary import (
     ThreadReopened,
     ThreadResumed,
 )
-from organism.log.log import EventFilter, Row
-from organism.log.pages import ERASED, with_payload
+from organism.log.log import EventFilter
 from organism.model.times import iso
-from organism.projections import approvals, dead_letters, threads
-from organism.projections.run import data_of, kind_of
 from organism.pump.feed import Delta
 from organism.server.wire import splice
+from organism.views import approvals, dead_letters, threads
+from organism.views.run import data_of, kind_of
+from organism.views.views import ERASED, Row, with_payload
 
 MAX_THREADS: Final = 4096
 UNLOGGED: Final = -1

@@ -12,11 +12,11 @@ from typing import Final
 import orjson
 
 from organism.errors import BadPosition, InvalidField
-from organism.log.log import Among, Page, Query, Where
 from organism.model.times import iso
 from organism.server.bodies import Faults
 from organism.server.call import Answer, Call
 from organism.server.wire import MAX_POSITION, encoded, microseconds, splice, whole_number
+from organism.views.views import Among, Page, Query, Where
 
 AT: Final = "at"
 
@@ -76,7 +76,7 @@ async def list_of(call: Call, listing: Listing, *fixed: Where, of: str = "", key
     query, is_xml = await _query(call, listing, fixed)
     if listing.moves and query.at is None:
         query = replace(query, at=call.tenant.log.head)
-    page = await call.tenant.log.rows(listing.name, query)
+    page = await call.tenant.views.rows(listing.name, query)
     if of and not page.total:
         await call.row(of, key, query.at)
     rows = page.rows if listing.reshape is None else listing.reshape(page.rows)

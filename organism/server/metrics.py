@@ -13,9 +13,10 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.exposition import choose_encoder
 
 from organism.events.vocabulary import MessageDead, MessageDropped, MessageHandled, MessageRefused, MessageRetried
-from organism.log.log import EventFilter, History, Log, Query, Where
-from organism.projections.spend import TOTAL
+from organism.log.log import EventFilter, EventLog
 from organism.tenants import Tenant
+from organism.views.usage import TOTAL
+from organism.views.views import Query, ViewStore, Where
 
 OUTCOMES: Final = (MessageHandled, MessageRetried, MessageDropped, MessageDead, MessageRefused)
 OPEN: Final[Mapping[str, Query]] = {
@@ -56,7 +57,7 @@ class Metrics:
 
     async def shown(self, tenants: Iterable[Tenant], watching: int, accept: str) -> tuple[bytes, str]:
         """The text, in the form that ``accept`` asks for, and the type of that form."""
-        families = [*await _gauges(tenants), *await model_metrics({tenant.id: tenant.log for tenant in tenants})]
+        families = [*await _gauges(tenants), *await model_metrics({tenant.id: tenant.views for tenant in tenants})]
         help_text = "What became of messages, since this process was first asked; retried are attempts that failed."
         outcomes = CounterMetricFamily("organism_messages", help_text, labels=("tenant", "outcome"))
         for tenant in tenants:
@@ -83,7 +84,7 @@ class _Families:
         return self._families
 
 
-async def _count(log: Log, counts: Counter[str]) -> None:
+async def _count(log: EventLog, counts: Counter[str]) -> None:
     """Count along the log until it closes."""
     async for records in log.follow(log.head, EventFilter(types=OUTCOMES)):
         for record in records:
@@ -107,18 +108,18 @@ async def _gauges(tenants: Iterable[Tenant]) -> list[Metric]:
         for agent in state.rules.listeners:
             depth.add_metric((tenant.id, agent), state.boxes.boxes[agent].waiting)
         for model, query in OPEN.items():
-            waiting.add_metric((tenant.id, model), (await tenant.log.rows(model, query)).total)
+            waiting.add_metric((tenant.id, model), (await tenant.views.rows(model, query)).total)
     return [*families.values(), depth, waiting]
 
 
-async def model_metrics(logs: Mapping[str, History]) -> list[Metric]:
-    """The counters of these tenants' logs; a cost is exact in the log, here a float."""
+async def model_metrics(views_of: Mapping[str, ViewStore]) -> list[Metric]:
+    """The counters of these tenants; a cost is exact in the log, here a float."""
     labels = ("tenant", "model", "served_by")
     calls = CounterMetricFamily("organism_model_calls", "Calls of models.", labels=labels)
     tokens = CounterMetricFamily("organism_model_tokens", "Tokens of prompts and answers.", labels=(*labels, "of"))
     cost = CounterMetricFamily("organism_model_cost_usd", "What calls of models cost, in US dollars.", labels=labels)
-    for tenant, log in logs.items():
-        row = await log.row("usage", TOTAL)
+    for tenant, views in views_of.items():
+        row = await views.row("usage", TOTAL)
         for used in [] if row is None else orjson.loads(row)["models"]:
             named = (tenant, used["model"], used["served_by"])
             calls.add_metric(named, used["calls"])

@@ -28,17 +28,18 @@ from organism.events.vocabulary import (
     ThreadReopened,
     ThreadResumed,
 )
-from organism.log.log import SPAN_EVENTS, EventFilter, Log, Query, Row, Where, span_of
-from organism.projections import threads
-from organism.projections.threads import MARKS
+from organism.log.log import SPAN_EVENTS, EventFilter, EventLog, span_of
 from organism.server.frames import FOLDED, NAMELESS, PAUSES, WITH_CONTENT, Chunk, Filter, Folded, types_of
+from organism.views import threads
+from organism.views.threads import MARKS
+from organism.views.views import Query, Row, ViewStore, Where
 
 STEP_SPANS: Final = 8
 """Spans that are looked at in one go: others need the log's reading thread too."""
 STEP_EVENTS: Final = STEP_SPANS * SPAN_EVENTS
 
 
-async def stretch(log: Log, types: Sequence[type[Event]], after: int, until: int) -> tuple[int, int]:
+async def stretch(log: EventLog, types: Sequence[type[Event]], after: int, until: int) -> tuple[int, int]:
     """The next positions that may be of these types: low < position ≤ high. There are none if low is ``until``."""
     spans = await log.type_spans(types, span_of(after + 1), span_of(until), STEP_SPANS)
     if not spans:
@@ -47,7 +48,7 @@ async def stretch(log: Log, types: Sequence[type[Event]], after: int, until: int
     return max(after, spans[0] * SPAN_EVENTS), min(until, (spans[0] + in_a_row) * SPAN_EVENTS)
 
 
-async def read_records(log: Log, after: int, until: int, wanted: EventFilter, limit: int) -> list[Record[Event]]:
+async def read_records(log: EventLog, after: int, until: int, wanted: EventFilter, limit: int) -> list[Record[Event]]:
     """Records with after < position ≤ until, in order, as ``Log.read`` gives them; what holds none is not read."""
     if not wanted.types or until - after <= STEP_EVENTS:
         return await log.read(after, until, wanted, limit)
@@ -81,9 +82,9 @@ class Plan:
 class Past:
     """Reads on from ``position`` for one filter."""
 
-    def __init__(self, log: Log, wanted: Filter, position: int) -> None:
+    def __init__(self, log: EventLog, views: ViewStore, wanted: Filter, position: int) -> None:
         self.wanted = wanted
-        self._log = log
+        self._log, self._views = log, views
         self._folded = Folded(position)
         self._plan = Plan(None, position)
         self._events = FIRST_PAGE
@@ -98,7 +99,7 @@ class Past:
         if after >= self._plan.until:
             await self._plan_on(after)
         records, reached = await self._page(self._plan, after)
-        await load_threads(self._log, self._folded, records)
+        await load_threads(self._log, self._views, self._folded, records)
         chunk = Chunk(after, reached, self._folded.frames(records))
         self._folded.position = reached
         if chunk.size_bytes > 2 * PAGE_BYTES:
@@ -109,7 +110,7 @@ class Past:
 
     async def _plan_on(self, after: int) -> None:
         """Plan what follows. A thread that one of two plans leaves out has moved on unseen: it is forgotten."""
-        before, self._plan = self._plan, await planned(self._log, self.wanted, after)
+        before, self._plan = self._plan, await planned(self._log, self._views, self.wanted, after)
         if before.is_choice or self._plan.is_choice:
             folded = Folded(after)
             folded.is_paused, self._folded = self._folded.is_paused, folded
@@ -127,7 +128,7 @@ class Past:
         return records, reached
 
 
-async def planned(log: Log, wanted: Filter, after: int) -> Plan:
+async def planned(log: EventLog, views: ViewStore, wanted: Filter, after: int) -> Plan:
     """How to read what follows ``after`` and may pass the filter, up to the head."""
     head = log.head
     types = types_of(wanted.events)
@@ -141,7 +142,7 @@ async def planned(log: Log, wanted: Filter, after: int) -> Plan:
             if begin > after:
                 return Plan(None, begin)
         if is_choice := threads is None:
-            threads = await _chosen(log, wanted.agents, frozenset(types), after)
+            threads = await _chosen(views, wanted.agents, frozenset(types), after)
     if threads is None:
         return Plan(asked, end)
     return Plan(replace(asked, threads=(*threads, ORGANISM_STREAM)), head, is_choice)
@@ -152,7 +153,7 @@ OF_ORGANISM: Final = frozenset({OrganismStarted, OrganismStopped, OrganismPaused
 
 
 async def _chosen(
-    log: Log, agents: frozenset[str] | None, types: frozenset[type[Event]], after: int
+    views: ViewStore, agents: frozenset[str] | None, types: frozenset[type[Event]], after: int
 ) -> frozenset[str] | None:
     """The threads with something after the position that may pass; None: too many to name, or unknown."""
     moved = Where("position", ">", after)
@@ -167,15 +168,15 @@ async def _chosen(
         of_agents = [("threads", (moved, Where("participants", "has", agent)), "id") for agent in agents]
         ways.append([marked(types & NAMELESS), *of_agents])
     for queries in ways:
-        found = [await _named(log, *query) for query in queries]
+        found = [await _named(views, *query) for query in queries]
         if None not in found:
             return frozenset().union(*filter(None, found))
     return None
 
 
-async def _named(log: Log, model: str, where: tuple[Where, ...], field: str) -> frozenset[str] | None:
+async def _named(views: ViewStore, model: str, where: tuple[Where, ...], field: str) -> frozenset[str] | None:
     """A field of the rows that fulfil the conditions; None: too many of them."""
-    page = await log.rows(model, Query(where, limit=MANY_THREADS))
+    page = await views.rows(model, Query(where, limit=MANY_THREADS))
     return frozenset(row[field] for row in orjson.loads(page.rows)) if page.total == page.count else None
 
 
@@ -189,10 +190,10 @@ SHORT_EVENTS: Final = 64
 """A history of fewer events is read: that takes one look, where a long one takes five."""
 
 
-async def load_threads(log: Log, folded: Folded, records: Sequence[Record[Event]]) -> None:
+async def load_threads(log: EventLog, views: ViewStore, folded: Folded, records: Sequence[Record[Event]]) -> None:
     """Load what ``folded`` must know before it can make the frames of ``records``."""
     for thread in folded.unknown(records):
-        row = await thread_at(log, thread, folded.position)
+        row = await thread_at(log, views, thread, folded.position)
         if row is not None:
             folded.threads[thread] = row
     if folded.is_paused is None and any(isinstance(record.event, OrganismStarted) for record in records):
@@ -200,19 +201,19 @@ async def load_threads(log: Log, folded: Folded, records: Sequence[Record[Event]
         folded.is_paused = paused is not None and PAUSES[type(paused.event)]
 
 
-async def thread_at(log: Log, thread: str, position: int) -> Row | None:
+async def thread_at(log: EventLog, views: ViewStore, thread: str, position: int) -> Row | None:
     """The thread's row as its frames showed it at ``position``; None if it was not born yet."""
     history = await log.read(0, position, EventFilter((thread,), HISTORY), SHORT_EVENTS)
     if len(history) == SHORT_EVENTS:
-        return await _long_thread_at(log, thread, position)
+        return await _long_thread_at(log, views, thread, position)
     row: Row | None = None
     for record in history:
         row = threads.apply(thread, row, record)
     return row
 
 
-async def _long_thread_at(log: Log, thread: str, position: int) -> Row | None:
-    row = await log.private_row("threads", thread)
+async def _long_thread_at(log: EventLog, views: ViewStore, thread: str, position: int) -> Row | None:
+    row = await views.private_row("threads", thread)
     status = await _last(log, thread, STATUS, position)
     if row is None or status is None:
         return None
@@ -220,30 +221,30 @@ async def _long_thread_at(log: Log, thread: str, position: int) -> Row | None:
     if (pausing := await _last(log, thread, PAUSING, position)) is not None:
         threads.apply(thread, row, pausing)
     threads.apply(thread, row, status)
-    row["message_count"] = await _count(log, thread, position)
-    row["participants"] = await _present(log, row, position)
+    row["message_count"] = await _count(views, thread, position)
+    row["participants"] = await _present(views, row, position)
     return row
 
 
-async def _last(log: Log, stream: str, types: tuple[type[Event], ...], position: int) -> Record[Event] | None:
+async def _last(log: EventLog, stream: str, types: tuple[type[Event], ...], position: int) -> Record[Event] | None:
     found = await log.read(0, position, EventFilter((stream,), types), 1, reverse=True)
     return found[0] if found else None
 
 
-async def _count(log: Log, thread: str, position: int, *more: Where) -> int:
+async def _count(views: ViewStore, thread: str, position: int, *more: Where) -> int:
     """How many messages of the thread there were at the position."""
     where = (Where("thread_id", "=", thread), Where("position", "<=", position), *more)
-    return (await log.rows("messages", Query(where, limit=0))).total
+    return (await views.rows("messages", Query(where, limit=0))).total
 
 
-async def _present(log: Log, row: Row, position: int) -> list[str]:
+async def _present(views: ViewStore, row: Row, position: int) -> list[str]:
     """Who took part at the position: the names are listed in the order in which they came, so a first part of them."""
     names: list[str] = row["participants"]
     low, high = 0, len(names)
     while low < high:
         middle = (low + high + 1) // 2
         named = Where("sender", "=", names[middle - 1], ("sender", "receiver"))
-        if await _count(log, row["id"], position, named):
+        if await _count(views, row["id"], position, named):
             low = middle
         else:
             high = middle - 1

@@ -11,9 +11,10 @@ from typing import Any, Final
 import orjson
 
 from organism.errors import BadPosition, NotFound, OrganismError
-from organism.log.log import CHANGED, Log, Page, Query, Where
+from organism.log.log import EventLog
 from organism.server.frames import Frame, make_frame
 from organism.tenants import Tenant
+from organism.views.views import CHANGED, Page, Query, ViewStore, Where
 
 COALESCE_SECONDS: Final = 0.05
 """Agents' states are read at most twenty times a second."""
@@ -31,11 +32,11 @@ _STATE: Final = ("state", "current_thread", "paused", "queue_depth")
 class AgentStates:
     """The newest ``agent_state`` of each agent. ``version`` rises with each change; ``tell`` gets what changed."""
 
-    def __init__(self, log: Log, tell: Callable[[Sequence[Frame], int], None]) -> None:
+    def __init__(self, views: ViewStore, tell: Callable[[Sequence[Frame], int], None]) -> None:
         self.version = 0
         self.is_due = asyncio.Event()
         """Set when something may have changed."""
-        self._log = log
+        self._views = views
         self._tell = tell
         self._latest: dict[str, tuple[int, tuple[Any, ...], Frame]] = {}
 
@@ -54,7 +55,7 @@ class AgentStates:
 
     async def _read(self) -> None:
         changed: list[Frame] = []
-        for row in orjson.loads((await self._log.rows("agents", _EVERY_AGENT)).rows):
+        for row in orjson.loads((await self._views.rows("agents", _EVERY_AGENT)).rows):
             name, state = row["name"], {field: row[field] for field in _STATE}
             values = tuple(state.values())
             if name not in self._latest or self._latest[name][1] != values:
@@ -81,8 +82,8 @@ class Snapshot:
 class SnapshotReader:
     """Reads snapshots of one log. Callers that come while one is read share the next."""
 
-    def __init__(self, log: Log, states: AgentStates) -> None:
-        self._log = log
+    def __init__(self, log: EventLog, views: ViewStore, states: AgentStates) -> None:
+        self._log, self._views = log, views
         self._states = states
         self._reading: asyncio.Task[Snapshot] | None = None
         self._next: asyncio.Task[Snapshot] | None = None
@@ -102,14 +103,14 @@ class SnapshotReader:
 
     async def _read(self) -> Snapshot:
         """As of the organism's row: other rows that are newer because the log moved on are read again, as of then."""
-        log = self._log
-        organism = await log.row("organism", "organism")
+        log, views = self._log, self._views
+        organism = await views.row("organism", "organism")
         if organism is None:
             raise NotFound("The organism has not started yet.")
         position, states_at = orjson.loads(organism)["position"], self._states.version
         while True:
             is_past = log.head > position
-            active, others, agents = [await log.rows(model, replace(query, at=position)) for model, query in _SHOWN]
+            active, others, agents = [await views.rows(model, replace(query, at=position)) for model, query in _SHOWN]
             if is_past or log.head == position:
                 total = active.total + others.total
                 return Snapshot(position, organism, agents.rows, _joined(active, others), total, states_at)
@@ -161,7 +162,7 @@ async def start_from_snapshot(tenant: Tenant, reader: SnapshotReader, status: st
     return Start(fields, shown.states_at, announce=False)
 
 
-def start_from_position(log: Log, since: int | None, timeline: str | None) -> Start:
+def start_from_position(log: EventLog, since: int | None, timeline: str | None) -> Start:
     """For a client that has the state at ``since``. Raises ``BadPosition`` unless that is a position of this log."""
     if timeline is not None and timeline != log.timeline:
         raise BadPosition(

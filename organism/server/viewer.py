@@ -16,12 +16,13 @@ import structlog
 
 from organism.events.record import Record
 from organism.events.vocabulary import RunEvent
-from organism.log.log import Log
-from organism.projections.organism import KEYS as AGENT_KEYS
+from organism.log.log import EventLog
 from organism.pump.feed import Delta, Feed, Live
 from organism.server.frames import WITH_CONTENT, Chunk, Filter, Folded, Frame, as_array, frame_of, make_frame, singly
 from organism.server.past import PAGE_BYTES, Past, load_threads
 from organism.server.snapshot import AgentStates, SnapshotReader, Start
+from organism.views.organism import KEYS as AGENT_KEYS
+from organism.views.views import ViewStore
 
 WINDOW_BYTES: Final = 4 << 20
 CHECKPOINT_SECONDS: Final = 5.0
@@ -34,11 +35,13 @@ _log = structlog.get_logger("organism.server")
 class Tail:
     """Follows one tenant's log while anyone watches. Everything up to ``position`` has been offered."""
 
-    def __init__(self, log: Log, window_bytes: int = WINDOW_BYTES, feed: Feed | None = None) -> None:
-        self.log = log
+    def __init__(
+        self, log: EventLog, views: ViewStore, window_bytes: int = WINDOW_BYTES, feed: Feed | None = None
+    ) -> None:
+        self.log, self.views = log, views
         self.position = log.head
-        self.states = AgentStates(log, self._offer_now)
-        self.snapshots = SnapshotReader(log, self.states)
+        self.states = AgentStates(views, self._offer_now)
+        self.snapshots = SnapshotReader(log, views, self.states)
         self._feed = feed or Feed()
         self._live = Live(self.position)
         self._window_bytes = window_bytes
@@ -99,7 +102,7 @@ class Tail:
     async def _follow(self) -> None:
         folded = Folded(self.position)
         async for records in self.log.follow(self.position, WITH_CONTENT):
-            await load_threads(self.log, folded, records)
+            await load_threads(self.log, self.views, folded, records)
             self._offer(Chunk(self.position, records[-1].position, folded.frames(records)))
             self._offer_waiting_text(records)
             if any(type(record.event) in AGENT_KEYS for record in records):
@@ -249,7 +252,7 @@ class Viewer:
                 announce = True
                 self.say("fell_behind", position=self.position)
             if past is None or past.wanted is not self.filter or past.position != self.position:
-                past = Past(self._tail.log, self.filter, self.position)
+                past = Past(self._tail.log, self._tail.views, self.filter, self.position)
             page = await past.read()
             if past.wanted is self.filter:
                 self._take_slowly(page)

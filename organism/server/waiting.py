@@ -17,14 +17,15 @@ from msgspec.structs import replace
 from organism.errors import BudgetExhausted
 from organism.events.record import Record
 from organism.events.vocabulary import RUN_ENTRIES, MessageSent
-from organism.log.log import EventFilter, Log
+from organism.log.log import EventFilter, EventLog
 from organism.model.commands import Inject, Injected
 from organism.model.ids import CONSOLE
-from organism.projections.run import entry_of
 from organism.pump.replies import ENDS, ReplyCollector
 from organism.server.bodies import Places
 from organism.server.call import IN_PATH, Answer, Call
 from organism.server.invoking.run import refusal
+from organism.views.run import entry_of
+from organism.views.views import ViewStore
 
 _PAGE_EVENTS: Final = 500
 LEFT: Final = Answer(b"", 499)
@@ -55,13 +56,13 @@ async def send_and_wait(
 
 
 async def _ending(call: Call, sent: Injected, collector: ReplyCollector, seconds: float) -> Ending | None:
-    log = call.tenant.log
+    log, views = call.tenant.log, call.tenant.views
     end = 0 if collector.message_id else await _end_in_log(log, sent)
     if not end and await _ended(call, sent.thread_id, seconds):
         end = collector.end or await _end_in_log(log, sent)
     if not end:
         return None
-    replies = collector.replies if collector.end else await _replies_in_log(log, sent, end)
+    replies = collector.replies if collector.end else await _replies_in_log(log, views, sent, end)
     return Ending(end, replies, collector.thread or await call.row("threads", sent.thread_id, end))
 
 
@@ -74,12 +75,12 @@ async def _ended(call: Call, thread_id: str, seconds: float) -> bool:
         left.cancel()
 
 
-async def _end_in_log(log: Log, sent: Injected) -> int:
+async def _end_in_log(log: EventLog, sent: Injected) -> int:
     found = await log.read(sent.position, wanted=EventFilter((sent.thread_id,), ENDS), limit=1)
     return found[0].position if found else 0
 
 
-async def _replies_in_log(log: Log, sent: Injected, until: int) -> list[bytes]:
+async def _replies_in_log(log: EventLog, views: ViewStore, sent: Injected, until: int) -> list[bytes]:
     wanted = EventFilter((sent.thread_id,), (MessageSent,))
     found: list[str] = []
     position = sent.position
@@ -89,11 +90,11 @@ async def _replies_in_log(log: Log, sent: Injected, until: int) -> list[bytes]:
             if isinstance(event, MessageSent) and event.to == CONSOLE and record.correlation == sent.message_id:
                 found.append(event.message)
         position = records[-1].position
-    rows = [await log.row("messages", message) for message in found]
+    rows = [await views.row("messages", message) for message in found]
     return [row for row in rows if row is not None]
 
 
-async def hold_budget(log: Log, sent: Injected, until: int) -> None:
+async def hold_budget(log: EventLog, sent: Injected, until: int) -> None:
     """Raise ``BudgetExhausted`` if a budget kept the turn of what was injected from calling a model at all."""
     wanted = EventFilter((sent.thread_id,), tuple(RUN_ENTRIES.values()), content=True)
     records: list[Record[Any]] = await log.read(sent.position, until, wanted, _PAGE_EVENTS)

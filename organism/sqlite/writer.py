@@ -16,7 +16,7 @@ Done = Callable[[Any, Exception | None], None]
 
 
 class WriterThread:
-    """The thread that writes: it owns a connection, opened when it is needed, and does one piece of work after the other.
+    """The thread that writes: it owns a connection, opened when it is needed, and works off one job after the other.
 
     Errors of the driver, of files and of the organism reach the work's caller. Any other is a fault of ours: it ends
     the thread, which reports it, and the next work runs in a new one.

@@ -14,10 +14,11 @@ from pydantic import Field
 
 from organism.config.settings import Row, ShippedTool
 from organism.events.vocabulary import ValueSet
-from organism.log.log import History, Query, Where
+from organism.log.log import History
 from organism.model.handler import HandlerMetadata, HandlerResponse
 from organism.model.recorded import Recorded
 from organism.model.tool import ToolError
+from organism.views.views import Query, ViewStore, Where
 
 MOST_KEYS: Final = 10_000
 MOST_CHARACTERS: Final = 32_000
@@ -123,12 +124,12 @@ TOOLS: Final = (
 class Values:
     """The values of one tenant, as the tools' handlers."""
 
-    def __init__(self, log: History) -> None:
-        self._log = log
+    def __init__(self, log: History, views: ViewStore) -> None:
+        self._log, self._views = log, views
 
     async def get(self, payload: KeyValueGet, metadata: HandlerMetadata) -> HandlerResponse:
         async def read(_key: str) -> tuple[str | None, builtins.list[str]]:
-            row = await self._log.private_row(_MODEL, payload.key)
+            row = await self._views.private_row(_MODEL, payload.key)
             content = None if row is None else await self._log.content(row["position"])
             return (None, []) if row is None or content is None else (str(orjson.loads(content[0])), row["authors"])
 
@@ -137,8 +138,8 @@ class Values:
 
     async def set(self, payload: KeyValueSet, metadata: HandlerMetadata) -> HandlerResponse:
         async def look(_key: str) -> dict[str, Any]:
-            is_there = await self._log.private_row(_MODEL, payload.key) is not None
-            page = await self._log.rows(_MODEL, Query(limit=1))
+            is_there = await self._views.private_row(_MODEL, payload.key) is not None
+            page = await self._views.rows(_MODEL, Query(limit=1))
             return {"replaced": is_there, "has_room": is_there or page.total < MOST_KEYS}
 
         found = await metadata.effect("look", look, kind="pure")
@@ -157,7 +158,7 @@ class Values:
                 Where("key", "<", payload.prefix + _AFTER_ALL),
                 Where("key", ">", payload.after),
             )
-            page = await self._log.rows(_MODEL, Query(where, "key", limit=payload.limit + 1))
+            page = await self._views.rows(_MODEL, Query(where, "key", limit=payload.limit + 1))
             return [(row["key"], row["authors"]) for row in orjson.loads(page.rows)]
 
         found = await metadata.effect("list", read, kind="pure")
@@ -167,7 +168,7 @@ class Values:
 
     async def delete(self, payload: KeyValueDelete, metadata: HandlerMetadata) -> HandlerResponse:
         async def look(_key: str) -> bool:
-            return await self._log.private_row(_MODEL, payload.key) is not None
+            return await self._views.private_row(_MODEL, payload.key) is not None
 
         is_there = await metadata.effect("look", look, kind="pure")
         facts = ((ValueSet(payload.key, deleted=True), None),) if is_there else ()

@@ -18,6 +18,7 @@ from organism.tools.key_value import Values
 from organism.tools.mcp import guessed
 from organism.tools.web import Net
 from organism.tools.wikipedia import Wiki
+from organism.views.views import ViewStore
 
 if TYPE_CHECKING:
     from organism.tools.mcp.hub import Hub
@@ -44,9 +45,9 @@ def unasked(release: str) -> Ship:
     return ship
 
 
-def _bound(tools: Tools, net: Net, log: History) -> Mapping[str, Handler]:
+def _bound(tools: Tools, net: Net, log: History, views: ViewStore) -> Mapping[str, Handler]:
     """The handler of each shipped tool for one tenant, by the tool's name."""
-    wiki, values = Wiki(tools.wikipedia, net), Values(log)
+    wiki, values = Wiki(tools.wikipedia, net), Values(log, views)
     return {
         "calculator": calculator.calculate,
         "current_datetime": current_datetime.tell,
@@ -84,9 +85,9 @@ class Toolbox:
         served = self._hub.tools(tools.mcp, named) if self._hub is not None else ()
         return [*_own(self._release, tools), *served]
 
-    def bound(self, settings: Settings, log: History) -> Mapping[str, Handler]:
+    def bound(self, settings: Settings, log: History, views: ViewStore) -> Mapping[str, Handler]:
         """The handlers of all tools of the settings, for the tenant of this log."""
-        own = _bound(settings.tools, self._net, log)
+        own = _bound(settings.tools, self._net, log, views)
         if self._hub is None:
             return own
         shipped = (listener.name for listener in (*settings.listeners, *settings.shelf) if listener.is_shipped)

@@ -11,7 +11,7 @@ from organism.agents.invoke import Flags, Shape, outputs, resolved
 from organism.config.check import InvokeMode
 from organism.errors import ForceNotSupported, NotAcceptable
 from organism.model.run import RunEntry
-from organism.projections.run import fold, trim_to_trailing_unit
+from organism.views.run import fold, trim_to_trailing_unit
 
 SAYS: tuple[bool | None, ...] = (None, False, True)
 MODES: tuple[tuple[InvokeMode, ...], ...] = (("batch",), ("stream",), ("batch", "stream"))

@@ -10,10 +10,10 @@ import orjson
 import pytest
 
 from organism.bootstrap import Parts
-from organism.log.log import Query
 from organism.model.commands import Inject
 from organism.model.ids import folder_of
 from organism.testing import running
+from organism.views.views import Query
 from tests.cli.command import Ran, in_a_process, organism
 from tests.server.tenanted import hello_with
 
@@ -133,7 +133,7 @@ async def test_all_rows_are_made_again_and_are_the_same(config: Path) -> None:
     shown: list[list[bytes]] = []
     for _ in range(2):
         async with running(config, config.parent / "data", parts) as o:
-            shown.append([(await tenant.log.rows("threads", Query())).rows for tenant in o.organism.tenants.values()])
+            shown.append([(await tenant.views.rows("threads", Query())).rows for tenant in o.organism.tenants.values()])
             held = await asked(config, "log", "rebuild")
             assert (held.code, "held by process" in held.err) == (1, True)
         ran = await asked(config, "log", "rebuild")

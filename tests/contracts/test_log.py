@@ -21,13 +21,14 @@ from organism.events.vocabulary import (
     ThreadCompleted,
     ThreadCreated,
 )
-from organism.log.log import Among, EventFilter, Log, Query, Where
+from organism.log.log import EventFilter, EventLog
 from organism.log.sqlite import SqliteLog
 from organism.log.units import PORTION_UNITS
+from organism.views.views import Among, Query, Where
 from tests.log.apsw_driver import ApswDriver
 from tests.log.engines import MODELS, as_tuples, created, handled, killed, open_durable, sent, unit
 
-Open = Callable[[Path], Awaitable[Log]]
+Open = Callable[[Path], Awaitable[EventLog]]
 ENGINES: dict[str, Open] = {
     "sqlite": open_durable,
     "sqlite-apsw": lambda place: open_durable(place, ApswDriver()),
@@ -36,13 +37,13 @@ ENGINES: dict[str, Open] = {
 
 
 @pytest.fixture(params=ENGINES)
-async def log(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Log]:
+async def log(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[EventLog]:
     opened = await ENGINES[request.param](tmp_path / "log")
     yield opened
     await opened.close()
 
 
-async def take(log: Log, after: int, count: int, wanted: EventFilter | None = None) -> list[Record[Event]]:
+async def take(log: EventLog, after: int, count: int, wanted: EventFilter | None = None) -> list[Record[Event]]:
     """The first ``count`` events that a follower gets."""
     found: list[Record[Event]] = []
     async for records in log.follow(after, wanted):
@@ -55,7 +56,7 @@ async def take(log: Log, after: int, count: int, wanted: EventFilter | None = No
 # L1 - whole units, dense positions
 
 
-async def test_l1_positions_are_dense_and_rise_in_the_order_of_append(log: Log) -> None:
+async def test_l1_positions_are_dense_and_rise_in_the_order_of_append(log: EventLog) -> None:
     units = [unit(f"thr-{n}", created(), sent(f"msg-{n}")) for n in range(5)]
     for each in units[:-1]:
         log.append(each)
@@ -64,7 +65,7 @@ async def test_l1_positions_are_dense_and_rise_in_the_order_of_append(log: Log) 
     assert [record.position for record in await log.read()] == list(range(1, 11))
 
 
-async def test_l1_a_unit_that_is_no_json_is_refused_whole(log: Log) -> None:
+async def test_l1_a_unit_that_is_no_json_is_refused_whole(log: EventLog) -> None:
     answer = CallAnswered("key", "POST", "/inject", "digest", 202, {"value": object()}, 0)
     with pytest.raises(TypeError):
         log.append(unit("thr-1", created(), Record(answer)))
@@ -72,7 +73,7 @@ async def test_l1_a_unit_that_is_no_json_is_refused_whole(log: Log) -> None:
     assert [record.event for record in await log.read()] == [ThreadCreated()]
 
 
-async def test_l1_what_the_unit_says_holds_for_its_events(log: Log) -> None:
+async def test_l1_what_the_unit_says_holds_for_its_events(log: EventLog) -> None:
     made = unit("thr-1", created(), created("thr-2"))
     made.cause, made.correlation, made.actor = "msg-1", "msg-0", Actor("acme", "ann", "req-1")
     made.records[1].cause = "msg-2"
@@ -83,7 +84,7 @@ async def test_l1_what_the_unit_says_holds_for_its_events(log: Log) -> None:
     assert first.actor == second.actor == Actor("acme", "ann", "req-1")
 
 
-async def test_l1_an_empty_log_has_no_head(log: Log) -> None:
+async def test_l1_an_empty_log_has_no_head(log: EventLog) -> None:
     assert (log.head, log.last_at, log.available) == (0, 0, True)
     assert await log.read() == []
     assert await log.row("threads", "thr-1") is None
@@ -94,7 +95,7 @@ async def test_l1_an_empty_log_has_no_head(log: Log) -> None:
 # L2 - then
 
 
-async def test_l2_then_is_called_in_order_once_the_unit_is_on_disk(log: Log) -> None:
+async def test_l2_then_is_called_in_order_once_the_unit_is_on_disk(log: EventLog) -> None:
     heard: list[tuple[int, int, Exception | None]] = []
 
     def then(done: Unit, error: Exception | None) -> None:
@@ -110,7 +111,7 @@ async def test_l2_then_is_called_in_order_once_the_unit_is_on_disk(log: Log) -> 
     assert all(head >= last for last, head, _ in heard)
 
 
-async def test_l2_then_may_append(log: Log) -> None:
+async def test_l2_then_may_append(log: EventLog) -> None:
     followed = unit("thr-2", created())
     first = unit("thr-1", created())
     first.then = lambda *_: log.append(followed)
@@ -119,7 +120,7 @@ async def test_l2_then_may_append(log: Log) -> None:
     assert [record.thread for record in found] == ["thr-1", "thr-2"]
 
 
-async def test_l2_one_that_raises_keeps_no_row_and_no_follower_from_the_unit(log: Log) -> None:
+async def test_l2_one_that_raises_keeps_no_row_and_no_follower_from_the_unit(log: EventLog) -> None:
     raised: list[object] = []
     asyncio.get_running_loop().set_exception_handler(lambda _, context: raised.append(context["exception"]))
 
@@ -137,7 +138,7 @@ async def test_l2_one_that_raises_keeps_no_row_and_no_follower_from_the_unit(log
 # L3 - expect
 
 
-async def test_l3_a_stale_unit_is_refused_and_touches_no_other(log: Log) -> None:
+async def test_l3_a_stale_unit_is_refused_and_touches_no_other(log: EventLog) -> None:
     first = unit("thr-1", created(), expect={"thr-1": 0})
     log.append(first)
     with pytest.raises(StalePosition, match="thr-1"):
@@ -147,7 +148,7 @@ async def test_l3_a_stale_unit_is_refused_and_touches_no_other(log: Log) -> None
     assert [record.event for record in await log.read()] == [ThreadCreated(), sent("msg-2").event]
 
 
-async def test_l3_a_unit_that_is_on_its_way_can_be_expected(log: Log) -> None:
+async def test_l3_a_unit_that_is_on_its_way_can_be_expected(log: EventLog) -> None:
     first = unit("thr-1", created())
     log.append(first)
     second = unit("thr-1", sent("msg-1"), expect={"thr-1": first})
@@ -157,14 +158,14 @@ async def test_l3_a_unit_that_is_on_its_way_can_be_expected(log: Log) -> None:
     assert await log.commit(unit("thr-1", sent("msg-3"), expect={"thr-1": second})) == 3
 
 
-async def test_l3_a_unit_that_ends_with_another_stream_is_still_the_last_of_this_one(log: Log) -> None:
+async def test_l3_a_unit_that_ends_with_another_stream_is_still_the_last_of_this_one(log: EventLog) -> None:
     both = unit("thr-1", created(), created("thr-2"))
     await log.commit(both)
     await log.commit(unit("thr-1", sent("msg-1"), expect={"thr-1": both, "thr-2": 2}))
     assert log.head == 3
 
 
-async def test_l3_the_organism_has_a_stream_of_its_own(log: Log) -> None:
+async def test_l3_the_organism_has_a_stream_of_its_own(log: EventLog) -> None:
     await log.commit(unit(None, Record(OrganismPaused("operator")), expect={ORGANISM_STREAM: 0}))
     await log.commit(unit("thr-1", created(), expect={ORGANISM_STREAM: 1}))
     with pytest.raises(StalePosition):
@@ -172,7 +173,7 @@ async def test_l3_the_organism_has_a_stream_of_its_own(log: Log) -> None:
 
 
 @pytest.mark.thorough
-async def test_l3_a_stream_that_left_the_memory_is_still_known(log: Log) -> None:
+async def test_l3_a_stream_that_left_the_memory_is_still_known(log: EventLog) -> None:
     await log.commit(unit("thr-0", created(), sent("msg-0")))
     for number in range(9000):
         log.append(unit(f"thr-x{number}", created()))
@@ -186,7 +187,7 @@ async def test_l3_a_stream_that_left_the_memory_is_still_known(log: Log) -> None
 # L4 - reads see what then told
 
 
-async def test_l4_then_sees_the_unit_its_content_and_its_rows(log: Log) -> None:
+async def test_l4_then_sees_the_unit_its_content_and_its_rows(log: EventLog) -> None:
     made = unit("thr-1", created(), sent("msg-1", "hi"), handled("msg-1"))
     await log.commit(made)
     assert await log.row("messages", "msg-1") == (
@@ -203,7 +204,7 @@ async def test_l4_then_sees_the_unit_its_content_and_its_rows(log: Log) -> None:
     }
 
 
-async def test_l4_a_row_can_end(log: Log) -> None:
+async def test_l4_a_row_can_end(log: EventLog) -> None:
     await log.commit(unit("thr-1", created()))
     assert (await log.rows("threads", Query())).total == 1
     await log.commit(unit("thr-1", killed()))
@@ -212,7 +213,7 @@ async def test_l4_a_row_can_end(log: Log) -> None:
 
 
 @pytest.fixture
-async def filled(log: Log) -> Log:
+async def filled(log: EventLog) -> EventLog:
     """Three messages in two threads."""
     log.append(unit("thr-1", created(), sent("msg-1", "first Word", to="ann")))
     log.append(unit("thr-2", created(), sent("msg-2", 'a "quoted" ü', to="bob")))
@@ -246,7 +247,7 @@ def ids(rows: bytes) -> list[str]:
         (Query(among=(Among("thread", "threads", (Where("sent", ">", 2),)),)), []),
     ],
 )
-async def test_l4_a_page_has_the_rows_that_were_asked_for(filled: Log, query: Query, expected: list[str]) -> None:
+async def test_l4_a_page_has_the_rows_that_were_asked_for(filled: EventLog, query: Query, expected: list[str]) -> None:
     page = await filled.rows("messages", query)
     assert ids(page.rows) == expected
     assert page.count == len(expected)
@@ -270,7 +271,9 @@ async def test_l4_a_page_has_the_rows_that_were_asked_for(filled: Log, query: Qu
         (Query(after=(5, "msg-3"), order_by="position"), [], 3),
     ],
 )
-async def test_l4_a_page_begins_behind_a_place(filled: Log, query: Query, expected: list[str], before: int) -> None:
+async def test_l4_a_page_begins_behind_a_place(
+    filled: EventLog, query: Query, expected: list[str], before: int
+) -> None:
     page = await filled.rows("messages", query)
     assert (ids(page.rows), page.count, page.before) == (expected, len(expected), before)
     assert page.total == (1 if query.text else 2 if query.where else 3)
@@ -291,12 +294,14 @@ async def test_l4_a_page_begins_behind_a_place(filled: Log, query: Query, expect
         (Query(text="third", at=5), ["thr-1"]),
     ],
 )
-async def test_l4_a_thread_is_found_by_the_text_of_its_messages(filled: Log, query: Query, expected: list[str]) -> None:
+async def test_l4_a_thread_is_found_by_the_text_of_its_messages(
+    filled: EventLog, query: Query, expected: list[str]
+) -> None:
     page = await filled.rows("threads", query)
     assert (ids(page.rows), page.total) == (expected, len(expected))
 
 
-async def test_l4_who_walks_through_rows_while_they_change_skips_none_and_gets_none_twice(log: Log) -> None:
+async def test_l4_who_walks_through_rows_while_they_change_skips_none_and_gets_none_twice(log: EventLog) -> None:
     for number in range(6):
         await log.commit(unit(f"thr-{number}", created()))
     got: list[str] = []
@@ -310,7 +315,7 @@ async def test_l4_who_walks_through_rows_while_they_change_skips_none_and_gets_n
     assert got == [f"thr-{number}" for number in (5, 4, 3, 2, 1, 0)]
 
 
-async def test_l4_a_walk_at_a_position_is_through_rows_as_they_stood(log: Log) -> None:
+async def test_l4_a_walk_at_a_position_is_through_rows_as_they_stood(log: EventLog) -> None:
     for number in range(6):
         await log.commit(unit(f"thr-{number}", created()))
     got: list[str] = []
@@ -324,7 +329,7 @@ async def test_l4_a_walk_at_a_position_is_through_rows_as_they_stood(log: Log) -
     assert got == [f"thr-{number}" for number in (5, 4, 3, 2, 1, 0)]
 
 
-async def test_l4_a_column_that_is_not_declared_is_refused(filled: Log) -> None:
+async def test_l4_a_column_that_is_not_declared_is_refused(filled: EventLog) -> None:
     with pytest.raises(ValueError, match="messages has the columns"):
         await filled.rows("messages", Query(order_by="body; DROP TABLE units"))
 
@@ -345,7 +350,7 @@ async def test_l4_a_column_that_is_not_declared_is_refused(filled: Log) -> None:
 )
 @pytest.mark.parametrize("limit", [1, 2, 500])
 async def test_l4_a_read_gives_its_span_in_both_directions(
-    filled: Log, span: tuple[int, int | None], wanted: EventFilter | None, positions: list[int], limit: int
+    filled: EventLog, span: tuple[int, int | None], wanted: EventFilter | None, positions: list[int], limit: int
 ) -> None:
     up = await filled.read(*span, wanted, limit)
     down = await filled.read(*span, wanted, limit, reverse=True)
@@ -353,7 +358,7 @@ async def test_l4_a_read_gives_its_span_in_both_directions(
     assert [record.position for record in down] == positions[::-1][:limit]
 
 
-async def test_l4_what_is_rare_in_a_long_stream_is_found_wherever_it_stands(log: Log) -> None:
+async def test_l4_what_is_rare_in_a_long_stream_is_found_wherever_it_stands(log: EventLog) -> None:
     rare = EventFilter(threads=("thr-1",), types=(ThreadCompleted,))
     plain = [unit("thr-1", sent(f"msg-{number}")) for number in range(2 * PORTION_UNITS)]
     for each in (unit("thr-1", created(), Record(ThreadCompleted())), *plain):
@@ -363,13 +368,13 @@ async def test_l4_what_is_rare_in_a_long_stream_is_found_wherever_it_stands(log:
     assert [record.position for record in await log.read(0, None, rare, 1, reverse=True)] == [head]
 
 
-async def test_l4_the_last_event_that_is_not_after_a_time_is_found(log: Log) -> None:
+async def test_l4_the_last_event_that_is_not_after_a_time_is_found(log: EventLog) -> None:
     for at in (10, 20, 20, 30):
         await log.commit(unit("thr-1", created(), created(), at=at))
     assert (log.last_at, [await log.position_at(at) for at in (9, 10, 19, 20, 29, 30)]) == (30, [0, 2, 2, 6, 6, 8])
 
 
-async def test_l4_content_comes_with_the_event_when_it_is_wanted(filled: Log) -> None:
+async def test_l4_content_comes_with_the_event_when_it_is_wanted(filled: EventLog) -> None:
     without, with_it = await filled.read(), await filled.read(wanted=EventFilter(content=True))
     assert [record.content for record in without] == [None] * 5
     contents = [record.content for record in with_it if record.content is not None]
@@ -387,7 +392,7 @@ async def test_l4_content_comes_with_the_event_when_it_is_wanted(filled: Log) ->
 # L5 - follow
 
 
-async def test_l5_a_follower_gets_the_past_and_the_present_once_and_in_order(log: Log) -> None:
+async def test_l5_a_follower_gets_the_past_and_the_present_once_and_in_order(log: EventLog) -> None:
     for number in range(40):
         await log.commit(unit(f"thr-{number}", created()))
         log.append(unit(f"thr-{number}", sent(f"msg-{number}")))
@@ -395,7 +400,7 @@ async def test_l5_a_follower_gets_the_past_and_the_present_once_and_in_order(log
         assert [record.position for record in found][: 2 + number] == list(range(number + 1, 2 * number + 3))
 
 
-async def test_l5_a_follower_from_before_the_tail_in_memory_misses_nothing(log: Log) -> None:
+async def test_l5_a_follower_from_before_the_tail_in_memory_misses_nothing(log: EventLog) -> None:
     for number in range(60):
         await log.commit(unit("thr-1", sent(f"msg-{number}", "x" * 60_000)))
     log.append(unit("thr-1", handled("msg-1")))
@@ -403,7 +408,7 @@ async def test_l5_a_follower_from_before_the_tail_in_memory_misses_nothing(log: 
     assert [record.position for record in found] == list(range(4, 62))
 
 
-async def test_l5_a_filter_gives_its_events_and_says_what_passed_by(log: Log) -> None:
+async def test_l5_a_filter_gives_its_events_and_says_what_passed_by(log: EventLog) -> None:
     await log.commit(unit("thr-1", created()))
     await log.commit(unit("thr-2", created()))
     log.append(unit("thr-1", sent("msg-1")))
@@ -416,7 +421,7 @@ async def test_l5_a_filter_gives_its_events_and_says_what_passed_by(log: Log) ->
     assert [] in lists
 
 
-async def test_l5_a_follower_ends_when_the_log_closes(log: Log) -> None:
+async def test_l5_a_follower_ends_when_the_log_closes(log: EventLog) -> None:
     await log.commit(unit("thr-1", created()))
     stream = log.follow(0)
     assert [record.position for record in await anext(stream)] == [1]
@@ -428,13 +433,13 @@ async def test_l5_a_follower_ends_when_the_log_closes(log: Log) -> None:
 # L7 - verification (the damage itself: tests/log/test_damage.py)
 
 
-async def test_l7_a_whole_log_verifies(filled: Log) -> None:
+async def test_l7_a_whole_log_verifies(filled: EventLog) -> None:
     found = await filled.verify()
     assert (found.position, found.events, found.damage) == (5, 5, ())
     assert found.commits == 1
 
 
-async def test_l7_what_comes_after_a_position_can_be_verified_alone(filled: Log) -> None:
+async def test_l7_what_comes_after_a_position_can_be_verified_alone(filled: EventLog) -> None:
     await filled.commit(unit("thr-3", created()))
     found = await filled.verify(5)
     assert (found.position, found.events, found.commits, found.damage) == (6, 1, 1, ())
@@ -443,7 +448,7 @@ async def test_l7_what_comes_after_a_position_can_be_verified_alone(filled: Log)
 # Snapshots
 
 
-async def test_the_last_two_snapshots_are_kept(filled: Log) -> None:
+async def test_the_last_two_snapshots_are_kept(filled: EventLog) -> None:
     assert await filled.load_snapshot("routing") is None
     for position in (1, 3, 4):
         await filled.save_snapshot("routing", position, b"state %d" % position)
@@ -452,13 +457,13 @@ async def test_the_last_two_snapshots_are_kept(filled: Log) -> None:
     assert await filled.load_snapshot("other") == (2, b"else")
 
 
-async def test_a_snapshot_ahead_of_the_log_is_not_given(filled: Log) -> None:
+async def test_a_snapshot_ahead_of_the_log_is_not_given(filled: EventLog) -> None:
     await filled.save_snapshot("routing", 4, b"fits")
     await filled.save_snapshot("routing", 99, b"ahead")
     assert await filled.load_snapshot("routing") == (4, b"fits")
 
 
-async def test_a_log_closes_with_all_that_was_appended(log: Log) -> None:
+async def test_a_log_closes_with_all_that_was_appended(log: EventLog) -> None:
     last = unit("thr-1", created())
     outcome: list[Exception | None] = []
     last.then = lambda _, error: outcome.append(error)
@@ -467,14 +472,14 @@ async def test_a_log_closes_with_all_that_was_appended(log: Log) -> None:
     assert outcome == [None]
 
 
-async def test_a_closed_log_takes_nothing_more(log: Log) -> None:
+async def test_a_closed_log_takes_nothing_more(log: EventLog) -> None:
     await log.close()
     assert not log.available
     with pytest.raises(LogUnavailable, match="closed"):
         log.append(unit("thr-1", created()))
 
 
-async def test_l4_a_fold_is_handed_what_the_lists_hold(filled: Log) -> None:
+async def test_l4_a_fold_is_handed_what_the_lists_hold(filled: EventLog) -> None:
     mixed = unit("thr-1", created(), created("thr-4"), created())
     mixed.cause, mixed.correlation, mixed.actor = "msg-3", "msg-1", Actor("acme")
     await filled.commit(mixed)

@@ -15,9 +15,10 @@ import pytest
 
 from organism.events.record import Record, Unit
 from organism.events.vocabulary import Event
-from organism.log.driver import Pysqlite
-from organism.log.log import Among, Log, Query, Where
+from organism.log.log import EventLog
 from organism.log.snapshots import CHECKPOINT_EVENTS
+from organism.sqlite.driver import Pysqlite
+from organism.views.views import Among, Query, Where
 from tests.contracts.test_log import ENGINES
 from tests.log.engines import START_US, anchor, created, handled, killed, open_durable, sent, unit
 
@@ -58,7 +59,7 @@ def told(number: int) -> Unit:
     return unit(thread, created(), *records, at=START_US + 10 * (number // 2))
 
 
-async def answers(log: Log, at: int | None = None) -> Answers:
+async def answers(log: EventLog, at: int | None = None) -> Answers:
     """What the log says to every question, as of a position if one is given."""
     found: Answers = {}
     for model, queries in QUERIES.items():
@@ -68,7 +69,7 @@ async def answers(log: Log, at: int | None = None) -> Answers:
     return found
 
 
-async def tell(log: Log, kept: dict[int, Answers], until: int) -> None:
+async def tell(log: EventLog, kept: dict[int, Answers], until: int) -> None:
     """Tell the story on, and keep what the log says now and then, at each checkpoint and beside it."""
     while log.head < until:
         number = log.head
@@ -79,14 +80,14 @@ async def tell(log: Log, kept: dict[int, Answers], until: int) -> None:
 
 
 @pytest.fixture(params=ENGINES)
-async def log(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Log]:
+async def log(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[EventLog]:
     opened = await ENGINES[request.param](tmp_path / "log")
     yield opened
     await opened.close()
 
 
 @pytest.mark.thorough
-async def test_l10_each_answer_can_be_had_again_as_of_its_position(log: Log) -> None:
+async def test_l10_each_answer_can_be_had_again_as_of_its_position(log: EventLog) -> None:
     kept: dict[int, Answers] = {}
     await tell(log, kept, LAST)
     assert len(kept) > 20
@@ -96,7 +97,7 @@ async def test_l10_each_answer_can_be_had_again_as_of_its_position(log: Log) -> 
     assert await answers(log, log.head + 1) == await answers(log)
 
 
-async def test_l10_before_the_first_event_there_was_nothing(log: Log) -> None:
+async def test_l10_before_the_first_event_there_was_nothing(log: EventLog) -> None:
     await tell(log, {}, 20)
     before = await answers(log, 0)
     assert before["threads"] is None
@@ -104,7 +105,7 @@ async def test_l10_before_the_first_event_there_was_nothing(log: Log) -> None:
 
 
 @pytest.mark.thorough
-async def test_l10_a_row_that_was_deleted_is_there_before_and_not_after(log: Log) -> None:
+async def test_l10_a_row_that_was_deleted_is_there_before_and_not_after(log: EventLog) -> None:
     for number in range(CHECKPOINT_EVENTS):  # so many versions of it
         await log.commit(unit("thr-1", created(), sent(f"msg-{number}")))
     end = await log.commit(unit("thr-1", killed()))
@@ -116,7 +117,7 @@ async def test_l10_a_row_that_was_deleted_is_there_before_and_not_after(log: Log
     assert [row["id"] for row in orjson.loads(threads)] == ["thr-1"]
 
 
-async def test_the_last_position_of_a_time_is_that_of_the_last_event_not_after_it(log: Log) -> None:
+async def test_the_last_position_of_a_time_is_that_of_the_last_event_not_after_it(log: EventLog) -> None:
     await tell(log, {}, 200)
     times = [(record.position, record.at) for record in await log.read(limit=1000)]
     for _, at in times[::7]:

@@ -11,7 +11,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any, Final
 
-from organism.log.driver import Pysqlite
+from organism.sqlite.driver import Pysqlite
 from tests.faults.chain import chain_faults
 from tests.faults.client import Client, Gone
 from tests.faults.follower import Follower

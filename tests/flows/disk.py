@@ -6,7 +6,7 @@ import threading
 from enum import Enum
 from typing import Any
 
-from organism.log.driver import Connection, Cursor, Failure, Parameters, Pysqlite
+from organism.sqlite.driver import Connection, Cursor, Failure, Parameters, Pysqlite
 
 HELD_SECONDS = 20.0
 WRITES = ("INSERT INTO commits", "UPDATE meta", "PRAGMA main.wal_checkpoint")

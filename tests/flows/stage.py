@@ -13,7 +13,7 @@ import orjson
 from organism.bootstrap import Parts
 from organism.events.record import Record
 from organism.events.vocabulary import ModelCalled, RunEvent, StepRecorded, ThreadCreated
-from organism.log.log import Log
+from organism.log.log import EventLog
 from organism.model.commands import (
     Command,
     Inject,
@@ -164,7 +164,7 @@ async def child_of(o: Running, parent: str, to: str, text: str = "") -> str:
     return thread_id
 
 
-async def folded_anew(log: Log) -> bytes:
+async def folded_anew(log: EventLog) -> bytes:
     """The state that the log gives from its beginning, with no handler called (G15)."""
     routing = Folded()
 

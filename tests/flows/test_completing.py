@@ -187,7 +187,7 @@ async def test_nobody_else_comes_to_the_line_and_the_slot_is_free(world: MakeWor
         await o.inject("talker", {"text": "Two"}, thread_id=first.thread_id)
         other = await o.inject("talker", {"text": "Three"}, wait=True)
         assert play(o)["TRACE"] == ["@wait One", "Three"]
-        row = await o.log.private_row("agents", "talker")
+        row = await o.views.private_row("agents", "talker")
         assert row is not None
         assert row["state"] == "waiting"
         speaker.open("wait")

@@ -11,9 +11,9 @@ import pytest
 from organism.errors import AlreadyResolved
 from organism.events.record import Actor, Record
 from organism.events.vocabulary import ApprovalRequested, StepRecorded, ValueSet
-from organism.log.log import Query
 from organism.model.commands import ResolveApproval
 from organism.testing import Running
+from organism.views.views import Query
 from tests.flows.stage import TurnedTime, answers, at_gate, folded_anew, folded_live, open_gate, play
 from tests.flows.world import MakeWorld
 
@@ -84,7 +84,7 @@ async def test_nothing_runs_before_a_human_has_approved_what_they_saw(world: Mak
         assert question.content.json == b'{"cents":7,"to":"ann"}'
         assert question.event.digest == hashlib.sha256(b'{"cents":7,"to":"ann"}').hexdigest()
         assert (question.event.agent, question.event.type, question.event.step) == ("pay", "Payment", 0)
-        row = orjson.loads((await o.log.rows("agents", Query(order_by="ordinal"))).rows)[0]
+        row = orjson.loads((await o.views.rows("agents", Query(order_by="ordinal"))).rows)[0]
         assert (row["name"], row["state"]) == ("pay", "waiting")
         assert trace(o) == []
         await say(o, question)
@@ -129,7 +129,7 @@ async def test_edits_are_what_runs_and_have_a_digest_of_their_own(world: MakeWor
         await say(o, question, edits={"to": "ann", "cents": 6})
         assert await o.tenant.ended(sent.thread_id, 10)
         assert trace(o) == [("ann", 6, 1)]
-        row = orjson.loads(await o.log.row("approvals", question.event.approval) or b"")
+        row = orjson.loads(await o.views.row("approvals", question.event.approval) or b"")
         assert row["digest"] == hashlib.sha256(b'{"cents":6,"to":"ann"}').hexdigest() != question.event.digest
 
 

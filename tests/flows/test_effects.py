@@ -10,9 +10,9 @@ import pytest
 
 from organism.errors import AlreadyResolved, NotFound
 from organism.events.vocabulary import MessageRetried, MessageStarted, StepError, StepRecorded, StepStarted
-from organism.log.log import Query
 from organism.model.commands import ReplayDeadLetter, ResolveIndeterminate
 from organism.testing import Running
+from organism.views.views import Query
 from tests.flows.stage import TurnedTime, answers, at_gate, inject_and_crash_at, open_gate, pass_gate, play
 from tests.flows.world import MakeWorld
 
@@ -126,7 +126,7 @@ async def test_after_a_restart_an_effect_that_raised_raises_the_same_and_does_no
 
 async def indeterminate(o: Running) -> list[dict[str, Any]]:
     """What waits for an operator's word."""
-    found: list[dict[str, Any]] = orjson.loads((await o.log.rows("indeterminate", Query(limit=10))).rows)
+    found: list[dict[str, Any]] = orjson.loads((await o.views.rows("indeterminate", Query(limit=10))).rows)
     return found
 
 

@@ -83,7 +83,7 @@ async def test_an_unknown_commit_is_told_and_the_same_key_does_it_once(world: Ma
             await o.do(inject)
         with pytest.raises(LogUnavailable):
             await o.do(inject)
-        assert await o.log.row("agents", "worker") is not None
+        assert await o.views.row("agents", "worker") is not None
         await mend(o, disk)
         done = await o.do(inject)
         assert isinstance(done, Injected)
@@ -151,7 +151,7 @@ async def test_an_effect_whose_record_is_unknown_is_repeated_or_waits_by_its_kin
         await mend(o, disk)
         waits = fault is Fault.BEFORE and kind == "unsafe"
         if waits:
-            assert await o.log.row("indeterminate", f"{injected.message_id}:1") is not None
+            assert await o.views.row("indeterminate", f"{injected.message_id}:1") is not None
             assert (await o.thread(injected.thread_id))["status"] == "active"
         else:
             assert await answers(o, injected.thread_id) == ["paid"]

@@ -14,10 +14,10 @@ import pytest
 from organism.errors import ConfigInvalid, InvalidPayload
 from organism.events.record import Record
 from organism.events.vocabulary import ApprovalRequested, MessageRetried, MessageSent, StepStarted
-from organism.log.log import Query
 from organism.model.commands import ResolveApproval, ResolveIndeterminate
 from organism.pump.rules import tool_spec
 from organism.testing import Running, running
+from organism.views.views import Query
 from tests.flows.thinking import Thinking, agent, call, calls, run_of, says, thinking
 from tests.flows.world import MakeWorld, World
 
@@ -46,7 +46,7 @@ def diary(folder: Path) -> list[str]:
 
 async def listed(o: Running) -> dict[str, dict[str, Any]]:
     """The agents of the API, by name."""
-    page = await o.log.rows("agents", Query(order_by="ordinal"))
+    page = await o.views.rows("agents", Query(order_by="ordinal"))
     return {row["name"]: row for row in orjson.loads(page.rows)}
 
 
@@ -138,7 +138,7 @@ async def test_a_call_in_which_the_server_was_lost_waits_for_a_person_and_is_not
     async with made(world, tmp_path).running() as o:
         sent = await o.inject("play__write.file", {"json": '{"text":"die"}'})
         await o.until(MessageRetried)
-        page = await o.log.rows("indeterminate", Query(order_by="position"))
+        page = await o.views.rows("indeterminate", Query(order_by="position"))
         (waiting,) = orjson.loads(page.rows)
         assert (waiting["agent"], waiting["key"]) == ("play__write.file", "call")
         result = {"text": "it was written", "json": "", "truncated": False}

@@ -143,7 +143,7 @@ async def test_a_paused_agent_takes_injections_and_its_queue_grows(world: MakeWo
         for _ in range(3):
             await o.inject("worker", {"text": "x"})
         other = await o.inject("other", {"text": "x"}, wait=True)
-        row = await o.log.private_row("agents", "worker")
+        row = await o.views.private_row("agents", "worker")
     assert row is not None
     assert (row["state"], row["paused"], row["queue_depth"]) == ("paused", True, 3)
     assert other.replies == ({"text": "other"},)

@@ -71,8 +71,8 @@ async def test_the_result_names_what_was_added_removed_and_updated_and_is_an_eve
         )
         result = await o.organism.reload()
         reloaded = (await o.records(OrganismReloaded))[0]
-        assert await o.log.row("agents", "gone") is None
-        assert await o.log.row("agents", "fresh") is not None
+        assert await o.views.row("agents", "gone") is None
+        assert await o.views.row("agents", "fresh") is not None
     assert (result.added, result.removed, result.updated) == (("fresh",), ("gone",), ("worker",))
     assert (reloaded.event.added, reloaded.event.removed, reloaded.event.updated) == (
         ("fresh",),
@@ -162,7 +162,7 @@ async def test_a_bad_reload_names_every_fault_and_changes_nothing(world: MakeWor
             await o.organism.reload()
         assert o.log.head == head
         outcome = await o.inject("worker", {"text": "x"}, wait=True)
-        assert await o.log.row("agents", "former") is not None
+        assert await o.views.row("agents", "former") is not None
     faults = " | ".join(f"{fault.pointer} {fault.message}" for fault in refused.value.details)
     for wanted in ("nobody", "plain", "missing", "surprise", "organism.yaml:"):
         assert wanted in faults

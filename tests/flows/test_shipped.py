@@ -161,10 +161,10 @@ async def test_one_injection_is_a_thread_of_four_messages(tmp_path: Path) -> Non
 async def test_the_log_outlives_a_restart_byte_for_byte(tmp_path: Path) -> None:
     async with running(ROOT / "organism.yaml", tmp_path) as o:
         outcome = await o.inject("greeter", {"name": "Dan"}, wait=True)
-        before = await o.log.row("threads", outcome.thread_id)
+        before = await o.views.row("threads", outcome.thread_id)
         head = o.log.head
     async with running(ROOT / "organism.yaml", tmp_path) as o:
-        assert await o.log.row("threads", outcome.thread_id) == before
+        assert await o.views.row("threads", outcome.thread_id) == before
         assert o.log.head > head
         again = await o.inject("greeter", {"name": "Ann"}, wait=True)
     assert again.replies[0]["message"] == "HELLO, ANN!"

@@ -9,10 +9,10 @@ import orjson
 import pytest
 
 from organism.events.vocabulary import RunMessageDelta, RunMessageStart, StepRecorded
-from organism.projections.run import entry_of, fold
 from organism.pump.feed import Delta
 from organism.pump.models import ModelCall, Outcome
 from organism.testing import Running
+from organism.views.run import entry_of, fold
 from tests.flows.loop import ASKED, FOLDED, LISTENERS, LOOP
 from tests.flows.speaker import Speaker, Tell
 from tests.flows.stage import folded_anew, folded_live, open_gate, play, shown

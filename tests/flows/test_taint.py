@@ -149,7 +149,7 @@ async def test_the_person_sees_what_is_asked_and_why(world: MakeWorld) -> None:
     async with play.running(on_disk=False) as o:
         injected = await o.inject("thinker", {"message": "Look it up."})
         asked = await o.until(ApprovalRequested)
-        approval = orjson.loads(await o.log.row("approvals", asked.event.approval) or b"")
+        approval = orjson.loads(await o.views.row("approvals", asked.event.approval) or b"")
         shown = dict(await run_of(o, injected.message_id))["interaction_request"]["payload"]
     assert (approval["agent"], approval["payload"]) == ("remove", {"id": "1\u202etxt"})
     assert shown["toolCall"]["input"] == {"id": "1⟨U+202E⟩txt"}

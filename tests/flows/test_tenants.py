@@ -68,7 +68,7 @@ async def test_each_tenant_has_a_log_with_positions_of_its_own(shared: World) ->
         assert acme.log.head > before["acme"]
         assert len({tenant.log.timeline for tenant in tenants(o)}) == 3
         for other in (o.tenant, o.organism.tenants["globex"]):
-            assert await other.log.row("threads", thread) is None
+            assert await other.views.row("threads", thread) is None
             news = await other.log.read(before[other.id])
             assert {record.type for record in news} <= {"loop_blocked"}, "a busy machine is told of in every log"
 
@@ -142,7 +142,7 @@ async def test_a_reload_reaches_every_tenant_and_names_its_cause_to_the_operator
             assert record.event.added == ("third",)
             is_named = record.actor is not None and record.actor.request_id == "req-1"
             assert is_named == (tenant.id == "default")
-            assert await tenant.log.row("agents", "third") is not None
+            assert await tenant.views.row("agents", "third") is not None
 
 
 async def test_a_tenant_that_another_process_holds_ends_the_start_and_lets_the_others_go(shared: World) -> None:

@@ -9,7 +9,6 @@ import pytest
 
 from organism.errors import AlreadyResolved, InvalidRequest, NotFound
 from organism.events.vocabulary import ApprovalRequested, MessageDead, MessageRetried, MessageSent, MessageStarted
-from organism.log.log import Query
 from organism.model.commands import (
     DiscardDeadLetter,
     PauseThread,
@@ -18,6 +17,7 @@ from organism.model.commands import (
     ResumeThread,
 )
 from organism.testing import Running
+from organism.views.views import Query
 from tests.flows.stage import at_gate, open_gate, play
 from tests.flows.world import MakeWorld
 
@@ -42,7 +42,7 @@ async def status(o: Running, thread: str) -> tuple[str, str | None]:
 
 async def dead_letters(o: Running) -> list[dict[str, Any]]:
     """The open ones."""
-    found: list[dict[str, Any]] = orjson.loads((await o.log.rows("dead_letters", Query(limit=50))).rows)
+    found: list[dict[str, Any]] = orjson.loads((await o.views.rows("dead_letters", Query(limit=50))).rows)
     return found
 
 
@@ -223,7 +223,7 @@ async def test_a_discarded_dead_letter_is_gone(world: MakeWorld) -> None:
         await o.inject("flaky", {"text": "99"}, wait=True)
         dead = (await o.records(MessageDead))[0].event.message
         await o.do(DiscardDeadLetter(message_id=dead))
-        assert await o.log.row("dead_letters", dead) is None
+        assert await o.views.row("dead_letters", dead) is None
         for act in (ReplayDeadLetter, DiscardDeadLetter):
             with pytest.raises(AlreadyResolved, match="discarded already"):
                 await o.do(act(message_id=dead))

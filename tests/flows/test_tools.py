@@ -9,10 +9,10 @@ import pytest
 
 from organism.errors import InvalidPayload, MailboxFull, NotFound
 from organism.events.vocabulary import MessageSent, MessageStarted, StepRecorded, ValueSet
-from organism.log.log import Query
 from organism.model.commands import PauseAgent, PauseOrganism, ResumeOrganism
 from organism.testing import Running, running
 from organism.tools import key_value
+from organism.views.views import Query
 from tests.flows.world import MakeWorld
 
 HELLO = Path(__file__).parents[2] / "organism.yaml"
@@ -36,7 +36,7 @@ LISTENERS = {"clerk": {"tools": ["calculator"]}, "stranger": {}}
 
 
 async def names(o: Running) -> list[str]:
-    page = await o.log.rows("agents", Query(order_by="ordinal"))
+    page = await o.views.rows("agents", Query(order_by="ordinal"))
     return [row["name"] for row in orjson.loads(page.rows)]
 
 
@@ -47,7 +47,7 @@ async def test_a_tool_that_nobody_names_takes_messages_and_stands_in_no_list(wor
         assert done.thread is not None
         assert (done.thread["status"], done.thread["participants"]) == ("completed", ["console", "calculator"])
         assert await names(o) == ["stranger"]
-        organism = orjson.loads(await o.log.row("organism", "organism") or b"")
+        organism = orjson.loads(await o.views.row("organism", "organism") or b"")
         assert organism["agent_count"] == 1
         with pytest.raises(NotFound):
             await o.do(PauseAgent(agent="calculator"))
@@ -111,7 +111,7 @@ async def test_a_tool_that_a_reload_names_first_is_added_and_what_waited_for_it_
 
 async def queue(o: Running) -> int:
     """How many messages the agents' list says that the calculator has waiting."""
-    depth: int = orjson.loads(await o.log.row("agents", "calculator") or b"")["queue_depth"]
+    depth: int = orjson.loads(await o.views.row("agents", "calculator") or b"")["queue_depth"]
     return depth
 
 

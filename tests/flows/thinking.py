@@ -22,10 +22,10 @@ from organism.model.completion import (
     ModelRequest,
     added_up,
 )
-from organism.projections.run import entry_of
 from organism.pump.decision import Decision
 from organism.pump.models import ModelCall, Outcome, Told
 from organism.testing import Running
+from organism.views.run import entry_of
 from tests.flows.stage import shown
 from tests.flows.world import MakeWorld, World
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import apsw
 
-from organism.log.driver import Connection, Failure, Parameters, Pysqlite, failure_of
+from organism.sqlite.driver import Connection, Failure, Parameters, Pysqlite, failure_of
 
 SETTINGS_OF_ONE = "PRAGMA query_only"
 

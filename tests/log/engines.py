@@ -12,9 +12,9 @@ import orjson
 from organism.events.record import Content, Record, Unit
 from organism.events.vocabulary import Event, MessageHandled, MessageSent, ThreadCreated, ThreadKilled
 from organism.log.disk import Disk
-from organism.log.driver import Pysqlite
-from organism.log.log import KEY, ColumnRow, Keys, ReadModel, Row, Shown, fold_each
 from organism.log.sqlite import Options, SqliteLog
+from organism.sqlite.driver import Pysqlite
+from organism.views.views import KEY, ColumnRow, Keys, ReadModel, Row, Shown, fold_each
 
 START_US = 1_763_768_000_000_000
 

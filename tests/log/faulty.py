@@ -9,7 +9,7 @@ from typing import Any
 
 from pysqlite3 import dbapi2
 
-from organism.log.driver import Connection, Parameters, Pysqlite
+from organism.sqlite.driver import Connection, Parameters, Pysqlite
 
 
 @dataclass(slots=True)

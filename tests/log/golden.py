@@ -29,7 +29,7 @@ from organism.events.vocabulary import (
     MessageRefused,
     StepStarted,
 )
-from organism.log.log import EventFilter, Log, Query
+from organism.log.log import EventFilter, EventLog
 from organism.log.sqlite import Options, SqliteLog
 from organism.model.commands import (
     DiscardDeadLetter,
@@ -46,8 +46,9 @@ from organism.model.commands import (
     ResumeOrganism,
     ResumeThread,
 )
-from organism.projections import READ_MODELS
 from organism.testing import Running
+from organism.views.models import READ_MODELS
+from organism.views.views import Query
 from tests.flows.stage import at_gate, open_gate
 from tests.flows.thinking import agent
 from tests.flows.world import World
@@ -264,7 +265,7 @@ def shown(record: Record[Event]) -> dict[str, Any]:
     }
 
 
-async def answers(log: Log) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+async def answers(log: EventLog) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """All events with their contents, and every row of every read model."""
     events = [shown(record) for record in await log.read(wanted=EventFilter(content=True), limit=MOST)]
     rows = [

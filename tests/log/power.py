@@ -7,8 +7,8 @@ import shutil
 from pathlib import Path
 
 from organism.events.vocabulary import MessageSent
-from organism.log.log import Query
 from organism.log.sqlite import SqliteLog
+from organism.views.views import Query
 from tests.log.apsw_driver import ApswDriver
 from tests.log.engines import created, open_durable, sent, unit
 from tests.log.storm import Storm

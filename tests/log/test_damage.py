@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 
 from organism.errors import LogDamaged, NotFound
 from organism.log.encode import hold_order
-from organism.log.log import EventFilter, Query
+from organism.log.log import EventFilter
 from organism.log.offline import verify_directory
+from organism.views.views import Query
 from tests.log.engines import anchor, as_tuples, created, open_durable, sent, unit
 
 UNITS = 12

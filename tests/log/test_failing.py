@@ -13,8 +13,8 @@ from organism.errors import CommitUnknown, Fenced, LogDamaged, LogUnavailable, O
 from organism.events.record import Record, Unit
 from organism.events.vocabulary import Event, MessageSent
 from organism.log.disk import IDLE_WAL_BYTES
-from organism.log.log import Keys, Query, ReadModel, Row, fold_each
 from organism.log.sqlite import SqliteLog
+from organism.views.views import Keys, Query, ReadModel, Row, fold_each
 from tests.log.engines import THREADS, created, found_out, open_durable, sent, turn, unit
 from tests.log.faulty import FaultyDriver, Plan
 

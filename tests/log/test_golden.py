@@ -10,9 +10,9 @@ import pytest
 
 from organism.events.stored import VERSION
 from organism.events.vocabulary import OrganismStarted
-from organism.log.driver import Pysqlite
 from organism.log.sqlite import Options, SqliteLog
-from organism.projections import READ_MODELS
+from organism.sqlite.driver import Pysqlite
+from organism.views.models import READ_MODELS
 from tests.log.engines import FixedClock
 from tests.log.golden import GOLDEN, answers, lines, world
 

@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from organism.log.driver import Pysqlite
-from organism.log.log import Query
+from organism.sqlite.driver import Pysqlite
+from organism.views.views import Query
 from tests.log.engines import MODELS, open_durable
 
 WRITER = """
 import asyncio, sys
 from pathlib import Path
-from organism.log.log import Query
+from organism.views.views import Query
 from tests.log.engines import created, handled, open_durable, sent, unit
 
 async def main():

@@ -15,10 +15,10 @@ import orjson
 import pytest
 
 from organism.errors import LogDamaged, LogHeld, OrganismError, StalePosition
-from organism.log.driver import Pysqlite
-from organism.log.log import Query, ReadModel, fold_each
 from organism.log.place import Place
 from organism.log.sqlite import Options, SqliteLog
+from organism.sqlite.driver import Pysqlite
+from organism.views.views import Query, ReadModel, fold_each
 from tests.log.engines import (
     AGENT_KEYS,
     MESSAGES,

@@ -13,12 +13,12 @@ import pytest
 
 from organism.errors import CommitUnknown
 from organism.log import driver, sqlite
-from organism.log.driver import Connection
-from organism.log.log import Page, Query
 from organism.log.offline import verify_directory
-from organism.log.pages import read_page
 from organism.log.sqlite import SqliteLog
-from organism.log.versions import GENERATION_ROWS
+from organism.sqlite.driver import Connection
+from organism.views.pages import read_page
+from organism.views.versions import GENERATION_ROWS
+from organism.views.views import Page, Query
 from tests.flows.disk import Disk
 from tests.log.engines import MODELS, created, open_durable, sent, turn, unit
 from tests.log.faulty import FaultyDriver, Plan

@@ -11,7 +11,7 @@ import apsw
 import pytest
 
 from organism.errors import CommitUnknown, LogDamaged, LogUnavailable
-from organism.log.log import Query
+from organism.views.views import Query
 from tests.log.apsw_driver import ApswDriver
 from tests.log.engines import anchor, created, found_out, open_durable, sent, unit
 from tests.log.power import cut, messages, survive

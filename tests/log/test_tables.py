@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from organism.events.record import Record
 from organism.events.vocabulary import MessageSent
 from organism.log.batch import Batch
-from organism.log.driver import Connection, in_memory, statements
-from organism.log.log import ReadModel
-from organism.log.tables import Commits, definition, stored
-from organism.log.versions import Changes, shown_rows
 from organism.model.times import iso
+from organism.sqlite.driver import Connection, in_memory, statements
+from organism.views.tables import Commits, definition, stored
+from organism.views.versions import Changes, shown_rows
+from organism.views.views import ReadModel
 from tests.log.engines import MESSAGES, MODELS, START_US, sent
 
 YEAR_9999_US = 253_402_300_799_999_999

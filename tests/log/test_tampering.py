@@ -20,12 +20,12 @@ from organism.cli.options import Offline
 from organism.errors import ContentDamaged, LogDamaged
 from organism.events.record import Record
 from organism.events.vocabulary import ContentErased
-from organism.log.driver import Pysqlite
 from organism.log.log import EventFilter
 from organism.log.offline import drop_rows, verify_directory
 from organism.log.sqlite import Options, SqliteLog
-from organism.log.tables import PAGE_BYTES
 from organism.model.ids import folder_of
+from organism.sqlite.driver import Pysqlite
+from organism.views.tables import PAGE_BYTES
 from tests.log.engines import MODELS, FixedClock, created, open_durable, sent, unit
 
 Tamper = Callable[[Path], object]

@@ -16,8 +16,8 @@ from organism.events.vocabulary import (
     OrganismStarted,
     Outcome,
 )
-from organism.log.log import ReadModel, Row
-from organism.projections import READ_MODELS
+from organism.views.models import READ_MODELS
+from organism.views.views import ReadModel, Row
 
 E = TypeVar("E", bound=Event)
 AT = 1_768_168_067_000_000

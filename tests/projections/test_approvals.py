@@ -15,7 +15,8 @@ from organism.events.vocabulary import (
     ConfirmRequested,
     Event,
 )
-from organism.projections.approvals import APPROVALS, KEPT_US, MOST_OPEN, Confirms
+from organism.projections.confirmations import KEPT_US, MOST_OPEN, Confirms
+from organism.views.approvals import APPROVALS
 from tests.projections.folding import AT, Story, kept
 from tests.projections.moves import lawful_logs
 

@@ -16,7 +16,7 @@ from organism.events.vocabulary import (
     StepResolved,
     StepStarted,
 )
-from organism.projections.dead_letters import CLOSED_LETTERS, DEAD_LETTERS, INDETERMINATE
+from organism.views.dead_letters import CLOSED_LETTERS, DEAD_LETTERS, INDETERMINATE
 from tests.projections.folding import Story, fold, kept
 from tests.projections.moves import lawful_logs
 

@@ -10,7 +10,7 @@ import msgspec
 
 from organism.events.record import Record
 from organism.events.vocabulary import EVENTS, Event
-from organism.projections import READ_MODELS
+from organism.views.models import READ_MODELS
 from tests.projections.folding import Rows
 
 GOLDEN = Path(__file__).parents[1] / "golden"

@@ -7,8 +7,8 @@ from msgspec.structs import replace
 
 from organism.events.record import Record
 from organism.events.vocabulary import CallAnswered, Event, ModelCalled, StepError, ValueSet
-from organism.projections.keyed import ANSWERS
-from organism.projections.spend import TOTAL
+from organism.views.keyed import ANSWERS
+from organism.views.usage import TOTAL
 from tests.projections.folding import AT, Story, fold
 from tests.projections.moves import lawful_logs
 

@@ -32,9 +32,9 @@ from organism.events.vocabulary import (
     ThreadKilled,
     ThreadReopened,
 )
-from organism.log.log import Row
 from organism.model.times import iso
-from organism.projections.organism import AGENTS, ORGANISM
+from organism.views.organism import AGENTS, ORGANISM
+from organism.views.views import Row
 from tests.projections.folding import AT, Story, fold, listener
 from tests.projections.moves import lawful_logs
 

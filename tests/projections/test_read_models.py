@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from organism.events.record import Record
 from organism.events.vocabulary import EVENTS, Event
-from organism.log.log import ReadModel
 from organism.log.snapshots import LiveRows
-from organism.log.versions import Changes, RowVersions, Version, folded_row, shown_rows, write
-from organism.projections import READ_MODELS
+from organism.views.models import READ_MODELS
+from organism.views.versions import Changes, RowVersions, Version, folded_row, shown_rows, write
+from organism.views.views import ReadModel
 from tests.projections.folding import kept
 from tests.projections.moves import lawful_logs
 

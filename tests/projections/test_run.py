@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from organism.events.record import Content, Record
 from organism.events.vocabulary import RUN_ENTRIES, RunDone, RunEvent, RunMessageStart, RunToolCall
 from organism.model.run import REQUIRED
-from organism.projections.run import entry_of, fold, trim_to_trailing_unit
+from organism.views.run import entry_of, fold, trim_to_trailing_unit
 
 Entry = dict[str, Any]
 

@@ -38,9 +38,9 @@ from organism.events.vocabulary import (
     ThreadReopened,
     ThreadResumed,
 )
-from organism.log.log import Row
 from organism.model.times import iso
-from organism.projections.threads import MARKED, MARKS, MESSAGES, THREADS, message_head
+from organism.views.threads import MARKED, MARKS, MESSAGES, THREADS, message_head
+from organism.views.views import Row
 from tests.projections.folding import Story, fold
 from tests.projections.moves import lawful_logs
 

@@ -17,7 +17,7 @@ import orjson
 from websockets.asyncio.client import ClientConnection, connect
 
 from organism import bootstrap
-from organism.log.log import Log
+from organism.log.log import EventLog
 from organism.model.ids import DEFAULT_TENANT
 from organism.server.auth import Tokens
 from organism.server.serve import Address, Secrets, Serving, listen
@@ -46,7 +46,7 @@ class Served:
         self.bearer = {"Authorization": f"Bearer {TOKEN}"}
 
     @property
-    def log(self) -> Log:
+    def log(self) -> EventLog:
         """The default tenant's log."""
         return self.organism.tenants[DEFAULT_TENANT].log
 

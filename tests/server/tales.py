@@ -28,10 +28,10 @@ from organism.events.vocabulary import (
     ThreadReopened,
     ThreadResumed,
 )
-from organism.log.log import EventFilter, Log
+from organism.log.log import EventFilter, EventLog
 from organism.log.sqlite import SqliteLog
-from organism.projections.threads import MARKED, MESSAGES, THREADS
 from organism.server.frames import Filter, Folded, Frame
+from organism.views.threads import MARKED, MESSAGES, THREADS
 from tests.log.engines import START_US, FixedClock
 
 MODELS = (MESSAGES, THREADS, MARKED)
@@ -45,7 +45,7 @@ OF_ORGANISM: Sequence[Event] = (
 )
 
 
-async def on_disk(place: Path) -> Log:
+async def on_disk(place: Path) -> EventLog:
     """A log on a disk."""
     return await SqliteLog.open(place, MODELS, FixedClock())
 
@@ -53,7 +53,7 @@ async def on_disk(place: Path) -> Log:
 class Teller:
     """Tells a log unit by unit. Threads ``t0`` … are begun, talk, fail, end, go on, pause and are killed."""
 
-    def __init__(self, log: Log, seed: int) -> None:
+    def __init__(self, log: EventLog, seed: int) -> None:
         self.log = log
         self._chance = random.Random(seed)
         self._active: set[str] = set()
@@ -122,7 +122,7 @@ class Teller:
         return Record(sent, Content(thread, b'{"n":%d}' % self._count, b""))
 
 
-async def by_the_naive_way(log: Log, wanted: Filter, after: int) -> Sequence[Frame]:
+async def by_the_naive_way(log: EventLog, wanted: Filter, after: int) -> Sequence[Frame]:
     """The frames after a position that pass: all events are folded, all frames are looked at."""
     records = await log.read(wanted=EventFilter(content=True), limit=ALL_OF_IT)
     return [frame for frame in Folded(0).frames(records) if frame.position > after and wanted.passes(frame)]

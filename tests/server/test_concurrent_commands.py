@@ -13,7 +13,7 @@ from websockets.asyncio.client import ClientConnection
 from organism.bootstrap import Parts
 from organism.events.record import Record
 from organism.events.vocabulary import Event, MessageSent
-from organism.log.log import EventFilter, Log
+from organism.log.log import EventFilter, EventLog
 from organism.model.ids import CONSOLE
 from organism.server.socket import MAX_UNDER_WAY
 from tests.flows.disk import Disk
@@ -57,7 +57,7 @@ async def answers(frames: Frames, count: int) -> dict[Any, dict[str, Any]]:
     return found
 
 
-async def injections(log: Log) -> list[Record[Event]]:
+async def injections(log: EventLog) -> list[Record[Event]]:
     """What was injected, in the order of the log."""
     sent = await log.read(wanted=EventFilter(types=(MessageSent,), content=True), limit=10_000)
     return [record for record in sent if isinstance(record.event, MessageSent) and record.event.sender == CONSOLE]

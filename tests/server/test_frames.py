@@ -29,9 +29,9 @@ from organism.events.vocabulary import (
     ThreadCompleted,
     ThreadCreated,
 )
-from organism.projections.threads import MARKS
 from organism.server.frames import MAKERS, NAMELESS, THREAD, Filter, Folded, Frame
 from organism.server.past import OF_ORGANISM
+from organism.views.threads import MARKS
 from tests.projections.folding import Story
 
 

@@ -7,12 +7,12 @@ from contextlib import closing
 
 import pytest
 
-from organism.log.driver import Connection, Pysqlite, statements
-from organism.log.log import CHANGED, Query, ReadModel, Where
-from organism.log.pages import page_statement
-from organism.log.tables import definition
-from organism.projections import threads
 from organism.server.lists import MESSAGES
+from organism.sqlite.driver import Connection, Pysqlite, statements
+from organism.views import threads
+from organism.views.pages import page_statement
+from organism.views.tables import definition
+from organism.views.views import CHANGED, Query, ReadModel, Where
 
 THEN = 1000
 OF_THREAD = Where("thread_id", "=", "thr-1")

@@ -13,11 +13,11 @@ import pytest
 from organism.events.record import Content, Record, Unit
 from organism.events.vocabulary import RUN_ENTRIES
 from organism.log.sqlite import SqliteLog
-from organism.projections import READ_MODELS
-from organism.projections.run import fold
 from organism.pump.feed import Delta
 from organism.server.frames import Filter, as_array
 from organism.server.viewer import Tail
+from organism.views.models import READ_MODELS
+from organism.views.run import fold
 from tests.server.test_push import Sink, World
 
 TEXT = "The quick brown fox — jumps over 🦊🦊 the lazy dog."

@@ -13,7 +13,7 @@ from organism.events.stored import StoredUnit
 from organism.events.vocabulary import Event, MessageSent, StepRecorded, ThreadCompleted, ThreadCreated
 from organism.log import units
 from organism.log.encode import parse
-from organism.log.log import Log
+from organism.log.log import EventLog
 from tests.log.engines import START_US
 from tests.server.served import HELLO, Frames, Served, served
 from tests.server.test_stream import listening
@@ -59,7 +59,7 @@ def said(number: int) -> Unit:
     return Unit(thread, [*begin, *steps, Record(ThreadCompleted())], START_US + number, {})
 
 
-async def fill(log: Log) -> int:
+async def fill(log: EventLog) -> int:
     """Write the threads; gives the head."""
     for number in range(THREADS):
         if number % AT_ONCE:

@@ -22,7 +22,7 @@ from organism.events.vocabulary import (
     ThreadCreated,
     ThreadPaused,
 )
-from organism.log.log import SPAN_EVENTS, Log
+from organism.log.log import SPAN_EVENTS, EventLog
 from organism.server import past
 from organism.server.frames import FRAMES, Filter, Folded, Frame
 from organism.server.past import SHORT_EVENTS, Past, load_threads, thread_at
@@ -33,7 +33,7 @@ TALES = 30
 
 
 @pytest.fixture
-async def log(tmp_path: Path) -> AsyncIterator[Log]:
+async def log(tmp_path: Path) -> AsyncIterator[EventLog]:
     """An empty log."""
     opened = await on_disk(tmp_path / "log")
     yield opened
@@ -58,7 +58,7 @@ def some(chance: random.Random, names: Sequence[str]) -> frozenset[str] | None:
 
 @pytest.mark.parametrize(("step", "short"), [(8, 3), (1 << 20, 3), (8, 1 << 20)])
 async def test_the_frames_are_those_of_the_naive_way(
-    log: Log, monkeypatch: pytest.MonkeyPatch, step: int, short: int
+    log: EventLog, monkeypatch: pytest.MonkeyPatch, step: int, short: int
 ) -> None:
     monkeypatch.setattr(past, "STEP_EVENTS", step)
     monkeypatch.setattr(past, "SHORT_EVENTS", short)
@@ -73,7 +73,7 @@ async def test_the_frames_are_those_of_the_naive_way(
         assert await all_of(Past(log, wanted, after), head) == await by_the_naive_way(log, wanted, after)
 
 
-async def test_the_very_next_event_is_found(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_very_next_event_is_found(log: EventLog, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(past, "STEP_EVENTS", 2)
     after = await log.commit(chatter(1))
     tried = MessageRetried("m1", "ann", attempt=1, error="no", next_at=START_US)
@@ -83,7 +83,7 @@ async def test_the_very_next_event_is_found(log: Log, monkeypatch: pytest.Monkey
     assert [frame.position for frame in frames] == [after + 1]
 
 
-async def test_what_is_written_while_it_is_read_follows(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_what_is_written_while_it_is_read_follows(log: EventLog, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(past, "STEP_EVENTS", 8)
     monkeypatch.setattr(past, "SHORT_EVENTS", 3)
     teller, wanted = Teller(log, seed=2), Filter(agents=frozenset({"ann"}))
@@ -105,7 +105,7 @@ def sent(number: int) -> MessageSent:
     return MessageSent(f"m{number}", "ann", "bob", "T", depth=1, token="c")
 
 
-async def test_a_page_has_as_much_as_a_socket_takes(log: Log) -> None:
+async def test_a_page_has_as_much_as_a_socket_takes(log: EventLog) -> None:
     for number in range(1000):
         unit = chatter(number)
         assert unit.records[1].content
@@ -128,7 +128,7 @@ UNIT_EVENTS = 300
 
 
 @pytest.fixture
-async def spans(log: Log) -> Log:
+async def spans(log: EventLog) -> EventLog:
     """A log of twelve spans of two threads, in whose units spans begin and end anywhere."""
     for begin in range(1, EVENTS + 1, UNIT_EVENTS):
         positions = range(begin, min(begin + UNIT_EVENTS, EVENTS + 1))
@@ -137,7 +137,9 @@ async def spans(log: Log) -> Log:
     return log
 
 
-async def test_frames_are_those_of_the_naive_way_over_many_spans(spans: Log, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_frames_are_those_of_the_naive_way_over_many_spans(
+    spans: EventLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(past, "STEP_EVENTS", 500)
     for named in (None, frozenset({"t0"}), frozenset({"nowhere"})):
         for names in (frozenset({"thread_updated"}), frozenset({"error"}), None):
@@ -145,7 +147,7 @@ async def test_frames_are_those_of_the_naive_way_over_many_spans(spans: Log, mon
             assert await all_of(Past(spans, wanted, 5), EVENTS) == await by_the_naive_way(spans, wanted, 5)
 
 
-async def test_a_long_thread_is_learned_by_a_handful_of_events(log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_long_thread_is_learned_by_a_handful_of_events(log: EventLog, monkeypatch: pytest.MonkeyPatch) -> None:
     log.append(Unit("t", [Record(ThreadCreated())], START_US, {}))
     for number in range(5000):
         log.append(Unit("t", [Record(sent(number))], START_US, {}))
@@ -171,7 +173,7 @@ AGENT, STARTED = AgentPaused("ann", "operator"), OrganismStarted("o", "1", "", (
 
 @pytest.mark.parametrize(("told", "status"), [([PAUSED], "paused"), ([RESUMED], "running")])
 async def test_a_start_says_whether_the_organism_was_paused_long_before(
-    log: Log, told: list[Event], status: str
+    log: EventLog, told: list[Event], status: str
 ) -> None:
     for event in (PAUSED, RESUMED, *told, AGENT, STARTED):
         await log.commit(Unit(None, [Record(event)], START_US, {}))

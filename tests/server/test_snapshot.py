@@ -14,8 +14,8 @@ from organism.events.record import Record, Unit
 from organism.events.vocabulary import MessageSent, OrganismStarted, ThreadCreated
 from organism.log.log import EventFilter
 from organism.log.sqlite import SqliteLog
-from organism.projections import READ_MODELS
 from organism.server.snapshot import AgentStates, SnapshotReader
+from organism.views.models import READ_MODELS
 from tests.log.engines import turn
 from tests.server.served import HELLO, Frames, Served, served
 

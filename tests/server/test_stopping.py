@@ -12,8 +12,8 @@ import orjson
 import pytest
 
 from organism.bootstrap import Parts
-from organism.log.driver import Pysqlite
 from organism.server.app import ROUTES
+from organism.sqlite.driver import Pysqlite
 from tests.log.faulty import FaultyDriver, Plan
 from tests.server.logged import logged
 from tests.server.served import HELLO, Served, served

@@ -17,13 +17,13 @@ import pytest
 from organism.bootstrap import Parts
 from organism.model.ids import DEFAULT_TENANT
 from organism.model.principal import Principal
-from organism.projections.run import fold
 from organism.server import stream
 from organism.server.auth import Tokens
 from organism.server.connections import ConnectionRegistry
 from organism.server.snapshot import Start
 from organism.server.stream import Stream
 from organism.server.viewer import EVERYTHING, Tail
+from organism.views.run import fold
 from tests.flows.speaker import Speaker
 from tests.flows.stage import TurnedTime
 from tests.flows.world import MakeWorld

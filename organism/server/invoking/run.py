@@ -29,12 +29,11 @@ from organism.events.vocabulary import (
     ThreadCompleted,
 )
 from organism.events.vocabulary import ThreadKilled as KilledThread
-from organism.log.log import EventFilter, Log
+from organism.log.log import EventFilter, EventLog
 from organism.model.agent import Answer
 from organism.model.commands import Injected
 from organism.model.ids import CONSOLE
 from organism.model.run import RunEntry
-from organism.projections.run import entry_of
 from organism.pump.feed import Delta, Live
 from organism.pump.replies import ENDS
 from organism.server import problems
@@ -43,6 +42,7 @@ from organism.server.connections import Receive, Send
 from organism.server.invoking.request import EVENTS
 from organism.server.stream import HEARTBEAT_SECONDS
 from organism.tenants import Tenant
+from organism.views.run import entry_of
 
 _SHOWN: Final[tuple[type[Event], ...]] = (*RUN_ENTRIES.values(), MessageHandled, MessageDropped, MessageDead)
 """What is read of a handling: its run, and its end."""
@@ -149,7 +149,7 @@ def _beyond(entry: RunEntry, held: int) -> RunEntry | None:
     return {"type": entry["type"], "data": {**data, "delta": new, "offset": max(held, data["offset"])}}
 
 
-async def _replies(log: Log, sent: Injected) -> AsyncIterator[RunEntry]:
+async def _replies(log: EventLog, sent: Injected) -> AsyncIterator[RunEntry]:
     """A message for each reply to ``console``, then the thread's end."""
     async for records in log.follow(sent.position, EventFilter((sent.thread_id,), (MessageSent, *ENDS))):
         for record in records:
@@ -164,7 +164,7 @@ async def _replies(log: Log, sent: Injected) -> AsyncIterator[RunEntry]:
             return
 
 
-async def _text(log: Log, position: int, sent: MessageSent) -> str:
+async def _text(log: EventLog, position: int, sent: MessageSent) -> str:
     kept = await log.content(position)
     payload = orjson.loads(kept[0]) if kept is not None else {"erased": True}
     is_answer = sent.type == Answer.__name__ and "text" in payload

@@ -10,7 +10,6 @@ from pydantic import Field
 from organism.config.settings import Listener
 from organism.config.shown import shown_section
 from organism.errors import NotAcceptable, NotFound
-from organism.log.log import Where
 from organism.model.commands import PauseAgent, ResumeAgent
 from organism.model.principal import ADMIN
 from organism.model.times import iso
@@ -22,6 +21,7 @@ from organism.server.lists import AT, Listing, list_of, moment, one_of
 from organism.server.shapes.objects import Agent, AgentList, ControlledAgent, Section
 from organism.server.shapes.words import AgentName, AgentState, Object, Time
 from organism.server.wire import encoded, microseconds, splice
+from organism.views.views import Where
 
 AGENTS: Final = Listing(
     "agents",

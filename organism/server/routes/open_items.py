@@ -11,7 +11,6 @@ import orjson
 
 from organism.codec import Codec, UnknownPayload
 from organism.errors import AlreadyResolved, InvalidField, InvalidPayload
-from organism.log.log import Where
 from organism.model.commands import DiscardDeadLetter, ReplayDeadLetter, ResolveApproval, ResolveIndeterminate
 from organism.server.bodies import ApprovalBody, IndeterminateBody, NoBody, ReplayBody, payload_at
 from organism.server.call import Answer, Call, Route, answer
@@ -26,6 +25,7 @@ from organism.server.shapes.objects import (
     Thread,
 )
 from organism.server.shapes.words import ApprovalStatus
+from organism.views.views import Where
 
 OF_THREAD_OR_AGENT: Final[dict[str, Filter]] = {
     "thread_id": lambda thread: Where("thread_id", "=", thread),

@@ -8,7 +8,6 @@ from typing import Final
 import orjson
 
 from organism.errors import NotFound
-from organism.log.log import CHANGED, Query, Where
 from organism.model.commands import KillThread, PauseThread, ResumeThread
 from organism.server import lists
 from organism.server.bodies import Faults, NoBody
@@ -17,6 +16,7 @@ from organism.server.contract import ACT_ON_THREAD, THREAD_REFUSED, gives
 from organism.server.shapes.objects import MessageList, Thread, ThreadList, ThreadWithMessages
 from organism.server.shapes.words import ThreadStatus
 from organism.server.wire import splice
+from organism.views.views import CHANGED, Query, Where
 
 THREADS: Final = lists.Listing(
     "threads",
@@ -49,7 +49,7 @@ async def thread(call: Call) -> Answer:
     faults.tell()
     row = await call.row("threads", call.params["id"], at)
     query = Query((Where("thread_id", "=", call.params["id"]),), "position", limit=lists.MAX_LIMIT, at=at)
-    page = await call.tenant.log.rows("messages", query)
+    page = await call.tenant.views.rows("messages", query)
     more = lists.next_cursor(call, page, at, call.path + "/messages")
     messages = await lists.with_xml(call, page.rows) if is_xml else page.rows
     return answer(splice(row, {"messages": messages, "next": more}), position=orjson.loads(row)["position"])

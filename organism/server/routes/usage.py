@@ -10,14 +10,14 @@ import orjson
 
 from organism.config.check import money
 from organism.errors import NotFound
-from organism.log.log import Query, Row, Where
 from organism.model.money import exact, plain
-from organism.projections.spend import TOTAL, empty_usage
 from organism.server.call import Answer, Call, Route, answer
 from organism.server.contract import gives
 from organism.server.lists import AT, MAX_LIMIT, moment
 from organism.server.shapes.objects import UsageOfAgent, UsageOfAll, UsageOfThread
 from organism.server.wire import encoded
+from organism.views.usage import TOTAL, empty_usage
+from organism.views.views import Query, Row, Where
 
 DAYS_SHOWN: Final = 31
 _NAMED: Final = {"agent": "agent", "thread": "thread_id", "day": "day"}
@@ -28,7 +28,7 @@ async def usage(call: Call) -> Answer:
     """All calls since the log began, by agent, and by day the newest first."""
     call.allow_query(AT)
     at = await moment(call)
-    row = await call.tenant.log.row("usage", TOTAL, at)
+    row = await call.tenant.views.row("usage", TOTAL, at)
     agents = await _rows(call, Query((Where("kind", "=", "agent"),), "name", limit=MAX_LIMIT, at=at))
     days = await _rows(call, Query((Where("kind", "=", "day"),), "name", descending=True, limit=DAYS_SHOWN, at=at))
     total = empty_usage() if row is None else orjson.loads(row)
@@ -49,7 +49,7 @@ async def _one(call: Call, kind: str, name: str) -> Answer:
     """Who has called nothing has an empty account, if there is somebody of that name."""
     call.allow_query(AT)
     at = await moment(call)
-    row = await call.tenant.log.row("usage", f"{kind} {name}", at)
+    row = await call.tenant.views.row("usage", f"{kind} {name}", at)
     if row is None:
         await call.row(f"{kind}s", name, at)
     said = {"kind": kind, "name": name, **empty_usage()} if row is None else orjson.loads(row)
@@ -57,7 +57,7 @@ async def _one(call: Call, kind: str, name: str) -> Answer:
 
 
 async def _rows(call: Call, query: Query) -> list[Row]:
-    page = await call.tenant.log.rows("usage", query)
+    page = await call.tenant.views.rows("usage", query)
     return [_shown(call, row) for row in orjson.loads(page.rows)]
 
 

@@ -8,8 +8,8 @@ import orjson
 import pytest
 
 from organism.model.run import REQUIRED
-from organism.projections.run import fold
 from organism.server.invoking.vercel import UiStream, with_parts
+from organism.views.run import fold
 
 CALL = ("tool_call", {"id": "t1", "name": "search", "input": {"q": "x"}})
 FOUND = ("tool_result", {"id": "t1", "output": {"n": 1}, "isError": False})

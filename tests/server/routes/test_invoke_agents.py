@@ -15,7 +15,7 @@ import httpx2
 import orjson
 import pytest
 
-from organism.projections.run import fold
+from organism.views.run import fold
 from tests.flows.stage import TurnedTime
 from tests.server.served import AGENTS, HELLO, Served, served
 

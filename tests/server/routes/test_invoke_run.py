@@ -12,8 +12,8 @@ import httpx2
 import orjson
 import pytest
 
-from organism.projections.run import fold
 from organism.server.invoking import run
+from organism.views.run import fold
 from tests.server.invoking.talkers import talkers
 from tests.server.logged import logged
 from tests.server.served import PATIENCE_SECONDS, Served, served

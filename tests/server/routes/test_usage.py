@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from organism.log.driver import Pysqlite
+from organism.sqlite.driver import Pysqlite
 from tests.flows.spender import SOURCE, says, scripted, tenants
 from tests.flows.world import MakeWorld, World
 from tests.server.routes.test_metrics import scraped

@@ -32,10 +32,10 @@ from organism.events.vocabulary import (
     ThreadKilled,
     ThreadReopened,
 )
-from organism.log.log import Keys, ReadModel, Row, fold_each
 from organism.model.ids import CONSOLE
 from organism.model.thread import WAITS
 from organism.model.times import iso
+from organism.views.views import Keys, ReadModel, Row, fold_each
 
 COUNTED: Final[Mapping[type[Event], tuple[str, int]]] = {
     MessageSent: ("total_messages", 1),

@@ -7,7 +7,7 @@ from typing import Final
 
 from organism.events.record import Record
 from organism.events.vocabulary import CallAnswered, Event, ValueSet
-from organism.log.log import Keys, ReadModel, Row, fold_each
+from organism.views.views import Keys, ReadModel, Row, fold_each
 
 
 def _call(record: Record[CallAnswered]) -> Sequence[str]:

@@ -34,9 +34,9 @@ from organism.events.vocabulary import (
     ThreadReopened,
     ThreadResumed,
 )
-from organism.log.log import KEY, ColumnRow, Keys, ReadModel, Row, Shown, fold_each
 from organism.model.money import plain
 from organism.model.times import iso
+from organism.views.views import KEY, ColumnRow, Keys, ReadModel, Row, Shown, fold_each
 
 # Messages: one row each; a message never changes once it is sent.
 

@@ -16,8 +16,8 @@ from organism.events.vocabulary import (
     StepResolved,
     StepStarted,
 )
-from organism.log.log import Keys, ReadModel, Row, fold_each
 from organism.model.times import iso
+from organism.views.views import Keys, ReadModel, Row, fold_each
 
 # Dead letters: messages whose handling failed for good, and sends that were refused. Each stays until it is replayed
 # or discarded.
