@@ -207,12 +207,12 @@ class Commits:
                 folding.take(first, records)
                 spans.take(records, batch.types)
                 batch.streams += [(stream, first, last) for stream, last in heads_of(records).items()]
-            self._write_again(connection, epoch, batch, folding)
+            self.write_again(connection, epoch, batch, folding)
             for _, records in units:
                 folding.committed(records)
             after = portion[-1][0]
 
-    def _write_again(self, connection: Connection, epoch: int, batch: Batch, folding: Folding) -> None:
+    def write_again(self, connection: Connection, epoch: int, batch: Batch, folding: Folding) -> None:
         """Write what is made again of units that are there already."""
         blob: list[bytes] = []
         values = folding.values(blob, 1)

@@ -7,6 +7,7 @@ one text is executed over a connection that the caller has (``run``), at once in
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
 from collections.abc import AsyncIterator, Callable, Generator
 from contextlib import asynccontextmanager, suppress
@@ -134,10 +135,13 @@ class Readers:
 
     async def _fetched(self, sql: str, parameters: Parameters) -> Rows:
         if self._apart is None:
-            connect: Callable[[], Any] = self._connect  # of pysqlite3, not of sqlite3
-            self._apart = await aiosqlite.Connection(connect, CHUNK_ROWS)
+            self._apart = await _in_daemon_thread(self._made)
         rows: Any = await self._apart.execute_fetchall(sql, parameters)
         return list(rows)
+
+    def _made(self) -> aiosqlite.Connection:
+        connect: Callable[[], Any] = self._connect  # of pysqlite3, not of sqlite3
+        return aiosqlite.Connection(connect, CHUNK_ROWS)
 
     def _in_loops_thread(self) -> Connection:
         if self._in_loop is None:
@@ -149,3 +153,12 @@ class Readers:
         """Whether to interrupt what runs."""
         self._is_late = time.thread_time() > self._work_end or time.monotonic() > self._end
         return self._is_late
+
+
+def _in_daemon_thread(make: Callable[[], T]) -> T:
+    """Make it there: a thread that it has inherits that, and keeps no process alive which ends without closing it."""
+    made: list[T] = []
+    thread = threading.Thread(target=lambda: made.append(make()), daemon=True)
+    thread.start()
+    thread.join()
+    return made[0]

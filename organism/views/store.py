@@ -32,6 +32,7 @@ class SqliteViews:
         self._models = {model.name: model for model in models}
         self._store: Store
         self._folding: RowFolding
+        self._is_whole = True
 
     async def row(self, model: str, key: str, at: int | None = None) -> bytes | None:
         found = await self._row(self._models[model], key, at)
@@ -56,8 +57,9 @@ class SqliteViews:
         for name, greatest in (await store.read(pages.greatest_keys, models)).items():
             versions.current[name].greatest = greatest
         live = await store.read(live_rows_at, store.snapshots, models, position)
+        versions.is_whole = self._is_whole
         keep = partial(store.post, partial(store.snapshots.save, keeps_all=True))
-        self._store, self._folding = store, RowFolding(versions, live, keep, partial(store.post, doubt))
+        self._store, self._folding = store, RowFolding(versions, live, keep, self._doubt)
         return self._folding
 
     def again(self, connection: Connection, snapshots: Snapshots | None) -> RowFolding:
@@ -78,6 +80,11 @@ class SqliteViews:
             row = (await self._live_at(at)).row(model, key)
             return None if row is None else write(model, row)[:2]
         return await self._store.read_quickly(pages.read_row, model, key, self._bounded(at))
+
+    def _doubt(self) -> None:
+        """A fold has failed: nothing is shown any more, and the next start makes all rows again."""
+        self._is_whole = False
+        self._store.post(doubt)
 
     def _bounded(self, at: int | None) -> int:
         """The position, or the last one that was told: a commit that is not told yet is not shown either."""

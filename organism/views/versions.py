@@ -111,7 +111,7 @@ class RowVersions:
         self.committed = committed
         self.is_whole = True
         self._stored = stored(models)
-        self._changes: dict[str, Changes] = {}
+        self.changes: dict[str, Changes] = {}
         self._by_type: dict[type[Event], list[CurrentRows]] = {}
         for rows in self.current.values():
             for kind in rows.model.types:
@@ -127,18 +127,18 @@ class RowVersions:
         self.is_whole = False
         for model in self._stored:
             if model.shown and (rows := shown_rows(model, records)):
-                _changes(self._changes, model.name).shown.extend(rows)
+                _changes(self.changes, model.name).shown.extend(rows)
         touched: dict[CurrentRows, None] = {}
         for record in records:
             for current in self._by_type.get(type(record.event), ()):
                 touched[current] = None
         for current in touched:
-            current.take(first, records, self._changes, self.committed)
+            current.take(first, records, self.changes, self.committed)
         self.is_whole = True
 
     def values(self, blob: list[bytes], end: int) -> list[Any]:
         """What was folded since the last call, as a commit takes it."""
-        changes, self._changes = self._changes, {}
+        changes, self.changes = self.changes, {}
         return row_lists(self._stored, changes, blob, end)
 
 

@@ -1,13 +1,11 @@
-"""The contract of the log (organism/log/log.py, L1 to L9; L10: test_past), run on every engine."""
+"""The contract of the log (organism/log/log.py), run on every engine, with and without what is written with its commits."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
-from dataclasses import replace
 from pathlib import Path
 
-import orjson
 import pytest
 
 from organism.errors import LogDamaged, LogUnavailable, StalePosition
@@ -24,15 +22,17 @@ from organism.events.vocabulary import (
 from organism.log.log import EventFilter, EventLog
 from organism.log.sqlite import SqliteLog
 from organism.log.units import PORTION_UNITS
-from organism.views.views import Among, Query, Where
+from organism.views.store import SqliteViews
 from tests.log.apsw_driver import ApswDriver
-from tests.log.engines import MODELS, as_tuples, created, handled, killed, open_durable, sent, unit
+from tests.log.engines import MODELS, FixedClock, as_tuples, created, handled, open_durable, sent, unit
 
 Open = Callable[[Path], Awaitable[EventLog]]
 ENGINES: dict[str, Open] = {
     "sqlite": open_durable,
     "sqlite-apsw": lambda place: open_durable(place, ApswDriver()),
-    "memory": lambda _: SqliteLog.in_memory(MODELS),
+    "sqlite-alone": lambda place: SqliteLog.open(place, FixedClock()),
+    "memory": lambda _: SqliteLog.in_memory(SqliteViews(MODELS)),
+    "memory-alone": lambda _: SqliteLog.in_memory(),
 }
 
 
@@ -87,8 +87,6 @@ async def test_l1_what_the_unit_says_holds_for_its_events(log: EventLog) -> None
 async def test_l1_an_empty_log_has_no_head(log: EventLog) -> None:
     assert (log.head, log.last_at, log.available) == (0, 0, True)
     assert await log.read() == []
-    assert await log.row("threads", "thr-1") is None
-    assert (await log.rows("threads", Query())).rows == b"[]"
     assert await log.content(1) is None
 
 
@@ -120,7 +118,7 @@ async def test_l2_then_may_append(log: EventLog) -> None:
     assert [record.thread for record in found] == ["thr-1", "thr-2"]
 
 
-async def test_l2_one_that_raises_keeps_no_row_and_no_follower_from_the_unit(log: EventLog) -> None:
+async def test_l2_one_that_raises_keeps_no_follower_from_the_unit(log: EventLog) -> None:
     raised: list[object] = []
     asyncio.get_running_loop().set_exception_handler(lambda _, context: raised.append(context["exception"]))
 
@@ -132,7 +130,6 @@ async def test_l2_one_that_raises_keeps_no_row_and_no_follower_from_the_unit(log
     log.append(first)
     assert len(await take(log, 0, 2)) == 2
     assert [type(error) for error in raised] == [ArithmeticError]
-    assert await log.row("agents", "greeter") is not None
 
 
 # L3 - expect
@@ -178,7 +175,6 @@ async def test_l3_a_stream_that_left_the_memory_is_still_known(log: EventLog) ->
     for number in range(9000):
         log.append(unit(f"thr-x{number}", created()))
     await log.commit(unit("thr-y", created()))
-    await log.rows("threads", Query(limit=1))
     with pytest.raises(StalePosition):
         log.append(unit("thr-0", sent("msg-1"), expect={"thr-0": 0}))
     log.append(unit("thr-0", sent("msg-1"), expect={"thr-0": 2}))
@@ -187,29 +183,10 @@ async def test_l3_a_stream_that_left_the_memory_is_still_known(log: EventLog) ->
 # L4 - reads see what then told
 
 
-async def test_l4_then_sees_the_unit_its_content_and_its_rows(log: EventLog) -> None:
-    made = unit("thr-1", created(), sent("msg-1", "hi"), handled("msg-1"))
-    await log.commit(made)
-    assert await log.row("messages", "msg-1") == (
-        b'{"id":"msg-1","thread":"thr-1","to":"greeter","position":2,"sent_at":"2025-11-21T23:33:20.000000Z","payload":{"text":"hi"}}'
-    )
-    assert (await log.rows("agents", Query())).rows == b'[{"name":"greeter","got":1,"done":1}]'
+async def test_l4_a_read_after_then_sees_the_unit_and_its_content(log: EventLog) -> None:
+    await log.commit(unit("thr-1", created(), sent("msg-1", "hi"), handled("msg-1")))
+    assert [record.type for record in await log.read()] == ["thread_created", "message_sent", "message_handled"]
     assert await log.content(2) == (b'{"text":"hi"}', b"<text>hi</text>")
-    assert await log.private_row("threads", "thr-1") == {
-        "id": "thr-1",
-        "first": 1,
-        "sent": 1,
-        "last": 2,
-        "_seen": ["thread_created", "message_sent"],
-    }
-
-
-async def test_l4_a_row_can_end(log: EventLog) -> None:
-    await log.commit(unit("thr-1", created()))
-    assert (await log.rows("threads", Query())).total == 1
-    await log.commit(unit("thr-1", killed()))
-    assert (await log.rows("threads", Query())).total == 0
-    assert await log.row("threads", "thr-1") is None
 
 
 @pytest.fixture
@@ -219,119 +196,6 @@ async def filled(log: EventLog) -> EventLog:
     log.append(unit("thr-2", created(), sent("msg-2", 'a "quoted" ü', to="bob")))
     await log.commit(unit("thr-1", sent("msg-3", "third", to="bob")))
     return log
-
-
-def ids(rows: bytes) -> list[str]:
-    return [row["id"] for row in orjson.loads(rows)]
-
-
-@pytest.mark.parametrize(
-    ("query", "expected"),
-    [
-        (Query(), ["msg-1", "msg-2", "msg-3"]),
-        (Query(order_by="position", descending=True), ["msg-3", "msg-2", "msg-1"]),
-        (Query(order_by="to", descending=True), ["msg-3", "msg-2", "msg-1"]),
-        (Query(where=(Where("to", "=", "bob"),)), ["msg-2", "msg-3"]),
-        (Query(where=(Where("to", "in", ["ann", "eve"]),)), ["msg-1"]),
-        (Query(where=(Where("position", ">", 2), Where("position", "<=", 5))), ["msg-2", "msg-3"]),
-        (Query(where=(Where("position", ">=", 4), Where("position", "<", 5))), ["msg-2"]),
-        (Query(where=(Where("names", "has", "ann"),)), ["msg-1"]),
-        (Query(where=(Where("names", "has", "an"),)), []),
-        (Query(where=(Where("", "=", "thr-2", any_of=("to", "thread")),)), ["msg-2"]),
-        (Query(text="WORD"), ["msg-1"]),
-        (Query(text='"quoted" ü'), ["msg-2"]),
-        (Query(text="%"), []),
-        (Query(order_by="position", limit=1, offset=1), ["msg-2"]),
-        (Query(among=(Among("thread", "threads", (Where("sent", "=", 2),)),)), ["msg-1", "msg-3"]),
-        (Query((Where("to", "=", "bob"),), among=(Among("thread", "threads", (Where("sent", ">", 1),)),)), ["msg-3"]),
-        (Query(among=(Among("thread", "threads", (Where("sent", ">", 2),)),)), []),
-    ],
-)
-async def test_l4_a_page_has_the_rows_that_were_asked_for(filled: EventLog, query: Query, expected: list[str]) -> None:
-    page = await filled.rows("messages", query)
-    assert ids(page.rows) == expected
-    assert page.count == len(expected)
-    assert page.total == (3 if query.limit == 1 else len(expected))
-    assert page.before == query.offset
-
-
-@pytest.mark.parametrize(
-    ("query", "expected", "before"),
-    [
-        (Query(after=("", "msg-1")), ["msg-2", "msg-3"], 1),
-        (Query(after=("", "msg-15")), ["msg-2", "msg-3"], 1),
-        (Query(after=("", "msg-2"), descending=True), ["msg-1"], 2),
-        (Query(after=(4, "msg-2"), order_by="position"), ["msg-3"], 2),
-        (Query(after=(4, "msg-2"), order_by="position", descending=True), ["msg-1"], 2),
-        (Query(after=("bob", "msg-2"), order_by="to"), ["msg-3"], 2),
-        (Query(after=("bob", "msg-3"), order_by="to", descending=True), ["msg-2", "msg-1"], 1),
-        (Query((Where("to", "=", "bob"),), after=(2, "msg-1"), order_by="position"), ["msg-2", "msg-3"], 0),
-        (Query(after=(2, "msg-1"), order_by="position", offset=1), ["msg-3"], 2),
-        (Query(after=(2, "msg-1"), order_by="position", text="third"), ["msg-3"], 0),
-        (Query(after=(5, "msg-3"), order_by="position"), [], 3),
-    ],
-)
-async def test_l4_a_page_begins_behind_a_place(
-    filled: EventLog, query: Query, expected: list[str], before: int
-) -> None:
-    page = await filled.rows("messages", query)
-    assert (ids(page.rows), page.count, page.before) == (expected, len(expected), before)
-    assert page.total == (1 if query.text else 2 if query.where else 3)
-    rows = orjson.loads(page.rows)
-    value = rows[-1][query.order_by] if rows and query.order_by else ""
-    assert page.last == ((value, rows[-1]["id"]) if rows else None)
-
-
-@pytest.mark.parametrize(
-    ("query", "expected"),
-    [
-        (Query(text="WORD"), ["thr-1"]),
-        (Query(text="r"), ["thr-1"]),
-        (Query(text="o"), ["thr-1", "thr-2"]),
-        (Query(text='"quoted" ü'), ["thr-2"]),
-        (Query(text="%"), []),
-        (Query(text="third", at=4), []),
-        (Query(text="third", at=5), ["thr-1"]),
-    ],
-)
-async def test_l4_a_thread_is_found_by_the_text_of_its_messages(
-    filled: EventLog, query: Query, expected: list[str]
-) -> None:
-    page = await filled.rows("threads", query)
-    assert (ids(page.rows), page.total) == (expected, len(expected))
-
-
-async def test_l4_who_walks_through_rows_while_they_change_skips_none_and_gets_none_twice(log: EventLog) -> None:
-    for number in range(6):
-        await log.commit(unit(f"thr-{number}", created()))
-    got: list[str] = []
-    query: Query | None = Query(order_by="first", descending=True, limit=2)
-    while query is not None:
-        page = await log.rows("threads", query)
-        got += ids(page.rows)
-        query = replace(query, after=page.last) if page.before + page.count < page.total else None
-        await log.commit(unit(f"thr-{9 - len(got)}", created()))  # a row before the next page
-        await log.commit(unit(got[-1], killed()))  # the row that the next page begins behind
-    assert got == [f"thr-{number}" for number in (5, 4, 3, 2, 1, 0)]
-
-
-async def test_l4_a_walk_at_a_position_is_through_rows_as_they_stood(log: EventLog) -> None:
-    for number in range(6):
-        await log.commit(unit(f"thr-{number}", created()))
-    got: list[str] = []
-    query: Query | None = Query(order_by="last", descending=True, limit=2, at=log.head)
-    while query is not None:
-        page = await log.rows("threads", query)
-        got += ids(page.rows)
-        query = replace(query, after=page.last) if page.before + page.count < page.total else None
-        await log.commit(unit("thr-0", created()))
-        await log.commit(unit(got[-1], created()))
-    assert got == [f"thr-{number}" for number in (5, 4, 3, 2, 1, 0)]
-
-
-async def test_l4_a_column_that_is_not_declared_is_refused(filled: EventLog) -> None:
-    with pytest.raises(ValueError, match="messages has the columns"):
-        await filled.rows("messages", Query(order_by="body; DROP TABLE units"))
 
 
 @pytest.mark.parametrize(

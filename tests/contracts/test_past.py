@@ -1,4 +1,4 @@
-"""Rows as of any position (organism/log/log.py, L10), on every engine, over more than two checkpoints."""
+"""Rows as of any position (organism/views/views.py, V4), on every engine, over more than two checkpoints."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ import pytest
 from organism.events.record import Record, Unit
 from organism.events.vocabulary import Event
 from organism.log.log import EventLog
-from organism.log.snapshots import CHECKPOINT_EVENTS
 from organism.sqlite.driver import Pysqlite
+from organism.views.versions import CHECKPOINT_EVENTS
 from organism.views.views import Among, Query, Where
-from tests.contracts.test_log import ENGINES
-from tests.log.engines import START_US, anchor, created, handled, killed, open_durable, sent, unit
+from tests.contracts.test_views import STORES
+from tests.log.engines import START_US, anchor, created, handled, killed, open_durable, sent, unit, views
 
 LAST = 2 * CHECKPOINT_EVENTS + 300
 """So many events has the story, at least."""
@@ -63,9 +63,9 @@ async def answers(log: EventLog, at: int | None = None) -> Answers:
     """What the log says to every question, as of a position if one is given."""
     found: Answers = {}
     for model, queries in QUERIES.items():
-        found[model] = await log.row(model, KEYS[model], at)
+        found[model] = await views(log).row(model, KEYS[model], at)
         for number, query in enumerate(queries):
-            found[f"{model} {number}"] = await log.rows(model, replace(query, at=at))
+            found[f"{model} {number}"] = await views(log).rows(model, replace(query, at=at))
     return found
 
 
@@ -79,15 +79,15 @@ async def tell(log: EventLog, kept: dict[int, Answers], until: int) -> None:
             kept[log.head] = await answers(log)
 
 
-@pytest.fixture(params=ENGINES)
+@pytest.fixture(params=STORES)
 async def log(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[EventLog]:
-    opened = await ENGINES[request.param](tmp_path / "log")
+    opened = await STORES[request.param](tmp_path / "log")
     yield opened
     await opened.close()
 
 
 @pytest.mark.thorough
-async def test_l10_each_answer_can_be_had_again_as_of_its_position(log: EventLog) -> None:
+async def test_v4_each_answer_can_be_had_again_as_of_its_position(log: EventLog) -> None:
     kept: dict[int, Answers] = {}
     await tell(log, kept, LAST)
     assert len(kept) > 20
@@ -97,7 +97,7 @@ async def test_l10_each_answer_can_be_had_again_as_of_its_position(log: EventLog
     assert await answers(log, log.head + 1) == await answers(log)
 
 
-async def test_l10_before_the_first_event_there_was_nothing(log: EventLog) -> None:
+async def test_v4_before_the_first_event_there_was_nothing(log: EventLog) -> None:
     await tell(log, {}, 20)
     before = await answers(log, 0)
     assert before["threads"] is None
@@ -105,15 +105,15 @@ async def test_l10_before_the_first_event_there_was_nothing(log: EventLog) -> No
 
 
 @pytest.mark.thorough
-async def test_l10_a_row_that_was_deleted_is_there_before_and_not_after(log: EventLog) -> None:
+async def test_v4_a_row_that_was_deleted_is_there_before_and_not_after(log: EventLog) -> None:
     for number in range(CHECKPOINT_EVENTS):  # so many versions of it
         await log.commit(unit("thr-1", created(), sent(f"msg-{number}")))
     end = await log.commit(unit("thr-1", killed()))
     await log.commit(unit("thr-2", *(created() for _ in range(CHECKPOINT_EVENTS))))
-    assert await log.row("threads", "thr-1") is None
-    assert await log.row("threads", "thr-1", end) is None
-    assert orjson.loads(await log.row("threads", "thr-1", end - 1) or b"")["sent"] == CHECKPOINT_EVENTS
-    threads = (await log.rows("threads", Query(order_by="last", at=end - 1))).rows
+    assert await views(log).row("threads", "thr-1") is None
+    assert await views(log).row("threads", "thr-1", end) is None
+    assert orjson.loads(await views(log).row("threads", "thr-1", end - 1) or b"")["sent"] == CHECKPOINT_EVENTS
+    threads = (await views(log).rows("threads", Query(order_by="last", at=end - 1))).rows
     assert [row["id"] for row in orjson.loads(threads)] == ["thr-1"]
 
 
@@ -139,7 +139,7 @@ def without_rows(place: Path) -> None:
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("meanwhile", [nothing, without_rows])
-async def test_l10_the_past_is_the_same_over_stops_and_rebuilds(
+async def test_v4_the_past_is_the_same_over_stops_and_rebuilds(
     tmp_path: Path, meanwhile: Callable[[Path], None]
 ) -> None:
     kept: dict[int, Answers] = {}

@@ -12,9 +12,11 @@ import orjson
 from organism.events.record import Content, Record, Unit
 from organism.events.vocabulary import Event, MessageHandled, MessageSent, ThreadCreated, ThreadKilled
 from organism.log.disk import Disk
+from organism.log.log import EventLog
 from organism.log.sqlite import Options, SqliteLog
 from organism.sqlite.driver import Pysqlite
-from organism.views.views import KEY, ColumnRow, Keys, ReadModel, Row, Shown, fold_each
+from organism.views.store import SqliteViews
+from organism.views.views import KEY, ColumnRow, Keys, ReadModel, Row, Shown, ViewStore, fold_each
 
 START_US = 1_763_768_000_000_000
 
@@ -125,8 +127,15 @@ def as_tuples(records: Sequence[Record[Event]]) -> list[tuple[Any, ...]]:
 
 
 async def open_durable(place: Path, driver: Pysqlite | None = None, models: Sequence[ReadModel] = MODELS) -> SqliteLog:
-    """A log on the disk."""
-    return await SqliteLog.open(place, models, FixedClock(), Options(driver=driver or Pysqlite()))
+    """A log on the disk, and the rows of these models."""
+    return await SqliteLog.open(place, FixedClock(), SqliteViews(models), Options(driver=driver or Pysqlite()))
+
+
+def views(log: EventLog) -> ViewStore:
+    """The rows that are written with its commits."""
+    assert isinstance(log, SqliteLog)
+    assert isinstance(log.projections, SqliteViews)
+    return log.projections
 
 
 def anchor(log: SqliteLog) -> None:
@@ -138,8 +147,7 @@ def anchor(log: SqliteLog) -> None:
 
 async def found_out(log: SqliteLog) -> None:
     """Wait until the log knows what became of its disk."""
-    if log._recovering is not None:  # noqa: SLF001 - the end is told to nobody if it is a bad one
-        await log._recovering  # noqa: SLF001 - as above
+    await log._recovery.ended()  # noqa: SLF001 - the end is told to nobody if it is a bad one
 
 
 async def turn() -> None:

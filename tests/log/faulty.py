@@ -17,7 +17,7 @@ class Plan:
     """What goes wrong. ``commits`` counts them; ``opens`` how often a connection was made.
 
     What follows a failed commit waits for ``renewal``, if there is one. ``moves`` counts how often the WAL was moved
-    into the database; another process hinders the first ``busy_moves``.
+    into the database; another process hinders the first ``busy_moves``. ``page_threads`` gets the thread of each page.
     """
 
     fail_commits: dict[int, str] = field(default_factory=dict)
@@ -30,6 +30,7 @@ class Plan:
     renewal: threading.Event | None = None
     moves: int = 0
     busy_moves: int = 0
+    page_threads: list[str] = field(default_factory=list)
 
 
 def failure(code: str) -> Exception:
@@ -49,6 +50,8 @@ class FaultyConnection:
     def execute(self, sql: str, parameters: Parameters = (), /) -> Any:
         plan = self._plan
         moves = sql.startswith("PRAGMA main.wal_checkpoint(RESTART)")
+        if "json_group_array" in sql:
+            plan.page_threads.append(threading.current_thread().name)
         writes = moves or sql.startswith(("INSERT INTO commits", "UPDATE meta"))
         if plan.renewal is not None and moves:
             plan.renewal.wait()
@@ -75,6 +78,9 @@ class FaultyConnection:
 
     def set_progress_handler(self, handler: Callable[[], bool] | None, steps: int, /) -> None:
         self._connection.set_progress_handler(handler, steps)
+
+    def interrupt(self) -> None:
+        self._connection.interrupt()
 
     def close(self) -> None:
         self._connection.close()

@@ -30,7 +30,7 @@ from organism.events.vocabulary import (
     StepStarted,
 )
 from organism.log.log import EventFilter, EventLog
-from organism.log.sqlite import Options, SqliteLog
+from organism.log.sqlite import SqliteLog
 from organism.model.commands import (
     DiscardDeadLetter,
     Idempotency,
@@ -48,11 +48,12 @@ from organism.model.commands import (
 )
 from organism.testing import Running
 from organism.views.models import READ_MODELS
+from organism.views.store import SqliteViews
 from organism.views.views import Query
 from tests.flows.stage import at_gate, open_gate
 from tests.flows.thinking import agent
 from tests.flows.world import World
-from tests.log.engines import FixedClock
+from tests.log.engines import FixedClock, views
 
 GOLDEN: Final = Path(__file__).parents[1] / "golden"
 MOST: Final = 10_000
@@ -271,7 +272,7 @@ async def answers(log: EventLog) -> tuple[list[dict[str, Any]], list[dict[str, A
     rows = [
         {"model": model.name, "row": row}
         for model in READ_MODELS
-        for row in orjson.loads((await log.rows(model.name, Query(limit=MOST))).rows)
+        for row in orjson.loads((await views(log).rows(model.name, Query(limit=MOST))).rows)
     ]
     return events, rows
 
@@ -292,7 +293,7 @@ async def make(kept: Path) -> None:
         async with made.running(parts=Parts(wall_ns=lambda: time.time_ns() + DAYS_NS)) as o:
             await third_life(o)
         place = made.data / "tenants" / "default"
-        log = await SqliteLog.open(place, READ_MODELS, FixedClock(), Options())
+        log = await SqliteLog.open(place, FixedClock(), SqliteViews(READ_MODELS))
         for name, values in zip(("events", "rows"), await answers(log), strict=True):
             kept.with_name(f"{kept.name}.{name}.jsonl").write_bytes(lines(values))
         await log.close()

@@ -10,7 +10,7 @@ from organism.events.vocabulary import MessageSent
 from organism.log.sqlite import SqliteLog
 from organism.views.views import Query
 from tests.log.apsw_driver import ApswDriver
-from tests.log.engines import created, open_durable, sent, unit
+from tests.log.engines import created, open_durable, sent, unit, views
 from tests.log.storm import Storm
 
 
@@ -26,7 +26,7 @@ async def survive(storm: Storm, place: Path, chance: random.Random, cuts: int) -
         log = await open_durable(place, ApswDriver(storm.name))
         assert log.head >= acknowledged[-1]
         assert (await log.verify()).damage == ()
-        assert (await log.rows("messages", Query())).total == len(await messages(log))
+        assert (await views(log).rows("messages", Query())).total == len(await messages(log))
         await _write(log, chance, acknowledged)
         if chance.random() < 0.3:
             log.append(unit("thr-9", created()))

@@ -16,7 +16,7 @@ from organism.log.encode import hold_order
 from organism.log.log import EventFilter
 from organism.log.offline import verify_directory
 from organism.views.views import Query
-from tests.log.engines import anchor, as_tuples, created, open_durable, sent, unit
+from tests.log.engines import anchor, as_tuples, created, open_durable, sent, unit, views
 
 UNITS = 12
 
@@ -102,7 +102,7 @@ async def test_l7_a_unit_that_is_missing_while_the_log_is_open_is_not_passed_ove
         await log.read()
     with pytest.raises(LogDamaged, match="positions 5 to 6 are missing"):
         await log.read(reverse=True)
-    for read in (log.rows("messages", Query()), log.row("messages", "msg-02"), log.content(6)):
+    for read in (views(log).rows("messages", Query()), views(log).row("messages", "msg-02"), log.content(6)):
         with pytest.raises(LogDamaged, match="position 6 is missing"):
             await read
     await log.close()

@@ -15,7 +15,7 @@ from organism.events.vocabulary import Event, MessageSent
 from organism.log.disk import IDLE_WAL_BYTES
 from organism.log.sqlite import SqliteLog
 from organism.views.views import Keys, Query, ReadModel, Row, fold_each
-from tests.log.engines import THREADS, created, found_out, open_durable, sent, turn, unit
+from tests.log.engines import THREADS, created, found_out, open_durable, sent, turn, unit, views
 from tests.log.faulty import FaultyDriver, Plan
 
 
@@ -61,7 +61,7 @@ async def test_l8_unknown_is_called_unknown_and_the_log_comes_back_with_the_trut
     assert await log.commit(unit("thr-1", sent("msg-2"), expect={"thr-1": head})) == head + 1
     assert (await log.verify()).damage == ()
     assert [record.position for record in await log.read()] == list(range(1, head + 2))
-    assert (await log.rows("messages", Query())).count == head
+    assert (await views(log).rows("messages", Query())).count == head
 
 
 async def test_l8_who_was_in_the_commit_and_who_came_after_hear_different_things(log: SqliteLog, plan: Plan) -> None:
@@ -99,7 +99,7 @@ async def test_l8_nothing_is_written_until_the_disk_was_read_again_and_reads_go_
     with pytest.raises(LogUnavailable, match="sqlite full"):
         log.append(unit("thr-1", sent("msg-3")))
     assert [record.position for record in await log.read()] == [1, 2]
-    assert (await log.rows("messages", Query())).count == 1
+    assert (await views(log).rows("messages", Query())).count == 1
     assert await log.content(2) == (b'{"text":"hello"}', b"<text>hello</text>")
     plan.is_broken = ""
     assert await back == 2
@@ -108,13 +108,13 @@ async def test_l8_nothing_is_written_until_the_disk_was_read_again_and_reads_go_
 
 async def test_l8_after_an_io_error_every_connection_is_made_anew(log: SqliteLog, plan: Plan) -> None:
     await log.commit(unit("thr-1", created()))
-    await log.rows("threads", Query())
+    await views(log).rows("threads", Query())
     back, before = recovered(log), plan.opens
     plan.fail_commits = {2: "SQLITE_IOERR_FSYNC"}
     with pytest.raises(CommitUnknown):
         await log.commit(unit("thr-2", created()))
     await back
-    assert (await log.rows("threads", Query())).count == 1
+    assert (await views(log).rows("threads", Query())).count == 1
     assert plan.opens - before == len(("the writer", "the reader", "the loop"))
 
 
@@ -141,7 +141,12 @@ async def test_l8_nothing_that_is_remembered_rests_on_a_commit_that_failed(log: 
         await log.commit(unit("thr-1", sent("msg-1")))
     await back
     await log.commit(unit("thr-1", sent("msg-2")))
-    assert orjson.loads(await log.row("threads", "thr-1") or b"") == {"id": "thr-1", "first": 1, "sent": 1, "last": 2}
+    assert orjson.loads(await views(log).row("threads", "thr-1") or b"") == {
+        "id": "thr-1",
+        "first": 1,
+        "sent": 1,
+        "last": 2,
+    }
     assert await log.type_spans([MessageSent], 0, 9, 9) == [0]
 
 
@@ -246,7 +251,7 @@ async def test_a_log_closes_while_its_disk_is_broken(tmp_path: Path) -> None:
     await log.close()
     log = await open_durable(tmp_path / "log")
     assert log.head == 1
-    assert await log.row("threads", "thr-1") is not None
+    assert await views(log).row("threads", "thr-1") is not None
     await log.close()
 
 
@@ -262,15 +267,15 @@ async def test_a_read_model_that_falls_shows_nothing_half_made_and_stops_nobody(
     broken = ReadModel("messages", 7, keys, fold_each(keys, fall))
     log = await open_durable(tmp_path / "log", models=(THREADS, broken))
     await log.commit(unit("thr-1", created(), sent("msg-1")))
-    assert (await log.rows("messages", Query())).count == 1
+    assert (await views(log).rows("messages", Query())).count == 1
     with pytest.raises(RuntimeError):
         await log.commit(unit("thr-1", sent("msg-2")))
     assert await log.commit(unit("thr-1", sent("msg-3"), expect={"thr-1": 2})) == 3
     with pytest.raises(OrganismError, match="read model"):
-        await log.rows("messages", Query())
+        await views(log).rows("messages", Query())
     assert [record.position for record in await log.read()] == [1, 2, 3]
     await log.close()
     unfit.clear()
     log = await open_durable(tmp_path / "log", models=(THREADS, broken))
-    assert (await log.rows("messages", Query())).count == 2
+    assert (await views(log).rows("messages", Query())).count == 2
     await log.close()

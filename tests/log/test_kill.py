@@ -12,7 +12,7 @@ import pytest
 
 from organism.sqlite.driver import Pysqlite
 from organism.views.views import Query
-from tests.log.engines import MODELS, open_durable
+from tests.log.engines import MODELS, open_durable, views
 
 WRITER = """
 import asyncio, sys
@@ -35,7 +35,7 @@ async def main():
             each.then = say
             log.append(each)
         await log.commit(unit("thr-x", created()))
-        await log.rows("messages", Query(limit=1))
+        await views(log).rows("messages", Query(limit=1))
 
 asyncio.run(main())
 """
@@ -51,12 +51,12 @@ async def test_g1_a_kill_loses_nothing_that_was_acknowledged(tmp_path: Path, see
         log = await open_durable(tmp_path / "log")
         assert log.head >= seen
         assert (await log.verify()).damage == ()
-        rows = [(await log.rows(model.name, Query(limit=100_000))).rows for model in MODELS]
+        rows = [(await views(log).rows(model.name, Query(limit=100_000))).rows for model in MODELS]
         await log.close()
         with closing(Pysqlite().connect(str(tmp_path / "log" / "log.sqlite"))) as database:
             database.execute("DELETE FROM models")
         log = await open_durable(tmp_path / "log")
-        assert [(await log.rows(model.name, Query(limit=100_000))).rows for model in MODELS] == rows
+        assert [(await views(log).rows(model.name, Query(limit=100_000))).rows for model in MODELS] == rows
         await log.close()
 
 

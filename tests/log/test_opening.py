@@ -1,4 +1,4 @@
-"""L6 and L9, and what lies in a log's directory."""
+"""L6 and V3, and what lies in a log's directory."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from organism.errors import LogDamaged, LogHeld, OrganismError, StalePosition
 from organism.log.place import Place
 from organism.log.sqlite import Options, SqliteLog
 from organism.sqlite.driver import Pysqlite
+from organism.views.store import SqliteViews
 from organism.views.views import Query, ReadModel, fold_each
 from tests.log.engines import (
     AGENT_KEYS,
@@ -31,6 +32,7 @@ from tests.log.engines import (
     open_durable,
     sent,
     unit,
+    views,
 )
 
 
@@ -49,7 +51,7 @@ async def fill(place: Path, models: tuple[ReadModel, ...] = MODELS) -> list[byte
 
 async def pages(log: SqliteLog) -> list[bytes]:
     """All rows of all models."""
-    return [(await log.rows(model.name, Query(limit=1000))).rows for model in MODELS]
+    return [(await views(log).rows(model.name, Query(limit=1000))).rows for model in MODELS]
 
 
 # L6
@@ -84,7 +86,7 @@ async def test_a_log_of_a_newer_layout_is_refused_and_left_alone(tmp_path: Path)
         await open_durable(tmp_path / "log")
 
 
-# L9
+# V3
 
 
 def stored_rows(place: Path) -> list[tuple[Any, ...]]:
@@ -95,7 +97,7 @@ def stored_rows(place: Path) -> list[tuple[Any, ...]]:
         return [(name, *row) for name in tables for row in database.execute(f"SELECT * FROM {name} ORDER BY 1, 2")]  # noqa: S608 - names of our own tables
 
 
-async def test_l9_every_version_of_a_row_is_byte_equal_when_it_is_made_again(tmp_path: Path) -> None:
+async def test_v3_every_version_of_a_row_is_byte_equal_when_it_is_made_again(tmp_path: Path) -> None:
     pages_before = await fill(tmp_path / "log")
     before = stored_rows(tmp_path / "log")
     with closing(Pysqlite().connect(str(tmp_path / "log" / "log.sqlite"))) as database:
@@ -109,16 +111,16 @@ async def test_l9_every_version_of_a_row_is_byte_equal_when_it_is_made_again(tmp
     assert len(before) > 40
 
 
-async def test_l9_rows_are_made_anew_when_a_model_is_another_one(tmp_path: Path) -> None:
+async def test_v3_rows_are_made_anew_when_a_model_is_another_one(tmp_path: Path) -> None:
     place = tmp_path / "log"
     await fill(place)
     last = fold_each(AGENT_KEYS, lambda key, row, record: {"name": key, "last": record.position})
     newer = ReadModel("agents", 2, AGENT_KEYS, last)
     log = await open_durable(place, models=(MESSAGES, THREADS, newer))
-    assert await log.row("agents", "agent-1") == b'{"name":"agent-1","last":60}'
+    assert await views(log).row("agents", "agent-1") == b'{"name":"agent-1","last":60}'
     await log.close()
     log = await open_durable(place, models=(MESSAGES,))
-    assert (await log.rows("messages", Query())).total == 20
+    assert (await views(log).rows("messages", Query())).total == 20
     await log.close()
 
 
@@ -139,7 +141,7 @@ async def test_a_new_log_is_for_its_owner_alone(tmp_path: Path) -> None:
     try:
         log = await open_durable(tmp_path / "a" / "log")
         await log.commit(unit("thr-1", created()))
-        await log.rows("threads", Query())
+        await views(log).rows("threads", Query())
         place = tmp_path / "a" / "log"
         modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in place.iterdir()}
         assert stat.S_IMODE(place.stat().st_mode) == 0o700
@@ -153,21 +155,21 @@ async def test_a_new_log_is_for_its_owner_alone(tmp_path: Path) -> None:
 async def test_the_key_may_lie_elsewhere(tmp_path: Path) -> None:
     options = Options(key_path=tmp_path / "keys" / "log.key")
     (tmp_path / "keys").mkdir()
-    log = await SqliteLog.open(tmp_path / "log", MODELS, FixedClock(), options)
+    log = await SqliteLog.open(tmp_path / "log", FixedClock(), SqliteViews(MODELS), options)
     await log.commit(unit("thr-1", created()))
     await log.close()
     assert not (tmp_path / "log" / "key").exists()
     assert (tmp_path / "keys" / "log.key").exists()
     with pytest.raises(LogDamaged, match="must hold the key"):
         await open_durable(tmp_path / "log")
-    again = await SqliteLog.open(tmp_path / "log", MODELS, FixedClock(), options)
+    again = await SqliteLog.open(tmp_path / "log", FixedClock(), SqliteViews(MODELS), options)
     assert again.head == 1
     await again.close()
 
 
 async def test_a_new_log_does_not_overwrite_the_key_of_another(tmp_path: Path) -> None:
     options = Options(key_path=tmp_path / "log.key")
-    log = await SqliteLog.open(tmp_path / "log", MODELS, FixedClock(), options)
+    log = await SqliteLog.open(tmp_path / "log", FixedClock(), SqliteViews(MODELS), options)
     await log.close()
     key = options.key_path.read_bytes() if options.key_path else b""
     for place in (tmp_path / "new", tmp_path / "new", tmp_path / "log"):
@@ -175,7 +177,7 @@ async def test_a_new_log_does_not_overwrite_the_key_of_another(tmp_path: Path) -
             for name in ("log.sqlite", "anchor"):
                 (place / name).unlink()
         with pytest.raises(LogDamaged, match="is new: it may be the key of another log"):
-            await SqliteLog.open(place, MODELS, FixedClock(), options)
+            await SqliteLog.open(place, FixedClock(), SqliteViews(MODELS), options)
     assert (tmp_path / "log.key").read_bytes() == key
 
 
@@ -226,7 +228,12 @@ async def test_l3_a_stream_and_its_row_go_on_after_a_stop(tmp_path: Path) -> Non
     with pytest.raises(StalePosition):
         log.append(unit("thr-1", sent("msg-2"), expect={"thr-1": 0}))
     await log.commit(unit("thr-1", sent("msg-2"), expect={"thr-1": 2}))
-    assert orjson.loads(await log.row("threads", "thr-1") or b"") == {"id": "thr-1", "first": 1, "sent": 2, "last": 3}
+    assert orjson.loads(await views(log).row("threads", "thr-1") or b"") == {
+        "id": "thr-1",
+        "first": 1,
+        "sent": 2,
+        "last": 3,
+    }
     await log.close()
 
 

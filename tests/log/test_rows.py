@@ -6,24 +6,21 @@ import asyncio
 import threading
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
 
 import orjson
 import pytest
 
 from organism.errors import CommitUnknown
-from organism.log import driver, sqlite
 from organism.log.offline import verify_directory
 from organism.log.sqlite import SqliteLog
-from organism.sqlite.driver import Connection
-from organism.views.pages import read_page
+from organism.sqlite import reader
+from organism.views.store import SqliteViews
 from organism.views.versions import GENERATION_ROWS
 from organism.views.views import Page, Query
 from tests.flows.disk import Disk
-from tests.log.engines import MODELS, created, open_durable, sent, turn, unit
+from tests.log.engines import MODELS, created, open_durable, sent, turn, unit, views
 from tests.log.faulty import FaultyDriver, Plan
 
-READ_PAGE = "read_page"
 IN_THE_LOOP = "MainThread"
 
 
@@ -44,41 +41,40 @@ def ids(page: Page) -> list[str]:
 
 
 @pytest.fixture
-def readers(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+def readers(plan: Plan) -> list[str]:
     """The names of the threads in which pages are read, in the order of their attempts."""
-    names: list[str] = []
+    plan.page_threads = []
+    return plan.page_threads
 
-    def noted(connection: Connection, *arguments: Any) -> Page:
-        names.append(threading.current_thread().name)
-        return read_page(connection, *arguments)
 
-    monkeypatch.setattr(sqlite, READ_PAGE, noted)
-    return names
+def beside(readers: list[str]) -> list[bool]:
+    """Whether each page was read in another thread than the loop's."""
+    return [name != IN_THE_LOOP for name in readers]
 
 
 async def test_a_page_is_read_at_once(log: SqliteLog, readers: list[str]) -> None:
     await log.commit(unit("thr-1", created(), sent("msg-1")))
-    await log.rows("messages", Query())
-    assert readers == [IN_THE_LOOP]
+    await views(log).rows("messages", Query())
+    assert beside(readers) == [False]
 
 
 @pytest.mark.parametrize("limit", ["QUICK_SECONDS", "WAIT_SECONDS"])
 async def test_a_page_that_takes_time_is_read_in_another_thread(
     log: SqliteLog, readers: list[str], monkeypatch: pytest.MonkeyPatch, limit: str
 ) -> None:
-    monkeypatch.setattr(driver, limit, -1.0)
-    monkeypatch.setattr(driver, "LOOK_STEPS", 1)
+    monkeypatch.setattr(reader, limit, -1.0)
+    monkeypatch.setattr(reader, "LOOK_STEPS", 1)
     await log.commit(unit("thr-1", created(), sent("msg-1")))
-    assert ids(await log.rows("messages", Query())) == ["msg-1"]
-    assert readers == [IN_THE_LOOP, "log-reader"]
-    assert await log.private_row("threads", "thr-1") is not None
+    assert ids(await views(log).rows("messages", Query())) == ["msg-1"]
+    assert beside(readers) == [False, True]
+    assert await views(log).private_row("threads", "thr-1") is not None
 
 
 async def test_a_search_of_texts_never_holds_up_the_loop(log: SqliteLog, readers: list[str]) -> None:
     await log.commit(unit("thr-1", created(), sent("msg-1")))
-    await log.rows("messages", Query(text="hello"))
-    await log.rows("threads", Query(text="hello"))
-    assert readers == ["log-reader", "log-reader"]
+    await views(log).rows("messages", Query(text="hello"))
+    await views(log).rows("threads", Query(text="hello"))
+    assert beside(readers) == [True, True]
 
 
 async def test_l8_a_read_waits_while_every_connection_is_closed(log: SqliteLog, plan: Plan) -> None:
@@ -89,7 +85,7 @@ async def test_l8_a_read_waits_while_every_connection_is_closed(log: SqliteLog, 
     with pytest.raises(CommitUnknown):
         await log.commit(unit("thr-1", sent("msg-2")))
     await turn()
-    reading = asyncio.ensure_future(log.rows("messages", Query()))
+    reading = asyncio.ensure_future(views(log).rows("messages", Query()))
     for _ in range(10):
         await turn()
     assert not reading.done()
@@ -111,4 +107,4 @@ async def test_rows_changed_over_and_over_before_a_commit_are_what_their_events_
     disk.release()
     await asyncio.gather(*waiting)
     await log.close()
-    assert verify_directory(tmp_path / "log", models=MODELS).damage == ()
+    assert verify_directory(tmp_path / "log", projections=SqliteViews(MODELS)).damage == ()

@@ -13,7 +13,7 @@ import pytest
 from organism.errors import CommitUnknown, LogDamaged, LogUnavailable
 from organism.views.views import Query
 from tests.log.apsw_driver import ApswDriver
-from tests.log.engines import anchor, created, found_out, open_durable, sent, unit
+from tests.log.engines import anchor, created, found_out, open_durable, sent, unit, views
 from tests.log.power import cut, messages, survive
 from tests.log.storm import Storm
 
@@ -80,7 +80,7 @@ async def test_g6_a_full_disk_stops_the_writers_alone_until_there_is_room(storm:
     with pytest.raises(LogUnavailable):
         log.append(unit("thr-1", sent("msg-3")))
     assert await messages(log) == ["msg-1"]
-    assert (await log.rows("messages", Query())).count == 1
+    assert (await views(log).rows("messages", Query())).count == 1
     storm.fail_at = 0
     head = await back
     assert await log.commit(unit("thr-1", sent("msg-4"))) == head + 1

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from organism.events.record import Record
 from organism.events.vocabulary import EVENTS, Event
-from organism.log.snapshots import LiveRows
 from organism.views.models import READ_MODELS
-from organism.views.versions import Changes, RowVersions, Version, folded_row, shown_rows, write
+from organism.views.tables import Changes
+from organism.views.versions import LiveRows, RowVersions, Version, folded_row, shown_rows, write
 from organism.views.views import ReadModel
 from tests.projections.folding import kept
 from tests.projections.moves import lawful_logs
@@ -57,9 +57,8 @@ def folded(model: ReadModel, units: list[list[Record[Event]]]) -> object:
     for first, records in enumerate(units):
         versions = RowVersions([model], lambda _, key: standing.get(key))
         versions.current[model.name].greatest = "\U0010ffff"
-        changes: dict[str, Changes] = {}
-        versions.take(first, records, changes)
-        found = changes.get(model.name, Changes())
+        versions.take(first, records)
+        found = versions.changes.get(model.name, Changes())
         ended = dict(found.ended)
         standing.update((key, (number, None)) for key, (number, _) in list(standing.items()) if number in ended)
         standing.update((key, (number, folded_row(*written[:2]))) for number, key, written in found.versions)

@@ -21,6 +21,7 @@ from organism.log.log import EventLog
 from organism.model.ids import DEFAULT_TENANT
 from organism.server.auth import Tokens
 from organism.server.serve import Address, Secrets, Serving, listen
+from organism.views.views import ViewStore
 from tests.server.held import CheckedClient, CheckedSocket, contract
 
 HELLO = Path(__file__).parents[2] / "organism.yaml"
@@ -49,6 +50,11 @@ class Served:
     def log(self) -> EventLog:
         """The default tenant's log."""
         return self.organism.tenants[DEFAULT_TENANT].log
+
+    @property
+    def views(self) -> ViewStore:
+        """What is made of it."""
+        return self.organism.tenants[DEFAULT_TENANT].views
 
     async def call(self, method: str, path: str, **more: Any) -> httpx2.Response:
         """One request with the token, below /api/v1 unless the path is at the root."""

@@ -31,6 +31,7 @@ from organism.events.vocabulary import (
 from organism.log.log import EventFilter, EventLog
 from organism.log.sqlite import SqliteLog
 from organism.server.frames import Filter, Folded, Frame
+from organism.views.store import SqliteViews
 from organism.views.threads import MARKED, MESSAGES, THREADS
 from tests.log.engines import START_US, FixedClock
 
@@ -47,7 +48,7 @@ OF_ORGANISM: Sequence[Event] = (
 
 async def on_disk(place: Path) -> EventLog:
     """A log on a disk."""
-    return await SqliteLog.open(place, MODELS, FixedClock())
+    return await SqliteLog.open(place, FixedClock(), SqliteViews(MODELS))
 
 
 class Teller:

@@ -26,7 +26,10 @@ def tables() -> Iterator[Connection]:
     """The tables, empty: SQLite plans without knowing how long they are."""
     with closing(Pysqlite().connect(":memory:")) as connection:
         models = (threads.MESSAGES, threads.THREADS)
-        for statement in (*statements("schema.sql").values(), *(s for model in models for s in definition(model))):
+        for statement in (
+            *statements("log", "schema.sql").values(),
+            *(s for model in models for s in definition(model)),
+        ):
             connection.execute(statement)
         yield connection
 

@@ -18,6 +18,8 @@ from organism.server.frames import Filter, as_array
 from organism.server.viewer import Tail
 from organism.views.models import READ_MODELS
 from organism.views.run import fold
+from organism.views.store import SqliteViews
+from tests.log.engines import views
 from tests.server.test_push import Sink, World
 
 TEXT = "The quick brown fox — jumps over 🦊🦊 the lazy dog."
@@ -100,7 +102,7 @@ def text_of(frames: list[dict[str, Any]]) -> str:
 @pytest.fixture
 async def theatre() -> AsyncIterator[Theatre]:
     """A log and a feed."""
-    made = Theatre(await SqliteLog.in_memory(READ_MODELS))
+    made = Theatre(await SqliteLog.in_memory(SqliteViews(READ_MODELS)))
     yield made
     await made.close()
 
@@ -194,7 +196,7 @@ async def test_a_slow_viewer_gets_the_text_from_the_log_and_then_what_is_not_the
 
 
 async def test_a_slow_viewer_that_falls_far_behind_loses_nothing(theatre: Theatre) -> None:
-    theatre.tail = Tail(theatre.log, 1, theatre.feed)
+    theatre.tail = Tail(theatre.log, views(theatre.log), 1, theatre.feed)
     sink, _ = theatre.watch(0)
     await sink.until("caught_up")
     sink.block()

@@ -26,7 +26,7 @@ from organism.log.log import SPAN_EVENTS, EventLog
 from organism.server import past
 from organism.server.frames import FRAMES, Filter, Folded, Frame
 from organism.server.past import SHORT_EVENTS, Past, load_threads, thread_at
-from tests.log.engines import START_US
+from tests.log.engines import START_US, views
 from tests.server.tales import NAMES, Teller, by_the_naive_way, on_disk
 
 TALES = 30
@@ -70,7 +70,7 @@ async def test_the_frames_are_those_of_the_naive_way(
         wanted = Filter(threads, some(chance, NAMES), some(chance, sorted(FRAMES)))
         after = chance.randrange(head)
         monkeypatch.setattr(past, "FIRST_PAGE", chance.choice([2, 5, 64]))
-        assert await all_of(Past(log, wanted, after), head) == await by_the_naive_way(log, wanted, after)
+        assert await all_of(Past(log, views(log), wanted, after), head) == await by_the_naive_way(log, wanted, after)
 
 
 async def test_the_very_next_event_is_found(log: EventLog, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -79,7 +79,7 @@ async def test_the_very_next_event_is_found(log: EventLog, monkeypatch: pytest.M
     tried = MessageRetried("m1", "ann", attempt=1, error="no", next_at=START_US)
     await log.commit(Unit("t1", [Record(tried)], START_US, {}))
     head = await log.commit(chatter(2))
-    frames = await all_of(Past(log, Filter(events=frozenset({"error"})), after), head)
+    frames = await all_of(Past(log, views(log), Filter(events=frozenset({"error"})), after), head)
     assert [frame.position for frame in frames] == [after + 1]
 
 
@@ -87,7 +87,7 @@ async def test_what_is_written_while_it_is_read_follows(log: EventLog, monkeypat
     monkeypatch.setattr(past, "STEP_EVENTS", 8)
     monkeypatch.setattr(past, "SHORT_EVENTS", 3)
     teller, wanted = Teller(log, seed=2), Filter(agents=frozenset({"ann"}))
-    reading, found = Past(log, wanted, 0), list[Frame]()
+    reading, found = Past(log, views(log), wanted, 0), list[Frame]()
     for _ in range(20):
         found += await all_of(reading, await teller.tell(10))
     assert found == await by_the_naive_way(log, wanted, 0)
@@ -112,7 +112,7 @@ async def test_a_page_has_as_much_as_a_socket_takes(log: EventLog) -> None:
         unit.records[1].content.json = b'{"text":"%b"}' % (b"x" * (50_000 if number > 500 else 50))
         log.append(unit)
     head = await log.commit(chatter(1000))
-    reading, sizes = Past(log, Filter(), 0), []
+    reading, sizes = Past(log, views(log), Filter(), 0), []
     while reading.position < head:
         sizes.append((await reading.read()).size_bytes)
     large = [size for size in sizes if size > 1 << 20]
@@ -144,7 +144,9 @@ async def test_frames_are_those_of_the_naive_way_over_many_spans(
     for named in (None, frozenset({"t0"}), frozenset({"nowhere"})):
         for names in (frozenset({"thread_updated"}), frozenset({"error"}), None):
             wanted = Filter(named, events=names)
-            assert await all_of(Past(spans, wanted, 5), EVENTS) == await by_the_naive_way(spans, wanted, 5)
+            assert await all_of(Past(spans, views(spans), wanted, 5), EVENTS) == await by_the_naive_way(
+                spans, wanted, 5
+            )
 
 
 async def test_a_long_thread_is_learned_by_a_handful_of_events(log: EventLog, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -161,7 +163,7 @@ async def test_a_long_thread_is_learned_by_a_handful_of_events(log: EventLog, mo
         return records
 
     monkeypatch.setattr(log, "read", counting)
-    learned = await thread_at(log, "t", head - 1)
+    learned = await thread_at(log, views(log), "t", head - 1)
     assert learned is not None
     assert (learned["status"], learned["message_count"], learned["participants"]) == ("active", 5000, ["ann", "bob"])
     assert len(given) <= SHORT_EVENTS + 2
@@ -179,5 +181,5 @@ async def test_a_start_says_whether_the_organism_was_paused_long_before(
         await log.commit(Unit(None, [Record(event)], START_US, {}))
     folded = Folded(log.head - 1)
     records = await log.read(folded.position)
-    await load_threads(log, folded, records)
+    await load_threads(log, views(log), folded, records)
     assert status.encode() in folded.frames(records)[0].wire

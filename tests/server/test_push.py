@@ -23,6 +23,8 @@ from organism.server.past import MOST_PAGE
 from organism.server.snapshot import Start
 from organism.server.viewer import QUIET_EVENTS, Tail, Viewer
 from organism.views.models import READ_MODELS
+from organism.views.store import SqliteViews
+from tests.log.engines import views
 
 
 class Sink:
@@ -87,7 +89,7 @@ class World:
     def __init__(self, log: SqliteLog, window_bytes: int = 1 << 20) -> None:
         self.log = log
         self.feed = Feed()
-        self.tail = Tail(log, window_bytes, self.feed)
+        self.tail = Tail(log, views(log), window_bytes, self.feed)
         self.viewers: list[Viewer] = []
         self.clock_us = 1_000_000
 
@@ -129,7 +131,7 @@ class World:
 @pytest.fixture
 async def world() -> AsyncIterator[World]:
     """A log with its tail."""
-    made = World(await SqliteLog.in_memory(READ_MODELS))
+    made = World(await SqliteLog.in_memory(SqliteViews(READ_MODELS)))
     yield made
     await made.close()
 
@@ -189,7 +191,7 @@ async def test_who_is_jammed_for_a_while_holds_up_nobody_is_written_nothing_and_
 
 
 async def test_who_falls_behind_the_window_is_told_and_misses_nothing(world: World) -> None:
-    world.tail = Tail(world.log, window_bytes=3_000)
+    world.tail = Tail(world.log, views(world.log), window_bytes=3_000)
     other, _ = world.watch()
     sink, _ = world.watch()
     await sink.until("thread_updated", await world.say("t"))
@@ -278,7 +280,7 @@ Moves = st.lists(st.sampled_from(["say", "say3", "block", "unblock", "turn", "ag
 @given(moves=Moves, window_bytes=st.sampled_from([1_000, 10_000, 1 << 20]))
 def test_whatever_the_socket_does_the_union_is_the_log(moves: Sequence[str], window_bytes: int) -> None:
     async def play() -> None:
-        log = await SqliteLog.in_memory(READ_MODELS)
+        log = await SqliteLog.in_memory(SqliteViews(READ_MODELS))
         world = World(log, window_bytes)
         sink, viewer = world.watch(since=0)
         for move in moves:

@@ -16,7 +16,8 @@ from organism.log.log import EventFilter
 from organism.log.sqlite import SqliteLog
 from organism.server.snapshot import AgentStates, SnapshotReader
 from organism.views.models import READ_MODELS
-from tests.log.engines import turn
+from organism.views.store import SqliteViews
+from tests.log.engines import turn, views
 from tests.server.served import HELLO, Frames, Served, served
 
 INJECTIONS = 15
@@ -89,13 +90,14 @@ class Readings:
     """Counts how often the organism of a log is read. Each reading waits for ``gate``, and fails while ``broken``."""
 
     def __init__(self, log: SqliteLog, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.reader = SnapshotReader(log, AgentStates(log, lambda _frames, _version: None))
+        rows = views(log)
+        self.reader = SnapshotReader(log, rows, AgentStates(rows, lambda _frames, _version: None))
         self.log = log
         self.count = 0
         self.broken = False
         self.gate = asyncio.Event()
-        self._read = log.row
-        monkeypatch.setattr(log, "row", self._row)
+        self._read = rows.row
+        monkeypatch.setattr(rows, "row", self._row)
 
     async def _row(self, model: str, key: str) -> bytes | None:
         self.count += 1
@@ -119,7 +121,7 @@ class Readings:
 
 @pytest.fixture
 async def readings(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Readings]:
-    log = await SqliteLog.in_memory(READ_MODELS)
+    log = await SqliteLog.in_memory(SqliteViews(READ_MODELS))
     started = OrganismStarted("o", "1", "", (), removed=(), life=1, clean=True)
     await log.commit(Unit(None, [Record(started)], 1_000_000, {}))
     yield Readings(log, monkeypatch)

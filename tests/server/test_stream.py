@@ -190,7 +190,13 @@ async def test_who_takes_nothing_is_written_nothing_and_then_misses_nothing(hell
 
     who = Principal(DEFAULT_TENANT, "slow", frozenset({"read"}))
     connections = ConnectionRegistry(Tokens("other", b"key", time.time), time.monotonic)
-    flow = Stream(who, connections, Tail(hello.log, window_bytes=1), EVERYTHING, Start({"position": 0}, announce=False))
+    flow = Stream(
+        who,
+        connections,
+        Tail(hello.log, hello.views, window_bytes=1),
+        EVERYTHING,
+        Start({"position": 0}, announce=False),
+    )
     running = asyncio.ensure_future(flow.run(receive, send))
     await taken.wait()
     while not flow.is_blocked:

@@ -1,4 +1,4 @@
-"""``?at=``: each answer as it stood when the log ended at a position (L10)."""
+"""``?at=``: each answer as it stood when the log ended at a position (V4)."""
 
 from __future__ import annotations
 
