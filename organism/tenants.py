@@ -19,7 +19,7 @@ from organism.model.commands import Command, Done, Idempotency, Injected
 from organism.model.ids import Ids
 from organism.model.times import LogClock
 from organism.pump import recover
-from organism.pump.decision import State
+from organism.pump.decide.decision import State
 from organism.pump.feed import Feed
 from organism.pump.idempotency import KeysInUse
 from organism.pump.models import Models

@@ -13,7 +13,7 @@ from organism.config.settings import Listener
 from organism.model.handler import HandlerMetadata, HandlerResponse
 from organism.model.recorded import Recorded
 from organism.pump.approvals import Withheld, admitted
-from organism.pump.failing import Failure
+from organism.pump.decide.ending import Failure
 from organism.pump.handling import Handling
 from organism.pump.recall import Unreadable, payload_of
 from organism.pump.steps import Steps

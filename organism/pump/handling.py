@@ -14,7 +14,7 @@ from organism.events.record import Content
 from organism.events.vocabulary import StepError, StepKind, StepStarted
 from organism.model.thread import Message, Step
 from organism.pump import recall
-from organism.pump.decision import Decision
+from organism.pump.decide.decision import Decision
 from organism.pump.rules import Rules
 from organism.pump.runtime import Runtime
 from organism.pump.stream import PAYLOADS_AN_ENTRY, RunStream

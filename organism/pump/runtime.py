@@ -17,8 +17,8 @@ from organism.events.entity import Entity
 from organism.events.record import Unit
 from organism.log.log import Log
 from organism.model.thread import Message, Step, Thread
-from organism.pump import control
-from organism.pump.decision import Decision, State, Tell
+from organism.pump.decide import control
+from organism.pump.decide.decision import Decision, State, Tell
 from organism.pump.feed import Feed
 from organism.pump.models import Models
 

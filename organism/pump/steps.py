@@ -25,10 +25,10 @@ from organism.model.ids import token_of
 from organism.model.thread import Step
 from organism.pump import model_calls, recall
 from organism.pump.approvals import Question, approved
-from organism.pump.control import canonical
+from organism.pump.decide.control import canonical
+from organism.pump.decide.respond import send, unmended
+from organism.pump.decide.route import GENERIC
 from organism.pump.handling import Handling, step_digest
-from organism.pump.respond import send, unmended
-from organism.pump.route import GENERIC
 from organism.pump.rules import Rules
 from organism.pump.wording import described, json_of, shown
 

@@ -17,9 +17,9 @@ from organism.events.vocabulary import RUN_ENTRIES, RunDelta, RunEvent, RunMessa
 from organism.model.redact import Redactor
 from organism.model.run import BLOCKS, faults
 from organism.model.thread import Message
-from organism.pump.decision import Decision
+from organism.pump.decide.decision import Decision
+from organism.pump.decide.runs import run_json
 from organism.pump.feed import Delta
-from organism.pump.runs import run_json
 from organism.pump.runtime import Runtime
 
 GATHER_US: Final = 1_000_000

@@ -31,7 +31,7 @@ class Point:
 POINTS: Final[dict[str, Point]] = {
     # a command, from its arrival to its answer
     "arrived": Point("organism.tenants:Tenant.do", "a command arrived, nothing is decided"),
-    "prepared": Point("organism.pump.inject:prepare", "an injection is validated, not queued", is_after=True),
+    "prepared": Point("organism.pump.decide.inject:prepare", "an injection is validated, not queued", is_after=True),
     "answered": Point("organism.tenants:Tenant.do", "it is on disk, its answer not sent", is_after=True),
     # a unit, from its decision to what it makes possible
     "append": Point("organism.log.sqlite:SqliteLog.append", "a unit is decided, not queued"),

@@ -23,7 +23,7 @@ from organism.model.completion import (
     added_up,
 )
 from organism.projections.run import entry_of
-from organism.pump.decision import Decision
+from organism.pump.decide.decision import Decision
 from organism.pump.models import ModelCall, Outcome, Told
 from organism.testing import Running
 from tests.flows.stage import shown
