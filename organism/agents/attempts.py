@@ -31,7 +31,7 @@ from organism.model.redact import Redactor
 from organism.pump.decide import spend
 from organism.pump.decide.spend import Need
 from organism.pump.models import Anew, Cost, Told
-from organism.pump.stream import SecretFilter
+from organism.pump.stream.run_stream import SecretFilter
 
 SECOND_US: Final = 1_000_000
 CHARS_PER_TOKEN_AT_MOST: Final = 16

@@ -38,11 +38,11 @@ from organism.events.vocabulary import SpoofAttempt as SpoofAttemptEvent
 from organism.log.log import EventFilter, Log, Query, Row, Where
 from organism.model import commands as c
 from organism.model.thread import Step, Thread
-from organism.pump import approvals
 from organism.pump.decide import control, inject, replay
 from organism.pump.decide.decision import Decision
 from organism.pump.idempotency import KeysInUse, recorded
 from organism.pump.pump import Pump
+from organism.pump.run import gates as approvals
 
 _NUMBER: Final = re.compile(r"[1-9][0-9]{0,8}")
 _REFUSALS: Final = get_args(RefusalCode)

@@ -14,15 +14,15 @@ from random import Random
 
 from organism.log.log import Log
 from organism.model.thread import Message
-from organism.pump import actor
-from organism.pump.actor import Responses
 from organism.pump.decide import ending, runs
 from organism.pump.decide.decision import Decision, State
 from organism.pump.decide.ending import Failure
 from organism.pump.decide.respond import respond
-from organism.pump.handling import Handling
-from organism.pump.replies import Collectors
-from organism.pump.runtime import Runtime
+from organism.pump.run import handler as actor
+from organism.pump.run.handler import Responses
+from organism.pump.run.handling import Handling
+from organism.pump.run.replies import Collectors
+from organism.pump.run.writer import Runtime
 
 
 class Pump:

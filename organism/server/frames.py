@@ -51,7 +51,7 @@ from organism.log.pages import ERASED, with_payload
 from organism.model.times import iso
 from organism.projections import approvals, dead_letters, threads
 from organism.projections.run import data_of, kind_of
-from organism.pump.feed import Delta
+from organism.pump.stream.feed import Delta
 from organism.server.wire import splice
 
 MAX_THREADS: Final = 4096

@@ -21,7 +21,7 @@ from organism.log.log import EventFilter, Log
 from organism.model.commands import Inject, Injected
 from organism.model.ids import CONSOLE
 from organism.projections.run import entry_of
-from organism.pump.replies import ENDS, ReplyCollector
+from organism.pump.run.replies import ENDS, ReplyCollector
 from organism.server.bodies import Places
 from organism.server.call import IN_PATH, Answer, Call
 from organism.server.invoking.run import refusal

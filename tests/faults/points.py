@@ -41,13 +41,15 @@ POINTS: Final[dict[str, Point]] = {
     "delivery": Point("organism.pump.pump:Pump._act", "the loop knows, nothing was started or told"),
     "delivered": Point("organism.pump.pump:Pump._act", "handlers were started, callers told", is_after=True),
     # a handling and its steps
-    "handling": Point("organism.pump.actor:Steps", "a handler is about to be called"),
+    "handling": Point("organism.pump.run.handler:Steps", "a handler is about to be called"),
     "handled": Point("organism.pump.pump:Pump._finished", "it has answered, nothing is decided"),
     "failed": Point("organism.pump.pump:Pump._failed", "it has raised, nothing is decided"),
-    "asked": Point("organism.pump.runtime:Runtime.expire_when_due", "an ask is decided, not on disk", is_after=True),
-    "effect": Point("organism.pump.actor:outcome_of", "an effect is recorded as begun, and not run"),
-    "record": Point("organism.pump.handling:Handling.record", "it has run, that is not recorded"),
-    "recorded": Point("organism.pump.handling:Handling.record", "it is recorded, the handler not told", is_after=True),
+    "asked": Point("organism.pump.run.writer:Runtime.expire_when_due", "an ask is decided, not on disk", is_after=True),
+    "effect": Point("organism.pump.run.handler:outcome_of", "an effect is recorded as begun, and not run"),
+    "record": Point("organism.pump.run.handling:Handling.record", "it has run, that is not recorded"),
+    "recorded": Point(
+        "organism.pump.run.handling:Handling.record", "it is recorded, the handler not told", is_after=True
+    ),
     # what follows a commit
     "anchor": Point("organism.log.place:Place.write_anchor", "the head is about to be anchored"),
     "anchored": Point("organism.log.place:Place.write_anchor", "it was just anchored", is_after=True),

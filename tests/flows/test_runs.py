@@ -21,7 +21,7 @@ from organism.events.vocabulary import (
 from organism.model.commands import KillThread
 from organism.model.run import REQUIRED
 from organism.projections.run import entry_of, fold
-from organism.pump.stream import MOST_AHEAD
+from organism.pump.stream.run_stream import MOST_AHEAD
 from tests.flows.disk import Disk
 from tests.flows.speaker import Speaker
 from tests.flows.stage import TurnedTime, at_gate, decided, folded_anew, folded_live, open_gate, pairs, play, shown

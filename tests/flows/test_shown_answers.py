@@ -10,8 +10,8 @@ import pytest
 
 from organism.events.vocabulary import RunMessageDelta, RunMessageStart, StepRecorded
 from organism.projections.run import entry_of, fold
-from organism.pump.feed import Delta
 from organism.pump.models import ModelCall, Outcome
+from organism.pump.stream.feed import Delta
 from organism.testing import Running
 from tests.flows.loop import ASKED, FOLDED, LISTENERS, LOOP
 from tests.flows.speaker import Speaker, Tell

@@ -15,7 +15,7 @@ from organism.events.vocabulary import RUN_ENTRIES
 from organism.log.sqlite import SqliteLog
 from organism.projections import READ_MODELS
 from organism.projections.run import fold
-from organism.pump.feed import Delta
+from organism.pump.stream.feed import Delta
 from organism.server.frames import Filter, as_array
 from organism.server.viewer import Tail
 from tests.server.test_push import Sink, World

@@ -19,8 +19,8 @@ from organism.log.log import Log
 from organism.model.thread import Message, Step, Thread
 from organism.pump.decide import control
 from organism.pump.decide.decision import Decision, State, Tell
-from organism.pump.feed import Feed
 from organism.pump.models import Models
+from organism.pump.stream.feed import Feed
 
 TICK_SECONDS: Final = 0.05
 

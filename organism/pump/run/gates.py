@@ -34,9 +34,9 @@ from organism.model.tool import CONFIRM_TOKEN, ConfirmRequired, ToolArguments, T
 from organism.projections.approvals import Confirmation
 from organism.pump.decide import runs
 from organism.pump.decide.control import canonical
-from organism.pump.handling import Handling
-from organism.pump.recall import Unreadable
 from organism.pump.rules import Rules
+from organism.pump.run.handling import Handling
+from organism.pump.run.recall import Unreadable
 
 CONFIRM_SECONDS: Final = 60
 MOST_SHOWN: Final = 200
