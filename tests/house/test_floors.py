@@ -19,7 +19,7 @@ WRONG = (
     ("floors", "organism/events/vocabulary.py", "from organism.model import ids"),
     ("floors", "organism/codec/seal.py", "if TYPE_CHECKING:\n    from organism.log import sqlite"),
     ("floors", "organism/unheard_of.py", ""),
-    ("cycles", "organism/pump/run/mailboxes.py", "from organism.pump import pump"),
+    ("cycles", "organism/pump/watchdog.py", "from organism.pump import pump"),
     ("folds", "organism/projections/agents.py", "from organism.projections import threads"),
     ("routes", "organism/server/routes/agents.py", "from organism.server.routes import threads"),
     ("handlers", "handlers/hello.py", "import handlers.summarizer"),
@@ -88,7 +88,7 @@ def findings(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     for source in read_repository():
         if source.path.startswith(("organism/", "handlers/")) and source.path.endswith(".py"):
             _write(root, source.path, "")
-    _write(root, "organism/pump/pump.py", "from organism.pump import mailboxes")  # the other half of the cycle
+    _write(root, "organism/pump/pump.py", "from organism.pump import watchdog")  # the other half of the cycle
     for _, path, line in WRONG:
         _write(root, path, line)
     return _findings(root)
