@@ -23,8 +23,8 @@ from organism.events.vocabulary import (
 )
 from organism.model.ids import Ids
 from organism.model.thread import Message, Step, Thread
+from organism.pump.mailboxes import Mailboxes
 from organism.pump.rules import Rules
-from organism.pump.run.mailboxes import Mailboxes
 from organism.pump.state import FOLDS, Folded
 
 NO_REPLY: Final = StepError("no_reply", "Nothing is left that could answer.")

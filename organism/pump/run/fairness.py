@@ -9,7 +9,7 @@ from itertools import count
 from msgspec import field
 
 from organism.events.entity import Entity
-from organism.pump.run.mailboxes import Mailboxes
+from organism.pump.mailboxes import Mailboxes
 from organism.pump.run.writer import Runtime
 
 
