@@ -39,8 +39,8 @@ from organism.model.times import LogClock
 from organism.pump.models import Models
 from organism.pump.recover import Life
 from organism.pump.rules import OWN_PAYLOADS, Rules, payload_classes
-from organism.pump.share import Share
-from organism.pump.watchdog import Watchdog
+from organism.pump.run.fairness import Share
+from organism.pump.run.watchdog import Watchdog
 from organism.sqlite.driver import Pysqlite
 from organism.tenants import Tenant, refuse_unless_all_decide
 from organism.tools.toolbox import Toolbox

@@ -19,16 +19,16 @@ from organism.model.commands import Command, Done, Idempotency, Injected
 from organism.model.ids import Ids
 from organism.model.times import LogClock
 from organism.pump import recover
-from organism.pump.decision import State
-from organism.pump.feed import Feed
+from organism.pump.decide.decision import State
 from organism.pump.idempotency import KeysInUse
 from organism.pump.models import Models
 from organism.pump.operate import Operator
 from organism.pump.pump import Pump
 from organism.pump.recover import Life
 from organism.pump.rules import Rules
-from organism.pump.runtime import Runtime
-from organism.pump.share import Share
+from organism.pump.run.fairness import Share
+from organism.pump.run.writer import Runtime
+from organism.pump.stream.feed import Feed
 from organism.views.views import ViewStore
 
 POLL_SECONDS: Final = 0.02

@@ -28,10 +28,10 @@ from organism.model.completion import (
 )
 from organism.model.money import exact, is_amount
 from organism.model.redact import Redactor
-from organism.pump import spend
+from organism.pump.decide import spend
+from organism.pump.decide.spend import Need
 from organism.pump.models import Anew, Cost, Told
-from organism.pump.spend import Need
-from organism.pump.stream import SecretFilter
+from organism.pump.stream.run_stream import SecretFilter
 
 SECOND_US: Final = 1_000_000
 CHARS_PER_TOKEN_AT_MOST: Final = 16

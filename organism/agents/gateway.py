@@ -26,10 +26,10 @@ from organism.model.money import NOTHING
 from organism.model.principal import Principal
 from organism.model.redact import Redactor
 from organism.model.thread import Message
-from organism.pump import spend
-from organism.pump.decision import Decision
+from organism.pump.decide import spend
+from organism.pump.decide.decision import Decision
+from organism.pump.decide.spend import Need
 from organism.pump.models import Cost, ModelCall, Outcome, Told
-from organism.pump.spend import Need
 
 LEAST_LEFT: Final = 1024
 """Tokens for an answer where the estimate leaves none of the context; the provider counts the prompt exactly."""

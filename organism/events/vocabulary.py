@@ -215,8 +215,8 @@ class MessageSent(Event, frozen=True, rename={"sender": "from", "payload_class":
     root: tuple[str | None, int] | None = None
     caller_depth: int = 0
     caller_request: str | None = None
-    authors: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    authors: tuple[str, ...] = ()
 
 
 class MessageStarted(Event, frozen=True):
@@ -334,9 +334,9 @@ class StepStarted(Event, frozen=True):
     kind: StepKind
     input: str
     effect: StepEffect = ""
-    key: str = ""
     approval: str = ""
     expires: int = 0
+    key: str = ""
     unknown: bool = False
 
 

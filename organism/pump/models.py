@@ -11,7 +11,7 @@ from organism.config.settings import Listener
 from organism.events.vocabulary import StepError
 from organism.model.completion import ChatMessage, CompleteOptions, Completion, CostSource, Part
 from organism.model.thread import Message
-from organism.pump.decision import Decision
+from organism.pump.decide.decision import Decision
 
 
 @dataclass(slots=True)

@@ -38,10 +38,11 @@ from organism.events.vocabulary import SpoofAttempt as SpoofAttemptEvent
 from organism.log.log import EventFilter
 from organism.model import commands as c
 from organism.model.thread import Step, Thread
-from organism.pump import approvals, control, inject, replay
-from organism.pump.decision import Decision
+from organism.pump.decide import control, inject, replay
+from organism.pump.decide.decision import Decision
 from organism.pump.idempotency import KeysInUse, recorded
 from organism.pump.pump import Pump
+from organism.pump.run import gates as approvals
 from organism.views.views import Query, Row, Where
 
 _NUMBER: Final = re.compile(r"[1-9][0-9]{0,8}")

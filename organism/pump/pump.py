@@ -14,14 +14,15 @@ from random import Random
 
 from organism.log.log import EventLog
 from organism.model.thread import Message
-from organism.pump import actor, failing, runs
-from organism.pump.actor import Responses
-from organism.pump.decision import Decision, State
-from organism.pump.failing import Failure
-from organism.pump.handling import Handling
-from organism.pump.replies import Collectors
-from organism.pump.respond import respond
-from organism.pump.runtime import Runtime
+from organism.pump.decide import ending, runs
+from organism.pump.decide.decision import Decision, State
+from organism.pump.decide.ending import Failure
+from organism.pump.decide.respond import respond
+from organism.pump.run import handler as actor
+from organism.pump.run.handler import Responses
+from organism.pump.run.handling import Handling
+from organism.pump.run.replies import Collectors
+from organism.pump.run.writer import Runtime
 from organism.views.views import ViewStore
 
 
@@ -77,7 +78,7 @@ class Pump:
         listener = state.rules.listeners.get(message.to)
         if listener is None:  # a reload has removed it while the message waited
             decision = state.decide(message.thread, message)
-            failing.dead(decision, message, "listener_gone", f"There is no listener named {message.to} any more.")
+            ending.dead(decision, message, "listener_gone", f"There is no listener named {message.to} any more.")
             state.boxes.release(message)
             self.write(decision)
             return
@@ -126,12 +127,12 @@ class Pump:
         if not failure.is_final and (
             decision.find_unknown(message) or message.failures + 1 < self.state.rules.retry.attempts
         ):
-            failing.retry(decision, message, failure)
+            ending.retry(decision, message, failure)
             self.leave(handling)
             self.write(decision)
             self.runtime.retry_when_due(message)
         else:
-            failing.park(decision, message, failure)
+            ending.park(decision, message, failure)
             self.leave(handling)
             self.write(decision)
 

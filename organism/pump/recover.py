@@ -12,10 +12,10 @@ from organism.events.record import Record
 from organism.events.vocabulary import AgentResumed, Declared, Event, OrganismStarted
 from organism.log.log import EventLog
 from organism.model.thread import Message
-from organism.pump import control, failing
-from organism.pump.decision import Decision, State
-from organism.pump.folded import Folded, dump, load
+from organism.pump.decide import control, ending
+from organism.pump.decide.decision import Decision, State
 from organism.pump.pump import Pump
+from organism.pump.state import Folded, dump, load
 from organism.views.views import Query
 
 SNAPSHOT: Final = "routing/7"
@@ -99,7 +99,7 @@ def _lay_out(pump: Pump, decision: Decision, message: Message) -> None:
     is_indeterminate = decision.find_unknown(message)
     if message.deaths >= state.rules.retry.attempts and not is_indeterminate:
         reason = f"It ran at {message.deaths} deaths of the process, which is all that retry.attempts allows."
-        failing.dead(decision, message, "killed_process", reason)
+        ending.dead(decision, message, "killed_process", reason)
         return
     state.boxes.box(message.to)
     state.boxes.put(message)

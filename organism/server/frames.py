@@ -48,7 +48,7 @@ from organism.events.vocabulary import (
 )
 from organism.log.log import EventFilter
 from organism.model.times import iso
-from organism.pump.feed import Delta
+from organism.pump.stream.feed import Delta
 from organism.server.wire import splice
 from organism.views import approvals, dead_letters, threads
 from organism.views.run import data_of, kind_of
@@ -216,7 +216,7 @@ class Folded:
                 first.setdefault(record.thread, record.event)
         return [thread for thread, event in first.items() if not isinstance(event, ThreadCreated)]
 
-    def frames(self, records: Sequence[Record[Event]]) -> list[Frame]:
+    def frames(self, records: Sequence[Record[Any]]) -> list[Frame]:
         """The frames of the next records, whose threads are known; ``types_of`` says which may be missing."""
         made: list[Frame] = []
         for at, record in enumerate(records, 1):
@@ -269,10 +269,9 @@ def public(row: Row) -> Row:
     return {name: value for name, value in row.items() if not name.startswith("_")}
 
 
-def _message(record: Record[Any]) -> Frame:
+def _message(record: Record[MessageSent]) -> Frame:
     """The frame of a message: the most frequent one, so it has a path of its own."""
-    event: MessageSent = record.event
-    content = record.content
+    event, content = record.event, record.content
     payload = None if content is None or content.erased else content.json
     message = with_payload(orjson.dumps(threads.message_head(record)), payload)
     wire = websocket_frame(b'{"event":"message","position":%d,"message":%b}' % (record.position, message))

@@ -17,7 +17,7 @@ import structlog
 from organism.events.record import Record
 from organism.events.vocabulary import RunEvent
 from organism.log.log import EventLog
-from organism.pump.feed import Delta, Feed, Live
+from organism.pump.stream.feed import Delta, Feed, Live
 from organism.server.frames import WITH_CONTENT, Chunk, Filter, Folded, Frame, as_array, frame_of, make_frame, singly
 from organism.server.past import PAGE_BYTES, Past, load_threads
 from organism.server.snapshot import AgentStates, SnapshotReader, Start

@@ -20,7 +20,7 @@ from organism.events.vocabulary import RUN_ENTRIES, MessageSent
 from organism.log.log import EventFilter, EventLog
 from organism.model.commands import Inject, Injected
 from organism.model.ids import CONSOLE
-from organism.pump.replies import ENDS, ReplyCollector
+from organism.pump.run.replies import ENDS, ReplyCollector
 from organism.server.bodies import Places
 from organism.server.call import IN_PATH, Answer, Call
 from organism.server.invoking.run import refusal

@@ -20,7 +20,7 @@ from organism.model.completion import ModelRequest, Part
 from organism.model.principal import Principal
 from organism.model.redact import Redactor
 from organism.model.thread import Message, Root
-from organism.pump import spend
+from organism.pump.decide import spend
 from organism.pump.models import ModelCall, Outcome, Told
 from organism.pump.rules import Rules
 from tests.log.engines import turn

@@ -1,4 +1,4 @@
-"""The contract of the log (organism/log/log.py), run on every engine, with and without what is written with its commits."""
+"""The contract of the log (organism/log/log.py), on every engine, alone and with views."""
 
 from __future__ import annotations
 

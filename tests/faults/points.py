@@ -31,7 +31,7 @@ class Point:
 POINTS: Final[dict[str, Point]] = {
     # a command, from its arrival to its answer
     "arrived": Point("organism.tenants:Tenant.do", "a command arrived, nothing is decided"),
-    "prepared": Point("organism.pump.inject:prepare", "an injection is validated, not queued", is_after=True),
+    "prepared": Point("organism.pump.decide.inject:prepare", "an injection is validated, not queued", is_after=True),
     "answered": Point("organism.tenants:Tenant.do", "it is on disk, its answer not sent", is_after=True),
     # a unit, from its decision to what it makes possible
     "append": Point("organism.log.sqlite:SqliteLog.append", "a unit is decided, not queued"),
@@ -41,13 +41,15 @@ POINTS: Final[dict[str, Point]] = {
     "delivery": Point("organism.pump.pump:Pump._act", "the loop knows, nothing was started or told"),
     "delivered": Point("organism.pump.pump:Pump._act", "handlers were started, callers told", is_after=True),
     # a handling and its steps
-    "handling": Point("organism.pump.actor:Steps", "a handler is about to be called"),
+    "handling": Point("organism.pump.run.handler:Steps", "a handler is about to be called"),
     "handled": Point("organism.pump.pump:Pump._finished", "it has answered, nothing is decided"),
     "failed": Point("organism.pump.pump:Pump._failed", "it has raised, nothing is decided"),
-    "asked": Point("organism.pump.runtime:Runtime.expire_when_due", "an ask is decided, not on disk", is_after=True),
-    "effect": Point("organism.pump.actor:outcome_of", "an effect is recorded as begun, and not run"),
-    "record": Point("organism.pump.handling:Handling.record", "it has run, that is not recorded"),
-    "recorded": Point("organism.pump.handling:Handling.record", "it is recorded, the handler not told", is_after=True),
+    "asked": Point("organism.pump.run.writer:Runtime.expire_when_due", "an ask is decided, not on disk", is_after=True),
+    "effect": Point("organism.pump.run.handler:outcome_of", "an effect is recorded as begun, and not run"),
+    "record": Point("organism.pump.run.handling:Handling.record", "it has run, that is not recorded"),
+    "recorded": Point(
+        "organism.pump.run.handling:Handling.record", "it is recorded, the handler not told", is_after=True
+    ),
     # what follows a commit
     "anchor": Point("organism.log.place:Place.write_anchor", "the head is about to be anchored"),
     "anchored": Point("organism.log.place:Place.write_anchor", "it was just anchored", is_after=True),

@@ -11,8 +11,8 @@ from organism.bootstrap import Parts
 from organism.config.settings import Price
 from organism.events.vocabulary import StepError
 from organism.model.completion import CompleteError, Completion, FinishReason, TextDelta, ThoughtDelta, ToolCall
-from organism.pump import spend
-from organism.pump.decision import Decision
+from organism.pump.decide import spend
+from organism.pump.decide.decision import Decision
 from organism.pump.models import Anew, Cost, ModelCall, Outcome, Told
 
 PRICE = Price(Decimal(1), Decimal(2))

@@ -24,8 +24,8 @@ from organism.model.commands import (
     ResumeOrganism,
     ResumeThread,
 )
-from organism.pump import inject
-from organism.pump.folded import Folded, dump
+from organism.pump.decide import inject
+from organism.pump.state import Folded, dump
 from organism.testing import Outcome, Running
 from tests.flows.world import World
 

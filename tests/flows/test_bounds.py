@@ -16,7 +16,7 @@ from organism.events.vocabulary import (
     StepRecorded,
 )
 from organism.model.commands import PauseAgent, ResumeAgent
-from organism.pump.decision import DECODED_PER_MAILBOX
+from organism.pump.decide.decision import DECODED_PER_MAILBOX
 from organism.testing import Running
 from tests.flows.stage import TurnedTime, at_gate, play
 from tests.flows.world import MakeWorld

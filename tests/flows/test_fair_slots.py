@@ -14,7 +14,7 @@ from organism.bootstrap import Organism
 from organism.events.vocabulary import OrganismStarted
 from organism.log.log import EventFilter
 from organism.model.commands import Inject, Injected, KillThread, PauseOrganism, ResumeOrganism
-from organism.pump.share import wants_slots
+from organism.pump.run.fairness import wants_slots
 from organism.tenants import Tenant
 from organism.testing import Running, running
 from tests.flows.stage import at_gate, open_gate, play

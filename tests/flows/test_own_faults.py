@@ -6,7 +6,7 @@ import pytest
 
 from organism.errors import LogUnavailable, StalePosition, Unavailable
 from organism.events.vocabulary import MessageStarted, OrganismResumed, OrganismStarted
-from organism.pump.decision import Decision
+from organism.pump.decide.decision import Decision
 from organism.testing import Running
 from tests.flows.stage import at_gate, open_gate, stopping, until
 from tests.flows.world import MakeWorld

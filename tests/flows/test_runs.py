@@ -20,7 +20,7 @@ from organism.events.vocabulary import (
 )
 from organism.model.commands import KillThread
 from organism.model.run import REQUIRED
-from organism.pump.stream import MOST_AHEAD
+from organism.pump.stream.run_stream import MOST_AHEAD
 from organism.views.run import entry_of, fold
 from tests.flows.disk import Disk
 from tests.flows.speaker import Speaker

@@ -9,8 +9,8 @@ import orjson
 import pytest
 
 from organism.events.vocabulary import RunMessageDelta, RunMessageStart, StepRecorded
-from organism.pump.feed import Delta
 from organism.pump.models import ModelCall, Outcome
+from organism.pump.stream.feed import Delta
 from organism.testing import Running
 from organism.views.run import entry_of, fold
 from tests.flows.loop import ASKED, FOLDED, LISTENERS, LOOP

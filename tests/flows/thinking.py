@@ -22,7 +22,7 @@ from organism.model.completion import (
     ModelRequest,
     added_up,
 )
-from organism.pump.decision import Decision
+from organism.pump.decide.decision import Decision
 from organism.pump.models import ModelCall, Outcome, Told
 from organism.testing import Running
 from organism.views.run import entry_of

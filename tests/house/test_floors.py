@@ -19,14 +19,14 @@ WRONG = (
     ("floors", "organism/events/vocabulary.py", "from organism.model import ids"),
     ("floors", "organism/codec/seal.py", "if TYPE_CHECKING:\n    from organism.log import sqlite"),
     ("floors", "organism/unheard_of.py", ""),
-    ("cycles", "organism/pump/route.py", "from organism.pump import pump"),
+    ("cycles", "organism/pump/watchdog.py", "from organism.pump import pump"),
     ("folds", "organism/projections/agents.py", "from organism.projections import threads"),
     ("routes", "organism/server/routes/agents.py", "from organism.server.routes import threads"),
     ("handlers", "handlers/hello.py", "import handlers.summarizer"),
     ("front-door", "handlers/hello.py", "from organism.model import ids"),
     ("no-handler", "organism/bootstrap.py", "from handlers import hello"),
     ("xml", "organism/server/wire.py", "from lxml import etree"),
-    ("xml", "organism/pump/inject.py", "import xml.etree.ElementTree"),
+    ("xml", "organism/pump/decide/inject.py", "import xml.etree.ElementTree"),
     ("sqlite", "organism/pump/pump.py", "import sqlite3"),
     ("sqlite", "organism/codec/xml.py", "import aiosqlite"),
     ("patterns", "organism/codec/xml.py", "import re2"),
@@ -42,7 +42,7 @@ WRONG = (
     ("client", "organism/agents/providers/openai.py", "from organism.agents import prompt"),
     ("mcp", "organism/server/app.py", "import mcp"),
     ("mcp", "organism/bootstrap.py", "import mcp"),
-    ("decisions", "organism/pump/route.py", "import asyncio"),
+    ("decisions", "organism/pump/decide/route.py", "import asyncio"),
     ("decisions", "organism/projections/threads.py", "import structlog"),
     ("vocabulary", "organism/model/ids.py", "import orjson"),
     ("vocabulary", "organism/events/stored.py", "import orjson"),
@@ -88,7 +88,7 @@ def findings(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     for source in read_repository():
         if source.path.startswith(("organism/", "handlers/")) and source.path.endswith(".py"):
             _write(root, source.path, "")
-    _write(root, "organism/pump/pump.py", "from organism.pump import route")  # the other half of the cycle
+    _write(root, "organism/pump/pump.py", "from organism.pump import watchdog")  # the other half of the cycle
     for _, path, line in WRONG:
         _write(root, path, line)
     return _findings(root)

@@ -13,7 +13,7 @@ from tests.house.tree import Source, read_repository
 
 PRODUCT = ("organism/", "handlers/")
 DECISIONS = (
-    *(f"organism/pump/{name}.py" for name in ("inject", "route", "respond", "control", "spend")),
+    *(f"organism/pump/decide/{name}.py" for name in ("inject", "route", "respond", "control", "spend")),
     "organism/codec/",
     "organism/config/",
     "organism/projections/",
@@ -275,13 +275,13 @@ HABITS = (
         both(calls(r"(.*\.)?(datetime|date)\.(now|utcnow|today)|(.*\.)?(uuid1|uuid4|urandom|getrandom)|print"), waits),
         places=DECISIONS,
         bad=(
-            Source("organism/pump/inject.py", "datetime.now(UTC)"),
+            Source("organism/pump/decide/inject.py", "datetime.now(UTC)"),
             Source("organism/projections/run.py", "datetime.date.today()"),
             Source("organism/config/load.py", "uuid.uuid4()"),
-            Source("organism/pump/control.py", "print(x)"),
-            Source("organism/pump/respond.py", "async def f(): ..."),
+            Source("organism/pump/decide/control.py", "print(x)"),
+            Source("organism/pump/decide/respond.py", "async def f(): ..."),
         ),
-        good=(Source("organism/pump/inject.py", "clock.now()"), "datetime.now()\nasync def f():\n    await g()"),
+        good=(Source("organism/pump/decide/inject.py", "clock.now()"), "datetime.now()\nasync def f():\n    await g()"),
     ),
 )
 

@@ -18,7 +18,7 @@ WRITER = """
 import asyncio, sys
 from pathlib import Path
 from organism.views.views import Query
-from tests.log.engines import created, handled, open_durable, sent, unit
+from tests.log.engines import created, handled, open_durable, sent, unit, views
 
 async def main():
     log = await open_durable(Path(sys.argv[1]))

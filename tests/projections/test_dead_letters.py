@@ -75,10 +75,10 @@ def test_the_dead_letters_equal_a_recount_of_the_whole_log(records: list[Record[
 
 def test_an_effect_found_started_and_not_finished_is_indeterminate() -> None:
     story = Story()
-    story.tell(StepStarted("m", "greeter", 2, "effect", "d", "unsafe", "pay-7"), "t")
+    story.tell(StepStarted("m", "greeter", 2, "effect", "d", effect="unsafe", key="pay-7"), "t")
     assert story.rows("indeterminate") == {}
     for _ in range(2):  # finding it again changes nothing
-        story.tell(StepStarted("m", "greeter", 2, "effect", "d", "unsafe", "pay-7", unknown=True), "t")
+        story.tell(StepStarted("m", "greeter", 2, "effect", "d", effect="unsafe", key="pay-7", unknown=True), "t")
     assert list(story.rows("indeterminate")["m:2"].items()) == [
         ("id", "m:2"),
         ("thread_id", "t"),

@@ -25,11 +25,11 @@ from organism.events.vocabulary import (
 from organism.model.completion import Completion
 from organism.model.ids import Ids
 from organism.model.thread import Message
-from organism.pump import spend
-from organism.pump.decision import Decision, State
-from organism.pump.folded import Folded
+from organism.pump.decide import spend
+from organism.pump.decide.decision import Decision, State
 from organism.pump.models import Cost, ModelCall, Outcome
 from organism.pump.rules import Rules, payload_classes
+from organism.pump.state import Folded
 from tests.flows.world import World
 
 NOON = 1_768_176_000_000_000

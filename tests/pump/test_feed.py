@@ -6,7 +6,7 @@ from typing import TypeVar
 
 from organism.events.record import Record
 from organism.events.vocabulary import RunDone, RunEvent, RunMessageDelta, RunMessageEnd, RunMessageStart
-from organism.pump.feed import Delta, Feed, Live
+from organism.pump.stream.feed import Delta, Feed, Live
 
 E = TypeVar("E", bound=RunEvent)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from organism.events.vocabulary import ThreadCompleted
-from organism.pump.replies import Collectors, ReplyCollector
+from organism.pump.run.replies import Collectors, ReplyCollector
 from tests.projections.folding import Story
 
 

@@ -20,8 +20,8 @@ from organism.events.record import Record
 from organism.events.vocabulary import BudgetReserved, BudgetSettled, Event, ModelCalled
 from organism.model.completion import CompleteError
 from organism.projections.spend import DAY_US, Account, Amount
-from organism.pump.folded import Folded, dump, load
 from organism.pump.rules import Rules
+from organism.pump.state import Folded, dump, load
 from tests.pump.purse import PRICE, Purse, most, rules_of
 
 DAY = {"tokens": 3000, "usd": 0.003, "calls": 12, "seconds": 100}

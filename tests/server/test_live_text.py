@@ -13,7 +13,7 @@ import pytest
 from organism.events.record import Content, Record, Unit
 from organism.events.vocabulary import RUN_ENTRIES
 from organism.log.sqlite import SqliteLog
-from organism.pump.feed import Delta
+from organism.pump.stream.feed import Delta
 from organism.server.frames import Filter, as_array
 from organism.server.viewer import Tail
 from organism.views.models import READ_MODELS

@@ -1136,8 +1136,8 @@ export interface MessageSentData {
   root?: [string | null, number];
   caller_depth?: number;
   caller_request?: string;
-  authors?: string[];
   notes?: string[];
+  authors?: string[];
   /** The digest of its content. */
   content?: string;
   /** What the content is erased with, if not with its thread. */
@@ -1756,9 +1756,9 @@ export interface StepStartedData {
     | "uuid";
   input: string;
   effect?: "idempotent" | "pure" | "unsafe";
-  key?: string;
   approval?: string;
   expires?: number;
+  key?: string;
   unknown?: boolean;
   /** The digest of its content. */
   content?: string;

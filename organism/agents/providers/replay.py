@@ -13,7 +13,7 @@ from organism.events.record import Record
 from organism.events.vocabulary import Event, ModelCalled, RunMessageDelta, RunMessageStart, StepRecorded
 from organism.log.log import EventFilter, History
 from organism.model.completion import Completion, Finish, ModelRequest, Part, TextDelta, ThoughtDelta, Usage
-from organism.pump.model_calls import completed
+from organism.pump.stream.model_call import completed
 
 PIECE_CHARS: Final = 40
 PAGE: Final = 500

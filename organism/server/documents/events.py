@@ -17,7 +17,7 @@ SEAL: Final[Mapping[str, Schema]] = {
     "content_owner": {"type": "string", "description": "What the content is erased with, if not with its thread."},
 }
 """What stands besides the event's own fields in the data of one that has content."""
-EXAMPLE: Final = MessageSent("msg-01a2b3c4", "console", "greeter", "Greeting", depth=1, token="call-01a2b3c4")  # noqa: S106
+EXAMPLE: Final = MessageSent("msg-01a2b3c4", "console", "greeter", "Greeting", depth=1, token="call-01a2b3c4")  # noqa: S106 - no password
 
 
 def component_name(event: type[Event]) -> str:

@@ -34,8 +34,8 @@ from organism.model.agent import Answer
 from organism.model.commands import Injected
 from organism.model.ids import CONSOLE
 from organism.model.run import RunEntry
-from organism.pump.feed import Delta, Live
-from organism.pump.replies import ENDS
+from organism.pump.run.replies import ENDS
+from organism.pump.stream.feed import Delta, Live
 from organism.server import problems
 from organism.server.call import until_left
 from organism.server.connections import Receive, Send

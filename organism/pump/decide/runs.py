@@ -9,8 +9,8 @@ from organism.events.record import Content
 from organism.events.vocabulary import RUN_ENTRIES, RunDone, RunEvent, RunInteractionRequest
 from organism.model.redact import visible
 from organism.model.thread import Message
-from organism.pump import spend
-from organism.pump.decision import Decision
+from organism.pump.decide import spend
+from organism.pump.decide.decision import Decision
 from organism.pump.wording import json_of
 
 

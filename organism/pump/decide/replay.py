@@ -13,9 +13,9 @@ from organism.events.record import Content, Record
 from organism.events.vocabulary import Event, MessageRefused, MessageReplayed, MessageSent
 from organism.model.ids import CONSOLE, token_of
 from organism.model.thread import NO_ROOT, Root
-from organism.pump.decision import Decision, State
+from organism.pump.decide.decision import Decision, State
+from organism.pump.decide.route import Refused, Sender, receivers
 from organism.pump.pump import Pump
-from organism.pump.route import Refused, Sender, receivers
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from msgspec import field
 
 from organism.events.entity import Entity
 from organism.pump.mailboxes import Mailboxes
-from organism.pump.runtime import Runtime
+from organism.pump.run.writer import Runtime
 
 
 class Share(Entity):

@@ -18,10 +18,10 @@ from organism.model.handler import SystemError as SystemErrorPayload
 from organism.model.ids import CONSOLE, SYSTEM_TODO, token_of
 from organism.model.recorded import Recorded
 from organism.model.thread import NOBODY, Call, Step
-from organism.pump.decision import Decision
-from organism.pump.handling import Handling
-from organism.pump.route import GENERIC, Refused, Sender, receivers, within_limits
+from organism.pump.decide.decision import Decision
+from organism.pump.decide.route import GENERIC, Refused, Sender, receivers, within_limits
 from organism.pump.rules import Rules
+from organism.pump.run.handling import Handling
 from organism.pump.wording import described, readable, shown
 
 

@@ -28,13 +28,13 @@ from organism.model.completion import (
 from organism.model.run import LONGEST_ID
 from organism.model.thread import Step
 from organism.model.tool import ToolSpec
-from organism.pump import spend
-from organism.pump.decision import Decision
-from organism.pump.handling import Handling
+from organism.pump.decide import spend
+from organism.pump.decide.decision import Decision
+from organism.pump.decide.runs import run_json
 from organism.pump.models import Anew, ModelCall, Outcome, Told
-from organism.pump.recall import Unreadable, result_of
-from organism.pump.runs import run_json
-from organism.pump.stream import Block, RunStream
+from organism.pump.run.handling import Handling
+from organism.pump.run.recall import Unreadable, result_of
+from organism.pump.stream.run_stream import Block, RunStream
 from organism.pump.wording import described
 
 OPTIONS: Final = tuple(CompleteOptions.__annotations__)

@@ -13,11 +13,11 @@ from organism.events.entity import Entity
 from organism.events.record import Content
 from organism.events.vocabulary import StepError, StepKind, StepStarted
 from organism.model.thread import Message, Step
-from organism.pump import recall
-from organism.pump.decision import Decision
+from organism.pump.decide.decision import Decision
 from organism.pump.rules import Rules
-from organism.pump.runtime import Runtime
-from organism.pump.stream import PAYLOADS_AN_ENTRY, RunStream
+from organism.pump.run import recall
+from organism.pump.run.writer import Runtime
+from organism.pump.stream.run_stream import PAYLOADS_AN_ENTRY, RunStream
 
 
 class ReplayDiverged(BaseException):

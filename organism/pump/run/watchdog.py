@@ -13,7 +13,7 @@ from typing import Final
 import structlog
 
 from organism.events.vocabulary import LoopBlocked
-from organism.pump.runtime import Runtime
+from organism.pump.run.writer import Runtime
 
 BLOCKED_SECONDS: Final = 0.7
 CHECK_SECONDS: Final = 0.2

@@ -17,10 +17,10 @@ from organism.events.vocabulary import RUN_ENTRIES, RunDelta, RunEvent, RunMessa
 from organism.model.redact import Redactor
 from organism.model.run import BLOCKS, faults
 from organism.model.thread import Message
-from organism.pump.decision import Decision
-from organism.pump.feed import Delta
-from organism.pump.runs import run_json
-from organism.pump.runtime import Runtime
+from organism.pump.decide.decision import Decision
+from organism.pump.decide.runs import run_json
+from organism.pump.run.writer import Runtime
+from organism.pump.stream.feed import Delta
 
 GATHER_US: Final = 1_000_000
 MOST_CHARACTERS: Final = 16_384

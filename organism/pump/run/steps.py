@@ -23,13 +23,14 @@ from organism.model.handler import (
 )
 from organism.model.ids import token_of
 from organism.model.thread import Step
-from organism.pump import model_calls, recall
-from organism.pump.approvals import Question, approved
-from organism.pump.control import canonical
-from organism.pump.handling import Handling, step_digest
-from organism.pump.respond import send, unmended
-from organism.pump.route import GENERIC
+from organism.pump.decide.control import canonical
+from organism.pump.decide.respond import send, unmended
+from organism.pump.decide.route import GENERIC
 from organism.pump.rules import Rules
+from organism.pump.run import recall
+from organism.pump.run.gates import Question, approved
+from organism.pump.run.handling import Handling, step_digest
+from organism.pump.stream import model_call as model_calls
 from organism.pump.wording import described, json_of, shown
 
 EFFECT_KINDS: Final = frozenset({"pure", "idempotent", "unsafe"})

@@ -23,9 +23,9 @@ from organism.events.vocabulary import (
 )
 from organism.model.ids import Ids
 from organism.model.thread import Message, Step, Thread
-from organism.pump.folded import FOLDS, Folded
 from organism.pump.mailboxes import Mailboxes
 from organism.pump.rules import Rules
+from organism.pump.state import FOLDS, Folded
 
 NO_REPLY: Final = StepError("no_reply", "Nothing is left that could answer.")
 DECODED_PER_MAILBOX: Final = 256

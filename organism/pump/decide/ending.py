@@ -13,8 +13,8 @@ from organism.events.vocabulary import (
     StepError,
 )
 from organism.model.thread import Message
-from organism.pump import control, runs
-from organism.pump.decision import Decision
+from organism.pump.decide import control, runs
+from organism.pump.decide.decision import Decision
 
 DEAD_LETTER: Final = StepError("dead_letter", "The message became a dead letter.")
 

@@ -28,8 +28,8 @@ from organism.events.vocabulary import (
 from organism.model.commands import ResolveApproval
 from organism.model.handler import Approval
 from organism.model.thread import CONSENT, Message, Step, Thread
-from organism.pump import runs
-from organism.pump.decision import Decision, State
+from organism.pump.decide import runs
+from organism.pump.decide.decision import Decision, State
 from organism.pump.wording import json_of
 
 KILLED: Final = StepError("killed", "The thread was killed.")

@@ -12,8 +12,8 @@ from organism.events.vocabulary import MessageSent
 from organism.model.commands import Inject
 from organism.model.ids import CONSOLE, token_of
 from organism.model.thread import Thread
-from organism.pump.decision import Decision, State
-from organism.pump.route import Refused, Sender, receivers
+from organism.pump.decide.decision import Decision, State
+from organism.pump.decide.route import Refused, Sender, receivers
 from organism.pump.rules import Rules
 
 

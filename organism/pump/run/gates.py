@@ -32,11 +32,11 @@ from organism.model.handler import Approval, HandlerResponse
 from organism.model.thread import CONSENT, Message, Step
 from organism.model.tool import CONFIRM_TOKEN, ConfirmRequired, ToolArguments, ToolError, ToolErrorCode
 from organism.projections.confirmations import Confirmation
-from organism.pump import runs
-from organism.pump.control import canonical
-from organism.pump.handling import Handling
-from organism.pump.recall import Unreadable
+from organism.pump.decide import runs
+from organism.pump.decide.control import canonical
 from organism.pump.rules import Rules
+from organism.pump.run.handling import Handling
+from organism.pump.run.recall import Unreadable
 
 CONFIRM_SECONDS: Final = 60
 MOST_SHOWN: Final = 200

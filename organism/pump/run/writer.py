@@ -17,10 +17,10 @@ from organism.events.entity import Entity
 from organism.events.record import Unit
 from organism.log.log import EventLog
 from organism.model.thread import Message, Step, Thread
-from organism.pump import control
-from organism.pump.decision import Decision, State, Tell
-from organism.pump.feed import Feed
+from organism.pump.decide import control
+from organism.pump.decide.decision import Decision, State, Tell
 from organism.pump.models import Models
+from organism.pump.stream.feed import Feed
 from organism.views.views import ViewStore
 
 TICK_SECONDS: Final = 0.05

@@ -13,7 +13,7 @@ from organism.model.completion import CompleteError
 from organism.model.money import NOTHING, plain, priced
 from organism.model.thread import Message
 from organism.projections.spend import Amount, Held, key_of
-from organism.pump.decision import Decision
+from organism.pump.decide.decision import Decision
 from organism.pump.models import Cost, ModelCall, Outcome
 
 SURELY_WRITTEN: Final = 4096

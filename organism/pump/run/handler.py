@@ -12,11 +12,11 @@ from organism.config.prompts import SERVED
 from organism.config.settings import Listener
 from organism.model.handler import HandlerMetadata, HandlerResponse
 from organism.model.recorded import Recorded
-from organism.pump.approvals import Withheld, admitted
-from organism.pump.failing import Failure
-from organism.pump.handling import Handling
-from organism.pump.recall import Unreadable, payload_of
-from organism.pump.steps import Steps
+from organism.pump.decide.ending import Failure
+from organism.pump.run.gates import Withheld, admitted
+from organism.pump.run.handling import Handling
+from organism.pump.run.recall import Unreadable, payload_of
+from organism.pump.run.steps import Steps
 from organism.pump.wording import described
 
 Responses = tuple[HandlerResponse, ...]
