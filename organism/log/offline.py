@@ -17,8 +17,9 @@ from organism.log.log import Verification
 from organism.log.place import Place
 from organism.log.verify import BEFORE_ALL, rows_after, verify
 from organism.model.ids import DEFAULT_TENANT
-from organism.sqlite.driver import Connection, Pysqlite, statements
+from organism.sqlite.driver import SQLITE_VERSION, Connection, Pysqlite, statements
 
+SQLITE: Final = SQLITE_VERSION  # That of the logs
 TRUTH: Final = ("meta", "units", "content")  # The tables that nothing else could be made of again
 _SQL: Final = statements("log", "log.sql")
 
