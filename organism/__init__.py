@@ -2,8 +2,8 @@
 
 This is the front door for authors of handlers; all they need stands in ``__all__``. Behind it, each floor imports
 only downward: ``cli`` and ``testing``, ``server``, ``bootstrap``, ``tenants``, ``agents``, ``tools`` and ``tracing``,
-``pump``, ``projections``, ``log``, ``codec`` and ``config``, ``model``, ``events``, ``errors``. The way of a message is
-told in ``docs/way-of-a-message.md``.
+``pump``, ``projections``, ``views``, ``log``, ``sqlite``, ``codec`` and ``config``, ``model``, ``events``, ``errors``.
+The way of a message is told in ``docs/way-of-a-message.md``.
 """
 
 from organism.agents.prompt import (

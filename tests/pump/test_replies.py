@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from organism.events.vocabulary import ThreadCompleted
 from organism.pump.run.replies import Collectors, ReplyCollector
-from tests.projections.folding import Story
+from tests.views.folding import Story
 
 
 def reply(story: Story, message: str, cause: str) -> None:

@@ -32,7 +32,7 @@ from organism.events.vocabulary import (
 from organism.server.frames import MAKERS, NAMELESS, THREAD, Filter, Folded, Frame
 from organism.server.past import OF_ORGANISM
 from organism.views.threads import MARKS
-from tests.projections.folding import Story
+from tests.views.folding import Story
 
 
 def shown(frames: Sequence[Frame]) -> list[dict[str, Any]]:

@@ -11,7 +11,7 @@ import msgspec
 from organism.events.record import Record
 from organism.events.vocabulary import EVENTS, Event
 from organism.views.models import READ_MODELS
-from tests.projections.folding import Rows
+from tests.views.folding import Rows
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 LOG = GOLDEN / "hello_thread.events.jsonl"

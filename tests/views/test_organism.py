@@ -35,8 +35,8 @@ from organism.events.vocabulary import (
 from organism.model.times import iso
 from organism.views.organism import AGENTS, ORGANISM
 from organism.views.views import Row
-from tests.projections.folding import AT, Story, fold, listener
-from tests.projections.moves import lawful_logs
+from tests.views.folding import AT, Story, fold, listener
+from tests.views.moves import lawful_logs
 
 BIRTHS = (ThreadCreated, ThreadReopened)
 LIFE = (*BIRTHS, ThreadCompleted, ThreadFailed, ThreadKilled)

@@ -37,7 +37,7 @@ from organism.events.vocabulary import (
     ThreadResumed,
     Verdict,
 )
-from tests.projections.lawful import NAMES, Letter, World
+from tests.views.lawful import NAMES, Letter, World
 
 T = TypeVar("T")
 

@@ -17,8 +17,8 @@ from organism.events.vocabulary import (
 )
 from organism.projections.confirmations import KEPT_US, MOST_OPEN, Confirms
 from organism.views.approvals import APPROVALS
-from tests.projections.folding import AT, Story, kept
-from tests.projections.moves import lawful_logs
+from tests.views.folding import AT, Story, kept
+from tests.views.moves import lawful_logs
 
 MINUTE_US = 60_000_000
 STATUS = {"approve": "approved", "reject": "rejected"}

@@ -27,7 +27,7 @@ from organism.events.vocabulary import (
     ThreadFailed,
     ThreadReopened,
 )
-from tests.projections.folding import AT, listener
+from tests.views.folding import AT, listener
 
 E = TypeVar("E", bound=Event)
 NAMES: Final = ("ada", "bob", "cyd", "dot", "eve")

@@ -41,8 +41,8 @@ from organism.events.vocabulary import (
 from organism.model.times import iso
 from organism.views.threads import MARKED, MARKS, MESSAGES, THREADS, message_head
 from organism.views.views import Row
-from tests.projections.folding import Story, fold
-from tests.projections.moves import lawful_logs
+from tests.views.folding import Story, fold
+from tests.views.moves import lawful_logs
 
 STATUS: dict[type[Event], str] = {
     ThreadCreated: "active",

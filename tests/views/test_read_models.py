@@ -14,8 +14,8 @@ from organism.views.models import READ_MODELS
 from organism.views.tables import Changes
 from organism.views.versions import LiveRows, RowVersions, Version, folded_row, shown_rows, write
 from organism.views.views import ReadModel
-from tests.projections.folding import kept
-from tests.projections.moves import lawful_logs
+from tests.views.folding import kept
+from tests.views.moves import lawful_logs
 
 STORED_AS_JSON = [model for model in READ_MODELS if not model.shown]
 each_model = pytest.mark.parametrize("model", READ_MODELS, ids=lambda model: model.name)

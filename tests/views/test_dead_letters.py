@@ -17,8 +17,8 @@ from organism.events.vocabulary import (
     StepStarted,
 )
 from organism.views.dead_letters import CLOSED_LETTERS, DEAD_LETTERS, INDETERMINATE
-from tests.projections.folding import Story, fold, kept
-from tests.projections.moves import lawful_logs
+from tests.views.folding import Story, fold, kept
+from tests.views.moves import lawful_logs
 
 
 def test_a_message_whose_handling_failed_for_good_is_one_with_the_payload_of_its_sending() -> None:

@@ -9,8 +9,8 @@ from organism.events.record import Record
 from organism.events.vocabulary import CallAnswered, Event, ModelCalled, StepError, ValueSet
 from organism.views.keyed import ANSWERS
 from organism.views.usage import TOTAL
-from tests.projections.folding import AT, Story, fold
-from tests.projections.moves import lawful_logs
+from tests.views.folding import AT, Story, fold
+from tests.views.moves import lawful_logs
 
 
 def test_an_answer_is_found_by_method_path_and_key_and_knows_the_position_of_its_act() -> None:
