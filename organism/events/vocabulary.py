@@ -177,6 +177,13 @@ class ThreadKilled(Event, frozen=True):
     ended: bool = False
 
 
+class ThreadForked(Event, frozen=True):
+    """It began as a fork: what ``source`` holds up to the position ``until`` is its past too."""
+
+    source: str
+    until: int
+
+
 # -- Messages
 
 Outcome = Literal["done", "unread", "answered", "delivered", "killed"]
@@ -607,7 +614,7 @@ class LoopBlocked(Event, frozen=True):
 
 
 class ContentErased(Event, frozen=True):
-    """The contents of an owner, a session or thread, were erased."""
+    """What an owner, a session or thread, had as contents up to here was erased."""
 
     owner: str
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from hashlib import sha256
-from typing import Any, Final, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 import msgspec
 import orjson
@@ -26,6 +26,8 @@ from organism.model.redact import Redactor
 Touched = tuple[str, int, int]
 """A stream, the first position of a unit that holds events of it, and the position of the last of them."""
 TypeSpan = tuple[str, int]  # A type of events, and a span that holds some
+Erasure = tuple[int, int, str, int]
+"""From where to where contents are erased, whose, and the position of the event that says so."""
 GENERATION_STREAMS: Final = 4096
 SAFE_FIELDS: Final = frozenset({"event", "outcome", "kind", "effect", "why", "status", "type", "decision"})
 """Fields whose values are words of this program: they are never masked."""
@@ -134,14 +136,22 @@ class TypeSpans:
                 noted.append((kind.event_type, span))
 
 
+class Erased(NamedTuple):
+    """What a unit erases: contents of the owner at the positions ``found`` and at any after ``searched``."""
+
+    owner: str
+    found: Sequence[int]
+    searched: int
+
+
 class Batch:
     """The units of one commit.
 
     ``streams`` lists (stream, the unit's first position, its last one in that stream) for each stream that a unit
-    touches, ``types`` what is new to the index of types.
+    touches, ``types`` what is new to the index of types, ``erasures`` what is erased of the contents up to here.
     """
 
-    __slots__ = ("bodies", "contents", "digests", "firsts", "last", "size", "streams", "types", "units")
+    __slots__ = ("bodies", "contents", "digests", "erasures", "firsts", "last", "size", "streams", "types", "units")
 
     def __init__(self) -> None:
         self.units: list[Unit] = []
@@ -151,6 +161,7 @@ class Batch:
         self.contents: list[SealedContent] = []
         self.streams: list[Touched] = []
         self.types: list[TypeSpan] = []
+        self.erasures: list[Erasure] = []
         self.last = 0
         self.size = 0
 
@@ -179,8 +190,11 @@ class Intake:
         self.redactor: Redactor | None = None
         self._salts = salts
 
-    def take(self, unit: Unit) -> None:
-        """Add the unit, or raise and change nothing: ``StalePosition``, ``TypeError`` or ``ValueError`` (no JSON)."""
+    def take(self, unit: Unit, erased: Erased | None = None) -> None:
+        """Add the unit and what it has ``erased``, or raise and change nothing.
+
+        Raises ``StalePosition``; ``TypeError`` or ``ValueError`` for what is no JSON.
+        """
         if unit.expect:
             self.heads.check(unit.expect)
         first = self.last + 1
@@ -207,6 +221,9 @@ class Intake:
         for stream, position in streams.items():
             heads.put(stream, position)
             batch.streams.append((stream, first, position))
+        if erased is not None:
+            spans = [*((position, position) for position in erased.found), (erased.searched + 1, first - 1)]
+            batch.erasures += [(low, high, erased.owner, last) for low, high in spans]
 
     def swap(self) -> Batch:
         """The batch so far; what is taken in from now on goes in the next one."""

@@ -133,9 +133,10 @@ class Commits:
             at += SALT_BYTES + json_size + xml_size
         lists = (text_of(units), text_of(contents) if contents else None, text_of(batch.streams))
         types = text_of(batch.types) if batch.types else None
+        erasures = text_of(batch.erasures) if batch.erasures else None
         values = folding.values(blob, at)
         joined = b"".join(blob)
-        parameters = (epoch, batch.firsts[-1], chained, *lists, types, joined, *values)
+        parameters = (epoch, batch.firsts[-1], chained, *lists, types, erasures, joined, *values)
         return Commit(parameters, len(joined) + PAGES_OF_A_COMMIT * PAGE_BYTES)
 
     def write(self, connection: Connection, commit: Commit) -> None:
@@ -217,7 +218,7 @@ class Commits:
         blob: list[bytes] = []
         values = folding.values(blob, 1)
         lists = (text_of(batch.streams), text_of(batch.types))
-        connection.execute(self._statement, (epoch, None, None, None, None, *lists, b"".join(blob), *values))
+        connection.execute(self._statement, (epoch, None, None, None, None, *lists, None, b"".join(blob), *values))
 
 
 def doubt(connection: Connection) -> None:

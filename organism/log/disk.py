@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 import orjson
 
-from organism.errors import Fenced, LogDamaged, LogUnavailable
+from organism.errors import CommitUnknown, Fenced, LogDamaged, LogUnavailable
 from organism.log.batch import Batch, Folding
 from organism.log.commits import Commits
 from organism.log.encode import GENESIS, REMEDY, RandomBytes
@@ -31,6 +31,7 @@ T = TypeVar("T")
 Done = Callable[[Batch, Exception | None], None]
 Since = Callable[[Connection], int]  # Gives the position up to which a log was verified before
 ANCHOR_SECONDS: Final = 0.2
+PURGE_AGAIN_SECONDS: Final = 0.2
 FULL_WAL_BYTES: Final = 8 << 20  # then the WAL is moved into the database while commits go on
 USED_WAL_BYTES: Final = 256 << 10  # then the WAL gets room for the rest
 ROOM_PORTION_BYTES: Final = 1 << 20
@@ -72,6 +73,7 @@ class Disk:
         self._wal_bytes = 0
         self._wants_room = True
         self._timer: asyncio.TimerHandle | None = None
+        self._purging: asyncio.Task[None] | None = None
 
     async def open(self, random_bytes: RandomBytes) -> Truth:
         """Make the log if there is none; check it, and take it for this process, which holds the place already."""
@@ -79,8 +81,10 @@ class Disk:
         self.key = self._place.read_key()
         self.head = self._place.read_anchor(self.key)
         self.snapshots = Snapshots(self.key, self.head.timeline)
-        truth = await self._take(self.snapshots.newest, checkpoint=False)
+        truth = await self._take(self.snapshots.newest, is_again=False)
         self._is_open = True
+        if not await self._truncated():  # a kill may have come between an erasure and this
+            self._purge()
         return truth
 
     async def verify(self, after: int) -> Verification:
@@ -111,6 +115,14 @@ class Disk:
         self._wal_bytes += commit.size
         self._writer.post(partial(self._wrote, batch, chained), self.commits.write, commit)
 
+    async def purged(self) -> None:
+        """Return once nothing is left in a file of what was erased. Raises ``CommitUnknown`` if the log is closed."""
+        if self._purging is not None:
+            await asyncio.wait([self._purging])
+            if self._purging.cancelled():
+                raise CommitUnknown("The log was closed before all of the text was gone from its files.")
+            self._purging.result()
+
     def failure(self, error: Exception) -> Failure:
         """What kind of failure it is, or was before it was explained."""
         cause = error.__cause__
@@ -131,8 +143,8 @@ class Disk:
             if entirely:
                 await renewing.enter_async_context(self._readers.closed())
             await self._writer.close_connection()
-            truth = await self._take(lambda _: self.head.position, checkpoint=True)
-            self._wal_bytes = 0
+            truth = await self._take(lambda _: self.head.position, is_again=True)
+            self._wal_bytes, self._wants_room = 0, True
             return truth
 
     def anchor(self, *, is_synced: bool = False) -> None:
@@ -142,6 +154,8 @@ class Disk:
         """Anchor the head for good, end the threads: from now on another process may take the place."""
         if self._timer is not None:
             self._timer.cancel()
+        if self._purging is not None:
+            self._purging.cancel()
         try:
             if self._is_open:
                 self.anchor(is_synced=True)
@@ -150,14 +164,14 @@ class Disk:
             await self._writer.stop()
             self._place.release()
 
-    async def _take(self, since: Since, *, checkpoint: bool) -> Truth:
-        truth = await self._writer.submit(self._taken, since, checkpoint)
+    async def _take(self, since: Since, *, is_again: bool) -> Truth:
+        truth = await self._writer.submit(self._taken, since, is_again)
         self.head = truth.head
         return truth
 
-    def _taken(self, connection: Connection, since: Since, checkpoint: bool) -> Truth:  # noqa: FBT001 - as submitted
-        if checkpoint:
-            _move_wal(connection)
+    def _taken(self, connection: Connection, since: Since, is_again: bool) -> Truth:  # noqa: FBT001 - as submitted
+        if is_again and not _truncate(connection):
+            raise LogUnavailable("The log cannot be moved into its file, since another process reads it.")
         epoch = self.head.epoch if self._is_open else 0
         with ExitStack() as failing:
             failing.callback(self._roll_back, connection)
@@ -174,6 +188,8 @@ class Disk:
         self._is_writing = False
         if error is None:
             self.head = Anchor(batch.last, chained, self.head.epoch, self.head.timeline)
+            if batch.erasures:
+                self._purge()
         self._tell(batch, error)
         if self._wal_bytes > FULL_WAL_BYTES:
             self._checkpoint()
@@ -197,6 +213,26 @@ class Disk:
     def _checkpoint(self) -> None:
         self._wal_bytes = 0
         self._writer.post(self._checkpointed, self.commits.checkpoint)
+
+    def _purge(self) -> None:
+        """Have what was erased leave the files. One that waits longer has what the ones before it wait for."""
+        self._purging = self._loop.create_task(self._truncate_wal())
+
+    async def _truncate_wal(self) -> None:
+        while True:
+            if await self._truncated():
+                return
+            await asyncio.sleep(PURGE_AGAIN_SECONDS)
+
+    async def _truncated(self) -> bool:
+        try:
+            is_done = await self.write(_truncate)
+        except LogUnavailable as error:
+            self._checkpointed(None, error)
+            return False
+        if is_done:
+            self._wal_bytes, self._wants_room = 0, True
+        return is_done
 
     def _checkpointed(self, _: Any, error: Exception | None) -> None:
         """A checkpoint that found no room is tried again; one that broke puts in question all that it moved."""
@@ -249,6 +285,9 @@ class Memory:
         if self.done is not None:
             asyncio.get_running_loop().call_soon(self.done, batch, None)
 
+    async def purged(self) -> None:
+        """Nothing to wait for: no file has anything."""
+
     def failure(self, _error: Exception) -> Failure:
         return Failure.BROKEN
 
@@ -262,11 +301,13 @@ class Memory:
         """Nothing to do: the tables are there for as long as somebody may read them."""
 
 
-def _move_wal(connection: Connection) -> None:
-    """What the page cache shows after a failed fsync proves nothing; what a checkpoint could write and sync is true."""
-    is_busy = (connection.execute("PRAGMA main.wal_checkpoint(RESTART)").fetchone() or (1,))[0]
-    if is_busy:
-        raise LogUnavailable("The log cannot be moved into its file, since another process reads it.")
+def _truncate(connection: Connection) -> bool:
+    """Move the WAL into the database and empty its file. Gives whether it is done: not while somebody reads in it.
+
+    What the page cache shows after a failed fsync proves nothing; what could be written and synced here is true.
+    """
+    ((is_busy, *_),) = connection.execute("PRAGMA main.wal_checkpoint(TRUNCATE)").fetchall()
+    return not is_busy
 
 
 def _make_room(_connection: Connection, wal: Path, size: int) -> None:

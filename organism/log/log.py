@@ -10,6 +10,12 @@ L6  A second process on the same place is refused at ``open`` (``LogHeld``); a f
 L7  What was acknowledged and is changed, missing, swapped or cut is found and located (``verify``, and at each read).
 L8  After a failed commit nothing is written until the tail was read again from the disk; the error was
     ``CommitUnknown`` for the units of that commit and ``LogUnavailable`` for what came after; reads go on.
+L9  Once ``erase`` has returned, what its owner had as contents before its event is in no file, no follower is given
+    it, and no read that begins then, as of whatever position. The events stay, ``verify`` finds them whole, and their
+    digests tell nothing. Event and erasure are there together or not at all. What comes after the event stays.
+L10 A stream that ``copy`` began shares its past by reference: a read of it, or a follower that begins then, gets the
+    events of ``source`` up to ``until``, what that stream shares included, then its own. Contents stay their owner's.
+L11 ``export`` gives a line of JSON for each event that a read of the stream gives, in order, in bounded memory.
 
 What is made of the events and kept beside them, the rows that are read (V1 to V4), is a port of its own:
 organism/views/views.py.
@@ -21,7 +27,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from organism.events.record import Record, Unit
+from organism.events.record import Actor, Record, Unit
 from organism.events.vocabulary import Event
 from organism.model.redact import Redactor
 
@@ -35,19 +41,28 @@ def span_of(position: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class EventFilter:
-    """Which events a read wants. Empty tuples want all. ``content`` loads each event's content too."""
+    """Which events a read wants. Empty tuples want all. ``content`` loads each event's content too.
+
+    ``threads`` are streams; of one that is a fork, the past that it shares is wanted too (L10).
+    """
 
     threads: tuple[str, ...] = ()
     types: tuple[type[Event], ...] = ()
     content: bool = False
 
 
-def wants(wanted: EventFilter) -> Callable[[Record[Event]], bool]:
+Origins = Mapping[str, int]
+"""The streams that forks share, and the position up to which they do."""
+
+
+def wants(wanted: EventFilter, origins: Origins) -> Callable[[Record[Event]], bool]:
     """The filter as a function. Events of no thread belong to ``ORGANISM_STREAM``."""
     threads, types = frozenset(wanted.threads), frozenset(wanted.types)
 
     def is_wanted(record: Record[Event]) -> bool:
-        return (not types or type(record.event) in types) and (not threads or record.stream in threads)
+        if types and type(record.event) not in types:
+            return False
+        return not threads or record.stream in threads or record.position <= origins.get(record.stream, 0)
 
     return is_wanted
 
@@ -89,7 +104,10 @@ class History(Protocol):
         """Events with after < position ≤ until, in order (or newest first); at most ``limit``."""
 
     def follow(self, after: int, wanted: EventFilter | None = None) -> AsyncIterator[list[Record[Event]]]:
-        """Lists of events after ``after`` until the log closes; an empty one says that none up to the head passes."""
+        """Lists of events after ``after`` until the log closes; an empty one says that none up to the head passes.
+
+        Of a stream that becomes a fork later on, a follower gets the events after that alone.
+        """
 
     async def type_spans(self, types: Sequence[type[Event]], low: int, high: int, limit: int) -> list[int]:
         """The spans (``span_of``) from ``low`` to ``high`` that hold events of these types, in order."""
@@ -102,6 +120,9 @@ class History(Protocol):
 
     async def contents(self, digests: Mapping[int, str]) -> dict[int, tuple[bytes, bytes]]:
         """(json, xml) by position, but for what was erased; ``digests`` are the events' ``content``."""
+
+    def export(self, stream: str) -> AsyncIterator[bytes]:
+        """The stream up to the head as JSON Lines: what ``GET /log`` shows of each event, its content and its XML."""
 
     async def fold(self, after: int, apply: Callable[[Record[Event]], object]) -> None:
         """Hand every event after ``after`` to ``apply``, in order and without content."""
@@ -134,11 +155,26 @@ class EventLog(History, Protocol):
     def append(self, unit: Unit) -> None:
         """Queue the unit for the next commit; its outcome comes by ``unit.then``.
 
+        Its records may have no positions before that: what rests on a unit that is on its way expects the unit itself.
         Raises ``StalePosition`` (nothing was queued), ``LogUnavailable`` or ``Fenced``.
         """
 
     async def commit(self, unit: Unit) -> int:
         """``append``, then wait; gives the position of the unit's last event, or raises what ``then`` got."""
+
+    async def erase(self, owner: str, at: int, actor: Actor | None = None) -> int:
+        """Erase all contents of the owner (L9); gives the position of the ``content_erased``, in the organism's stream.
+
+        ``at`` is its time in µs. There may be nothing to erase. Text that is appended meanwhile is erased if it comes
+        before that position. Raises as ``commit`` does; ``CommitUnknown`` also if the text may still be in a file.
+        """
+
+    async def copy(self, source: str, until: int, target: str, at: int, actor: Actor | None = None) -> int:
+        """Begin the stream ``target`` as a fork (L10); gives the position of its ``thread_forked``.
+
+        Raises ``StalePosition`` if there is such a stream, ``NotFound`` if there is no ``source``, ``BadPosition`` if
+        that has no event up to ``until`` or ends before it; and as ``commit`` does.
+        """
 
     async def save_snapshot(self, name: str, position: int, body: bytes) -> None:
         """Keep a disposable snapshot of a fold at ``position`` (the last two are kept)."""

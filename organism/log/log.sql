@@ -36,6 +36,9 @@ WHERE position IN (SELECT value FROM json_each(?));
 -- contents_between: the contents of all positions from one to another
 SELECT position, owner, salt, json, xml, erased_at FROM content WHERE position BETWEEN ? AND ?;
 
+-- owned: where contents of an owner lie between two positions
+SELECT position FROM content WHERE position > ? AND position <= ? AND owner = ? AND erased_at IS NULL;
+
 -- positions_from: where contents lie, from a position on
 SELECT position FROM content WHERE position >= ?;
 
@@ -54,23 +57,25 @@ SELECT first, digest, body FROM units WHERE first > ? AND first <= ? ORDER BY fi
 -- stream_head: the last unit that holds events of a stream
 SELECT max(first) FROM streams WHERE stream = ?;
 
--- streams_up: units of some streams, in order
+-- streams_up: units of some streams, in order; each is [stream, the last position that is wanted of it]
 SELECT u.first, u.digest, u.body FROM units AS u
 WHERE u.first IN (
-    SELECT s.first FROM streams AS s
-    WHERE s.stream IN (SELECT value FROM json_each(?1))
-    AND s.first >= coalesce((SELECT max(first) FROM units WHERE first <= ?2), 0) AND s.first <= ?3
+    SELECT s.first FROM json_each(?1) AS t CROSS JOIN streams AS s ON s.stream = t.value ->> 0
+    AND s.first >= coalesce((SELECT max(first) FROM units WHERE first <= ?2), 0) AND s.first <= min(?3, t.value ->> 1)
 )
 ORDER BY u.first LIMIT ?4;
 
 -- streams_down: the same, newest first
 SELECT u.first, u.digest, u.body FROM units AS u
 WHERE u.first IN (
-    SELECT s.first FROM streams AS s
-    WHERE s.stream IN (SELECT value FROM json_each(?1))
-    AND s.first >= coalesce((SELECT max(first) FROM units WHERE first <= ?2), 0) AND s.first <= ?3
+    SELECT s.first FROM json_each(?1) AS t CROSS JOIN streams AS s ON s.stream = t.value ->> 0
+    AND s.first >= coalesce((SELECT max(first) FROM units WHERE first <= ?2), 0) AND s.first <= min(?3, t.value ->> 1)
 )
 ORDER BY u.first DESC LIMIT ?4;
+
+-- stream_begins: the unit with which each of some streams begins
+SELECT t.value, u.first, u.digest, u.body
+FROM json_each(?) AS t CROSS JOIN units AS u ON u.first = (SELECT min(first) FROM streams WHERE stream = t.value);
 
 -- type_spans: the spans that hold events of some types, in order
 SELECT DISTINCT span FROM types
@@ -142,7 +147,7 @@ DROP $type $table;
 CREATE TEMP VIEW commits AS
 SELECT
     NULL AS epoch, NULL AS final, NULL AS hash, NULL AS units, NULL AS contents, NULL AS streams, NULL AS types,
-    NULL AS blob$columns;
+    NULL AS erasures, NULL AS blob$columns;
 
 -- commit_spreads: one INSERT into `commits` is one statement, one transaction, one fsync
 CREATE TEMP TRIGGER commit_spreads INSTEAD OF INSERT ON commits
@@ -163,6 +168,9 @@ BEGIN
         substr(new.blob, (value ->> 2) + 16, value ->> 3),
         substr(new.blob, (value ->> 2) + 16 + (value ->> 3), value ->> 4)
     FROM jsonb_each(new.contents);
+    UPDATE content SET salt = x'', json = x'', xml = x'', erased_at = e.value ->> 3
+    FROM jsonb_each(new.erasures) AS e
+    WHERE position BETWEEN e.value ->> 0 AND e.value ->> 1 AND owner = e.value ->> 2 AND erased_at IS NULL;
 END;
 
 -- indexes_spread: what the same INSERT adds to the indexes of streams and of types
@@ -173,4 +181,4 @@ BEGIN
 END;
 
 -- commit: write a commit whole, or not at all
-INSERT INTO commits VALUES (?, ?, ?, ?, ?, ?, ?, ?$values);
+INSERT INTO commits VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?$values);

@@ -18,18 +18,19 @@ from typing import Final, Protocol
 import structlog
 
 from organism.errors import LogUnavailable, OrganismError
-from organism.events.record import Record, Unit
+from organism.events.record import Actor, Record, Unit
 from organism.events.stored import decode_unit
-from organism.events.vocabulary import Event
+from organism.events.vocabulary import ContentErased, Event
 from organism.log import units
-from organism.log.batch import Batch, Heads, Intake
+from organism.log.batch import Batch, Erased, Heads, Intake
 from organism.log.commits import Commits, NoProjections, Projections
 from organism.log.disk import Disk, Memory, Truth
 from organism.log.encode import RandomBytes, Salts
-from organism.log.log import EventFilter, Verification
+from organism.log.log import EventFilter, Origins, Verification
 from organism.log.place import Place
 from organism.log.recovery import Recovery
 from organism.log.snapshots import Snapshot
+from organism.log.streams import export, forked
 from organism.log.tail import Tail
 from organism.model.ids import DEFAULT_TENANT
 from organism.model.redact import Redactor
@@ -147,11 +148,14 @@ class SqliteLog:
         self._intake.redactor = redactor
 
     def append(self, unit: Unit) -> None:
+        self._append(unit, None)
+
+    def _append(self, unit: Unit, erased: Erased | None) -> None:
         if self._recovery.refusal is not None:
             raise self._recovery.refusal()
         if self._is_closing:
             raise LogUnavailable("The log is closed.")
-        self._intake.take(unit)
+        self._intake.take(unit, erased)
         if not self._is_writing:
             if not self._is_due:
                 self._is_due = True
@@ -160,6 +164,9 @@ class SqliteLog:
                 self._begin()
 
     async def commit(self, unit: Unit) -> int:
+        return await self._commit(unit, None)
+
+    async def _commit(self, unit: Unit, erased: Erased | None) -> int:
         outcome: asyncio.Future[int] = self._loop.create_future()
 
         def tell(done: Unit, error: Exception | None) -> None:
@@ -171,8 +178,20 @@ class SqliteLog:
                 outcome.set_exception(error)
 
         unit.then = tell
-        self.append(unit)
+        self._append(unit, erased)
         return await outcome
+
+    async def erase(self, owner: str, at: int, actor: Actor | None = None) -> int:
+        searched = self.head
+        found = await self._store.read(units.owned, owner, searched)
+        erasing = Unit(None, [Record(ContentErased(owner))], at, {}, actor=actor)
+        position = await self._commit(erasing, Erased(owner, found, searched))
+        await self._store.purged()
+        return position
+
+    async def copy(self, source: str, until: int, target: str, at: int, actor: Actor | None = None) -> int:
+        fork = await forked(self, source, until)
+        return await self.commit(Unit(target, [Record(fork)], at, {target: 0}, actor=actor))
 
     async def read(
         self,
@@ -184,10 +203,23 @@ class SqliteLog:
         reverse: bool = False,
     ) -> list[Record[Event]]:
         span = units.Span(after, min(self.head, units.END if until is None else until), limit, reverse)
-        return await self._store.read(units.read, span, wanted or WITHOUT_CONTENT)
+        wanted = wanted or WITHOUT_CONTENT
+        return await self._store.read(units.read, span, wanted, await self._origins(wanted))
 
     def follow(self, after: int, wanted: EventFilter | None = None) -> AsyncIterator[list[Record[Event]]]:
-        return self._tail.follow(after, wanted, self.read)
+        return self._tail.follow(after, wanted or WITHOUT_CONTENT, self._origins, self._read)
+
+    async def _read(
+        self, after: int, until: int, wanted: EventFilter, origins: Origins, limit: int
+    ) -> list[Record[Event]]:
+        return await self._store.read(units.read, units.Span(after, until, limit), wanted, origins)
+
+    async def _origins(self, wanted: EventFilter) -> Origins:
+        """What the streams of the filter share."""
+        return await self._store.read_quickly(units.origins, wanted.threads) if wanted.threads else units.NO_ORIGINS
+
+    def export(self, stream: str) -> AsyncIterator[bytes]:
+        return export(self, stream)
 
     async def type_spans(self, types: Sequence[type[Event]], low: int, high: int, limit: int) -> list[int]:
         return await self._store.read(units.type_spans, types, low, high, limit)
@@ -285,6 +317,8 @@ class SqliteLog:
         records = batch.records()
         self._intake.heads.committed = batch.last
         self._tail.keep(records, batch.size)
+        for owner, position in {(owner, position) for _, _, owner, position in batch.erasures}:
+            self._tail.erase(owner, position)
         try:
             _tell(iter(batch.units), None)
         finally:

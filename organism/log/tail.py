@@ -8,28 +8,29 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from itertools import takewhile
 from typing import Final
 
-from organism.events.record import Record
+from organism.events.record import Content, Record
 from organism.events.vocabulary import Event
-from organism.log.log import EventFilter, wants
+from organism.log.log import EventFilter, Origins, wants
 
 TAIL_BYTES: Final = 1 << 16
 """Who follows reads a commit at once; more would push what is needed out of the processor's cache."""
 CATCH_UP_EVENTS: Final = 1000
 
 Records = list[Record[Event]]
-ReadPast = Callable[[int, int, EventFilter | None, int], Awaitable[Records]]
-"""(after, until, wanted, limit) → records, from the disk."""
+ReadPast = Callable[[int, int, EventFilter, Origins, int], Awaitable[Records]]
+"""(after, until, wanted, origins, limit) → records, from the disk."""
 
 
 class Tail:
     """Commits of the last ``TAIL_BYTES``; followers of what is older read it from the disk."""
 
-    __slots__ = ("_bytes", "_commits", "_news", "head", "is_closed")
+    __slots__ = ("_bytes", "_commits", "_erasures", "_news", "head", "is_closed")
 
     def __init__(self, head: int) -> None:
         self.head = head
         self._commits: deque[tuple[Records, int]] = deque()
         self._bytes = 0
+        self._erasures = 0
         self._news = asyncio.Event()
         self.is_closed = False
 
@@ -40,6 +41,14 @@ class Tail:
         while self._bytes > TAIL_BYTES and len(self._commits) > 1:
             self._bytes -= self._commits.popleft()[1]
         self.head = records[-1].position
+
+    def erase(self, owner: str, before: int) -> None:
+        """Empty the owner's contents, also for those who were handed the records."""
+        self._erasures += 1
+        for records, _ in self._commits:
+            for record in records:
+                if record.content is not None and record.content.owner == owner and record.position < before:
+                    record.content = Content(owner, b"", erased=True)
 
     def skip_to(self, head: int) -> None:
         """What lies before ``head`` is on disk but not here."""
@@ -57,9 +66,12 @@ class Tail:
         self.is_closed = True
         self.wake()
 
-    async def follow(self, after: int, wanted: EventFilter | None, read: ReadPast) -> AsyncIterator[Records]:
+    async def follow(
+        self, after: int, wanted: EventFilter, find_origins: Callable[[EventFilter], Awaitable[Origins]], read: ReadPast
+    ) -> AsyncIterator[Records]:
         """Every event after ``after``, once and in order; lists are shared by all followers and must not be changed."""
-        is_wanted = None if wanted is None or not (wanted.threads or wanted.types) else wants(wanted)
+        origins = await find_origins(wanted)
+        is_wanted = wants(wanted, origins) if wanted.threads or wanted.types else None
         position = after
         while True:
             if position >= self.head:
@@ -69,12 +81,17 @@ class Tail:
                 continue
             commits = self._after(position)
             if commits is None:
-                head = self.head
-                records = await read(position, head, wanted, CATCH_UP_EVENTS)
+                head, erasures = self.head, self._erasures
+                records = await read(position, head, wanted, origins, CATCH_UP_EVENTS)
+                if self._erasures != erasures:  # they may show what was erased while they were read
+                    continue
                 position = records[-1].position if len(records) == CATCH_UP_EVENTS else head
                 yield records
                 continue
+            erasures = self._erasures
             for records in commits:
+                if self._erasures != erasures:  # these may have left the tail before their contents were erased
+                    break
                 position = records[-1].position
                 yield records if is_wanted is None else [record for record in records if is_wanted(record)]
 

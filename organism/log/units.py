@@ -6,6 +6,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from types import MappingProxyType
 from typing import Any, Final
 
 import orjson
@@ -13,15 +14,17 @@ import orjson
 from organism.errors import LogDamaged
 from organism.events.record import Content, Record
 from organism.events.stored import StoredUnit
-from organism.events.vocabulary import Event
+from organism.events.vocabulary import Event, ThreadForked
 from organism.log.encode import REMEDY, ContentRow, check, content_of, hold_order, parse
-from organism.log.log import EventFilter, wants
+from organism.log.log import EventFilter, Origins, wants
 from organism.sqlite.driver import Parameters, statements
 from organism.sqlite.reader import Reading, Rows
 
 END: Final = (1 << 63) - 1
 PORTION_UNITS: Final = 512
 FOLD_UNITS: Final = 2048
+OWNED_POSITIONS: Final = 1 << 16  # Whose contents lie at so many is found in some ten milliseconds
+NO_ORIGINS: Final[Origins] = MappingProxyType({})
 _SQL: Final = statements("log", "log.sql")
 
 
@@ -35,13 +38,13 @@ class Span:
     is_reverse: bool = False
 
 
-def read(span: Span, wanted: EventFilter) -> Reading[list[Record[Event]]]:
+def read(span: Span, wanted: EventFilter, origins: Origins = NO_ORIGINS) -> Reading[list[Record[Event]]]:
     """The events of the span that are wanted, newest first if it is reverse."""
-    is_wanted = wants(wanted)
+    is_wanted = wants(wanted, origins)
     found: list[Record[Event]] = []
     low, high = span.after + 1, span.until
     while low <= high and len(found) < span.limit:
-        rows = yield _portion(span, wanted, low, high)
+        rows = yield _portion(span, wanted, origins, low, high)
         if wanted.threads and wanted.types:
             rows = _naming(rows, wanted.types)
         records = _decode(rows[::-1] if span.is_reverse else rows)
@@ -94,9 +97,34 @@ def head_of(stream: str) -> Reading[int]:
     ((first,),) = yield _SQL["stream_head"], (stream,)
     if first is None:
         return 0
-    is_wanted = wants(EventFilter(threads=(stream,)))
     records = _decode((yield _SQL["unit_at"], (first,)))
-    return max(record.position for record in records if is_wanted(record))
+    return max(record.position for record in records if record.stream == stream)
+
+
+def origins(streams: Sequence[str]) -> Reading[Origins]:
+    """What those of the streams that are forks share, and what that shares."""
+    found: dict[str, int] = {}
+    bounds = dict.fromkeys(streams, END)
+    while bounds:
+        rows = yield _SQL["stream_begins"], (orjson.dumps(list(bounds)).decode(),)
+        shared: dict[str, int] = {}
+        for stream, *unit in rows:
+            fork = next(record.event for record in parse(*unit).records() if record.stream == stream)
+            if isinstance(fork, ThreadForked) and (until := min(fork.until, bounds[stream])) > found.get(
+                fork.source, 0
+            ):
+                found[fork.source] = shared[fork.source] = until
+        bounds = shared
+    return found
+
+
+def owned(owner: str, until: int) -> Reading[list[int]]:
+    """Where contents of the owner lie, up to a position; other reads come in between."""
+    found: list[int] = []
+    for after in range(0, until, OWNED_POSITIONS):
+        rows = yield _SQL["owned"], (after, min(after + OWNED_POSITIONS, until), owner)
+        found += [position for (position,) in rows]
+    return found
 
 
 def greatest_stream() -> Reading[str]:
@@ -145,13 +173,14 @@ def records_at(positions: Iterable[int]) -> Reading[dict[int, Record[Event]]]:
     return {record.position: record for unit in units for record in unit.records()}
 
 
-def _portion(span: Span, wanted: EventFilter, low: int, high: int) -> tuple[str, Parameters]:
+def _portion(span: Span, wanted: EventFilter, origins: Origins, low: int, high: int) -> tuple[str, Parameters]:
     """What gives the next portion of units that hold positions from low to high."""
     direction, portion = "down" if span.is_reverse else "up", min(span.limit, PORTION_UNITS)
     if not wanted.threads:
         return _SQL[f"units_{direction}"], (low, high, portion)
-    names = orjson.dumps(wanted.threads).decode()
-    return _SQL[f"streams_{direction}"], (names, low, high, PORTION_UNITS if wanted.types else portion)
+    streams = {**origins, **dict.fromkeys(wanted.threads, END)}
+    listed = orjson.dumps(list(streams.items())).decode()
+    return _SQL[f"streams_{direction}"], (listed, low, high, PORTION_UNITS if wanted.types else portion)
 
 
 def _units_of(positions: Sequence[int]) -> Reading[list[StoredUnit]]:

@@ -15,11 +15,13 @@ Parameters = Sequence[Any]
 Explain = Callable[[Exception], Exception]  # Gives the error that a caller gets for one of the driver's
 SQLITE_VERSION: Final[str] = dbapi2.sqlite_version  # That of the driver, not Python's
 _STATEMENT_HEAD: Final = re.compile(r"^-- (\w+): .*\n", re.MULTILINE)
+BUSY_SECONDS: Final = 2.0  # So long a statement waits for other connections
 SETTINGS: Final = (
     "PRAGMA trusted_schema = OFF",
     "PRAGMA cell_size_check = ON",
     "PRAGMA mmap_size = 0",
     "PRAGMA wal_autocheckpoint = 0",
+    "PRAGMA secure_delete = ON",
 )
 
 
@@ -70,7 +72,7 @@ class Pysqlite:
             uri=True,
             isolation_level=None,
             check_same_thread=False,
-            timeout=2.0,
+            timeout=BUSY_SECONDS,
         )
         return connection
 

@@ -23,16 +23,24 @@ from organism.log.log import EventFilter, EventLog
 from organism.log.sqlite import SqliteLog
 from organism.log.units import PORTION_UNITS
 from organism.views.store import SqliteViews
+from tests.contracts.late import LateLog
 from tests.log.apsw_driver import ApswDriver
 from tests.log.engines import MODELS, FixedClock, as_tuples, created, handled, open_durable, sent, unit
 
 Open = Callable[[Path], Awaitable[EventLog]]
+
+
+async def late(_place: Path) -> EventLog:
+    return LateLog()
+
+
 ENGINES: dict[str, Open] = {
     "sqlite": open_durable,
     "sqlite-apsw": lambda place: open_durable(place, ApswDriver()),
     "sqlite-alone": lambda place: SqliteLog.open(place, FixedClock()),
     "memory": lambda _: SqliteLog.in_memory(SqliteViews(MODELS)),
     "memory-alone": lambda _: SqliteLog.in_memory(),
+    "late": late,
 }
 
 
@@ -140,7 +148,7 @@ async def test_l3_a_stale_unit_is_refused_and_touches_no_other(log: EventLog) ->
     log.append(first)
     with pytest.raises(StalePosition, match="thr-1"):
         log.append(unit("thr-1", sent("msg-1"), expect={"thr-1": 0}))
-    last = await log.commit(unit("thr-1", sent("msg-2"), expect={"thr-1": 1}))
+    last = await log.commit(unit("thr-1", sent("msg-2"), expect={"thr-1": first}))
     assert last == 2
     assert [record.event for record in await log.read()] == [ThreadCreated(), sent("msg-2").event]
 

@@ -98,9 +98,9 @@ def unit(
     return Unit(thread, list(records), at, expect or {})
 
 
-def sent(message: str, text: str = "hello", to: str = "greeter") -> Record[MessageSent]:
+def sent(message: str, text: str = "hello", to: str = "greeter", owner: str = "thr-1") -> Record[MessageSent]:
     """A message with content."""
-    content = Content("thr-1", orjson.dumps({"text": text}), b"<text>%b</text>" % text.encode())
+    content = Content(owner, orjson.dumps({"text": text}), b"<text>%b</text>" % text.encode())
     return Record(MessageSent(message, "console", to, "Greeting", 1, "token"), content)
 
 

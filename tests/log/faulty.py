@@ -49,7 +49,7 @@ class FaultyConnection:
 
     def execute(self, sql: str, parameters: Parameters = (), /) -> Any:
         plan = self._plan
-        moves = sql.startswith("PRAGMA main.wal_checkpoint(RESTART)")
+        moves = sql.startswith("PRAGMA main.wal_checkpoint(TRUNCATE)")
         if "json_group_array" in sql:
             plan.page_threads.append(threading.current_thread().name)
         writes = moves or sql.startswith(("INSERT INTO commits", "UPDATE meta"))
