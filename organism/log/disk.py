@@ -117,11 +117,12 @@ class Disk:
 
     async def purged(self) -> None:
         """Return once nothing is left in a file of what was erased. Raises ``CommitUnknown`` if the log is closed."""
-        if self._purging is not None:
-            await asyncio.wait([self._purging])
-            if self._purging.cancelled():
+        purging = self._purging
+        if purging is not None:
+            await asyncio.wait([purging])
+            if purging.cancelled():
                 raise CommitUnknown("The log was closed before all of the text was gone from its files.")
-            self._purging.result()
+            purging.result()
 
     def failure(self, error: Exception) -> Failure:
         """What kind of failure it is, or was before it was explained."""

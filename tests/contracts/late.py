@@ -251,7 +251,7 @@ class LateLog:
         found: dict[str, int] = {}
         for record in reversed(self._records()):  # a fork comes after what it shares
             event, until = record.event, found.get(record.stream, 0)
-            if isinstance(event, ThreadForked) and (record.stream in streams or record.position <= until):
+            if isinstance(event, ThreadForked) and (record.stream in streams or until):
                 shared = event.until if record.stream in streams else min(event.until, until)
                 found[event.source] = max(shared, found.get(event.source, 0))
         return found

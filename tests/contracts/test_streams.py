@@ -231,7 +231,8 @@ async def test_l10_a_fork_shares_the_past_and_goes_on_alone(forked: EventLog) ->
 @pytest.mark.parametrize("limit", [1, 2, 500])
 async def test_l10_a_fork_is_read_in_spans_both_ways_and_by_type(forked: EventLog, limit: int) -> None:
     wanted = EventFilter(("thr-3",), (MessageSent,))
-    up, down = (await forked.read(1, 8, wanted, limit, reverse=reverse) for reverse in (False, True))
+    up = await forked.read(1, 8, wanted, limit)
+    down = await forked.read(1, 8, wanted, limit, reverse=True)
     assert [record.position for record in up] == [2, 5][:limit]
     assert [record.position for record in down] == [5, 2][:limit]
 
@@ -300,7 +301,7 @@ async def test_l10_a_fork_needs_a_source_and_a_position_of_it_and_a_new_stream(f
 async def test_l10_a_stream_that_is_on_its_way_is_not_new(log: EventLog) -> None:
     await log.commit(unit("thr-1", created()))
     results = await asyncio.gather(*(copy(log, "thr-1", 1, "thr-2") for _ in range(3)), return_exceptions=True)
-    assert [type(result) for result in results] == [int, StalePosition, StalePosition]
+    assert sorted(type(result).__name__ for result in results) == ["StalePosition", "StalePosition", "int"]
 
 
 # L11 - export
@@ -320,7 +321,7 @@ async def test_l11_an_export_has_a_line_for_each_event(log: EventLog) -> None:
         "cause": "msg-0",
         "correlation": "msg-9",
         "actor": {"tenant": "acme", "user": "ann", "request_id": "req-1", "principal": "holder"},
-        "data": {"parent": None},
+        "data": {},
     }
     assert second["content"] == {"json": {"text": "line\nbreak"}, "xml": "<text>line\nbreak</text>"}
     assert isinstance(second["data"], dict)
