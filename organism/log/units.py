@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Final
@@ -22,6 +22,7 @@ from organism.sqlite.reader import Reading, Rows
 END: Final = (1 << 63) - 1
 PORTION_UNITS: Final = 512
 FOLD_UNITS: Final = 2048
+HANDED_UNITS: Final = 256  # What takes the loop a millisecond or two to read and fold
 _SQL: Final = statements("log", "log.sql")
 
 
@@ -61,6 +62,16 @@ def read(span: Span, wanted: EventFilter) -> Reading[list[Record[Event]]]:
         for record in found:
             record.content = contents.get(record.position)
     return found
+
+
+def hand_on(after: int, until: int, take: Callable[[list[Record[Event]]], object]) -> Reading[None]:
+    """Hand the events with after < position ≤ until to ``take``, in order, a portion at a time."""
+    low = after + 1
+    while low <= until:
+        records = _decode((yield _SQL["units_up"], (low, until, HANDED_UNITS)))
+        _check_dense(records, low, until, is_reverse=False)
+        take([record for record in records if low <= record.position <= until])
+        low = records[-1].position + 1
 
 
 def content(position: int) -> Reading[tuple[bytes, bytes] | None]:
