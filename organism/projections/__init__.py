@@ -1,4 +1,4 @@
-"""Folds of the log, blind to each other: ``routing`` is what the pump decides by, the rest are rows for people.
+"""Folds of the log, blind to each other: rows for people. What the pump decides by is its own (``pump/state.py``).
 
 Each read model makes one JSON shape of the API, the same for a live row, a rebuilt one and one of the past.
 """

@@ -1,160 +1,20 @@
-"""What models cost: the budgets that calls are held to, and the accounts that people read.
+"""Usage: calls, tokens, money and time of models, of the tenant, each agent, each thread and each day (of UTC).
 
-A call is reserved before it is made (``budget_reserved``) and settled when it is over (``budget_settled``); in between
-its reservation counts like money spent, whichever day it is. A day is one of UTC; what is settled belongs to the day on
-which it was settled. Of runs and threads that are over nothing need be kept: see ``forget``.
+The calls themselves say it (``model_called``), those included that failed or died: what they used is spent. ``models``
+divides the same by the model that answered and the provider that served it. ``model_seconds`` is the time of the calls.
 """
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
-from msgspec import field
-
-from organism.events.entity import Entity
 from organism.events.record import Record
-from organism.events.vocabulary import BudgetReserved, BudgetSettled, Event, ModelCalled, ThreadReopened
+from organism.events.vocabulary import Event, ModelCalled
 from organism.log.log import Keys, ReadModel, Row, fold_each
-from organism.model.money import NOTHING, plain
+from organism.model.money import plain
 from organism.model.times import iso
-
-DAY_US: Final = 86_400_000_000
-ROOM: Final = 256  # So many runs and threads are kept before those that are over are looked for
-
-
-class Amount(NamedTuple):
-    """What calls use: tokens, dollars, their number, and time in µs."""
-
-    tokens: int = 0
-    usd: Decimal = NOTHING
-    calls: int = 0
-    duration: int = 0
-
-    def plus(self, other: Amount) -> Amount:
-        tokens, usd, calls, duration = other
-        return Amount(self.tokens + tokens, self.usd + usd, self.calls + calls, self.duration + duration)
-
-    def less(self, other: Amount) -> Amount:
-        tokens, usd, calls, duration = other
-        return Amount(self.tokens - tokens, self.usd - usd, self.calls - calls, self.duration - duration)
-
-
-ZERO: Final = Amount()
-
-
-class Account(NamedTuple):
-    """What somebody has spent, and what is held for calls under way."""
-
-    spent: Amount = ZERO
-    held: Amount = ZERO
-
-    @property
-    def used(self) -> Amount:
-        """What is gone, or may be."""
-        return self.spent.plus(self.held) if self.held.calls else self.spent
-
-
-EMPTY: Final = Account()
-
-
-class Held(NamedTuple):
-    """A reservation that is not settled, and its thread."""
-
-    thread: str
-    event: BudgetReserved
-
-
-def amount_of(event: BudgetReserved | BudgetSettled) -> Amount:
-    """The amount that a reservation or a settlement names: that of one call."""
-    return Amount(event.tokens, Decimal(event.cost_usd), 1, event.duration)
-
-
-def key_of(message: str, step: int) -> str:
-    """What ``Spend.open`` calls the reservation of this step."""
-    return f"{message}/{step}"
-
-
-class Spend(Entity):
-    """The state. ``agents`` and ``tenant`` hold what was spent on ``day``, a number of days since 1970."""
-
-    open: dict[str, Held] = field(default_factory=dict)
-    runs: dict[str, Account] = field(default_factory=dict)
-    threads: dict[str, Account] = field(default_factory=dict)
-    agents: dict[str, Account] = field(default_factory=dict)
-    tenant: Account = EMPTY
-    day: int = 0
-    room: int = ROOM
-
-    def run(self, message: str) -> Account:
-        """The account of a message's handling, all its attempts together."""
-        return self.runs.get(message, EMPTY)
-
-    def thread(self, thread: str) -> Account:
-        """The account of a thread since its birth, as long as it is active."""
-        return self.threads.get(thread, EMPTY)
-
-    def agent_on(self, agent: str, at: int) -> Account:
-        return self._on(self.agents.get(agent, EMPTY), at)
-
-    def tenant_on(self, at: int) -> Account:
-        return self._on(self.tenant, at)
-
-    def _on(self, account: Account, at: int) -> Account:
-        return account if at // DAY_US <= self.day else Account(ZERO, account.held)
-
-    def is_full(self) -> bool:
-        return len(self.runs) + len(self.threads) >= self.room
-
-    def forget(self, messages: Container[str], threads: Container[str]) -> None:
-        """Forget runs and threads that are not open any more, unless something is still held for them."""
-        self.runs = {key: kept for key, kept in self.runs.items() if key in messages or kept.held.calls}
-        self.threads = {key: kept for key, kept in self.threads.items() if key in threads or kept.held.calls}
-        self.room = max(ROOM, 2 * (len(self.runs) + len(self.threads)))
-
-    def reserved(self, record: Record[BudgetReserved]) -> None:
-        """A call will be made: it may use this much."""
-        self._turn(record.at)
-        event = record.event
-        held = self.open[key_of(event.message, event.step)] = Held(record.thread or "", event)
-        self._book(held, ZERO, amount_of(event))
-
-    def settled(self, record: Record[BudgetSettled]) -> None:
-        """The call is over: it has used this much. Only the first word on it counts."""
-        self._turn(record.at)
-        event = record.event
-        held = self.open.pop(key_of(event.message, event.step), None)
-        if held is not None:
-            self._book(held, amount_of(event), ZERO.less(amount_of(held.event)))
-
-    def thread_reopened(self, record: Record[ThreadReopened]) -> None:
-        """A thread's bound is for all its lives: it comes back with what it has used."""
-        if tokens := record.event.tokens:
-            self.threads[record.thread or ""] = Account(Amount(tokens))
-
-    def _turn(self, at: int) -> None:
-        """A new day: nothing was spent on it yet."""
-        if at // DAY_US > self.day:
-            self.day = at // DAY_US
-            self.agents = {name: Account(ZERO, kept.held) for name, kept in self.agents.items() if kept.held.calls}
-            self.tenant = Account(ZERO, self.tenant.held)
-
-    def _book(self, held: Held, spent: Amount, more_held: Amount) -> None:
-        message, agent = held.event.message, held.event.agent
-        self.runs[message] = _booked(self.run(message), spent, more_held)
-        self.threads[held.thread] = _booked(self.thread(held.thread), spent, more_held)
-        self.agents[agent] = _booked(self.agents.get(agent, EMPTY), spent, more_held)
-        self.tenant = _booked(self.tenant, spent, more_held)
-
-
-def _booked(account: Account, spent: Amount, more_held: Amount) -> Account:
-    return Account(account.spent if spent is ZERO else account.spent.plus(spent), account.held.plus(more_held))
-
-
-# Usage: calls, tokens, money and time, of the tenant, each agent, each thread and each day (of UTC). The calls
-# themselves say it (``model_called``), those included that failed or died: what they used is spent. ``models`` divides
-# the same by the model that answered and the provider that served it. ``model_seconds`` is the time of the calls.
 
 TOTAL: Final = "total"
 DAY_CHARS: Final = len("2026-01-15")

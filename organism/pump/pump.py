@@ -22,6 +22,7 @@ from organism.pump.run import handler as actor
 from organism.pump.run.handler import Responses
 from organism.pump.run.handling import Handling
 from organism.pump.run.replies import Collectors
+from organism.pump.run.timers import Timers
 from organism.pump.run.writer import Runtime
 
 
@@ -32,7 +33,7 @@ class Pump:
         self.runtime = runtime = Runtime(log, state, chance, on_broken)
         runtime.on_disk = self._act
         runtime.outcome_of = actor.outcome_of
-        runtime.timers.on_tick = self._tick
+        self._timers = Timers(runtime, self._tick)
         self.log, self.state = log, state
         self.write, self.commit, self.settled = runtime.write, runtime.commit, runtime.settled
         self.handlings: set[Handling] = set()
@@ -60,6 +61,8 @@ class Pump:
             self.collectors.take(unit.records)
         if unit.ends:
             self.tell_ended(unit.ends)
+        if self.state.routing.due:
+            self._timers.ensure_ticking()
         if unit.tell is not None:
             unit.tell(unit)
 
@@ -80,7 +83,7 @@ class Pump:
         handling.task = task = self._loop.create_task(running, context=self._context.copy())
         self._tasks.add(task)  # the loop itself keeps no task alive
         task.add_done_callback(self._tasks.discard)
-        self.runtime.timers.ensure_ticking()
+        self._timers.ensure_ticking()
 
     def tell_ended(self, thread_ids: Iterable[str]) -> None:
         """Wake those who wait for the end of these threads."""
@@ -122,7 +125,6 @@ class Pump:
             ending.retry(decision, message, failure)
             self.leave(handling)
             self.write(decision)
-            self.runtime.retry_when_due(message)
         else:
             ending.park(decision, message, failure)
             self.leave(handling)
@@ -167,7 +169,7 @@ class Pump:
                 handling.task.cancel()
         self.handlings.clear()
         self.runtime.rests.fire()
-        self.runtime.timers.stop()
+        self._timers.stop()
 
 
 def _go_on(unit: Decision) -> None:

@@ -110,7 +110,6 @@ class Steps(HandlerMetadata):
             if refused is not None:
                 decision.record(step, StepError(refused.code, GENERIC[refused.code]))
             handling.runtime.write(decision)
-            handling.runtime.expire_when_due(step)
         await handling.answer(step)
         if step.error is not None:
             raise AskError(step.error.code, step.error.message)  # type: ignore[arg-type]  # only such codes are recorded

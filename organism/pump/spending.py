@@ -1,0 +1,153 @@
+"""What models cost, as decisions rest on it: the accounts of each run, thread and day, which budgets bound.
+
+A call is reserved before it is made (``budget_reserved``) and settled when it is over (``budget_settled``); in between
+its reservation counts like money spent, whichever day it is. A day is one of UTC; what is settled belongs to the day on
+which it was settled. Of runs and threads that are over nothing need be known: see ``forget``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container
+from decimal import Decimal
+from typing import Final, NamedTuple
+
+from msgspec import field
+
+from organism.events.entity import Entity
+from organism.events.record import Record
+from organism.events.vocabulary import BudgetReserved, BudgetSettled, ThreadReopened
+from organism.model.money import NOTHING
+
+DAY_US: Final = 86_400_000_000
+ROOM: Final = 256
+"""So many runs and threads are known before those that are over are looked for."""
+
+
+class Amount(NamedTuple):
+    """What calls use: tokens, dollars, their number, and time in µs."""
+
+    tokens: int = 0
+    usd: Decimal = NOTHING
+    calls: int = 0
+    duration: int = 0
+
+    def plus(self, other: Amount) -> Amount:
+        tokens, usd, calls, duration = other
+        return Amount(self.tokens + tokens, self.usd + usd, self.calls + calls, self.duration + duration)
+
+    def less(self, other: Amount) -> Amount:
+        tokens, usd, calls, duration = other
+        return Amount(self.tokens - tokens, self.usd - usd, self.calls - calls, self.duration - duration)
+
+
+ZERO: Final = Amount()
+
+
+class Account(NamedTuple):
+    """What somebody has spent, and what is reserved for calls under way."""
+
+    spent: Amount = ZERO
+    reserved: Amount = ZERO
+
+    @property
+    def used(self) -> Amount:
+        """What is gone, or may be."""
+        return self.spent.plus(self.reserved) if self.reserved.calls else self.spent
+
+
+EMPTY: Final = Account()
+
+
+class Reservation(NamedTuple):
+    """A reservation that is not settled, and its thread."""
+
+    thread: str
+    event: BudgetReserved
+
+
+def amount_of(event: BudgetReserved | BudgetSettled) -> Amount:
+    """The amount that a reservation or a settlement names: that of one call."""
+    return Amount(event.tokens, Decimal(event.cost_usd), 1, event.duration)
+
+
+def key_of(message: str, step: int) -> str:
+    """What ``Spending.open`` calls the reservation of this step."""
+    return f"{message}/{step}"
+
+
+class Spending(Entity):
+    """The state. ``agents`` and ``tenant`` hold what was spent on ``day``, a number of days since 1970."""
+
+    open: dict[str, Reservation] = field(default_factory=dict)
+    runs: dict[str, Account] = field(default_factory=dict)
+    threads: dict[str, Account] = field(default_factory=dict)
+    agents: dict[str, Account] = field(default_factory=dict)
+    tenant: Account = EMPTY
+    day: int = 0
+    room: int = ROOM
+
+    def run(self, message: str) -> Account:
+        """The account of a message's handling, all its attempts together."""
+        return self.runs.get(message, EMPTY)
+
+    def thread(self, thread: str) -> Account:
+        """The account of a thread since its birth, as long as it is active."""
+        return self.threads.get(thread, EMPTY)
+
+    def agent_on(self, agent: str, at: int) -> Account:
+        return self._on(self.agents.get(agent, EMPTY), at)
+
+    def tenant_on(self, at: int) -> Account:
+        return self._on(self.tenant, at)
+
+    def _on(self, account: Account, at: int) -> Account:
+        return account if at // DAY_US <= self.day else Account(ZERO, account.reserved)
+
+    def is_full(self) -> bool:
+        return len(self.runs) + len(self.threads) >= self.room
+
+    def forget(self, messages: Container[str], threads: Container[str]) -> None:
+        """Forget runs and threads that are not open any more, unless something is still reserved for them."""
+        self.runs = {key: each for key, each in self.runs.items() if key in messages or each.reserved.calls}
+        self.threads = {key: each for key, each in self.threads.items() if key in threads or each.reserved.calls}
+        self.room = max(ROOM, 2 * (len(self.runs) + len(self.threads)))
+
+    def reserved(self, record: Record[BudgetReserved]) -> None:
+        """A call will be made: it may use this much."""
+        self._turn(record.at)
+        event = record.event
+        reservation = self.open[key_of(event.message, event.step)] = Reservation(record.thread or "", event)
+        self._book(reservation, ZERO, amount_of(event))
+
+    def settled(self, record: Record[BudgetSettled]) -> None:
+        """The call is over: it has used this much. Only the first word on it counts."""
+        self._turn(record.at)
+        event = record.event
+        reservation = self.open.pop(key_of(event.message, event.step), None)
+        if reservation is not None:
+            self._book(reservation, amount_of(event), ZERO.less(amount_of(reservation.event)))
+
+    def thread_reopened(self, record: Record[ThreadReopened]) -> None:
+        """A thread's bound is for all its lives: it comes back with what it has used."""
+        if tokens := record.event.tokens:
+            self.threads[record.thread or ""] = Account(Amount(tokens))
+
+    def _turn(self, at: int) -> None:
+        """A new day: nothing was spent on it yet."""
+        if at // DAY_US > self.day:
+            self.day = at // DAY_US
+            self.agents = {
+                name: Account(ZERO, each.reserved) for name, each in self.agents.items() if each.reserved.calls
+            }
+            self.tenant = Account(ZERO, self.tenant.reserved)
+
+    def _book(self, reservation: Reservation, spent: Amount, more_reserved: Amount) -> None:
+        message, agent = reservation.event.message, reservation.event.agent
+        self.runs[message] = _booked(self.run(message), spent, more_reserved)
+        self.threads[reservation.thread] = _booked(self.thread(reservation.thread), spent, more_reserved)
+        self.agents[agent] = _booked(self.agents.get(agent, EMPTY), spent, more_reserved)
+        self.tenant = _booked(self.tenant, spent, more_reserved)
+
+
+def _booked(account: Account, spent: Amount, more_reserved: Amount) -> Account:
+    return Account(account.spent if spent is ZERO else account.spent.plus(spent), account.reserved.plus(more_reserved))
