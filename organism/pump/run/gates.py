@@ -97,7 +97,6 @@ def _request(handling: Handling, number: int, question: Question) -> Step:
         runs.show_request(decision, message, orjson.loads(question.preview), question.why)
     handling.suspend(step)
     handling.runtime.write(decision)
-    handling.runtime.expire_when_due(step)
     return step
 
 
@@ -201,7 +200,7 @@ async def _redeem(handling: Handling, digest: str, token: str) -> ToolErrorCode 
     """Use the token; gives why it cannot be used."""
     decision = handling.decide()
     message = handling.message
-    found = decision.state.routing.confirms.by_token.get(token)
+    found = decision.state.confirms.by_token.get(token)
     if found is not None and (found.used_by, found.digest) == (message.id, digest):
         return None  # an attempt after the first
     wrong = _wrong(found, digest, decision.at)
