@@ -17,7 +17,7 @@ from organism.model.thread import Message
 from organism.pump.decide import ending, runs
 from organism.pump.decide.decision import Decision, State
 from organism.pump.decide.ending import Failure
-from organism.pump.decide.respond import respond
+from organism.pump.decide.respond import Outbox
 from organism.pump.run import handler as actor
 from organism.pump.run.handler import Responses
 from organism.pump.run.handling import Handling
@@ -108,7 +108,7 @@ class Pump:
     def _answered(self, handling: Handling, responses: Responses) -> None:
         message = handling.message
         decision = self.state.decide(message.thread, message)
-        respond(decision, handling, responses)
+        Outbox(decision, message, handling.listener, handling.rules).respond(responses)
         if handling.stream is not None or message.shown is not None:
             runs.finish(decision, message)
         decision.handled(message, "done")
