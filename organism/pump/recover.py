@@ -8,8 +8,7 @@ from typing import Final
 
 import orjson
 
-from organism.events.record import Record
-from organism.events.vocabulary import AgentResumed, Declared, Event, OrganismStarted
+from organism.events.vocabulary import AgentResumed, Declared, OrganismStarted
 from organism.log.log import EventLog
 from organism.model.thread import Message
 from organism.pump.decide import control, ending
@@ -18,7 +17,7 @@ from organism.pump.pump import Pump
 from organism.pump.state import Folded, dump, load
 from organism.views.views import Query
 
-SNAPSHOT: Final = "routing/7"
+SNAPSHOT: Final = "folded/1"
 """The name of the fold's snapshots: another one whenever their shape changes."""
 CRASH_LOOP_LIVES: Final = 5
 MANY: Final = 100_000
@@ -39,19 +38,12 @@ class Life:
 async def fold(log: EventLog) -> Folded:
     """The state at the head: the newest snapshot and what came after it."""
     kept = await log.load_snapshot(SNAPSHOT)
-    routing = load(kept[1]) if kept is not None else Folded()
-    begun_at = routing.position
-    apply, threads = routing.apply, routing.threads
-
-    def take(record: Record[Event]) -> None:
-        apply(record)
-        if record.thread in threads:
-            threads[record.thread].head = record.position
-
-    await log.fold(routing.position, take)
-    if routing.position - begun_at > SNAPSHOT_EVENTS:
-        await log.save_snapshot(SNAPSHOT, routing.position, dump(routing))
-    return routing
+    state = load(kept[1]) if kept is not None else Folded()
+    begun_at = state.routing.position
+    await log.fold(begun_at, state.apply)
+    if state.routing.position - begun_at > SNAPSHOT_EVENTS:
+        await log.save_snapshot(SNAPSHOT, state.routing.position, dump(state))
+    return state
 
 
 async def begin_life(pump: Pump, life: Life, *, clean: bool | None = None) -> None:
@@ -93,9 +85,6 @@ def forget_pauses(decision: Decision, removed: Iterable[str]) -> None:
 def _lay_out(pump: Pump, decision: Decision, message: Message) -> None:
     """One open message: a dead letter if it died with the process too often, else in its line again."""
     state = pump.state
-    for step in (message.steps or {}).values():
-        if step.ok is None and step.expires:
-            pump.runtime.expire_when_due(step)
     is_indeterminate = decision.find_unknown(message)
     if message.deaths >= state.rules.retry.attempts and not is_indeterminate:
         reason = f"It ran at {message.deaths} deaths of the process, which is all that retry.attempts allows."
@@ -103,11 +92,9 @@ def _lay_out(pump: Pump, decision: Decision, message: Message) -> None:
         return
     state.boxes.box(message.to)
     state.boxes.put(message)
-    if message.next_at:
-        pump.runtime.retry_when_due(message)
 
 
 async def leave_snapshot(log: EventLog, state: State) -> None:
     """Leave a snapshot of a state with nothing on its way to the log."""
     state.routing.position, state.routing.last_at = log.head, log.last_at
-    await log.save_snapshot(SNAPSHOT, log.head, dump(state.routing))
+    await log.save_snapshot(SNAPSHOT, log.head, dump(state.folded))

@@ -22,7 +22,7 @@ from organism.pump.decide.runs import run_json
 from organism.pump.run.writer import Runtime
 from organism.pump.stream.feed import Delta
 
-GATHER_US: Final = 1_000_000
+GATHER_SECONDS: Final = 1.0
 MOST_CHARACTERS: Final = 16_384
 """Text that comes faster is written before its second is over, so that no memory holds more of it."""
 PAYLOADS_AN_ENTRY: Final = 4
@@ -113,7 +113,7 @@ class Block(Entity):
             self._append()
         elif not self._is_due:
             self._is_due = True
-            self._runtime.timers.add(self._runtime.state.now() + GATHER_US, self._append)
+            asyncio.get_running_loop().call_later(GATHER_SECONDS, self._append)
 
     def _append(self) -> None:
         """A second is over, or much has come: what was gathered goes to the log."""
