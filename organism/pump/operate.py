@@ -273,14 +273,7 @@ class Operator:
             position = row["position"]
         check_position(command, thread.head or position)
         decision = pump.state.decide(thread, None, command.actor)
-        decision.ends = tuple(member.id for member in control.tree(pump.state, thread))
-        for message in control.kill(decision, thread):
-            handling = message.handling
-            if handling is None:  # its start is on its way to the disk: it will not begin
-                pump.state.boxes.release(message)
-            else:
-                decision.stops = (*decision.stops, handling.task.cancel)
-                pump.leave(handling)
+        pump.kill(decision, thread)
         return await self._finish(decision, command)
 
     async def _resolve_effect(self, command: c.ResolveIndeterminate) -> c.Done:

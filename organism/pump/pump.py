@@ -13,8 +13,8 @@ from contextvars import copy_context
 from random import Random
 
 from organism.log.log import EventLog
-from organism.model.thread import Message
-from organism.pump.decide import ending, runs
+from organism.model.thread import Message, Thread
+from organism.pump.decide import ending
 from organism.pump.decide.decision import Decision, State
 from organism.pump.decide.ending import Failure
 from organism.pump.decide.respond import Outbox
@@ -117,9 +117,7 @@ class Pump:
         message = handling.message
         decision = self.state.decide(message.thread, message)
         Outbox(decision, message, handling.listener, handling.rules).respond(responses)
-        if handling.stream is not None or message.shown is not None:
-            runs.finish(decision, message)
-        decision.handled(message, "done")
+        ending.finish(decision, message, handling.stream.cut(decision) if handling.stream is not None else "")
         self.leave(handling)
         self.write(decision)
 
@@ -127,6 +125,8 @@ class Pump:
         """A new attempt later, or a dead letter if there were enough. An unknown effect waits for an operator first."""
         message = handling.message
         decision = self.state.decide(message.thread, message)
+        if handling.stream is not None:
+            handling.stream.cut(decision)
         if not failure.is_final and (
             decision.find_unknown(message) or message.failures + 1 < self.state.rules.retry.attempts
         ):
@@ -137,6 +137,21 @@ class Pump:
             ending.park(decision, message, failure)
             self.leave(handling)
             self.write(decision)
+
+    def kill(self, decision: Decision, root: Thread) -> None:
+        """End the thread and those below it; once that is on disk, their handlers are cancelled."""
+        threads = ending.tree(self.state, root)
+        decision.ends = tuple(thread.id for thread in threads)
+        for handling in self.handlings:
+            if handling.stream is not None and handling.message.thread in threads:
+                handling.stream.cut(decision)
+        for message in ending.kill(decision, threads):
+            handling = message.handling
+            if handling is None:  # its start is on its way to the disk: it will not begin
+                self.state.boxes.release(message)
+            else:
+                decision.stops = (*decision.stops, handling.task.cancel)
+                self.leave(handling)
 
     def leave(self, handling: Handling) -> None:
         """The handling is over: its slot and its line are free."""

@@ -18,9 +18,9 @@ from organism.model.redact import Redactor
 from organism.model.run import BLOCKS, faults
 from organism.model.thread import Message
 from organism.pump.decide.decision import Decision
-from organism.pump.decide.runs import run_json
 from organism.pump.run.writer import Runtime
 from organism.pump.stream.feed import Delta
+from organism.pump.wording import run_json
 
 GATHER_SECONDS: Final = 1.0
 MOST_CHARACTERS: Final = 16_384
@@ -316,11 +316,12 @@ class RunStream(Entity):
         block.end(decision, content)
         self.passed(block.kind, block.id)
 
-    def cut(self, decision: Decision) -> None:
-        """The attempt is over: what was gathered is written."""
+    def cut(self, decision: Decision) -> str:
+        """The attempt is over: what was gathered is written. Gives why the handler says that the run is over."""
         for block in self.blocks.values():
             if block is not None:
                 block.cut(decision)
+        return self.stop_reason
 
     def close(self) -> None:
         """The attempt is over: nobody hears more of it, and its model calls are stopped."""
