@@ -13,7 +13,7 @@ from organism.log.log import EventLog
 from organism.model.thread import Message
 from organism.pump.decide import control, ending
 from organism.pump.decide.decision import Decision, State
-from organism.pump.pump import Pump
+from organism.pump.run.writer import Runtime
 from organism.pump.state import Folded, dump, load
 from organism.views.views import Query
 
@@ -37,8 +37,8 @@ class Life:
 
 async def fold(log: EventLog) -> Folded:
     """The state at the head: the newest snapshot and what came after it."""
-    kept = await log.load_snapshot(SNAPSHOT)
-    state = load(kept[1]) if kept is not None else Folded()
+    snapshot = await log.load_snapshot(SNAPSHOT)
+    state = load(snapshot[1]) if snapshot is not None else Folded()
     begun_at = state.routing.position
     await log.fold(begun_at, state.apply)
     if state.routing.position - begun_at > SNAPSHOT_EVENTS:
@@ -46,10 +46,10 @@ async def fold(log: EventLog) -> Folded:
     return state
 
 
-async def begin_life(pump: Pump, life: Life, *, clean: bool | None = None) -> None:
+async def begin_life(writer: Runtime, life: Life, *, clean: bool | None = None) -> None:
     """Record the new life and start what may start. ``clean`` overrides what the log says of the stop."""
-    state = pump.state
-    before = await pump.views.rows("agents", Query(limit=MANY))  # the listeners of earlier lives
+    state = writer.state
+    before = await writer.views.rows("agents", Query(limit=MANY))  # the listeners of earlier lives
     removed = sorted({row["name"] for row in orjson.loads(before.rows)} - {each.name for each in life.listeners})
     decision = state.decide(None)
     decision.add(
@@ -67,10 +67,10 @@ async def begin_life(pump: Pump, life: Life, *, clean: bool | None = None) -> No
     if state.routing.short_lives >= CRASH_LOOP_LIVES:
         control.pause_organism(decision, by="crash_loop")
     for message in sorted(state.routing.messages.values(), key=lambda each: each.position):
-        _lay_out(pump, decision, message)
-    await pump.commit(decision)
+        _requeue(decision, message)
+    await writer.commit(decision)
     for thread in [thread for thread in state.routing.threads.values() if thread.open == 0]:
-        await pump.commit(state.decide(thread))
+        await writer.commit(state.decide(thread))
 
 
 def forget_pauses(decision: Decision, removed: Iterable[str]) -> None:
@@ -82,9 +82,9 @@ def forget_pauses(decision: Decision, removed: Iterable[str]) -> None:
             decision.state.boxes.wake_agent(name)
 
 
-def _lay_out(pump: Pump, decision: Decision, message: Message) -> None:
-    """One open message: a dead letter if it died with the process too often, else in its line again."""
-    state = pump.state
+def _requeue(decision: Decision, message: Message) -> None:
+    """An open message waits in its line again, or is a dead letter if it died with the process too often."""
+    state = decision.state
     is_indeterminate = decision.find_unknown(message)
     if message.deaths >= state.rules.retry.attempts and not is_indeterminate:
         reason = f"It ran at {message.deaths} deaths of the process, which is all that retry.attempts allows."

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from functools import partial
 from random import Random
-from typing import Any
+from typing import Any, Protocol
 
 from msgspec import field
 
@@ -16,11 +16,21 @@ from organism.events.record import Unit
 from organism.log.log import EventLog
 from organism.model.thread import Message, Thread
 from organism.pump.decide.decision import Decision, State, Tell
-from organism.pump.models import Models
+from organism.pump.models import ModelCall, Outcome, Told
 from organism.pump.stream.feed import Feed
 from organism.views.views import ViewStore
 
 OutcomeOf = Callable[[Awaitable[Any]], Coroutine[Any, Any, tuple[Any, Exception | None]]]
+
+
+class Models(Protocol):
+    """Calls models (``organism/agents``). ``reserve`` decides and never waits; ``call`` waits and decides nothing."""
+
+    def reserve(self, decision: Decision, call: ModelCall) -> None:
+        """Add ``budget_reserved``, or raise ``CompleteError`` (rights, depth, rate, budget, leak) and add nothing."""
+
+    async def call(self, call: ModelCall, tell: Callable[[Told], None]) -> Outcome:
+        """Call, retry, fall back; ``tell`` hears leak-checked parts in the loop. Raises only ``CancelledError``."""
 
 
 class Signal(Entity):
