@@ -29,7 +29,6 @@ from organism.events.vocabulary import (
     ThreadResumed,
 )
 from organism.events.vocabulary import SpoofAttempt as SpoofAttemptEvent
-from organism.log.log import EventLog
 from organism.model import commands as c
 from organism.model.thread import Step, Thread
 from organism.pump import history
@@ -37,7 +36,7 @@ from organism.pump.decide import control, inject, replay
 from organism.pump.decide.decision import Decision
 from organism.pump.run import gates
 from organism.pump.run.writer import Runtime
-from organism.views.views import Row
+from organism.views.views import Row, ViewStore
 
 KEY_LIFE_US: Final = 24 * 3600 * 1_000_000
 _EFFECT: Final = re.compile(r"(.*):([1-9][0-9]{0,8})", re.DOTALL)
@@ -47,9 +46,9 @@ T = TypeVar("T")
 Answer = c.Injected | c.Done
 
 
-async def recorded(log: EventLog, once: c.Idempotency, now_us: int) -> Row | None:
+async def recorded(views: ViewStore, once: c.Idempotency, now_us: int) -> Row | None:
     """The row of the answer that the key had, unless it is too old. Raises ``IdempotencyKeyReused``."""
-    row = await log.private_row("answers", once.name)
+    row = await views.private_row("answers", once.name)
     if row is None or row["at"] + KEY_LIFE_US < now_us:
         return None
     if row["digest"] != once.digest:
@@ -95,11 +94,11 @@ class Operator:
     ``kill`` ends a thread and those below it in the decision, and stops their handlers.
     """
 
-    __slots__ = ("_acts", "_by_rows", "_keys", "_kill", "_log", "_waiting", "_writer", "stopping")
+    __slots__ = ("_acts", "_by_rows", "_keys", "_kill", "_log", "_views", "_waiting", "_writer", "stopping")
 
     def __init__(self, writer: Runtime, kill: Callable[[Decision, Thread], None]) -> None:
         self._writer = writer
-        self._log = writer.log
+        self._log, self._views = writer.log, writer.views
         self._kill = kill
         self.stopping = False
         self._keys = KeysInUse()
@@ -173,7 +172,7 @@ class Operator:
 
     async def answered(self, once: c.Idempotency) -> dict[str, Any] | None:
         """What the key was answered with its position, if it was. Raises ``IdempotencyKeyReused``."""
-        row = await recorded(self._log, once, self._writer.state.now())
+        row = await recorded(self._views, once, self._writer.state.now())
         return None if row is None else row["body"]
 
     def answer(self, decision: Decision, once: c.Idempotency | None, body: dict[str, Any], back: int) -> None:
@@ -225,7 +224,7 @@ class Operator:
                     f"Thread {thread_id} was killed; inject without `thread_id` to begin a new one.", param="/thread_id"
                 )
             check_position(command, row["position"])
-            reopened = await history.reopening(self._log, row)
+            reopened = await history.reopening(self._log, self._views, row)
             thread = self.active(thread_id)  # another command may have reopened it meanwhile
             if thread is None:
                 return None, reopened
@@ -235,7 +234,7 @@ class Operator:
     async def _thread_row(self, thread_id: str) -> Row:
         """The row of a thread, active or not. Raises ``NotFound``."""
         await self._writer.settled()  # what ended it may be decided and still on its way to the disk
-        return await history.thread_row(self._log, thread_id)
+        return await history.thread_row(self._views, thread_id)
 
     async def _record_spoof(self, command: c.Inject, error: SpoofAttempt) -> None:
         decision = self._writer.state.decide(None, None, command.actor)
@@ -339,7 +338,7 @@ class Operator:
             step = self._writer.state.routing.step(message_id, number)
             if step is not None and step.unknown:
                 return step
-            if await history.was_indeterminate(self._log, message_id, number):
+            if await history.was_indeterminate(self._log, self._views, message_id, number):
                 raise AlreadyResolved("This effect is not indeterminate any more.")
         raise NotFound(f"There is no indeterminate effect {effect[:80]!r}.")
 
@@ -358,7 +357,7 @@ class Operator:
     async def _replay(self, command: c.ReplayDeadLetter) -> c.Injected:
         """Send a dead letter again, in its thread and in the call that it stood in."""
         state = self._writer.state
-        letter = await history.dead_letter(self._log, command.message_id)
+        letter = await history.dead_letter(self._log, self._views, command.message_id)
         thread, reopened = await self._active_or_reopened(command, letter.thread_id)
         if self.stopping:
             raise Stopping
@@ -378,7 +377,7 @@ class Operator:
         return c.Injected(letter.thread_id, check.message_id, unit.records[position].position)
 
     async def _discard(self, command: c.DiscardDeadLetter) -> c.Done:
-        letter = await history.dead_letter(self._log, command.message_id)
+        letter = await history.dead_letter(self._log, self._views, command.message_id)
         row = await self._thread_row(letter.thread_id)
         thread = self.active(letter.thread_id)
         check_position(command, row["position"] if thread is None else thread.head)
